@@ -1,4 +1,4 @@
-"""An installation is copied whole, into a database of either kind, or not at all."""
+"""Copies of an installation into a database of either kind, complete or not at all."""
 
 import re
 import subprocess
@@ -30,7 +30,7 @@ from tests.traffic import common as traffic
 KINDS = ("sqlite", "postgresql")
 MOMENT = "2026-01-01T00:00:00.100000Z"
 ODD = "\\N\t\\.\r\n\x01\"',|{}- äöü \U0001f642 \u2028"
-"""What COPY, CSV and the like would take for their own signs."""
+"""Special characters of COPY, CSV and similar formats."""
 PLACED: list[tuple[str, dict[str, Any]]] = [
     ("site_checks", {"checked_at": "2026-03-01T00:00:00.000001Z", "is_up": 1}),
     ("site_checks", {"checked_at": "0001-01-01T00:00:00.120000Z", "is_up": 0}),
@@ -44,7 +44,7 @@ PLACED: list[tuple[str, dict[str, Any]]] = [
     ("password_links", {"hash": "b", "expires_at": MOMENT}),
     ("pauses", {"name": "monitor", "since": MOMENT, "reason": "A rehearsal"}),
 ]
-"""What no request makes, for the first site, user and account."""
+"""Rows that no request creates, for the first site, user and account."""
 
 
 def silent(what: str, done: int, total: int) -> None:
@@ -52,7 +52,7 @@ def silent(what: str, done: int, total: int) -> None:
 
 
 class Place:
-    """A database of tests, read and written past everything that is tested."""
+    """A database that tests read and write directly."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -60,7 +60,7 @@ class Place:
 
     @contextmanager
     def connected(self) -> Iterator[Any]:
-        """A connection whose references are not looked at."""
+        """Yield a connection that does not check references."""
         if self.is_sqlite:
             with closing(Sqlite.driver.connect(str(path_of(self.url)), isolation_level=None)) as connection:
                 yield connection
@@ -76,14 +76,14 @@ class Place:
             return cursor.fetchall() if cursor.description else []
 
     def tables(self) -> set[str]:
-        """The names of the tables that there are."""
+        """Return the names of all tables."""
         master = "SELECT name FROM sqlite_master WHERE type = 'table'"
         catalogue = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
         names = {name for (name,) in self.run(master if self.is_sqlite else catalogue)}
         return {name for name in names if not name.startswith("sqlite_")}
 
     def rows(self) -> dict[str, list[tuple[Any, ...]]]:
-        """Every row of every table, in no order."""
+        """Return every row of every table, in any order."""
         found = {}
         for table in TABLES:
             names = ", ".join(f'"{column.name}"' for column in table.c)
@@ -92,14 +92,14 @@ class Place:
         return found
 
     def last_ids(self) -> dict[str, int]:
-        """The last id that each table has assigned, where it has assigned one."""
+        """Return the last id that each table has assigned, if any."""
         if self.is_sqlite:
             return {name: last for name, last in self.run("SELECT name, seq FROM sqlite_sequence") if last}
         sequences = self.run("SELECT sequencename, last_value FROM pg_sequences WHERE schemaname = 'public'")
         return {name.removesuffix("_id_seq"): last for name, last in sequences if last}
 
     def schema(self) -> list[Any]:
-        """What the tables, indexes and constraints are made of."""
+        """Return the definitions of tables, indexes and constraints."""
         if self.is_sqlite:
             return sorted(self.run("SELECT name, sql FROM sqlite_master WHERE name <> 'sqlite_sequence'"), key=repr)
         return sorted(
@@ -115,26 +115,26 @@ class Place:
 
 
 def plain(value: Any) -> Any:
-    """A value as SQLite keeps it."""
+    """Return a value as SQLite stores it."""
     if isinstance(value, datetime):
         return value.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
     return str(value) if isinstance(value, date) else int(value) if isinstance(value, bool) else value
 
 
 class Places:
-    """Makes databases of both kinds, and copies them."""
+    """Creates databases of both kinds, and copies them."""
 
     def __init__(self, sqlite: SqliteDatabases, postgresql: PostgresqlDatabases) -> None:
         self.databases = {"sqlite": sqlite, "postgresql": postgresql}
         self.made: list[tuple[str, str]] = []
 
     def new(self, kind: str) -> Place:
-        """A database with nothing in it; for SQLite, one that is not there."""
+        """Return an empty database; for SQLite, a missing file."""
         self.made.append((kind, self.databases[kind].create()))
         return Place(self.made[-1][1])
 
     def copy(self, source: Place, kind: str) -> Place:
-        """A copy of the kind."""
+        """Return a copy in a database of a kind."""
         target = self.new(kind)
         duplicate(source, target)
         return target
@@ -146,7 +146,7 @@ class Places:
 
 
 def duplicate(source: Place, target: Place, show: Any = silent) -> Any:
-    """Copy, as the command does."""
+    """Copy like the command."""
     engines = connect(source.url), connect(target.url)
     try:
         return copy(*engines, show)
@@ -164,7 +164,7 @@ def all_places(sqlite_databases, postgresql_databases) -> Iterator[Places]:
 
 @pytest.fixture
 def places(all_places) -> Iterator[Places]:
-    """Makes databases that are gone after the test."""
+    """Creates databases that are deleted after the test."""
     first = len(all_places.made)
     yield all_places
     all_places.discard(first)
@@ -172,7 +172,7 @@ def places(all_places) -> Iterator[Places]:
 
 @pytest.fixture(scope="module")
 def filled(all_places, sqlite_databases) -> dict[str, Place]:
-    """An installation with something in every table, and the same in the other kind of database."""
+    """An installation with rows in every table, and its copy in the other kind of database."""
     url = sqlite_databases.fresh()
     all_places.made.append(("sqlite", url))
     app = sqlite_databases.open(url)
@@ -196,13 +196,13 @@ def filled(all_places, sqlite_databases) -> dict[str, Place]:
             marks = ", ".join("?" * len(row))
             connection.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})", list(row.values()))
     fill_columns(place)
-    assert doctor.inspect(app.store, repair=True), "what was written past the API is news"
+    assert doctor.inspect(app.store, repair=True), "rows were written without the API"
     app.store.engine.close()
     return {"sqlite": place, "postgresql": all_places.copy(place, "postgresql")}
 
 
 def fill_columns(place: Place) -> None:
-    """Write something into each column that is null in every row."""
+    """Write a value into each column that is null in every row."""
     for table in TABLES:
         row = f"WHERE id = (SELECT max(id) FROM {table.name})" if "id" in table.c else ""
         for column in table.c:
@@ -217,12 +217,12 @@ each_kind = pytest.mark.parametrize("kind", KINDS)
 each_way = pytest.mark.parametrize(("source", "target"), [(first, second) for first in KINDS for second in KINDS])
 
 
-def test_there_is_something_in_every_table(filled):
+def test_every_table_of_the_source_has_rows(filled):
     assert [name for name, rows in filled["sqlite"].rows().items() if not rows] == []
 
 
 @each_way
-def test_every_row_is_copied_as_it_is(filled, places, source, target):
+def test_every_row_is_copied_unchanged(filled, places, source, target):
     copied = places.copy(filled[source], target)
     expected, found = filled["sqlite"].rows(), copied.rows()
     for name, rows in expected.items():
@@ -283,7 +283,7 @@ def test_the_tables_are_those_that_a_new_database_has(filled, places, kind):
     with opened(new) as engine:
         if kind == "postgresql":
             migrations.migrate(engine)
-        else:  # whose migrations order columns otherwise
+        else:  # whose migrations order columns differently
             path_of(new.url).touch()
             with engine.schema_change() as connection:
                 migrations.create(connection, migrations.head())
@@ -317,7 +317,7 @@ def test_the_doctor_and_the_api_find_the_copy_in_order(filled, places, kind, sql
 
 
 @each_kind
-def test_what_is_written_meanwhile_is_not_in_the_copy(filled, places, kind):
+def test_writes_during_a_copy_are_not_in_it(filled, places, kind):
     source, target = places.copy(filled[kind], kind), places.new("postgresql")
     before, seen = source.rows(), set()
 
@@ -333,11 +333,11 @@ def test_what_is_written_meanwhile_is_not_in_the_copy(filled, places, kind):
     assert target.rows() == before
 
 
-# What is refused, and what fails
+# Refusals and failures
 
 
 @each_way
-def test_a_database_with_rows_is_not_copied_into(filled, places, source, target):
+def test_a_target_with_rows_is_refused(filled, places, source, target):
     full = places.copy(filled["sqlite"], target)
     before = full.rows()
     with pytest.raises(Unavailable, match=r"is not empty, it has accounts.*Name a new one, or one that is empty\."):
@@ -346,7 +346,7 @@ def test_a_database_with_rows_is_not_copied_into(filled, places, source, target)
 
 
 @each_kind
-def test_one_row_of_any_table_is_enough_not_to_be_copied_into(filled, places, kind):
+def test_a_target_with_one_row_in_any_table_is_refused(filled, places, kind):
     place = places.new(kind)
     with opened(place) as engine:
         migrations.migrate(engine)
@@ -368,7 +368,7 @@ def test_the_tables_of_another_program_are_left_alone(filled, places, kind):
 
 
 @each_kind
-def test_tables_of_other_names_stay_beside_ours(filled, places, kind):
+def test_tables_of_other_names_are_kept(filled, places, kind):
     other = places.new(kind)
     if kind == "sqlite":
         path_of(other.url).touch()
@@ -388,13 +388,13 @@ def test_a_database_of_another_version_is_not_copied(filled, places, kind):
 
 
 @each_kind
-def test_where_there_is_nothing_nothing_is_copied(places, kind):
+def test_a_source_without_our_tables_is_refused(places, kind):
     with pytest.raises(Unavailable, match="is not a database of Retainer: there is nothing to copy"):
         duplicate(places.new(kind), places.new("sqlite"))
 
 
 @each_way
-def test_a_reference_to_nothing_makes_the_copy_fail_whole(filled, places, source, target):
+def test_a_broken_reference_fails_the_whole_copy(filled, places, source, target):
     broken, copied = places.copy(filled["sqlite"], source), places.new(target)
     broken.run("UPDATE payments SET invoice_id = 987654")
     with pytest.raises(Unavailable, match=r"987654|broken references") as refusal:
@@ -429,9 +429,7 @@ FAULTS = [
 
 @pytest.mark.parametrize(("table", "fault", "message"), FAULTS)
 @each_kind
-def test_a_database_that_keeps_something_else_than_it_was_given_is_found_out(
-    filled, places, kind, table, fault, message
-):
+def test_a_target_that_changes_rows_is_detected(filled, places, kind, table, fault, message):
     target = places.new("postgresql")
     target.run(
         f"CREATE FUNCTION fault() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {fault}; RETURN NEW; END $$;"
@@ -450,7 +448,7 @@ def test_a_database_that_keeps_something_else_than_it_was_given_is_found_out(
 
 
 @each_way
-def test_a_copy_that_is_killed_leaves_nothing_and_is_made_anew(filled, places, source, target):
+def test_a_killed_copy_leaves_nothing_and_can_be_repeated(filled, places, source, target):
     copied = places.new(target)
     program = (
         "import os, sys; from retainer.transfer.copying import copy; from retainer.store.engines import connect\n"
@@ -463,7 +461,7 @@ def test_a_copy_that_is_killed_leaves_nothing_and_is_made_anew(filled, places, s
     assert copied.rows() == filled["sqlite"].rows()
 
 
-# What is compared
+# Comparison
 
 
 def summaries(place: Place) -> dict[str, Summary]:
@@ -478,7 +476,7 @@ def test_summaries_are_the_same_in_both_kinds_of_database(filled):
 
 
 class Undone(Exception):
-    """Ends a transaction of which nothing is to stay."""
+    """Rolls a transaction back."""
 
 
 @each_kind
@@ -503,7 +501,7 @@ def test_a_change_of_any_value_changes_the_summary(filled, places, kind):
 
 
 def changed(value: Any) -> Any:
-    """Another value, as near as can be."""
+    """Return a similar but different value."""
     if isinstance(value, bool):
         return not value
     if isinstance(value, int):
@@ -517,7 +515,7 @@ def changed(value: Any) -> Any:
     return f"{value} "
 
 
-def test_values_that_two_rows_have_exchanged_are_noticed(filled, places):
+def test_values_exchanged_between_two_rows_are_detected(filled, places):
     for kind in KINDS:
         place = places.copy(filled["sqlite"], kind)
         before = summaries(place)["clients"]

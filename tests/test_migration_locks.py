@@ -55,7 +55,7 @@ def behind(api: ApiClient, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> I
             connection.execute(text("ALTER TABLE tags DROP COLUMN note"))
 
 
-def test_it_is_said_before_it_begins_and_once(behind):
+def test_a_migration_announces_its_locks_once_before_it_begins(behind):
     said = []
     assert migrations.migrate(behind, said.append) == (BEFORE, REVISION)
     assert said == [SENTENCE + behind.waits_for_schema.format("tags")]

@@ -60,7 +60,7 @@ def test_migrations_lead_to_the_tables_on_postgresql(postgresql_databases: Postg
 @pytest.mark.parametrize(
     ("revision", "advice"), [("0017", "from before the first release"), ("9001", "run the newer version")]
 )
-def test_a_database_of_another_time_is_left_alone(revision: str, advice: str, tmp_path: Path):
+def test_a_database_of_another_version_is_left_alone(revision: str, advice: str, tmp_path: Path):
     engine = created(Sqlite(tmp_path / "retainer.db"))
     connection = engine.connection()
     connection.execute("UPDATE alembic_version SET version_num = ?", [revision])

@@ -1,6 +1,6 @@
-"""Show that an outage of PostgreSQL costs nothing but its time: python -m tests.blackbox.outages [--cycles N].
+"""Check that an outage of PostgreSQL loses no writes: python -m tests.blackbox.outages [--cycles N].
 
-While callers read and write, PostgreSQL is stopped, killed, hung, robbed of its connections, and comes back.
+While clients read and write, PostgreSQL is stopped, killed or suspended, or loses its connections, and comes back.
 """
 
 import argparse
@@ -45,7 +45,7 @@ class Request:
 
 @dataclass
 class Book:
-    """What was sent and what was acknowledged, kept outside the server."""
+    """A record of sent requests and acknowledged writes, outside of the server."""
 
     accounts: list[int] = field(default_factory=list)
     requests: list[Request] = field(default_factory=list)
@@ -55,7 +55,7 @@ class Book:
 
 
 class Load:
-    """Callers who read and write until they are told to end; a write is sent again until it is acknowledged."""
+    """Clients that read and write until they are stopped; a write is repeated until it is acknowledged."""
 
     def __init__(self, servers: Servers, book: Book) -> None:
         self.servers, self.book = servers, book
@@ -77,14 +77,14 @@ class Load:
             thread.join()
 
     def call(self, number: int) -> None:
-        """Be a reader or a writer."""
+        """Run a reader or a writer."""
         try:
             (self.write if number % 2 else self.read)(number)
         except Exception as error:  # noqa: BLE001  # a server that runs on answers every request
             self.book.wrong.append(f"caller {number}: {error!r}")
 
     def read(self, number: int) -> None:
-        """Read, one thing after another."""
+        """Send reads, one after another."""
         with self.servers.client(self.keys[number]) as client:
             for path in itertools.cycle(("/me", "/clients?per_page=5", "/reports/overview")):
                 if self.ended.wait(PAUSE_SECONDS):
@@ -92,7 +92,7 @@ class Load:
                 self.note(number, 200, lambda path=path: client.send("GET", BASE_PATH + path))  # type: ignore[misc]
 
     def write(self, number: int) -> None:
-        """Create clients; note what is acknowledged."""
+        """Create clients; record acknowledged writes."""
         with self.servers.client(self.keys[number]) as client:
             for turn in itertools.count():
                 name = f"{number}-{turn}"
@@ -108,7 +108,7 @@ class Load:
                     return
 
     def note(self, number: int, expected: int, send: Callable[[], Answer]) -> Answer:
-        """Send a request, and note its outcome: what is expected, or a 503 as it should be."""
+        """Send a request, and record its outcome: the expected status, or a correct 503."""
         began = time.monotonic()
         answer = send()
         self.book.requests.append(Request(began, time.monotonic(), answer.status))
@@ -119,12 +119,12 @@ class Load:
         return answer
 
     def until_all_succeed(self, since: float) -> None:
-        """Wait until each caller has sent, after a moment, a request that succeeded."""
+        """Wait until each client has had a successful request since a moment."""
         until(lambda: min(self.latest) > since or self.book.wrong, "every caller's request succeeds")
 
 
 def is_unavailable(answer: Answer) -> bool:
-    """Whether an answer is the 503 that the contract describes."""
+    """Return whether a response is the documented 503."""
     return (
         answer.status == 503
         and answer.headers["content-type"].startswith("application/json")
@@ -259,7 +259,7 @@ def started(folder: Path) -> Iterator[tuple[Servers, PostgresqlProcess]]:
 
 
 def run(servers: Servers, database: PostgresqlProcess, kinds: list[str], cycles: int) -> tuple[Book, list[Cycle]]:
-    """Run so many outages of each kind; return what was acknowledged, with what is wrong of it."""
+    """Run a number of outages of each kind; return acknowledged writes, errors and cycles."""
     book, processes = Book(), servers.processes()
     with Load(servers, book) as load:
         found = [cycle(load, database, kind) for _ in range(cycles) for kind in kinds if not book.wrong]
@@ -270,7 +270,7 @@ def run(servers: Servers, database: PostgresqlProcess, kinds: list[str], cycles:
 
 
 def report(book: Book, cycles: list[Cycle]) -> None:
-    """Print the worst figures of each kind."""
+    """Print the worst results of each kind."""
     print(f"{'':<20}{'cycles':>8}{'answered':>10}{'503':>7}{'longest':>9}{'refusal':>9}{'success':>9}{'all':>7}")
     for kind in dict.fromkeys(each.kind for each in cycles):
         mine = [each for each in cycles if each.kind == kind]
@@ -295,7 +295,7 @@ def main() -> int:
         book, cycles = run(*place, given.kinds, given.cycles)
     report(book, cycles)
     wrong = [*book.wrong, *(violation for each in cycles for violation in each.violations())]
-    print("\n".join(wrong[:20]) if wrong else "As it should be.")
+    print("\n".join(wrong[:20]) if wrong else "No errors.")
     return 1 if wrong else 0
 
 

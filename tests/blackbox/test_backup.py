@@ -1,4 +1,4 @@
-"""Backups: what a file holds that was written while the server worked, and what is never left behind or overwritten."""
+"""Backups: their content while the server writes, and files that are never left behind or overwritten."""
 
 import hashlib
 import json
@@ -37,7 +37,7 @@ from tests.length import length
 
 @pytest.fixture
 def folder(tmp_path):
-    """A folder with a database in which an agency is."""
+    """A folder with the database of an agency."""
     return with_agency(tmp_path)
 
 
@@ -59,13 +59,13 @@ def test_every_backup_under_load_holds_all_that_was_acknowledged_before_it(tmp_p
         assert unsound(database(folder)) == []
 
 
-def test_a_backup_has_what_only_the_log_of_the_database_has_and_a_plain_copy_has_not(tmp_path):
+def test_a_backup_has_the_content_of_the_log_and_a_plain_copy_does_not(tmp_path):
     server = start(with_database(tmp_path), "--no-monitor")
     try:
         with writing(server, 2) as acknowledged:
             until(lambda: len(acknowledged.records) >= 50, "writes are acknowledged")
     finally:
-        server.kill()  # so that nobody tidies up
+        server.kill()  # so that it does not empty the log
     plain = tmp_path / "plain.db"
     plain.write_bytes(server.database.read_bytes())
     assert unsound(plain) == [], "it passes every check"
@@ -76,7 +76,7 @@ def test_a_backup_has_what_only_the_log_of_the_database_has_and_a_plain_copy_has
     assert acknowledged.missing(database(tmp_path / "elsewhere"), len(acknowledged.records)) == []
 
 
-def test_a_copy_does_not_begin_again_however_often_others_write(folder):
+def test_a_copy_does_not_start_over_when_other_processes_write(folder):
     bulky(folder)
     copied = []
 
@@ -109,7 +109,7 @@ def test_a_backup_says_what_it_is_and_opens_with_tar(folder):
     assert contents(folder / "by-hand.db") == contents(database(folder))
 
 
-def test_a_file_that_is_there_is_replaced_only_when_told_so_and_the_database_never(folder):
+def test_an_existing_file_is_replaced_only_by_force_and_the_database_never(folder):
     (folder / "b").write_text("precious")
     assert "--force" in refused(folder, "backup", "b")
     assert (folder / "b").read_text() == "precious"
@@ -121,7 +121,7 @@ def test_a_file_that_is_there_is_replaced_only_when_told_so_and_the_database_nev
     assert contents(database(folder)) == before
 
 
-def test_what_cannot_be_backed_up_is_told_in_words(folder, tmp_path):
+def test_a_refused_backup_says_why(folder, tmp_path):
     assert "does not exist" in refused(with_database(tmp_path / "other") / "data", "backup", "b")
     assert "name a file in an existing folder" in refused(folder, "backup", "nowhere/b")
     assert "name a file in an existing folder" in refused(folder, "backup", "data")
@@ -141,7 +141,7 @@ def test_a_corrupt_page_makes_no_backup(folder):
     assert sorted(each.name for each in folder.iterdir()) == ["data"]
 
 
-def test_standard_output_takes_a_backup_and_no_word(folder):
+def test_standard_output_gets_the_backup_and_no_messages(folder):
     with (folder / "b").open("wb") as out:
         done = subprocess.run(
             [*COMMAND, "backup", "-"],
@@ -157,7 +157,7 @@ def test_standard_output_takes_a_backup_and_no_word(folder):
 
 
 def begun(folder, *arguments):
-    """Start a backup; return its process when it has begun to write."""
+    """Start a backup; return its process once it writes."""
     process = subprocess.Popen([*COMMAND, "backup", *arguments], cwd=folder, env=environment(folder))
     until(lambda: list(folder.glob(".retainer-partial/*")) or process.poll() is not None, "it has begun")
     return process
@@ -182,7 +182,7 @@ def test_a_killed_backup_leaves_nothing_under_the_final_name_and_the_next_one_cl
     tell(folder, "restore", "b", "--check")
 
 
-def test_a_backup_that_is_told_to_end_clears_up(folder):
+def test_a_terminated_backup_clears_up(folder):
     bulky(folder)
     process = begun(folder, "b")
     process.terminate()
@@ -190,7 +190,7 @@ def test_a_backup_that_is_told_to_end_clears_up(folder):
     assert sorted(each.name for each in folder.iterdir()) == ["data"]
 
 
-def test_two_backups_into_one_folder_do_not_meet(folder):
+def test_two_backups_into_one_folder_exclude_each_other(folder):
     bulky(folder)
     process = begun(folder, "b")
     os.kill(process.pid, signal.SIGSTOP)
@@ -202,7 +202,7 @@ def test_two_backups_into_one_folder_do_not_meet(folder):
     assert sorted(each.name for each in folder.iterdir()) == ["b", "data"]
 
 
-def test_a_full_disk_is_told_in_words_and_leaves_nothing(folder, tmp_path):
+def test_a_full_disk_is_reported_and_leaves_nothing(folder, tmp_path):
     disk = tmp_path / "disk"
     disk.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", disk], check=False, capture_output=True)

@@ -63,7 +63,7 @@ def rows(url, statement):
         return connection.execute(statement).fetchall()
 
 
-def test_the_printed_commands_move_all_that_is_there_and_the_copy_checks_no_sites(tmp_path, source, target):
+def test_the_printed_commands_copy_everything_and_the_copy_checks_no_sites(tmp_path, source, target):
     run_in_shell(tmp_path, printed(tmp_path, source, "my dump", "pg_dump"))
     run_in_shell(tmp_path, printed(tmp_path, target, "my dump", "pg_restore"))
     assert command(tmp_path, "monitor", "--pause", RETAINER_DATABASE_URL=target).status == 0
@@ -76,7 +76,7 @@ def test_the_printed_commands_move_all_that_is_there_and_the_copy_checks_no_site
     assert rows(target, "SELECT count(*) FROM pauses") == [(0,)]
 
 
-def test_a_server_does_not_start_with_a_schedule_that_it_cannot_keep(tmp_path, source):
+def test_a_server_on_postgresql_does_not_start_with_a_schedule(tmp_path, source):
     settings = {"RETAINER_DATABASE_URL": source, "RETAINER_BACKUP_DIR": str(tmp_path / "kept")}
     said = command(tmp_path, "serve", "--no-monitor", **settings)
     assert (said.status, said.out) == (1, "")

@@ -1,4 +1,4 @@
-"""Backups that a server makes by itself: when they are due, which are kept, and what happens when they fail."""
+"""Scheduled backups of a server: when they are due, which are kept, and failures."""
 
 import json
 import os
@@ -65,7 +65,7 @@ def test_backups_are_made_and_the_newest_are_kept_while_requests_are_answered(fo
     assert tell(folder, "restore", kept / names(kept)[-1], "--check")["wrong_sums"] == []
 
 
-def test_one_that_was_missed_is_made_at_the_start_and_none_before_it_is_due(folder, kept):
+def test_a_missed_backup_is_made_at_the_start_and_none_before_it_is_due(folder, kept):
     kept.mkdir()
     now = datetime.now(UTC)
     missed, recent, future = (named(now - timedelta(hours=hours)) for hours in (25, 23, -1000))
@@ -111,7 +111,7 @@ def test_a_failure_is_a_line_of_the_log_and_the_server_goes_on(folder, kept):
     assert kept.read_text() == "no folder"
 
 
-def test_what_a_killed_server_leaves_is_cleared_up_at_the_next_start(folder, kept):
+def test_leftovers_of_a_killed_server_are_deleted_at_the_next_start(folder, kept):
     bulky(with_agency(folder))
     settings = {"RETAINER_BACKUP_DIR": str(kept)}
     server = start(folder, "--no-monitor", **settings)
@@ -128,7 +128,7 @@ def test_what_a_killed_server_leaves_is_cleared_up_at_the_next_start(folder, kep
         until(lambda: not list(kept.glob(".*")), "it is cleared up")
 
 
-def test_a_server_that_is_told_to_end_gives_up_the_backup_it_makes(folder, kept):
+def test_a_terminated_server_abandons_its_backup(folder, kept):
     bulky(with_agency(folder))
     with scheduled(folder, kept) as server:
         until(lambda: list(kept.glob(".retainer-partial/*")), "it has begun")

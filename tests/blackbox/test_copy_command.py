@@ -22,7 +22,7 @@ def folder(tmp_path_factory):
 
 
 def on_terminal(folder: Path, *arguments: str) -> tuple[int, str]:
-    """Run a command whose standard error is a terminal; return its status and what it showed there."""
+    """Run a command whose standard error is a terminal; return its status and its output there."""
     ours, theirs = pty.openpty()
     with subprocess.Popen(
         [*COMMAND, *arguments], cwd=folder, env=environment(folder, TERM="xterm"), stdout=subprocess.PIPE, stderr=theirs
@@ -32,7 +32,7 @@ def on_terminal(folder: Path, *arguments: str) -> tuple[int, str]:
         while True:
             try:
                 part = os.read(ours, 65536)
-            except OSError:  # nobody holds the other end any more
+            except OSError:  # the process has closed the other end
                 break
             shown += part
         process.communicate(timeout=PATIENCE)
@@ -74,7 +74,7 @@ def test_a_served_installation_can_be_copied(tmp_path):
         server.agency("South", "agency")
 
 
-def test_a_terminal_shows_how_far_the_copy_is_and_nothing_else_does(folder, tmp_path):
+def test_the_progress_of_a_copy_is_shown_only_on_a_terminal(folder, tmp_path):
     status, shown = on_terminal(folder, "copy", "--to", f"sqlite:///{tmp_path / 'shown.db'}")
     assert status == 0, shown
     for part in ("Rows", "Indexes", "Comparing"):
@@ -94,6 +94,6 @@ def test_a_refusal_says_what_to_do(folder, tmp_path):
     assert "secret" not in nowhere
 
 
-def test_the_answer_is_one_object(folder, tmp_path):
+def test_the_output_is_one_json_object(folder, tmp_path):
     done = command(folder, "copy", "--to", f"sqlite:///{tmp_path / 'one.db'}", "--json")
     assert set(json.loads(done.out)) == {"from", "to", "tables", "rows", "differences"}

@@ -1,4 +1,4 @@
-"""What writers at once are told, against the order of the server's system calls."""
+"""Responses to concurrent writers, compared with the order of system calls of the server."""
 
 import os
 import re
@@ -13,7 +13,7 @@ WRITERS = 16
 
 
 def flushes(lines):
-    """From which line to which the write-ahead log was flushed."""
+    """Return the first and last line of each flush of the write-ahead log."""
     begun, found = {}, []
     for number, line in enumerate(lines):
         thread = line.split()[0]
@@ -25,7 +25,7 @@ def flushes(lines):
 
 
 def first(lines, *parts):
-    """The first line that holds all these parts."""
+    """Return the first line with all these parts."""
     return next(number for number, line in enumerate(lines) if all(part in line for part in parts))
 
 

@@ -19,7 +19,7 @@ def place(fast_disk):
 
 
 @pytest.mark.parametrize("kind", outages.KINDS)
-def test_an_outage_is_503_loses_nothing_and_ends_with_its_cause(place, kind):
+def test_an_outage_gives_503_loses_nothing_and_ends_with_its_cause(place, kind):
     """Every answer is the expected one or a 503, never a 401 or 404; `outages` judges how long each takes."""
     book, cycles = outages.run(*place, [kind], CYCLES)
     assert book.wrong == []

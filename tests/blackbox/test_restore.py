@@ -1,4 +1,4 @@
-"""Restoring: what is refused before anything changes, what is kept, and that a copy of production stays quiet."""
+"""Restoring: refusals, kept files, and copies of production that do not check sites."""
 
 import contextlib
 import gzip
@@ -33,7 +33,7 @@ from tests.monitor.test_probe import FakeSite
 
 @pytest.fixture
 def folder(tmp_path):
-    """A folder with a database in which an agency is."""
+    """A folder with the database of an agency."""
     return with_agency(tmp_path)
 
 
@@ -59,7 +59,7 @@ def file(folder):
 
 
 def packed(content, file, **claims):
-    """Write a backup whose manifest claims something else."""
+    """Write a backup whose manifest has other values."""
     true = (1, "retainer", __version__, migrations.head(), "2026-01-01T00:00:00Z", content.stat().st_size)
     manifest = Manifest(*true, archive.digest(content))
     archive.write(file, msgspec.structs.replace(manifest, **claims), content, lambda *_: None)
@@ -67,13 +67,13 @@ def packed(content, file, **claims):
 
 
 def files(folder):
-    """The names in the data folder, without those of locks."""
+    """Return the file names in the data folder, without locks."""
     if not (folder / "data").exists():
         return []
     return sorted(each.name for each in (folder / "data").iterdir() if each.suffix not in {".lock", ".serving"})
 
 
-def test_what_is_restored_is_what_was_backed_up(folder, elsewhere, file):
+def test_a_restored_database_equals_the_one_that_was_backed_up(folder, elsewhere, file):
     said = tell(elsewhere, "restore", file)
     assert (said["database"], said["former_database"], said["migrated_to"]) == (str(database(elsewhere)), None, None)
     expected, found = contents(database(folder)), contents(database(elsewhere))
@@ -85,7 +85,7 @@ def test_what_is_restored_is_what_was_backed_up(folder, elsewhere, file):
         assert client.get("/me").status == 401
 
 
-def test_no_link_of_a_backup_lets_anybody_in_after_it(folder, elsewhere):
+def test_password_links_of_a_backup_are_void_after_a_restore(folder, elsewhere):
     (admin, *_) = tell(folder, "user", "list", 1)["users"]
     tell(folder, "user", "link", admin["id"])
     tell(folder, "backup", "with-link.tar.gz")
@@ -109,7 +109,7 @@ def manifest_of(file):
         return tar.extractfile("manifest.json").read()
 
 
-def test_a_database_that_is_not_empty_is_replaced_only_when_told_so_and_then_kept(folder, file):
+def test_a_database_with_accounts_is_replaced_only_by_force_and_then_kept(folder, file):
     with_agency(folder, "Later")
     before = contents(database(folder))
     assert "is not empty" in refused(folder, "restore", file)
@@ -120,7 +120,7 @@ def test_a_database_that_is_not_empty_is_replaced_only_when_told_so_and_then_kep
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
-def test_what_root_restores_belongs_to_the_owner_of_what_it_replaces_or_of_the_folder(folder, elsewhere, file):
+def test_a_database_restored_by_root_keeps_the_owner_of_the_former_or_the_folder(folder, elsewhere, file):
     os.chown(database(folder), 65534, 65533)
     tell(folder, "restore", file, "--force")
     (elsewhere / "data").mkdir(mode=0o700)
@@ -130,8 +130,8 @@ def test_what_root_restores_belongs_to_the_owner_of_what_it_replaces_or_of_the_f
     assert owners == [(65534, 65533), (65532, 65531)]
 
 
-def test_what_only_the_log_of_the_former_database_has_is_kept_with_it(folder, file):
-    """A process that was killed leaves a log behind."""
+def test_the_log_of_the_former_database_is_kept_with_it(folder, file):
+    """A killed process leaves a log."""
     script = f"""
 import os
 from pathlib import Path
@@ -185,7 +185,7 @@ def test_a_database_that_is_served_or_open_elsewhere_is_left_alone(folder, file)
     assert files(folder) == ["retainer.db"]
 
 
-def test_nobody_makes_a_log_while_a_database_is_replaced(folder, file, tmp_path):
+def test_no_process_creates_a_log_while_a_database_is_replaced(folder, file, tmp_path):
     archive.unpack(file, tmp_path / "new", lambda _: None, lambda *_: None)
     with Sqlite(database(folder)).exclusive():
         late = Sqlite.driver.connect(str(database(folder)), timeout=0, isolation_level=None)
@@ -201,7 +201,7 @@ def unpacked(path, into):
     archive.unpack(path, into, lambda _: None, lambda *_: None)
 
 
-def test_a_flipped_bit_anywhere_is_found(file, tmp_path):
+def test_a_flipped_bit_anywhere_is_detected(file, tmp_path):
     good, damaged = file.read_bytes(), tmp_path / "damaged"
     rng = random.Random(6)
     places = [*range(length(1000)), *(rng.randrange(len(good)) for _ in range(length(1000)))]
@@ -217,7 +217,7 @@ def test_a_flipped_bit_anywhere_is_found(file, tmp_path):
     unpacked(file, tmp_path / "unpacked")
 
 
-def test_a_file_that_is_cut_off_is_found(file, tmp_path):
+def test_a_truncated_file_is_detected(file, tmp_path):
     good, damaged = file.read_bytes(), tmp_path / "damaged"
     for size in [*range(0, 400, 7), *range(400, len(good), len(good) // length(50)), len(good) - 1]:
         damaged.write_bytes(good[:size])
@@ -227,7 +227,7 @@ def test_a_file_that_is_cut_off_is_found(file, tmp_path):
 
 
 def foreign_tar():
-    """A tar of something else that is sealed as a backup is."""
+    """Return a tar with other content."""
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w:gz") as tar:
         tar.addfile(tarfile.TarInfo("manifest.json"))
@@ -239,7 +239,7 @@ def sealed(content):
     return content + archive.SEAL_BEGINS + digest + archive.SEAL_ENDS
 
 
-def test_a_damaged_or_foreign_file_is_refused_in_words_and_changes_nothing(folder, elsewhere, file, tmp_path):
+def test_a_damaged_or_foreign_file_is_refused_with_the_reason(folder, elsewhere, file, tmp_path):
     flipped = bytearray(file.read_bytes())
     flipped[len(flipped) // 2] ^= 1
     cases = {
@@ -264,8 +264,8 @@ def test_a_damaged_or_foreign_file_is_refused_in_words_and_changes_nothing(folde
 @pytest.mark.parametrize(
     "claims", [{"sha256": "0" * 64}, {"database_bytes": 4096}], ids=lambda claims: next(iter(claims))
 )
-def test_a_database_that_is_not_the_one_of_its_manifest_is_refused(tmp_path, claims):
-    """The seal is right: whoever wrote the file put another database into it."""
+def test_a_database_that_does_not_match_its_manifest_is_refused(tmp_path, claims):
+    """The seal is right, but the file has another database."""
     content = tmp_path / "content.db"
     content.write_bytes(b"a database, more or less" * 500)
     file = packed(content, tmp_path / "b.tar.gz", **claims)
@@ -279,7 +279,7 @@ def test_a_database_that_is_not_the_one_of_its_manifest_is_refused(tmp_path, cla
 
 
 @pytest.mark.parametrize(("spare", "is_refused"), [(0, False), (-1, True)])
-def test_a_backup_is_unpacked_only_where_there_is_room_for_it_twice(tmp_path, monkeypatch, spare, is_refused):
+def test_a_backup_is_unpacked_only_if_the_disk_has_room_for_it_twice(tmp_path, monkeypatch, spare, is_refused):
     content = tmp_path / "content.db"
     content.write_bytes(b"no database, but that is found later" * 100)
     file = packed(content, tmp_path / "b.tar.gz")
@@ -325,7 +325,7 @@ def test_a_whole_file_with_a_broken_database_is_refused(folder, elsewhere, tmp_p
     assert files(elsewhere) == []
 
 
-def test_wrong_sums_fail_a_check_and_are_told_by_a_restore(folder, elsewhere):
+def test_wrong_sums_fail_a_check_and_are_reported_by_a_restore(folder, elsewhere):
     change(folder, "UPDATE totals SET count = count + 1")
     change(folder, "INSERT OR REPLACE INTO totals SELECT id, 'clients', 7 FROM accounts")
     tell(folder, "backup", "b")
@@ -354,7 +354,7 @@ def test_a_killed_restore_leaves_the_former_database_as_it_was(folder):
         assert contents(database(folder)) == before
     former = folder / tell(folder, "restore", "b", "--force")["former_database"]
     assert contents(former) == before
-    assert files(folder) == sorted([former.name, "retainer.db"]), "what the killed ones left is gone"
+    assert files(folder) == sorted([former.name, "retainer.db"]), "leftovers of killed commands are deleted"
 
 
 def test_a_restored_copy_checks_no_site_until_it_is_resumed(folder, fake_site, tmp_path):
@@ -368,7 +368,7 @@ def test_a_restored_copy_checks_no_site_until_it_is_resumed(folder, fake_site, t
     assert json.loads(once.stdout) == {"checked": 0}
     assert "retainer monitor --resume" in json.loads(once.stderr)["message"]
     with running(copy, **ALLOW) as server:
-        time.sleep(2)  # nothing tells that it does not look
+        time.sleep(2)  # no event shows that it does not check
         assert fake_site.connections == 0
         (said,) = [line for line in server.log().splitlines() if '"warning"' in line and "paused" in line]
         assert "restored from a backup of" in said
@@ -376,7 +376,7 @@ def test_a_restored_copy_checks_no_site_until_it_is_resumed(folder, fake_site, t
         assert tell(copy, "monitor", "--resume") == {"monitor": "on"}
         until(lambda: asked(fake_site) == {0: 1, 1: 1, 2: 1}, "they are checked without a new start")
     with running(copy, **ALLOW) as server:
-        assert server.log().count("paused") == 1, "it is said no more"
+        assert server.log().count("paused") == 1, "it is not logged again"
 
 
 def test_a_monitor_is_paused_while_it_runs(folder, fake_site):
@@ -385,7 +385,7 @@ def test_a_monitor_is_paused_while_it_runs(folder, fake_site):
         until(lambda: fake_site.connections == 1, "a site is checked")
         tell(folder, "monitor", "--pause")
         made = client.post("/sites", {"url": f"{fake_site.url}1"}).data["id"]
-        time.sleep(2)  # nothing tells that it does not look
+        time.sleep(2)  # no event shows that it does not check
         assert client.get(f"/sites/{made}").data["status"] == "unknown"
         assert fake_site.connections == 1
         tell(folder, "monitor", "--resume")

@@ -1,4 +1,4 @@
-"""Deadlines: a transaction that takes too long is undone, and whoever asked for it is answered."""
+"""Deadlines: a transaction that takes too long is rolled back, and its request gets a response."""
 
 import json
 import math
@@ -30,7 +30,7 @@ LIFT = {"SQLite": ("DROP TRIGGER slow",), "PostgreSQL": ("DROP FUNCTION slow CAS
 
 @pytest.fixture
 def put(api):
-    """Writes a row."""
+    """A function that writes a row."""
     return lambda tx: tx.run(PUT, account_id=api.account_id, name="row", count=0)
 
 
@@ -40,7 +40,7 @@ def written(api):
 
 
 def run(api, *steps, write=True, seconds=0.05):
-    """Take steps in a transaction that may take so many seconds."""
+    """Run steps in a transaction with a time limit."""
     with api.store.unscoped(write=write, seconds=seconds) as tx:
         for step in steps:
             step(tx)
@@ -60,7 +60,7 @@ def test_a_transaction_that_is_late_runs_no_further_statement_and_is_not_committ
         run(api, put, *steps)
     assert written(api) == []
     run(api, put, seconds=4)
-    assert len(written(api)) == 1, "others go on"
+    assert len(written(api)) == 1, "the next write succeeds"
 
 
 def test_a_reading_transaction_has_a_deadline_too(api):
@@ -68,7 +68,7 @@ def test_a_reading_transaction_has_a_deadline_too(api):
         run(api, ask, wait, ask, write=False)
 
 
-def test_a_command_that_takes_as_long_as_it_must_has_none(api, put):
+def test_a_command_without_a_limit_has_no_deadline(api, put):
     run(api, put, wait, ask, seconds=math.inf)
     assert len(written(api)) == 1
 
@@ -79,17 +79,17 @@ ROWS = text("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SEL
 
 @only_sqlite
 @pytest.mark.parametrize("statement", [ENDLESS, ROWS])
-def test_a_statement_that_would_never_end_is_interrupted(api, put, statement):
+def test_an_endless_statement_is_interrupted(api, put, statement):
     for steps in ({"write": False}, {}):
         with pytest.raises(DeadlineExceeded):
             run(api, *[put] * (not steps), lambda tx: tx.all(statement), seconds=0.2, **steps)
     assert written(api) == []
     run(api, put, seconds=4)
-    assert len(written(api)) == 1, "its connection is as good as before"
+    assert len(written(api)) == 1, "its connection is reused"
 
 
 @only_postgresql
-def test_statements_that_nobody_waits_for_are_noticed_when_they_take_too_long(api, put):
+def test_pipelined_statements_that_take_too_long_are_stopped(api, put):
     def send(tx):
         for _ in range(105):
             tx.run(text("SELECT pg_sleep(0.02)"))
@@ -100,7 +100,7 @@ def test_statements_that_nobody_waits_for_are_noticed_when_they_take_too_long(ap
 
 
 @only_postgresql
-def test_the_server_ends_a_transaction_that_nobody_waits_for_any_more_but_not_a_command(api):
+def test_the_server_limits_transactions_except_those_of_commands(api):
     with api.store.unscoped(write=True) as tx:
         assert tx.value(text("SHOW transaction_timeout")) == "14s"
     for write in (True, False):
@@ -108,7 +108,7 @@ def test_the_server_ends_a_transaction_that_nobody_waits_for_any_more_but_not_a_
             assert tx.value(text("SHOW transaction_timeout")) == "0"
 
 
-def test_a_request_that_takes_too_long_is_answered_and_has_done_nothing(api):
+def test_a_request_that_takes_too_long_gets_a_503_and_changes_nothing(api):
     for statement in SLOW_TAGS[api.store.engine.name]:
         api.sql(statement)
     api.store.seconds = 0.2

@@ -1,4 +1,4 @@
-"""The engine on real files, which fail and come back."""
+"""The engine on real files that fail and come back."""
 
 import contextlib
 import os
@@ -20,9 +20,9 @@ from retainer.store.tx import Store
 
 @contextlib.contextmanager
 def read_only(folder):
-    """The folder and its files cannot be written by anybody until the block ends."""
+    """Make the folder and its files read-only until the block ends."""
     files = [folder, *folder.iterdir()]
-    if os.geteuid() == 0:  # whom no mode refuses
+    if os.geteuid() == 0:  # root ignores modes
         if subprocess.run(["chattr", "+i", *files], check=False, capture_output=True).returncode:
             pytest.skip("this file system knows no immutable files")
         try:
@@ -53,7 +53,7 @@ def store(tmp_path):
 
 @pytest.fixture
 def busy(store):
-    """Somebody else uses a connection all the while, as is so in a server that works."""
+    """Another thread uses a connection, as in a busy server."""
     begun, ended = threading.Event(), threading.Event()
 
     def use():
@@ -90,7 +90,7 @@ def test_a_write_succeeds_as_soon_as_the_files_can_be_written_again(store, busy)
     write(store)
 
 
-def test_connections_of_many_threads_that_were_opened_meanwhile_are_made_anew(store, busy):
+def test_connections_opened_while_the_files_were_read_only_are_replaced(store, busy):
     barrier = threading.Barrier(8)
     found = []
 
@@ -110,7 +110,7 @@ def test_connections_of_many_threads_that_were_opened_meanwhile_are_made_anew(st
         write(store)
 
 
-def test_a_database_that_has_gone_is_unavailable_not_made_anew_and_found_again_when_it_is_back(store, tmp_path):
+def test_a_missing_database_is_unavailable_and_not_created_until_it_is_back(store, tmp_path):
     assert read(store) == 0
     store.engine.close()
     away = shutil.move(store.engine.path.parent, tmp_path / "away")
@@ -121,14 +121,14 @@ def test_a_database_that_has_gone_is_unavailable_not_made_anew_and_found_again_w
             read(store)
         with pytest.raises(Unavailable):
             write(store)
-        assert not store.engine.path.exists(), "an empty database in its place would be a worse answer"
+        assert not store.engine.path.exists(), "no empty database replaces it"
     store.engine.path.parent.rmdir()
     shutil.move(away, store.engine.path.parent)
     write(store)
     assert read(store) == 0
 
 
-def test_a_write_that_fails_lets_the_next_one_in(store):
+def test_a_failed_write_does_not_block_the_next_one(store):
     def fail():
         with store.unscoped(write=True) as tx:
             tx.run(insert(totals).values(account_id=1, name="x", count=None))
@@ -139,7 +139,7 @@ def test_a_write_that_fails_lets_the_next_one_in(store):
         write(store)
 
 
-def test_as_many_connections_are_kept_as_were_used_at_once(store):
+def test_connections_are_reused(store):
     path = str(store.engine.path)
     before = open_files(path)
     for _ in range(10):
@@ -150,11 +150,11 @@ def test_as_many_connections_are_kept_as_were_used_at_once(store):
 
 
 def open_files(path):
-    """How often this process has a file open."""
+    """Return how often this process has a file open."""
     return sum(str(link.resolve()) == path for link in Path("/proc/self/fd").iterdir())
 
 
 @pytest.mark.parametrize("address", ["postgresql://a b@host/x", "postgresql://host/x?no_such=1"])
-def test_an_address_that_is_none_is_a_setting_to_be_corrected(address):
+def test_an_invalid_address_is_an_error_of_the_settings(address):
     with pytest.raises(SettingsError, match="address of the PostgreSQL database"):
         connect(address)

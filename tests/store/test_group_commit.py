@@ -1,4 +1,4 @@
-"""Writers who share a transaction: on a real database, with threads that stay where a test wants them."""
+"""Writers that share a transaction, on a real database, with threads that stop where a test needs them."""
 
 import contextlib
 import itertools
@@ -17,34 +17,34 @@ from retainer.store.tables import totals
 from tests.databases import only_sqlite
 
 PUT = insert(totals)
-NOBODY = 4711  # an account that is not there
+NO_ACCOUNT = 4711
 MANY = (
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300000) "
-    f"SELECT {NOBODY}, 'row of nobody', max(i) FROM n"
+    f"SELECT {NO_ACCOUNT}, 'row of no account', max(i) FROM n"
 )
 
 
 @pytest.fixture
 def store(api, monkeypatch):
-    """The store of an agency, whose groups stay open while somebody waits, however slow the machine is."""
+    """The store of an agency, whose groups stay open while a writer waits, on slow machines too."""
     monkeypatch.setattr(groups, "GROUP_SECONDS", 60)
     return api.store
 
 
 @pytest.fixture
 def put(api):
-    """Writes a row of a name."""
+    """A function that writes a row with a name."""
     return lambda tx, name: tx.run(PUT, account_id=api.account_id, name=name, count=0)
 
 
 def written(store):
-    """The names that a reader sees."""
+    """Return the names that a reader sees."""
     with store.unscoped() as tx:
         return {name for (name,) in tx.all(select(totals.c.name)) if name.startswith("row")}
 
 
 class Writer(threading.Thread):
-    """Writes a row in a transaction, and stays in it until it may end."""
+    """A writer whose transaction stays open until it may end."""
 
     def __init__(self, store, name, does):
         super().__init__(name=name, daemon=True)
@@ -66,13 +66,13 @@ class Writer(threading.Thread):
         self.answered.set()
 
     def end(self, follower=None):
-        """Let it end, and wait until the next one has begun, or until this one was answered."""
+        """Let it end, and wait until the follower has begun or, without one, this one has returned."""
         self.may_end.set()
         assert (follower.began if follower else self.answered).wait(timeout=20)
 
     @property
     def transactions(self):
-        """What the database was told of transactions, from when it had begun to when the next had, or to the commit."""
+        """The transaction statements from its begin to the begin of the next writer, or to the commit."""
         words = ("BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE")
         matching = [statement for statement in self.statements if statement.startswith(words)]
         return matching[: matching.index("COMMIT") + 1] if "COMMIT" in matching else matching
@@ -80,7 +80,7 @@ class Writer(threading.Thread):
 
 @pytest.fixture
 def together(store, put):
-    """Starts writers that do one thing each: the first has begun, the others wait for it in their order."""
+    """A function that starts writers: the first has begun, the others wait for it in order."""
     started = []
 
     def start(*things):
@@ -104,7 +104,7 @@ def together(store, put):
 
 @pytest.fixture
 def puts(put):
-    """What a writer does that writes its own row."""
+    """The action of a writer that writes its own row."""
     return lambda tx: put(tx, threading.current_thread().name)
 
 
@@ -125,7 +125,7 @@ FINE, IntegrityError = type(None), Sqlite.conflict
 
 
 @only_sqlite
-def test_a_writer_that_is_alone_has_a_plain_transaction(together, puts):
+def test_a_single_writer_has_a_plain_transaction(together, puts):
     (alone,) = together(puts)
     end([alone])
     assert (alone.error, alone.saw) == (None, {"row 0"})
@@ -133,14 +133,14 @@ def test_a_writer_that_is_alone_has_a_plain_transaction(together, puts):
 
 
 @only_sqlite
-def test_writers_that_wait_for_each_other_are_answered_after_the_commit_that_they_share(store, together, puts):
+def test_waiting_writers_share_a_commit_and_return_after_it(store, together, puts):
     first, second, third = writers = together(puts, puts, puts)
     first.end(second)
     second.end(third)
     time.sleep(0.2)
     assert not first.answered.is_set()
     assert not second.answered.is_set()
-    assert written(store) == set(), "nobody sees what is not committed"
+    assert written(store) == set(), "uncommitted rows are invisible"
     end(writers)
     assert kinds(writers) == [FINE] * 3
     assert [writer.saw for writer in writers] == [{"row 0", "row 1", "row 2"}] * 3
@@ -152,7 +152,7 @@ def test_writers_that_wait_for_each_other_are_answered_after_the_commit_that_the
 
 
 @only_sqlite
-def test_who_follows_sees_what_was_written_before_it(together, puts):
+def test_a_following_writer_sees_the_rows_of_earlier_ones(together, puts):
     seen = []
     _, second = writers = together(puts, lambda tx: seen.extend(tx.all(select(totals.c.name))))
     end(writers)
@@ -169,7 +169,7 @@ def divides_by_nothing(tx):
 
 
 def violates_a_constraint(tx):
-    tx.run(PUT, account_id=NOBODY, name="row of nobody", count=0)
+    tx.run(PUT, account_id=NO_ACCOUNT, name="row of no account", count=0)
 
 
 def is_late(tx):
@@ -186,48 +186,48 @@ FAILS = {
 
 
 @only_sqlite
-@pytest.mark.parametrize("place", range(4))
+@pytest.mark.parametrize("position", range(4))
 @pytest.mark.parametrize("fails", FAILS)
-def test_a_writer_that_fails_takes_nothing_of_the_others_with_it(store, together, puts, fails, place):
+def test_a_failed_writer_is_rolled_back_alone(store, together, puts, fails, position):
     def puts_and_fails(tx):
         puts(tx)
         FAILS[fails](tx)
 
-    writers = together(*(puts_and_fails if number == place else puts for number in range(4)))
+    writers = together(*(puts_and_fails if number == position else puts for number in range(4)))
     end(writers)
     assert [kind.__name__ for kind in kinds(writers)] == [
-        fails if number == place else "NoneType" for number in range(4)
+        fails if number == position else "NoneType" for number in range(4)
     ]
-    assert written(store) == {f"row {number}" for number in range(4) if number != place}
+    assert written(store) == {f"row {number}" for number in range(4) if number != position}
 
 
 @only_sqlite
-@pytest.mark.parametrize("place", range(3))
-def test_a_writer_that_is_late_when_it_ends_takes_nothing_of_the_others_with_it(store, together, puts, place):
+@pytest.mark.parametrize("position", range(3))
+def test_a_writer_past_its_deadline_is_rolled_back_alone(store, together, puts, position):
     def ends_late(tx):
         puts(tx)
         tx.deadline = 0
 
-    writers = together(*(ends_late if number == place else puts for number in range(3)))
+    writers = together(*(ends_late if number == position else puts for number in range(3)))
     end(writers)
-    assert kinds(writers) == [DeadlineExceeded if number == place else FINE for number in range(3)]
-    assert written(store) == {f"row {number}" for number in range(3) if number != place}
+    assert kinds(writers) == [DeadlineExceeded if number == position else FINE for number in range(3)]
+    assert written(store) == {f"row {number}" for number in range(3) if number != position}
 
 
 @only_sqlite
-def test_a_statement_is_not_interrupted_where_sqlite_would_undo_the_work_of_others_with_it(store, together, puts):
+def test_a_statement_in_a_shared_transaction_is_not_interrupted(store, together, puts):
     def writes_for_long(tx):
         tx.engine.limit(tx.connection, 0)
         tx.connection.execute(f"INSERT INTO totals {MANY}")
 
     writers = together(puts, writes_for_long, puts)
     end(writers)
-    assert kinds(writers) == [FINE, IntegrityError, FINE], "it ran to its end, which nobody's account is"
+    assert kinds(writers) == [FINE, IntegrityError, FINE], "it ran to its end, without an account"
     assert written(store) == {"row 0", "row 2"}
 
 
 @only_sqlite
-def test_who_was_refused_for_what_is_not_yet_durable_is_told_after_the_commit(together, put, puts):
+def test_a_refusal_waits_for_the_commit_of_the_row_that_caused_it(together, put, puts):
     def is_taken(tx):
         put(tx, "row 0")
 
@@ -240,16 +240,16 @@ def test_who_was_refused_for_what_is_not_yet_durable_is_told_after_the_commit(to
 
 
 def breaks_at_the_commit(tx):
-    """Write a row without its account, for which SQLite looks when it commits."""
+    """Write a row without its account, which SQLite checks when it commits."""
     tx.connection.execute("PRAGMA defer_foreign_keys=ON")
     violates_a_constraint(tx)
 
 
 @only_sqlite
-@pytest.mark.parametrize("place", range(3))
-def test_a_commit_that_fails_fails_for_all_also_for_who_was_refused(store, together, puts, place):
+@pytest.mark.parametrize("position", range(3))
+def test_a_failed_commit_fails_for_all_writers_and_refusals(store, together, puts, position):
     things = [puts, puts, puts]
-    things[place] = breaks_at_the_commit
+    things[position] = breaks_at_the_commit
     writers = together(*things[:2], refuses, things[2])
     end(writers)
     assert kinds(writers) == [OutcomeUnknown] * 4
@@ -258,7 +258,7 @@ def test_a_commit_that_fails_fails_for_all_also_for_who_was_refused(store, toget
 
 
 @only_sqlite
-def test_after_a_commit_that_failed_others_commit_on_another_connection(store, together, puts, put):
+def test_after_a_failed_commit_the_next_writer_has_another_connection(store, together, puts, put):
     writers = together(puts, breaks_at_the_commit)
     end(writers)
     with store.unscoped(write=True) as tx:
@@ -268,7 +268,7 @@ def test_after_a_commit_that_failed_others_commit_on_another_connection(store, t
 
 @pytest.fixture
 def has_no_room(put):
-    """What a writer does for which there is no room: SQLite undoes the whole transaction, as on a full disk."""
+    """The action of a writer without room: SQLite rolls the whole transaction back, as on a full disk."""
 
     def does(tx):
         (pages,) = tx.connection.execute("PRAGMA page_count").fetchone()
@@ -283,18 +283,18 @@ def has_no_room(put):
 
 
 @only_sqlite
-@pytest.mark.parametrize("place", [1, 2])
-def test_an_error_after_which_sqlite_undoes_everything_fails_for_all_before_and_nobody_after(
-    store, together, puts, has_no_room, place
+@pytest.mark.parametrize("position", [1, 2])
+def test_a_rollback_by_sqlite_fails_for_earlier_writers_but_not_for_later_ones(
+    store, together, puts, has_no_room, position
 ):
-    writers = together(*(has_no_room if number == place else puts for number in range(4)))
+    writers = together(*(has_no_room if number == position else puts for number in range(4)))
     end(writers)
-    assert kinds(writers) == [Unavailable] * (place + 1) + [FINE] * (3 - place)
-    assert written(store) == {f"row {number}" for number in range(place + 1, 4)}
+    assert kinds(writers) == [Unavailable] * (position + 1) + [FINE] * (3 - position)
+    assert written(store) == {f"row {number}" for number in range(position + 1, 4)}
 
 
 @only_sqlite
-def test_nobody_follows_into_a_transaction_that_has_ended_before_its_time(store, together, puts, has_no_room):
+def test_no_writer_joins_a_transaction_that_sqlite_has_rolled_back(store, together, puts, has_no_room):
     def goes_on_without_room(tx):
         with contextlib.suppress(Unavailable):
             has_no_room(tx)
@@ -307,7 +307,7 @@ def test_nobody_follows_into_a_transaction_that_has_ended_before_its_time(store,
 
 
 @only_sqlite
-def test_a_connection_that_breaks_fails_for_all_before_and_nobody_after(store, together, puts):
+def test_a_broken_connection_fails_for_earlier_writers_but_not_for_later_ones(store, together, puts):
     def breaks(tx):
         puts(tx)
         tx.connection.close()
@@ -319,9 +319,7 @@ def test_a_connection_that_breaks_fails_for_all_before_and_nobody_after(store, t
 
 
 @only_sqlite
-def test_who_waits_too_long_for_its_turn_leaves_the_queue_and_the_one_before_commits(
-    store, together, puts, monkeypatch
-):
+def test_a_writer_that_waits_too_long_for_its_turn_leaves_the_queue(store, together, puts, monkeypatch):
     monkeypatch.setattr(groups, "WAIT_SECONDS", 0.2)
     first, second = together(puts, puts)
     assert second.answered.wait(timeout=10)
@@ -332,20 +330,20 @@ def test_who_waits_too_long_for_its_turn_leaves_the_queue_and_the_one_before_com
 
 
 @only_sqlite
-def test_who_waits_too_long_for_the_commit_is_told_that_its_outcome_is_unknown(store, together, puts, monkeypatch):
+def test_the_outcome_is_unknown_after_waiting_too_long_for_the_commit(store, together, puts, monkeypatch):
     first, second = together(puts, puts)
     monkeypatch.setattr(groups, "END_SECONDS", 0.2)
     first.end(second)
     assert first.answered.wait(timeout=10)
     assert isinstance(first.error, OutcomeUnknown)
-    assert isinstance(first.error, Busy), "which is no outage"
+    assert isinstance(first.error, Busy), "it is not an outage"
     second.end()
     assert second.error is None
-    assert written(store) == {"row 0", "row 1"}, "a writer that takes its time holds nobody up, and loses nothing"
+    assert written(store) == {"row 0", "row 1"}, "a slow writer loses nothing"
 
 
 @only_sqlite
-def test_an_old_group_takes_nobody_in(store, together, puts, monkeypatch):
+def test_an_old_group_accepts_no_more_writers(store, together, puts, monkeypatch):
     monkeypatch.setattr(groups, "GROUP_SECONDS", 0)
     first, second = together(puts, puts)
     first.end()
@@ -375,8 +373,8 @@ def test_a_request_of_a_group_that_failed_is_503_and_its_idempotency_key_is_free
 
 
 @only_sqlite
-def test_under_any_haste_what_was_acknowledged_is_there_and_what_was_refused_is_not(store, put, monkeypatch):
-    """Turns that are given up while they are handed over, groups that end early, refusals in between."""
+def test_acknowledged_rows_exist_and_refused_ones_do_not_under_any_timing(store, put, monkeypatch):
+    """Writers leave the queue while they get their turn, groups end early, and some writes are refused."""
     monkeypatch.setattr(groups, "WAIT_SECONDS", 0.002)
     monkeypatch.setattr(groups, "END_SECONDS", 0.002)
     monkeypatch.setattr(groups, "GROUP_SECONDS", 0.003)

@@ -1,4 +1,4 @@
-"""The connections of a process to PostgreSQL, when there are none to be had."""
+"""The connection pool for PostgreSQL during outages."""
 
 import contextlib
 import gc
@@ -18,7 +18,7 @@ def threads():
     return [thread.name for thread in threading.enumerate() if thread.name == "postgresql"]
 
 
-def test_all_are_told_why_and_one_thread_tries_until_the_engine_is_closed():
+def test_requests_fail_with_the_reason_while_one_thread_reconnects():
     engine = connect(f"postgresql://127.0.0.1:{free_port()}/agency")
     with pytest.raises(Unavailable, match="refused"):
         engine.connection()
@@ -27,13 +27,13 @@ def test_all_are_told_why_and_one_thread_tries_until_the_engine_is_closed():
             engine.connection()
     assert threads() == ["postgresql"]
     engine.close()
-    until(lambda: threads() == [], "nobody tries any more")
+    until(lambda: threads() == [], "no thread reconnects")
     with pytest.raises(Unavailable, match="refused"):
         engine.connection()
     engine.close()
 
 
-def test_an_attempt_to_connect_that_takes_too_long_leaves_no_connection_behind(fast_path):
+def test_a_connection_attempt_that_times_out_is_closed(fast_path):
     with socket.socket(socket.AF_UNIX) as silent:
         silent.bind(str(fast_path / ".s.PGSQL.5432"))
         silent.listen()
@@ -62,7 +62,7 @@ GREETING = b"".join(
         (b"Z", b"I"),  # ready for a statement
     )
 )
-"""What PostgreSQL sends when a connection has been made."""
+"""The messages of PostgreSQL after a connection has been opened."""
 
 
 def test_a_connection_that_ends_as_soon_as_it_was_made_is_an_outage(fast_path):
@@ -86,7 +86,7 @@ def test_a_connection_that_ends_as_soon_as_it_was_made_is_an_outage(fast_path):
         leaving.join()
 
 
-def test_connections_that_were_lent_before_a_close_are_closed_when_they_are_given_back(postgresql_databases):
+def test_connections_lent_before_a_close_are_closed_when_they_return(postgresql_databases):
     engine = connect(postgresql_databases.prototype)
     lent = [engine.connection() for _ in range(2)]
     engine.give_back(lent[0])
@@ -102,7 +102,7 @@ def test_connections_that_were_lent_before_a_close_are_closed_when_they_are_give
     engine.close()
 
 
-def test_when_one_connection_is_found_ended_the_idle_ones_are_not_lent_again(postgresql_databases):
+def test_if_one_connection_is_closed_idle_ones_are_not_reused(postgresql_databases):
     engine = connect(postgresql_databases.prototype)
     lent = [engine.connection() for _ in range(4)]
     processes = [connection.info.backend_pid for connection in lent]
@@ -115,7 +115,7 @@ def test_when_one_connection_is_found_ended_the_idle_ones_are_not_lent_again(pos
     engine.close()
 
 
-def test_a_transaction_that_failed_in_the_middle_of_its_statements_costs_no_connection(postgresql_databases):
+def test_a_transaction_that_fails_in_the_middle_keeps_its_connection(postgresql_databases):
     engine = connect(postgresql_databases.prototype)
     idle = engine.connection()
     connection = engine.begin_write(None)
@@ -133,11 +133,11 @@ def test_a_transaction_that_failed_in_the_middle_of_its_statements_costs_no_conn
 
 
 @pytest.mark.parametrize("is_attempt", [False, True])
-def test_a_statement_that_was_to_be_prepared_after_one_that_failed_is_prepared_again(postgresql_databases, is_attempt):
+def test_a_statement_skipped_after_a_failed_one_is_prepared_again(postgresql_databases, is_attempt):
     engine = connect(postgresql_databases.prototype)
 
     def use(*statements):
-        """Run statements in a transaction that is rolled back; the last may fail for another's sake."""
+        """Run statements in a transaction that is rolled back; the last may fail because of an earlier one."""
         connection = engine.begin_write(None)
         try:
             with engine.savepoint(connection, may_repeat=False) if is_attempt else contextlib.nullcontext():
@@ -169,7 +169,7 @@ def test_a_statement_that_was_to_be_prepared_after_one_that_failed_is_prepared_a
     ],
     ids=["too slow", "cancelled", "ended", "too complex", "wrong"],
 )
-def test_errors_of_the_server_are_told_apart(postgresql_databases, statement, kind):
+def test_errors_of_the_server_become_ours(postgresql_databases, statement, kind):
     engine = connect(postgresql_databases.prototype)
     connection = engine.connection()
     engine.run(connection, "SET statement_timeout = 100", [])
@@ -244,7 +244,7 @@ def test_a_database_that_cannot_hold_every_name_is_refused(postgresql_databases)
             admin.execute("DROP DATABASE latin")
 
 
-def test_a_user_without_rights_is_told_of_them(postgresql_databases):
+def test_a_user_without_rights_gets_the_reason(postgresql_databases):
     with postgresql_databases.admin() as admin:
         admin.execute("CREATE ROLE lowly LOGIN")
         try:

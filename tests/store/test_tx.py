@@ -59,7 +59,7 @@ def test_every_select_is_limited_to_the_account_however_deep(statements, api):
 
 
 @pytest.mark.parametrize("text", ["it's", "100 % of ''", ":id", "?1", "$1", "back\\slash", "-- no comment", "ä\n"])
-def test_a_constant_of_a_statement_means_itself_beside_what_is_bound(api, text):
+def test_a_constant_keeps_its_meaning_next_to_bound_values(api, text):
     made = api.sql("UPDATE clients SET name = $1 WHERE id = $2 RETURNING id", text, api.make("/clients")["id"])
     wanted = select(literal(text), literal(-7), clients.c.name).where(
         clients.c.name == text, clients.c.id > -1, clients.c.id == bindparam("id")
@@ -70,7 +70,7 @@ def test_a_constant_of_a_statement_means_itself_beside_what_is_bound(api, text):
     assert len(names) == (4 if "$" in text else 2), "the account and the id; a text that looks like a place is bound"
 
 
-def test_a_statement_that_was_run_over_all_accounts_is_still_limited_within_one(statements, api):
+def test_a_statement_that_ran_over_all_accounts_is_still_limited_in_one(statements, api):
     statement = select(clients.c.id)
     with api.store.unscoped() as tx:
         assert len(tx.all(statement)) == 4
@@ -86,7 +86,7 @@ def test_changes_reach_the_account_only(statements, api, other_tenant):
     assert other_tenant.get("/external-contacts").json["meta"]["total"] == 2
 
 
-def test_a_value_that_was_forgotten_is_an_error_and_no_null(statements, api):
+def test_a_missing_value_is_an_error_and_not_null(statements, api):
     with api.store.begin(actor(api), write=True) as tx, pytest.raises(KeyError, match="town"):
         tx.change(update(clients).values(city=bindparam("town")))
 
@@ -103,7 +103,7 @@ def test_a_statement_over_all_accounts_cannot_name_the_account(api):
         tx.all(select(clients.c.id).where(clients.c.account_id == ACCOUNT))
 
 
-def test_an_exception_undoes_everything_counters_too(api):
+def test_an_exception_rolls_back_everything_including_counters(api):
     with pytest.raises(ZeroDivisionError), api.store.begin(actor(api), write=True) as tx:
         tx.insert(clients, record("N-1")) // 0
     assert api.get("/clients").json["meta"]["total"] == 0
@@ -121,7 +121,7 @@ def test_a_second_reading_statement_needs_a_snapshot(api):
         assert tx.all(statement) == tx.all(statement)
 
 
-def test_a_snapshot_does_not_see_what_is_written_meanwhile(api):
+def test_a_snapshot_does_not_see_later_writes(api):
     statement = select(func.count()).select_from(clients)
     with api.store.begin(actor(api), write=False) as tx:
         tx.snapshot()
@@ -133,7 +133,7 @@ def test_a_snapshot_does_not_see_what_is_written_meanwhile(api):
     assert api.get("/clients").json["meta"]["total"] == 1
 
 
-def test_a_connection_is_given_back_though_its_snapshot_failed(api):
+def test_a_connection_returns_to_the_pool_if_its_snapshot_fails(api):
     engine = api.store.engine
     connection = engine.connection()
     engine.give_back(connection)
@@ -147,7 +147,7 @@ def test_a_connection_is_given_back_though_its_snapshot_failed(api):
     assert opened == idle, "nobody has one"
 
 
-def test_a_counter_is_what_counting_gives_after_everything(api):
+def test_a_counter_equals_the_number_of_rows(api):
     made = [api.make("/external-contacts", client_id=api.make("/clients")["id"]) for _ in range(3)]
     api.delete(f"/clients/{made[0]['client_id']}")
     api.delete(f"/external-contacts/{made[1]['id']}")
@@ -158,7 +158,7 @@ def test_a_counter_is_what_counting_gives_after_everything(api):
 
 
 @only_sqlite
-def test_a_database_that_is_none_is_unavailable_not_a_fault_of_ours(api):
+def test_a_file_that_is_not_a_database_is_an_outage(api):
     api.store.engine.close()
     api.path.write_bytes(b"nonsense" * 2000)
     answer = api.get("/me")
@@ -167,14 +167,14 @@ def test_a_database_that_is_none_is_unavailable_not_a_fault_of_ours(api):
         api.store.engine.connection()
 
 
-def test_a_record_that_was_refused_names_every_fault_and_writes_nothing(api):
+def test_a_refused_record_reports_every_error_and_writes_nothing(api):
     with pytest.raises(Refusal) as refused, api.store.begin(actor(api), write=True) as tx:
         tx.insert(clients, record("N-1", tx.error("name", "Is odd."), tag_ids=[7]))
     assert set(refused.value.members["errors"]) == {"name", "tag_ids.0"}
     assert api.get("/clients").data == []
 
 
-def test_what_others_refer_to_is_not_deleted_and_the_relation_is_named(api):
+def test_a_referenced_row_is_not_deleted_and_the_relation_is_named(api):
     with pytest.raises(Refusal) as refused, api.store.begin(actor(api), write=True) as tx:
         tx.delete(users, api.admin_id)
     assert refused.value.code == "in_use"
@@ -182,7 +182,7 @@ def test_what_others_refer_to_is_not_deleted_and_the_relation_is_named(api):
     assert api.get("/me").status == 200
 
 
-def test_the_least_recently_used_statements_of_lists_give_way(api):
+def test_the_least_recently_used_statements_are_dropped(api):
     statements, built = api.store.statements, []
 
     def build(number: int) -> Select[int]:
