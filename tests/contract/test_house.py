@@ -176,6 +176,7 @@ BOUNDED = {
     "values/reading.py:writable_fields": "two uses: Create and Change",
     "work/propagation.py:_count_entries": "two nouns",
     "work/propagation.py:_update_tasks": "the members that tasks inherit",
+    "shared/relations.py:_count_references": "the tables and columns that callers name",
     "shared/relations.py:_select_row": "the tables and types that callers name",
     "work/templates.py:_select_by": "the parents of milestones and tasks",
 }

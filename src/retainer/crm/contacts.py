@@ -119,7 +119,6 @@ class ContactClient(NamedTuple):
 
 
 CLIENT = select(clients.c.status, PRIMARY_CONTACT.scalar_subquery()).where(clients.c.id == bindparam("client"))
-REFERRING = relations.counts_of("contact_id", tickets, quotes, invoices)
 
 
 def build_contact(
@@ -140,7 +139,8 @@ def build_contact(
     relations.validate_client_open(tx, "client_id", contact.client_id, former, client and client.status)
     if before is not None and is_moved:
         advice = f"Create a contact at client {contact.client_id} instead."
-        relations.validate_unreferred(tx, REFERRING, before.id, "client_id", advice)
+        tables = (tickets, quotes, invoices)
+        relations.validate_unreferred(tx, "contact_id", tables, before.id, "client_id", advice)
     return contact
 
 

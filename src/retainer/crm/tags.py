@@ -24,18 +24,13 @@ from retainer.values.kinds import Color, Id, Text50
 from retainer.values.records import READ_ONLY, Record
 
 
-def links_of(table: Table) -> Table:
-    """Return the table that links the records of a table to their tags."""
-    return TAG_LINKS[table]
-
-
 def _tag_ids(table: Table) -> ColumnElement[str | None]:
-    links = links_of(table)
+    links = TAG_LINKS[table]
     return select(comma_list(links.c.tag_id)).where(links.c.record_id == table.c.id).scalar_subquery()
 
 
 def _has_tag(table: Table, tag_ids: list[BindParameter[int]]) -> ColumnElement[bool]:
-    links = links_of(table)
+    links = TAG_LINKS[table]
     return table.c.id.in_(select(links.c.record_id).where(links.c.tag_id.in_(tag_ids)))
 
 
@@ -53,15 +48,17 @@ def _remove_tags(links: Table) -> Delete:
     )
 
 
-USED = update(tags).where(tags.c.id == bindparam("tag_id")).values(usage_count=tags.c.usage_count + bindparam("uses"))
+COUNT_USES = (
+    update(tags)
+    .where(is_listed(tags.c.id, listed("tag_ids", INTEGER).scalar_subquery()))
+    .values(usage_count=tags.c.usage_count + bindparam("uses", type_=INTEGER))
+)
 
 
 @cache
 def _with_uses(change: UpdateBase) -> UpdateBase:
     """Return one statement that changes the links of a record, and the usage counts of their tags."""
-    is_linked = is_listed(tags.c.id, listed("tag_ids", INTEGER).scalar_subquery())
-    uses = tags.c.usage_count + bindparam("uses", type_=INTEGER)
-    return combined(change, update(tags).where(is_linked).values(usage_count=uses))
+    return combined(change, COUNT_USES)
 
 
 TagIds = Annotated[
@@ -78,7 +75,7 @@ def save_tags(
     tx: Tx, table: Table, record_id: int, record: Record, tag_ids: list[int], before: list[int] | None = None
 ) -> None:
     """Replace the tags of a record, which had those in `before`. Raises `validation_failed` for missing tags."""
-    links, wanted, current = links_of(table), set(tag_ids), set(before or ())
+    links, wanted, current = TAG_LINKS[table], set(tag_ids), set(before or ())
     if removed := sorted(current - wanted):
         _change_links(tx, _remove_tags(links), record_id, removed, -1)
     if added := sorted(wanted - current):
@@ -92,8 +89,7 @@ def _change_links(tx: Tx, change: UpdateBase, record_id: int, tag_ids: list[int]
     if tx.engine.combines_writes:
         return tx.change(_with_uses(change), uses=uses, **values)
     changed = tx.change(change, **values)
-    for tag_id in tag_ids:  # most records have a few: this is cheaper than one statement for all
-        tx.run(USED, tag_id=tag_id, uses=uses)
+    tx.run(COUNT_USES, tag_ids=values["tag_ids"], uses=uses)
     return changed
 
 

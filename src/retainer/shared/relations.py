@@ -19,8 +19,6 @@ CLIENT_STATUS = select(clients.c.status).where(clients.c.id == bindparam("id"))
 
 SentFields = dict[str, str]
 """The fields of a body that say something, each `sent` or `derived`: rules add those that they derive."""
-ReferenceCounts = Mapping[Table, Select[int]]
-"""Tables whose rows may refer to a record, each with the statement that counts them."""
 
 
 class Parent(NamedTuple):
@@ -87,20 +85,20 @@ def validate_client_open(
         validate_open(tx, field, f"Client {client_id}", status or tx.value(CLIENT_STATUS, id=client_id))
 
 
-def counts_of(column: str, *tables: Table) -> ReferenceCounts:
-    """Return the statements that count the rows of tables that refer to a record by this column."""
-    return {
-        table: select(func.count()).select_from(table).where(table.c[column] == bindparam("id")) for table in tables
-    }
-
-
-def validate_unreferred(tx: Tx, counts: ReferenceCounts, record_id: int, field: str, advice: str) -> None:
-    """Note `in_use` on a field that is fixed while other records refer to this one, with the count of each kind."""
-    for table, statement in counts.items():
-        count = tx.value(statement, id=record_id)
+def validate_unreferred(
+    tx: Tx, column: str, tables: Collection[Table], record_id: int, field: str, advice: str
+) -> None:
+    """Note `in_use` on a field that is fixed while rows of the tables refer to the record, with their count."""
+    for table in tables:
+        count = tx.value(_count_references(table, column), id=record_id)
         if count:
             refer = f"1 {singular(table)} refers" if count == 1 else f"{count} {table.name} refer"
             tx.error(field, f"Is fixed while {refer} to this record. {advice}", "in_use")
+
+
+@cache
+def _count_references(table: Table, column: str) -> Select[int]:
+    return select(func.count()).select_from(table).where(table.c[column] == bindparam("id"))
 
 
 def validate_transition(

@@ -156,7 +156,6 @@ class SiteFilter(Filter):
             )
 
 
-REFERRING = relations.counts_of("site_id", tickets)
 RELATIONS = ("client_id", "project_id")
 
 
@@ -175,7 +174,7 @@ def build_site(tx: Tx, site: Site, before: Site | None, sent: relations.SentFiel
     field = relations.first_sent(site, sent, *RELATIONS)
     relations.validate_client_open(tx, field, site.client_id, before.client_id if before else None)
     if before is not None and site.client_id != before.client_id:
-        relations.validate_unreferred(tx, REFERRING, before.id, field, "Remove it from the tickets first.")
+        relations.validate_unreferred(tx, "site_id", [tickets], before.id, field, "Remove it from the tickets first.")
     return site
 
 

@@ -7,7 +7,6 @@ ticket. `status` and `assignee_id` of a reply are set on the ticket.
 from typing import Annotated
 
 import msgspec
-from sqlalchemy import bindparam, select
 
 from retainer.kernel.body import New
 from retainer.kernel.paging import Page, Paged, listing
@@ -19,7 +18,8 @@ from retainer.schema.crm import external_contacts
 from retainer.schema.support import ticket_replies, tickets
 from retainer.shared import relations
 from retainer.store.tx import Tx
-from retainer.support.tickets import Author, Status, Ticket, minutes_between, update_resolution
+from retainer.support.tickets import Author, Status, Ticket, update_resolution
+from retainer.values.exact import minutes_between
 from retainer.values.kinds import Id, Text50000, UserId
 from retainer.values.records import READ_ONLY, WRITE_ONLY, Record
 
@@ -55,9 +55,6 @@ class TicketChanged(msgspec.Struct):
     ticket: Annotated[Ticket, "The ticket after the reply."]
 
 
-CONTACT_CLIENT = select(external_contacts.c.client_id).where(external_contacts.c.id == bindparam("id"))
-
-
 def build_reply(tx: Tx, reply: TicketReply, ticket: Ticket) -> TicketReply:
     """Return a reply with its ticket and author: the key's user, or the ticket's contact. Notes every error."""
     reply.ticket_id = ticket.id
@@ -66,10 +63,10 @@ def build_reply(tx: Tx, reply: TicketReply, ticket: Ticket) -> TicketReply:
         if reply.contact_id is not None and tx.readable("author_type"):
             tx.error("contact_id", "Is only for replies with the author_type contact.")
         return reply
-    client_id = tx.value(CONTACT_CLIENT, id=reply.contact_id) if reply.contact_id else None
+    contact = relations.load_row(tx, relations.Parent, external_contacts, reply.contact_id)
     reply.contact_id = ticket.contact_id if reply.contact_id is None else reply.contact_id
-    if client_id is not None and ticket.client_id is not None and client_id != ticket.client_id:
-        message = f"Is a contact of client {client_id}; the ticket belongs to client {ticket.client_id}."
+    if contact and ticket.client_id not in {None, contact.client_id}:
+        message = f"Is a contact of client {contact.client_id}; the ticket belongs to client {ticket.client_id}."
         tx.error("contact_id", message)
     if reply.is_internal:
         tx.error("is_internal", "Must be false for replies by contacts.")

@@ -6,7 +6,6 @@ resolved or closed ticket that becomes open again is reopened. `awaiting` is `us
 creation. Descriptions and replies are stored as sent; escape them before you show them as HTML.
 """
 
-from datetime import datetime, timedelta
 from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta
@@ -31,7 +30,7 @@ from retainer.store.row_mapper import Derived
 from retainer.store.tables import NOW
 from retainer.store.tx import Tx
 from retainer.values.common import ExternalId, Priority
-from retainer.values.exact import half_up
+from retainer.values.exact import minutes_between
 from retainer.values.kinds import Email, Id, Instant, Text191, Text255, Text50000, UserId
 from retainer.values.records import READ_ONLY, Record, Stated
 from retainer.work import propagation
@@ -194,14 +193,6 @@ class Requester(NamedTuple):
     email: str | None
 
 
-class Context(NamedTuple):
-    """The records that a ticket follows from, in the order of RELATIONS."""
-
-    project: relations.Parent | None = None
-    site: relations.Parent | None = None
-    contact: Requester | None = None
-
-
 CONTACT_BY_EMAIL = select(*external_contacts.c[Requester._fields]).where(
     external_contacts.c.client_id == bindparam("client"), external_contacts.c.email_folded == bindparam("email")
 )
@@ -210,12 +201,8 @@ RELATIONS = ("client_id", "project_id", "site_id", "contact_id")
 
 def build_ticket(tx: Tx, ticket: Ticket, before: Ticket | None, sent: relations.SentFields) -> Ticket:
     """Return a ticket with its derived fields; note every error."""
-    context = load_context(tx, ticket, before, sent)
-    for name, parent in zip(RELATIONS[1:], context, strict=True):
-        if parent and (parent.client_id is not None or name == "project_id"):
-            relations.derive_parent(tx, ticket, sent, name, "client_id", parent.client_id)
-    if context.contact and (before is None or ticket.contact_id != before.contact_id):
-        derive_requester(ticket, context.contact, sent)
+    if relations.concerns(before, sent, *RELATIONS):
+        derive_client(tx, ticket, before, sent)
     derive_contact(tx, ticket, before, sent)
     ticket.assignee_id = relations.resolve_user(tx, ticket.assignee_id)
     update_resolution(ticket, before.status if before else "open", before.created_at if before else tx.now, tx.now)
@@ -225,15 +212,19 @@ def build_ticket(tx: Tx, ticket: Ticket, before: Ticket | None, sent: relations.
     return ticket
 
 
-def load_context(tx: Tx, ticket: Ticket, before: Ticket | None, sent: relations.SentFields) -> Context:
-    """Return the records that a ticket follows from; none if the body sets no relation."""
-    if not relations.concerns(before, sent, *RELATIONS):
-        return Context()
-    return Context(
-        relations.load_row(tx, relations.Parent, projects, ticket.project_id),
-        relations.load_row(tx, relations.Parent, sites, ticket.site_id),
-        relations.load_row(tx, Requester, external_contacts, ticket.contact_id),
-    )
+def derive_client(tx: Tx, ticket: Ticket, before: Ticket | None, sent: relations.SentFields) -> None:
+    """Derive the client from project, site and contact, and the requester from a new contact."""
+    project = relations.load_row(tx, relations.Parent, projects, ticket.project_id)
+    if project:
+        relations.derive_parent(tx, ticket, sent, "project_id", "client_id", project.client_id)
+    site = relations.load_row(tx, relations.Parent, sites, ticket.site_id)
+    if site and site.client_id is not None:
+        relations.derive_parent(tx, ticket, sent, "site_id", "client_id", site.client_id)
+    contact = relations.load_row(tx, Requester, external_contacts, ticket.contact_id)
+    if contact:
+        relations.derive_parent(tx, ticket, sent, "contact_id", "client_id", contact.client_id)
+        if before is None or ticket.contact_id != before.contact_id:
+            derive_requester(ticket, contact, sent)
 
 
 def derive_requester(ticket: Ticket, contact: Requester, sent: relations.SentFields) -> None:
@@ -264,11 +255,6 @@ def update_resolution(ticket: Ticket, former_status: str, created_at: str, now: 
     ticket.closed_at = (ticket.closed_at or now) if ticket.status == "closed" else None
     if ticket.resolved_at is None:
         ticket.resolved_at, ticket.resolution_minutes = now, minutes_between(created_at, now)
-
-
-def minutes_between(start: str, end: str) -> int:
-    """Return the minutes between two instants, rounded half up."""
-    return half_up((datetime.fromisoformat(end) - datetime.fromisoformat(start)) // timedelta(seconds=1), 60)
 
 
 api = Resource("/tickets", tag="Tickets", scope="tickets", table=tickets)

@@ -78,6 +78,11 @@ def half_up(numerator: int, denominator: int) -> int:
     return rounded if numerator >= 0 else -rounded
 
 
+def minutes_between(start: str, end: str) -> int:
+    """Return the minutes from one timestamp to another, rounded half up."""
+    return half_up((datetime.fromisoformat(end) - datetime.fromisoformat(start)) // timedelta(seconds=1), 60)
+
+
 def day_after(day: str, days: int) -> str:
     """Return the calendar day a number of days later, at most the last day of the calendar."""
     try:

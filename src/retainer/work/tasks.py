@@ -133,21 +133,11 @@ class TaskParent(NamedTuple):
 class TaskProject(NamedTuple):
     """The project of a task, as far as the task follows from it."""
 
-    id: int
     client_id: int | None
     status: str
     billing_type: str
     is_template: bool
     client_status: str | None
-
-
-class Context(NamedTuple):
-    """The records that a task follows from."""
-
-    milestone: TaskParent | None = None
-    parent: TaskParent | None = None
-    ticket: TaskParent | None = None
-    project: TaskProject | None = None
 
 
 PROJECT = (
@@ -162,13 +152,13 @@ LAST_POSITION = select(func.coalesce(func.max(tasks.c.position), 0)).where(
 
 def build_task(tx: Tx, task: Task, before: Task | None, sent: relations.SentFields) -> Task:
     """Return a task with its derived fields; note every error."""
-    context = load_context(tx, task, before, sent)
-    derive_parents(tx, task, context, sent)
+    parent = project = None
+    if task.billable is None or relations.concerns(before, sent, *RELATIONS):
+        parent, project = derive_parents(tx, task, sent)
     task.assignee_id = relations.resolve_user(tx, task.assignee_id)
     task.created_by_id = task.created_by_id or tx.actor.user_id
     if task.billable is None:
         # a template may be copied into a billed project: in a template, only a false that was sent is a choice
-        project = context.project
         is_billed = project is not None and (project.billing_type != "non_billable" or bool(project.is_template))
         task.billable = is_billed if project else task.client_id is not None
     if task.position is None:
@@ -176,50 +166,50 @@ def build_task(tx: Tx, task: Task, before: Task | None, sent: relations.SentFiel
     if task.status == "in_progress":
         task.started_at = task.started_at or tx.now
     task.completed_at = None if task.status in OPEN else task.completed_at or tx.now
-    validate_task(tx, task, before, context, sent)
+    validate_task(tx, task, before, parent, project, sent)
     return task
 
 
-def load_context(tx: Tx, task: Task, before: Task | None, sent: relations.SentFields) -> Context:
-    """Return the records that a task follows from; none if the body sets no relation."""
-    if task.billable is not None and not relations.concerns(before, sent, *RELATIONS):
-        return Context()
+def derive_parents(tx: Tx, task: Task, sent: relations.SentFields) -> tuple[TaskParent | None, TaskProject | None]:
+    """Derive the project from milestone, parent or ticket, and the client from the project, else from them.
+
+    Returns the parent task and the project.
+    """
     milestone = relations.load_row(tx, TaskParent, milestones, task.milestone_id)
-    parent = relations.load_row(tx, TaskParent, tasks, task.parent_id)
-    ticket = relations.load_row(tx, TaskParent, tickets, task.ticket_id)
-    derived = (narrow.project_id for narrow in (milestone, parent, ticket) if narrow and narrow.project_id)
-    stated = task.project_id if "project_id" in sent else None
-    project_id = stated or next(derived, task.project_id)
-    row = tx.one(PROJECT, id=project_id) if project_id else None
-    return Context(milestone, parent, ticket, TaskProject(*row) if row else None)
-
-
-def derive_parents(tx: Tx, task: Task, context: Context, sent: relations.SentFields) -> None:
-    """Derive the project from milestone, parent or ticket, and the client from the project, else from them."""
-    milestone, parent, ticket, project = context
     if milestone:
         relations.derive_parent(tx, task, sent, "milestone_id", "project_id", milestone.project_id)
+    parent = relations.load_row(tx, TaskParent, tasks, task.parent_id)
     if parent:
         relations.derive_parent(tx, task, sent, "parent_id", "project_id", parent.project_id)
         if task.project_id is None:
             relations.derive_parent(tx, task, sent, "parent_id", "client_id", parent.client_id)
+    ticket = relations.load_row(tx, TaskParent, tickets, task.ticket_id)
     if ticket and ticket.project_id is not None:
         relations.derive_parent(tx, task, sent, "ticket_id", "project_id", ticket.project_id)
-    if project and project.id == task.project_id:
+    row = tx.one(PROJECT, id=task.project_id) if task.project_id else None
+    project = TaskProject(*row) if row else None
+    if project:
         narrow = relations.first_sent(task, sent, *RELATIONS[1:])
         relations.derive_parent(tx, task, sent, narrow, "client_id", project.client_id)
     if ticket and ticket.project_id is None and ticket.client_id is not None:
         relations.derive_parent(tx, task, sent, "ticket_id", "client_id", ticket.client_id)
+    return parent, project
 
 
-def validate_task(tx: Tx, task: Task, before: Task | None, context: Context, sent: relations.SentFields) -> None:
+def validate_task(
+    tx: Tx,
+    task: Task,
+    before: Task | None,
+    parent: TaskParent | None,
+    project: TaskProject | None,
+    sent: relations.SentFields,
+) -> None:
     """Note errors of the parent task, of archived projects and clients, of the assignee, and of the dates."""
-    parent, project = context.parent, context.project
     if parent and (task.parent_id == task.id or parent.parent_id or (before and before.subtasks_count)):
         tx.error("parent_id", "Must not be a subtask, and this task must not have subtasks: there is one level.")
     if project and (before is None or task.project_id != before.project_id):
         field = relations.first_sent(task, sent, *RELATIONS[1:])
-        relations.validate_open(tx, field, f"Project {project.id}", project.status)
+        relations.validate_open(tx, field, f"Project {task.project_id}", project.status)
     field, status = relations.first_sent(task, sent, *RELATIONS), project.client_status if project else None
     relations.validate_client_open(tx, field, task.client_id, before.client_id if before else None, status)
     relations.validate_user(tx, "assignee_id", task.assignee_id, before.assignee_id if before else None)

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from retainer.shared import relations
 from retainer.store.tx import Tx
-from retainer.values.exact import half_up, instant_after, local_day
+from retainer.values.exact import instant_after, local_day, minutes_between
 from retainer.work.time_entry_types import MAX_MINUTES, TimeEntry
 
 MAX_DURATION = timedelta(minutes=MAX_MINUTES)
@@ -17,7 +17,7 @@ def derive_duration(entry: TimeEntry, before: TimeEntry | None, sent: relations.
     if _end_follows(entry, before, sent):
         entry.ended_at = instant_after(str(entry.started_at), timedelta(minutes=entry.duration_minutes))
     elif passed and (entry.duration_minutes is None or is_moved) and timedelta() < passed <= MAX_DURATION:
-        entry.duration_minutes = _minutes(passed)
+        entry.duration_minutes = _minutes(entry)
 
 
 def derive_date(tx: Tx, entry: TimeEntry, before: TimeEntry | None, sent: relations.SentFields) -> None:
@@ -48,7 +48,7 @@ def validate_times(tx: Tx, entry: TimeEntry, before: TimeEntry | None, tracked: 
         if tx.readable("started_at", "ended_at"):
             tx.error("duration_minutes", "Is required, unless started_at and ended_at are given.")
     elif passed is not None and abs(passed - timedelta(minutes=entry.duration_minutes)) >= timedelta(minutes=1):
-        message = f"Must be the {_minutes(passed)} minutes between started_at and ended_at, or left out."
+        message = f"Must be the {_minutes(entry)} minutes between started_at and ended_at, or left out."
         tx.error("duration_minutes", message)
     if entry.duration_minutes is not None:
         _validate_day(tx, entry, before, tracked)
@@ -87,8 +87,8 @@ def _passed(entry: TimeEntry) -> timedelta | None:
     return datetime.fromisoformat(entry.ended_at) - datetime.fromisoformat(entry.started_at)
 
 
-def _minutes(passed: timedelta) -> int:
-    return max(1, half_up(passed // timedelta(seconds=1), 60))
+def _minutes(entry: TimeEntry) -> int:
+    return max(1, minutes_between(str(entry.started_at), str(entry.ended_at)))
 
 
 def _day_of(tx: Tx, instant: str) -> str | None:

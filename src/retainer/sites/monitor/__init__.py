@@ -1,1 +1,1 @@
-"""The uptime monitor: claim what is due, probe it, record what was found."""
+"""Uptime monitor: claim due sites, probe them, save the results."""
