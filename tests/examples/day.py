@@ -50,7 +50,7 @@ def save_samples(store: Store, studio: dict[str, Any]) -> None:
     """Create the records that the samples name, as the demo does."""
     admin = replace(operator_of(store, studio["account_id"]), user_id=studio["admin_id"], role="admin")
     with store.begin(admin, write=True) as tx:
-        samples.prepare(tx, date.fromisoformat(tx.today))
+        samples.create_samples(tx, date.fromisoformat(tx.today))
 
 
 def day(show: Show) -> None:

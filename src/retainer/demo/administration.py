@@ -1,6 +1,6 @@
-"""How the demo's agencies came to their people and keys: a year of what an admin does, as the audit has it."""
+"""People and keys of the demo's agencies, with a year of audit entries."""
 
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -20,13 +20,13 @@ from retainer.store.tx import Store, Tx
 from retainer.values.exact import instant_after, utcnow
 
 OPENED = 400
-"""Days ago."""
+"""How many days ago the accounts were opened."""
 OFFICE, SERVER = "203.0.113.24", "198.51.100.80"
 DASHBOARD = [*(f"{name}:read" for name in ("clients", "projects", "time", "invoices")), "reports:read"]
 
 
 class Access(NamedTuple):
-    """What lets one into an agency: a key with all scopes, and the email and password of its first admin."""
+    """Access to an agency: a key with all scopes, and the email and password of its first admin."""
 
     key: str
     email: str
@@ -42,10 +42,14 @@ def open_agency(store: Store, details: AccountDetails, admin: UserDetails) -> tu
 
 
 def administer(tx: Tx, today: date, team: list[UserDetails]) -> tuple[list[int], str]:
-    """Add people, and keys as they are after a year; return all people's ids, and a key with all scopes."""
+    """Add people and keys, and change them over a year; return all people's ids, and a key with all scopes."""
 
     def ago(days: int) -> None:
         at(tx, today - timedelta(days=days))
+
+    def create_key(name: str, user_id: int, scopes: list[str], expires_at: str | None = None) -> keys.NewKey:
+        details = make(KeyDetails, name=name, user_id=user_id, scopes=scopes, expires_at=expires_at)
+        return keys.create_key(tx, details)
 
     ago(OPENED - 1)
     admin_id = tx.actor.user_id
@@ -53,31 +57,23 @@ def administer(tx: Tx, today: date, team: list[UserDetails]) -> tuple[list[int],
     ago(380)
     accounts.switch_api(tx, on=True)
     ago(378)
-    website = keys.create_key(tx, make(KeyDetails, name="Website form", user_id=admin_id, scopes=["clients:write"]))
+    website = create_key("Website form", admin_id, ["clients:write"])
     ago(300)
     scopes = ["projects:read", "tasks:read", "time:read"]
-    tracker = make(KeyDetails, name="Time tracker", user_id=people[1], scopes=scopes)
-    tracking = keys.create_key(tx, tracker)
-    import_key = make(KeyDetails, name="Import of 2024", user_id=admin_id, scopes=list(SCOPES))
-    imported = keys.create_key(tx, import_key)
+    tracker = create_key("Time tracker", people[1], scopes)
+    imported = create_key("Data import", admin_id, list(SCOPES))
     ago(290)
-    key_changes.change_key(tx, tracking.id, {"scopes": [*scopes, "time:write"]})
+    key_changes.change_key(tx, tracker.id, {"scopes": [*scopes, "time:write"]})
     ago(270)
     key_changes.revoke_key(tx, imported.id)
     ago(200)
     users.change_user(tx, people[-1], {"weekly_capacity_minutes": 1920, "hourly_rate": Decimal(90)})
     ago(80)
-    end = instant_after(tx.now, timedelta(days=89))
-    reports = make(KeyDetails, name="Reporting dashboard", user_id=admin_id, scopes=DASHBOARD, expires_at=end)
-    keys.create_key(tx, reports)
+    create_key("Reporting dashboard", admin_id, DASHBOARD, expires_at=instant_after(tx.now, timedelta(days=89)))
     ago(1)
-    key_changes.rotate_key(tx, tracking.id, Rotation(hours=72))
-    demo = keys.create_key(tx, make(KeyDetails, name="Demo", user_id=admin_id, scopes=list(SCOPES)))
+    key_changes.rotate_key(tx, tracker.id, Rotation(hours=72))
+    demo = create_key("Demo", admin_id, list(SCOPES))
     for key_id, days in ((website.id, 120), (imported.id, 290)):
-        used = instant_after(_noon(today), -timedelta(days=days))
-        tx.update_columns(api_keys, key_id, {"last_used_at": used, "last_used_address": SERVER})
+        used = {"last_used_at": instant_after(tx.now, -timedelta(days=days)), "last_used_address": SERVER}
+        tx.update_columns(api_keys, key_id, used)
     return people, demo.value
-
-
-def _noon(day: date) -> str:
-    return f"{datetime(day.year, day.month, day.day, 12).isoformat()}.000000Z"  # noqa: DTZ001  # UTC is written behind it

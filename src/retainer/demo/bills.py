@@ -1,23 +1,19 @@
-"""A year of invoices: what was worked in a month is billed in the next, and most of it is paid."""
+"""A year of invoices: the work of a month is billed at its end, and most of it is paid."""
 
 import random
 from datetime import date, timedelta
 from typing import Any
 
-import msgspec
-from sqlalchemy import and_, select
+from sqlalchemy import Table, and_, select
 
 from retainer import schema
-from retainer.billing import payments
 from retainer.billing.credit_notes import credit_notes
-from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.invoices import invoices
-from retainer.billing.invoices.types import Invoice, Payment
+from retainer.billing.invoices.types import Invoice
 from retainer.crm import clients
-from retainer.demo.make import at, make
+from retainer.demo.make import at, change, create
 from retainer.demo.work import Job
-from retainer.rollups.changes import changing_balance
-from retainer.schema.billing import expenses
+from retainer.schema.billing import expenses, quotes
 from retainer.schema.work import time_entries
 from retainer.store.tx import Tx
 
@@ -25,48 +21,52 @@ METHODS = ("bank_transfer", "bank_transfer", "bank_transfer", "card", "direct_de
 
 
 class Bills:
-    """The invoices of one agency, month by month, so that their numbers follow their days."""
+    """The invoices of an agency, month by month, so that their numbers follow their dates."""
 
-    def __init__(self, tx: Tx, rng: random.Random, jobs: list[Job]) -> None:
-        self.tx, self.rng, self.jobs = tx, rng, jobs
+    def __init__(self, tx: Tx, rng: random.Random, jobs: list[Job], tag_ids: dict[str, int]) -> None:
+        self.tx, self.rng, self.jobs, self.tag_ids = tx, rng, jobs, tag_ids
         self.today = date.fromisoformat(tx.today)
         self.sent: list[Invoice] = []
 
     def send(self, customers: list[clients.Client]) -> None:
-        """Bill twelve months; the work of the current month stays unbilled, but for a draft."""
+        """Bill twelve months; most of the current month stays unbilled."""
         busy = [customer for customer in customers if customer.status != "prospect"]
         first = (self.today - timedelta(days=365)).replace(day=1)
         while (following := (first + timedelta(days=32)).replace(day=1)) <= self.today:
             for customer in busy:
                 at(self.tx, following)
-                self._month(customer, first, following)
+                self._bill(customer, first, following)
             first = following
         at(self.tx, self.today)
-        self._from_quotes()
+        accepted = select(quotes.c.id).where(quotes.c.status == "accepted").order_by(quotes.c.issue_date.desc())
+        for (quote_id,) in self.tx.all(accepted)[:2]:
+            create(invoices.create_invoice, self.tx, quote_id=quote_id)
         self._correct()
-        self._draft(busy[0])
+        workshop = {"description": "Workshop: the year ahead", "unit": "days", "unit_price": "960"}
+        draft = {"client_id": busy[0].id, "subject": "Workshop", "lines": [workshop], "notes": "Thank you!"}
+        create(invoices.create_invoice, self.tx, **draft)
 
-    def _month(self, customer: clients.Client, first: date, following: date) -> None:
-        """Bill a client for a month: hours, expenses, retainers, milestones that were reached."""
+    def _bill(self, customer: clients.Client, first: date, following: date) -> None:
+        """Bill a client for a month: hours, expenses, retainers, completed milestones."""
         last = following - timedelta(days=1)
         jobs = [job for job in self.jobs if job.project.client_id == customer.id]
-        hourly = [job.project.id for job in jobs if job.project.billing_type == "time_and_materials"]
+        hourly = {job.project.id for job in jobs if job.project.billing_type == "time_and_materials"}
         work: dict[str, Any] = {}
-        if hourly and self._unbilled(time_entries, customer, hourly, last):
-            by = self.rng.choice(("project", "project", "task", "user"))
-            work["time"] = {"project_ids": hourly, "to": last.isoformat(), "group_by": by}
-        if self._unbilled(expenses, customer, [job.project.id for job in jobs], last):
+        if projects := hourly & self._unbilled(time_entries, customer, last):
+            group_by = self.rng.choice(("project", "project", "task", "user"))
+            work["time"] = {"project_ids": sorted(projects), "to": last.isoformat(), "group_by": group_by}
+        if self._unbilled(expenses, customer, last):
             work["expenses"] = {"to": last.isoformat(), "group_by": self.rng.choice(("entry", "category"))}
         lines = [*self._retainers(jobs, first), *self._milestones(jobs, first, last)]
         if work or lines:
             self._issue(customer, following, unbilled_work=work or None, lines=lines)
 
-    def _unbilled(self, table: Any, customer: clients.Client, projects: list[int], last: date) -> bool:
-        billable = and_(table.c.billable.is_(True), table.c.currency == customer.currency)
-        priced = and_(table.c.amount.is_not(None), table.c.date <= last.isoformat())
-        unbilled = and_(table.c.invoice_line_id.is_(None), priced)
+    def _unbilled(self, table: Table, customer: clients.Client, last: date) -> set[int]:
+        """Return the projects of a client with work to bill."""
+        billable = and_(table.c.billable.is_(True), table.c.currency == customer.currency, table.c.amount.is_not(None))
+        unbilled = and_(table.c.invoice_line_id.is_(None), table.c.date <= last.isoformat())
         statement = select(table.c.project_id).where(table.c.client_id == customer.id, billable, unbilled).distinct()
-        return not {project for (project,) in self.tx.all(statement)}.isdisjoint(projects)
+        return {project_id for (project_id,) in self.tx.all(statement)}
 
     def _retainers(self, jobs: list[Job], first: date) -> list[dict[str, Any]]:
         return [
@@ -82,73 +82,54 @@ class Bills:
 
     def _milestones(self, jobs: list[Job], first: date, last: date) -> list[dict[str, Any]]:
         table = schema.work.milestones
-        reached = and_(table.c.status == "completed", table.c.due_date.between(str(first), str(last)))
-        rows = self.tx.all(select(*table.c["id", "project_id"]).where(table.c.amount > 0, reached))
+        completed = and_(table.c.status == "completed", table.c.due_date.between(str(first), str(last)))
+        rows = self.tx.all(select(*table.c["id", "project_id"]).where(table.c.amount > 0, completed))
         projects = {job.project.id for job in jobs}
-        return [{"milestone_id": milestone} for milestone, project in rows if project in projects]
+        return [{"milestone_id": milestone_id} for milestone_id, project_id in rows if project_id in projects]
 
     def _issue(self, customer: clients.Client, day: date, **fields: Any) -> None:
         """Send an invoice, and let the client pay: most in time, some late, in two parts, or never."""
         fields |= {"issue_date": day.isoformat(), "status": "sent", "client_id": customer.id}
-        invoice = invoices.create_invoice(self.tx, make(Invoice, **fields)).data
+        invoice = create(invoices.create_invoice, self.tx, **fields).data
         self.sent.append(invoice)
-        due, late = date.fromisoformat(str(invoice.due_date)), "Elbe" in customer.name or "Cedar" in customer.name
-        paid = due + timedelta(days=self.rng.randint(25, 60) if late else self.rng.randint(-14, 5))
+        due, is_late = date.fromisoformat(str(invoice.due_date)), self.tag_ids["Late payer"] in customer.tag_ids
+        paid = max(day, due + timedelta(days=self.rng.randint(25, 60) if is_late else self.rng.randint(-14, 5)))
         habit = self.rng.random()
         if habit > 0.99 and due < self.today - timedelta(days=120):
-            self._step(invoice, "written_off")
+            change(invoices.update_invoice, self.tx, invoice.id, status="written_off")
         elif paid <= self.today and invoice.status == "sent":
-            part = str((invoice.total / 2).quantize(invoice.total)) if habit < 0.08 else None
-            self._pay(invoice, max(paid, day), part)
+            in_parts = habit < 0.08
+            self._pay(invoice, paid, str((invoice.total / 2).quantize(invoice.total)) if in_parts else None)
             rest = paid + timedelta(days=self.rng.randint(15, 40))
-            if part and rest <= self.today:
-                self._pay(invoices.load_invoice(self.tx, invoice.id), rest, None)
+            if in_parts and rest <= self.today:
+                self._pay(invoice, rest, None)
 
     def _pay(self, invoice: Invoice, day: date, amount: str | None) -> None:
         at(self.tx, day)
-        payment = make(
-            Payment,
-            amount=amount,
-            paid_date=day.isoformat(),
-            method=self.rng.choice(METHODS),
-            reference=f"{self.rng.choice(('TRF', 'ZV', 'PAY'))}-{self.rng.randint(10**6, 10**7)}",
-        )
-        if payments.build_payment(self.tx, payment, invoice, pays_all=False):
-            with changing_balance(self.tx, invoice.id):
-                payments.save_payment(self.tx, payment)
-
-    def _step(self, invoice: Invoice, status: str) -> None:
-        before = invoices.load_invoice(self.tx, invoice.id)
-        invoices.change_invoice(self.tx, msgspec.structs.replace(before, status=status), before)
-
-    def _from_quotes(self) -> None:
-        """Make drafts of two accepted quotes."""
-        columns = schema.billing.quotes.c
-        accepted = select(columns.id).where(columns.status == "accepted").order_by(columns.issue_date.desc())
-        for (quote,) in self.tx.all(accepted)[:2]:
-            invoices.create_invoice(self.tx, make(Invoice, quote_id=quote))
+        payment = {
+            "amount": amount,
+            "paid_date": day.isoformat(),
+            "method": self.rng.choice(METHODS),
+            "reference": f"{self.rng.choice(('TRF', 'ZV', 'PAY'))}-{self.rng.randint(10**6, 10**7)}",
+        }
+        change(invoices.update_invoice, self.tx, invoice.id, record_payment=payment)
 
     def _correct(self) -> None:
-        """Correct some invoices: void one, credit a tenth and a twentieth of two, and a small one wholly."""
-        self._step(next(invoice for invoice in reversed(self.sent) if self._status(invoice) == "sent"), "void")
-        issued = [
-            invoice for invoice in self.sent if self._status(invoice) not in {"void", "draft"} and invoice.total > 0
-        ]
+        """Void an invoice, credit a part of two, and cancel a small one."""
+        table = schema.billing.invoices
+        status: dict[int, str] = dict(self.tx.all(select(*table.c["id", "status"])))
+        void = next(invoice for invoice in reversed(self.sent) if status[invoice.id] == "sent")
+        change(invoices.update_invoice, self.tx, void.id, status="void")
+        issued = [invoice for invoice in self.sent if invoice is not void and invoice.total > 0]
         small = min(issued[: len(issued) // 2], key=lambda invoice: invoice.total)
-        wrong, praised = issued[len(issued) // 3], issued[-1]
-        corrections = [(wrong, "correction", 10), (small, "cancellation", 1), (praised, "goodwill", 20)]
-        for invoice, reason, part in sorted(corrections, key=lambda correction: str(correction[0].issue_date)):
+        corrections = [
+            (issued[len(issued) // 3], "correction", 10),
+            (small, "cancellation", None),
+            (issued[-1], "goodwill", 20),
+        ]
+        for invoice, reason, divisor in sorted(corrections, key=lambda correction: str(correction[0].issue_date)):
             day = date.fromisoformat(str(invoice.issue_date)) + timedelta(days=self.rng.randint(8, 14))
             at(self.tx, min(day, self.today))
-            fields = {} if part == 1 else {"amount": str((invoice.total / part).quantize(invoice.total))}
-            credit_notes.create_credit_note(self.tx, invoice.id, make(CreditNote, reason=reason, **fields))
+            fields = {"amount": str((invoice.total / divisor).quantize(invoice.total))} if divisor else {}
+            create(credit_notes.create_credit_note, self.tx, invoice.id, reason=reason, **fields)
         at(self.tx, self.today)
-
-    def _status(self, invoice: Invoice) -> str:
-        table = schema.billing.invoices
-        return str(self.tx.value(select(table.c.status).where(table.c.id == invoice.id)))
-
-    def _draft(self, customer: clients.Client) -> None:
-        lines = [{"description": "Workshop: the year ahead", "quantity": "1", "unit": "days", "unit_price": "960"}]
-        draft = make(Invoice, client_id=customer.id, subject="Workshop", lines=lines, notes="Thank you!")
-        invoices.create_invoice(self.tx, draft)

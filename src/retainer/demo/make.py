@@ -1,17 +1,21 @@
-"""Builds records from fields by the rules of request bodies, and sets the clock of the demo."""
+"""Makes records with handlers of the API, so that the demo follows its rules, and sets the clock of the demo."""
 
+from collections.abc import Callable
 from datetime import UTC, date, datetime, time
-from typing import Any, TypeVar
+from functools import cache
+from typing import Any, TypeVar, get_type_hints
 
 import msgspec
 
 from retainer.errors import FieldErrors, invalid
+from retainer.store.row_mapper import R
 from retainer.store.tx import Tx
 from retainer.values.exact import as_instant, utcnow
 from retainer.values.reading import complete, read_fields
 
 WORKING_HOUR = time(9, 30, tzinfo=UTC)
-T = TypeVar("T", bound=msgspec.Struct)
+S = TypeVar("S", bound=msgspec.Struct)
+T = TypeVar("T")
 
 
 def at(tx: Tx, day: date) -> None:
@@ -19,10 +23,43 @@ def at(tx: Tx, day: date) -> None:
     tx.now = min(as_instant(datetime.combine(day, WORKING_HOUR)), utcnow())
 
 
-def make(model: type[T], **fields: Any) -> T:
+def make(model: type[S], **fields: Any) -> S:
     """Return a record of a model with these fields. Raises `validation_failed`."""
     errors: FieldErrors = {}
     record = complete(model, read_fields(model, fields, errors), fields, errors)
     if errors:
         raise invalid(errors)
     return record
+
+
+def create(handler: Callable[..., T], tx: Tx, *ids: int, **fields: Any) -> T:
+    """Call a handler that creates a record; `ids` are those in its path."""
+    return handler(tx, *ids, make(_body_type(handler), **fields))
+
+
+def change(handler: Callable[..., T], tx: Tx, *ids: int, **fields: Any) -> T:
+    """Call a handler that changes a record; `ids` are those in its path."""
+    return handler(tx, *ids, Changes(fields))
+
+
+class Changes:
+    """The fields of a PATCH."""
+
+    def __init__(self, fields: dict[str, Any]) -> None:
+        self.fields = fields
+        self.given = dict.fromkeys(fields, "sent")
+
+    def apply_to(self, current: R) -> R:
+        """Return the current record with these fields. Raises `validation_failed`."""
+        errors: FieldErrors = {}
+        values = read_fields(type(current), self.fields, errors, use="Update")
+        if errors:
+            raise invalid(errors)
+        return msgspec.structs.replace(current, **values)
+
+
+@cache
+def _body_type(handler: Callable[..., object]) -> Any:
+    """Return the type of a handler's last parameter."""
+    *_, body, _returned = get_type_hints(handler).values()
+    return body

@@ -1,30 +1,24 @@
-"""A year of work: projects in all states, their tasks, and what everybody did on every working day."""
+"""A year of work: projects in all states, their tasks, and the time that people tracked."""
 
 import random
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, timedelta
 from typing import NamedTuple
 
-from sqlalchemy import update
-
-from retainer import schema
 from retainer.crm import clients
 from retainer.demo.agencies import INTERNAL, KINDS, WORK, Kind
-from retainer.demo.make import at, make
-from retainer.rollups.changes import changing
-from retainer.rollups.sources import TASKS
+from retainer.demo.make import at, change, create
 from retainer.store.tx import Tx
-from retainer.values.exact import as_instant, utcnow
 from retainer.work import milestones, projects, tasks, time_entries
-from retainer.work.time_entry_types import TimeEntry
 
 YEAR = timedelta(days=365)
-PIECES = (15, 30, 30, 45, 45, 60, 60, 75, 90, 120)  # minutes
+DURATIONS = (15, 30, 45, 60, 60, 90, 90, 120, 120, 180)
 FULL_DAY = 420
-SLICES = {1: (1,), 2: (0.4, 0.6), 3: (0.2, 0.5, 0.3), 4: (0.15, 0.3, 0.4, 0.15)}
+STAGE_PERCENT = {2: (40, 60), 3: (20, 50, 30), 4: (15, 30, 40, 15)}
+"""The parts of a fixed fee that the stages of a project are billed with."""
 
 
 class Job(NamedTuple):
-    """A project, when it ran, who worked on it, and on what."""
+    """A project with the dates, the people and the tasks of its work."""
 
     project: projects.Project
     start: date
@@ -34,7 +28,7 @@ class Job(NamedTuple):
 
 
 class Work:
-    """The work of one agency in the year until today."""
+    """The work of an agency in the last year."""
 
     def __init__(self, tx: Tx, rng: random.Random, people: list[int], tag_ids: dict[str, int]) -> None:
         self.tx, self.rng, self.people, self.tag_ids = tx, rng, people, tag_ids
@@ -44,139 +38,129 @@ class Work:
 
     def plan(self, customers: list[clients.Client]) -> None:
         """Create templates, internal projects, and three or four projects for every client that is no prospect."""
-        for kind in KINDS[:1] + KINDS[3:4]:
-            template = self._project(kind, f"Template: {kind.name}", None, self.today, is_template=True)
-            self._fill(kind, template, self.today)
-        for name in INTERNAL:
-            self.internal.append(projects.create_project(self.tx, make(projects.Project, name=name)).id)
+        for kind in (KINDS[0], KINDS[3]):
+            self._template(kind)
+        self.internal = [create(projects.create_project, self.tx, name=name).id for name in INTERNAL]
         busy = [customer for customer in customers if customer.status != "prospect"]
-        for place, customer in enumerate(busy):
-            for turn in range(3 + place % 2):
-                kind = KINDS[(place * 3 + turn) % len(KINDS)]
-                self._job(kind, customer, is_running=turn == 0)
+        for index, customer in enumerate(busy):
+            for turn in range(3 + index % 2):
+                self._job(KINDS[(index * 3 + turn) % len(KINDS)], customer, is_running=turn == 0)
 
     def record(self) -> None:
-        """Record what everybody did, day by day."""
+        """Record the time of every working day."""
         day = self.today - YEAR
         while day < self.today:
             at(self.tx, day)
             for user in self.people if day.weekday() < 5 else []:
-                if self.rng.random() > 0.07:  # away otherwise
+                is_away = self.rng.random() < 0.07
+                if not is_away:
                     self._day(user, day)
             day += timedelta(days=1)
         at(self.tx, self.today)
 
     def close(self, customers: list[clients.Client]) -> None:
-        """Archive clients whose work is recorded by now: archived clients take none."""
+        """Archive clients now that their work is recorded: archived clients take none."""
         for customer in customers:
             if customer.status == "archived":
-                self.tx.update(schema.crm.clients, customer)
+                change(clients.update_client, self.tx, customer.id, status="archived")
+
+    def _template(self, kind: Kind) -> None:
+        project = create(projects.create_project, self.tx, name=f"Template: {kind.name}", is_template=True)
+        for stage in kind.stages:
+            create(milestones.create_milestone, self.tx, project.id, name=stage)
+        for title in kind.tasks:
+            create(tasks.create_task, self.tx, title=title, project_id=project.id)
 
     def _job(self, kind: Kind, customer: clients.Client, *, is_running: bool) -> None:
-        """Create a project with its team and tasks; a running one is in the middle of its time."""
-        length = timedelta(days=kind.days)
-        gone = customer.status == "archived"
-        earliest, latest = -365, -250 if gone else 20
-        if is_running and not gone:
+        """Create a project with its milestones and tasks; a running one is in the middle of its time."""
+        is_over = customer.status == "archived"
+        earliest, latest = -365, -250 if is_over else 20
+        if is_running and not is_over:
             earliest, latest = -kind.days * 3 // 5, -kind.days // 4
         start = self.today + timedelta(days=self.rng.randint(earliest, latest))
+        end = start + timedelta(days=kind.days) * 1.1
+        if is_over:
+            end = min(end, self.today - timedelta(days=150))
         at(self.tx, start - timedelta(days=10))
-        project = self._project(kind, f"{kind.name} {customer.name}", customer, start)
+        project = self._project(kind, customer, start, is_over=is_over)
         team = self.rng.sample(self.people, min(len(self.people), self.rng.randint(2, 4)))
-        end = min(start + length * 1.1, self.today - timedelta(days=150)) if gone else start + length * 1.1
-        self.jobs.append(Job(project, start, end, team, self._fill(kind, project, start)))
+        stages = self._milestones(kind, project, start)
+        ids = [self._task(kind, project, start, stages, index) for index in range(len(kind.tasks))]
+        self.jobs.append(Job(project, start, end, team, ids))
 
-    def _project(
-        self, kind: Kind, name: str, customer: clients.Client | None, start: date, *, is_template: bool = False
-    ) -> projects.Project:
-        rate = (customer and customer.hourly_rate) or 100
-        due = start + timedelta(days=kind.days)
-        gone = customer is not None and customer.status == "archived"
-        status = "completed" if gone or (due < self.today and self.rng.random() < 0.8) else "active"
-        return projects.create_project(
+    def _project(self, kind: Kind, customer: clients.Client, start: date, *, is_over: bool) -> projects.Project:
+        rate, due = int(customer.hourly_rate or 100), start + timedelta(days=kind.days)
+        is_completed = is_over or (due < self.today and self.rng.random() < 0.8)
+        status = "planned" if start > self.today else "completed" if is_completed else "active"
+        is_fixed, is_retainer = kind.billing_type == "fixed_fee", kind.billing_type == "retainer"
+        return create(
+            projects.create_project,
             self.tx,
-            make(
-                projects.Project,
-                name=name,
-                client_id=customer.id if customer else None,
-                code=f"{kind.name[:2].upper()}{len(self.jobs) + 1:03}" if customer else None,
-                status="planned" if start > self.today else status,
-                billing_type=kind.billing_type if customer else None,
-                fixed_fee=kind.hours * int(rate) * 3 // 2 if customer and kind.billing_type == "fixed_fee" else None,
-                retainer_amount=45 * int(rate) if customer and kind.billing_type == "retainer" else None,
-                budget_minutes=kind.hours * 60 if customer and kind.billing_type != "retainer" else None,
-                start_date=start.isoformat(),
-                due_date=due.isoformat(),
-                manager_id=self.rng.choice(self.people),
-                is_template=is_template,
-                tag_ids=[self.tag_ids["Retainer"]] if kind.billing_type == "retainer" else [],
-            ),
+            name=f"{kind.name} {customer.name}",
+            client_id=customer.id,
+            code=f"{kind.name[:2].upper()}{len(self.jobs) + 1:03}",
+            status=status,
+            billing_type=kind.billing_type,
+            fixed_fee=kind.hours * rate * 3 // 2 if is_fixed else None,
+            retainer_amount=45 * rate if is_retainer else None,
+            budget_minutes=None if is_retainer else kind.hours * 60,
+            start_date=start.isoformat(),
+            due_date=due.isoformat(),
+            manager_id=self.rng.choice(self.people),
+            tag_ids=[self.tag_ids["Retainer"]] if is_retainer else [],
         )
 
-    def _fill(self, kind: Kind, project: projects.Project, start: date) -> list[int]:
-        """Create milestones and tasks, spread over the project's time; return the ids of the tasks."""
-        stages = []
-        for place, name in enumerate(kind.stages, 1):
-            due = start + timedelta(days=kind.days * place // len(kind.stages))
-            share = SLICES[len(kind.stages)][place - 1]
-            amount = project.fixed_fee and str(round(int(project.fixed_fee) * int(share * 100) / 100))
-            status = "completed" if due < self.today and not project.is_template else "open"
+    def _milestones(self, kind: Kind, project: projects.Project, start: date) -> list[int]:
+        """Create the milestones of a project, spread over its time; return their ids."""
+        ids = []
+        for index, name in enumerate(kind.stages):
+            due = start + timedelta(days=kind.days * (index + 1) // len(kind.stages))
+            percent = STAGE_PERCENT[len(kind.stages)][index]
+            amount = int(project.fixed_fee) * percent // 100 if project.fixed_fee else None
+            status = "completed" if due < self.today else "open"
             fields = {"name": name, "due_date": due.isoformat(), "amount": amount, "status": status}
-            milestone = milestones.build_milestone(self.tx, make(milestones.Milestone, **fields), project)
-            stages.append(self.tx.insert(schema.work.milestones, milestone))
-        return [self._task(kind, project, start, stages, place) for place in range(len(kind.tasks))]
+            ids.append(create(milestones.create_milestone, self.tx, project.id, **fields).id)
+        return ids
 
-    def _task(self, kind: Kind, project: projects.Project, start: date, stages: list[int], place: int) -> int:
-        due = start + timedelta(days=kind.days * (place + 1) // len(kind.tasks))
-        late = (self.today - due).days
-        done = late > 0 and (project.status == "completed" or self.rng.random() < 0.9)
-        done = done or (-5 < late <= 0 and self.rng.random() < 0.4)
-        state = "in_progress" if late > -14 else "todo"
-        if project.is_template:
-            done, state = False, "todo"
-        task = tasks.create_task(
+    def _task(self, kind: Kind, project: projects.Project, start: date, stages: list[int], index: int) -> int:
+        due = start + timedelta(days=kind.days * (index + 1) // len(kind.tasks))
+        days_late = (self.today - due).days
+        is_done = days_late > 0 and (project.status == "completed" or self.rng.random() < 0.9)
+        is_done = is_done or (-5 < days_late <= 0 and self.rng.random() < 0.4)
+        is_begun = days_late > -14
+        at(self.tx, start - timedelta(days=10))
+        task_id = create(
+            tasks.create_task,
             self.tx,
-            make(
-                tasks.Task,
-                title=kind.tasks[place],
-                project_id=project.id,
-                milestone_id=stages[place * len(stages) // len(kind.tasks)] if stages else None,
-                status=state,
-                priority=self.rng.choices(("low", "normal", "high", "urgent"), (2, 10, 4, 1))[0],
-                assignee_id=None if project.is_template else self.rng.choice(self.people),
-                start_date=None if state == "todo" else (due - timedelta(days=10)).isoformat(),
-                due_date=due.isoformat(),
-                estimated_minutes=kind.hours * 60 // len(kind.tasks) // 15 * 15,
-                tag_ids=[self.tag_ids["Waiting"]] if not done and self.rng.random() < 0.1 else [],
-            ),
+            title=kind.tasks[index],
+            project_id=project.id,
+            milestone_id=stages[index * len(stages) // len(kind.tasks)] if stages else None,
+            status="in_progress" if is_begun else "todo",
+            priority=self.rng.choices(("low", "normal", "high", "urgent"), (2, 10, 4, 1))[0],
+            assignee_id=self.rng.choice(self.people),
+            start_date=(due - timedelta(days=10)).isoformat() if is_begun else None,
+            due_date=due.isoformat(),
+            estimated_minutes=kind.hours * 60 // len(kind.tasks) // 15 * 15,
+            tag_ids=[self.tag_ids["Waiting"]] if not is_done and self.rng.random() < 0.1 else [],
         ).id
-        if done:
-            self._finish(task, due)
-        return task
-
-    def _finish(self, task: int, due: date) -> None:
-        """Let a task be done a few days before or after it was due."""
-        day = due + timedelta(days=self.rng.choice((-4, -3, -2, -1, -1, 0, 0, 1, 3)))
-        done = min(as_instant(datetime.combine(day, time(15, 10), UTC)), utcnow())
-        values = {"status": "done", "completed_at": done, "updated_at": done}
-        with changing(self.tx, TASKS, task):
-            self.tx.run(update(schema.work.tasks).where(schema.work.tasks.c.id == task).values(values))
+        if is_done:
+            at(self.tx, due + timedelta(days=self.rng.choice((-4, -3, -2, -1, -1, 0, 0, 1, 3))))
+            change(tasks.update_task, self.tx, task_id, status="done")
+        return task_id
 
     def _day(self, user: int, day: date) -> None:
-        """Record one working day of one person."""
+        """Record a working day of a person."""
         open_jobs = [job for job in self.jobs if user in job.team and job.start <= day <= job.end]
         self.rng.shuffle(open_jobs)
         worked = 0
         while worked < FULL_DAY:
-            minutes = self.rng.choice(PIECES)
+            minutes = self.rng.choice(DURATIONS)
             worked += minutes
-            kind = self.rng.choice(list(WORK))
-            fields = {"description": self.rng.choice(WORK[kind]), "date": day.isoformat(), "user_id": user}
             if open_jobs and self.rng.random() < 0.92:
                 job = open_jobs[min(int(self.rng.expovariate(1)), len(open_jobs) - 1)]
-                on = {"task_id": self.rng.choice(job.tasks)} if self.rng.random() < 0.6 else {}
-                on |= {"project_id": job.project.id, "billable": self.rng.random() < 0.93}
+                work = {"task_id": self.rng.choice(job.tasks)} if self.rng.random() < 0.6 else {}
+                work |= {"project_id": job.project.id, "billable": self.rng.random() < 0.93}
             else:
-                on = {"project_id": self.rng.choice(self.internal)}
-            entry = make(TimeEntry, duration_minutes=minutes, **fields, **on)
-            time_entries.record_time(self.tx, entry)
+                work = {"project_id": self.rng.choice(self.internal)}
+            fields = {"duration_minutes": minutes, "date": day.isoformat(), "user_id": user, **work}
+            create(time_entries.record_time, self.tx, description=self.rng.choice(WORK), **fields)
