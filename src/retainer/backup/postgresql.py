@@ -8,9 +8,10 @@ RESTORE = "pg_restore --exit-on-error --single-transaction --no-owner --dbname={
 ADVICE = """\
 Back up and restore PostgreSQL with its own tools. They ask for the password or read it from ~/.pgpass. Back up:
   {dump}
-Restore into an empty database, then keep the copy from checking sites:
+Restore into an empty database, pause the monitor, and end sessions in the console:
   {restore}
-  retainer monitor --pause"""
+  retainer monitor --pause
+  psql {url} -c 'DELETE FROM sessions' -c 'DELETE FROM password_links'"""
 
 
 def advice(url: str, file: str) -> str:
@@ -21,4 +22,4 @@ def advice(url: str, file: str) -> str:
     plain = f"postgresql://{user}@{host}{parts.path}" if user else f"postgresql://{host}{parts.path}"
     plain += f"?{query}" if query else ""
     quoted = {"url": shlex.quote(plain), "file": shlex.quote(file)}
-    return ADVICE.format(dump=DUMP.format(**quoted), restore=RESTORE.format(**quoted))
+    return ADVICE.format(dump=DUMP.format(**quoted), restore=RESTORE.format(**quoted), url=quoted["url"])

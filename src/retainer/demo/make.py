@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time
-from functools import cache
+from functools import lru_cache
 from typing import Any, TypeVar, get_type_hints
 
 import msgspec
@@ -58,7 +58,7 @@ class Changes:
         return msgspec.structs.replace(current, **values)
 
 
-@cache
+@lru_cache(maxsize=64)
 def _body_type(handler: Callable[..., object]) -> Any:
     """Return the type of a handler's last parameter."""
     *_, body, _returned = get_type_hints(handler).values()
