@@ -30,6 +30,7 @@ def test_the_commands_are_those_for_the_database_without_its_password(url, plain
     assert f"  pg_dump --format=custom --file='my backup' --dbname={plain}" in lines
     assert f"  pg_restore --exit-on-error --single-transaction --no-owner --dbname={plain} 'my backup'" in lines
     assert "  retainer monitor --pause" in lines
+    assert f"  psql {plain} -c 'DELETE FROM sessions' -c 'DELETE FROM password_links'" in lines
     assert "cret" not in advice
 
 
