@@ -2,9 +2,12 @@
 
 import os
 
+import pytest
+
 CHOSEN = os.environ.get("RETAINER_TEST_LENGTH", "short")
 assert CHOSEN in {"short", "full"}, f"RETAINER_TEST_LENGTH is short or full, not {CHOSEN}."
 IS_FULL = CHOSEN == "full"
+only_full = pytest.mark.skipif(not IS_FULL, reason="runs at full length only")
 
 
 def length(full: int) -> int:

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 from testing.process import PATIENCE, drained, environment, until
 
-from retainer.server.http.connections import MAX_PER_ADDRESS, ConnectionGuard
+from retainer.server.http.connections import CLOSING_SECONDS, MAX_PER_ADDRESS, REQUEST_SECONDS, ConnectionGuard
 from retainer.settings import Settings
+from tests.length import only_full
 
 IDLE = 2300
 A_TICK = 0.02
@@ -61,6 +62,7 @@ def test_a_connection_that_has_done_nothing_for_long_is_closed(server, address):
         assert drained(link) == (b"", True)
 
 
+@only_full
 def test_a_kept_connection_serves_one_request_after_another_for_longer_than_one_may_take(server, agency):
     with server.client(agency["key"]) as client:
         client.get("/me")
@@ -69,6 +71,33 @@ def test_a_kept_connection_serves_one_request_after_another_for_longer_than_one_
             time.sleep(4.5)
             assert client.get("/me").status == 200
         assert client.local_address == before, "the same connection all the while"
+
+
+@pytest.fixture
+def guarded():
+    """A guard, both ends of a connection, and the connection as the guard sees it."""
+    guard = ConnectionGuard(Settings(), lambda *_: None)
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        socket.create_connection(listener.getsockname()) as client,
+        listener.accept()[0] as accepted,
+    ):
+        guard.scan()
+        (found,) = [each for each in guard.scan() if each.descriptor == accepted.fileno()]
+        yield guard, client, accepted, found
+
+
+def test_a_request_that_takes_too_long_is_no_longer_received_and_then_its_connection_ends(guarded):
+    guard, client, accepted, found = guarded
+    guard.check([found._replace(silent=REQUEST_SECONDS - 1)])
+    client.sendall(b"x")
+    assert accepted.recv(1) == b"x"
+    guard.check([found._replace(silent=REQUEST_SECONDS + 1)])
+    assert accepted.recv(1) == b""
+    accepted.sendall(b"x")
+    assert client.recv(1) == b"x", "it is told why"
+    guard.check([found._replace(silent=REQUEST_SECONDS + CLOSING_SECONDS + 1)])
+    assert client.recv(1) == b""
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
