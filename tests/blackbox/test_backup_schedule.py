@@ -135,8 +135,3 @@ def test_a_terminated_server_abandons_its_backup(folder, kept):
         assert server.stop() == 0
         assert lines(server, "failure") == []
     assert not list(kept.glob(".*"))
-
-
-def test_the_demo_makes_no_backups(tmp_path, kept):
-    with running(tmp_path, "--no-monitor", does="demo", RETAINER_BACKUP_DIR=str(kept)):
-        assert not kept.exists()

@@ -361,7 +361,9 @@ def test_a_program_that_reads_serve_through_a_pipe_learns_when_it_is_ready(tmp_p
 
 
 def test_the_demo_prints_a_base_url_a_key_and_a_curl_line_that_work(tmp_path):
-    with running(tmp_path, "--json", does="demo") as server:
+    kept = tmp_path / "kept"
+    with running(tmp_path, "--json", does="demo", RETAINER_BACKUP_DIR=str(kept)) as server:
+        assert not kept.exists(), "a demo makes no backups"
         text = until((tmp_path / "out.txt").read_text, "the demo says how to call it")
         printed = json.loads(text)
         assert {"base_url", "key", "curl"} <= set(printed)

@@ -191,8 +191,9 @@ def add_amounts(pair: Pair, filler: Filler) -> None:
 
 def test_every_list_is_the_same_in_every_order_on_every_page(filled):
     for operation, path in filled.paths.items():
-        for sort, sign in itertools.product(sorts_of(operation), ("", "-")):
-            query = {"sort": f"{sign}{sort}", "per_page": 7 if IS_FULL else 24}
+        orders = [f"{sign}{sort}" for sort, sign in itertools.product(sorts_of(operation), ("", "-"))]
+        for sort in orders if IS_FULL else orders[::3]:
+            query = {"sort": sort, "per_page": 7 if IS_FULL else 24}
             pages = filled.pair.read(path, query).json["meta"]["last_page"]
             for page in range(2, pages + 2):
                 filled.pair.read(path, query | {"page": page})
