@@ -44,7 +44,7 @@ RECIPES = {
 }
 """The required fields of each collection; the records that they refer to are created as needed."""
 
-MADE_AT = {"/credit-notes": "/invoices/{invoice_id}/credit-notes"}
+CREATION_PATHS = {"/credit-notes": "/invoices/{invoice_id}/credit-notes"}
 """Collections whose records are created at another path."""
 
 SENT = {"status": "sent", "lines": [{"description": "Design", "unit_price": "500"}]}
@@ -200,7 +200,7 @@ class ApiClient:
 
     def create(self, collection: str, **members: Any) -> Answer:
         """Like `make`, but return the whole response."""
-        path = self.at(MADE_AT.get(collection, collection))
+        path = self.at(CREATION_PATHS.get(collection, collection))
         needed = {name: value for name, value in self.recipe(path).items() if name not in members}
         return self.post(path, needed | members)
 
