@@ -83,7 +83,7 @@ def guarded():
         listener.accept()[0] as accepted,
     ):
         guard.scan()
-        (found,) = [each for each in guard.scan() if each.descriptor == accepted.fileno()]
+        (found,) = [each for each in guard.scan()[0] if each.descriptor == accepted.fileno()]
         yield guard, client, accepted, found
 
 
