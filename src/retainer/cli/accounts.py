@@ -73,8 +73,7 @@ def create_account(
 ) -> None:
     """Open an account with its first admin; print a password and a one-time link to set another."""
     errors: FieldErrors = {}
-    options = {"name": name, "plan": plan, "currency": currency, "timezone": timezone}
-    details = whole_part(AccountDetails, options, errors)
+    details = whole_part(AccountDetails, locals(), errors)
     first = {"name": admin_name, "email": admin_email, "role": "admin"}
     admin = whole_part(UserDetails, first, errors, "admin_")
     secret = read_fields(UserDetails, {} if password is None else {"password": password}, errors)
@@ -124,21 +123,7 @@ def set_account(
     json: Json = False,
 ) -> None:
     """Change an account; the change applies from the next request."""
-    options = {
-        "name": name,
-        "plan": plan,
-        "trial_ends_at": trial_ends_at,
-        "timezone": timezone,
-        "hourly_rate": hourly_rate,
-        "tax_rate": tax_rate,
-        "payment_terms_days": payment_terms_days,
-        "client_number_pattern": client_number_pattern,
-        "quote_number_pattern": quote_number_pattern,
-        "invoice_number_pattern": invoice_number_pattern,
-        "credit_note_number_pattern": credit_note_number_pattern,
-        "working_weekdays": comma_list(working_weekdays),
-    }
-    values = changes(AccountDetails, options)
+    values = changes(AccountDetails, locals() | {"working_weekdays": comma_list(working_weekdays)})
     with acting_for(account) as tx:
         changed = accounts.set_account(tx, values)
     say(changed, json=json)

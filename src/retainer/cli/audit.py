@@ -34,7 +34,7 @@ def list_audit(
     json: Json = False,
 ) -> None:
     """List the actions in an account, newest first."""
-    filters = whole(AuditFilter, {"action": action, "user_id": user, "since": since, "until": until})
+    filters = whole(AuditFilter, locals() | {"user_id": user})
     with acting_for(account) as tx:
         page = audit.list_entries(tx, filters, cursor=cursor, limit=limit)
     rows = [msgspec.structs.asdict(entry) if json else line(entry) for entry in page.entries]

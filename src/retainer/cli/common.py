@@ -95,6 +95,11 @@ def warnings(engine: Engine) -> list[str]:
     return [f"Other users of this machine can read the data. Protect it: chmod go= {paths}"] if paths else []
 
 
+def given(model: type[msgspec.Struct], options: Mapping[str, object]) -> dict[str, object]:
+    """Return the options that were given, of those named like a field: a command may pass its `locals()`."""
+    return {name: options[name] for name in model.__struct_fields__ if options.get(name) is not None}
+
+
 def whole(model: type[T], options: Mapping[str, object]) -> T:
     """Return the record that options describe. Raises `validation_failed` with all errors."""
     errors: FieldErrors = {}
@@ -109,7 +114,7 @@ def whole_part(model: type[T], options: Mapping[str, object], errors: FieldError
 
     `prefix` stands before field names in errors: `admin_` makes `email` the option `--admin-email`.
     """
-    sent = {name: value for name, value in options.items() if value is not None}
+    sent = given(model, options)
     return complete(model, read_fields(model, sent, errors, prefix), sent, errors, prefix)
 
 
@@ -123,7 +128,7 @@ def defaults(model: type[msgspec.Struct]) -> dict[str, Any]:
 
 def changes(model: type[msgspec.Struct], options: Mapping[str, object]) -> dict[str, Any]:
     """Return the fields that options change. Raises `validation_failed` with all errors, BadParameter for no change."""
-    sent = {name: value for name, value in options.items() if value is not None}
+    sent = given(model, options)
     if not sent:
         raise typer.BadParameter("set at least one option; --help lists them")
     errors: FieldErrors = {}

@@ -52,8 +52,7 @@ def create_key(
     json: Json = False,
 ) -> None:
     """Create a key; its value is shown only once."""
-    options = {"name": name, "user_id": user, "scopes": scope_list(scopes), "expires_at": expires_at}
-    details = whole(KeyDetails, options)
+    details = whole(KeyDetails, locals() | {"user_id": user, "scopes": scope_list(scopes)})
     with acting_for(account) as tx:
         new = keys.create_key(tx, details)
     say({"key_id": new.id, "key": new.value}, json=json)
@@ -70,7 +69,7 @@ def list_keys(
     json: Json = False,
 ) -> None:
     """List the keys of an account, without their values."""
-    filters = whole(KeyFilter, {"status": status, "user_id": user, "q": q, "sort": sort})
+    filters = whole(KeyFilter, locals() | {"user_id": user})
     with acting_for(account) as tx:
         rows = key_list.list_keys(tx, filters)
     names = (
@@ -86,7 +85,7 @@ def set_key(
     key: Key, *, name: Annotated[str | None, NAME] = None, scopes: NewScopes = None, json: Json = False
 ) -> None:
     """Change a key's name or scopes; the change applies from the next request."""
-    values = changes(KeyChanges, {"name": name, "scopes": scope_list(scopes)})
+    values = changes(KeyChanges, locals() | {"scopes": scope_list(scopes)})
     with acting_on(api_keys, key) as tx:
         changed = key_changes.change_key(tx, key, values)
     say(msgspec.structs.asdict(changed), json=json)
@@ -95,7 +94,7 @@ def set_key(
 @key_cli.command("rotate")
 def rotate_key(key: Key, *, hours: Hours = OVERLAP_HOURS, expires_at: NewExpiry = None, json: Json = False) -> None:
     """Create a key that replaces another, which remains valid for some hours; the new value is shown only once."""
-    rotation = whole(Rotation, {"hours": hours, "expires_at": expires_at})
+    rotation = whole(Rotation, locals())
     with acting_on(api_keys, key) as tx:
         new = key_changes.rotate_key(tx, key, rotation)
         former = key_list.get_key(tx, key)

@@ -43,19 +43,8 @@ def list_logged(
     json: Json = False,
 ) -> None:
     """List requests, newest first, without their queries and bodies."""
-    options = {
-        "key_id": key_id,
-        "status": status,
-        "method": method and method.upper(),
-        "path": path,
-        "operation": operation,
-        "request_id": request_id,
-        "address": address,
-        "record": record,
-        "since": since,
-        "until": until,
-    }
-    wanted, store = whole(LogFilter, options), opened()
+    wanted = whole(LogFilter, locals() | {"method": method and method.upper()})
+    store = opened()
     with store.begin(operator_of(store, account), write=False) as tx:
         try:
             page = list_requests(tx, wanted, after=after, limit=limit)

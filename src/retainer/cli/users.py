@@ -64,17 +64,7 @@ def create_user(
     json: Json = False,
 ) -> None:
     """Add a user to an account."""
-    options = {
-        "name": name,
-        "email": email,
-        "role": role,
-        "weekly_capacity_minutes": weekly_capacity_minutes,
-        "target_percent": target_percent,
-        "hourly_rate": hourly_rate,
-        "cost_rate": cost_rate,
-        "password": password,
-    }
-    details = whole(UserDetails, options)
+    details = whole(UserDetails, locals())
     initial = details.password or passwords.generate()
     password_hash = passwords.hash_password(initial)
     with acting_for(account) as tx:
@@ -93,14 +83,7 @@ def invite_user(
     json: Json = False,
 ) -> None:
     """Add an admin to an account, and print a one-time link to set a password."""
-    options = {
-        "name": name,
-        "email": email,
-        "role": "admin",
-        "weekly_capacity_minutes": weekly_capacity_minutes,
-        "hourly_rate": hourly_rate,
-    }
-    details = whole(UserDetails, options)
+    details = whole(UserDetails, locals() | {"role": "admin"})
     with acting_for(account) as tx:
         user_id, link = users.invite(tx, details)
     say_link(user_id, link, json=json)
@@ -131,20 +114,9 @@ def set_user(
     json: Json = False,
 ) -> None:
     """Change a user; a cost rate applies from --cost-rate-from."""
-    options = {
-        "name": name,
-        "email": email,
-        "role": role,
-        "weekly_capacity_minutes": weekly_capacity_minutes,
-        "target_percent": target_percent,
-        "hourly_rate": hourly_rate,
-        "cost_rate": cost_rate,
-        "cost_rate_from": cost_rate_from,
-        "password": password,
-    }
     if cost_rate_from is not None and cost_rate is None:
         raise invalid({"cost_rate_from": ["Set the rate that applies from then on: --cost-rate."]})
-    change_user(user, passwords.hashed_fields(changes(UserDetails, options)), json=json)
+    change_user(user, passwords.hashed_fields(changes(UserDetails, locals())), json=json)
 
 
 @user_cli.command("deactivate")
