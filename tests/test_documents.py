@@ -50,3 +50,18 @@ def test_the_architecture_takes_three_minutes():
 def test_the_architecture_names_modules_that_exist():
     for path in re.findall(r"`([\w/]+(?:\.py|/))`", (ROOT / "docs/architecture.md").read_text()):
         assert any((folder / path).exists() for folder in (ROOT, ROOT / "src/retainer")), path
+
+
+@pytest.mark.parametrize("page", sorted(ROOT.glob("docs/decisions/0*.md")), ids=lambda page: page.stem)
+def test_a_decision_has_its_paragraphs_in_order_and_says_what_it_costs(page):
+    text = page.read_text()
+    order = ["Context", "Decision", "Measured", "Rejected", "Consequences"]
+    labels = re.findall(r"^\*\*(\w+)\.?\*\*", text, re.MULTILINE)
+    assert labels == [label for label in order if label in labels]
+    assert {"Context", "Decision", "Rejected"} <= set(labels)
+    assert re.match(r"Lines: .+ Without it: .+\.$", text.splitlines()[-1])
+
+
+def test_every_decision_is_in_the_list():
+    pages = {page.name for page in ROOT.glob("docs/decisions/0*.md")}
+    assert set(re.findall(r"\((0[\w-]+\.md)\)", (ROOT / "docs/decisions/README.md").read_text())) == pages
