@@ -10,7 +10,7 @@ from sqlalchemy import Table
 from retainer.errors import Refusal
 from retainer.kernel.paging import Page, Paged
 from retainer.kernel.query import parameters
-from retainer.kernel.resource import Operation, read_id
+from retainer.kernel.resource import Operation
 from retainer.store.constraints import reference_columns, singular
 from retainer.store.tx import Tx
 from retainer.values.records import Record
@@ -118,11 +118,6 @@ def label_of(record: Record) -> str:
     if name:
         parts.append(name if len(name) <= MAX_LABEL else f"{name[: MAX_LABEL - 1]}…")
     return " · ".join(parts) or f"{record.id}"
-
-
-def record_id_of(text: str, kind: Kind) -> int:
-    """Return the id of a path. Raises `not_found`."""
-    return read_id(text, kind.table)
 
 
 def _reads_one(operation: Operation) -> bool:

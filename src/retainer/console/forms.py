@@ -78,6 +78,13 @@ def read_new(model: type[T], form: Form, **others: object) -> T:
     return record
 
 
+def read_password(form: Form) -> str:
+    """Return the new password of a form. Raises `validation_failed` if its two inputs differ."""
+    if form.text("password") != form.text("again"):
+        raise invalid({"again": ["Passwords don't match."]})
+    return form.text("password")
+
+
 def read_changes(model: type[msgspec.Struct], form: Form) -> dict[str, Any]:
     """Return the fields that a form changes; blank is null. Raises `validation_failed`."""
     errors: FieldErrors = {}

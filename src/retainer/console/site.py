@@ -109,17 +109,14 @@ class Console:
         except ActorChanged:
             return _to_sign_in(context, "")
 
-    def _write(self, act: Handler, context: PageContext) -> Reply:
-        for _ in range(RETRIES):
-            try:
-                with self.store.begin(context.admin, write=True) as tx:
-                    return act(tx, context)
-            except ActorChanged:
+    def _write(self, act: Handler, context: PageContext, retries: int = RETRIES) -> Reply:
+        try:
+            with self.store.begin(context.admin, write=True) as tx:
+                return act(tx, context)
+        except TransientConflict as conflict:
+            if isinstance(conflict, ActorChanged) or not retries:
                 raise
-            except TransientConflict:
-                continue
-        with self.store.begin(context.admin, write=True) as tx:
-            return act(tx, context)
+        return self._write(act, context, retries - 1)
 
     def _read_form(self, context: PageContext) -> Form:
         """Return the form of a request. Raises `body_too_large`, `unsupported_media_type`, and errors of reading it."""

@@ -11,7 +11,7 @@ from sqlalchemy import select
 from retainer.errors import invalid
 from retainer.identity import audit
 from retainer.identity.audit import Fields, Target
-from retainer.identity.plans import require_api
+from retainer.identity.plans import PLANS, Plan, require_api
 from retainer.schema.identity import accounts
 from retainer.store.engines.base import Row
 from retainer.store.tables import ACCOUNT
@@ -59,6 +59,11 @@ def has_accounts(store: Store) -> bool:
 def get_account(tx: Tx) -> Fields:
     """Return the account."""
     return _shown(tx.one(MINE) or ())
+
+
+def get_plan(tx: Tx) -> Plan:
+    """Return the plan of the account."""
+    return PLANS[get_account(tx)["plan"]]
 
 
 def set_account(tx: Tx, changes: Fields) -> Fields:

@@ -12,7 +12,6 @@ from retainer.identity.keys import key_changes, key_list
 from retainer.identity.keys.key_changes import KeyChanges, Rotation
 from retainer.identity.keys.key_list import Key, KeyFilter
 from retainer.identity.people import users
-from retainer.identity.plans import PLANS
 from retainer.kernel.resource import read_id
 from retainer.schema.identity import api_keys
 from retainer.schema.requests import HOUR
@@ -54,14 +53,13 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
 def show(tx: Tx, context: PageContext) -> Reply:
     """Show a key, its permissions and its use."""
     key = key_of(tx, context)
-    plan = PLANS[accounts.get_account(tx)["plan"]]
     return context.render(
         "key",
         key=key,
         chart=charts.daily_chart(tx, DAYS, key.id),
         operations=counts.operations(tx, instant_after(tx.now, -key_list.UNUSED), key.id)[:RECENT],
         recent=request_log.list_requests(tx, request_log.LogFilter(key_id=key.id), limit=RECENT).requests,
-        rate_limit=plan.requests_per_minute,
+        rate_limit=accounts.get_plan(tx).requests_per_minute,
         in_words=words.scopes_in_words,
         names={key.id: key.name},
         hour_of=hour_of,

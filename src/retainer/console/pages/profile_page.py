@@ -1,7 +1,7 @@
 """The profile page, where admins change their password."""
 
+from retainer.console.forms import read_password
 from retainer.console.page_context import PageContext, Reply
-from retainer.errors import invalid
 from retainer.identity.sign_in import sign_in
 from retainer.store.tx import Store
 
@@ -13,11 +13,6 @@ def show(_: Store, context: PageContext) -> Reply:
 
 def change_password(store: Store, context: PageContext) -> Reply:
     """Change the password; all other sessions end. Raises `validation_failed`, `rate_limited`."""
-    form = context.form
-    current, password, again = (
-        form.texts_of(name)[-1] if name in form else "" for name in ("current", "password", "again")
-    )
-    if password != again:
-        raise invalid({"again": ["Passwords don't match."]})
+    current, password = context.form.text("current"), read_password(context.form)
     sign_in.change_password(store, context.throttle, context.admin, current, password)
     return context.redirect("/profile", "Password changed. Your other sessions were signed out.")

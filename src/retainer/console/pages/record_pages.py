@@ -10,12 +10,13 @@ import msgspec
 from sqlalchemy import select
 
 from retainer.console import words
-from retainer.console.catalogue import Catalogue, Kind, label_of, record_id_of
+from retainer.console.catalogue import Catalogue, Kind, label_of
 from retainer.console.page_context import PageContext, Reply
 from retainer.errors import Refusal
 from retainer.identity.keys import key_list
 from retainer.identity.people import users
 from retainer.kernel.query import parameters
+from retainer.kernel.resource import read_id
 from retainer.schema.crm import tags
 from retainer.store.engines.sql import INTEGER, is_listed, listed
 from retainer.store.tx import Tx
@@ -74,7 +75,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
     """Show a record. Raises `not_found`."""
     catalogue = context.catalogue
     kind = catalogue.find(context.path_parameters["kind"])
-    record = kind.get(tx, record_id_of(context.path_parameters["record"], kind))
+    record = kind.get(tx, read_id(context.path_parameters["record"], kind.table))
     fields = Reader(tx, context).fields(record, catalogue.references(kind))
     written_by = requests_of_record(tx, kind.name, record.id, REQUESTS)
     return context.render(

@@ -9,7 +9,6 @@ from retainer.console.page_context import PageContext, Reply
 from retainer.errors import Refusal
 from retainer.identity import accounts
 from retainer.identity.keys import key_list
-from retainer.identity.plans import PLANS
 from retainer.store.tx import Tx
 from retainer.traffic import counts, request_log
 from retainer.traffic.request_log import LogFilter, LoggedRequest, LogPage
@@ -40,7 +39,7 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
     page = read_page(tx, filters, query.text("after") or None)
     names = {key.id: key.name for key in key_list.list_keys(tx)}
     span = query.text("span") if query.text("span") in SPANS else "24h"
-    rate_limit = PLANS[accounts.get_account(tx)["plan"]].requests_per_minute
+    rate_limit = accounts.get_plan(tx).requests_per_minute
     return context.render(
         "requests",
         page=page,

@@ -1,6 +1,7 @@
 """The pages that sign admins in and out, and set a password by a link."""
 
 from retainer.console.cookies import SESSION, Cookie
+from retainer.console.forms import read_password
 from retainer.console.page_context import PageContext, Reply, quoted
 from retainer.errors import invalid
 from retainer.identity.people import password_links, sessions
@@ -26,10 +27,8 @@ def sign_in(store: Store, context: PageContext) -> Reply:
     if errors:
         raise invalid(errors)
     account_id = read_whole(form.text("account"))
-    password = form.texts_of("password")[-1]
-    result = identity.sign_in(
-        store, context.throttle, form.text("email"), password, browser_of(context), account_id=account_id
-    )
+    email, password = form.text("email"), form.text("password")
+    result = identity.sign_in(store, context.throttle, email, password, browser_of(context), account_id=account_id)
     if isinstance(result, SignedIn):
         return begin(context, result, destination(context))
     return context.render("sign_in", accounts=result)
@@ -43,11 +42,8 @@ def show_password(store: Store, context: PageContext) -> Reply:
 
 def set_password(store: Store, context: PageContext) -> Reply:
     """Set the password and sign in; other sessions of the user end."""
-    form = context.form
-    password, again = (form.texts_of(name)[-1] if name in form else "" for name in ("password", "again"))
-    if password != again:
-        raise invalid({"again": ["Passwords don't match."]})
-    signed_in = identity.set_password(store, context.throttle, form.text("token"), password, browser_of(context))
+    token, password = context.form.text("token"), read_password(context.form)
+    signed_in = identity.set_password(store, context.throttle, token, password, browser_of(context))
     return begin(context, signed_in, "", "Password set. You are signed in.")
 
 
