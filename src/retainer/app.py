@@ -1,8 +1,7 @@
 """The application: all resources of the API, and the parts of a server, put together."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from threading import Event
 from typing import TYPE_CHECKING
 from wsgiref.types import StartResponse, WSGIEnvironment
 
@@ -28,7 +27,7 @@ from retainer.server.http.compression import compressed
 from retainer.server.http.slots import FORM_SLOTS, BodyReader, RunningSlots
 from retainer.server.http.unread_bodies import discard_after
 from retainer.server.operations.endpoints import STATUS_LINES, Operations, Page
-from retainer.server.operations.health import Flag, Health
+from retainer.server.operations.health import Health
 from retainer.server.operations.housekeeping import Housekeeping, KeysUsed
 from retainer.server.operations.log import Log
 from retainer.server.operations.writer import Stream
@@ -97,12 +96,12 @@ class App:
         self,
         settings: Settings,
         log: Stream,
-        is_stopping: Flag | None = None,
+        is_stopping: Callable[[], bool] = lambda: False,
         metrics: "SharedMetrics | None" = None,
         worker_index: int = 0,
     ) -> None:
         self.settings = settings
-        self.is_stopping, self.is_draining = is_stopping or Event(), False
+        self.is_stopping, self.is_draining = is_stopping, False
         self.store = Store(connect(settings.database))
         recorder = RequestRecorder()
         self.log = Log(log, self.store.engine, recorder if settings.request_log_days else None)
@@ -141,7 +140,7 @@ class App:
         request = Request(environ, self.settings)
         with self.running:
             response = compressed(request, (self.pipeline if is_api else self.site).answer(request))
-        if (self.is_draining or self.is_stopping.is_set()) and CLOSE not in response.headers:
+        if (self.is_draining or self.is_stopping()) and CLOSE not in response.headers:
             response.headers.append(CLOSE)
         start_response(STATUS_LINES[response.status], response.headers)
         body = b"" if request.method == "HEAD" else response.body
@@ -159,7 +158,7 @@ class App:
 
 def create_metrics(app: App, metrics: "SharedMetrics", worker_index: int) -> "MetricsPage":
     """Let an application count in its slot; return the metrics page of all processes."""
-    from retainer.server.operations.metrics import MetricsPage, State  # noqa: PLC0415  # its library is optional
+    from retainer.server.operations.metrics import MetricsPage, State  # noqa: PLC0415  # loaded only with metrics
 
     slot = metrics.slots[worker_index]
     state = State(slot, app.running, app.store.engine, app.limiter, app.log)

@@ -24,9 +24,7 @@ def check_host(environ: WSGIEnvironment) -> None:
     """Raise `bad_request` unless the request names one host (RFC 9112, 3.2). Several arrive joined with a comma."""
     host = environ.get("HTTP_HOST", "")
     if not is_host(host) and (host or environ["SERVER_PROTOCOL"] != "HTTP/1"):
-        raise Refusal(
-            "bad_request", "Send exactly one Host header with the name of this server, like api.agency.example."
-        )
+        raise Refusal("bad_request", "Send one Host header with the name of this server, like api.agency.example.")
 
 
 class Hop(NamedTuple):

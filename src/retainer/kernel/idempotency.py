@@ -5,7 +5,9 @@ import json
 import re
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import ClassVar
 
 from sqlalchemy import bindparam, delete, insert, select
 
@@ -32,16 +34,16 @@ STORE = insert(idempotency_keys).values(
 )
 
 
+@dataclass
 class Attempt:
     """A request with an Idempotency-Key; while its block runs, other requests with the key get 409."""
 
-    running: set[tuple[int, str]] = set()  # in this process; between processes, the transaction decides
-    lock = threading.Lock()
+    key_id: int
+    value: str
+    fingerprint: str
 
-    def __init__(self, key_id: int, value: str, fingerprint: str) -> None:
-        self.key_id = key_id
-        self.value = value
-        self.fingerprint = fingerprint
+    running: ClassVar[set[tuple[int, str]]] = set()  # in this process; between processes, the transaction decides
+    lock: ClassVar = threading.Lock()
 
     def __enter__(self) -> None:
         name = (self.key_id, self.value)

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from typing import Protocol
+from collections.abc import Callable
 
 import msgspec
 
@@ -19,13 +19,6 @@ DEADLINE_SECONDS = 1
 OK, NO_ANSWER = "ok", "no answer in time"
 
 encode = msgspec.json.Encoder().encode
-
-
-class Flag(Protocol):
-    """A flag that is set once, possibly by another process."""
-
-    def is_set(self) -> bool:
-        """Return whether it was set."""
 
 
 class Check:
@@ -63,12 +56,12 @@ class Check:
 
 
 class Health:
-    """Whether a process is alive, and ready for requests; it is not if `is_stopping` is set.
+    """Whether a process is alive, and ready for requests; not while the server `is_stopping`.
 
     A newer schema is accepted: during a rolling update, the new version's migrations run while this one serves.
     """
 
-    def __init__(self, store: Store, limiter: Limiter, is_stopping: Flag, *, uses_valkey: bool) -> None:
+    def __init__(self, store: Store, limiter: Limiter, is_stopping: Callable[[], bool], *, uses_valkey: bool) -> None:
         self.is_stopping = is_stopping
         self._store, self._limiter, self._uses_valkey = store, limiter, uses_valkey
         self._newest_schema = head()
@@ -84,7 +77,7 @@ class Health:
 
         Without Valkey, each process limits requests on its own, so the status stays 200.
         """
-        if self.is_stopping.is_set():
+        if self.is_stopping():
             return reply(503, {"status": "stopping"})
         with self._lock:
             if self._check is None or self._check.is_stale:

@@ -50,20 +50,13 @@ class Failed(msgspec.Struct, gc=False, tag_field="event", tag="failure"):
     level: str = "error"
 
 
-class Warned(msgspec.Struct, gc=False, tag_field="event", tag="warning"):
-    """Something that the operator should know, and may want to change."""
+class Message(msgspec.Struct, gc=False):
+    """A warning, or a notice of something that the server did on its own."""
 
+    event: str
     time: datetime
     message: str
-    level: str = "warning"
-
-
-class Noted(msgspec.Struct, gc=False, tag_field="event", tag="notice"):
-    """Something that the server did on its own."""
-
-    time: datetime
-    message: str
-    level: str = "info"
+    level: str
 
 
 class Outage(msgspec.Struct, gc=False, tag_field="event", tag="outage"):
@@ -75,7 +68,7 @@ class Outage(msgspec.Struct, gc=False, tag_field="event", tag="outage"):
     level: str
 
 
-Line = Answered | BackedUp | Failed | Warned | Noted | Outage
+Line = Answered | BackedUp | Failed | Message | Outage
 
 
 class Log:
@@ -142,11 +135,11 @@ class Log:
 
     def warning(self, message: str) -> None:
         """Log something that the operator should know."""
-        self._keep(Warned(datetime.now(UTC), message))
+        self._keep(Message("warning", datetime.now(UTC), message, "warning"))
 
     def notice(self, message: str) -> None:
         """Log something that the server did on its own."""
-        self._keep(Noted(datetime.now(UTC), message))
+        self._keep(Message("notice", datetime.now(UTC), message, "info"))
 
     def outage(self, message: str, *, is_over: bool) -> None:
         """Log the start or the end of an outage of the database."""
@@ -164,7 +157,7 @@ class Log:
                 message = (
                     f"{missing} log lines are missing here, because standard error was not read or the disk was full."
                 )
-                self._write([Warned(datetime.now(UTC), message)])
+                self._write([Message("warning", datetime.now(UTC), message, "warning")])
             for _ in range(0, len(self._lines), LINES_PER_WRITE):
                 lines = [self._lines.popleft() for _ in range(min(LINES_PER_WRITE, len(self._lines)))]
                 self._write(lines)

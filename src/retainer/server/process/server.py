@@ -48,7 +48,7 @@ class Server:
 
     def work(self, worker_index: int, ready: Callable[[], None]) -> None:
         """Run a worker in this process until SIGTERM; call `ready` when it can answer requests."""
-        worker.work(self.listener, self.private, self.is_stopping, self.metrics, worker_index, ready)
+        worker.work(self.listener, self.private, self.is_stopping.is_set, self.metrics, worker_index, ready)
 
     def started(self) -> None:
         """Report that the server answers requests."""
@@ -96,7 +96,7 @@ def check(settings: Settings, workers: int) -> None:
 
 def shared_metrics(slots: int) -> "SharedMetrics":
     """Return memory for the metrics of a number of processes."""
-    from retainer.server.operations.metrics import SharedMetrics  # noqa: PLC0415  # loads its library only if needed
+    from retainer.server.operations.metrics import SharedMetrics  # noqa: PLC0415  # loaded only with metrics
 
     return SharedMetrics(ROUTES, slots)
 

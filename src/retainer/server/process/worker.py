@@ -25,7 +25,6 @@ from retainer.server.http.connections import MAX_CONNECTIONS, ConnectionGuard
 from retainer.server.http.slots import THREAD_SECONDS, thread_count
 from retainer.server.http.spare_thread import SpareThread
 from retainer.server.operations.endpoints import Operations, OperationsServer
-from retainer.server.operations.health import Flag
 from retainer.server.operations.writer import standard_error
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ LOGGING: dict[str, Any] = {
 def work(
     listener: socket.socket,
     private: Mapping[str, socket.socket],
-    is_stopping: Flag,
+    is_stopping: Callable[[], bool],
     metrics: "SharedMetrics | None",
     worker_index: int,
     ready: Callable[[], None],
