@@ -73,7 +73,7 @@ MAX_ANY = {
     "crm": 1,
     "demo": 12,
     "identity": 5,
-    "kernel": 18,
+    "kernel": 16,
     "openapi": 9,
     "reference": 21,
     "reports": 18,
@@ -82,7 +82,7 @@ MAX_ANY = {
     "server": 2,
     "store": 27,
     "traffic": 8,
-    "values": 26,
+    "values": 17,
     "web": 2,
     "work": 4,
 }

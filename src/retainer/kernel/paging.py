@@ -101,12 +101,11 @@ def listing(tx: Tx, table: Table, model: type[R], filters: Filter, page: Page, *
         total = tx.value(Deferred(_total, (table, limits)), **values) or 0
         size = min(page.size, total - offset)
         behind = total - offset - size
-        if size > 0 and behind < offset:
-            rows = tx.all(
-                Deferred(_rows, (table, model, limits, page.sort, size, "backward")), offset=behind, **values
-            )[::-1]
-        elif size > 0:
-            rows = tx.all(Deferred(_rows, (table, model, limits, page.sort, size, "forward")), offset=offset, **values)
+        direction, skipped = ("backward", behind) if behind < offset else ("forward", offset)
+        if size > 0:
+            rows = tx.all(Deferred(_rows, (table, model, limits, page.sort, size, direction)), offset=skipped, **values)
+        if direction == "backward":
+            rows.reverse()
     read = row_mapper(table, model).read
     return _paged([read(row) for row in rows], page, offset, total)
 

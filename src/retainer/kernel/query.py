@@ -48,7 +48,7 @@ class Parameter(msgspec.Struct, frozen=True):
 
     field: str
     hint: Any
-    read: Callable[[str], Any]
+    read: Callable[[str], object]
     where: Where
     description: str
 
@@ -78,7 +78,7 @@ def read_pairs(request: Request) -> list[tuple[str, str]]:
         raise Refusal("bad_request", "The query string cannot be read: send at most 200 parameters in UTF-8.") from None
 
 
-def read_values(pairs: list[tuple[str, str]], readers: dict[str, Callable[[str], Any]]) -> dict[str, Any]:
+def read_values(pairs: list[tuple[str, str]], readers: dict[str, Callable[[str], object]]) -> dict[str, Any]:
     """Return the values of parameters.
 
     Raises one refusal for all invalid ones: `unknown_parameter` if one is unknown (ignoring a misspelt filter would

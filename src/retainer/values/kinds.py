@@ -48,7 +48,7 @@ Parse = Callable[[object], Any]
 
 
 def kind(
-    read: Parse, form: str, sent: dict[str, Any] | None = None, *, read_field: Parse | None = None, **schema: Any
+    read: Parse, form: str, sent: dict[str, object] | None = None, *, read_field: Parse | None = None, **schema: object
 ) -> Meta:
     """Return the declaration of a kind of value: `read` parses a JSON value; `form` completes "Must be ...".
 

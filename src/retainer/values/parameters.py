@@ -22,7 +22,7 @@ def read_whole(text: str) -> int | None:
     return number if number is not None and number <= MAX_INTEGER else None
 
 
-def from_text(hint: Any, *, split: bool = True) -> Callable[[str], Any]:
+def from_text(hint: Any, *, split: bool = True) -> Callable[[str], object]:
     """Return the parser of text for a type hint.
 
     A tuple is a comma-separated list, unless `split` is false; the word `none` means null. The parser raises
@@ -58,7 +58,7 @@ def from_text(hint: Any, *, split: bool = True) -> Callable[[str], Any]:
     return read
 
 
-def _or_none(read: Callable[[str], Any]) -> Callable[[str], Any]:
+def _or_none(read: Callable[[str], object]) -> Callable[[str], object]:
     def read_or_none(text: str) -> object:
         try:
             return None if text == "none" else read(text)

@@ -29,7 +29,7 @@ REQUIRED = "Is required."
 NULL = "this is null. Omit the field instead."
 WHOLE = re.compile(r"-?[0-9]+")
 
-Read = Callable[[object, str, FieldErrors], Any]
+Read = Callable[[object, str, FieldErrors], object]
 """Reads a JSON value at a dotted path; notes errors and then returns INVALID."""
 INVALID = object()
 NO_ID = 0
@@ -40,7 +40,7 @@ class ChildChange(msgspec.Struct, frozen=True):
     """An existing child in a body: its id and the fields to change."""
 
     id: int
-    values: dict[str, Any]
+    values: dict[str, object]
 
 
 class WritableField(msgspec.Struct, frozen=True):
@@ -51,7 +51,7 @@ class WritableField(msgspec.Struct, frozen=True):
     unless: frozenset[str]
     default: object
     read: Read
-    placeholder: Any
+    placeholder: object
     """Placeholder for a required value that could not be read, so that rules can check the other fields."""
 
 
@@ -84,7 +84,7 @@ def writable_fields(model: type[msgspec.Struct], use: str = "Create") -> dict[st
     return fields
 
 
-def _example(hint: Any) -> Any:
+def _example(hint: Any) -> object:
     """Return an example of a kind with a parser of its own; None for a plain kind, for which rules accept None."""
     kinds = [meta for meta in unwrapped(hint)[1] if getattr(meta, "extra", None)]
     return next((meta.extra["read"](meta.extra_json_schema["examples"][0]) for meta in kinds), None)
