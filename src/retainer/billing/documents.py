@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
-from sqlalchemy import ColumnElement, Select, Table, bindparam, func, literal, or_, select
+from sqlalchemy import ColumnElement, Select, Table, bindparam, func, or_, select
 
 from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.document_types import TaxShare
@@ -55,7 +55,7 @@ class Owner(NamedTuple):
 
     id: int
     client_id: int | None
-    is_template: int
+    is_template: int | None
 
 
 Projects = dict[int, Owner]
@@ -66,20 +66,13 @@ CLIENT = (
     .where(clients.c.id == bindparam("id"))
 )
 """In the order of the fields of ClientDefaults."""
-CONTACT = select(*external_contacts.c["id", "client_id"], literal(0)).where(external_contacts.c.id == bindparam("id"))
 PROJECTS = select(*projects.c[Owner._fields]).where(is_listed(projects.c.id, listed("ids", INTEGER).scalar_subquery()))
 
 
-def load_client(tx: Tx, client_id: int | None) -> ClientDefaults | None:
-    """Return the defaults of a client; None if there is no such client."""
+def load_client(tx: Tx, client_id: int | None) -> ClientDefaults:
+    """Return the defaults of a client; its status is `missing` if there is no such client."""
     row = tx.one(CLIENT, id=client_id)
-    return ClientDefaults(*row) if row else None
-
-
-def default_tax_rate(tx: Tx, client_id: int) -> Decimal:
-    """Return the tax rate of a client's lines that have none of their own: the client's, else the account's."""
-    client = load_client(tx, client_id)
-    return Decimal(client.tax_rate if client else 0)
+    return ClientDefaults(*row) if row else ClientDefaults("missing", tx.actor.currency, "0")
 
 
 def apply_client(tx: Tx, document: Document, before: Document | None) -> Decimal:
@@ -88,17 +81,16 @@ def apply_client(tx: Tx, document: Document, before: Document | None) -> Decimal
     Notes an error for an archived client, for a contact of another client, and for a currency that cannot change.
     """
     client = load_client(tx, document.client_id)
-    if client is None and document.client_id is not None:
+    if client.status == "missing" and document.client_id is not None:
         tx.error("client_id", constraints.MISSING.format("client"))
         document.client_id = None  # type: ignore[assignment]  # contact and project are not validated against it
-    client = client or ClientDefaults("active", tx.actor.currency, "0")
     document.currency = document.currency or client.currency
     keeps_lines = any(line.id is not None for line in document.lines)
     if before and document.currency != before.currency and keeps_lines and tx.readable("lines"):
         tx.error("currency", f"Stays {before.currency} while the document keeps lines. Replace or delete them first.")
     if document.contact_id is not None and _changes(document, before, "contact_id"):
-        contact = tx.one(CONTACT, id=document.contact_id)
-        validate_owner(tx, "contact_id", Owner(*contact) if contact else None, document.client_id)
+        contact = relations.load_row(tx, Owner, external_contacts, document.contact_id)
+        validate_owner(tx, "contact_id", contact, document.client_id)
     if before is None or document.client_id != before.client_id:
         relations.validate_open(tx, "client_id", f"Client {document.client_id}", client.status)
     return Decimal(client.tax_rate)

@@ -8,8 +8,6 @@ client must also send `"billable": false` or null. The key of a member changes a
 from decimal import Decimal
 from typing import Annotated, NamedTuple
 
-from sqlalchemy import bindparam, select
-
 from retainer.billing import allocations
 from retainer.billing.allocation_types import (
     BillingInvoice,
@@ -113,18 +111,12 @@ class ClientDefaults(NamedTuple):
     currency: str
 
 
-PROJECT = select(*projects.c[ProjectDefaults._fields]).where(projects.c.id == bindparam("id"))
-CLIENT = select(*clients.c[ClientDefaults._fields]).where(clients.c.id == bindparam("id"))
-
-
 def build_expense(tx: Tx, expense: Expense, before: Expense | None, sent: relations.SentFields) -> Expense:
     """Return an expense with what follows from its project, client and key, and its amounts."""
-    row = tx.one(PROJECT, id=expense.project_id) if expense.project_id is not None else None
-    project = ProjectDefaults(*row) if row else None
+    project = relations.load_row(tx, ProjectDefaults, projects, expense.project_id)
     if project:
         relations.derive_parent(tx, expense, sent, "project_id", "client_id", project.client_id)
-    row = tx.one(CLIENT, id=expense.client_id) if expense.client_id is not None else None
-    client = ClientDefaults(*row) if row else None
+    client = relations.load_row(tx, ClientDefaults, clients, expense.client_id)
     if before is None or (expense.client_id, expense.project_id) != (before.client_id, before.project_id):
         if project:
             name = f"Project {expense.project_id}"

@@ -3,9 +3,10 @@
 from functools import cache
 from typing import NamedTuple
 
-from sqlalchemy import Integer, Table, Update, bindparam, insert, select, update
+from sqlalchemy import Integer, Select, Table, Update, bindparam, insert, select, update
 
-from retainer.schema.identity import series
+from retainer.schema.identity import accounts, series
+from retainer.store.constraints import singular
 from retainer.store.engines.sql import INTEGER, TEXT, zero_padded
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
@@ -52,6 +53,16 @@ def next_number(tx: Tx, table: Table, pattern: str, day: str | None = None) -> s
             tx.run(FIRST, series=name, first=0)
         elif not (candidate := Candidate(*row)).is_taken:
             return f"{prefix}{candidate.number:0{len(zeros)}}{suffix}"
+
+
+def next_document_number(tx: Tx, table: Table, day: str) -> str:
+    """Return the next number of a quote, invoice or credit note, by the account's pattern."""
+    return next_number(tx, table, tx.value(_select_pattern(table)), day)
+
+
+@cache
+def _select_pattern(table: Table) -> Select[str]:
+    return select(accounts.c[f"{singular(table).replace(' ', '_')}_number_pattern"]).where(accounts.c.id == ACCOUNT)
 
 
 @cache

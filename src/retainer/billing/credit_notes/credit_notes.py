@@ -8,8 +8,6 @@ billed again when its whole quantity is credited, and all work of the invoice wh
 from decimal import Decimal
 from typing import Annotated
 
-from sqlalchemy import select
-
 from retainer.billing import allocations, balance
 from retainer.billing.credit_notes import crediting
 from retainer.billing.credit_notes.types import CreditNote, Reason
@@ -24,9 +22,7 @@ from retainer.rollups.changes import added, changing_balance
 from retainer.rollups.sources import CREDIT_NOTE_SHARES, CREDIT_NOTES
 from retainer.schema.billing import ISSUED_INVOICES, credit_note_shares, credit_notes, invoices
 from retainer.schema.filters import since, until
-from retainer.schema.identity import accounts
-from retainer.shared.numbering import next_number
-from retainer.store.tables import ACCOUNT
+from retainer.shared.numbering import next_document_number
 from retainer.store.tx import Tx
 from retainer.values.kinds import Day, Id, Text50
 
@@ -41,9 +37,6 @@ class CreditNoteFilter(Filter):
     issue_date_from: Annotated[Day | None, since("issue_date")] = None
     issue_date_to: Annotated[Day | None, until("issue_date")] = None
     number: OneOf[Text50] | None = None
-
-
-PATTERN = select(accounts.c.credit_note_number_pattern).where(accounts.c.id == ACCOUNT)
 
 
 def build_credit_note(tx: Tx, note: CreditNote, invoice: Invoice) -> CreditNote:
@@ -64,7 +57,7 @@ def build_credit_note(tx: Tx, note: CreditNote, invoice: Invoice) -> CreditNote:
     crediting.compute_totals(tx, note, invoice)
     note.applied_amount, note.refundable_amount = Decimal(0), note.total  # until recompute_balance applies it
     tx.raise_errors()
-    note.number = next_number(tx, credit_notes, tx.value(PATTERN), note.issue_date)
+    note.number = next_document_number(tx, credit_notes, note.issue_date)
     return note
 
 

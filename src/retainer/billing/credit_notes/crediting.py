@@ -3,6 +3,7 @@
 No credit exceeds what is left at a tax rate. The last credit leaves exactly 0 at every rate and for every project.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import NamedTuple
@@ -59,7 +60,7 @@ def compute_totals(tx: Tx, note: CreditNote, invoice: Invoice) -> None:
     remaining = remaining_shares(invoice)
     whole = sum(share.gross for share in remaining.values())
     if whole == 0:
-        tx.error("amount", "Nothing is left to credit: the invoice comes to 0, or was credited as a whole.")
+        tx.error("amount", "Nothing is left to credit: the invoice's total is 0, or it is credited in full.")
         tx.raise_errors()
     if note.amount is not None and note.lines:
         tx.error("amount", "Send either an amount or lines.")
@@ -82,11 +83,11 @@ def validate_bounds(tx: Tx, note: CreditNote, remaining: dict[Decimal, Share], w
     A credit of the whole must leave 0 at every rate.
     """
     if note.total <= 0:
-        tx.error("lines" if note.lines else "amount", f"Must come to more than 0; comes to {note.total}.")
+        tx.error("lines" if note.lines else "amount", f"The total must be more than 0; it is {note.total}.")
     elif note.total > whole:
-        tx.error("lines", f"Come to {note.total} {note.currency}, where {whole} is left to credit.")
+        tx.error("lines", f"The total is {note.total} {note.currency}, but only {whole} is left to credit.")
     elif note.total == whole and len(note.tax_breakdown) < sum(share.taxable != 0 for share in remaining.values()):
-        tx.error("lines", f"Come to all {whole} that is left, but not at each tax rate. Leave lines out to credit all.")
+        tx.error("lines", f"The total is all {whole} that is left, but not at each tax rate. Omit lines to credit all.")
 
 
 def freed_lines(invoice: Invoice, note: CreditNote) -> list[InvoiceLine]:
@@ -164,7 +165,7 @@ def credit_by_lines(tx: Tx, note: CreditNote, invoice: Invoice, remaining: dict[
         share = remaining[rate]
         if net != money.clamp(net, 0, share.taxable):
             rest = f"{amount_of(share.taxable, note.currency)} {note.currency} before tax is left to credit"
-            tx.error("lines", f"Come to {amount_of(net, note.currency)} at {rate:f} % tax, where {rest}.")
+            tx.error("lines", f"The total is {amount_of(net, note.currency)} at {rate:f} % tax, but only {rest}.")
         credited.append(Share(rate, net, money.tax_of_part(net, share)))
     return credited
 
@@ -211,38 +212,26 @@ def price_part(
         line.amount = amount_of(money.clamp(part, 0, rest_units), currency)
 
 
-def amounts_by_project(invoice: Invoice) -> dict[int | None, int]:
-    """Return what an invoice bills for each project, in minor units; lines without one count for the invoice's."""
-    amounts: dict[int | None, int] = {}
-    for line in invoice.lines:
-        project_id = line.project_id or invoice.project_id
-        amounts[project_id] = amounts.get(project_id, 0) + minor_units(line.amount, line.currency)
-    return amounts
-
-
 def compute_shares(tx: Tx, note: CreditNote, invoice: Invoice) -> dict[int | None, int]:
     """Return the share of each project in a credit note's subtotal, in minor units.
 
     Lines that credit a line of the invoice count for its project; the rest is spread over what is left of all projects.
     """
-    rest = amounts_by_project(invoice)
+    project_of = {line.id: line.project_id or invoice.project_id for line in invoice.lines}
+    rest, taken = Counter[int | None](), Counter[int | None]()
+    for line in invoice.lines:
+        rest[project_of[line.id]] += minor_units(line.amount, line.currency)
     for share in map(ProjectShare._make, tx.all(CREDITED, invoice=invoice.id)):
-        rest[share.project_id] = rest.get(share.project_id, 0) - share.amount
+        rest[share.project_id] -= share.amount
     net = minor_units(note.subtotal, note.currency)
     if net == sum(rest.values()):
         return rest
-    project_of_line = {line.id: line.project_id or invoice.project_id for line in invoice.lines}
-    taken: dict[int | None, int] = {}
-    for line in note.lines:
-        if line.invoice_line_id is not None:
-            project_id = project_of_line[line.invoice_line_id]
-            taken[project_id] = taken.get(project_id, 0) + minor_units(line.amount, note.currency)
-    weights = {project_id: units - taken.get(project_id, 0) for project_id, units in rest.items()}
-    others = net - sum(taken.values())
-    if sum(weights.values()):
-        parts = money.allocate(others, list(weights.values()))
-    else:
-        parts = [others, *[0] * (len(weights) - 1)]
-    for project_id, units in zip(weights, parts, strict=True):
-        taken[project_id] = taken.get(project_id, 0) + units
+    for part in note.lines:
+        if part.invoice_line_id is not None:
+            taken[project_of[part.invoice_line_id]] += minor_units(part.amount, note.currency)
+    weights = [units - taken[project_id] for project_id, units in rest.items()]
+    spread = net - sum(taken.values())
+    parts = money.allocate(spread, weights) if sum(weights) else [spread, *[0] * (len(weights) - 1)]
+    for project_id, units in zip(rest, parts, strict=True):
+        taken[project_id] += units
     return taken

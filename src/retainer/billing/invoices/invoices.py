@@ -66,14 +66,10 @@ class InvoiceFilter(Filter):
     project_id: OneOf[Id] | None = None
     status: Annotated[OneOf[StatusOption] | None, balance.STATUS_FILTER] = None
     paid_date_from: Annotated[
-        Day | None, Where(has_payment, description="Invoices with a payment whose `paid_date` is this day or later.")
+        Day | None, Where(has_payment, description="Invoices with a payment on this day or later.")
     ] = None
     paid_date_to: Annotated[
-        Day | None,
-        Where(
-            has_payment,
-            description="Invoices with a payment whose `paid_date` is this day or earlier; with both, one in between.",
-        ),
+        Day | None, Where(has_payment, description="Invoices with a payment on this day or earlier.")
     ] = None
     issue_date_from: Annotated[Day | None, since("issue_date")] = None
     issue_date_to: Annotated[Day | None, until("issue_date")] = None

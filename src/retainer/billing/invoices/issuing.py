@@ -10,9 +10,7 @@ from retainer.rollups import changes
 from retainer.rollups.sources import INVOICE_LINES, INVOICES
 from retainer.schema.billing import invoices, quotes
 from retainer.schema.crm import clients
-from retainer.schema.identity import accounts
-from retainer.shared.numbering import next_number
-from retainer.store.tables import ACCOUNT
+from retainer.shared.numbering import next_document_number
 from retainer.store.tx import Tx
 from retainer.values.exact import FIRST_DAY, LAST_DAY, day_after
 
@@ -28,7 +26,6 @@ TRANSITIONS = {
     "void": (),
 }
 """The statuses that a request can set. Payments and credit notes also lead to partially_paid and paid."""
-PATTERN = select(accounts.c.invoice_number_pattern).where(accounts.c.id == ACCOUNT)
 
 
 def build_step(tx: Tx, invoice: Invoice, step: str | None) -> None:
@@ -61,7 +58,7 @@ def issue(tx: Tx, invoice: Invoice) -> None:
     invoice.client_snapshot = ClientSnapshot(*client)
     invoice.issue_date = invoice.issue_date or tx.today
     invoice.due_date = invoice.due_date or day_after(invoice.issue_date, terms)
-    invoice.number = next_number(tx, invoices, tx.value(PATTERN), invoice.issue_date)
+    invoice.number = next_document_number(tx, invoices, invoice.issue_date)
     invoice.status, invoice.sent_at = "sent", tx.now
     if invoice.total == 0:
         invoice.status, invoice.paid_at = "paid", tx.now

@@ -111,7 +111,14 @@ class ClientSnapshot(msgspec.Struct):
     vat_number: Annotated[Text50 | None, "VAT number of the client; null if it had none."]
 
 
-class UnbilledTime(msgspec.Struct):
+class DayRange(msgspec.Struct):
+    """The days of the work to bill."""
+
+    from_: Annotated[Day | None, "First day, inclusive; null: no limit."] = msgspec.field(name="from", default=None)
+    to: Annotated[Day | None, "Last day, inclusive; null: no limit."] = None
+
+
+class UnbilledTime(DayRange):
     """Which time to bill, and how to group it into lines."""
 
     project_ids: Annotated[
@@ -119,10 +126,6 @@ class UnbilledTime(msgspec.Struct):
         "Only time on these projects. Omitted: all time, except on fixed-fee and retainer projects, which the fee "
         "covers. Time without a rate is never billed.",
     ] = None
-    from_: Annotated[Day | None, "First day of the time, inclusive; null: no limit."] = msgspec.field(
-        name="from", default=None
-    )
-    to: Annotated[Day | None, "Last day of the time, inclusive; null: no limit."] = None
     group_by: Annotated[
         Literal["entry", "task", "user", "project"],
         Meta(title="UnbilledTimeGrouping"),
@@ -130,14 +133,10 @@ class UnbilledTime(msgspec.Struct):
     ] = "project"
 
 
-class UnbilledExpenses(msgspec.Struct):
+class UnbilledExpenses(DayRange):
     """Which expenses to bill, and how to group them into lines."""
 
     project_ids: Annotated[Ids | None, "Only expenses for these projects; null: all."] = None
-    from_: Annotated[Day | None, "First day of the expenses, inclusive; null: no limit."] = msgspec.field(
-        name="from", default=None
-    )
-    to: Annotated[Day | None, "Last day of the expenses, inclusive; null: no limit."] = None
     group_by: Annotated[
         Literal["entry", "category", "project"],
         Meta(title="UnbilledExpensesGrouping"),

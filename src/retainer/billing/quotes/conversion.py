@@ -62,7 +62,7 @@ INVOICE = select(*invoices.c[InvoiceOfQuote._fields]).where(
 NOTES = select(credit_notes.c.id).where(credit_notes.c.invoice_id == bindparam("invoice"))
 SET_PROJECT_OF_SHARES = (
     update(credit_note_shares)
-    .where(credit_note_shares.c.credit_note_id == bindparam("note"), credit_note_shares.c.project_id.is_(None))
+    .where(credit_note_shares.c.credit_note_id.in_(NOTES), credit_note_shares.c.project_id.is_(None))
     .values(project_id=bindparam("project"), updated_at=NOW)
 )
 ARTICLES = {"project": "a project", "invoice": "an invoice"}
@@ -155,12 +155,10 @@ def save_conversion(tx: Tx, quote_id: int | None, project_id: int) -> None:
         return
     tx.update_columns(quotes, quote_id, {"converted_project_id": project_id})
     for invoice in map(InvoiceOfQuote._make, tx.all(INVOICE, quote=quote_id)):
-        notes = [note_id for (note_id,) in tx.all(NOTES, invoice=invoice.id)]
         with ExitStack() as sums:
             if invoice.status in ISSUED_INVOICES:
                 sums.enter_context(changing(tx, INVOICE_LINES, invoice.id))
-            for note_id in notes:
+            for (note_id,) in tx.all(NOTES, invoice=invoice.id):
                 sums.enter_context(changing(tx, CREDIT_NOTE_SHARES, note_id))
             tx.update_columns(invoices, invoice.id, {"project_id": project_id})
-            for note_id in notes:
-                tx.run(SET_PROJECT_OF_SHARES, note=note_id, project=project_id)
+            tx.run(SET_PROJECT_OF_SHARES, invoice=invoice.id, project=project_id)

@@ -6,8 +6,6 @@ A sent quote reads `expired` after its `valid_until`. An accepted quote becomes 
 
 from typing import Annotated
 
-from sqlalchemy import select
-
 from retainer.billing import documents
 from retainer.billing.quotes import types
 from retainer.billing.quotes.types import Quote, QuoteLine, Status
@@ -19,10 +17,8 @@ from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.schema.billing import quote_lines, quotes
 from retainer.schema.filters import Where, since, truth, until
-from retainer.schema.identity import accounts
 from retainer.shared import relations
-from retainer.shared.numbering import next_number
-from retainer.store.tables import ACCOUNT
+from retainer.shared.numbering import next_document_number
 from retainer.store.tx import Tx
 from retainer.values.exact import day_after
 from retainer.values.kinds import Day, Id, Text50, Text191
@@ -64,9 +60,6 @@ class QuoteFilter(Filter):
     external_id: OneOf[Text191] | None = None
 
 
-PATTERN = select(accounts.c.quote_number_pattern).where(accounts.c.id == ACCOUNT)
-
-
 def load_quote(tx: Tx, quote_id: int) -> Quote:
     """Return a quote with its lines. Raises `not_found`."""
     quote = tx.get(quotes, quote_id, Quote)
@@ -97,7 +90,7 @@ def build_quote(tx: Tx, quote: Quote, before: Quote | None = None) -> Quote:
     documents.compute_totals(quote)
     validate_status(tx, quote, former)
     if quote.number is None:
-        quote.number = next_number(tx, quotes, tx.value(PATTERN), quote.issue_date)
+        quote.number = next_document_number(tx, quotes, quote.issue_date)
     if quote.status == "draft":
         quote.sent_at = quote.accepted_at = quote.declined_at = None
     elif quote.status in STAMPED and quote.status != former:
