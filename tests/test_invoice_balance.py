@@ -60,7 +60,7 @@ def pick(record, *names):
         ("119.00", "119.00", ["0.00", "119.00", "0.00"], "paid"),
     ],
 )
-def test_a_credit_lowers_what_is_due_and_the_rest_can_be_refunded(api, paid, credited, after, status):
+def test_a_credit_lowers_the_balance_and_the_rest_is_refundable(api, paid, credited, after, status):
     invoice = issued(api)
     paid_at = pay(api, invoice, paid).data["paid_at"] if paid != "0.00" else None
     note = credit(api, invoice, amount=credited).data
@@ -72,7 +72,7 @@ def test_a_credit_lowers_what_is_due_and_the_rest_can_be_refunded(api, paid, cre
     assert paid_at in {None, after_credit["paid_at"]}
 
 
-def test_what_was_credited_need_not_be_paid(api):
+def test_a_credited_amount_is_no_longer_due(api):
     invoice = issued(api)
     note = credit(api, invoice, amount="19").data
     assert change(api, invoice, status="void").code == "invalid_transition"
@@ -84,7 +84,7 @@ def test_what_was_credited_need_not_be_paid(api):
     assert paid["credit_notes"] == [note]
 
 
-def test_what_was_written_off_stays_so_when_it_is_credited_and_not_when_it_is_paid(api):
+def test_a_written_off_invoice_stays_so_after_a_credit_but_not_after_a_payment(api):
     invoice, other = issued(api), issued(api)
     for written_off in (invoice, other):
         written_off_at = change(api, written_off, status="written_off").data["written_off_at"]
@@ -101,7 +101,7 @@ def test_what_was_written_off_stays_so_when_it_is_credited_and_not_when_it_is_pa
     assert pick(now(api, other), "status", "balance_due") == ["paid", "0.00"]
 
 
-def test_what_a_removed_payment_had_paid_is_due_again(api):
+def test_the_amount_of_a_removed_payment_is_due_again(api):
     invoice = issued(api)
     pay(api, invoice, "40")
     first = pay(api, invoice, "79").data
@@ -135,7 +135,7 @@ def test_what_a_removed_payment_had_paid_is_due_again(api):
         (["60", "59"], ["9"], 1, [("9.00", "0.00")], ["partially_paid", "60.00", "9.00", "50.00", "0.00"]),
     ],
 )  # fmt: skip
-def test_what_could_be_refunded_is_applied_when_a_payment_is_removed(api, paid, credited, removed, notes, after):
+def test_a_refundable_amount_is_applied_when_a_payment_is_removed(api, paid, credited, removed, notes, after):
     invoice = issued(api)
     for amount in paid:
         paid_at = pay(api, invoice, amount).data["paid_at"]
@@ -150,7 +150,7 @@ def test_what_could_be_refunded_is_applied_when_a_payment_is_removed(api, paid, 
     assert [api.get(f"/credit-notes/{note['id']}").data for note in current["credit_notes"]] == current["credit_notes"]
 
 
-def test_after_a_removal_it_can_be_paid_again_with_the_same_reference(api):
+def test_after_a_removal_the_same_reference_can_pay_again(api):
     with time_machine.travel("2026-05-01T10:00:00Z", tick=False):
         invoice = issued(api)
         pay(api, invoice, "119", reference="r-1")
@@ -161,7 +161,7 @@ def test_after_a_removal_it_can_be_paid_again_with_the_same_reference(api):
     assert [payment["reference"] for payment in paid["payments"]] == ["r-1"]
 
 
-def test_what_was_written_off_stays_so_when_a_payment_is_removed(api):
+def test_a_written_off_invoice_stays_so_when_a_payment_is_removed(api):
     invoice = issued(api)
     pay(api, invoice, "40")
     written_off_at = change(api, invoice, status="written_off").data["written_off_at"]
@@ -171,7 +171,7 @@ def test_what_was_written_off_stays_so_when_a_payment_is_removed(api):
     assert current["written_off_at"] == written_off_at
 
 
-def test_all_that_was_known_of_a_removed_payment_is_kept_in_the_audit(api, other_tenant):
+def test_the_audit_keeps_all_fields_of_a_removed_payment(api, other_tenant):
     expected = {"paid_date": "2026-05-01", "method": "card", "reference": "r-1", "notes": "By mistake"}
     foreign = issued(other_tenant)
     theirs = pay(other_tenant, foreign, "1").data["payments"]
@@ -188,7 +188,7 @@ def test_all_that_was_known_of_a_removed_payment_is_kept_in_the_audit(api, other
     assert now(other_tenant, foreign)["payments"] == theirs
 
 
-def test_of_a_payment_that_is_not_there_nothing_is_removed(api):
+def test_removing_an_unknown_payment_is_not_found(api):
     invoice = issued(api)
     payment = pay(api, invoice, "40").data["payments"][0]["id"]
     api.remove_payment(payment)
@@ -439,7 +439,7 @@ def credited_of_projects(api):
 
 
 @pytest.mark.parametrize("seed", range(length(4)))
-def test_all_amounts_are_right_whatever_is_paid_credited_removed_and_written_off(api, seed):
+def test_all_amounts_are_right_after_any_payments_credits_removals_and_write_offs(api, seed):
     walk = Walk(api, seed)
     for _ in range(100):
         walk.step()

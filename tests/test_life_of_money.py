@@ -752,7 +752,7 @@ def credited_as_a_whole(invoice):
 
 @pytest.mark.parametrize("number", range(EXAMPLES // BATCH_SIZE))
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
-def test_every_life_of_money_is_as_the_model_tells_it(request, kind, number):
+def test_every_life_of_money_matches_the_model(request, kind, number):
     databases = request.getfixturevalue(f"{kind}_databases")
     chosen = settings(
         max_examples=BATCH_SIZE,

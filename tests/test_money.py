@@ -127,7 +127,7 @@ UNITS = st.integers(-(10**17), 10**17)
 
 @settings(deadline=None)
 @given(st.integers(-(10**20), 10**20), st.integers(1, 10**12))
-def test_what_is_rounded_is_never_off_by_more_than_a_half_and_halves_go_away_from_zero(numerator, denominator):
+def test_rounding_is_off_by_at_most_a_half_and_halves_go_away_from_zero(numerator, denominator):
     exact, whole = Fraction(numerator, denominator), half_up(numerator, denominator)
     assert abs(whole - exact) <= Fraction(1, 2)
     assert abs(whole - exact) < Fraction(1, 2) or abs(whole) > abs(exact)
@@ -242,7 +242,7 @@ def test_a_markup_is_rounded_half_up(net, markup, units):
         (1440, "0", "EUR", "0.00"),
     ],
 )
-def test_minutes_are_worth_their_part_of_the_hourly_rate_half_up(minutes, rate, currency, amount):
+def test_minutes_get_their_part_of_the_hourly_rate_rounded_half_up(minutes, rate, currency, amount):
     assert str(money.time_amount(minutes, Decimal(rate), currency)) == amount
 
 
@@ -305,7 +305,7 @@ def test_a_unit_price_has_at_least_the_digits_of_its_currency(given, currency, p
         (3, 0, -9, 0),
     ],
 )
-def test_units_are_kept_between_two_bounds_in_either_order(units, one, other, bounded):
+def test_units_are_clamped_between_two_bounds_in_either_order(units, one, other, bounded):
     assert money.clamp(units, one, other) == bounded
 
 
@@ -380,7 +380,7 @@ def test_neither_the_net_of_a_part_nor_its_tax_is_more_than_is_left(gross, left,
         (-1, [1, 1], [0, -1]),
     ],
 )
-def test_what_is_left_over_goes_to_the_largest_remainders(units, weights, parts):
+def test_the_remainder_goes_to_the_largest_fractions(units, weights, parts):
     assert money.allocate(units, weights) == parts
 
 
@@ -390,7 +390,7 @@ SIGNED = st.lists(st.integers(-(10**18), 10**18), min_size=1, max_size=8).filter
 
 @settings(deadline=None)
 @given(UNITS, SIGNED)
-def test_parts_add_up_and_each_is_its_proportion_but_for_less_than_one(units, weights):
+def test_parts_add_up_and_deviate_from_their_proportion_by_less_than_one(units, weights):
     parts = money.allocate(units, weights)
     assert sum(parts) == units
     assert all(
@@ -400,7 +400,7 @@ def test_parts_add_up_and_each_is_its_proportion_but_for_less_than_one(units, we
 
 @settings(deadline=None)
 @given(st.data(), st.one_of(WEIGHTS, SIGNED))
-def test_no_part_is_more_than_its_weight_when_the_whole_is_not_more_than_all(data, weights):
+def test_no_part_exceeds_its_weight_unless_the_whole_exceeds_all_weights(data, weights):
     units = data.draw(st.integers(min(0, sum(weights)), max(0, sum(weights))))
     for part, weight in zip(money.allocate(units, weights), weights, strict=True):
         assert money.clamp(part, 0, weight) == part
@@ -408,7 +408,7 @@ def test_no_part_is_more_than_its_weight_when_the_whole_is_not_more_than_all(dat
 
 @settings(deadline=None)
 @given(UNITS, st.lists(st.integers(0, 50), min_size=1, max_size=8).filter(any))
-def test_who_got_one_more_had_no_smaller_remainder_and_of_equals_came_first(units, weights):
+def test_parts_rounded_up_have_the_largest_remainders_and_come_first_among_equals(units, weights):
     fair = [Fraction(units * weight, sum(weights)) for weight in weights]
     remainders = [part % 1 for part in fair]
     got = [have > part for have, part in zip(money.allocate(units, weights), fair, strict=True)]

@@ -112,7 +112,7 @@ def test_time_is_billed_by_the_hour_for_the_sum_of_its_entries(api, currency, wo
         (["Texts", "Photos"], ["2026-03-02", "2026-03-02"], "Work on 2026-03-02"),
     ],
 )
-def test_a_line_says_what_its_work_says_in_common_else_when_it_was_done(world, descriptions, days, words):
+def test_a_line_takes_the_description_that_its_work_shares_or_else_its_days(world, descriptions, days, words):
     ids = [hours(world, 60, description=text, date=day)[0] for text, day in zip(descriptions, days, strict=True)]
     invoice = invoice_of(world, {"time_entry_ids": ids})
     assert [line["description"] for line in invoice["lines"]] == [words]
@@ -123,7 +123,7 @@ def test_a_line_says_what_its_work_says_in_common_else_when_it_was_done(world, d
     assert line["description"] == words
 
 
-def test_a_line_counts_for_the_project_that_all_its_work_has_unless_it_names_one_else_for_the_invoices(world):
+def test_a_line_counts_for_its_own_project_or_that_of_all_its_work_or_the_invoices(world):
     one, two, three = hours(world, 60, 60, 30)
     (other,), (none,) = hours(world, 15, project_id=world.a2), hours(world, 10, client_id=world.a, project_id=None)
     named = {"expense_ids": [expense(world, "5", project_id=world.a2)], "project_id": world.a1}
@@ -135,7 +135,7 @@ def test_a_line_counts_for_the_project_that_all_its_work_has_unless_it_names_one
     assert (sums(world), sums(world, "a2")) == ([150, "150.00", "0.00"], [15, "15.00", "0.00"])
 
 
-def test_quantity_and_price_of_work_are_the_works_and_others_are_refused(world):
+def test_quantity_and_price_follow_from_the_work_and_other_values_are_refused(world):
     ids, milestones = hours(world, 90), milestone(world)
     wrong = {"quantity": "7", "unit_price": "1", "discount_percent": "0"}
     work = [{"time_entry_ids": ids}, {"expense_ids": [expense(world, "40")]}, {"milestone_id": milestones}]
@@ -175,7 +175,7 @@ def test_expenses_are_billed_for_their_net_with_the_markup(world, spent, quantit
     assert invoice["subtotal"] == amount
 
 
-def test_a_milestone_is_billed_for_its_slice(world):
+def test_a_milestone_is_billed_for_its_amount(world):
     milestone_id = milestone(world, "250.50")
     (line,) = invoice_of(world, {"milestone_id": milestone_id})["lines"]
     names = ("kind", "description", "quantity", "unit", "unit_price", "amount", "project_id", "milestone_id")
@@ -223,7 +223,7 @@ def faulty(world, other_tenant, member, fault):
     ]
     + [("milestone_id", fault) for fault in FAULTS if fault != "not billable"],
 )
-def test_work_that_cannot_be_billed_is_told_where_it_stands(world, other_tenant, member, fault):
+def test_work_that_cannot_be_billed_is_reported_at_its_path(world, other_tenant, member, fault):
     api, bad = world.api, faulty(world, other_tenant, member, fault)
     good = hours(world, 60, 60) if member == "time_entry_ids" else [expense(world, "5"), expense(world, "6")]
     draft = invoice_of(world, DESIGN)
@@ -247,7 +247,7 @@ def test_work_that_cannot_be_billed_is_told_where_it_stands(world, other_tenant,
     )
 
 
-def test_work_in_another_currency_than_the_invoices_is_refused(world):
+def test_work_in_another_currency_than_the_invoice_is_refused(world):
     spent, slice_ = expense(world, "5"), milestone(world)
     work = [{"time_entry_ids": hours(world, 60)}, {"expense_ids": [spent]}, {"milestone_id": slice_}]
     answer = world.api.create("/invoices", client_id=world.a, currency="USD", lines=work)
@@ -258,7 +258,7 @@ def test_work_in_another_currency_than_the_invoices_is_refused(world):
     assert (invoice["currency"], invoice["subtotal"]) == ("USD", "5.00")
 
 
-def test_work_that_is_named_twice_in_one_request_is_refused_at_its_second_place(world):
+def test_work_that_a_request_names_twice_is_refused_the_second_time(world):
     (one, two), spent, slice_ = hours(world, 60, 60), expense(world, "5"), milestone(world)
     lines = [
         {"time_entry_ids": [two, one, two]},
@@ -305,7 +305,7 @@ def test_a_line_bills_one_kind_of_work_without_discount(world, line, errors):
     assert world.api.get(path_of(draft)).data == draft
 
 
-def test_work_moves_between_the_lines_of_one_draft_and_what_is_left_out_is_free(world):
+def test_work_moves_between_the_lines_of_a_draft_and_omitted_work_is_unbilled(world):
     one, two, three = hours(world, 60, 30, 15)
     spent = expense(world, "5")
     draft = invoice_of(world, {"time_entry_ids": [one, two]}, {"time_entry_ids": [three]}, {"expense_ids": [spent]})
@@ -368,7 +368,7 @@ def test_the_client_of_a_draft_is_fixed_while_work_is_attached(world):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_work_can_be_billed_again_whenever_its_invoice_is_void_or_credited_as_a_whole(world, way):
+def test_work_can_be_billed_again_when_its_invoice_is_void_or_credited_in_full(world, way):
     ids, spent, slice_ = hours(world, 60, 30), expense(world, "5"), milestone(world)
     lines = [{"time_entry_ids": ids}, {"expense_ids": [spent]}, {"milestone_id": slice_}]
     work, made = {"client_id": world.a, "lines": lines}, []
@@ -388,7 +388,7 @@ def test_work_can_be_billed_again_whenever_its_invoice_is_void_or_credited_as_a_
     assert world.api.delete(f"/expenses/{spent}").status == 204
 
 
-def test_a_credit_of_less_than_a_line_frees_nothing(world):
+def test_a_partial_credit_of_a_line_frees_no_work(world):
     ids = hours(world, 60)
     invoice = invoice_of(world, {"time_entry_ids": ids}, DESIGN, status="sent")
     half = {"lines": [{"invoice_line_id": invoice["lines"][0]["id"], "quantity": "0.5"}]}
@@ -402,7 +402,7 @@ def test_a_credit_of_less_than_a_line_frees_nothing(world):
     assert billing_statuses(world, ids) == ["unbilled"]
 
 
-def test_a_credit_of_the_whole_quantity_of_a_line_frees_its_work_and_no_other(world):
+def test_a_credit_of_the_whole_quantity_of_a_line_frees_its_work_only(world):
     mine, others, spent, slice_ = hours(world, 60), hours(world, 30), expense(world, "5"), milestone(world)
     lines = [{"time_entry_ids": mine}, {"time_entry_ids": others}, {"expense_ids": [spent]}, {"milestone_id": slice_}]
     invoice = invoice_of(world, *lines, DESIGN, status="sent")
@@ -493,7 +493,7 @@ def test_a_billed_milestone_keeps_its_amount_and_is_not_deleted(world):
     assert api.delete(path).code == "in_use"
 
 
-def test_work_is_found_by_where_it_stands(world):
+def test_work_is_filtered_by_its_billing_status(world):
     def found(collection, **query):
         return [row["id"] for row in world.api.get(collection, query | {"sort": "created_at"}).data]
 
@@ -553,7 +553,7 @@ def test_the_database_itself_refuses_a_second_live_line_for_the_same_work(world,
         world.api.sql(copied % "NULL")
 
 
-def test_billed_work_that_loses_its_client_is_told_only_that_it_is_billed(world):
+def test_billed_work_that_loses_its_client_is_refused_as_locked_only(world):
     (entry,), spent = hours(world, 30), expense(world, "5")
     invoice_of(world, {"time_entry_ids": [entry]}, {"expense_ids": [spent]})
     internal = world.api.make("/projects", client_id=None)["id"]
@@ -562,7 +562,7 @@ def test_billed_work_that_loses_its_client_is_told_only_that_it_is_billed(world)
         assert (refused.code, set(refused.errors)) == ("locked", {"client_id", "project_id"})
 
 
-def test_a_milestone_says_on_which_invoice_it_is(world):
+def test_a_milestone_shows_its_invoice(world):
     milestone_id, api = milestone(world), world.api
     path = world.ids["milestones of a"]
 
@@ -592,7 +592,7 @@ def test_a_milestone_says_on_which_invoice_it_is(world):
     assert shown() is None
 
 
-def test_a_milestone_of_a_template_is_no_money(world):
+def test_a_milestone_of_a_template_cannot_be_billed(world):
     template = world.api.make(
         "/projects", client_id=world.a, billing_type="fixed_fee", fixed_fee="900", is_template=True
     )["id"]
@@ -611,7 +611,7 @@ def test_a_clients_currency_is_fixed_while_one_of_its_milestones_is_on_a_draft(w
     assert world.api.patch(f"/clients/{world.a}", {"currency": "USD"}).data["currency"] == "USD"
 
 
-def test_a_missing_milestone_and_another_client_are_told_alone(world):
+def test_a_missing_milestone_and_another_client_cause_one_error_each(world):
     missing = world.api.post(
         "/invoices", {"client_id": world.a, "lines": [{"milestone_id": 999, "project_id": world.a1}]}
     )
@@ -621,7 +621,7 @@ def test_a_missing_milestone_and_another_client_are_told_alone(world):
     assert list(world.api.patch(path_of(draft), {"client_id": world.b}).errors) == ["client_id"]
 
 
-def test_a_quotes_lines_and_those_sent_are_at_most_two_hundred(world):
+def test_lines_of_a_quote_and_of_the_request_are_at_most_two_hundred(world):
     quote = world.api.make("/quotes", client_id=world.a, lines=[DESIGN] * 150, status="accepted")["id"]
     refused = world.api.post("/invoices", {"quote_id": quote, "lines": [DESIGN] * 51})
     assert "at most 200" in refused.errors["lines"][0]

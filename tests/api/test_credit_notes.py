@@ -96,7 +96,7 @@ def test_it_works(api):
     assert now(api, invoice)["credit_notes"] == [note, other]
 
 
-def test_numbers_have_no_gaps_and_begin_anew_each_year(api, other_tenant):
+def test_numbers_have_no_gaps_and_restart_each_year(api, other_tenant):
     invoice = issued(api, issue_date="2025-06-01")
     numbers = []
     for day in ("2025-12-31", "2026-01-01", "2025-06-01", "2026-05-05"):
@@ -145,7 +145,7 @@ def test_the_day_is_today_in_the_accounts_zone_and_not_before_the_invoices(api):
         ({"lines": [(0,), {"invoice_line_id": 999}]}, "lines.1.invoice_line_id", "no such invoice line"),
     ],
 )  # fmt: skip
-def test_a_refusal_says_where_and_why_and_writes_nothing(api, members, field, message):
+def test_a_refusal_names_path_and_reason_and_writes_nothing(api, members, field, message):
     invoice = issued(api, LINE, SECOND, issue_date="2026-01-10")
     before = now(api, invoice)
     if set(members) == {"lines"}:
@@ -177,7 +177,7 @@ def test_drafts_and_void_invoices_have_nothing_to_credit(api):
     assert api.get("/credit-notes").data == []
 
 
-def test_of_an_invoice_of_nothing_nothing_is_left(api):
+def test_an_invoice_of_zero_has_nothing_to_credit(api):
     invoice = issued(api, LINE | {"unit_price": "0"})
     for members in ({}, {"amount": "0.01"}, {"lines": [part(invoice, 0)]}):
         assert credit(api, invoice, **members).status == 422
@@ -221,14 +221,14 @@ def test_a_line_is_credited_in_parts_until_nothing_is_left_of_it(api):
         ([LINE | {"quantity": "6", "unit_price": "0.005"}, LINE], [(0, "1")] * 5, ["0.01"] * 3 + ["0.00"] * 2),
     ],
 )  # fmt: skip
-def test_so_much_of_a_line_is_its_share_of_the_lines_amount(api, lines, parts, amounts):
+def test_a_part_of_a_line_gets_its_share_of_the_lines_amount(api, lines, parts, amounts):
     invoice = issued(api, *lines, SECOND)
     note = credit(api, invoice, lines=[part(invoice, *item) for item in parts]).data
     assert [line["amount"] for line in note["lines"]] == amounts
     assert is_consistent(note)
 
 
-def test_of_a_rebate_no_more_is_credited_than_it_gave(api):
+def test_a_credit_of_a_rebate_does_not_exceed_it(api):
     invoice = issued(api, LINE, LINE | {"quantity": "-2", "unit_price": "20"})
     for quantity in ("1", "-2.5"):
         answer = credit(api, invoice, lines=[part(invoice, 0), part(invoice, 1, quantity)])
@@ -239,7 +239,7 @@ def test_of_a_rebate_no_more_is_credited_than_it_gave(api):
     assert set(alone.errors) == {"lines"}
 
 
-def test_part_of_a_time_line_is_its_share_of_what_its_hours_come_to(api):
+def test_a_part_of_a_time_line_gets_its_share_of_the_amount_of_its_hours(api):
     client = api.make("/clients", hourly_rate="100", tax_rate="19")["id"]
     entries = [api.make("/time-entries", client_id=client, duration_minutes=10)["id"] for _ in range(7)]
     invoice = issued(api, {"time_entry_ids": entries}, client_id=client)
@@ -250,7 +250,7 @@ def test_part_of_a_time_line_is_its_share_of_what_its_hours_come_to(api):
     ]  # fmt: skip
 
 
-def test_a_line_of_its_own_says_what_and_how_much(api):
+def test_a_line_without_an_invoice_line_has_its_own_description_and_price(api):
     invoice = issued(api)
     sent = free("3.335", quantity="2.5", invoice_line_id=None)
     traps = {"discount_percent": "50", "amount": "99"}
@@ -266,7 +266,7 @@ def test_a_line_of_its_own_says_what_and_how_much(api):
     assert pick(note, "subtotal", "tax_total", "total") == ["9.34", "1.77", "11.11"]  # 9.34 x 19 % = 1.7746
 
 
-def test_all_that_is_left_is_credited_unless_it_is_said_how_much(api):
+def test_all_that_is_left_is_credited_without_an_amount(api):
     rebate = LINE | {"quantity": "-1", "discount_percent": "50"}
     invoice = issued(api, LINE, SECOND, rebate, LINE | {"quantity": "0"})
     whole = credit(api, invoice).data
@@ -354,7 +354,7 @@ def test_amounts_are_spread_over_a_rate_that_lowers_the_invoice_as_well(api):
 
 @pytest.mark.parametrize("steps", [[{}], [{"amount": "200"}, {}], [{"amount": "1"}, {"amount": "356"}]])
 @pytest.mark.parametrize("status", ["sent", "paid", "written_off"])
-def test_what_was_credited_as_a_whole_can_be_billed_again(api, steps, status):
+def test_the_work_of_a_fully_credited_invoice_can_be_billed_again(api, steps, status):
     client = api.make("/clients", hourly_rate="100", tax_rate="19")["id"]
     project = api.make("/projects", client_id=client)["id"]
     entry = api.make("/time-entries", project_id=project, client_id=client, duration_minutes=90)["id"]
@@ -387,7 +387,7 @@ def credited_of_projects(api, note):
     return {project: amount for project, amount in rows if amount}
 
 
-def test_what_a_credit_takes_back_is_known_for_each_project(api):
+def test_a_credit_is_divided_among_the_projects(api):
     client = api.make("/clients")["id"]
     shop, blog = (api.make("/projects", client_id=client)["id"] for _ in range(2))
     lines = [
@@ -430,7 +430,7 @@ def test_the_last_credit_takes_all_that_is_left_of_each_rate_and_each_project(ap
     assert by_rate(*notes) == by_rate(invoice)
 
 
-def test_the_last_credit_takes_what_is_left_of_each_project_whichever_lines_it_names(api):
+def test_the_last_credit_takes_the_rest_of_each_project_whichever_lines_it_names(api):
     client = api.make("/clients")["id"]
     shop, blog = (api.make("/projects", client_id=client)["id"] for _ in range(2))
     invoice = issued(api, LINE | {"project_id": shop}, LINE | {"project_id": blog}, client_id=client)  # 100.00 each
@@ -440,7 +440,7 @@ def test_the_last_credit_takes_what_is_left_of_each_project_whichever_lines_it_n
     assert credited_of_projects(api, last) == {shop: 5000, blog: 5000}, "the line alone would be 100.00 of the shop"
 
 
-def test_lines_without_a_project_count_for_that_of_the_invoice(api):
+def test_lines_without_a_project_count_for_the_invoices_project(api):
     client = api.make("/clients")["id"]
     shop, blog = (api.make("/projects", client_id=client)["id"] for _ in range(2))
     invoice = issued(api, LINE, LINE | {"project_id": blog}, client_id=client, project_id=shop)
@@ -457,7 +457,7 @@ def test_a_credit_changes_the_tag_of_its_invoice(api):
     assert api.patch(path, {"notes": "x"}, headers={"If-Match": tag}).code == "precondition_failed"
 
 
-def test_the_same_request_sent_again_credits_once(api):
+def test_a_retried_request_credits_once(api):
     invoice = issued(api)
     path, headers = f"/invoices/{invoice['id']}/credit-notes", {"Idempotency-Key": "k"}
     first, again = (api.post(path, {"amount": "19"}, headers=headers) for _ in range(2))
@@ -487,7 +487,7 @@ def test_the_same_request_sent_again_credits_once(api):
         ({"sort": "-number"}, [2, 1, 0]),
     ],
 )
-def test_credit_notes_are_found(api, query, found):
+def test_credit_notes_are_filtered(api, query, found):
     first = issued(api, issue_date="2026-01-01")
     second = issued(api, client_id=api.make("/clients")["id"], issue_date="2026-01-01")
     notes = [

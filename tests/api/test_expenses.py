@@ -45,7 +45,7 @@ def test_it_works(api):
     assert api.get(f"/projects/{project}").data["expense_amount"] == "100.00"
 
 
-def test_what_is_left_out_is_filled_in(api):
+def test_omitted_fields_get_their_defaults(api):
     expense = api.post("/expenses", {"amount": 5}).data
     assert [expense[name] for name in ("client_id", "category", "currency", "billable", "billing_status")] == [
         None, "other", "EUR", False, "non_billable",
@@ -85,7 +85,7 @@ def test_net_and_billable_amounts_are_exact_and_round_half_up(api, currency, dig
         ({"category": "x" * 51}, "category", "this has 51"),
     ],
 )
-def test_a_faulty_member_is_told_in_a_sentence(api, members, field, message):
+def test_an_invalid_field_is_reported_in_a_sentence(api, members, field, message):
     answer = api.create("/expenses", **members)
     assert set(answer.errors) == {field}
     assert message in answer.errors[field][0]
@@ -109,7 +109,7 @@ def test_project_and_client_agree(api):
     assert (moved["client_id"], moved["billable"], moved["billable_amount"]) == (None, False, "0.00")
 
 
-def test_an_expense_that_loses_its_client_is_not_made_non_billable_in_silence(api):
+def test_an_expense_that_loses_its_client_does_not_silently_become_non_billable(api):
     expense = api.make("/expenses")
     path = f"/expenses/{expense['id']}"
     refused = api.patch(path, {"client_id": None})
@@ -119,7 +119,7 @@ def test_an_expense_that_loses_its_client_is_not_made_non_billable_in_silence(ap
     assert api.patch(path, {"client_id": None, "billable": None}).data["billable"] is False
 
 
-def test_what_is_archived_or_a_template_takes_no_expenses_and_keeps_those_it_has_editable(api):
+def test_archived_records_and_templates_take_no_new_expenses_but_keep_theirs_editable(api):
     client = api.make("/clients")["id"]
     project = api.make("/projects", client_id=client)["id"]
     template = api.make("/projects", client_id=client, is_template=True)["id"]
@@ -132,7 +132,7 @@ def test_what_is_archived_or_a_template_takes_no_expenses_and_keeps_those_it_has
     assert api.patch(f"/expenses/{kept}", {"amount": 7}).data["amount"] == "7.00"
 
 
-def test_only_an_admin_records_the_expenses_of_others(api):
+def test_only_an_admin_records_expenses_of_other_users(api):
     member = api.new_key(user_id=api.member_id)
     body = {"amount": 5, "user_id": api.admin_id}
     assert set(api.post("/expenses", body, key=member).errors) == {"user_id"}

@@ -38,7 +38,7 @@ def of_reports(api, project):
 
 
 @pytest.mark.parametrize("billing_type", ["fixed_fee", "retainer"])
-def test_hours_that_a_fee_covers_are_not_unbilled_and_billed_only_when_they_are_asked_for(api, client, billing_type):
+def test_hours_that_a_fee_covers_are_billed_only_on_request(api, client, billing_type):
     covered = project_of(api, client, billing_type)
     open_project = project_of(api, client, "time_and_materials")
     inside, outside = hours(api, client, covered, 90), hours(api, client, open_project)
@@ -74,7 +74,7 @@ def test_another_billing_type_counts_the_hours_again(api, client):
     assert unbilled(api, project) == (120, "200.00")
 
 
-def test_a_credit_takes_back_what_was_invoiced_of_a_project_and_what_was_paid_can_be_refunded(api, client):
+def test_a_credit_reduces_what_was_invoiced_for_a_project_and_paid_amounts_are_refundable(api, client):
     project = project_of(api, client, "time_and_materials")
     line = {"description": "Design", "unit_price": "100", "tax_rate": "20", "project_id": project}
     invoice = api.make("/invoices", client_id=client, lines=[line], status="sent")
@@ -103,7 +103,7 @@ def test_lines_by_user_and_task_never_mix_projects(api, client):
         api.delete(f"/invoices/{invoice['id']}")
 
 
-def test_a_quote_that_became_a_project_gives_its_invoice_that_project_its_notes_and_its_terms(api, client):
+def test_an_invoice_inherits_the_project_notes_and_terms_of_its_quote(api, client):
     texts = {"title": "Relaunch", "notes": "Thank you", "terms": "14 days"}
     line = {"description": "Design", "unit_price": "100", "tax_rate": "0"}
     quote = api.make("/quotes", client_id=client, lines=[line], status="accepted", **texts)["id"]
@@ -139,7 +139,7 @@ def test_a_pattern_of_numbers_with_an_unknown_placeholder_is_refused(api, patter
     assert changes(AccountDetails, {"invoice_number_pattern": "R{YYYY}-{00000}"})
 
 
-def test_the_numbers_of_clients_begin_anew_each_year_too_if_that_is_wanted(api):
+def test_numbers_of_clients_can_restart_each_year(api):
     api.set_account({"client_number_pattern": "K-{YYYY}-{000}"})
     year = api.get("/me").data["server"]["time"][:4]
     assert api.make("/clients")["number"] == f"K-{year}-001"

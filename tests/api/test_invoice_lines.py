@@ -110,7 +110,7 @@ def test_a_description_and_a_price_are_enough(api):
     ("clients", "accounts_rate", "default_rate"),
     [("7.5", "19", "7.5"), ("0", "19", "0"), (None, "19", "19"), (None, "0", "0")],
 )
-def test_the_usual_tax_rate_is_the_clients_or_else_the_accounts(api, clients, accounts_rate, default_rate):
+def test_the_default_tax_rate_is_the_clients_or_else_the_accounts(api, clients, accounts_rate, default_rate):
     api.set_account({"tax_rate": Decimal(accounts_rate)})
     invoice = draft_of(api, LINE, client_id=api.make("/clients", tax_rate=clients)["id"])
     lines = [*invoice["lines"], add(api, invoice).data]
@@ -141,7 +141,7 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("members", "field", "message"), FAULTS)
-def test_a_faulty_line_is_refused_alone_and_among_others(api, members, field, message):
+def test_an_invalid_line_is_refused_alone_and_among_others(api, members, field, message):
     invoice = draft_of(api, LINE)
     other = api.make("/projects", client_id=api.make("/clients")["id"])["id"]
     line = LINE | {name: other if value == "another client's" else value for name, value in members.items()}
@@ -153,7 +153,7 @@ def test_a_faulty_line_is_refused_alone_and_among_others(api, members, field, me
     assert again(api, invoice) == invoice
 
 
-def test_all_faults_of_a_line_are_named_at_once(api):
+def test_all_errors_of_a_line_are_reported_together(api):
     invoice = draft_of(api)
     assert set(add(api, invoice, unit="x" * 21, quantity="x", project_id=999).errors) == {
         "unit", "quantity", "project_id",
@@ -161,7 +161,7 @@ def test_all_faults_of_a_line_are_named_at_once(api):
     assert set(api.post(f"{path_of(invoice)}/lines").errors) == {"description", "unit_price"}
 
 
-def test_a_line_stands_where_its_position_says_else_last(api):
+def test_a_line_takes_its_position_or_comes_last(api):
     invoice = draft_of(api, LINE, LINE)
     for name, position in (
         ("last", None),
@@ -177,7 +177,7 @@ def test_a_line_stands_where_its_position_says_else_last(api):
     ]  # fmt: skip
 
 
-def test_a_line_of_another_invoice_is_not_there(api):
+def test_a_line_of_another_invoice_is_not_found(api):
     one, two = draft_of(api, LINE), draft_of(api, LINE)
     assert remove(api, one, two["lines"][0]).status == 404
     assert [again(api, one), again(api, two)] == [one, two]
@@ -195,7 +195,7 @@ def test_the_lines_of_an_issued_invoice_are_locked(api, status):
     assert again(api, invoice) == before
 
 
-def test_an_invoice_has_room_for_200_lines(api):
+def test_an_invoice_takes_200_lines(api):
     invoice = draft_of(api, *[LINE] * 199)
     assert add(api, invoice).json["meta"]["invoice"]["total"] == "20000.00"
     assert "200 lines" in add(api, invoice).errors["invoice"][0]
@@ -207,7 +207,7 @@ def test_an_invoice_has_room_for_200_lines(api):
     assert add(api, invoice).status == 201
 
 
-def test_a_set_of_lines_takes_the_place_of_another(api):
+def test_a_set_of_lines_replaces_the_former_set(api):
     invoice = draft_of(api, LINE, LINE | {"description": "Build"}, LINE | {"description": "Test"})
     first, second, third = invoice["lines"]
     path = path_of(invoice)
@@ -226,7 +226,7 @@ def test_a_set_of_lines_takes_the_place_of_another(api):
     assert api.patch(path, {"lines": []}).data["total"] == "0.00"
 
 
-def test_a_line_that_was_changed_is_not_removed_by_its_former_tag(api):
+def test_a_changed_line_is_not_deleted_with_its_former_tag(api):
     invoice = draft_of(api)
     line = add(api, invoice)
     api.patch(path_of(invoice), {"lines": [LINE | {"id": line.data["id"], "quantity": "2"}]})
@@ -308,7 +308,7 @@ def frozen(api, invoice):
     return {name: json.dumps(data[name]).encode() for name in FROZEN}
 
 
-def test_an_issued_invoice_answers_the_same_bytes_whatever_becomes_of_its_client(api):
+def test_an_issued_invoice_keeps_its_bytes_when_its_client_changes(api):
     new_address = {name: "DE" if name == "country" else f"New {value}" for name, value in ADDRESS.items()}
     client = api.make("/clients", tax_rate="19", hourly_rate="90", payment_terms_days=14, **ADDRESS)["id"]
     project = api.make("/projects", client_id=client, hourly_rate="100")["id"]
@@ -387,7 +387,7 @@ def test_an_accepted_quote_becomes_an_invoice(api):
     assert api.get(f"/quotes/{quote['id']}").headers["etag"] != tag
 
 
-def test_an_invoice_of_a_quote_says_what_differs(api):
+def test_fields_of_the_request_override_those_of_the_quote(api):
     client = api.make("/clients")["id"]
     contacts = [api.make("/external-contacts", client_id=client)["id"] for _ in range(2)]
     projects = [api.make("/projects", client_id=client)["id"] for _ in range(2)]
@@ -404,7 +404,7 @@ def test_an_invoice_of_a_quote_says_what_differs(api):
     assert invoice["number"]
 
 
-def test_lines_beside_a_quote_come_before_its_own_and_count_with_them(api):
+def test_lines_sent_with_a_quote_come_before_the_lines_of_the_quote(api):
     quote, line = quote_of(api, lines=[LINE] * 199)["id"], LINE | {"description": "Own"}
     assert "201" in api.post("/invoices", {"quote_id": quote, "lines": [line, line]}).errors["lines"][0]
     invoice = api.post("/invoices", {"quote_id": quote, "lines": [line]}).data
@@ -423,7 +423,7 @@ def test_only_an_accepted_quote_becomes_an_invoice(api, status):
     assert api.get("/invoices").data == []
 
 
-def test_a_quote_of_another_or_of_an_archived_client_becomes_no_invoice(api):
+def test_a_quote_of_another_or_an_archived_client_becomes_no_invoice(api):
     client, other = api.make("/clients")["id"], api.make("/clients")["id"]
     quote = {"quote_id": quote_of(api, client_id=client)["id"]}
     assert "Belongs to client" in api.post("/invoices", quote | {"client_id": other}).errors["quote_id"][0]
@@ -432,7 +432,7 @@ def test_a_quote_of_another_or_of_an_archived_client_becomes_no_invoice(api):
     assert api.get("/invoices").data == []
 
 
-def test_a_quote_becomes_one_invoice_and_is_frozen_until_its_draft_is_deleted(api):
+def test_a_quote_becomes_one_invoice_and_is_locked_until_the_draft_is_deleted(api):
     quote = quote_of(api)
     path = f"/quotes/{quote['id']}"
     invoice = api.post("/invoices", {"quote_id": quote["id"]}).data

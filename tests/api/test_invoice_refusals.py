@@ -17,13 +17,13 @@ def credit(api, invoice, **members):
 
 
 @pytest.mark.parametrize("members", [{"issue_date": "2099-01-01"}, {"currency": "USD"}, {"lines": []}])
-def test_what_is_locked_is_told_alone_and_once(api, members):
+def test_a_locked_field_is_reported_alone_and_once(api, members):
     refused = api.patch(path_of(issued(api)), members)
     assert refused.code == "locked"
     assert {name: len(messages) for name, messages in refused.errors.items()} == dict.fromkeys(members, 1)
 
 
-def test_another_client_of_an_issued_invoice_blames_nothing_that_belongs_to_the_first(api):
+def test_another_client_of_an_issued_invoice_causes_no_other_error(api):
     client = api.make("/clients")["id"]
     invoice = issued(api, client_id=client, project_id=api.make("/projects", client_id=client)["id"])
     refused = api.patch(path_of(invoice), {"client_id": api.make("/clients")["id"]})
@@ -36,7 +36,7 @@ def test_a_record_sent_back_with_another_status_takes_that_step(api):
     assert (void["status"], void["balance_due"], void["lines"]) == ("void", "0.00", invoice["lines"])
 
 
-def test_amounts_and_the_number_are_refused_when_they_are_not_what_the_invoice_holds(api):
+def test_amounts_and_the_number_are_refused_unless_they_are_the_current_ones(api):
     invoice = issued(api)
     path = path_of(invoice)
     for name, value in (
@@ -89,7 +89,7 @@ def test_lines_that_go_in_the_same_change_fix_neither_client_nor_currency(api):
     assert api.patch(f"/quotes/{quote['id']}", {"currency": "USD", "lines": []}).data["currency"] == "USD"
 
 
-def test_paid_beside_a_reference_that_is_known_is_no_payment(api):
+def test_status_paid_with_a_known_reference_records_no_payment(api):
     path = path_of(issued(api))
     api.patch(path, {"record_payment": {"amount": "30", "reference": "x"}})
     refused = api.patch(path, {"status": "paid", "record_payment": {"reference": "x"}})
@@ -97,7 +97,7 @@ def test_paid_beside_a_reference_that_is_known_is_no_payment(api):
     assert api.patch(path, {"status": "paid"}).data["balance_due"] == "0.00"
 
 
-def test_what_is_written_off_and_credited_as_a_whole_cannot_be_paid(api):
+def test_a_written_off_and_fully_credited_invoice_takes_no_payment(api):
     invoice = issued(api)
     api.patch(path_of(invoice), {"status": "written_off"})
     assert credit(api, invoice).data["applied_amount"] == invoice["total"]
@@ -112,21 +112,21 @@ def test_a_quotes_prices_keep_their_currency(api):
     assert api.post("/invoices", {"quote_id": quote}).data["currency"] == "USD"
 
 
-def test_an_expired_quote_is_called_so(api):
+def test_an_error_of_an_expired_quote_calls_it_expired(api):
     with time_machine.travel("2026-03-01T12:00:00Z", tick=False):
         quote = api.make("/quotes", lines=[DESIGN], status="sent", valid_until="2026-03-02")["id"]
     with time_machine.travel("2026-03-03T12:00:00Z", tick=False):
         assert "is expired" in api.post("/invoices", {"quote_id": quote}).errors["quote_id"][0]
 
 
-def test_what_was_read_can_be_sent_back_whatever_the_positions(api):
+def test_a_response_can_be_sent_back_whatever_the_positions(api):
     draft = api.make("/invoices", lines=[DESIGN] * 3)
     api.delete(f"{path_of(draft)}/lines/{draft['lines'][1]['id']}")
     read = api.get(path_of(draft)).data
     assert api.put(path_of(draft), read).data["lines"] == read["lines"]
 
 
-def test_nothing_of_a_template_is_invoiced(api):
+def test_work_of_a_template_is_not_invoiced(api):
     client = api.make("/clients")["id"]
     template = api.make("/projects", client_id=client, is_template=True)["id"]
     lines = [DESIGN | {"project_id": template}]
@@ -141,7 +141,7 @@ def test_nothing_of_a_template_is_invoiced(api):
         ([("1", "100", "0"), ("-1", "50", "19")], {"description": "All", "unit_price": "40.5", "tax_rate": "0"}),
     ],
 )
-def test_a_credit_stays_within_the_invoice_also_where_a_rate_is_below_nothing(api, lines, credited):
+def test_a_credit_stays_within_the_invoice_also_with_a_negative_rate(api, lines, credited):
     names = ("quantity", "unit_price", "tax_rate")
     invoice = issued(api, *({"description": "A"} | dict(zip(names, line, strict=True)) for line in lines))
     refused = credit(api, invoice, lines=[credited])
@@ -159,12 +159,12 @@ def test_a_credit_stays_within_the_invoice_also_where_a_rate_is_below_nothing(ap
         ({"lines": [{"invoice_line_id": 1, "tax_rate": "7"}]}, "lines.0.tax_rate"),
     ],
 )
-def test_what_cannot_be_credited_is_told_in_one_sentence(api, members, field):
+def test_an_impossible_credit_is_refused_with_one_sentence(api, members, field):
     invoice = issued(api)
     refused = credit(api, invoice, **members)
     assert {name: len(messages) for name, messages in refused.errors.items()} == {field: 1}
     assert credit(api, invoice, lines=[{"invoice_line_id": 1, "unit_price": "100"}]).data["total"] == "119.00"
 
 
-def test_an_invoice_of_the_future_is_credited_on_its_own_day(api):
+def test_an_invoice_dated_in_the_future_is_credited_on_its_issue_date(api):
     assert credit(api, issued(api, issue_date="2099-01-01")).data["issue_date"] == "2099-01-01"

@@ -182,7 +182,7 @@ def test_contact_and_projects_are_those_of_the_client(api):
     }
 
 
-def test_what_is_sent_with_the_status_is_issued(api):
+def test_changes_sent_with_the_status_are_issued(api):
     client = api.make("/clients", currency="USD", **SNAPSHOT)["id"]
     members = {"client_id": client, "subject": "All", "issue_date": "2026-03-01", "status": "sent"}
     invoice = invoice_of(api)
@@ -195,7 +195,7 @@ def test_what_is_sent_with_the_status_is_issued(api):
     assert at_once["sent_at"] == at_once["created_at"]
 
 
-def test_archived_clients_get_no_new_invoices_and_their_drafts_go_on(api):
+def test_archived_clients_get_no_new_invoices_and_their_drafts_stay_editable(api):
     client = api.make("/clients")["id"]
     kept, others = invoice_of(api, client_id=client), invoice_of(api)
     api.patch(f"/clients/{client}", {"status": "archived"})
@@ -205,7 +205,7 @@ def test_archived_clients_get_no_new_invoices_and_their_drafts_go_on(api):
     assert api.patch(path_of(kept), {"status": "paid"}).data["balance_due"] == "0.00"
 
 
-def test_the_currency_is_the_clients_and_fixed_while_there_are_lines(api):
+def test_the_currency_is_the_clients_and_stays_while_there_are_lines(api):
     client = api.make("/clients", currency="KWD")["id"]
     assert invoice_of(api, client_id=client)["total"] == "1904.000"
     invoice = invoice_of(api, client_id=client, currency="JPY")
@@ -235,7 +235,7 @@ def test_an_issued_invoice_is_due_when_the_clients_terms_say(api, terms, issued,
     assert explicit["due_date"] == "2099-12-31"
 
 
-def test_number_and_days_are_those_of_the_accounts_zone(both):
+def test_number_and_dates_follow_the_accounts_time_zone(both):
     with time_machine.travel("2025-12-31T23:30:00Z", tick=False):
         issued = [invoice_of(api, "sent", client_id=api.make("/clients", payment_terms_days=10)["id"])
                   for api in both]  # fmt: skip
@@ -244,7 +244,7 @@ def test_number_and_days_are_those_of_the_accounts_zone(both):
     assert utc == ["INV-2025-0001", "2025-12-31", "2026-01-10", "2025-12-31T23:30:00.000000Z"]
 
 
-def test_numbers_have_no_gaps_and_begin_anew_each_year(api, other_tenant):
+def test_numbers_have_no_gaps_and_restart_each_year(api, other_tenant):
     early = invoice_of(api, issue_date="2026-01-01")
     late = invoice_of(api, due_date="2026-01-01")
 
@@ -260,7 +260,7 @@ def test_numbers_have_no_gaps_and_begin_anew_each_year(api, other_tenant):
     assert number("2026-07-01", other_tenant) == "INV-2026-0001"
 
 
-def test_numbers_are_written_as_the_account_says(api):
+def test_numbers_follow_the_accounts_pattern(api):
     first = invoice_of(api, "sent")["number"]
     api.set_account({"invoice_number_pattern": "Bill {00}"})
     numbers = [invoice_of(api, "sent")["number"] for _ in range(2)]
@@ -270,7 +270,7 @@ def test_numbers_are_written_as_the_account_says(api):
 
 @pytest.mark.parametrize("before", STATES)
 @pytest.mark.parametrize("after", STATES)
-def test_an_invoice_moves_as_its_table_says(api, before, after):
+def test_an_invoice_takes_only_the_steps_of_its_table(api, before, after):
     invoice = invoice_of(api, before)
     answer = api.patch(path_of(invoice), {"status": after, "notes": "Moved"})
     if after == before or after in LEGAL[before]:
@@ -292,7 +292,7 @@ def test_an_invoice_moves_as_its_table_says(api, before, after):
 
 
 @pytest.mark.parametrize("lines", [[LINE, LINE | {"quantity": "-2"}], [LINE | {"discount_percent": "100"}]])
-def test_an_invoice_of_nothing_is_paid_at_once(api, lines):
+def test_an_invoice_of_zero_is_paid_immediately(api, lines):
     with time_machine.travel("2026-03-10T12:00:00Z", tick=False):
         invoice = invoice_of(api, lines=lines)
         paid = api.patch(path_of(invoice), {"status": "sent"}).data
@@ -301,7 +301,7 @@ def test_an_invoice_of_nothing_is_paid_at_once(api, lines):
     assert paid["payments"] == []
 
 
-def test_what_was_written_off_and_then_paid_in_part_goes_on(api):
+def test_a_written_off_invoice_that_is_paid_in_part_is_open_again(api):
     invoice = invoice_of(api, "written_off")
     assert [invoice[name] for name in ("status", "balance_due")] == ["written_off", "1904.00"]
     paid = api.patch(path_of(invoice), {"record_payment": {"amount": "900"}}).data
@@ -312,7 +312,7 @@ def test_what_was_written_off_and_then_paid_in_part_goes_on(api):
     assert paid["paid_at"]
 
 
-def test_an_invoice_is_overdue_from_the_day_after_in_the_accounts_zone(api, other_tenant):
+def test_an_invoice_is_overdue_from_the_next_day_in_the_accounts_time_zone(api, other_tenant):
     berlin, utc = (
         {"client_id": tenant.make("/clients")["id"], "issue_date": "2026-03-01"} for tenant in (api, other_tenant)
     )
@@ -347,7 +347,7 @@ def test_an_invoice_is_overdue_from_the_day_after_in_the_accounts_zone(api, othe
 
 
 @pytest.mark.parametrize("status", ISSUED)
-def test_an_issued_invoice_takes_what_does_not_touch_its_worth(api, status):
+def test_an_issued_invoice_accepts_changes_that_leave_its_amounts(api, status):
     invoice = invoice_of(api, status)
     contact = api.make("/external-contacts", client_id=invoice["client_id"])["id"]
     allowed = {"notes": "N", "due_date": "2099-01-01", "purchase_order": "P", "contact_id": contact, "external_id": "E"}
@@ -394,7 +394,7 @@ def test_an_issued_invoice_is_locked(api, status):
     assert again(api, invoice) == invoice
 
 
-def test_all_that_is_locked_and_all_that_is_faulty_is_named_at_once(api):
+def test_locked_and_invalid_fields_are_reported_together(api):
     invoice = invoice_of(api, "sent", subject="Relaunch", terms="30 days")
     members = {name: value for group in locked_members(api, invoice) for name, value in group.items()}
     members |= {
@@ -441,7 +441,7 @@ def test_a_payment_is_kept_as_it_was_sent(api):
     assert again(api, invoice) == updated
 
 
-def test_asking_for_paid_pays_what_is_due_today(api):
+def test_the_status_paid_records_a_payment_of_the_balance_today(api):
     invoice = invoice_of(api, "partially_paid")
     with time_machine.travel("2099-05-01T22:30:00Z", tick=False):
         paid = api.patch(path_of(invoice), {"status": "paid"}).data
@@ -451,7 +451,7 @@ def test_asking_for_paid_pays_what_is_due_today(api):
 
 
 @pytest.mark.parametrize("method", ["bank_transfer", "card", "direct_debit", "cash", "cheque", "other"])
-def test_payments_come_in_these_ways(api, method):
+def test_a_payment_has_one_of_these_methods(api, method):
     assert pay(api, invoice_of(api, "sent"), method=method).data["payments"][0]["method"] == method
 
 
@@ -470,7 +470,7 @@ def test_payments_come_in_these_ways(api, method):
         ({"amonut": "1"}, "amonut", "Did you mean amount"),
     ],
 )
-def test_a_faulty_payment_is_refused(api, payment, field, message):
+def test_an_invalid_payment_is_refused(api, payment, field, message):
     invoice = invoice_of(api, "partially_paid")
     answer = pay(api, invoice, **payment)
     assert set(answer.errors) == {f"record_payment.{field}"}
@@ -478,7 +478,7 @@ def test_a_faulty_payment_is_refused(api, payment, field, message):
     assert again(api, invoice) == invoice
 
 
-def test_a_payment_is_not_in_the_future_of_the_accounts_zone(both):
+def test_a_payment_is_not_in_the_future_of_the_accounts_time_zone(both):
     made = [(tenant, invoice_of(tenant, "sent", issue_date="2026-03-01")) for tenant in both]
     with time_machine.travel("2026-03-10T23:00:00Z", tick=False):
         berlin, utc = (pay(tenant, invoice, paid_date="2026-03-11") for tenant, invoice in made)
@@ -498,7 +498,7 @@ def test_a_payment_has_the_digits_of_the_currency(api, currency, least, too_litt
     assert [paid["status"], Decimal(paid["amount_paid"]), Decimal(paid["balance_due"])] == ["paid", 1904, 0]
 
 
-def test_a_payment_sent_again_by_its_reference_adds_nothing(api):
+def test_a_payment_with_a_known_reference_is_recorded_once(api):
     invoice, other = invoice_of(api, "sent"), invoice_of(api, "sent")
     first = pay(api, invoice, amount="900", reference="A").data
     assert sent_back(pay(api, invoice, amount="900", reference="A").data) == sent_back(first)
@@ -520,7 +520,7 @@ def test_a_payment_sent_again_by_its_reference_adds_nothing(api):
 
 
 @pytest.mark.parametrize("status", ["draft", "void", "paid"])
-def test_an_invoice_of_which_nothing_is_due_takes_no_payment(api, status):
+def test_an_invoice_without_a_balance_takes_no_payment(api, status):
     invoice = invoice_of(api, status)
     assert status in pay(api, invoice, amount="1", reference="New").errors["record_payment"][0]
     assert again(api, invoice) == invoice
@@ -541,7 +541,7 @@ def test_an_invoice_of_which_nothing_is_due_takes_no_payment(api, status):
         ("sent", "written_off", {}, "record_payment"),
     ],
 )
-def test_a_payment_stands_beside_a_status_that_agrees(api, before, asked, payment, result):
+def test_a_payment_can_be_sent_with_a_status_that_agrees(api, before, asked, payment, result):
     invoice = invoice_of(api, before)
     answer = api.patch(path_of(invoice), {"status": asked, "record_payment": payment})
     if isinstance(result, list):
@@ -605,7 +605,7 @@ def test_lines_and_payments_change_the_tag_and_another_tag_is_412(api):
     assert api.patch(path, {"notes": "In time"}, headers={"If-Match": tags[-1]}).status == 200
 
 
-def test_invoices_are_found_by_the_days_of_their_payments(api):
+def test_invoices_are_filtered_by_the_dates_of_their_payments(api):
     once, twice, later, never = (invoice_of(api, "sent") for _ in range(4))
     for invoice, days in ((once, ["2026-02-10"]), (twice, ["2026-01-31", "2026-03-01"]), (later, ["2026-03-02"])):
         for day in days:
@@ -636,7 +636,7 @@ def test_invoices_are_found_by_the_days_of_their_payments(api):
 
 
 @pytest.mark.parametrize("status", ["draft", "sent", "paid", "credited"])
-def test_a_project_that_a_quote_becomes_later_is_that_of_its_invoice(api, status):
+def test_the_project_that_a_quote_becomes_later_is_set_on_its_invoice(api, status):
     client = api.make("/clients")["id"]
     other = api.make("/projects", client_id=client)["id"]
     design, extra = {"description": "Design", "unit_price": "300"}, {"description": "Extra", "unit_price": "100"}

@@ -25,7 +25,7 @@ def bill(world, work, **members):
     return world.api.create("/invoices", client_id=world.client, unbilled_work=work, **members)
 
 
-def test_more_than_one_invoice_takes_is_refused_with_what_matches_and_how_to_split_it(world):
+def test_too_much_work_for_one_invoice_is_refused_with_its_count_and_how_to_split_it(world):
     copies(world, "time_entries", world.entry, MAX_WORK - 2)
     refused = bill(world, {"time": {}, "expenses": {}})
     assert refused.code == "validation_failed"
@@ -37,7 +37,7 @@ def test_more_than_one_invoice_takes_is_refused_with_what_matches_and_how_to_spl
     assert bill(world, {"time": {"project_ids": [world.blog]}}).code == "nothing_to_bill"
 
 
-def test_what_lines_name_counts_and_so_does_what_the_invoice_bills_already(world):
+def test_work_of_lines_and_work_already_on_the_invoice_count(world):
     copies(world, "time_entries", world.entry, MAX_WORK - 1)
     draft = bill(world, {"time": {"from": "2026-03-03"}}).data
     path = f"/invoices/{draft['id']}"
@@ -46,7 +46,7 @@ def test_what_lines_name_counts_and_so_does_what_the_invoice_bills_already(world
     assert world.api.get(path).data == draft
 
 
-def test_lines_that_name_too_much_are_refused_before_any_of_it_is_read(world):
+def test_lines_with_too_much_work_are_refused_before_it_is_read(world):
     ids = [list(range(start, start + 1000)) for start in range(1, MAX_WORK + 1, 1000)]
     lines = [{"time_entry_ids": some} for some in ids]
     refused = world.api.create("/invoices", client_id=world.client, lines=[*lines, {"expense_ids": [world.spent]}])
@@ -104,7 +104,7 @@ def test_the_projects_of_all_lines_are_read_in_one_statement(world, statements, 
 
 
 @pytest.mark.parametrize("as_draft", [True, False])
-def test_work_that_is_on_a_line_without_saying_so_is_refused_by_the_database(world, as_draft):
+def test_the_database_refuses_work_on_a_line_to_which_its_row_does_not_refer(world, as_draft):
     other = world.api.make("/invoices", client_id=world.client, lines=[{"time_entry_ids": [world.entry]}])
     world.api.sql("UPDATE time_entries SET invoice_line_id = NULL, invoice_id = NULL")
     if as_draft:

@@ -14,7 +14,7 @@ def draft(api, collection, *lines):
 
 
 @BOTH
-def test_lines_that_change_places_keep_their_ids_and_what_they_say(api, collection):
+def test_lines_that_change_places_keep_their_ids_and_fields(api, collection):
     path, (design, build) = draft(api, collection)
     changed = api.patch(path, {"lines": [build, design]}).data["lines"]
     stamps = ("id", "created_at", "description", "amount")
@@ -27,7 +27,7 @@ def test_lines_that_change_places_keep_their_ids_and_what_they_say(api, collecti
 
 
 @BOTH
-def test_a_line_named_by_its_id_keeps_what_is_not_said_of_it(api, collection):
+def test_a_line_named_by_its_id_keeps_the_omitted_fields(api, collection):
     path, (design, build) = draft(api, collection)
     sent = [{"id": build["id"], "quantity": "4"}, {"id": design["id"]}]
     changed = api.patch(path, {"lines": sent}).data
@@ -37,7 +37,7 @@ def test_a_line_named_by_its_id_keeps_what_is_not_said_of_it(api, collection):
 
 
 @BOTH
-def test_a_line_without_an_id_is_new_and_one_that_is_left_out_is_deleted(api, collection):
+def test_a_line_without_an_id_is_new_and_an_omitted_line_is_deleted(api, collection):
     path, (design, build) = draft(api, collection)
     changed = api.patch(path, {"lines": [{**DESIGN, "description": "Launch"}, {"id": build["id"]}]}).data["lines"]
     assert [line["description"] for line in changed] == ["Launch", "Build"]
@@ -47,7 +47,7 @@ def test_a_line_without_an_id_is_new_and_one_that_is_left_out_is_deleted(api, co
 
 
 @BOTH
-def test_an_id_of_another_document_or_named_twice_is_refused_where_it_stands(api, other_tenant, collection):
+def test_an_unknown_or_repeated_id_is_refused_at_its_path(api, other_tenant, collection):
     path, (design, build) = draft(api, collection)
     _, (other, _) = draft(api, collection)
     _, (foreign, _) = draft(other_tenant, collection)
@@ -79,7 +79,7 @@ def test_work_stays_on_the_line_that_bills_it_when_lines_change_places(api):
     assert api.get(f"/time-entries/{other}").data["invoice_line_id"] == time["id"]
 
 
-def test_a_quantity_or_price_that_is_not_that_of_the_work_is_refused(api):
+def test_a_quantity_or_price_other_than_that_of_the_work_is_refused(api):
     client = api.make("/clients", hourly_rate="100")["id"]
     entry = api.make("/time-entries", client_id=client, duration_minutes=90)["id"]
     path = f"/invoices/{api.make('/invoices', client_id=client)['id']}"

@@ -60,7 +60,7 @@ def test_it_works(api):
 
 
 @pytest.mark.parametrize(("currency", "digits"), [("EUR", 2), ("JPY", 0), ("KWD", 3)])
-def test_what_a_quote_comes_to_is_exact_and_tax_is_rounded_once_for_each_rate(api, currency, digits):
+def test_the_total_of_a_quote_is_exact_and_tax_is_rounded_once_for_each_rate(api, currency, digits):
     lines = [
         {"description": "A", "quantity": str(n / 8), "unit_price": f"{n}.{n * 37 % 10000:04}",
          "discount_percent": str(n % 5 * 2.5), "tax_rate": ("0", "7", "19", "8.125")[n % 4]}
@@ -103,7 +103,7 @@ def test_what_a_quote_comes_to_is_exact_and_tax_is_rounded_once_for_each_rate(ap
         ({"status": "expired"}, "status", "Cannot become expired from draft"),
     ],
 )
-def test_a_faulty_member_is_told_where_it_stands(api, members, field, message):
+def test_an_invalid_field_is_reported_at_its_path(api, members, field, message):
     answer = api.create("/quotes", **members)
     assert set(answer.errors) == {field}
     assert message in answer.errors[field][0]
@@ -133,7 +133,7 @@ def test_archived_clients_get_no_new_quotes_and_prospects_do(api):
 
 @pytest.mark.parametrize("before", STATES)
 @pytest.mark.parametrize("after", STATES)
-def test_a_quote_moves_as_its_table_says(api, before, after):
+def test_a_quote_takes_only_the_steps_of_its_table(api, before, after):
     quote = quote_of(api, status=before)
     answer = api.patch(f"/quotes/{quote['id']}", {"status": after})
     if after == before or after in LEGAL[before]:
@@ -146,7 +146,7 @@ def test_a_quote_moves_as_its_table_says(api, before, after):
         assert all(word in answer.errors["status"][0] for word in LEGAL[before])
 
 
-def test_a_sent_quote_expires_by_itself_after_its_last_day(api):
+def test_a_sent_quote_expires_after_its_last_day(api):
     with time_machine.travel("2026-03-01T12:00:00Z", tick=False):
         quote = quote_of(api, status="sent", valid_until="2026-03-10")["id"]
     path = f"/quotes/{quote}"
@@ -161,7 +161,7 @@ def test_a_sent_quote_expires_by_itself_after_its_last_day(api):
         assert api.patch(path, {"valid_until": "2026-04-01"}).data["status"] == "sent"
 
 
-def test_only_a_draft_changes_what_it_offers(api):
+def test_only_a_draft_changes_its_lines(api):
     quote = quote_of(api)
     path = f"/quotes/{quote['id']}"
     line = api.post(f"{path}/lines", {"description": "More", "unit_price": "100", "tax_rate": "0"})
@@ -180,7 +180,7 @@ def test_only_a_draft_changes_what_it_offers(api):
     assert api.get(path).data["total"] == quote["total"] == "1904.00"
 
 
-def test_lines_take_the_place_of_the_whole_set(api):
+def test_lines_replace_the_whole_set(api):
     quote = quote_of(api, lines=[LINE, LINE | {"description": "Build"}, LINE | {"description": "Test"}])
     first, second, _ = quote["lines"]
     path = f"/quotes/{quote['id']}"
@@ -193,7 +193,7 @@ def test_lines_take_the_place_of_the_whole_set(api):
     assert api.patch(path, {"lines": []}).data["total"] == "0.00"
 
 
-def test_the_currency_is_fixed_while_there_are_lines(api):
+def test_the_currency_stays_while_there_are_lines(api):
     quote = quote_of(api)
     path = f"/quotes/{quote['id']}"
     assert "while the document keeps lines" in api.patch(path, {"currency": "USD"}).errors["currency"][0]
@@ -201,7 +201,7 @@ def test_the_currency_is_fixed_while_there_are_lines(api):
     assert api.patch(path, {"currency": "USD"}).data["currency"] == "USD"
 
 
-def test_an_accepted_quote_becomes_a_project_once_and_is_then_frozen(api):
+def test_an_accepted_quote_becomes_a_project_once_and_is_then_locked(api):
     quote = quote_of(api, title="Relaunch")
     path = f"/quotes/{quote['id']}"
     assert "accepted" in api.post("/projects", {"quote_id": quote["id"]}).errors["quote_id"][0]
@@ -221,7 +221,7 @@ def test_an_accepted_quote_becomes_a_project_once_and_is_then_frozen(api):
     assert set(api.create("/projects", quote_id=other).errors) == {"quote_id"}
 
 
-def test_numbers_have_no_gaps_and_begin_anew_each_year(api):
+def test_numbers_have_no_gaps_and_restart_each_year(api):
     numbers = [quote_of(api, issue_date=day)["number"] for day in ("2026-12-31", "2027-01-01", "2026-06-01")]
     assert api.create("/quotes", title=5).status == 422
     assert [*numbers, quote_of(api, issue_date="2027-05-05")["number"]] == [
@@ -229,7 +229,7 @@ def test_numbers_have_no_gaps_and_begin_anew_each_year(api):
     ]  # fmt: skip
 
 
-def test_what_was_accepted_is_not_deleted_and_anything_else_is_with_its_lines(api):
+def test_any_quote_but_an_accepted_one_is_deleted_with_its_lines(api):
     quote = quote_of(api, status="accepted")
     path = f"/quotes/{quote['id']}"
     assert api.delete(path).code == "locked"
@@ -267,18 +267,18 @@ def test_a_quote_is_sent_while_it_is_valid(api):
         assert (sent["status"], sent["sent_at"]) == ("sent", "2026-04-01T09:00:00.000000Z")
 
 
-def test_a_fault_of_a_line_is_told_once(api):
+def test_an_error_of_a_line_is_reported_once(api):
     path = api.at("/quotes/{quote_id}/lines")
     answer = api.create(path, project_id=999)
     assert answer.errors == {"project_id": ["There is no such project in this account."]}
 
 
-def test_a_quantity_of_minus_nothing_is_nothing(api):
+def test_a_quantity_of_minus_zero_is_zero(api):
     (line,) = quote_of(api, lines=[LINE | {"quantity": "-0.00"}])["lines"]
     assert (line["quantity"], line["amount"]) == ("0", "0.00")
 
 
-def test_numbers_are_written_as_the_account_says(api):
+def test_numbers_follow_the_accounts_pattern(api):
     first = quote_of(api)["number"]
     api.set_account({"quote_number_pattern": "Offer {00}"})
     assert [first, quote_of(api)["number"], quote_of(api)["number"]] == [first, "Offer 01", "Offer 02"]

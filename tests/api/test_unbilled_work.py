@@ -117,7 +117,7 @@ def test_all_that_can_be_billed_becomes_lines_in_the_order_of_days(world, name, 
     assert bill(world, **{name: {"group_by": group_by}}).code == "nothing_to_bill"
 
 
-def test_work_is_put_together_by_project_unless_something_else_is_said_and_time_comes_first(world):
+def test_work_is_grouped_by_project_by_default_and_time_comes_first(world):
     invoice = bill(world, expenses={}, time={}).data
     assert [len(line["time_entry_ids"]) for line in invoice["lines"]] == [1, 4, 1, 0, 0, 0]
     projects = [None, world.ids["Shop"], world.ids["Blog"]]
@@ -139,7 +139,7 @@ def test_work_is_put_together_by_project_unless_something_else_is_said_and_time_
         ({"project_ids": ["Blog"], "from": "2026-03-04"}, [], []),
     ],
 )
-def test_only_what_was_asked_for_is_billed(world, name, limits, time, expenses):
+def test_only_the_requested_work_is_billed(world, name, limits, time, expenses):
     asked = limits | {"project_ids": [world.ids[project] for project in limits.get("project_ids", [])] or None}
     expected, before = time if name == "time" else expenses, unbilled(world, name)
     answer = bill(world, **{name: asked | {"group_by": "entry"}})
@@ -172,7 +172,7 @@ def test_work_in_another_currency_is_billed_by_an_invoice_in_that_currency(world
         ([], "unbilled_work", "an object"),
     ],
 )
-def test_a_fault_of_what_was_asked_for_is_told_where_it_stands(world, asked, field, message):
+def test_an_invalid_request_for_work_is_reported_at_its_path(world, asked, field, message):
     answer = world.api.create("/invoices", client_id=world.a, unbilled_work=asked)
     assert message in answer.errors[field][0]
     assert answer.code == "validation_failed"
@@ -180,7 +180,7 @@ def test_a_fault_of_what_was_asked_for_is_told_where_it_stands(world, asked, fie
 
 
 @pytest.mark.parametrize("name", ["time", "expenses"])
-def test_only_projects_of_the_client_can_be_asked_for(world, other_tenant, name):
+def test_only_projects_of_the_client_can_be_requested(world, other_tenant, name):
     foreign = [world.ids["Shop"], 999, other_tenant.make("/projects")["id"], world.ids["other"]]
     answer = bill(world, **{name: {"project_ids": foreign}})
     missing = ["There is no such project in this account."]
@@ -192,7 +192,7 @@ def test_only_projects_of_the_client_can_be_asked_for(world, other_tenant, name)
     assert len(unbilled(world, name)) == {"time": 6, "expenses": 5}[name]
 
 
-def test_it_is_added_to_the_lines_that_there_are_and_to_those_that_are_sent(world):
+def test_unbilled_work_is_added_to_current_and_sent_lines(world):
     api = world.api
     invoice = api.make("/invoices", client_id=world.a, lines=[LINE])
     path = f"/invoices/{invoice['id']}"
@@ -207,7 +207,7 @@ def test_it_is_added_to_the_lines_that_there_are_and_to_those_that_are_sent(worl
     assert updated["subtotal"] == "531.00"  # 500, 1 + ... + 6, and 1 + ... + 4
 
 
-def test_it_is_billed_and_issued_in_one_request_and_never_added_to_what_is_issued(world):
+def test_unbilled_work_is_billed_and_issued_in_one_request_but_not_added_to_issued_invoices(world):
     invoice = world.api.make("/invoices", client_id=world.a, status="sent", unbilled_work={"time": {}})
     assert (invoice["status"], invoice["total"], len(invoice["number"])) == ("sent", "21.00", 13)
     path = f"/invoices/{invoice['id']}"
@@ -217,7 +217,7 @@ def test_it_is_billed_and_issued_in_one_request_and_never_added_to_what_is_issue
     assert world.api.get(path).data == invoice
 
 
-def test_no_more_than_two_hundred_lines_are_made(world):
+def test_at_most_two_hundred_lines_are_created(world):
     copies(world, "time_entries", 1, 194)
     draft = world.api.make("/invoices", client_id=world.a, lines=[LINE])
     path, asked = f"/invoices/{draft['id']}", {"unbilled_work": {"time": {"group_by": "entry"}}}
@@ -229,7 +229,7 @@ def test_no_more_than_two_hundred_lines_are_made(world):
     assert len(world.api.patch(path, asked | {"lines": []}).data["lines"]) == 200
 
 
-def test_what_lines_name_is_not_billed_twice_and_a_draft_can_be_grouped_anew(world):
+def test_work_of_lines_is_not_billed_twice_and_a_draft_can_be_regrouped(world):
     found = world.api.get("/time-entries", {"client_id": world.a, "billing_status": "unbilled", "sort": "id"}).data
     entries = [entry["id"] for entry in found if entry["currency"] == "EUR"]
     asked = {"client_id": world.a, "unbilled_work": {"time": {}}, "lines": [{"time_entry_ids": entries[:2]}]}
@@ -245,14 +245,14 @@ def test_what_lines_name_is_not_billed_twice_and_a_draft_can_be_grouped_anew(wor
     assert bill(world, time={"project_ids": []}).code == "nothing_to_bill"
 
 
-def test_words_too_long_for_a_line_are_cut(world):
+def test_a_description_too_long_for_a_line_is_cut(world):
     entry = world.api.make("/time-entries", client_id=world.a, description=f"{'x' * 1999} {'y' * 3000}")["id"]
     lines = bill(world, time={"group_by": "entry"}).data["lines"]
     (line,) = [line for line in lines if line["time_entry_ids"] == [entry]]
     assert line["description"] == "x" * 1999
 
 
-def test_a_faulty_request_for_work_is_told_without_what_follows_from_it(world):
+def test_an_invalid_request_for_work_causes_no_further_errors(world):
     assert set(bill(world, time={"project_ids": [999]}).errors) == {"unbilled_work.time.project_ids.0"}
     assert set(world.api.post("/invoices", {"client_id": 999, "unbilled_work": {"time": {}}}).errors) == {"client_id"}
 
@@ -579,7 +579,7 @@ class Walk:
 
 
 @pytest.mark.parametrize("seed", [1, 3][: length(2)])
-def test_no_work_is_on_two_live_lines_whatever_is_done(api, seed):
+def test_no_work_is_ever_on_two_live_lines(api, seed):
     walk = Walk(api, Random(seed))
     for place in range(150):
         walk.step()

@@ -57,7 +57,7 @@ def of_reports(world):
 
 
 @pytest.mark.parametrize("status", STATUSES)
-def test_each_entry_says_whether_it_is_to_be_billed_and_lists_find_it_by_that(world, status):
+def test_each_entry_shows_its_billing_status_and_lists_filter_by_it(world, status):
     assert entry_of(world, status)["billing_status"] == status
     found = world.api.get("/time-entries", {"billing_status": status}).data
     assert [entry["id"] for entry in found] == [world.ids[status]]
@@ -66,7 +66,7 @@ def test_each_entry_says_whether_it_is_to_be_billed_and_lists_find_it_by_that(wo
     )
 
 
-def test_a_rate_of_nothing_is_a_rate(world):
+def test_a_rate_of_zero_is_a_rate(world):
     entry = world.worked(32, hourly_rate="0")
     assert (entry["amount"], entry["billing_status"]) == ("0.00", "unbilled")
 
@@ -87,7 +87,7 @@ def test_a_rate_that_is_given_later_makes_it_unbilled_and_one_that_is_taken_away
     assert of_reports(world) == ("8.00", 4, [("8.00", 4), ("0.00", 0)])
 
 
-def test_every_figure_that_is_called_unbilled_leaves_out_what_is_covered_or_unpriced(world):
+def test_unbilled_figures_exclude_covered_and_unpriced_time(world):
     for project, expected in ((world.shop, (8, "8.00")), (world.care, (0, "0.00"))):
         row = world.api.get(f"/projects/{project}").data
         assert (row["unbilled_minutes"], row["unbilled_amount"]) == expected
@@ -96,7 +96,7 @@ def test_every_figure_that_is_called_unbilled_leaves_out_what_is_covered_or_unpr
     assert (of_client["money"][0]["unbilled_time"], of_client["time"]["unpriced_minutes"]) == ("8.00", 4)
 
 
-def test_a_fee_begins_to_cover_hours_without_a_rate_and_ends_to(world):
+def test_a_fee_can_begin_and_stop_covering_hours_without_a_rate(world):
     world.api.patch(f"/projects/{world.shop}", {"billing_type": "retainer"})
     assert entry_of(world, "unpriced")["billing_status"] == "covered"
     assert of_reports(world) == ("0.00", 0, [("0.00", 0), ("0.00", 0)])
@@ -105,7 +105,7 @@ def test_a_fee_begins_to_cover_hours_without_a_rate_and_ends_to(world):
     assert of_reports(world) == ("8.00", 4, [("8.00", 4), ("0.00", 0)])
 
 
-def test_unbilled_work_bills_what_has_a_price_and_says_what_it_left_out(world):
+def test_unbilled_work_bills_priced_time_and_counts_the_rest(world):
     world.worked(32)
     answer = bill(world, unbilled_work={"time": {}})
     assert [line["time_entry_ids"] for line in answer.data["lines"]] == [[world.ids["unbilled"]]]
@@ -116,14 +116,14 @@ def test_unbilled_work_bills_what_has_a_price_and_says_what_it_left_out(world):
     assert answer.data["subtotal"] == "8.00"
 
 
-def test_a_project_that_is_named_is_billed_though_a_fee_covers_it_but_never_without_a_rate(world):
+def test_a_named_project_is_billed_although_a_fee_covers_it_but_not_without_a_rate(world):
     world.worked(32, world.care)
     answer = bill(world, unbilled_work={"time": {"project_ids": [world.care]}})
     assert [line["time_entry_ids"] for line in answer.data["lines"]] == [[world.ids["covered"]]]
     assert answer.json["meta"]["left_out"] == [{"reason": "unpriced", "count": 1, "minutes": 32}]
 
 
-def test_a_change_of_a_draft_says_what_it_left_out_and_one_that_asks_for_no_work_leaves_out_nothing(world):
+def test_an_update_counts_what_it_left_out_only_if_it_requests_work(world):
     draft = bill(world, lines=[{"description": "Design", "unit_price": "500"}])
     assert draft.json["meta"] == {"left_out": []}
     path = f"/invoices/{draft.data['id']}"
@@ -132,13 +132,13 @@ def test_a_change_of_a_draft_says_what_it_left_out_and_one_that_asks_for_no_work
     assert world.api.patch(path, {"notes": "Thank you"}).json["meta"] == {"left_out": []}
 
 
-def test_days_limit_what_is_left_out_as_they_limit_what_is_billed(world):
+def test_dates_limit_left_out_time_as_well_as_billed_time(world):
     world.worked(32, date="2026-03-20")
     answer = bill(world, unbilled_work={"time": {"to": "2026-03-19"}})
     assert [entry["minutes"] for entry in answer.json["meta"]["left_out"]] == [2, 4]
 
 
-def test_where_all_is_left_out_the_refusal_says_why(world):
+def test_a_refusal_explains_why_all_work_is_left_out(world):
     bill(world, unbilled_work={"time": {}})
     refused = bill(world, unbilled_work={"time": {}})
     assert refused.code == "nothing_to_bill"
