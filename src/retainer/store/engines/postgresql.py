@@ -129,13 +129,10 @@ class Postgresql(Engine):
     def insert_rows(self, connection: Connection, table: Table, rows: list[Row]) -> None:
         """Insert many rows with one statement and one value, JSON that the server converts to rows."""
         names = [column.name for column in table.c]
-        text = f"INSERT INTO {table.name} ({', '.join(names)}) SELECT {', '.join(names)} FROM "
-        objects = [dict(zip(names, row, strict=True)) for row in rows]
-        self.run(
-            connection,
-            f"{text}json_populate_recordset(NULL::{table.name}, CAST($1 AS JSON))",
-            [encode(objects).decode()],
-        )
+        objects = encode([dict(zip(names, row, strict=True)) for row in rows]).decode()
+        source = f"json_populate_recordset(NULL::{table.name}, CAST($1 AS JSON))"
+        insertion = f"INSERT INTO {table.name} ({', '.join(names)}) SELECT {', '.join(names)} FROM {source}"
+        self.run(connection, insertion, [objects])
 
     def one(self, text: str, values: Values) -> Row | None:
         """Return the first row of a statement outside any transaction; retry once if the connection was lost."""
