@@ -5,7 +5,7 @@ SQLite's form of a function is the default, since SQLAlchemy also compiles parts
 
 from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from sqlalchemy import (
     CTE,
@@ -35,6 +35,9 @@ from sqlalchemy.types import TIMESTAMP, BigInteger, Boolean, Date, DateTime, Int
 
 from retainer.store.engines.base import Row
 
+T = TypeVar("T")
+Combined = TypeVar("Combined", bound=HasCTE)
+
 # The first type is for SQLite's STRICT tables, the second for PostgreSQL.
 INTEGER = Integer().with_variant(BigInteger(), "postgresql")
 FLAG = Boolean(create_constraint=False).with_variant(Integer(), "sqlite")
@@ -58,21 +61,92 @@ def _account_first(key: PrimaryKeyConstraint, compiler: DDLCompiler, **options: 
     return text.replace("(id)", "(account_id, id)") if "account_id" in key.table.c else text
 
 
-class comma_list(FunctionElement[str]):  # noqa: N801  # it is called as a function
+class DialectFunction(FunctionElement[T]):
+    """A function with a template of its SQL for each database, in which {0} stands for the first argument."""
+
+    inherit_cache = True
+    sqlite: ClassVar[str]
+    postgresql: ClassVar[str]
+
+
+@compiles(DialectFunction)
+def _fill_template(element: DialectFunction[object], compiler: SQLCompiler, **options: object) -> str:
+    template = element.postgresql if compiler.dialect.name == "postgresql" else element.sqlite
+    return template.format(*(compiler.process(part, **options) for part in element.clauses))
+
+
+class comma_list(DialectFunction[str]):  # noqa: N801  # it is called as a function
     """An aggregate: the values of a column as text, separated by commas, in any order."""
 
     type = Text()
     inherit_cache = True
+    sqlite = "group_concat({0})"
+    postgresql = "string_agg(CAST({0} AS TEXT), ',')"
 
 
-@compiles(comma_list)
-def _group_concat(element: FunctionElement[str], compiler: SQLCompiler, **options: object) -> str:
-    return f"group_concat({compiler.process(element.clauses, **options)})"
+class next_day(DialectFunction[str]):  # noqa: N801
+    """The day after a day; null after the last of the calendar."""
+
+    type = DAY
+    inherit_cache = True
+    sqlite = "date({0}, '+1 day')"
+    postgresql = "(nullif({0}, DATE '9999-12-31') + 1)"
 
 
-@compiles(comma_list, "postgresql")
-def _string_agg(element: FunctionElement[str], compiler: SQLCompiler, **options: object) -> str:
-    return f"string_agg(CAST({compiler.process(element.clauses, **options)} AS TEXT), ',')"
+class zero_padded(DialectFunction[str]):  # noqa: N801
+    """A whole number as text with a minimum number of digits."""
+
+    type = Text()
+    inherit_cache = True
+    sqlite = "printf('%0*d', {1}, {0})"
+    postgresql = "lpad(CAST({0} AS TEXT), greatest({1}, length(CAST({0} AS TEXT))), '0')"
+
+
+class json_texts(DialectFunction[str]):  # noqa: N801
+    """The texts of a JSON array as rows of `value`."""
+
+    type = Text()
+    inherit_cache = True
+    sqlite = "json_each({0})"
+    postgresql = "json_array_elements_text(CAST({0} AS JSON))"
+
+
+class json_item(DialectFunction[str]):  # noqa: N801
+    """The text of an element of a JSON array, by its position."""
+
+    type = Text()
+    inherit_cache = True
+    sqlite = "{0} ->> {1}"
+    postgresql = "CAST({0} AS JSON) ->> {1}"
+
+
+class Condition(DialectFunction[bool]):
+    """A condition that SQLAlchemy must not compare with 1, as it does with a Boolean: SQLite would use no index."""
+
+    type = NullType()  # type: ignore[assignment]
+
+    def self_group(self, against: object = None) -> Self:  # noqa: ARG002
+        """Return the condition without a comparison."""
+        return self
+
+
+class is_listed(Condition):  # noqa: N801
+    """Whether a value is in a list that is bound as JSON: `is_listed(column, listed("ids").scalar_subquery())`.
+
+    PostgreSQL's planner looks an array up in an index; for a subquery it would read the whole table.
+    """
+
+    inherit_cache = True
+    sqlite = "{0} IN {1}"
+    postgresql = "{0} = ANY (ARRAY{1})"
+
+
+class is_rare(Condition):  # noqa: N801
+    """A condition that few rows meet. Without this hint, SQLite would read the whole table in the order of the list."""
+
+    inherit_cache = True
+    sqlite = "unlikely({0})"
+    postgresql = "({0})"
 
 
 class json_row(FunctionElement[str]):  # noqa: N801
@@ -99,127 +173,10 @@ def _json_build_array(element: FunctionElement[str], compiler: SQLCompiler, **op
     return f"CAST(json_build_array({', '.join(parts)}) AS TEXT)"
 
 
-class next_day(FunctionElement[str]):  # noqa: N801
-    """The day after a day; null after the last of the calendar."""
-
-    type = DAY
-    inherit_cache = True
-
-
-@compiles(next_day)
-def _date_modifier(element: FunctionElement[str], compiler: SQLCompiler, **options: object) -> str:
-    return f"date({compiler.process(element.clauses, **options)}, '+1 day')"
-
-
-@compiles(next_day, "postgresql")
-def _date_plus(element: FunctionElement[str], compiler: SQLCompiler, **options: object) -> str:
-    return f"(nullif({compiler.process(element.clauses, **options)}, DATE '9999-12-31') + 1)"
-
-
-class zero_padded(FunctionElement[str]):  # noqa: N801
-    """A whole number as text with a minimum number of digits."""
-
-    type = Text()
-    inherit_cache = True
-
-
-@compiles(zero_padded)
-def _printf(element: FunctionElement[str], compiler: SQLCompiler, **options: object) -> str:
-    number, width = (compiler.process(part, **options) for part in element.clauses)
-    return f"printf('%0*d', {width}, {number})"
-
-
-@compiles(zero_padded, "postgresql")
-def _lpad(element: FunctionElement[str], compiler: SQLCompiler, **options: object) -> str:
-    number, width = (compiler.process(part, **options) for part in element.clauses)
-    return f"lpad(CAST({number} AS TEXT), greatest({width}, length(CAST({number} AS TEXT))), '0')"
-
-
-class json_texts(FunctionElement[str]):  # noqa: N801
-    """The texts of a JSON array as rows of `value`."""
-
-    type = Text()
-    inherit_cache = True
-
-
-@compiles(json_texts)
-def _json_each(element: FunctionElement[str], compiler: SQLCompiler, **options: object) -> str:
-    return f"json_each({compiler.process(element.clauses, **options)})"
-
-
-@compiles(json_texts, "postgresql")
-def _json_elements(element: FunctionElement[str], compiler: SQLCompiler, **options: object) -> str:
-    return f"json_array_elements_text(CAST({compiler.process(element.clauses, **options)} AS JSON))"
-
-
 def listed(name: str, kind: TypeEngine[int] | TypeEngine[str] = TEXT) -> Select[Any]:
     """Select the values of a list that is bound as JSON, so that one statement serves lists of any length."""
     value = json_texts(bindparam(name, type_=Text)).table_valued("value").c.value
     return select(value if kind is TEXT else cast(value, kind))
-
-
-class Condition(FunctionElement[bool]):
-    """A condition that SQLAlchemy must not compare with 1, as it does with a Boolean: SQLite would use no index."""
-
-    type = NullType()  # type: ignore[assignment]
-
-    def self_group(self, against: object = None) -> Self:  # noqa: ARG002
-        """Return the condition without a comparison."""
-        return self
-
-
-class is_listed(Condition):  # noqa: N801
-    """Whether a value is in a list that is bound as JSON: `is_listed(column, listed("ids").scalar_subquery())`."""
-
-    inherit_cache = True
-
-
-@compiles(is_listed)
-def _in_list(element: FunctionElement[bool], compiler: SQLCompiler, **options: object) -> str:
-    value, values = (compiler.process(part, **options) for part in element.clauses)
-    return f"{value} IN {values}"
-
-
-@compiles(is_listed, "postgresql")
-def _equals_any(element: FunctionElement[bool], compiler: SQLCompiler, **options: object) -> str:
-    """Return an array, which the planner looks up in an index; for a subquery it would read the whole table."""
-    value, values = (compiler.process(part, **options) for part in element.clauses)
-    return f"{value} = ANY (ARRAY{values})"
-
-
-class is_rare(Condition):  # noqa: N801
-    """A condition that few rows meet. Without this hint, SQLite would read the whole table in the order of the list."""
-
-    inherit_cache = True
-
-
-@compiles(is_rare)
-def _unlikely(element: FunctionElement[bool], compiler: SQLCompiler, **options: object) -> str:
-    return f"unlikely({compiler.process(element.clauses, **options)})"
-
-
-@compiles(is_rare, "postgresql")
-def _condition_itself(element: FunctionElement[bool], compiler: SQLCompiler, **options: object) -> str:
-    return f"({compiler.process(element.clauses, **options)})"
-
-
-class json_item(FunctionElement[str]):  # noqa: N801
-    """The text of an element of a JSON array, by its position."""
-
-    type = Text()
-    inherit_cache = True
-
-
-@compiles(json_item)
-def _json_arrow(element: FunctionElement[str], compiler: SQLCompiler, **options: object) -> str:
-    array, position = (compiler.process(part, **options) for part in element.clauses)
-    return f"{array} ->> {position}"
-
-
-@compiles(json_item, "postgresql")
-def _json_cast_arrow(element: FunctionElement[str], compiler: SQLCompiler, **options: object) -> str:
-    array, position = (compiler.process(part, **options) for part in element.clauses)
-    return f"CAST({array} AS JSON) ->> {position}"
 
 
 def listed_rows(name: str, columns: list[Column[Any]]) -> Select[Any]:
@@ -242,7 +199,6 @@ def insert_or_add(table: Table, rows: Select[Any], sums: tuple[str, ...]) -> Ins
     return statement.on_conflict_do_update(index_elements=key, set_=added)  # the same text on SQLite
 
 
-Combined = TypeVar("Combined", bound=HasCTE)
 Part = UpdateBase | CTE
 """A part of a statement: it writes rows, or selects rows that other parts read by its name."""
 
