@@ -51,11 +51,11 @@ def damage(database: Path, *, thorough: bool) -> str | None:
     """
     engine = Sqlite(database)
     try:
-        found = _rows(engine, "PRAGMA integrity_check(1)" if thorough else "PRAGMA quick_check(1)")
-        if found != [("ok",)]:
-            return f"it is corrupt: {found[0][0]}"
-        broken = _rows(engine, "PRAGMA foreign_key_check") if thorough else []
-        return f"a row of {broken[0][0]} refers to a missing row of {broken[0][2]}" if broken else None
+        found = engine.one("PRAGMA integrity_check(1)" if thorough else "PRAGMA quick_check(1)", [])
+        if found != ("ok",):
+            return f"it is corrupt: {found and found[0]}"
+        broken = engine.one("PRAGMA foreign_key_check", []) if thorough else None
+        return f"a row of {broken[0]} refers to a missing row of {broken[2]}" if broken else None
     except Unavailable as error:
         return f"it cannot be read: {error}"
     finally:
@@ -95,12 +95,3 @@ def replace(database: Path, new: Path, former: Path) -> None:
                 database.with_name(database.name + suffix).rename(former.with_name(former.name + suffix))
         database.with_name(f"{database.name}-shm").unlink(missing_ok=True)
         move(new, database)
-
-
-def _rows(engine: Sqlite, statement: str) -> list[tuple[object, ...]]:
-    connection = engine.connection()
-    try:
-        rows: list[tuple[object, ...]] = engine.run(connection, statement, []).fetchall()
-    finally:
-        engine.give_back(connection)
-    return rows

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -124,9 +124,8 @@ class Engine(ABC):
         An infinite deadline is no limit.
         """
 
-    @abstractmethod
-    def lift_limit(self, connection: DriverConnection) -> None:
-        """Let a transaction end without a time limit."""
+    def lift_limit(self, connection: DriverConnection) -> None:  # noqa: B027
+        """Let a transaction end without a time limit, if a limit would interrupt its commit."""
 
     @abstractmethod
     def insert_rows(self, connection: DriverConnection, table: Table, rows: list[Row]) -> None:
@@ -189,21 +188,20 @@ class Engine(ABC):
     def has_table(self, name: str) -> bool:
         """Return whether the database has a table."""
 
-    @abstractmethod
     def exists(self) -> bool:
-        """Return whether the database exists."""
+        """Return whether the database exists, as far as can be known without connecting."""
+        return True
 
-    @abstractmethod
-    def create_storage(self) -> None:
+    def create_storage(self) -> None:  # noqa: B027
         """Create the folder and the file of an embedded database. Raises Unavailable for a network share."""
 
-    @abstractmethod
     def serve_alone(self) -> AbstractContextManager[None]:
         """Keep other processes from serving an embedded database during a block. Raises SettingsError."""
+        return nullcontext()
 
-    @abstractmethod
     def world_readable(self) -> list[Path]:
-        """Return the folder and files of the database that other users of this machine may access."""
+        """Return the folder and files of an embedded database that other users of this machine may access."""
+        return []
 
     @abstractmethod
     def is_full(self, error: Exception) -> bool:

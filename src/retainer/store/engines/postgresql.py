@@ -4,7 +4,6 @@ import contextlib
 import math
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import psycopg
 from msgspec.json import encode
@@ -118,9 +117,6 @@ class Postgresql(Engine):
         """Lift the time limit of the session for a transaction without a deadline."""
         if deadline == math.inf and connection.sent is not None and connection.limits_transactions:
             connection.send("SET LOCAL transaction_timeout = 0", [])
-
-    def lift_limit(self, connection: Connection) -> None:
-        """Do nothing: the limits of the session hold for each statement, or end with the transaction."""
 
     def first_row_of(self, cursor: Cursor) -> Callable[[], Row | None]:
         """Return a function that returns the first row, which arrives with the next awaited result."""
@@ -305,21 +301,6 @@ class Postgresql(Engine):
         """Return how many rows a table had when it was last analyzed."""
         row = self.one("SELECT greatest(reltuples, 0)::BIGINT FROM pg_class WHERE oid = to_regclass($1)", [name])
         return int(row[0]) if row else 0
-
-    def exists(self) -> bool:
-        """Return True: if there is no database, connecting fails."""
-        return True
-
-    def create_storage(self) -> None:
-        """Do nothing: the operator creates the database."""
-
-    def serve_alone(self) -> contextlib.AbstractContextManager[None]:
-        """Do nothing: any number of processes may serve."""
-        return contextlib.nullcontext()
-
-    def world_readable(self) -> list[Path]:
-        """Return no files: they belong to the server."""
-        return []
 
     def is_full(self, error: Exception) -> bool:
         """Return whether the disk of the server is full."""
