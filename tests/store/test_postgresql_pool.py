@@ -180,55 +180,18 @@ def test_errors_of_the_server_become_ours(postgresql_databases, statement, kind)
     engine.close()
 
 
-def test_a_write_waits_for_others_of_its_account_without_a_connection(postgresql_databases, monkeypatch):
-    monkeypatch.setattr(postgresql, "TURN_SECONDS", 60)
+def test_a_write_waits_for_another_of_its_account_but_not_for_one_of_another_account(postgresql_databases):
     engine = connect(postgresql_databases.prototype)
-    first, begun, lent = engine.begin_write(1), threading.Event(), []
-
-    def write():
-        begun.set()
-        connection = engine.begin_write(1)
-        lent.append(connection)
-        engine.end_write(connection, commit=True)
-
-    waiting = threading.Thread(target=write)
-    waiting.start()
-    assert begun.wait(10)
-    other = engine.begin_write(2)
-    assert (engine.connections, lent) == ((2, 0), []), "another account does not wait"
-    engine.end_write(first, commit=True)
-    waiting.join(timeout=60)
-    assert lent == [first]
-    engine.end_write(other, commit=True)
-    assert engine.connections == (2, 2)
-    engine.close()
-
-
-def test_a_write_that_has_waited_long_goes_on_at_the_server_whose_lock_decides(postgresql_databases, monkeypatch):
-    monkeypatch.setattr(postgresql, "TURN_SECONDS", 0.01)
-    engine = connect(postgresql_databases.prototype)
-    first, second = engine.begin_write(1), engine.begin_write(1)
-    assert first is not second
+    first, second, other = (engine.begin_write(account) for account in (1, 1, 2))
+    assert engine.run(first, "SELECT 1", []).fetchone() == (1,)
     waiting = threading.Thread(target=lambda: engine.end_write(second, commit=True))
     waiting.start()
-    assert engine.run(first, "SELECT 1", []).fetchone() == (1,)
-    assert waiting.is_alive(), "it waits for the lock"
+    locked = "SELECT count(*) FROM pg_stat_activity WHERE pid = $1 AND wait_event_type = 'Lock'"
+    until(lambda: engine.one(locked, [second.info.backend_pid]) == (1,), "it waits for the account's lock")
+    engine.end_write(other, commit=True)
     engine.end_write(first, commit=True)
     waiting.join(timeout=60)
-    assert engine.connections == (2, 2)
-    for _ in range(2):  # the turn is free, and only once
-        third = engine.begin_write(1)
-        assert third.turn is not None
-        engine.end_write(third, commit=False)
-    engine.close()
-
-
-def test_a_turn_is_given_back_when_there_is_no_connection(monkeypatch):
-    monkeypatch.setattr(postgresql, "TURN_SECONDS", 60)
-    engine = connect(f"postgresql://127.0.0.1:{free_port()}/agency")
-    for _ in range(3):
-        with pytest.raises(Unavailable, match="refused"):
-            engine.begin_write(1)
+    assert not waiting.is_alive()
     engine.close()
 
 

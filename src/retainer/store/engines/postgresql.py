@@ -2,7 +2,6 @@
 
 import contextlib
 import math
-import threading
 from collections.abc import Callable, Iterator
 
 import psycopg
@@ -35,8 +34,6 @@ UNLIMITED = "-c TimeZone=UTC -c statement_timeout=0 -c idle_in_transaction_sessi
 WRITES, SCHEMA = 1382377, 1382378
 """The first keys of our advisory locks: for the writes of an account, and for changes of the schema."""
 LOCK = "SELECT pg_advisory_xact_lock($1::INTEGER, $2::INTEGER)"
-TURN_SECONDS = 0.25
-"""The longest that a write waits in its process for others of its account; after that it waits at the server."""
 SCHEMA_LOCK_SECONDS = 3
 """Maximum wait of a change of the schema for a table. Requests for the table queue behind it, so this is less than
 their own lock_timeout."""
@@ -68,7 +65,6 @@ class Postgresql(Engine):
             reason = str(error).strip()
             raise SettingsError(f"The address of the PostgreSQL database cannot be understood: {reason}.") from None
         self._pool = Pool(address)
-        self._turns: dict[int, threading.Lock] = {}
 
     @property
     def version(self) -> str:
@@ -95,12 +91,7 @@ class Postgresql(Engine):
 
     def give_back(self, connection: Connection) -> None:
         """Take a lent connection back, and keep it if its last transaction has ended."""
-        turn, connection.turn = connection.turn, None
-        try:
-            self._pool.give_back(connection)
-        finally:
-            if turn is not None:
-                turn.release()
+        self._pool.give_back(connection)
 
     def close(self) -> None:
         """Close idle connections, and lent ones when they return: none may be open when a process forks."""
@@ -144,7 +135,7 @@ class Postgresql(Engine):
 
     def begin_write(self, account_id: int | None) -> Connection:
         """Begin a writing transaction, the only one of its account; lend its connection."""
-        connection = self._lend_in_turn(account_id)
+        connection = self.connection()
         try:
             self._begin(connection, "READ COMMITTED READ WRITE")
             if account_id is not None:
@@ -152,24 +143,6 @@ class Postgresql(Engine):
         except BaseException:
             self.give_back(connection)
             raise
-        return connection
-
-    def _lend_in_turn(self, account_id: int | None) -> Connection:
-        """Lend a connection, after other writes of the account in this process. Raises Unavailable.
-
-        It is the server's lock that keeps writes apart. But each that waits there takes a connection, thus a process
-        of the server with its own plans and caches: where few take turns, all are faster.
-        """
-        turn = None if account_id is None else self._turns.setdefault(account_id, threading.Lock())
-        if turn is not None and not turn.acquire(timeout=TURN_SECONDS):
-            turn = None
-        try:
-            connection = self.connection()
-        except BaseException:
-            if turn is not None:
-                turn.release()
-            raise
-        connection.turn = turn
         return connection
 
     def end_write(self, connection: Connection, *, commit: bool) -> None:

@@ -2,7 +2,6 @@
 
 import contextlib
 import logging
-import threading
 from collections.abc import Iterator
 from typing import cast
 
@@ -85,8 +84,6 @@ class Connection(psycopg.Connection[Row]):
     """Whether the server ends transactions that take too long."""
     underway = 0
     """Number of statements sent in the pipeline since the last wait."""
-    turn: "threading.Lock | None" = None
-    """What other writes of its account wait for in this process, until it is given back."""
     single_cursor: Cursor
     """The cursor of statements whose results are not kept; it knows our types."""
     _block: contextlib.ExitStack
