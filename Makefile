@@ -10,7 +10,7 @@ PYTEST := $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 .PHONY: help run test browser sure format lint types coverage bench instructions statements depth screenshots migration tables examples openapi clients map settings dist deploy clean
 
 help:  ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
 
 $(READY): pyproject.toml tools/setup.sh
 	sh tools/setup.sh $(PYTHON) $(VENV)

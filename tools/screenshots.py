@@ -1,4 +1,4 @@
-"""Write pictures of the console's pages on the demo: each light, dark and narrow, into docs/screenshots.
+"""Write screenshots of the console of a demo into docs/screenshots: each page in light, dark and narrow.
 
 Run by `make screenshots`; needs Chromium, which `sh tools/browser.sh` installs.
 """
@@ -19,7 +19,7 @@ from tests.browser import Browser, opened
 
 FOLDER = Path(__file__).parent.parent / "docs" / "screenshots"
 LOOKS = {"light": (1280, False), "dark": (1280, True), "narrow": (390, False)}
-TALLEST = 1600
+MAX_HEIGHT = 1600
 PAGES = {
     "overview": "",
     "switch": "/switch",
@@ -45,7 +45,7 @@ PAGES = {
 
 @contextmanager
 def demo() -> Iterator[dict[str, str]]:
-    """A running demo: the address of its console, and its admin."""
+    """Yield the address of the console of a running demo, and the email and password of its admin."""
     with socket.socket() as free, tempfile.TemporaryDirectory() as folder:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -61,19 +61,19 @@ def demo() -> Iterator[dict[str, str]]:
 
 
 def sign_in(browser: Browser, access: dict[str, str]) -> None:
-    """Sign in, with a picture of the form."""
+    """Sign in, with a screenshot of the form."""
     browser.get(access["console"])
-    picture(browser, "sign-in")
+    capture(browser, "sign-in")
     for name in ("email", "password"):
         browser.find_element(By.NAME, name).send_keys(access[name])
     browser.find_element(By.CSS_SELECTOR, "button.primary").click()
 
 
-def picture(browser: Browser, name: str) -> None:
-    """Write pictures of the open page in every look."""
+def capture(browser: Browser, name: str) -> None:
+    """Write screenshots of the open page in every look."""
     for look, (width, dark) in LOOKS.items():
         browser.show(width=width, height=800, dark=dark)
-        height = min(TALLEST, browser.execute_script("return document.documentElement.scrollHeight"))
+        height = min(MAX_HEIGHT, browser.execute_script("return document.documentElement.scrollHeight"))
         browser.show(width=width, height=height, dark=dark)
         browser.execute_script("document.getAnimations().forEach(animation => animation.finish())")
         shot = browser.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})["data"]
@@ -81,22 +81,22 @@ def picture(browser: Browser, name: str) -> None:
 
 
 def create_key(browser: Browser, console: str) -> None:
-    """Create a key, for a picture of the page that shows it."""
+    """Create a key, for a screenshot of the page that shows it."""
     browser.get(f"{console}/keys/new?name=Zapier&preset=time")
     browser.find_element(By.CSS_SELECTOR, "main form button.primary").click()
-    picture(browser, "new-key-created")
+    capture(browser, "new-key-created")
 
 
 def main() -> None:
-    """Write all pictures."""
+    """Write all screenshots."""
     FOLDER.mkdir(exist_ok=True)
     with demo() as access, tempfile.TemporaryDirectory() as profile, opened(Path(profile)) as browser:
         sign_in(browser, access)
         for name, path in PAGES.items():
             browser.get(access["console"] + path)
-            picture(browser, name)
+            capture(browser, name)
         create_key(browser, access["console"])
-    print(f"{len(list(FOLDER.glob('*.png')))} pictures in {FOLDER}")
+    print(f"{len(list(FOLDER.glob('*.png')))} screenshots in {FOLDER}")
 
 
 if __name__ == "__main__":
