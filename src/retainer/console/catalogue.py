@@ -3,7 +3,7 @@
 They follow from the operations of the API: a page calls the same handlers, with the rights of its admin.
 """
 
-from typing import Any, NamedTuple, get_args
+from typing import NamedTuple, get_args
 
 from sqlalchemy import Table
 
@@ -125,5 +125,5 @@ def _reads_one(operation: Operation) -> bool:
     is_plain = (
         operation.path == f"{operation.resource.path}/{{{operation.parameters[-1]}}}" if operation.parameters else False
     )
-    model: Any = operation.record
+    model: object = operation.record
     return is_plain and isinstance(model, type) and issubclass(model, Record) and not get_args(model)

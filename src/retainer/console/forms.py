@@ -101,10 +101,10 @@ def read_filters(model: type[T], form: Form) -> T:
     return model(**values)
 
 
-def sent_by(model: type[msgspec.Struct], form: Form) -> dict[str, Any]:
+def sent_by(model: type[msgspec.Struct], form: Form) -> dict[str, object]:
     """Return a form's fields of a type as JSON would have them: lists as lists, whole numbers as numbers."""
     hints = get_type_hints(model, include_extras=True)
-    sent: dict[str, Any] = {}
+    sent: dict[str, object] = {}
     for name, field in writable_fields(model).items():
         kind = _bare(hints[field.name])
         if kind is list:
@@ -116,7 +116,7 @@ def sent_by(model: type[msgspec.Struct], form: Form) -> dict[str, Any]:
     return sent
 
 
-def _bare(hint: Any) -> Any:
+def _bare(hint: object) -> object:
     """Return the plain type of a field, without null."""
     bare = unwrapped(hint)[0]
     inner = [part for part in get_args(bare) if part is not NoneType]

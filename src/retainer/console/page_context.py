@@ -1,6 +1,6 @@
 """The context of a page, and its reply: a view, a redirect or a response."""
 
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 from urllib.parse import quote
 
 import msgspec
@@ -81,7 +81,7 @@ class PageContext(msgspec.Struct):
         """Return an instant in the time zone of the account."""
         return None if instant is None else words.moment(instant, self.admin.timezone, self.now)
 
-    def render(self, template: str, *, status: int = 200, uses_up: Cookie | None = None, **values: Any) -> View:
+    def render(self, template: str, *, status: int = 200, uses_up: Cookie | None = None, **values: object) -> View:
         """Return a page as the reply."""
         is_sent = uses_up is not None and self.cookies.get(uses_up.name, uses_up.path) is not None
         return View(template, values, status, (uses_up,) if uses_up and is_sent else ())

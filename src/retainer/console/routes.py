@@ -1,7 +1,7 @@
 """The routes of the console: the page at each path, and the action of its form."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from falcon.routing import CompiledRouter
 
@@ -107,5 +107,5 @@ ROUTER = _create_router()
 
 def find(path: str) -> tuple[Route, dict[str, str]] | None:
     """Return the route of a path below `/console`, and the parameters in the path; None if there is none."""
-    found: Any = ROUTER.find(path or "/")
-    return None if found is None else (found[0].route, found[2])
+    found = ROUTER.find(path or "/")
+    return (found[0].route, found[2]) if found and isinstance(found[0], _Resource) else None

@@ -1,11 +1,10 @@
 """The pages of a person: details and rates, password link, deactivation."""
 
-from typing import Any
-
 from retainer.console import forms, words
 from retainer.console.cookies import Cookie
 from retainer.console.page_context import ROOT, PageContext, Reply
 from retainer.errors import invalid
+from retainer.identity.audit import Fields
 from retainer.identity.keys import key_list
 from retainer.identity.keys.key_list import KeyFilter
 from retainer.identity.people import password_links, sessions, users
@@ -83,6 +82,6 @@ def activate(tx: Tx, context: PageContext) -> Reply:
     return context.redirect(f"/people/{user['id']}", f"{user['name']} reactivated. Their keys work again.")
 
 
-def user_of(tx: Tx, context: PageContext) -> dict[str, Any]:
+def user_of(tx: Tx, context: PageContext) -> Fields:
     """Return the user of the path. Raises `not_found`."""
     return users.get_user(tx, read_id(context.path_parameters["user"], schema.users))

@@ -3,11 +3,11 @@
 import json
 import re
 from decimal import Decimal
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 from urllib.parse import urlencode
 
 import msgspec
-from sqlalchemy import select
+from sqlalchemy import Table, select
 
 from retainer.console import words
 from retainer.console.catalogue import Catalogue, Kind, label_of
@@ -142,7 +142,7 @@ class Reader:
         self._labels: dict[tuple[str, int], str] = {}
         self._users: dict[int, str] | None = None
 
-    def fields(self, record: msgspec.Struct, references: dict[str, Any]) -> list[tuple[str, Value]]:
+    def fields(self, record: msgspec.Struct, references: dict[str, Table]) -> list[tuple[str, Value]]:
         """Return the fields of a record with their labels."""
         return [
             (spoken(name), self.tags(value) if name == "tag_ids" else self.value(value, references.get(name)))
@@ -154,7 +154,7 @@ class Reader:
         """Return the names of tags."""
         return self.value([name for (name,) in self.tx.all(TAG_NAMES, ids=json.dumps(ids))] if ids else None)
 
-    def value(self, value: Any, target: Any = None) -> Value:
+    def value(self, value: object, target: Table | None = None) -> Value:
         """Return a value; an id of a record of the table `target` is a link."""
         if value is None or value in ("", []):
             return Value("none")
@@ -187,7 +187,7 @@ class Reader:
         return Value("link", self._labels[table, record_id], f"/records/{kind.name}/{record_id}")
 
 
-def text_of(value: Any) -> str:
+def text_of(value: object) -> str:
     """Return a plain value as text."""
     if isinstance(value, bool):
         return "yes" if value else "no"

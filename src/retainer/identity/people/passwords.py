@@ -1,7 +1,6 @@
 """Passwords: argon2id hashes (RFC 9106). Each takes 64 MiB and 50 ms of a core."""
 
 import secrets
-from typing import Any
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
@@ -34,9 +33,9 @@ def generate() -> str:
     return secrets.token_urlsafe(12)
 
 
-def hashed_fields(fields: dict[str, Any]) -> dict[str, Any]:
+def hashed_fields(fields: dict[str, object]) -> dict[str, object]:
     """Return a user's fields with the password, if any, replaced by its `password_hash`."""
     values = dict(fields)
     if (password := values.pop("password", None)) is not None:
-        values["password_hash"] = hash_password(password)
+        values["password_hash"] = hash_password(str(password))
     return values
