@@ -33,8 +33,7 @@ def is_unpriced(table: Table) -> ColumnElement[bool]:
 
 def is_live(table: FromClause) -> ColumnElement[bool]:
     """Return whether a project is not a template."""
-    live: ColumnElement[bool] = table.c.is_template.is_(False)
-    return live
+    return table.c.is_template.is_(False)
 
 
 def ratio(part: ColumnElement[int], whole: ColumnElement[int]) -> ColumnElement[int | None]:
@@ -44,8 +43,7 @@ def ratio(part: ColumnElement[int], whole: ColumnElement[int]) -> ColumnElement[
 
 def is_past_due(table: FromClause) -> ColumnElement[bool]:
     """Return whether the `due_date` has passed."""
-    due: ColumnElement[bool] = table.c.due_date < TODAY
-    return due
+    return table.c.due_date < TODAY
 
 
 def overdue(*open_statuses: str) -> Callable[[FromClause], ColumnElement[bool]]:

@@ -280,11 +280,11 @@ class Sqlite(Engine):
         raise_last_id(connection.connection.driver_connection, table.name, last_id)
 
     def has_table(self, name: str) -> bool:
-        """Whether the database has a table."""
+        """Return whether the database has a table."""
         return self.one("SELECT name FROM sqlite_master WHERE name = ?1", [name]) is not None
 
     def exists(self) -> bool:
-        """Whether the file is there."""
+        """Return whether the file exists."""
         return self.path.exists()
 
     def create_storage(self) -> None:

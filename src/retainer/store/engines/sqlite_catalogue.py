@@ -1,8 +1,8 @@
-"""What SQLite keeps about tables in tables of its own: the last ids that were assigned, and the planner's statistics.
+"""SQLite's own tables about tables: the last assigned ids, and the statistics of the planner.
 
-Nearly every index begins with `account_id`. Without statistics the planner assumes that such an index leaves ten rows,
-and prefers to walk all rows of the account rather than to sort or to look up a list of ids. Statistics that ANALYZE
-gathers would follow the data; fixed ones give every installation the plans that the tests have seen
+Nearly every index begins with `account_id`. Without statistics, the planner assumes that such an index leaves ten rows,
+and reads all rows of the account instead of sorting or looking up a list of ids. Statistics of ANALYZE would follow the
+data; fixed ones give every installation the plans that tests have checked
 (https://sqlite.org/optoverview.html#manual_control_of_query_plans_using_sqlite_stat_tables).
 """
 
@@ -19,7 +19,7 @@ def last_ids(connection: DriverConnection) -> dict[str, int]:
 
 
 def raise_last_id(connection: DriverConnection, table: str, last_id: int) -> None:
-    """Let a table, also one that was rebuilt or is empty, assign ids that are higher than this one."""
+    """Let a table, even if it was rebuilt or is empty, assign higher ids than this one."""
     highest = max(last_id, last_ids(connection).get(table, 0))
     connection.execute("DELETE FROM sqlite_sequence WHERE name = ?", (table,))
     connection.execute(SET_LAST_ID, (highest, table))
