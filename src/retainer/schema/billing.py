@@ -10,6 +10,7 @@ from retainer.schema.columns import (
     flag,
     folded,
     hidden,
+    index_where,
     instant,
     integer,
     money,
@@ -20,7 +21,6 @@ from retainer.schema.columns import (
     tenant_table,
     text,
     unique,
-    unique_where,
 )
 
 OPEN_INVOICES = ("sent", "partially_paid")
@@ -120,7 +120,7 @@ invoices = tenant_table(
     folded("number", "subject", "purchase_order", into="search", optional=True),
     unique("number"),
     unique("external_id"),
-    unique_where("invoices", "quote_id", column("status") != "void"),
+    index_where("invoices_unique_quote_id", "quote_id", condition=column("status") != "void", unique=True),
     Index(None, "account_id", "created_at", "id"),
     Index(None, "account_id", "updated_at", "id"),
     Index(None, "account_id", "client_id", "created_at", "id"),

@@ -120,16 +120,14 @@ def in_literals(column: ColumnElement[str], words: Iterable[str]) -> ColumnEleme
     return column.in_([literal(word) for word in words])
 
 
+def index_where(name: str, *columns: str, condition: ColumnElement[bool], unique: bool = False) -> Index:
+    """An index of the account over the rows that meet a condition."""
+    return Index(name, "account_id", *columns, unique=unique, sqlite_where=condition, postgresql_where=condition)
+
+
 def partial_index(table: str, *names: str) -> Index:
     """An index without the rows in which the first of these columns is null."""
-    present = column(names[0]).is_not(None)
-    return Index(f"{table}_by_{names[0]}", "account_id", *names, sqlite_where=present, postgresql_where=present)
-
-
-def unique_where(table: str, name: str, condition: ColumnElement[bool]) -> Index:
-    """A unique index of the account over the rows that meet a condition; a violation is an error of no field."""
-    columns = ("account_id", name)
-    return Index(f"{table}_unique_{name}", *columns, unique=True, sqlite_where=condition, postgresql_where=condition)
+    return index_where(f"{table}_by_{names[0]}", *names, condition=column(names[0]).is_not(None))
 
 
 def unique(*names: str) -> UniqueConstraint:

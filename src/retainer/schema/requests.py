@@ -2,7 +2,7 @@
 
 from sqlalchemy import Column, ColumnElement, Index, LargeBinary, literal_column
 
-from retainer.schema.columns import instant, integer, keyed_table, partial_index, ref, text
+from retainer.schema.columns import index_where, instant, integer, keyed_table, partial_index, ref, text
 
 HOUR, MINUTE = len("2026-03-10T09"), len("2026-03-10T09:30")
 """Number of characters of an instant that name its hour, and its minute."""
@@ -40,12 +40,7 @@ requests = keyed_table(
     text("address", optional=True),
     text("record", optional=True),
     Index("requests_by_key_id", "account_id", "key_id", "answered_at", "number"),
-    Index(
-        "requests_by_request_id",
-        *("account_id", "request_id", "answered_at", "number"),
-        sqlite_where=HAS_SENT_ID,
-        postgresql_where=HAS_SENT_ID,
-    ),
+    index_where("requests_by_request_id", "request_id", "answered_at", "number", condition=HAS_SENT_ID),
     partial_index("requests", "record", "answered_at", "number"),
     partial_index("requests", "failure_class", "answered_at", "number"),
     key=("answered_at", "number"),
