@@ -27,8 +27,8 @@ def agency(request, fast_disk):
         migrate(store.engine)
         key = demo.fill(store).key
         store.engine.close()
-        nobody = dict.fromkeys(("account_id", "admin_id", "member_id", "key_id"), 0)
-        yield ApiClient(open_app(path), CONTRACT_CHECKER, nobody | {"key": key})
+        ids = dict.fromkeys(("account_id", "admin_id", "member_id", "key_id"), 0)
+        yield ApiClient(open_app(path), CONTRACT_CHECKER, ids | {"key": key})
 
 
 def month(**query):

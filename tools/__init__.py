@@ -1,1 +1,1 @@
-"""What developers run beside the product."""
+"""Tools for developers."""

@@ -1,4 +1,4 @@
-"""Write docs/code-map.md, one sentence for each module, from the modules themselves: python tools/code_map.py."""
+"""Write docs/code-map.md, with one sentence for each module: python -m tools.code_map."""
 
 import ast
 from pathlib import Path

@@ -1,6 +1,6 @@
 """Write the first migration from the tables: the statements that create them, for each kind of database.
 
-Only until the first release: from then on, every change of the tables is a migration of its own.
+Only until the first release: after it, each change of the tables is a new migration.
 """
 
 from sqlalchemy.schema import CreateIndex, CreateTable, ExecutableDDLElement

@@ -1,4 +1,4 @@
-"""Write a new migration from the difference between the tables and the migrations that exist."""
+"""Write a new migration with the difference between the tables and the existing migrations."""
 
 import sys
 import tempfile

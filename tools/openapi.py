@@ -1,4 +1,4 @@
-"""Write openapi.json, the promise of v1: python tools/openapi.py. Refuses when something that was promised is gone."""
+"""Write openapi.json: python -m tools.openapi. Refuse if something that was promised is missing."""
 
 import json
 import sys

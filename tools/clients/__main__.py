@@ -1,6 +1,6 @@
-"""Generate four clients from the OpenAPI document; each does a business day at a demo: python -m tools.clients.
+"""Generate four clients from the OpenAPI document and test each on a demo: python -m tools.clients.
 
-Needs pip and npm, and the network when it runs for the first time. All that is generated goes into data/clients.
+Needs pip and npm, and the network for the first run. The clients are generated into data/clients.
 """
 
 import json
@@ -64,7 +64,7 @@ def run(command: str, **environment: str) -> str:
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on."""
+    """Return a free port."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         return int(listening.getsockname()[1])
