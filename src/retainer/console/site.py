@@ -21,7 +21,7 @@ from retainer.store.tx import ActorChanged, Store
 from retainer.values.exact import utcnow
 
 MAX_FORM_BYTES = 64 * 1024
-ON_THE_FORM = frozenset({402, 403, 422, 429})
+FORM_STATUSES = frozenset({402, 403, 422, 429})
 """Refusals with these statuses are shown on the page of the form, others on an error page."""
 HEADINGS = {
     404: "Not found",
@@ -102,7 +102,7 @@ class Console:
                 return route.act(self.store, context)
             return self._write(route.act, context) if route.act else context.redirect("")
         except Refusal as refusal:
-            if isinstance(route, Action) or refusal.status not in ON_THE_FORM:
+            if isinstance(route, Action) or refusal.status not in FORM_STATUSES:
                 raise
             context.form.refuse(refusal)
             return _with_headers(self._show(route, context), refusal)
@@ -147,8 +147,8 @@ def _to_sign_in(context: PageContext, path: str) -> Reply:
         )
     if not path:
         return context.redirect("/sign-in")
-    asked = path + (f"?{context.request.query}" if context.request.query else "")
-    return context.redirect(f"/sign-in?next={quoted(asked)}")
+    target = path + (f"?{context.request.query}" if context.request.query else "")
+    return context.redirect(f"/sign-in?next={quoted(target)}")
 
 
 def _problem(context: PageContext, status: int, sentence: str) -> Reply:

@@ -8,9 +8,9 @@ from zoneinfo import ZoneInfo
 from retainer.identity.keys.keys import SCOPE_RESOURCES, SCOPES
 from retainer.values.exact import as_instant
 
-NOW = 10
+JUST_NOW_SECONDS = 10
 HOUR, DAY, MONTH, YEAR = 3600, 86400, 2629800, 31557600
-STEPS = (
+UNITS = (
     (60, "second", 1),
     (HOUR, "minute", 60),
     (DAY, "hour", HOUR),
@@ -47,9 +47,9 @@ def distance(instant: str, now: str) -> str:
     """Return the distance of an instant from now: `3 minutes ago`, `in 2 days`."""
     seconds = round((datetime.fromisoformat(instant) - datetime.fromisoformat(now)).total_seconds())
     span = abs(seconds)
-    if span < NOW:
+    if span < JUST_NOW_SECONDS:
         return "just now"
-    unit, size = next(((unit, size) for limit, unit, size in STEPS if span < limit), ("year", YEAR))
+    unit, size = next(((unit, size) for limit, unit, size in UNITS if span < limit), ("year", YEAR))
     amount = count(round(span / size), unit)
     return f"in {amount}" if seconds > 0 else f"{amount} ago"
 

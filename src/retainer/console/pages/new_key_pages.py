@@ -48,7 +48,7 @@ def create(tx: Tx, context: PageContext) -> Reply:
     try:
         new = keys.create_key(tx, details)
     except Refusal as refusal:
-        raise on_the_form(refusal) from None
+        raise with_form_fields(refusal) from None
     return context.set_one_time_cookie("new-key", f"/keys/{new.id}/created", new.value)
 
 
@@ -85,7 +85,7 @@ def read_expiry(tx: Tx, context: PageContext, errors: FieldErrors) -> str | None
     return end
 
 
-def on_the_form(refusal: Refusal) -> Refusal:
+def with_form_fields(refusal: Refusal) -> Refusal:
     """Return a refusal with its errors at the fields of the form, in the console's words."""
     errors = refusal.members.get("errors", {})
     if refusal.code == "api_disabled":

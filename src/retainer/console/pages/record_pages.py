@@ -27,11 +27,11 @@ from retainer.values.records import Record
 PER_PAGE = 25
 SHOWN_RELATED = 5
 REQUESTS = 5
-LONG = 100
+PARAGRAPH_LENGTH = 100
 """Characters beyond which a text is a paragraph."""
 INSTANT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}(\.[0-9]+)?Z")
-HIDDEN = {"id"}
-SPOKEN = {
+HIDDEN_FIELDS = {"id"}
+LABELS = {
     "address_line1": "Address line 1",
     "address_line2": "Address line 2",
     "external_id": "External ID",
@@ -95,10 +95,10 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
     """Show the records of a kind, filtered by a reference or a search. Raises `not_found`."""
     kind = context.catalogue.find(context.path_parameters["kind"])
     known = parameters(kind.listing.query)
-    asked = {name: texts[-1] for name, texts in context.query.texts.items() if name in known and texts[-1]}
+    filters = {name: texts[-1] for name, texts in context.query.texts.items() if name in known and texts[-1]}
     page = read_whole(context.query.text("page")) or 1
     try:
-        listed = kind.page(tx, asked, number=page, size=PER_PAGE)
+        listed = kind.page(tx, filters, number=page, size=PER_PAGE)
     except ValueError as error:
         raise Refusal("not_found", f"The list cannot be filtered like this: {error}") from None
     others = {"previous": page - 1 if page > 1 else 0, "next": page + 1 if page < listed.meta.last_page else 0}
@@ -107,8 +107,8 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
         kind=kind,
         listed=listed,
         rows=[(label_of(record), record) for record in listed.data],
-        asked=asked,
-        links={name: urlencode({**asked, "page": other}) for name, other in others.items() if other},
+        filters=filters,
+        links={name: urlencode({**filters, "page": other}) for name, other in others.items() if other},
     )
 
 
@@ -116,11 +116,13 @@ def related_to(tx: Tx, catalogue: Catalogue, kind: Kind, record: Record) -> list
     """Return the records that refer to a record."""
     found = []
     for other, field in catalogue.relations(kind.table):
-        asked = {field: str(record.id)} if field else {}
-        listed = other.page(tx, asked, size=SHOWN_RELATED, within=record.id)
+        filters = {field: str(record.id)} if field else {}
+        listed = other.page(tx, filters, size=SHOWN_RELATED, within=record.id)
         path = f"/records/{other.name}" if other.reading else ""
         title = (
-            other.title if field in {None, f"{kind.noun.replace(' ', '_')}_id"} else f"{other.title} ({spoken(field)})"
+            other.title
+            if field in {None, f"{kind.noun.replace(' ', '_')}_id"}
+            else f"{other.title} ({field_label(field)})"
         )
         found.append(
             Related(
@@ -128,7 +130,7 @@ def related_to(tx: Tx, catalogue: Catalogue, kind: Kind, record: Record) -> list
                 title,
                 listed.meta.total,
                 [(label_of(each), path and f"{path}/{each.id}") for each in listed.data],
-                f"{path}?{urlencode(asked)}" if path and listed.meta.total > SHOWN_RELATED else "",
+                f"{path}?{urlencode(filters)}" if path and listed.meta.total > SHOWN_RELATED else "",
             )
         )
     return found
@@ -145,9 +147,9 @@ class Reader:
     def fields(self, record: msgspec.Struct, references: dict[str, Table]) -> list[tuple[str, Value]]:
         """Return the fields of a record with their labels."""
         return [
-            (spoken(name), self.tags(value) if name == "tag_ids" else self.value(value, references.get(name)))
+            (field_label(name), self.tags(value) if name == "tag_ids" else self.value(value, references.get(name)))
             for name, value in msgspec.structs.asdict(record).items()
-            if name not in HIDDEN and value is not msgspec.UNSET
+            if name not in HIDDEN_FIELDS and value is not msgspec.UNSET
         ]
 
     def tags(self, ids: list[int]) -> Value:
@@ -165,7 +167,7 @@ class Reader:
         if isinstance(value, str) and INSTANT.fullmatch(value):
             return Value("moment", moment=self.context.moment(value))
         text = text_of(value)
-        return Value("long" if "\n" in text or len(text) > LONG else "text", text)
+        return Value("long" if "\n" in text or len(text) > PARAGRAPH_LENGTH else "text", text)
 
     def rows(self, records: list[msgspec.Struct]) -> Value:
         """Return the parts of a record as rows, without empty columns."""
@@ -196,6 +198,6 @@ def text_of(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def spoken(name: str) -> str:
+def field_label(name: str) -> str:
     """Return the label of a field."""
-    return SPOKEN.get(name) or name.removesuffix("_id").replace("_", " ").capitalize()
+    return LABELS.get(name) or name.removesuffix("_id").replace("_", " ").capitalize()

@@ -67,8 +67,8 @@ def browser_of(context: PageContext) -> Browser:
 
 def destination(context: PageContext) -> str:
     """Return the path of the console that was requested before sign-in; any other is ignored."""
-    asked = context.form.text("next") or context.query.text("next")
-    path, separator, query = asked.partition("?")
+    target = context.form.text("next") or context.query.text("next")
+    path, separator, query = target.partition("?")
     leads_up = not {".", ".."}.isdisjoint(path.split("/"))  # browsers resolve these
     is_ours = path.startswith("/") and not path.startswith(("//", "/\\")) and not leads_up and path.isprintable()
     return quoted(path) + separator + query if is_ours and query.isprintable() and query.isascii() else ""
