@@ -21,8 +21,8 @@ FILTERS = [
 LOG_FILTERS = [
     ({"key_id": 1}, "requests_by_key_id"),
     ({"key_id": 1, "status": "2xx"}, "requests_by_key_id"),
-    ({"key_id": 1, "status": "4xx"}, "requests_by_failure_class"),
-    ({"status": "5xx", "method": "GET"}, "requests_by_failure_class"),
+    ({"key_id": 1, "status": "4xx"}, "requests_by_failure"),
+    ({"status": "5xx", "method": "GET"}, "requests_by_failure"),
     ({"request_id": "import-7"}, "requests_by_request_id"),
     ({"record": "/clients/17"}, "requests_by_record"),
 ]

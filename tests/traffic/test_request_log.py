@@ -114,7 +114,7 @@ ROWS = [
     {"request_id": MADE_HERE},
     {"status": 404, "path": "/clients/9", "operation": "getClient"},
     {"status": 500, "method": "POST", "request_id": "broken-1"},
-    {"status": 304},
+    {"status": 304, "request_id": "req_mine"},
     {"status": 429, "operation": None, "path": "/client"},
     {"method": "POST", "status": 201, "record": "/tags/1", "path": "/tags", "address": "2001:db8::1"},
 ]
@@ -139,6 +139,7 @@ ROWS = [
         ({"operation": "getClient"}, [1]),
         ({"request_id": "broken-1"}, [2]),
         ({"request_id": "broken-1", "status": "4xx"}, []),
+        ({"request_id": "req_mine"}, [3]),
         ({"request_id": MADE_HERE}, [0]),
         ({"request_id": MADE_HERE, "status": "2xx"}, [0]),
         ({"request_id": MADE_HERE, "status": "4xx"}, []),

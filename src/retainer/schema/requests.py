@@ -3,14 +3,17 @@
 from sqlalchemy import Column, ColumnElement, Index, LargeBinary, literal_column
 
 from retainer.schema.columns import index_where, instant, integer, keyed_table, partial_index, ref, text
+from retainer.store.engines.sql import INTEGER
 
 HOUR, MINUTE = len("2026-03-10T09"), len("2026-03-10T09:30")
 """Number of characters of an instant that name its hour, and its minute."""
 SUMS = ("requests", "client_errors", "server_errors", "limited")
 """The figures counted per hour: all requests, statuses 400 to 499, statuses from 500, and status 429."""
 
-HAS_SENT_ID: ColumnElement[bool] = literal_column("(substr(request_id, 1, 4) <> 'req_' OR length(request_id) <> 28)")
-"""Whether the client sent the request id. A generated id contains its time, and needs no index."""
+HAS_OWN_ID: ColumnElement[bool] = literal_column("(request_id < 'req_' OR request_id >= 'req`')")
+"""Whether the client chose the request id: it does not start with `req_`. A generated id contains its time."""
+HAS_FAILED: ColumnElement[bool] = literal_column("status >= 400")
+status_class: ColumnElement[int] = literal_column("(status / 100)", INTEGER)
 
 idempotency_keys = keyed_table(
     "idempotency_keys",
@@ -35,20 +38,18 @@ requests = keyed_table(
     text("path"),
     text("operation", optional=True),
     integer("status"),
-    integer("failure_class", optional=True),
     integer("duration_us"),
     text("address", optional=True),
     text("record", optional=True),
     Index("requests_by_key_id", "account_id", "key_id", "answered_at", "number"),
-    index_where("requests_by_request_id", "request_id", "answered_at", "number", condition=HAS_SENT_ID),
+    index_where("requests_by_request_id", "request_id", "answered_at", "number", condition=HAS_OWN_ID),
     partial_index("requests", "record", "answered_at", "number"),
-    partial_index("requests", "failure_class", "answered_at", "number"),
+    index_where("requests_by_failure", status_class, "answered_at", "number", condition=HAS_FAILED),
     key=("answered_at", "number"),
 )
 """The requests of the account's keys, with the path of the record that each has written, like `/clients/17`.
 
-The primary key is the order of the log. `number` distinguishes requests of the same microsecond, `failure_class` is the
-first digit of a status from 400.
+The primary key is the order of the log. `number` distinguishes requests of the same microsecond.
 """
 
 request_hours = keyed_table(

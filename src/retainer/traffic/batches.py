@@ -1,7 +1,7 @@
 """Batches: the requests that one transaction writes, as rows of the request log and as sums of hours."""
 
 from collections import Counter
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec.json import encode
 from sqlalchemy import bindparam, select
@@ -28,12 +28,15 @@ PRESENT = select(requests.c.number).where(
 )
 
 
-class Batch(NamedTuple):
-    """Requests of keys with consecutive numbers."""
+class Batch:
+    """Requests of keys with consecutive numbers, counted by account, key, operation, status and minute."""
 
-    number: int
-    """The number of the first request."""
-    requests: list[Answered]
+    def __init__(self, number: int, requests: list[Answered]) -> None:
+        self.number = number  # of the first request
+        self.requests = requests
+        self.counts = Counter(
+            (each.account_id, each.key_id, each.operation, each.status, each.time[:MINUTE]) for each in requests
+        )
 
     def halves(self) -> "list[Batch]":
         """Return two smaller batches; none for a single request."""
@@ -44,7 +47,7 @@ class Batch(NamedTuple):
 
     def minutes(self) -> set[Minute]:
         """Return the minutes in which each key made requests."""
-        return {(each.account_id, each.key_id, each.time[:MINUTE]) for each in self.requests}
+        return {(account_id, key_id, minute) for account_id, key_id, _, _, minute in self.counts}
 
     def rows(self) -> list[Row]:
         """Return the rows of the request log, with the columns as declared."""
@@ -59,7 +62,6 @@ class Batch(NamedTuple):
                 each.path,
                 each.operation,
                 each.status,
-                each.status // 100 if each.status >= 400 else None,
                 round(each.duration_ms * 1000),
                 each.address,
                 each.record,
@@ -70,13 +72,10 @@ class Batch(NamedTuple):
     def insert(self, tx: UnscopedTx) -> None:
         """Insert the requests, and add them to the sums of their hours."""
         hours, operations = Sums(), Sums()
-        groups = Counter(
-            (each.account_id, each.key_id, each.operation, each.time[:HOUR], each.status) for each in self.requests
-        )
-        for (account_id, key_id, operation, hour, status), count in groups.items():
-            hours.add((account_id, key_id, hour), status, count)
+        for (account_id, key_id, operation, status, minute), count in self.counts.items():
+            hours.add((account_id, key_id, minute[:HOUR]), status, count)
             if operation is not None:
-                operations.add((account_id, key_id, operation, hour), status, count)
+                operations.add((account_id, key_id, operation, minute[:HOUR]), status, count)
         tx.insert_rows(requests, self.rows())
         tx.run(ADD_TO_HOURS, rows=hours.as_rows())
         tx.run(ADD_TO_OPERATION_HOURS, rows=operations.as_rows())

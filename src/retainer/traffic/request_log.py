@@ -7,8 +7,8 @@ from typing import Any, Literal
 import msgspec
 from sqlalchemy import ColumnElement, Select, and_, bindparam, func, select, tuple_
 
-from retainer.kernel.http import created_at
-from retainer.schema.requests import HAS_SENT_ID, requests
+from retainer.kernel.http import ID_PREFIX, created_at
+from retainer.schema.requests import HAS_FAILED, HAS_OWN_ID, requests, status_class
 from retainer.store.engines.sql import TEXT, is_rare
 from retainer.store.statements import Deferred
 from retainer.store.tx import Tx
@@ -95,16 +95,16 @@ RANGE = {
 }
 """Conditions on the order of the log, which every index follows."""
 INDEXED = {
-    "sent_id": and_(is_rare(LOG.request_id == bindparam("request_id")), HAS_SENT_ID),
+    "own_id": and_(is_rare(LOG.request_id == bindparam("request_id")), HAS_OWN_ID),
     "record": is_rare(LOG.record == bindparam("record")),
-    "failure": is_rare(LOG.failure_class == bindparam("status")),
+    "failure": and_(is_rare(status_class == bindparam("status")), HAS_FAILED),
     "key_id": is_rare(LOG.key_id == bindparam("key_id")),
 }
 """Conditions that have an index, the most selective first: a page follows the first of them."""
 COMPARED: dict[str, ColumnElement[bool]] = INDEXED | {
     "key_id": LOG.key_id + 0 == bindparam("key_id"),  # an expression, so that the other index is followed
-    "generated": LOG.request_id == bindparam("request_id"),
-    "success": LOG.status // 100 == bindparam("status"),
+    "request_id": LOG.request_id == bindparam("request_id"),
+    "success": status_class == bindparam("status"),
     "method": LOG.method == bindparam("method"),
     "path": func.substr(LOG.path, 1, func.length(bindparam("path", type_=TEXT))) == bindparam("path", type_=TEXT),
     "operation": LOG.operation == bindparam("operation"),
@@ -171,11 +171,14 @@ def _conditions(values: Values) -> tuple[frozenset[str], Values]:
         bound["status"] = int(values["status"][0])
         names.add("failure" if bound["status"] >= 4 else "success")
     if "request_id" in values:
-        made = created_at(values["request_id"])
-        names.add("sent_id" if made is None else "generated")
-        if made is not None:
-            bound["began"], bound["ended"] = as_instant(made - CLOCK_SKEW), as_instant(made + MAX_DURATION)
-    return frozenset(names - {"status", "request_id"}), bound
+        created = created_at(values["request_id"])
+        if created is None and not values["request_id"].startswith(ID_PREFIX):
+            names.remove("request_id")
+            names.add("own_id")
+        if created is not None:
+            names.add("generated")
+            bound["began"], bound["ended"] = as_instant(created - CLOCK_SKEW), as_instant(created + MAX_DURATION)
+    return frozenset(names - {"status"}), bound
 
 
 def _index_of(names: frozenset[str]) -> str | None:
@@ -185,7 +188,7 @@ def _index_of(names: frozenset[str]) -> str | None:
 
 def _is_compared(names: frozenset[str]) -> bool:
     """Return whether requests along the index may not match."""
-    return not names - {_index_of(names)} <= RANGE.keys() - {"generated"}
+    return not names - {_index_of(names)} <= RANGE.keys()
 
 
 def _along(names: frozenset[str]) -> list[ColumnElement[bool]]:

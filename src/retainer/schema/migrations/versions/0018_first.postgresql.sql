@@ -558,7 +558,6 @@ CREATE TABLE requests (
 	path TEXT COLLATE "C" NOT NULL,
 	operation TEXT COLLATE "C",
 	status BIGINT NOT NULL,
-	failure_class BIGINT,
 	duration_us BIGINT NOT NULL,
 	address TEXT COLLATE "C",
 	record TEXT COLLATE "C",
@@ -567,13 +566,13 @@ CREATE TABLE requests (
 	CONSTRAINT requests_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
-CREATE INDEX requests_by_failure_class ON requests (account_id, failure_class, answered_at, number) WHERE failure_class IS NOT NULL;
+CREATE INDEX requests_by_failure ON requests (account_id, (status / 100), answered_at, number) WHERE status >= 400;
 
 CREATE INDEX requests_by_key_id ON requests (account_id, key_id, answered_at, number);
 
 CREATE INDEX requests_by_record ON requests (account_id, record, answered_at, number) WHERE record IS NOT NULL;
 
-CREATE INDEX requests_by_request_id ON requests (account_id, request_id, answered_at, number) WHERE (substr(request_id, 1, 4) <> 'req_' OR length(request_id) <> 28);
+CREATE INDEX requests_by_request_id ON requests (account_id, request_id, answered_at, number) WHERE (request_id < 'req_' OR request_id >= 'req`');
 
 CREATE TABLE sites (
 	id BIGSERIAL NOT NULL,
