@@ -56,7 +56,7 @@ def text_of(answer):
 def test_there_is_a_page_for_each_resource_and_a_place_for_each_operation(site):
     for operation in ROUTES.operations:
         (page,) = [page for page in PAGES.values() if f"\n`{operation.method} {operation.path}` needs " in page.text]
-        scope = f"[`{operation.scope}`]" if operation.scope else "a valid key and no scope"
+        scope = f"[`{operation.scope}`]" if operation.scope else "a valid key but no scope"
         assert f"\n`{operation.method} {operation.path}` needs {scope}" in page.text
         assert examples().operations[operation.id].path in page.text
     assert {page.title for page in PAGES.values() if page.group == "Resources"} == {
@@ -118,15 +118,15 @@ def test_a_page_is_small_and_its_links_lead_somewhere(site, path):
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_a_page_has_a_twin_in_markdown(site, path):
-    twin = site(PAGES[path].twin)
-    assert twin.headers["content-type"] == "text/markdown; charset=utf-8"
-    assert text_of(twin).startswith(f"# {PAGES[path].title}\n")
+def test_a_page_is_also_available_as_markdown(site, path):
+    markdown = site(PAGES[path].markdown_path)
+    assert markdown.headers["content-type"] == "text/markdown; charset=utf-8"
+    assert text_of(markdown).startswith(f"# {PAGES[path].title}\n")
     asked = site(path, ACCEPT="text/markdown")
-    assert asked.body == twin.body
+    assert asked.body == markdown.body
     assert asked.headers["vary"] == "Accept, Accept-Encoding"
-    assert "retainer.invalid" not in text_of(twin)
-    assert f"https://agency.example{PAGES[path].twin}" in text_of(site("/llms.txt"))
+    assert "retainer.invalid" not in text_of(markdown)
+    assert f"https://agency.example{PAGES[path].markdown_path}" in text_of(site("/llms.txt"))
 
 
 def test_a_page_names_the_address_under_which_it_was_asked_for(site):
@@ -168,7 +168,7 @@ def test_the_search_finds_operations_codes_headers_and_fields(site, query, first
 
 def test_the_search_shows_what_was_asked_as_text(site):
     html = text_of(site("/docs/search?q=%3Cb%3Ebold"))
-    assert "Nothing has all the words of “&lt;b&gt;bold”" in html
+    assert "No results for “&lt;b&gt;bold”" in html
     assert search(ROUTES, "") == []
     assert site("/docs/search?q=invoice", method="POST").status == 405
 

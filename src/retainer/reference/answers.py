@@ -1,4 +1,4 @@
-"""What is answered under /docs and at /llms.txt: pages as HTML and as Markdown, the search, and Swagger UI."""
+"""Responses under /docs and at /llms.txt: pages as HTML and as Markdown, the search, and Swagger UI."""
 
 from functools import cache
 from importlib.metadata import distribution
@@ -25,25 +25,25 @@ VARY = ("vary", "Accept, Accept-Encoding")
 MAX_QUERY_LENGTH = 100
 
 
-class Place(NamedTuple):
-    """A page that is no text: its path and title, and where it is as Markdown."""
+class SpecialPage(NamedTuple):
+    """A page without a Markdown text."""
 
     path: str
     title: str
-    twin: str = ""
+    markdown_path: str = ""
     group: str = "More"
 
 
 SWAGGER_UI = Path(str(distribution("swagger-ui-py").locate_file("swagger_ui/static")))
 SWAGGER_STYLE, SWAGGER_SCRIPT = (publish(SWAGGER_UI / name) for name in ("swagger-ui.css", "swagger-ui-bundle.js"))
-"""Of that package only these two files are used; none of its code runs."""
-TRY = Place(f"{START}/try", "Try it")
-SEARCH = Place(f"{START}/search", "Search")
-MISSING = Place("", "No such page")
+"""The only two files of that package that are used; none of its Python code runs."""
+TRY = SpecialPage(f"{START}/try", "Try it")
+SEARCH = SpecialPage(f"{START}/search", "Search")
+MISSING = SpecialPage("", "Page not found")
 
 
 def answer(request: Request, routes: Routes) -> Response:
-    """Return a page of the reference; one that does not exist says so. Raises `method_not_allowed`."""
+    """Return a page of the reference, or a 404. Raises `method_not_allowed`."""
     pages, path = pages_of(routes), request.path.rstrip("/")
     if path == TRY.path:
         return answer_try(request, routes)
@@ -51,11 +51,11 @@ def answer(request: Request, routes: Routes) -> Response:
         query = " ".join(parse_qs(request.query).get("q", []))[:MAX_QUERY_LENGTH].strip()
         context = frame(routes, SEARCH, query) | {"results": search(routes, query)}
         return page(request, markup("reference/search.html", **context))
-    twins = {each.twin: each for each in pages.values()}
-    found = pages.get(path) or twins.get(path)
+    as_markdown = {each.markdown_path: each for each in pages.values()}
+    found = pages.get(path) or as_markdown.get(path)
     if found is None:
         return render(request, "reference/missing.html", status=404, **frame(routes, MISSING))
-    if path == found.twin or "text/markdown" in (request.header("ACCEPT") or ""):
+    if path == found.markdown_path or "text/markdown" in (request.header("ACCEPT") or ""):
         text = found.text.replace(ORIGIN, request.origin)
         return document(request, MARKDOWN, text.encode(), VARY)
     html = html_page(routes, found.path).replace(ORIGIN, str(escape(request.origin)))
@@ -65,13 +65,13 @@ def answer(request: Request, routes: Routes) -> Response:
 
 
 def answer_llms(request: Request, routes: Routes) -> Response:
-    """Return /llms.txt: all pages as Markdown, for programs that read."""
+    """Return /llms.txt: a list of all pages as Markdown."""
     text = markup("reference/llms.txt", groups=groups_of(pages_of(routes)).items(), origin=request.origin)
     return document(request, TEXT, text.encode())
 
 
 def answer_try(request: Request, routes: Routes) -> Response:
-    """Return the page with Swagger UI, which may talk to this server and to nothing else."""
+    """Return the page with Swagger UI, which can send requests to this server only."""
     context = frame(routes, TRY) | {"swagger_style": SWAGGER_STYLE, "swagger_script": SWAGGER_SCRIPT}
     html = markup("reference/try.html", **context)
     return page(request, html, connect_src=f"'self' {request.origin}")
@@ -79,14 +79,14 @@ def answer_try(request: Request, routes: Routes) -> Response:
 
 @cache
 def html_page(routes: Routes, path: str) -> str:
-    """Return a page as HTML; kept, for it is the same for everybody but for the address of the server."""
+    """Return a page as HTML, cached with a placeholder for the address of the server."""
     found = pages_of(routes)[path]
     context = frame(routes, found) | {"body": Markup(html_of(found.text)), "headings": found.headings}  # noqa: S704  # ours
     return markup("reference/page.html", **context)
 
 
-def frame(routes: Routes, shown: ReferencePage | Place, query: str = "") -> dict[str, Any]:
-    """Return what stands around every page."""
+def frame(routes: Routes, shown: ReferencePage | SpecialPage, query: str = "") -> dict[str, Any]:
+    """Return the template values that every page needs."""
     groups: dict[str, list[Any]] = {**groups_of(pages_of(routes))}
     groups["More"] = [*groups["More"], TRY]
     return {"page": shown, "groups": groups.items(), "query": query, "headings": [], "version": __version__}

@@ -1,4 +1,4 @@
-"""Examples: for each operation a request and its answer, for each refusal its body, as tests have recorded them."""
+"""Examples: a request and its response for each operation, and the body of each error, recorded by tests."""
 
 from functools import cache
 from pathlib import Path
@@ -9,11 +9,11 @@ import msgspec
 FILE = Path(__file__).parent / "examples.json"
 RECORDED_ORIGIN = "http://agency.example"
 ORIGIN = "https://retainer.invalid"
-"""Stands in pages that are kept for the public address of the server."""
+"""The placeholder for the public address of the server in cached pages."""
 
 
 class Example(msgspec.Struct):
-    """What was sent, and what was answered; a refusal is kept without its request."""
+    """A request and its response; an error has no request."""
 
     status: int
     headers: dict[str, str]
@@ -32,11 +32,11 @@ class Examples(msgspec.Struct):
 
 @cache
 def examples() -> Examples:
-    """Return all examples, their addresses those of `ORIGIN`."""
+    """Return all examples, with URLs that begin with `ORIGIN`."""
     text = FILE.read_text(encoding="utf-8").replace(RECORDED_ORIGIN, ORIGIN)
     return msgspec.json.decode(text, type=Examples)
 
 
 def json_text(value: Any) -> str:
-    """Return a value as JSON that people read."""
+    """Return a value as indented JSON."""
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()

@@ -1,4 +1,4 @@
-"""Markdown as HTML: headings with anchors, samples as tabs, methods as badges, code with its tokens marked."""
+"""Markdown as HTML: headings with anchors, samples as tabs, methods as badges, highlighted code."""
 
 import re
 from collections.abc import Sequence
@@ -12,12 +12,12 @@ from pygments.lexers import get_lexer_by_name
 from pygments.token import Comment, Keyword, Name, String
 
 SECTION = "h2"
-"""The tag of headings that can be linked to."""
+"""The tag of headings with an anchor."""
 ENDPOINT = re.compile(r"(GET|POST|PUT|PATCH|DELETE) (/\S*)")
 METHODS = {"GET": "info", "POST": "good", "PUT": "warn", "PATCH": "warn", "DELETE": "bad"}
 LANGUAGES = {"bash": "curl", "python": "Python", "javascript": "JavaScript"}
 TOKENS = {Name.Tag: "name", String: "string", Keyword: "name", Comment: "comment"}
-"""Which tokens of code are marked, as few as help the eye."""
+"""The tokens of code that are highlighted."""
 
 
 class Heading(NamedTuple):
@@ -28,26 +28,26 @@ class Heading(NamedTuple):
 
 
 class Renderer(RendererHTML):
-    """Renders what is ours differently; everything else as Markdown says."""
+    """A renderer of Markdown with our headings, tables and code."""
 
     def heading_open(self, tokens: Sequence[Token], index: int, *_: Any) -> str:
-        """A heading, with an anchor if it is that of a section."""
+        """Open a heading, with an anchor for a section."""
         token = tokens[index]
         return f'<{token.tag} id="{slug(tokens[index + 1].content)}">' if token.tag == SECTION else f"<{token.tag}>"
 
     def heading_close(self, tokens: Sequence[Token], index: int, *_: Any) -> str:
-        """The link to the section itself."""
+        """Close a heading, with a link to its section."""
         token, text = tokens[index], tokens[index - 1].content
         label = escape(f"Link to {text.replace('`', '')}")
         link = f' <a class="anchor" href="#{slug(text)}" aria-label="{label}">#</a>' if token.tag == SECTION else ""
         return f"{link}</{token.tag}>\n"
 
     def table_open(self, *_: Any) -> str:
-        """A table whose rows become blocks on narrow screens."""
+        """Open a table whose rows become blocks on narrow screens."""
         return '<table class="stacked">\n'
 
     def code_inline(self, tokens: Sequence[Token], index: int, *_: Any) -> str:
-        """Code; a method with a path has its badge."""
+        """Return inline code; a method with a path gets a badge."""
         endpoint = ENDPOINT.fullmatch(tokens[index].content)
         if endpoint is None:
             return f"<code>{escape(tokens[index].content, quote=False)}</code>"
@@ -55,11 +55,11 @@ class Renderer(RendererHTML):
         return f'<span class="badge {METHODS[method]}">{method}</span> <code>{escape(path, quote=False)}</code>'
 
     def fence(self, tokens: Sequence[Token], index: int, _: Any, env: Any) -> str:
-        """A block of code, or one tab of several that follow each other."""
+        """Return a block of code, or a tab of consecutive samples in several languages."""
         token = tokens[index]
         language = token.info.strip()
         wrap = ' class="wrap"' if language == "json" else ""
-        code = f'<pre{wrap} tabindex="0"><code>{marked(token.content, language)}</code></pre>'
+        code = f'<pre{wrap} tabindex="0"><code>{highlighted(token.content, language)}</code></pre>'
         block = f'<div class="code">{code}</div>\n'
         if language not in LANGUAGES or not is_one_of_several(tokens, index):
             return block
@@ -68,7 +68,7 @@ class Renderer(RendererHTML):
         name = f"sample-{group}"
         chosen = " checked" if first else ""
         return (
-            ('<fieldset class="tabs"><legend class="hidden">The same in</legend>\n' if first else "")
+            ('<fieldset class="tabs"><legend class="hidden">Language</legend>\n' if first else "")
             + f'<input type="radio" name="{name}" id="{name}-{language}" value="{language}"{chosen}>'
             + f'<label for="{name}-{language}">{LANGUAGES[language]}</label>\n{block}'
             + ("" if is_sample(tokens, index + 1) else "</fieldset>\n")
@@ -92,22 +92,22 @@ def headings(text: str) -> list[Heading]:
 
 
 def slug(text: str) -> str:
-    """Return the anchor of a heading: its letters, digits and underscores, dashes between them."""
+    """Return the anchor of a heading: its letters, digits and underscores, joined by dashes."""
     return re.sub(r"[^a-z0-9_]+", "-", text.lower()).strip("-")
 
 
 def is_sample(tokens: Sequence[Token], index: int) -> bool:
-    """Whether a block is code in a language of samples."""
+    """Return whether a token is a sample in one of LANGUAGES."""
     return 0 <= index < len(tokens) and tokens[index].type == "fence" and tokens[index].info.strip() in LANGUAGES
 
 
 def is_one_of_several(tokens: Sequence[Token], index: int) -> bool:
-    """Whether samples in other languages stand beside a sample."""
+    """Return whether a sample is next to samples in other languages."""
     return is_sample(tokens, index - 1) or is_sample(tokens, index + 1)
 
 
-def marked(code: str, language: str) -> str:
-    """Return code as HTML, its tokens marked; that of an unknown language as it is."""
+def highlighted(code: str, language: str) -> str:
+    """Return code as HTML, highlighted if it has a language."""
     if not language:
         return escape(code, quote=False)
     parts = []

@@ -1,4 +1,4 @@
-"""Models: the fields of records and of what they hold, with the kind, the use and the meaning of each."""
+"""Models: the fields of records and of their nested objects, with type, use and description."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -18,7 +18,7 @@ UPPER = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 class Field(NamedTuple):
-    """A field or a parameter: its kind, how it may be used, and what it means."""
+    """A field or a parameter: its kind, its use, and its description."""
 
     name: str
     kind: str
@@ -27,7 +27,7 @@ class Field(NamedTuple):
 
 
 class Model(NamedTuple):
-    """An object with fields; `is_sent` if bodies have it too."""
+    """An object with fields; `is_sent` if request bodies can contain it."""
 
     title: str
     text: str
@@ -36,10 +36,10 @@ class Model(NamedTuple):
 
 
 class Names:
-    """Refers to models by name, where the OpenAPI document has schemas."""
+    """References to models by name, where the OpenAPI document has schemas."""
 
     def answer(self, model: type[msgspec.Struct]) -> Json:
-        """Return the reference to a model in an answer."""
+        """Return the reference to a model in a response."""
         return {"$ref": model.__name__}
 
     def part(self, model: type[msgspec.Struct], field: str) -> Json:  # noqa: ARG002  # whatever field holds it
@@ -49,7 +49,7 @@ class Names:
     child = answer
 
     def enumeration(self, schema: Json) -> Json:
-        """Return an enumeration itself: tables list its words."""
+        """Return an enumeration unchanged; tables list its values."""
         return schema
 
     def example(self, schema: Json) -> object:  # examples were recorded
@@ -60,13 +60,13 @@ NAMES = Names()
 
 
 def models_of(answered: Iterable[Any], sent: Iterable[Any]) -> list[Model]:
-    """Return all models that answers and bodies hold, in the order in which they are met."""
+    """Return all models in responses and bodies, in the order of their first use."""
     in_answers, in_bodies = dict.fromkeys(walk(answered)), dict.fromkeys(walk(sent))
     return [described(model, is_sent=model in in_bodies) for model in in_answers | in_bodies]
 
 
 def walk(hints: Iterable[Any]) -> Iterator[Any]:
-    """Yield the models in some type hints, each once, and those in their fields."""
+    """Yield each model in type hints, and in the fields of these models, once."""
     todo, seen = list(hints), set()
     while todo:
         bare, _ = unwrapped(todo.pop(0))
@@ -80,7 +80,7 @@ def walk(hints: Iterable[Any]) -> Iterator[Any]:
 
 
 def described(model: type[msgspec.Struct], *, is_sent: bool) -> Model:
-    """Return a model as its page shows it."""
+    """Return the description of a model."""
     created = writable_fields(model, "Create") if is_sent else {}
     updated = writable_fields(model, "Update") if is_sent and issubclass(model, Record) else {}
     fields = []
@@ -99,7 +99,7 @@ def described(model: type[msgspec.Struct], *, is_sent: bool) -> Model:
 
 
 def use_of(field: Declared, write: WritableField | None, *, is_sent: bool) -> str:
-    """Return how a field may be used: whether it is required, only read, or only sent."""
+    """Return the use of a field: required, read-only or write-only, and whether lists omit it."""
     if write is None:
         use = "read-only" if is_sent else ""
     elif write.required and not write.unless:
@@ -110,7 +110,7 @@ def use_of(field: Declared, write: WritableField | None, *, is_sent: bool) -> st
 
 
 def kind_of(schema: Json) -> str:
-    """Return the kind of a value in words; a model is a link to its place on the page."""
+    """Return the type of a value in words, with a link for a model."""
     if "anyOf" in schema:
         return f"{kind_of(schema['anyOf'][0])} or null"
     if "$ref" in schema:
@@ -124,11 +124,11 @@ def kind_of(schema: Json) -> str:
 
 
 def words_of(schema: Json) -> str:
-    """Return a sentence on the words that a value can be, if it can only be some."""
+    """Return a sentence with the values of an enumeration; empty for other types."""
     words = [f"`{word}`" for word in schema.get("enum", []) if word is not None]
     return f"One of {', '.join(words)}." if words else ""
 
 
 def title_of(name: str) -> str:
-    """Return a name of a model or an operation in words."""
+    """Return the name of a model or an operation as a title."""
     return UPPER.sub(" ", name).capitalize()

@@ -25,7 +25,7 @@ GUIDE = ("keys", "lists", "writing", "values", "limits", "retries", "reports")
 
 
 class ReferencePage(NamedTuple):
-    """A page: its Markdown, of which the first heading is its title, and the group in which it is listed."""
+    """A page in Markdown, and its group in the menu. The first heading is the title."""
 
     path: str
     group: str
@@ -37,7 +37,7 @@ class ReferencePage(NamedTuple):
         return self.text.partition("\n")[0].removeprefix("# ")
 
     @property
-    def twin(self) -> str:
+    def markdown_path(self) -> str:
         """The path of the page as Markdown."""
         return f"{self.path}/index.md" if self.path == START else f"{self.path}.md"
 
@@ -58,7 +58,7 @@ START = "/docs"
 
 @cache
 def pages_of(routes: Routes) -> dict[str, ReferencePage]:
-    """Return all pages by path, in the order in which they are listed; addresses are those of `ORIGIN`."""
+    """Return all pages by path, in the order of the menu; URLs begin with `ORIGIN`."""
     document = openapi_page.document_of(routes)
     resources = resources_of(routes, document)
     shared = [parameter_of(document["components"]["parameters"][name], document) for name in LISTED]
@@ -88,11 +88,11 @@ def pages_of(routes: Routes) -> dict[str, ReferencePage]:
 
 
 LISTED = sorted(EVERY_LIST - {"sort", "page", "per_page"})
-"""The filters that every list takes."""
+"""The filters of all lists."""
 
 
 def page_of(path: str, group: str, template: str, context: dict[str, Any]) -> ReferencePage:
-    """Return a page from its template."""
+    """Return a page, rendered from its template."""
     text = markup(f"reference/{template}", samples=sample_blocks, json=json_text, **context)
     return ReferencePage(path, group, re.sub(r"\n{3,}", "\n\n", text).strip() + "\n")
 
@@ -103,7 +103,7 @@ def sample_blocks(example: Example) -> str:
 
 
 def codes_by_status() -> dict[str, list[str]]:
-    """Return the codes of each status, which is named as HTTP names it."""
+    """Return the codes by status, such as `404 Not Found`."""
     found: dict[str, list[str]] = {}
     for code, status in STATUS.items():
         found.setdefault(f"{status} {HTTPStatus(status).phrase}", []).append(code)
@@ -111,7 +111,7 @@ def codes_by_status() -> dict[str, list[str]]:
 
 
 def by_scope(resources: list[Resource]) -> list[tuple[str, list[Any]]]:
-    """Return each scope with the operations that need it, and the resources to which they belong."""
+    """Return each scope with its operations and their resources."""
     needed = [(entry.operation.scope, (resource, entry)) for resource in resources for entry in resource.entries]
     return [(scope, [pair for name, pair in needed if name == scope]) for scope in SCOPES]
 
@@ -125,7 +125,7 @@ def groups_of(pages: dict[str, ReferencePage]) -> dict[str, list[ReferencePage]]
 
 
 def cell(text: str) -> str:
-    """Return a text as a cell of a table has it."""
+    """Return a text escaped for a table cell."""
     return text.replace("|", r"\|").replace("\n", " ")
 
 

@@ -1,4 +1,4 @@
-"""Resources: what the page of each says, from the declarations, the OpenAPI document and the examples."""
+"""Resources: the content of their pages, from the declarations, the OpenAPI document and the examples."""
 
 from typing import Any, NamedTuple, get_args
 
@@ -11,9 +11,9 @@ from retainer.reference.models import Field, Model, kind_of, models_of, title_of
 EVERY_LIST = {"page", "per_page", "sort", "ids", "created_since", "created_before", "updated_since", "updated_before"}
 """The parameters that all lists share; the page on lists describes them."""
 ALWAYS = {"400", "401", "402", "403", "429", "500", "503"}
-"""The statuses of refusals that every operation has; the page on errors describes them."""
+"""The error statuses of all operations; the page on errors describes them."""
 READING = {"validation_failed", "unknown_parameter"}
-"""The codes of 422 that an operation has which changes nothing."""
+"""The codes of 422 for operations that only read."""
 ONLY_IN = {
     "invalid_transition": {"Projects", "Quotes", "Invoices"},
     "locked": {"Projects", "Milestones", "Tasks", "Time entries", "Expenses", "Quotes", "Invoices", "Credit notes"},
@@ -25,7 +25,7 @@ ONLY_IN = {
 
 
 class Entry(NamedTuple):
-    """An operation as its page shows it; `sorts` are the fields by which a list can be sorted."""
+    """An operation on its page; `sorts` are the fields that a list can be sorted by."""
 
     title: str
     operation: Operation
@@ -40,7 +40,7 @@ class Entry(NamedTuple):
 
 
 class Resource(NamedTuple):
-    """A resource: what it is, its operations, and its models."""
+    """A resource: its description, operations and models."""
 
     title: str
     text: str
@@ -72,13 +72,13 @@ def resources_of(routes: Routes, document: Json) -> list[Resource]:
 
 
 def answered_by(operation: Operation) -> list[Any]:
-    """Return the models of an operation's answer: what stands under `data`, and a `meta` of its own."""
+    """Return the models of an operation's response: that of `data`, and that of `meta` if it has its own."""
     parts = get_args(operation.answers)
     return list(parts or [operation.answers])
 
 
 def entry(operation: Operation, document: Json) -> Entry:
-    """Return an operation as its page shows it."""
+    """Return the entry of an operation."""
     described = document["paths"][operation.path][operation.method.lower()]
     parameters = [resolved(parameter, document) for parameter in described["parameters"]]
     refusals = {status: codes_of(answer, document) for status, answer in described["responses"].items()}
@@ -115,7 +115,7 @@ def may_have(operation: Operation, code: str) -> bool:
 
 
 def codes_of(answer: Json, document: Json) -> list[str]:
-    """Return the codes of a response, if it is one of refusals."""
+    """Return the codes of an error response; none for another response."""
     content = resolved(answer, document).get("content", {"application/json": {}})
     return list(content["application/json"].get("examples", {}))
 
@@ -130,7 +130,7 @@ def parameter_of(parameter: Json, document: Json) -> Field:
 
 
 def resolved(node: Json, document: Json) -> Json:
-    """Return a node of the document, its references followed."""
+    """Return a node of the document, following its references."""
     while "$ref" in node:
         found: Any = document
         for part in node["$ref"].removeprefix("#/").split("/"):

@@ -1,4 +1,4 @@
-"""Samples: a request in curl, Python and JavaScript; tests run each as it stands."""
+"""Samples: a request in curl, Python and JavaScript; tests run each of them."""
 
 import json
 from typing import Any
@@ -6,11 +6,11 @@ from urllib.parse import parse_qsl
 
 from retainer.reference.examples import Example, json_text
 
-WIDTH = 72  # of values of Python that stand on one line
+WIDTH = 72  # of Python values on one line
 
 
 def curl(example: Example) -> str:
-    """Return a request as a command of a shell."""
+    """Return a request as a shell command."""
     lines = [f'curl --fail-with-body "$RETAINER_URL{example.path}"']
     if example.method != ("POST" if example.request else "GET"):
         lines.append(f"--request {example.method}")
@@ -22,7 +22,7 @@ def curl(example: Example) -> str:
 
 
 def python(example: Example) -> str:
-    """Return a request as a script of Python that uses requests."""
+    """Return a request as a Python script that uses requests."""
     path, _, query = example.path.partition("?")
     arguments = [
         f"f\"{{os.environ['RETAINER_URL']}}{path}\"",
@@ -37,7 +37,7 @@ def python(example: Example) -> str:
 
 
 def javascript(example: Example) -> str:
-    """Return a request as a module of JavaScript, for Node.js and browsers."""
+    """Return a request as a JavaScript module."""
     options = [f'method: "{example.method}"'] if example.method != "GET" else []
     headers = ["Authorization: `Bearer ${process.env.RETAINER_KEY}`"]
     if example.request:
@@ -52,11 +52,11 @@ def javascript(example: Example) -> str:
 
 
 LANGUAGES = {"bash": curl, "python": python, "javascript": javascript}
-"""How a sample is written in each language, by the name that Markdown has for it."""
+"""The function that writes a sample, by the language of its code block."""
 
 
 def literal(value: Any, depth: int) -> str:
-    """Return a value of JSON as Python writes it, so deep within a call."""
+    """Return a JSON value as a Python literal, at a depth of indentation."""
     flat = flat_literal(value)
     if len(flat) + 4 * depth <= WIDTH or not isinstance(value, dict | list) or not value:
         return flat
@@ -70,7 +70,7 @@ def literal(value: Any, depth: int) -> str:
 
 
 def flat_literal(value: Any) -> str:
-    """Return a value of JSON as Python writes it on one line."""
+    """Return a JSON value as a Python literal on one line."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{json.dumps(key)}: {flat_literal(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):

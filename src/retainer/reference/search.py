@@ -1,4 +1,4 @@
-"""Search: the headings of all pages whose section has every word."""
+"""Search: the sections of all pages that contain every word of a query."""
 
 import re
 from functools import cache
@@ -16,7 +16,7 @@ BEFORE, MAX_EXCERPT = 60, 200  # characters of an excerpt: before the first word
 
 
 class Section(NamedTuple):
-    """A part of a page under a heading."""
+    """A section of a page."""
 
     address: str
     title: str
@@ -25,7 +25,7 @@ class Section(NamedTuple):
 
 
 class Result(NamedTuple):
-    """A section that was found, and what stands around the first word."""
+    """A section that matches a query, with an excerpt around the first match."""
 
     address: str
     title: str
@@ -47,7 +47,7 @@ def sections_of(routes: Routes) -> list[Section]:
 
 
 def search(routes: Routes, query: str) -> list[Result]:
-    """Return the sections that have all words of a query, those first whose heading has them."""
+    """Return the sections with all words of a query; matches in headings come first."""
     words = query.casefold().split()
     ranked = [(rank(section, words), section) for section in sections_of(routes)] if words else []
     best = sorted((pair for pair in ranked if pair[0] is not None), key=lambda pair: -(pair[0] or 0))[:MAX_RESULTS]
@@ -55,7 +55,7 @@ def search(routes: Routes, query: str) -> list[Result]:
 
 
 def rank(section: Section, words: list[str]) -> int | None:
-    """Return how well a section has all the words; None if one is missing."""
+    """Return how well a section matches the words; None if one is missing."""
     title, page, text = (part.casefold() for part in section[1:])
     if any(word not in title and word not in text and word not in page for word in words):
         return None
@@ -63,7 +63,7 @@ def rank(section: Section, words: list[str]) -> int | None:
 
 
 def excerpt(text: str, words: list[str]) -> str:
-    """Return a part of a text, around the first of the words in it."""
+    """Return the part of a text around the first match."""
     places = [place for word in words if (place := text.casefold().find(word)) >= 0]
     start = max(0, min(places, default=0) - BEFORE)
     start = text.find(" ", start) + 1 if start else 0
