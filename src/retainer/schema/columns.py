@@ -120,7 +120,9 @@ def in_literals(column: ColumnElement[str], words: Iterable[str]) -> ColumnEleme
     return column.in_([literal(word) for word in words])
 
 
-def index_where(name: str, *columns: str | ColumnElement[Any], condition: ColumnElement[bool], unique: bool = False) -> Index:
+def index_where(
+    name: str, *columns: str | ColumnElement[int], condition: ColumnElement[bool], unique: bool = False
+) -> Index:
     """An index of the account over the rows that meet a condition."""
     return Index(name, "account_id", *columns, unique=unique, sqlite_where=condition, postgresql_where=condition)
 
