@@ -1,7 +1,7 @@
-"""Measure what slow senders of one account cost another: python -m bench.slow_senders [--seconds S] [--rounds N].
+"""Measure how slow senders of one account delay another: python -m bench.slow_senders [--seconds S] [--rounds N].
 
 Prints p50 and p99 of the other account's reads and writes on a quiet server and with bodies that never arrive, and the
-ratio of the p99. Slow figures do not fail: the exit status is 0.
+ratio of the p99. The exit status is always 0.
 """
 
 import argparse

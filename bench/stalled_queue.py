@@ -1,11 +1,10 @@
 """Provoke a race of Granian's thread pool on a real server: python -m bench.stalled_queue [--first N] [--last N].
 
-A thread of the pool that has just taken a request counts as idle for some instructions more. A request that arrives
-meanwhile starts no thread; if the first request then waits for its body, the second one waits behind it. The benchmark
-stops the thread that takes an unfinished body after N of its instructions (ptrace), sends a read of another account,
-lets the thread go on, and looks whether the read is answered though no other request arrives. It tries each N on a
-server without the spare thread (decision 15), then on one with it. Exit status 1 if a read stalls with it; 2 if none
-does without it, for then nothing was provoked.
+A thread that has just taken a request still counts as idle for a few instructions. A request that arrives then starts
+no thread; if the first request waits for its body, the second waits behind it. The benchmark stops the thread that
+takes an unfinished body after N instructions (ptrace), sends a read of another account, continues the thread, and
+checks whether the read gets a response. It tries each N on a server without the spare thread (decision 15), then with
+it. Exit status 1 if a read stalls with it; 2 if none stalls without it, because then the race did not happen.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Measure what more processes bring on PostgreSQL with Valkey: python -m bench.workers [--workers 1 2 4]."""
+"""Measure the throughput of more processes on PostgreSQL with Valkey: python -m bench.workers [--workers 1 2 4]."""
 
 import argparse
 import os

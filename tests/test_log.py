@@ -1,4 +1,4 @@
-"""The log: every request that ends reaches it, and nobody waits for its reader."""
+"""The log: it gets every request, and no request waits for its reader."""
 
 import fcntl
 import io
@@ -31,7 +31,7 @@ class Terminal:
         self.read_so_far = b""
 
     def read(self, lines: int) -> list[dict]:
-        """Read until there are so many lines; return all that were read since the last call."""
+        """Read until there are this many lines; return those read since the last call."""
         while self.read_so_far.count(b"\n") < lines:
             assert select.select([self.end], [], [], SECONDS)[0], "nothing is written"
             self.read_so_far += os.read(self.end, 65536)

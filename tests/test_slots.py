@@ -1,4 +1,4 @@
-"""Slots of requests: how many run at once, and whose turn is next."""
+"""Slots: how many requests run at the same time, and in which order."""
 
 import threading
 

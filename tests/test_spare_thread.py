@@ -1,4 +1,4 @@
-"""The thread that asks for another one: on a socket that several workers listen on."""
+"""The spare thread, on a socket that several workers share."""
 
 import socket
 import threading

@@ -58,10 +58,7 @@ def _valkey_url(text: str) -> str:
     if not re.fullmatch(r"(/\d*)?", url.path) or url.query or url.fragment:
         raise ValueError
     if find_spec("valkey") is None:
-        raise SettingsError(
-            "RETAINER_VALKEY_URL needs a library that is not installed. "
-            'Install it: pip install "valkey[libvalkey]>=6.2"'
-        )
+        raise SettingsError('RETAINER_VALKEY_URL needs a library. Install it: pip install "valkey[libvalkey]>=6.2"')
     return text
 
 

@@ -1,4 +1,4 @@
-"""Answers as gzip: only for who asks, the same bytes within, and tags that hold either way."""
+"""Responses as gzip: only on request, with the same content, and ETags that work in both forms."""
 
 import gzip
 

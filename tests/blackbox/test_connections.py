@@ -1,4 +1,4 @@
-"""Connections: how many there may be, and what becomes of those that do nothing."""
+"""Connections: their maximum number, and the end of idle ones."""
 
 import contextlib
 import os

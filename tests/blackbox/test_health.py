@@ -1,4 +1,4 @@
-"""What machines that look after a server are told: whether it lives, and whether it should get requests."""
+"""Health: whether a server is alive, and whether it should get requests."""
 
 import json
 import tempfile

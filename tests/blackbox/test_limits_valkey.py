@@ -1,4 +1,4 @@
-"""Servers that count requests in Valkey, and what callers notice when that is gone: nothing."""
+"""Servers that count requests in Valkey; callers notice nothing when it is gone."""
 
 import contextlib
 import itertools
@@ -69,7 +69,7 @@ def until_shared(servers):
 
 @contextlib.contextmanager
 def load(servers, open_agency):
-    """Callers who go on and on during the block, with much room; yields their answers, none of which is a 5xx."""
+    """Callers that send requests during the block, below their limit; yields their answers, none of which is a 5xx."""
     answers, ended = [], threading.Event()
 
     def calling(key):

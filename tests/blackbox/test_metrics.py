@@ -1,4 +1,4 @@
-"""Metrics: what Prometheus reads of all workers together, whichever of them it asks, and nothing of any account."""
+"""Metrics: those of all workers on each worker's page, and no data of accounts."""
 
 import json
 import os

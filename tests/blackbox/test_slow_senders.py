@@ -1,4 +1,4 @@
-"""Bodies that arrive slowly or never: whose they are waits for them, nobody else."""
+"""Bodies that arrive slowly or never: only their own account waits for them."""
 
 import contextlib
 import select
@@ -83,7 +83,7 @@ def test_slow_bodies_of_one_account_refuse_and_delay_no_other(server, open_agenc
     assert (statuses(written), statuses(read)) == ({201: 20}, {200: 20})
 
 
-def test_who_has_no_slot_left_is_refused_at_once_and_can_still_read(server, open_agency, agency):
+def test_an_account_without_a_free_slot_is_refused_immediately_and_can_still_read(server, open_agency, agency):
     slow = open_agency("enterprise")
     with connections(server, [unfinished(slow["key"]) for _ in range(150)]) as links:
         until(lambda: len(answered(links)) >= 150 - 64, "an account that is alone has 64 slots")
@@ -99,7 +99,7 @@ def test_who_has_no_slot_left_is_refused_at_once_and_can_still_read(server, open
         waiting = next(link for link in links if link not in refused)
         waiting.sendall(b'"name":"Late"}'.ljust(999))
         (answer,) = parsed(drained(waiting)[0])
-        assert checked(answer).status == 201, "who has a slot keeps it"
+        assert checked(answer).status == 201, "a request with a slot keeps it"
     with server.client(slow["key"]) as client:
         assert client.post("/tags", {"name": "Free again"}).status == 201
 
@@ -119,7 +119,7 @@ def test_slow_forms_of_one_address_hold_up_no_sign_in_from_another(server):
     with connections(server, [UNFINISHED_FORM] * 150), Client(server.port, address="127.0.0.2") as elsewhere:
         headers = {"Content_Type": FORM, "Sec_Fetch_Site": "same-origin"}
         refused = elsewhere.send("POST", "/console/sign-in", b"email=a%40x.example&password=wrong", **headers)
-    assert refused.status == 422, "nobody has this email, but the form was read"
+    assert refused.status == 422, "no user has this email, but the form was read"
 
 
 def thread_count(pid):
@@ -127,7 +127,7 @@ def thread_count(pid):
 
 
 def test_a_thread_is_free_before_the_next_request_comes(tmp_path):
-    """The HTTP server starts a thread when a request comes, and may miss it: who waits for a body leaves one free."""
+    """The HTTP server may miss that it needs a thread, so a waiting body always leaves one free."""
     with running(with_database(tmp_path), "--no-monitor") as server, contextlib.ExitStack() as stack:
         key = server.agency("Slow", "enterprise")["key"]
         (worker,) = children(server.process.pid)

@@ -1,4 +1,4 @@
-"""Somebody stops reading standard error, as with Ctrl-S: requests, chores and the main process go on."""
+"""Standard error is not read, as after Ctrl-S: requests, tasks and the main process continue."""
 
 import contextlib
 import fcntl

@@ -1,4 +1,4 @@
-"""Several processes that serve: replaced when they die, renewed without a refused request, and ended in order."""
+"""Workers: replaced after a death, renewed without a refused request, and stopped in order."""
 
 import contextlib
 import http.client
@@ -182,7 +182,7 @@ def test_a_killed_worker_is_replaced_while_the_other_serves(two_workers):
         os.kill(victim, signal.SIGKILL)
         until_state(victim, "ZX")
         found = [answers(two_workers) for _ in range(20)]
-        assert found == [True] * 20, "new connections wait for nobody"
+        assert found == [True] * 20, "new connections do not wait"
         after = until(lambda b=before: len(workers(two_workers) - b) == 1 and workers(two_workers), "it is replaced")
         assert after & before == before - {victim}
     assert len(warned(two_workers, "ended with status -9. A new worker replaces it.")) == 3

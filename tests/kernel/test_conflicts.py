@@ -1,4 +1,4 @@
-"""A write that the database undid because of another one is tried again, before anything was answered."""
+"""A write that the database rolled back because of a conflict is retried before its response."""
 
 import contextlib
 import threading
@@ -29,7 +29,7 @@ WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' 
 
 @pytest.fixture
 def database(api):
-    """A connection beside the application's."""
+    """A connection of another application."""
     with psycopg.connect(api.app.settings.database, autocommit=True) as connection:
         yield connection
 

@@ -1,4 +1,4 @@
-"""What counts requests, in memory and in Valkey, on a clock that the test moves."""
+"""Rate limits in memory and in Valkey, with a clock that the test moves."""
 
 import contextlib
 from collections.abc import Iterator

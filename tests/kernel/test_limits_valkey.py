@@ -1,4 +1,4 @@
-"""One limit for many processes: what a real Valkey counts for them, and what they do without it."""
+"""One limit for many processes, with a real Valkey and without it."""
 
 import itertools
 import multiprocessing
@@ -52,7 +52,7 @@ def open_window():
     yield opening
     for window in windows:
         window.is_shared = True
-    until(lambda: waiting() == 0, "nobody waits for a Valkey")
+    until(lambda: waiting() == 0, "no thread waits for a Valkey")
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Resources under another: which refusal comes first."""
+"""Nested resources: which refusal comes first."""
 
 import pytest
 

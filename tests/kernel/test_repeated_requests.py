@@ -1,4 +1,4 @@
-"""A repeated request is compared by what it means; parameters and ranges by what they ask for."""
+"""Repeated requests are compared by meaning; repeated parameters and reversed ranges are refused."""
 
 import pytest
 

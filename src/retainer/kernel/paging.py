@@ -19,6 +19,7 @@ from retainer.values.parameters import read_number, read_sort
 from retainer.values.records import Record
 
 T = TypeVar("T")
+Sort = tuple[str, ...]
 PER_PAGE = 25
 MAX_PAGE_SIZE = 100
 
@@ -28,7 +29,7 @@ class Page(msgspec.Struct, frozen=True):
 
     number: int
     size: int
-    sort: tuple[str, ...]
+    sort: Sort
     url: str
     others: str
 
@@ -148,36 +149,31 @@ def _total(table: Table, limits: Limits) -> Select[Any]:
     return select(func.count()).select_from(table).where(*_limits(table, limits))
 
 
-def _rows(
-    table: Table, model: type[Record], limits: Limits, sort: tuple[str, ...], size: int, direction: str
-) -> Select[Any]:
+def _rows(table: Table, model: type[Record], limits: Limits, sort: Sort, size: int, direction: str) -> Select[Any]:
     """Return the statement for a page: `first` with the total in each row, `forward` or `backward`.
 
     LIMIT is literal and the first page has no OFFSET: with bound values, SQLite's plan is 50 % slower. Other pages
     select ids first: PostgreSQL would build all skipped rows, which takes seconds for a million.
     """
     records = row_mapper(table, model)
+    order = partial(_order, records, sort, is_backward=direction == "backward")
     is_small = any(parameters(limits[0])[name].where.is_small for name, _ in limits[1])
     if direction == "first":
         total = _total(table, limits).scalar_subquery().label("total")
         found = records.rows.add_columns(total).where(*_limits(table, limits))
-        return found.order_by(*_order(records, sort, direction, is_small=is_small)).suffix_with(text(f"LIMIT {size}"))
-    ids = (
-        select(table.c.id).where(*_limits(table, limits)).order_by(*_order(records, sort, direction, is_small=is_small))
-    )
+        return found.order_by(*order(is_small=is_small)).suffix_with(text(f"LIMIT {size}"))
+    ids = select(table.c.id).where(*_limits(table, limits)).order_by(*order(is_small=is_small))
     ids = ids.suffix_with(text(f"LIMIT {size} OFFSET :offset")).correlate(None)
-    return records.rows.where(table.c.id.in_(ids)).order_by(*_order(records, sort, direction, is_small=True))
+    return records.rows.where(table.c.id.in_(ids)).order_by(*order(is_small=True))
 
 
-def _order(
-    records: RowMapper, sort: tuple[str, ...], direction: str, *, is_small: bool
-) -> Iterator[ColumnElement[object]]:
+def _order(records: RowMapper, sort: Sort, *, is_backward: bool, is_small: bool) -> Iterator[ColumnElement[object]]:
     """Yield the order of a page. If few rows match, it avoids an index in this order, which would scan all rows."""
     for part in (*sort, "-id" if sort[-1].startswith("-") else "id"):
         column = records.order(part.removeprefix("-"))
         if is_small:
             column = func.coalesce(column, null())
-        ordered = column.desc() if part.startswith("-") != (direction == "backward") else column.asc()
+        ordered = column.desc() if part.startswith("-") != is_backward else column.asc()
         if getattr(column, "nullable", True):
-            ordered = ordered.nulls_first() if direction == "backward" else ordered.nulls_last()
+            ordered = ordered.nulls_first() if is_backward else ordered.nulls_last()
         yield ordered

@@ -101,10 +101,8 @@ class Pipeline:
                 return reply(operation, operation.call(tx, call), request)
         body = self.read_body(request, call.caller.account_id)
         call.read(body)
-        readable = call.sent is not None and call.sent.refusal is None
-        attempt = idempotency.read_attempt(
-            request, call.caller.key_id, call.sent.fields if call.sent and readable else body
-        )
+        content = call.sent.fields if call.sent and not call.sent.refusal else body
+        attempt = idempotency.read_attempt(request, call.caller.key_id, content)
         with attempt or nullcontext():
             began = time.monotonic()
             for turn in range(RETRIES):
