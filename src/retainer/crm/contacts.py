@@ -20,7 +20,7 @@ from retainer.rollups import changes
 from retainer.rollups.sources import CONTACTS
 from retainer.schema.billing import invoices, quotes
 from retainer.schema.crm import clients, external_contacts
-from retainer.schema.filters import Where
+from retainer.schema.filters import one_of_folded
 from retainer.schema.support import tickets
 from retainer.shared import relations
 from retainer.store.tables import NOW
@@ -71,14 +71,7 @@ class ContactFilter(Filter):
 
     sorts = ("last_name", "email", "created_at", "updated_at")
     client_id: OneOf[Id] | None = None
-    email: Annotated[
-        OneOf[Email] | None,
-        Where(
-            lambda table, emails: table.c.email_folded.in_(emails),
-            str.casefold,
-            "Contacts with one of these addresses, ignoring case.",
-        ),
-    ] = None
+    email: Annotated[OneOf[Email] | None, one_of_folded("email")] = None
     role: OneOf[Role] | None = None
     is_primary: bool | None = None
     status: OneOf[Status] | None = None

@@ -15,7 +15,7 @@ from retainer.kernel.query import REPEATED, Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.schema import TAG_LINKS
 from retainer.schema.crm import tags
-from retainer.schema.filters import Where
+from retainer.schema.filters import Where, one_of_folded
 from retainer.store.engines.sql import INTEGER, combined, comma_list, is_listed, listed
 from retainer.store.row_mapper import Derived, RefersTo, split_ids
 from retainer.store.tables import ACCOUNT
@@ -105,15 +105,7 @@ class TagsFilter(Filter):
     """Filters of tags."""
 
     sorts = ("name", "created_at")
-    name: Annotated[
-        OneOf[Text50] | None,
-        REPEATED,
-        Where(
-            lambda table, names: table.c.name_folded.in_(names),
-            str.casefold,
-            "Tags with one of these names, ignoring case. Names may contain commas: repeat the parameter instead.",
-        ),
-    ] = None
+    name: Annotated[OneOf[Text50] | None, REPEATED, one_of_folded("name")] = None
 
 
 api = Resource("/tags", tag="Tags", scope="clients", table=tags)

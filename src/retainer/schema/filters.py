@@ -48,6 +48,12 @@ def one_of(name: str, description: str = "", *, is_small: bool = False) -> Where
     return Where(lambda table, values: table.c[name].in_(values), description=description, is_small=is_small)
 
 
+def one_of_folded(name: str, *, is_small: bool = False) -> Where:
+    """Return a filter for one of the texts of a comma list, ignoring case."""
+    description = f"Records whose `{name}` is one of these, ignoring case."
+    return Where(lambda table, texts: table.c[f"{name}_folded"].in_(texts), str.casefold, description, is_small)
+
+
 class DefaultExclusion(NamedTuple):
     """The rows that a list excludes, unless it is requested with one of the filters `unless`."""
 

@@ -20,7 +20,7 @@ from retainer.kernel.resource import Resource
 from retainer.rollups import changes
 from retainer.schema.columns import in_literals
 from retainer.schema.crm import external_contacts
-from retainer.schema.filters import Where, searched, truth
+from retainer.schema.filters import Where, one_of_folded, searched, truth
 from retainer.schema.sites import sites
 from retainer.schema.support import tickets
 from retainer.schema.work import projects
@@ -160,15 +160,7 @@ class TicketFilter(Filter):
     type: OneOf[Type] | None = None
     client_id: OneOf[Id | None] | None = None
     contact_id: OneOf[Id] | None = None
-    requester_email: Annotated[
-        OneOf[Email] | None,
-        Where(
-            lambda table, emails: table.c.requester_email_folded.in_(emails),
-            str.casefold,
-            "Tickets whose `requester_email` is one of these addresses, ignoring case.",
-            is_small=True,
-        ),
-    ] = None
+    requester_email: Annotated[OneOf[Email] | None, one_of_folded("requester_email", is_small=True)] = None
     site_id: OneOf[Id] | None = None
     project_id: OneOf[Id] | None = None
     assignee_id: OneOf[UserId | None] | None = None
