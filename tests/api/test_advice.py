@@ -26,7 +26,7 @@ RECORD_PAYMENT = "An invoice has its `payments`; PATCH /invoices/{invoice_id} wi
         ("/invoices/7/payments", RECORD_PAYMENT),
         ("/plugins", "A site has its `plugins`"),
         ("/sites/7/plugins/8", "A site has its `plugins`"),
-        ("/users", "GET /me names the user"),
+        ("/users", "GET /me returns the user"),
         ("/webhooks", "The paths of the API are at /docs."),
         ("/", "The paths of the API are at /docs."),
         ("", "The paths of the API are at /docs."),
