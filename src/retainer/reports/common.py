@@ -1,6 +1,6 @@
-"""What the reports share: query parameters, field types, the period and the metadata of the answer."""
+"""Shared parts of the reports: query parameters, field types, the period and the metadata."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from datetime import date
 from typing import Annotated, Any
 
@@ -11,7 +11,9 @@ from retainer.kernel.resource import WithMeta
 from retainer.reports import periods
 from retainer.reports.periods import Period
 from retainer.reports.ratios import Ratio
+from retainer.rollups.summaries import Figures
 from retainer.store.tx import Tx
+from retainer.values.exact import amount_of
 from retainer.values.kinds import Currency, Day, Id, Instant, SignedMoney
 
 FILTERS = ("client_id", "project_id", "user_id", "currency")
@@ -76,9 +78,34 @@ def default_currency(tx: Tx, query: ReportQuery) -> str:
     return query.currency or tx.actor.currency
 
 
-def by_currency(rows: Iterable[tuple[str, Sequence[int]]]) -> dict[str, list[int]]:
-    """Sum rows by currency, in the order of the currency codes."""
-    sums: dict[str, list[int]] = {}
+def total(rows: Iterable[Figures]) -> Figures:
+    """Add up rows."""
+    sums = Figures()
+    for figures in rows:
+        for name, figure in figures.items():
+            sums[name] += figure
+    return sums
+
+
+def by_currency(rows: Iterable[tuple[str, Figures]]) -> dict[str, Figures]:
+    """Add up rows by currency, in the order of the currency codes."""
+    groups: dict[str, list[Figures]] = {}
     for currency, figures in rows:
-        sums[currency] = [sum(pair) for pair in zip(sums.get(currency, [0] * len(figures)), figures, strict=True)]
-    return dict(sorted(sums.items()))
+        groups.setdefault(currency, []).append(figures)
+    return {currency: total(groups[currency]) for currency in sorted(groups)}
+
+
+def amounts(currency: str, **units: int) -> dict[str, Any]:
+    """Return amounts of minor units by name."""
+    return {name: amount_of(each, currency) for name, each in units.items()}
+
+
+def earnings(sums: Figures) -> dict[str, int]:
+    """Return the fields `invoiced` to `collected` of a report, in minor units."""
+    return {
+        "invoiced": sums["invoiced"],
+        "credited": sums["credited"],
+        "revenue": sums["invoiced"] - sums["credited"],
+        "tax": sums["invoiced_tax"] - sums["credited_tax"],
+        "collected": sums["collected"],
+    }

@@ -40,9 +40,12 @@ from retainer.reports.common import (
     Tax,
     TrackedMinutes,
     UtilisationPercent,
+    amounts,
     begin,
     by_currency,
     default_currency,
+    earnings,
+    total,
     with_meta,
 )
 from retainer.reports.periods import Period
@@ -50,7 +53,7 @@ from retainer.reports.ratios import Ratio, median, ratio
 from retainer.reports.revenue import money_of
 from retainer.reports.utilisation import capacities, worked
 from retainer.rollups import summaries
-from retainer.rollups.summaries import Sums
+from retainer.rollups.summaries import Figures, Sums
 from retainer.schema import expressions
 from retainer.schema.billing import quotes
 from retainer.schema.columns import in_literals
@@ -61,13 +64,14 @@ from retainer.sites.sites import awaits_updates
 from retainer.store.engines.sql import INSTANT
 from retainer.store.tx import Tx
 from retainer.support import tickets
-from retainer.values.exact import amount_of
 from retainer.values.kinds import SignedMoney
 from retainer.work import progress, projects, tasks
 
-INVOICED = ("invoiced", "credited", "invoiced_tax", "credited_tax", "collected")
 COVERED_SUMS = ("billable_value", "billed_value", "unpriced_minutes")
-SUMS = (*INVOICED, "expenses", "billable_expenses", "billed_expenses")
+SUMS = (
+    *("invoiced", "credited", "invoiced_tax", "credited_tax", "collected"),
+    *("expenses", "billable_expenses", "billed_expenses"),
+)
 
 
 class OverviewMoney(msgspec.Struct):
@@ -173,28 +177,30 @@ api = Resource("/reports/overview", tag="Reports", scope="reports")
 def get_report_overview(tx: Tx, query: ReportQuery) -> WithMeta[Overview, ReportMeta]:
     """Read how the agency is doing: its money, time, work and care; of this month, unless days are given."""
     period = begin(tx, query, periods.month_begins)
-    time_sums, covered_sums = worked(tx, period, query.only()), covered(tx, period, query)
+    time_sums, covered_sums = worked(tx, period, query.only()), read_covered(tx, period, query)
     limits = () if query.client_id is None else ("client_id",)
     values = period.moments() | ({"client_id": query.client_id} if limits else {})
-    counts: dict[str, Any] = {name: tx.one(statement, **values) or () for name, statement in _counts(limits).items()}
-    sent, accepted, declined = counts["quotes"]
+    counts = {
+        name: Figures(zip(statement.selected_columns.keys(), tx.one(statement, **values) or (), strict=True))
+        for name, statement in _counts(limits).items()
+    }
+    accepted, declined = counts["quotes"]["accepted"], counts["quotes"]["declined"]
     responses = [minutes for (minutes,) in tx.all(_answered(limits), **values)]
-    ticket_figures: Any = (*counts["tickets"], *counts["open_tickets"], median(responses))
     overview = Overview(
         period,
         money(tx, period, query, time_sums, covered_sums),
         time(tx, period, time_sums, covered_sums),
-        OverviewClients(*counts["clients"]),
-        OverviewProjects(*counts["projects"]),
-        OverviewTasks(*counts["open_tasks"], *counts["done_tasks"]),
-        OverviewQuotes(sent, accepted, declined, ratio(accepted, accepted + declined)),
-        OverviewTickets(*ticket_figures),
-        OverviewSites(*counts["sites"]),
+        OverviewClients(**counts["clients"]),
+        OverviewProjects(**counts["projects"]),
+        OverviewTasks(**counts["open_tasks"], **counts["done_tasks"]),
+        OverviewQuotes(**counts["quotes"], win_rate_percent=ratio(accepted, accepted + declined)),
+        OverviewTickets(**counts["tickets"], **counts["open_tickets"], median_first_response_minutes=median(responses)),
+        OverviewSites(**counts["sites"]),
     )
     return with_meta(tx, overview)
 
 
-def covered(tx: Tx, period: Period, query: ReportQuery) -> Sums:
+def read_covered(tx: Tx, period: Period, query: ReportQuery) -> Sums:
     """Return COVERED_SUMS of the hours of a period that a fee covers, by currency."""
     table, by_fee = schema.rollups.project_sums, expressions.COVERED_PROJECTS
     return summaries.read(tx, table, period.days, ("currency",), COVERED_SUMS, by_fee, **query.only())
@@ -206,19 +212,23 @@ def money(tx: Tx, period: Period, query: ReportQuery, time_sums: Sums, covered_s
     balances = summaries.outstanding(tx, money_of(query), period.to, ("currency",), **query.only())
     time_totals = by_currency((currency, sums) for (_, currency), sums in time_sums.items())
     currencies = {currency for (currency,) in (*balances, *figures)}
-    currencies |= {currency for currency, sums in time_totals.items() if sums[2]}
+    currencies |= {currency for currency, sums in time_totals.items() if sums["billable_value"]}
     rows = []
     for currency in sorted(currencies) or [default_currency(tx, query)]:
-        invoiced, credited, tax, credited_tax, collected, *expenses = figures.get((currency,), [0] * len(SUMS))
-        outstanding, overdue, count = balances.get((currency,), [0, 0, 0])
-        _, _, billable, billed, _ = time_totals.get(currency, [0] * 5)
-        covered_billable, covered_billed, _ = covered_sums.get((currency,), [0] * 3)
-        unbilled = billable - billed - (covered_billable - covered_billed)
-        first = (invoiced, credited, invoiced - credited, tax - credited_tax, collected, outstanding, overdue)
-        rest = (expenses[0], unbilled, expenses[1] - expenses[2])
-        before, after = ([amount_of(units, currency) for units in group] for group in (first, rest))
-        fields: Any = (currency, *before, count, *after)
-        rows.append(OverviewMoney(*fields))
+        sums, balance = figures.get((currency,), Figures()), balances.get((currency,), Figures())
+        time_total = time_totals.get(currency, Figures())
+        covered = covered_sums.get((currency,), Figures())
+        unbilled, covered_unbilled = (each["billable_value"] - each["billed_value"] for each in (time_total, covered))
+        money_fields = amounts(
+            currency,
+            **earnings(sums),
+            outstanding=balance["outstanding"],
+            overdue=balance["overdue"],
+            expenses=sums["expenses"],
+            unbilled_time=unbilled - covered_unbilled,
+            unbilled_expenses=sums["billable_expenses"] - sums["billed_expenses"],
+        )
+        rows.append(OverviewMoney(currency=currency, overdue_count=balance["overdue_count"], **money_fields))
     return rows
 
 
@@ -226,11 +236,17 @@ def time(tx: Tx, period: Period, time_sums: Sums, covered_sums: Sums) -> Overvie
     """Return the time of a period; available is that of active users, and of others who have tracked time in it."""
     tracking = {user_id for user_id, _ in time_sums}
     users = capacities(tx, period, None)
-    available = sum(minutes for user_id, _, is_active, minutes, _ in users if is_active or user_id in tracking)
-    tracked, billable = (sum(sums[place] for sums in time_sums.values()) for place in (0, 1))
-    unpriced = sum(sums[4] for sums in time_sums.values()) - sum(sums[2] for sums in covered_sums.values())
-    ratios = (ratio(tracked, available), ratio(billable, available))
-    return OverviewTime(tracked, billable, available, *ratios, unpriced)
+    available = sum(user.minutes for user in users if user.is_active or user.id in tracking)
+    sums, covered = total(time_sums.values()), total(covered_sums.values())
+    tracked, billable = sums["tracked_minutes"], sums["billable_minutes"]
+    return OverviewTime(
+        tracked_minutes=tracked,
+        billable_minutes=billable,
+        available_minutes=available,
+        utilisation_percent=ratio(tracked, available),
+        billable_utilisation_percent=ratio(billable, available),
+        unpriced_minutes=sums["unpriced_minutes"] - covered["unpriced_minutes"],
+    )
 
 
 SINCE, UNTIL = bindparam("since", type_=INSTANT), bindparam("until", type_=INSTANT)
@@ -241,16 +257,17 @@ def during(moment: ColumnElement[Any]) -> ColumnElement[bool]:
     return and_(moment >= SINCE, moment < UNTIL)
 
 
-def counted(*conditions: ColumnElement[bool]) -> list[ColumnElement[Any]]:
-    """Return a count for each condition: of the rows for which it is true."""
-    return [func.coalesce(func.sum(case((condition, 1), else_=0)), 0) for condition in conditions]
+def counted(**conditions: ColumnElement[bool]) -> list[ColumnElement[Any]]:
+    """Return a named count for each condition: of the rows for which it is true."""
+    counts = {name: func.sum(case((condition, 1), else_=0)) for name, condition in conditions.items()}
+    return [func.coalesce(count, 0).label(name) for name, count in counts.items()]
 
 
 @cache
 def _counts(limits: tuple[str, ...]) -> dict[str, Select[Any]]:
     """Return statements that select one row of counts for each resource, filtered by the columns in `limits`."""
     client = [clients.c.id == bindparam("client_id")] if limits else []
-    active = counted(clients.c.status == "active", during(clients.c.created_at))
+    active = counted(active=clients.c.status == "active", new=during(clients.c.created_at))
     project, task, quote, ticket, site = (
         schema.work.projects,
         schema.work.tasks,
@@ -260,15 +277,17 @@ def _counts(limits: tuple[str, ...]) -> dict[str, Select[Any]]:
     )
     is_open = in_literals(project.c.status, projects.OPEN)
     states = counted(
-        project.c.status == "active",
-        and_(is_open, progress.over_budget(project)),
-        and_(is_open, expressions.overdue(*projects.OPEN)(project)),
+        active=project.c.status == "active",
+        over_budget=and_(is_open, progress.over_budget(project)),
+        overdue=and_(is_open, expressions.overdue(*projects.OPEN)(project)),
     )
     live = tasks.in_template(task).is_not(True)
-    open_tasks = select(func.count(), *counted(expressions.is_past_due(task))).select_from(task)
-    moments = (quote.sent_at, quote.accepted_at, quote.declined_at)
-    observed = [counted(uptime.effective_status(sites) == word)[0] for word in ("up", "down", "unknown")]
-    open_tickets = select(func.count(), *counted(tickets.is_unanswered(ticket))).select_from(ticket)
+    open_tasks = select(func.count().label("open"), *counted(overdue=expressions.is_past_due(task))).select_from(task)
+    events = counted(sent=during(quote.sent_at), accepted=during(quote.accepted_at), declined=during(quote.declined_at))
+    observed = {status: uptime.effective_status(sites) == status for status in ("up", "down", "unknown")}
+    open_tickets = select(
+        func.count().label("open_now"), *counted(unanswered_now=tickets.is_unanswered(ticket))
+    ).select_from(ticket)
     opened, resolved = (
         select(func.count()).select_from(ticket).where(during(moment), *_of(ticket.c, limits))
         for moment in (ticket.c.created_at, ticket.c.resolved_at)
@@ -277,13 +296,13 @@ def _counts(limits: tuple[str, ...]) -> dict[str, Select[Any]]:
         "clients": select(*active).select_from(clients).where(*client),
         "projects": select(*states).where(project.c.is_template.is_(False), *_of(project.c, limits)),
         "open_tasks": open_tasks.where(in_literals(task.c.status, tasks.OPEN), live, *_of(task.c, limits)),
-        "done_tasks": select(func.count())
+        "done_tasks": select(func.count().label("completed"))
         .select_from(task)
         .where(during(task.c.completed_at), task.c.status == "done", live, *_of(task.c, limits)),
-        "quotes": select(*counted(*map(during, moments))).where(*_of(quote, limits)),
-        "tickets": select(opened.scalar_subquery(), resolved.scalar_subquery()),
+        "quotes": select(*events).where(*_of(quote, limits)),
+        "tickets": select(opened.scalar_subquery().label("opened"), resolved.scalar_subquery().label("resolved")),
         "open_tickets": open_tickets.where(tickets.is_unresolved(ticket), *_of(ticket.c, limits)),
-        "sites": select(func.count(), *observed, *counted(awaits_updates(sites)))
+        "sites": select(func.count().label("total"), *counted(**observed, with_updates=awaits_updates(sites)))
         .select_from(sites)
         .where(*_of(site, limits)),
     }

@@ -22,6 +22,7 @@ from retainer.reports.common import (
     ReportQuery,
     RowCurrency,
     TrackedMinutes,
+    amounts,
     begin,
     by_currency,
     with_meta,
@@ -29,6 +30,7 @@ from retainer.reports.common import (
 from retainer.reports.periods import Period
 from retainer.reports.ratios import Ratio, by_the_hour, ratio
 from retainer.rollups import summaries
+from retainer.rollups.summaries import Figures
 from retainer.schema import expressions
 from retainer.schema.crm import clients
 from retainer.schema.work import projects
@@ -124,13 +126,19 @@ class ProjectProfitabilityReport(msgspec.Struct):
     totals: Annotated[list[ProjectProfitabilityTotal], "One for each currency: the sums of its rows."]
 
 
-PROJECTS = select(
-    *projects.c["id", "name", "client_id"],
-    clients.c.name,
-    *projects.c["status", "billing_type"],
-    progress.budget_used(projects),
-).select_from(projects.outerjoin(clients, clients.c.id == projects.c.client_id))
-NO_PROJECT = (None,) * 7
+PROJECT_FIELDS: dict[str, Any] = {
+    "project_id": projects.c.id,
+    "project_name": projects.c.name,
+    "client_id": projects.c.client_id,
+    "client_name": clients.c.name,
+    "status": projects.c.status,
+    "billing_type": projects.c.billing_type,
+    "budget_used_percent": progress.budget_used(projects),
+}
+PROJECTS = select(*PROJECT_FIELDS.values()).select_from(
+    projects.outerjoin(clients, clients.c.id == projects.c.client_id)
+)
+NO_PROJECT: dict[str, Any] = dict.fromkeys(PROJECT_FIELDS)
 
 api = Resource("/reports/project-profitability", tag="Reports", scope="reports")
 
@@ -144,36 +152,47 @@ def get_report_project_profitability(
     summed = summaries.read(
         tx, schema.rollups.project_sums, period.days, ("project_id", "currency"), SUMS, **query.only()
     )
-    by_id = {project_id: (project_id, *fields, percent(used)) for project_id, *fields, used in tx.all(PROJECTS)}
-    figures = {key: settled(sums, by_id.get(key[0], NO_PROJECT)[5]) for key, sums in summed.items()}
+    found = [dict(zip(PROJECT_FIELDS, row, strict=True)) for row in tx.all(PROJECTS)]
+    by_id = {each["project_id"]: each | {"budget_used_percent": percent(each["budget_used_percent"])} for each in found}
+    figures = {key: settled(sums, by_id.get(key[0], NO_PROJECT)["billing_type"]) for key, sums in summed.items()}
     account_currency = tx.actor.currency
     rows = [
-        ProjectProfitability(*by_id.get(project_id, NO_PROJECT), *profit(currency, sums, account_currency))
+        ProjectProfitability(**by_id.get(project_id, NO_PROJECT), **profit(currency, sums, account_currency))
         for (project_id, currency), sums in figures.items()
     ]
     rows.sort(key=lambda row: (-row.revenue, sort_key(row.project_name or ""), row.project_id or 0, row.currency))
     total_sums = by_currency((currency, sums) for (_, currency), sums in figures.items())
     totals = [
-        ProjectProfitabilityTotal(*profit(currency, sums, account_currency)) for currency, sums in total_sums.items()
+        ProjectProfitabilityTotal(**profit(currency, sums, account_currency)) for currency, sums in total_sums.items()
     ]
     return with_meta(tx, ProjectProfitabilityReport(period, rows, totals))
 
 
-def settled(sums: list[int], billing_type: str | None) -> list[int]:
+def settled(sums: Figures, billing_type: str | None) -> Figures:
     """Return SUMS with the labour cost in minor units; where a fee covers the hours, all of them are billed."""
-    tracked, billable, value, billed, unpriced, *revenue, cost, spent, missing = sums
+    changes = {"labour_cost": by_the_hour(sums["labour_cost"])}
     if billing_type in expressions.COVERED:
-        billed, unpriced = value, 0
-    return [tracked, billable, value, billed, unpriced, *revenue, by_the_hour(cost), spent, missing]
+        changes |= {"billed_value": sums["billable_value"], "unpriced_minutes": 0}
+    return Figures(sums | changes)
 
 
-def profit(currency: str, sums: list[int], account_currency: str) -> tuple[Any, ...]:
+def profit(currency: str, sums: Figures, account_currency: str) -> dict[str, Any]:
     """Return the fields of ProjectProfitabilityTotal."""
-    tracked, billable, value, billed, unpriced, invoiced, credited, cost, spent, missing = sums
-    revenue = invoiced - credited
-    surplus = revenue - cost - spent
+    revenue = sums["invoiced"] - sums["credited"]
+    surplus = revenue - sums["labour_cost"] - sums["expenses"]
     has_cost = currency == account_currency
-    amounts = (amount_of(units, currency) for units in (value, revenue, value - billed))
-    labour = amount_of(cost, currency) if has_cost else None
-    rest = (amount_of(surplus, currency), ratio(surplus, revenue)) if has_cost else (None, None)
-    return currency, tracked, billable, *amounts, labour, amount_of(spent, currency), *rest, missing, unpriced
+    return {
+        "currency": currency,
+        **{name: sums[name] for name in ("tracked_minutes", "billable_minutes", "unpriced_minutes")},
+        "missing_cost_rate_minutes": sums["missing_cost_rate_minutes"],
+        **amounts(
+            currency,
+            billable_value=sums["billable_value"],
+            revenue=revenue,
+            unbilled_amount=sums["billable_value"] - sums["billed_value"],
+            expense_cost=sums["expenses"],
+        ),
+        "labour_cost": amount_of(sums["labour_cost"], currency) if has_cost else None,
+        "profit": amount_of(surplus, currency) if has_cost else None,
+        "margin_percent": ratio(surplus, revenue) if has_cost else None,
+    }

@@ -5,7 +5,6 @@
 and `overdue` are the balances at the end of the period's last day.
 """
 
-from collections import defaultdict
 from typing import Annotated, Any
 
 import msgspec
@@ -27,19 +26,20 @@ from retainer.reports.common import (
     Revenue,
     RowCurrency,
     Tax,
+    amounts,
     begin,
     by_currency,
     default_currency,
+    earnings,
     with_meta,
 )
 from retainer.reports.periods import Period
 from retainer.reports.ratios import Ratio, ratio
 from retainer.rollups import summaries
-from retainer.rollups.summaries import Sums
+from retainer.rollups.summaries import Figures, Sums
 from retainer.schema.crm import clients
 from retainer.store.tx import Tx
 from retainer.values.collation import sort_key
-from retainer.values.exact import amount_of
 
 SUMS = ("invoice_count", "invoiced", "credited", "invoiced_tax", "credited_tax", "collected")
 WITH_EXPENSES = (*SUMS, "expenses")
@@ -141,11 +141,13 @@ def get_report_revenue_by_client(tx: Tx, query: ReportQuery) -> WithMeta[Revenue
     names: dict[int, str] = dict(tx.all(NAMES))
     total_sums = by_currency((currency, sums) for (_, currency), sums in figures.items())
     rows = [
-        RevenueByClient(client_id, names[client_id], *revenue(currency, sums, total_sums[currency]))
+        RevenueByClient(
+            client_id=client_id, client_name=names[client_id], **revenue(currency, sums, total_sums[currency])
+        )
         for (client_id, currency), sums in figures.items()
     ]
     rows.sort(key=lambda row: (-row.revenue, sort_key(row.client_name), row.client_id, row.currency))
-    totals = [RevenueByClientTotal(*revenue(currency, sums, sums)) for currency, sums in total_sums.items()]
+    totals = [RevenueByClientTotal(**revenue(currency, sums, sums)) for currency, sums in total_sums.items()]
     return with_meta(tx, RevenueByClientReport(period, rows, totals))
 
 
@@ -156,10 +158,11 @@ def get_report_revenue_by_month(tx: Tx, query: ReportQuery) -> WithMeta[RevenueB
     figures = summaries.read(tx, money_of(query), period.days, ("month", "currency"), WITH_EXPENSES, **query.only())
     currencies = sorted({currency for _, currency in figures})
     keys = [(month, code) for month in periods.months(period) for code in currencies or [default_currency(tx, query)]]
-    zeros = [0] * len(WITH_EXPENSES)
-    total_sums = by_currency((key[1], figures.get(key, zeros)) for key in keys)
-    rows = [RevenueByMonth(month, *spending(code, figures.get((month, code), zeros))) for month, code in keys]
-    totals = [RevenueByMonthTotal(*spending(currency, sums)) for currency, sums in total_sums.items()]
+    total_sums = by_currency((key[1], figures.get(key, Figures())) for key in keys)
+    rows = [
+        RevenueByMonth(month=month, **spending(code, figures.get((month, code), Figures()))) for month, code in keys
+    ]
+    totals = [RevenueByMonthTotal(**spending(currency, sums)) for currency, sums in total_sums.items()]
     return with_meta(tx, RevenueByMonthReport(period, rows, totals))
 
 
@@ -170,26 +173,28 @@ def money_of(query: ReportQuery) -> Table:
 
 def of_clients(tx: Tx, period: Period, query: ReportQuery) -> Sums:
     """Return SUMS, outstanding and overdue by client and currency, in minor units."""
-    figures: Sums = defaultdict(lambda: [0] * (len(SUMS) + 2))
     table, by = schema.rollups.client_sums, ("client_id", "currency")
-    for key, sums in summaries.read(tx, table, period.days, by, SUMS, **query.only()).items():
-        figures[key][:-2] = sums
+    figures = summaries.read(tx, table, period.days, by, SUMS, **query.only())
     for key, balances in summaries.outstanding(tx, table, period.to, by, **query.only()).items():
-        figures[key][-2:] = balances[:2]
+        figures.setdefault(key, Figures()).update(balances)
     return figures
 
 
-def revenue(currency: str, sums: list[int], total_sums: list[int]) -> tuple[Any, ...]:
+def revenue(currency: str, sums: Figures, total_sums: Figures) -> dict[str, Any]:
     """Return the fields of RevenueByClientTotal; its share is that of the revenue in `total_sums`."""
-    count, invoiced, credited, tax, credited_tax, collected, outstanding, overdue = sums
-    net, total_net = invoiced - credited, total_sums[1] - total_sums[2]
-    first = (amount_of(units, currency) for units in (invoiced, credited, net))
-    rest = (amount_of(units, currency) for units in (tax - credited_tax, collected, outstanding, overdue))
-    return currency, count, *first, ratio(net, total_net), *rest
+    net, total_net = (each["invoiced"] - each["credited"] for each in (sums, total_sums))
+    return {
+        "currency": currency,
+        "invoice_count": sums["invoice_count"],
+        "share_percent": ratio(net, total_net),
+        **amounts(currency, **earnings(sums), outstanding=sums["outstanding"], overdue=sums["overdue"]),
+    }
 
 
-def spending(currency: str, sums: list[int]) -> tuple[Any, ...]:
+def spending(currency: str, sums: Figures) -> dict[str, Any]:
     """Return the fields of RevenueByMonthTotal."""
-    count, invoiced, credited, tax, credited_tax, collected, spent = sums
-    amounts = (invoiced, credited, invoiced - credited, tax - credited_tax, collected, spent)
-    return currency, count, *(amount_of(units, currency) for units in amounts)
+    return {
+        "currency": currency,
+        "invoice_count": sums["invoice_count"],
+        **amounts(currency, **earnings(sums), expenses=sums["expenses"]),
+    }

@@ -9,7 +9,7 @@ which is the one that is asked for or the account's; time in other currencies st
 from collections import defaultdict
 from decimal import Decimal
 from functools import cache
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from sqlalchemy import Select, bindparam, case, func, select
@@ -29,12 +29,13 @@ from retainer.reports.common import (
     begin,
     by_currency,
     default_currency,
+    total,
     with_meta,
 )
 from retainer.reports.periods import Period
 from retainer.reports.ratios import Ratio, average, of_days, ratio
 from retainer.rollups import summaries
-from retainer.rollups.summaries import Sums
+from retainer.rollups.summaries import Figures, Sums
 from retainer.schema.expressions import is_unpriced
 from retainer.schema.identity import users
 from retainer.schema.work import time_entries
@@ -122,22 +123,32 @@ def get_report_utilisation(tx: Tx, query: UtilisationQuery) -> WithMeta[Utilisat
     currency = default_currency(tx, query)
     users_figures = by_user(figures)
     rows, weighted, available = [], Decimal(0), 0
-    for user_id, name, is_active, minutes, target in capacities(tx, period, only_user):
-        if is_active or user_id in users_figures:
-            fields = use(minutes, target, currency, users_figures.get(user_id, {}))
-            rows.append(Utilisation(user_id, name, is_active, *fields))
-            weighted, available = weighted + minutes * target, available + minutes
+    for user in capacities(tx, period, only_user):
+        if user.is_active or user.id in users_figures:
+            fields = use(user.minutes, user.target, currency, users_figures.get(user.id, {}))
+            rows.append(Utilisation(user_id=user.id, user_name=user.name, is_active=user.is_active, **fields))
+            weighted, available = weighted + user.minutes * user.target, available + user.minutes
     total_sums = by_currency((code, sums) for (_, code), sums in figures.items())
-    total = UtilisationTotal(*use(available, average(weighted, available), currency, total_sums))
-    return with_meta(tx, UtilisationReport(period, rows, [total]))
+    totals = UtilisationTotal(**use(available, average(weighted, available), currency, total_sums))
+    return with_meta(tx, UtilisationReport(period, rows, [totals]))
 
 
-def capacities(tx: Tx, period: Period, only_user: int | None) -> list[tuple[int, str, bool, int, Decimal]]:
-    """Return (id, name, is_active, available minutes in the period, target) of all users by name, or of one."""
+class Capacity(NamedTuple):
+    """The available minutes of a user in a period, and the target in percent."""
+
+    id: int
+    name: str
+    is_active: bool
+    minutes: int
+    target: Decimal
+
+
+def capacities(tx: Tx, period: Period, only_user: int | None) -> list[Capacity]:
+    """Return the capacities of all users by name, or of one."""
     days, days_per_week = periods.working_days(tx, period)
     by_name = sorted(tx.all(USERS), key=lambda row: (sort_key(row[1]), row[0]))
     return [
-        (user_id, name, bool(is_active), of_days(weekly, days, days_per_week), Decimal(target))
+        Capacity(user_id, name, bool(is_active), of_days(weekly, days, days_per_week), Decimal(target))
         for user_id, name, is_active, weekly, target in by_name
         if only_user in {None, user_id}
     ]
@@ -150,13 +161,13 @@ def worked(tx: Tx, period: Period, limits: dict[str, Any]) -> Sums:
     """
     if "client_id" in limits or "project_id" in limits:
         rows = tx.all(_worked(tuple(limits)), **limits, first=period.first, last=period.to)
-        return {(user_id, currency): list(sums) for user_id, currency, *sums in rows}
+        return {(user_id, currency): Figures(zip(SUMS, sums, strict=True)) for user_id, currency, *sums in rows}
     return summaries.read(tx, schema.rollups.user_sums, period.days, ("user_id", "currency"), SUMS, **limits)
 
 
-def by_user(figures: Sums) -> dict[int, dict[str, list[int]]]:
+def by_user(figures: Sums) -> dict[int, dict[str, Figures]]:
     """Group sums by user, those of each user by currency."""
-    grouped: dict[int, dict[str, list[int]]] = defaultdict(dict)
+    grouped: dict[int, dict[str, Figures]] = defaultdict(dict)
     for (user_id, currency), sums in figures.items():
         grouped[user_id][currency] = sums
     return grouped
@@ -165,24 +176,35 @@ def by_user(figures: Sums) -> dict[int, dict[str, list[int]]]:
 @cache
 def _worked(limits: tuple[str, ...]) -> Select[Any]:
     entry = time_entries.c
-    sums: tuple[Any, ...] = (
-        func.sum(entry.duration_minutes),
-        func.sum(case((entry.billable, entry.duration_minutes), else_=0)),
-        func.coalesce(func.sum(entry.amount), 0),
-        func.sum(case((entry.invoice_line_id.is_not(None), entry.amount), else_=0)),
-        func.sum(case((is_unpriced(time_entries), entry.duration_minutes), else_=0)),
-    )
+    sums: dict[str, Any] = {
+        "tracked_minutes": func.sum(entry.duration_minutes),
+        "billable_minutes": func.sum(case((entry.billable, entry.duration_minutes), else_=0)),
+        "billable_value": func.coalesce(func.sum(entry.amount), 0),
+        "billed_value": func.sum(case((entry.invoice_line_id.is_not(None), entry.amount), else_=0)),
+        "unpriced_minutes": func.sum(case((is_unpriced(time_entries), entry.duration_minutes), else_=0)),
+    }
     conditions = [entry[name] == bindparam(name) for name in limits]
     in_period = entry.date.between(bindparam("first"), bindparam("last"))
     keys = (entry.user_id, entry.currency)
-    return select(*keys, *sums).where(in_period, *conditions).group_by(*keys)
+    return select(*keys, *(sums[name] for name in SUMS)).where(in_period, *conditions).group_by(*keys)
 
 
-def use(available: int, target: Decimal | None, currency: str, figures: dict[str, list[int]]) -> tuple[Any, ...]:
+def use(available: int, target: Decimal | None, currency: str, figures: dict[str, Figures]) -> dict[str, Any]:
     """Return the fields of UtilisationTotal from the SUMS in each currency."""
-    tracked, billable = (sum(sums[place] for sums in figures.values()) for place in (0, 1))
-    values = {code: amount_of(sums[2], code) for code, sums in sorted(figures.items())}
-    others = [OtherCurrency(code, value) for code, value in values.items() if value and code != currency]
-    ratios = (ratio(tracked, available), ratio(billable, available), ratio(billable, tracked))
-    billable_value = values.get(currency, amount_of(0, currency))
-    return available, tracked, billable, *ratios, target, currency, billable_value, others
+    sums = total(figures.values())
+    tracked, billable = sums["tracked_minutes"], sums["billable_minutes"]
+    values = {code: amount_of(each["billable_value"], code) for code, each in sorted(figures.items())}
+    return {
+        "available_minutes": available,
+        "tracked_minutes": tracked,
+        "billable_minutes": billable,
+        "utilisation_percent": ratio(tracked, available),
+        "billable_utilisation_percent": ratio(billable, available),
+        "billable_share_percent": ratio(billable, tracked),
+        "target_percent": target,
+        "currency": currency,
+        "billable_value": values.get(currency, amount_of(0, currency)),
+        "other_currencies": [
+            OtherCurrency(code, value) for code, value in values.items() if value and code != currency
+        ],
+    }

@@ -91,7 +91,7 @@ def write_amounts(tx: Tx, client_id: int) -> None:
         tx, project_sums, (None, LAST_DAY), ("project_id", "currency"), AMOUNT_FIGURES, client_id=client_id
     )
     for project_id, currency in tx.all(CURRENCIES, client=client_id):
-        figures = dict(zip(AMOUNT_FIGURES, sums.get((project_id, currency), [0] * len(AMOUNT_FIGURES)), strict=True))
+        figures = sums.get((project_id, currency), summaries.Figures())
         amounts = {
             name: sum(sign * figures[figure] for figure, sign in FORMULAS[projects][name].items()) for name in AMOUNTS
         }

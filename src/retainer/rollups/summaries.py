@@ -37,8 +37,17 @@ from retainer.store.tx import Tx
 Days = tuple[str | None, str]
 """The first and the last day of a period; without a first day, all days up to the last."""
 Names = tuple[str, ...]
-Sums = dict[tuple[Any, ...], list[int]]
-"""Sums, in the order in which they were asked for, by the key of a summary."""
+
+
+class Figures(dict[str, int]):
+    """Sums by name; 0 for a sum without rows."""
+
+    def __missing__(self, name: str) -> int:
+        return 0
+
+
+Sums = dict[tuple[Any, ...], Figures]
+"""Figures by the key of a summary."""
 
 
 def read(
@@ -60,7 +69,7 @@ def read(
         first, last = min(f"{oldest}-01-01", last), min(f"{newest}-12-31", last)
     names = buckets.decompose(first, last, buckets.MONTH if "month" in by else buckets.YEAR)
     rows = tx.all(_sums(table, by, sums, tuple(only), projects), buckets=json.dumps(names), **only)
-    return {row[: len(by)]: list(row[len(by) :]) for row in rows if any(row[len(by) :])}
+    return {row[: len(by)]: Figures(zip(sums, row[len(by) :], strict=True)) for row in rows if any(row[len(by) :])}
 
 
 def outstanding(tx: Tx, table: Table, last: str, by: tuple[str, ...], **only: int | str) -> Sums:
