@@ -203,7 +203,7 @@ def test_removing_an_unknown_payment_is_not_found(api):
 
 
 class Model:
-    """An invoice, in minor units, by the rules alone."""
+    """An invoice in minor units, computed by the rules alone."""
 
     def __init__(self, currency, lines):
         self.scale = 10 ** DIGITS[currency]
@@ -250,7 +250,7 @@ class Model:
         return True
 
     def credit(self, gross, parts, free):
-        """What is credited at each rate, or nothing when it is refused."""
+        """Return the credit at each rate, or nothing if it is refused."""
         left = list(self.left)
         if gross is None and not parts and not free and not self.notes:
             parts = [(place, None) for place in range(len(self.lines))]
@@ -304,7 +304,7 @@ class Model:
         }
 
     def money(self):
-        """All amounts, as they are shown."""
+        """Return all amounts as they are shown."""
         credited = sum(note.net + note.tax for note in self.notes)
         to_refund = sum(note.net + note.tax - note.applied for note in self.notes)
         return {
@@ -319,7 +319,7 @@ class Model:
 
 
 def money_of(invoice):
-    """All amounts of an invoice that was read, in minor units."""
+    """Return all amounts of an invoice that was read, in minor units."""
     scale = 10 ** DIGITS[invoice["currency"]]
 
     def units(record, *names):
@@ -350,7 +350,7 @@ INVOICES = [
 
 
 class Walk:
-    """Random steps, each taken with the application and in the model."""
+    """Random steps, each taken in the application and in the model."""
 
     def __init__(self, api, seed):
         self.api, self.rng = api, random.Random(seed)
@@ -369,7 +369,7 @@ class Walk:
         return str(Decimal(units) / model.scale)
 
     def amount_up_to(self, most):
-        """An amount: mostly a small part of it, at times a few units, all of it, or too much."""
+        """Return an amount: mostly a small part, sometimes a few units, all of it, or too much."""
         part, few = self.rng.randint(0, most // 6), self.rng.randint(1, 3)
         return self.rng.choices([part, few, most, most + 1], (7, 2, 1, 1))[0]
 
@@ -429,7 +429,7 @@ class Walk:
 
 
 def credited_of_projects(api):
-    """What each credit note takes back of each project."""
+    """Return the share of each project in each credit note."""
     with api.store.unscoped() as tx:
         rows = tx.all(select(*credit_note_shares.c["credit_note_id", "project_id", "amount"]))
     found = defaultdict(Counter)

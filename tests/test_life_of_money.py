@@ -1,4 +1,4 @@
-"""The whole life of quotes, invoices, payments and credit notes, in any order, beside a model of it.
+"""The whole life of quotes, invoices, payments and credit notes, in any order, compared with a model.
 
 LIFE_EXAMPLES=500 LIFE_STEPS=60 makes it a long one, LIFE_SHRINK=1 looks for the shortest life that goes wrong, which
 takes minutes.
@@ -91,7 +91,7 @@ def one(**members):
 
 
 class Life(RuleBasedStateMachine):
-    """Each step sends a request and lets the model take the same step: both refuse alike, or say the same."""
+    """Each step sends a request and takes the same step in the model: both refuse it, or agree on the result."""
 
     def __init__(self, databases):
         super().__init__()
@@ -129,7 +129,7 @@ class Life(RuleBasedStateMachine):
         return record
 
     def make_unreadable(self, body):
-        """Let a field be one that cannot be read: what is wrong with the others is reported beside it."""
+        """Make a field unreadable: the errors of the other fields are still reported."""
         target, names = body, {*SPOILED_FIELDS}
         if body.get("lines") and self.sometimes(4):
             for line in body["lines"]:
@@ -145,7 +145,7 @@ class Life(RuleBasedStateMachine):
             target[name] = [UNREADABLE, *target[name][1:]] if isinstance(target[name], list) else UNREADABLE
 
     def compare(self, record, data):
-        """What is returned of a record is what the model expects; what is new has an id that never was before."""
+        """Check that a returned record is what the model expects; a new record has a new id."""
         parts = [(record, data)]
         if isinstance(record, Document):
             self.touched.append(record)
@@ -160,7 +160,7 @@ class Life(RuleBasedStateMachine):
         assert_agreement(record, data, record.expected())
 
     def read_document(self, document):
-        """Read a document with all its parts."""
+        """Read a document with its lines, payments and credit notes."""
         self.read[document] = data = self.reader.get(path_of(document)).data
         self.compare(document, data)
 
@@ -170,7 +170,7 @@ class Life(RuleBasedStateMachine):
         return self.draw(st.integers(1, one_in)) == one_in
 
     def pick(self, records, *conditions):
-        """One of the records; mostly one that the first condition is true of, else the next."""
+        """Return one of the records, mostly one for which the first condition is true, else the next."""
         for condition in conditions:
             likely = [record for record in records if condition(record)]
             if likely and not self.sometimes(6):
@@ -184,7 +184,7 @@ class Life(RuleBasedStateMachine):
         return day_after(self.model.today, self.draw(OFFSETS))
 
     def project_of(self, client):
-        """A project of a client; sometimes another's, or none at all."""
+        """Return a project of a client; sometimes another client's, or None."""
         own_projects = [project.id for project in self.model.projects if project.client is client]
         others = [project.id for project in self.model.projects if project.client is not client]
         choices = [*others, UNKNOWN_ID] if not own_projects or self.sometimes(10) else own_projects
@@ -195,7 +195,7 @@ class Life(RuleBasedStateMachine):
         return self.draw(change) if self.sometimes(one_in) else {}
 
     def line(self, client, free=None):
-        """A line; if some work is free, perhaps with that, and sometimes with what cannot be billed."""
+        """Return a line, perhaps with free work, and sometimes with work that cannot be billed."""
         body = self.draw(some({"tax_rate": RATES, "unit": WORDS, "description": WORDS}))
         if self.sometimes(3):
             body["project_id"] = self.project_of(client)
@@ -219,7 +219,7 @@ class Life(RuleBasedStateMachine):
         return body
 
     def lines(self, client, currency, document=None):
-        """Lines of a document; free is the work on none, or on the document's own lines."""
+        """Return lines of a document; work on no line, or on the document's own lines, is free."""
         free = [
             work
             for work in self.model.works
@@ -236,7 +236,7 @@ class Life(RuleBasedStateMachine):
         return [self.line(client) for _ in range(self.draw(st.sampled_from([1, 2, 0])))]
 
     def unbilled(self, client):
-        """Unbilled work: all, or what some projects or days have."""
+        """Return a request for unbilled work: all, or that of some projects or days."""
         unbilled_work = {}
         for name, groups in UNBILLED.items():
             if not self.sometimes(4):
@@ -246,7 +246,7 @@ class Life(RuleBasedStateMachine):
         return unbilled_work
 
     def payment(self, invoice):
-        """A payment of all or of part, of too much, or with the reference of a former one."""
+        """Return a payment of all, a part or too much, or with the reference of a former one."""
         body = self.draw(some({"reference": st.sampled_from(["a", "b", "c"])})) | self.days("paid_date", one_in=6)
         if not self.sometimes(3):
             due = max(0, invoice.balance_due)
@@ -266,7 +266,7 @@ class Life(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def take_a_step(self, data):
-        """One step of those that are possible, the likelier the more often it stands there."""
+        """Take one of the possible steps; steps that are listed more often are more likely."""
         self.draw, invoices = data.draw, self.model.invoices
         self.let_pass(timedelta(seconds=1))
         drafts = [document for document in self.model.documents if document.status == "draft"]
@@ -317,13 +317,13 @@ class Life(RuleBasedStateMachine):
         self.ask("PATCH", f"/clients/{client.id}", self.draw(change), self.model.write_client, client)
 
     def change_a_project(self):
-        """A fee may begin to cover its hours, or end to; the quote that it was made from stays."""
+        """Let a fee start or stop covering its hours; the quote of the project stays."""
         project = self.pick(self.model.projects, lambda project: project.quote)
         body = self.draw(one(billing_type=BILLING, name=WORDS, hourly_rate=HOURLY)) | self.quote_of(project)
         self.ask("PATCH", f"/projects/{project.id}", body, self.model.change_project, project)
 
     def quote_of(self, record):
-        """The quote that something was made from; sometimes another."""
+        """Return the quote that something was made from; sometimes another."""
         if not self.sometimes(6):
             return {}
         others = st.sampled_from([UNKNOWN_ID, *(quote.id for quote in self.model.quotes)])
@@ -339,7 +339,7 @@ class Life(RuleBasedStateMachine):
         self.model.now = now.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
     def work(self):
-        """Time or an expense for a client, a project, or both."""
+        """Record time or an expense for a client, a project, or both."""
         project = self.pick(self.model.projects)
         body = self.days("date") | ({"project_id": project.id} if self.draw(st.booleans()) else {})
         if "project_id" not in body or self.draw(st.booleans()):
@@ -360,17 +360,17 @@ class Life(RuleBasedStateMachine):
         return {"amount": self.draw(amount)} | self.draw(some(EXPENSE))
 
     def change_a_cost_rate(self):
-        """What an hour costs is no money of a client's, but the summaries know it."""
+        """Change what an hour costs: the summaries count it, invoices do not."""
         cost = {"cost_rate": Decimal(self.draw(HOURLY)), "cost_rate_from": self.day()}
         self.api.set_user(self.api.admin_id, cost)
 
     def was_freed(self, work):
-        """Whether work is on no line any more, but on one that was void or credited."""
+        """Return whether work was on a line that is void or credited, and is on none now."""
         lines = (line for invoice in self.model.invoices for line in invoice.lines)
         return work.invoice_line is None and any(work in line.work for line in lines)
 
     def change_work(self):
-        """Time and expenses change, and go away, until they are billed."""
+        """Change or delete time and expenses, until they are billed."""
         work = (
             self.pick(self.model.works, lambda work: work.invoice_line)
             if self.sometimes(3)
@@ -419,7 +419,7 @@ class Life(RuleBasedStateMachine):
         self.ask("PATCH", path_of(quote), body, self.model.write_quote, quote)
 
     def lines_again(self, document, others):
-        """Lines that there are, in any order, each as it is, changed, or only named; some left out, others between."""
+        """Return current lines in any order: unchanged, changed, only named, or omitted, with new lines between."""
         change, again = one(description=WORDS, tax_rate=RATES, unit_price=PRICES, quantity=QUANTITIES, unit=WORDS), []
         kept = [line for line in document.lines if not self.sometimes(6)]
         for line in kept:
@@ -435,7 +435,7 @@ class Life(RuleBasedStateMachine):
         return None if self.sometimes(15) else again
 
     def other_work(self, line):
-        """Some of the work that a line bills, and perhaps some more."""
+        """Return some of the work that a line bills, and perhaps some more."""
         alike = [
             work
             for work in self.model.works
@@ -445,7 +445,7 @@ class Life(RuleBasedStateMachine):
         return {BILLS[line.kind]: [work.id for work in dict.fromkeys(chosen)]}
 
     def convert_a_quote(self):
-        """A quote becomes a project or an invoice."""
+        """Turn a quote into a project or an invoice."""
         quote = self.pick(self.model.quotes, can_be_converted)
         body = {"quote_id": quote.id}
         if quote.project is None and not any(line.project for line in quote.lines) and self.sometimes():
@@ -460,7 +460,7 @@ class Life(RuleBasedStateMachine):
         self.touched.append(quote)
 
     def annul(self):
-        """An invoice that was made from a quote is void, and the quote can be billed again."""
+        """Void an invoice that was made from a quote: the quote can be billed again."""
         invoice = self.pick(self.model.invoices, can_be_annulled)
         self.ask("PATCH", path_of(invoice), {"status": "void"}, self.model.write_invoice, invoice)
 
@@ -491,7 +491,7 @@ class Life(RuleBasedStateMachine):
             self.compare_left_out(invoice)
 
     def compare_left_out(self, invoice):
-        """The answer says what of the unbilled work was not billed, and why."""
+        """Check that the response counts the unbilled work that was left out, with the reason."""
         left_out = self.answer.json["meta"]["left_out"]
         found = {entry["reason"]: (entry["count"], entry["minutes"]) for entry in left_out}
         assert (found, sorted(found)) == (invoice.left_out, [*found])
@@ -595,7 +595,7 @@ class Life(RuleBasedStateMachine):
             assert {project: units for project, units in rows if units} == expected
 
     def part(self, invoice, line):
-        """A part of what is left of a line, or of another, or all of it."""
+        """Return a part of what is left of a line, or of another, or all of it."""
         line = self.draw(st.sampled_from(invoice.lines)) if self.sometimes(3) else line
         parts = [part for note in invoice.credit_notes for part in note.lines if part.invoice_line is line]
         left = line.quantity - sum(part.quantity for part in parts)
@@ -675,7 +675,7 @@ def path_of(record):
 
 
 def assert_agreement(record, data, expected):
-    """What was returned of a record is what was expected, as far as the model has expectations of it."""
+    """Check the fields of a returned record that the model expects."""
     differ = list(differences(data, expected))
     assert not differ, f"{record}, where what was answered and told differ: {differ}"
 
@@ -692,7 +692,7 @@ def differences(data, expected, at=""):
 
 
 def assert_balanced(rows, invoices):
-    """What holds of the answers by themselves, whatever the model tells."""
+    """Check what holds for the responses alone, without the model."""
     invoiced, notes = rows["invoices"].values(), rows["credit-notes"].values()
     series = defaultdict(list)
     for number in (row["number"] for row in (*invoiced, *notes) if row["number"]):

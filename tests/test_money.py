@@ -40,7 +40,7 @@ def test_ten_thousand_invoices_and_their_credit_notes_are_exact_to_the_last_unit
 
 
 def sent(api, path, body, number):
-    """Every other body has its figures as JSON numbers, the others as strings."""
+    """Send the figures of every other body as JSON numbers, the rest as strings."""
     return api.post(path, raw=NUMBERS.encode(as_numbers(body) if number % 2 else body))
 
 
@@ -67,7 +67,7 @@ def credit_to_send(request, ids):
 
 
 def not_shortest(document, *names):
-    """The figures that have trailing zeros; those of a unit price end with the digits of its currency."""
+    """Return the figures with trailing zeros; a unit price ends with the digits of its currency."""
     rows = [*document["lines"], *document["tax_breakdown"]]
     figures = [each[name] for each in rows for name in names if name in each]
     wrong = [figure for figure in figures if not SHORTEST.fullmatch(figure)]

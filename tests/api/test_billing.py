@@ -18,12 +18,12 @@ WAYS = {
     "one credit note": [("POST", "/credit-notes", {})],
     "two credit notes": [("POST", "/credit-notes", {"amount": "0.01"}), ("POST", "/credit-notes", {})],
 }
-"""What lets go of the work on an issued invoice."""
+"""The ways to free the work on an issued invoice."""
 
 
 @pytest.fixture
 def world(api):
-    """A client with two projects, where a minute is worth 1.00 EUR, another with one; a fixed fee in three slices."""
+    """Two clients with projects at 1.00 EUR a minute, and a fixed fee in three milestones."""
     made = {name: api.make("/clients", hourly_rate="60", tax_rate="19")["id"] for name in ("a", "b")}
     made |= {name: api.make("/projects", client_id=made[name[0]])["id"] for name in ("a1", "a2", "b1")}
     for name in ("a", "b"):
@@ -33,7 +33,7 @@ def world(api):
 
 
 def hours(world, *minutes, **members):
-    """Ids of time entries of so many minutes; on the first project, unless something else is said."""
+    """Create time entries with these minutes, by default on the first project; return their ids."""
     members = {"client_id": None, "project_id": world.a1} | members
     return [world.api.make("/time-entries", **members, duration_minutes=each)["id"] for each in minutes]
 
@@ -55,7 +55,7 @@ def path_of(invoice):
 
 
 def billing_statuses(world, ids, collection="/time-entries"):
-    """Where each record stands."""
+    """Return the invoice and the line of each record."""
     rows = world.api.get(collection, {"ids": ",".join(map(str, ids)), "sort": "created_at"}).data
     return [row["billing_status"] for row in rows]
 
@@ -198,7 +198,7 @@ FAULTS = {
 
 
 def faulty(world, other_tenant, member, fault):
-    """The id of a piece of work that cannot be billed."""
+    """Return the id of an item that cannot be billed."""
     if fault in {"missing", "another account's"}:
         return 999 if fault == "missing" else other_tenant.make(COLLECTIONS[member])["id"]
     client = "b" if fault == "another client's" else "a"
@@ -445,7 +445,7 @@ CHANGES = {
         "receipt_url": "https://agency.example/1", "external_id": "e-1",
     },
 }  # fmt: skip
-"""For each kind of work, another value for each member that is fixed once it is billed."""
+"""For each kind of work, another value for each field that is locked once it is billed."""
 
 
 @pytest.mark.parametrize("status", ["draft", "sent"])

@@ -1,4 +1,4 @@
-"""Fees cover the hours of their projects, credits take back what was invoiced, and revenue keeps its project."""
+"""Fees cover the hours of their projects, credits reduce what was invoiced, and revenue keeps its project."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def unbilled(api, project):
 
 
 def of_reports(api, project):
-    """What the overview and the profitability report say that is unbilled."""
+    """Return the unbilled figures of the overview and the profitability report."""
     period = {"from": "2026-03-01", "to": "2026-03-31"}
     (money,) = api.get("/reports/overview", period).data["money"]
     rows = api.get("/reports/project-profitability", period).data["rows"]

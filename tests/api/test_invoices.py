@@ -7,7 +7,7 @@ import time_machine
 from retainer.rollups import doctor
 
 LINE = {"description": "Design", "quantity": "2", "unit": "days", "unit_price": "800", "tax_rate": "19"}
-"""Comes to 1600.00 and 304.00 of tax: 1904.00."""
+"""Totals: 1600.00, tax of 304.00, 1904.00 in all."""
 STATES = ("draft", "sent", "partially_paid", "paid", "void", "written_off")
 ISSUED = STATES[1:]
 LEGAL = {
@@ -362,7 +362,7 @@ def test_an_issued_invoice_accepts_changes_that_leave_its_amounts(api, status):
 
 
 def locked_members(api, invoice):
-    """A changed value for each member that only a draft changes."""
+    """A changed value for each field that only a draft can change."""
     first = invoice["lines"][0]
     project = api.make("/projects", client_id=invoice["client_id"])["id"]
     return [

@@ -1,4 +1,4 @@
-"""Invoices of much work: in sets, at most so much, and each piece once, whatever has gone wrong before."""
+"""Large invoices: statements over sets of work, limits, and no item billed twice."""
 
 import itertools
 from types import SimpleNamespace
@@ -55,7 +55,7 @@ def test_lines_with_too_much_work_are_refused_before_it_is_read(world):
 
 @pytest.fixture
 def statements(api, monkeypatch):
-    """Returns how many statements the database has been sent since the last call."""
+    """Return a function that counts the statements since its last call."""
     engine, ran = api.store.engine, []
     run = engine.run
     monkeypatch.setattr(engine, "run", lambda *args: (ran.append(args[1]), run(*args))[1])

@@ -8,7 +8,7 @@ BOTH = pytest.mark.parametrize("collection", ["/quotes", "/invoices"])
 
 
 def draft(api, collection, *lines):
-    """The path of a draft with these lines, and the lines as they were answered."""
+    """Return the path of a draft with these lines, and its lines."""
     document = api.make(collection, lines=list(lines) or [DESIGN, BUILD])
     return f"{collection}/{document['id']}", document["lines"]
 

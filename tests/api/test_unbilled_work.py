@@ -14,7 +14,7 @@ MEMBERS = {"time": "time_entry_ids", "expenses": "expense_ids"}
 
 @pytest.fixture
 def world(api):
-    """A client with two projects and work on them and beside them, and more work that is not to be billed."""
+    """A client with two projects, billable work with and without a project, and work that must not be billed."""
     made = {name: api.make("/clients", hourly_rate="60")["id"] for name in ("a", "b")}
     made |= {name: api.make("/projects", client_id=made["a"], name=name)["id"] for name in ("Shop", "Blog")}
     made["other"] = api.make("/projects", client_id=made["b"])["id"]
@@ -50,7 +50,7 @@ def world(api):
 
 
 def bill(world, **work):
-    """The answer to an invoice of this unbilled work."""
+    """Return the response to an invoice of this unbilled work."""
     return world.api.create("/invoices", client_id=world.a, unbilled_work=work)
 
 
@@ -66,7 +66,7 @@ def unbilled(world, name):
 
 
 def copies(world, table, record_id, times):
-    """Record a piece of work so many times more."""
+    """Record this many copies of an item."""
     names = ", ".join(name for name in metadata.tables[table].c.keys() if name != "id")  # noqa: SIM118
     world.api.sql(
         f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {times}) "
@@ -273,11 +273,11 @@ MOVES = {
     "void": ("PATCH", "", {"status": "void"}, {"sent", "void"}),
     "credited": ("POST", "/credit-notes", {}, {"sent"}),
 }
-"""For each state of an invoice, how it is asked for, and from which states that is legal."""
+"""For each status of an invoice: how to request it, and from which statuses that is allowed."""
 
 
 class Walk:
-    """Bills, frees and changes work at random, and knows what must come of it: 1.00 for each minute.
+    """Bills, frees and changes work at random, and knows the expected result: 1.00 for each minute.
 
     A piece of work has a key: the member of a line that names its kind, and its id.
     """
@@ -327,7 +327,7 @@ class Walk:
         return fits and free and piece.billable
 
     def some_lines(self, invoice, most, own_lines=()):
-        """What some lines bill, how they are sent, and whether an invoice that has its `own_lines` may have them."""
+        """Return what lines bill, how to send them, and whether an invoice with its `own_lines` may have them."""
         careless = self.dice.random() < 0.3
         pool = [key for key in [*self.pieces, (KINDS[0], 10**6)] if careless or self.fits(key, invoice, own_lines)]
         lines = []
@@ -345,7 +345,7 @@ class Walk:
         return lines, sent, len(keys) == len(set(keys)) and all(self.fits(key, invoice, own_lines) for key in keys)
 
     def put(self, invoice, made, lines, former=None):
-        """Note the lines that an invoice has; those that it had before stay the same ones, with their projects."""
+        """Note the lines of an invoice; former lines keep their ids and projects."""
         for place, (line, keys) in enumerate(zip(made, lines, strict=True)):
             projects, before = {self.pieces[key].project for key in keys}, (former or {}).get(place)
             project = projects.pop() if len(projects) == 1 else None
@@ -392,7 +392,7 @@ class Walk:
             self.put(invoice, answer.data["lines"], lines)
 
     def gather(self, invoice):
-        """The lines that unbilled work is to become, what they say, and how it is asked for."""
+        """Return the lines that unbilled work becomes, their descriptions, and the request for it."""
         asked, groups = {}, {}
         ids = [project_id for project_id, project in self.projects.items() if project.client == invoice.client]
         for kind, name, labels in (
@@ -414,7 +414,7 @@ class Walk:
         return list(groups.values()), tuple(words), {"unbilled_work": asked}
 
     def replace(self, path, invoice):
-        """Send other lines: some of them are those that are there, with other work or with nothing said of it."""
+        """Send other lines: some are current ones, with other work or unchanged."""
         lines, sent, legal = self.some_lines(invoice, 4, own_lines=invoice.lines)
         owners, former = list(invoice.lines.values()), {}
         self.dice.shuffle(owners)
@@ -488,7 +488,7 @@ class Walk:
                 piece.currency = self.projects[other].currency if key[0] == "time_entry_ids" else piece.currency
 
     def agree_on_a_fee(self):
-        """A project's hours begin to be covered by its fee, or end to be."""
+        """Start or stop covering a project's hours by its fee."""
         project_id, project = self.dice.choice([pair for pair in self.projects.items() if not pair[1].has_slices])
         project.is_covered = not project.is_covered
         change = {"billing_type": "retainer" if project.is_covered else "time_and_materials"}
@@ -512,12 +512,12 @@ class Walk:
             action(f"/invoices/{invoice_id}", invoice)
 
     def state_of(self, key, piece):
-        """What a piece that is on no line says of that; a fee covers no expense."""
+        """Return the billing status of an item on no line; a fee covers no expense."""
         is_covered = key[0] == KINDS[0] and self.projects[piece.project].is_covered
         return "non_billable" if not piece.billable else "covered" if is_covered else "unbilled"
 
     def check_pieces(self):
-        """Where each piece stands, and on which line of which invoice."""
+        """Return the billing status, line and invoice of each item."""
         lines = {line: invoice_id for invoice_id, invoice in self.invoices.items() for line in invoice.lines}
         expected = {}
         for key, piece in self.pieces.items():
@@ -531,7 +531,7 @@ class Walk:
             assert found == {key: state for key, state in expected.items() if key[0] == kind}
 
     def check_sums(self):
-        """What each project has that is unbilled, unless its fee covers it, and what was invoiced and not credited."""
+        """Return what each project has unbilled and uncovered, and what was invoiced and not credited."""
         unbilled = [
             piece
             for key, piece in self.pieces.items()
@@ -552,7 +552,7 @@ class Walk:
             assert (row["unbilled_amount"], row["invoiced_amount"]) == (f"{amount}.00", f"{invoiced}.00")
 
     def check_database(self):
-        """The rows of allocations are those of the lines, once each, and agree with what they bill."""
+        """Check that allocations have one row for each item on a line, and agree with the lines."""
         columns = "invoice_line_id, time_entry_id, expense_id, milestone_id"
         for is_live, expected in (("= 1", [(line, key) for key, line in self.live.items()]), ("IS NULL", self.past)):
             rows = self.api.sql(f"SELECT {columns} FROM allocations WHERE is_live {is_live}")
@@ -568,7 +568,7 @@ class Walk:
             assert differing == []
 
     def check_lines(self):
-        """What each invoice says that it bills, or has billed."""
+        """Return what each invoice bills or has billed."""
         for invoice_id, invoice in self.invoices.items():
             found = {}
             for line in self.api.get(f"/invoices/{invoice_id}").data["lines"]:

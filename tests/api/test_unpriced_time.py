@@ -1,4 +1,4 @@
-"""Hours that nobody has priced are never billed at nothing, and hours that a fee covers are not unbilled."""
+"""Time without a rate is never billed at zero, and time that a fee covers is not unbilled."""
 
 from types import SimpleNamespace
 
@@ -11,7 +11,7 @@ STATUSES = ("non_billable", "covered", "unpriced", "unbilled", "billed")
 
 @pytest.fixture
 def world(api):
-    """A client without a rate, with an hour of each billing status; minutes tell them apart."""
+    """A client without a rate, with time of each billing status; each has its own minutes."""
     client = api.make("/clients")["id"]
     shop = api.make("/projects", client_id=client, name="Shop")["id"]
     care = api.make("/projects", client_id=client, name="Care", billing_type="retainer", retainer_amount="900")["id"]
@@ -41,7 +41,7 @@ def bill(world, **members):
 
 
 def of_reports(world):
-    """What the overview and the profitability report of the shop and of the care say of hours to be billed."""
+    """Return the unbilled figures of the overview and of the profitability report for both projects."""
     overview = world.api.get("/reports/overview", PERIOD).data
     (money,) = overview["money"]
     rows = world.api.get("/reports/project-profitability", PERIOD).data

@@ -78,7 +78,7 @@ def load_client(tx: Tx, client_id: int | None) -> ClientDefaults:
 def apply_client(tx: Tx, document: Document, before: Document | None) -> Decimal:
     """Fill in what a document inherits from its client; return the default tax rate of its lines.
 
-    Notes an error for an archived client, for a contact of another client, and for a currency that cannot change.
+    Notes an error for an archived client, a contact or project of another client, and a currency that cannot change.
     """
     client = load_client(tx, document.client_id)
     if client.status == "missing" and document.client_id is not None:
@@ -88,17 +88,13 @@ def apply_client(tx: Tx, document: Document, before: Document | None) -> Decimal
     keeps_lines = any(line.id is not None for line in document.lines)
     if before and document.currency != before.currency and keeps_lines and tx.readable("lines"):
         tx.error("currency", f"Stays {before.currency} while the document keeps lines. Replace or delete them first.")
-    if document.contact_id is not None and _changes(document, before, "contact_id"):
-        contact = relations.load_row(tx, Owner, external_contacts, document.contact_id)
-        validate_owner(tx, "contact_id", contact, document.client_id)
+    for field, table in (("contact_id", external_contacts), ("project_id", projects)):
+        record_id, names = getattr(document, field), (field, "client_id")
+        if record_id and (before is None or any(getattr(document, name) != getattr(before, name) for name in names)):
+            validate_owner(tx, field, relations.load_row(tx, Owner, table, record_id), document.client_id)
     if before is None or document.client_id != before.client_id:
         relations.validate_open(tx, "client_id", f"Client {document.client_id}", client.status)
     return Decimal(client.tax_rate)
-
-
-def _changes(document: Document, before: Document | None, field: str) -> bool:
-    """Whether a reference must be validated against the client: one of the two is new."""
-    return before is None or any(getattr(document, name) != getattr(before, name) for name in (field, "client_id"))
 
 
 def load_projects(tx: Tx, project_ids: Iterable[int | None]) -> Projects:
@@ -106,14 +102,6 @@ def load_projects(tx: Tx, project_ids: Iterable[int | None]) -> Projects:
     ids = sorted({project_id for project_id in project_ids if project_id is not None})
     rows = tx.all(PROJECTS, ids=json.dumps(ids)) if ids else []
     return {owner.id: owner for owner in map(Owner._make, rows)}
-
-
-def validate_project(tx: Tx, document: Document, before: Document | None, projects: Projects) -> None:
-    """Note an error for a new project of a document that is a template or another client's; `projects` are known."""
-    project_id = document.project_id
-    if project_id is not None and _changes(document, before, "project_id"):
-        owner = projects.get(project_id) or load_projects(tx, [project_id]).get(project_id)
-        validate_owner(tx, "project_id", owner, document.client_id)
 
 
 def validate_owner(tx: Tx, field: str, owner: Owner | None, client_id: int | None) -> None:

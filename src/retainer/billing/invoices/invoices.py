@@ -122,7 +122,7 @@ def build_invoice(tx: Tx, invoice: Invoice, before: Invoice | None = None) -> tu
     elif invoice.unbilled_work:
         tx.error("unbilled_work", f"Nothing can be added any more: this one is {former}.", "locked")
     if is_draft:
-        pricing.build_lines(tx, invoice, before, tax_rate)
+        pricing.build_lines(tx, invoice, current, tax_rate)
     step = target if target in TRANSITIONS[former] else None
     issuing.build_step(tx, invoice, step)
     payment = invoice.record_payment or None

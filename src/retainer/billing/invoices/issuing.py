@@ -71,12 +71,7 @@ def save_step(tx: Tx, invoice: Invoice, former: str) -> None:
     """
     if invoice.status == former:
         return
-    if invoice.status == "written_off":
-        settled_date = tx.today
-    elif invoice.status == "sent":
-        settled_date = LAST_DAY
-    else:
-        settled_date = invoice.issue_date or LAST_DAY
+    settled_date = {"sent": LAST_DAY, "written_off": tx.today}.get(invoice.status, invoice.issue_date)
     tx.update_columns(invoices, invoice.id, {"settled_date": settled_date})
     if former == "draft":
         changes.added(tx, INVOICES, invoice.id)

@@ -1,5 +1,6 @@
 """Pricing: how the lines of an invoice get quantity, price, project and description from the work that they bill."""
 
+from collections.abc import Sequence
 from decimal import Decimal
 
 from retainer.billing import documents
@@ -15,13 +16,12 @@ from retainer.values.exact import amount_of
 NOUNS = {"time": "Work", "expense": "Expenses", "milestone": "Milestone"}
 
 
-def build_lines(tx: Tx, invoice: Invoice, before: Invoice | None, tax_rate: Decimal) -> None:
-    """Price the lines of a draft, and set its totals."""
-    count, current = len(invoice.lines), before.lines if before else []
+def build_lines(tx: Tx, invoice: Invoice, current: Sequence[InvoiceLine], tax_rate: Decimal) -> None:
+    """Price the lines of a draft, and set its totals; `current` are the lines that it has now."""
+    count = len(invoice.lines)
     if count > MAX_LINES:
         tx.error("lines", f"Would be {count}; at most {MAX_LINES} are possible. Bill less at once, or group more.")
     context = load_context(tx, invoice.lines, tax_rate, current=current)
-    documents.validate_project(tx, invoice, before, context.projects)
     for line in documents.each_line(tx, invoice.lines):
         price_line(tx, line, invoice, context)
     documents.compute_totals(invoice)

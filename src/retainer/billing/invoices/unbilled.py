@@ -41,7 +41,14 @@ DESCRIPTIONS_WITHOUT = {
     (expenses, "project"): "Expenses without a project",
 }
 """The descriptions of lines for work without a task or project."""
-GROUP_TABLES = {"task": (tasks, "task_id", "title"), "user": (users, "user_id", "name")}
+GROUPS: dict[str, tuple[str, Table | None, str]] = {
+    "entry": ("id", None, "description"),
+    "category": ("category", None, "category"),
+    "project": ("project_id", projects, "name"),
+    "task": ("task_id", tasks, "title"),
+    "user": ("user_id", users, "name"),
+}
+"""The column that groups work, and the column of which table has the description of its line."""
 
 
 class UnbilledItem(NamedTuple):
@@ -99,19 +106,11 @@ def _select_matches(table: Table, *, by_project: bool) -> Select[Any]:
 def _select_items(table: Table, group_by: str, *, by_project: bool) -> Select[Any]:
     """In the order of UnbilledItem's fields."""
     source: FromClause = table.outerjoin(projects, projects.c.id == table.c.project_id)
-    key: ColumnElement[Any]
-    label: ColumnElement[Any]
-    if group_by == "project":
-        key, label = table.c.project_id, projects.c.name
-    elif group_by in GROUP_TABLES:
-        other, column, text = GROUP_TABLES[group_by]
+    column, other, text = GROUPS[group_by]
+    if other is not None and other is not projects:
         source = source.outerjoin(other, other.c.id == table.c[column])
-        key, label = table.c[column], other.c[text]
-    elif group_by == "category":
-        key = label = table.c.category
-    else:
-        key, label = table.c.id, table.c.description
-    items = select(table.c.id, table.c.project_id, projects.c.name, key, label).select_from(source)
+    label = (table if other is None else other).c[text]
+    items = select(*table.c["id", "project_id"], projects.c.name, table.c[column], label).select_from(source)
     is_billable = _state(table, by_project=by_project) == "billable"
     return items.where(*_matching(table, by_project=by_project), is_billable).order_by(table.c.date, table.c.id)
 

@@ -93,9 +93,8 @@ def load_accepted_quote(
     if made is not None:
         tx.error("quote_id", f"Quote {quote.number} has already become {becomes} {made}.")
     elif quote.status != "accepted":
-        tx.error(
-            "quote_id", f"Quote {quote.number} is {quote.status}: only an accepted quote becomes {ARTICLES[becomes]}."
-        )
+        message = f"Quote {quote.number} is {quote.status}: only an accepted quote becomes {ARTICLES[becomes]}."
+        tx.error("quote_id", message)
     if record.client_id is None:
         record.client_id = quote.client_id
     elif record.client_id != quote.client_id:

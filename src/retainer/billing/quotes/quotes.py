@@ -84,7 +84,6 @@ def build_quote(tx: Tx, quote: Quote, before: Quote | None = None) -> Quote:
     if quote.valid_until < quote.issue_date and tx.readable("issue_date"):
         tx.error("valid_until", f"Must not be before issue_date, which is {quote.issue_date}.")
     projects = documents.load_projects(tx, [line.project_id for line in quote.lines])
-    documents.validate_project(tx, quote, before, projects)
     for line in documents.each_line(tx, quote.lines):
         documents.price_line(tx, line, quote, tax_rate, projects)
     documents.compute_totals(quote)
