@@ -34,6 +34,7 @@ HEADER_SECONDS = 10
 MAX_HEAD = 64 * 1024
 BACKLOG = 2048  # connections that wait for a worker
 DRAIN_SECONDS = 10  # for clients of a drained worker to close their connections
+WAKE_SECONDS = 1
 DRAIN_SIGNAL = signal.SIGUSR1
 """Makes a worker accept no more connections, and stop when all are closed."""
 
@@ -81,6 +82,8 @@ def work(
         gc.freeze()  # the objects so far live as long as the process; no collection needs to scan them
         gc.set_threshold(20_000, 20, 50)
         install_drain(app, guard)
+        wake_for_signals()
+        chores.callback(signal.setitimer, signal.ITIMER_REAL, 0)
         ready()
         http_server(app.settings.threads).run(app, listener)
 
@@ -130,6 +133,15 @@ def install_drain(app: App, guard: ConnectionGuard) -> None:
         threading.Thread(target=drain, name="drain", daemon=True).start()
 
     signal.signal(DRAIN_SIGNAL, on_signal)
+
+
+def wake_for_signals() -> None:
+    """Wake the main thread every second.
+
+    Python handles signals in its main thread, which misses one that arrives just as it begins to wait.
+    """
+    signal.signal(signal.SIGALRM, lambda *_: None)
+    signal.setitimer(signal.ITIMER_REAL, WAKE_SECONDS, WAKE_SECONDS)
 
 
 def start_monitor(app: App) -> Callable[[], None]:
