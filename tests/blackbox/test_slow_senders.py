@@ -104,6 +104,13 @@ def test_an_account_without_a_free_slot_is_refused_immediately_and_can_still_rea
         assert client.post("/tags", {"name": "Free again"}).status == 201
 
 
+def test_refused_bodies_that_never_arrive_delay_no_response(server, agency):
+    """More than the threads that read the rest of such bodies."""
+    with connections(server, [unfinished("unknown")] * 150, 20) as links, server.client(agency["key"]) as client:
+        until(lambda: len(answered(links)) == 150, "each refusal arrives", seconds=DEADLINE - 5)
+        assert client.get("/tags").status == 200
+
+
 UNFINISHED_FORM = (
     f"POST /console/sign-in HTTP/1.1\r\nHost: x\r\nSec-Fetch-Site: same-origin\r\nContent-Type: {FORM}\r\n"
     "Content-Length: 1000\r\n\r\nemail="
