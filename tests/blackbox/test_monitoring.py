@@ -1,4 +1,4 @@
-"""The monitor as a process of its own, and beside the server: what it is told, what it writes, and how it ends."""
+"""The monitor as its own process and in the server: its options, its results, and how it ends."""
 
 import contextlib
 import json
@@ -38,7 +38,7 @@ def database(folder):
 
 
 def change(folder, statement):
-    """Change the database file, as time would."""
+    """Change the database file."""
     with contextlib.closing(
         Sqlite.driver.connect(str(database(folder)), timeout=10, isolation_level=None)
     ) as connection:
@@ -66,7 +66,7 @@ def asked(fake_site):
 
 @contextlib.contextmanager
 def monitor(folder, *options):
-    """A process that checks sites; whoever still runs at the end is killed."""
+    """A monitor process, which is killed at the end."""
     process = subprocess.Popen(
         [*COMMAND, "monitor", *options],
         cwd=folder,
@@ -82,7 +82,7 @@ def monitor(folder, *options):
         process.communicate(timeout=PATIENCE)
 
 
-def test_monitor_once_checks_what_is_due_and_says_how_many(folder, fake_site):
+def test_monitor_once_checks_the_due_sites_and_prints_their_number(folder, fake_site):
     sites(folder, fake_site, 3)
     done = command(folder, "monitor", "--once", "--json", **ALLOW)
     assert (done.status, done.json, done.err) == (0, {"checked": 3}, "")
@@ -92,7 +92,7 @@ def test_monitor_once_checks_what_is_due_and_says_how_many(folder, fake_site):
     assert rows == [("up", 200, 1)]
 
 
-def test_without_the_setting_no_place_on_loopback_is_asked(folder, fake_site):
+def test_without_the_setting_loopback_addresses_are_not_requested(folder, fake_site):
     sites(folder, fake_site, 2)
     assert tell(folder, "monitor", "--once") == {"checked": 2}
     assert fake_site.connections == 0
@@ -114,12 +114,12 @@ def test_two_processes_check_each_of_many_sites_once_in_each_interval(folder, fa
     assert unsound(database(folder)) == []
 
 
-def test_what_a_killed_monitor_was_looking_at_is_checked_after_the_lease(folder, fake_site):
+def test_the_sites_of_a_killed_monitor_are_checked_after_the_lease(folder, fake_site):
     sites(folder, fake_site, 20)
     silent = threading.Event()
     fake_site.answer = lambda *_: silent.wait(10)
     with monitor(folder) as process:
-        until(lambda: fake_site.connections == 20, "all sites are being looked at")
+        until(lambda: fake_site.connections == 20, "all sites are being checked")
         os.kill(process.pid, signal.SIGKILL)
         process.wait(timeout=PATIENCE)
     silent.set()
@@ -135,7 +135,7 @@ def test_what_a_killed_monitor_was_looking_at_is_checked_after_the_lease(folder,
 
 
 @pytest.mark.parametrize("name", [signal.SIGTERM, signal.SIGINT])
-def test_a_monitor_that_is_told_to_end_writes_what_it_was_looking_at(folder, fake_site, name):
+def test_a_stopped_monitor_saves_its_running_checks(folder, fake_site, name):
     sites(folder, fake_site, 5)
 
     def answer(link, _):
@@ -144,14 +144,14 @@ def test_a_monitor_that_is_told_to_end_writes_what_it_was_looking_at(folder, fak
 
     fake_site.answer = answer
     with monitor(folder, "--json") as process:
-        until(lambda: fake_site.connections == 5, "all sites are being looked at")
+        until(lambda: fake_site.connections == 5, "all sites are being checked")
         process.send_signal(name)
         out, err = process.communicate(timeout=PATIENCE)
         assert (process.returncode, json.loads(out), err) == (0, {"checked": 5}, b"")
     assert checked_sites(folder) == 5
 
 
-def test_the_server_checks_sites_by_itself_unless_told_not_to(folder, fake_site):
+def test_the_server_checks_sites_unless_started_with_no_monitor(folder, fake_site):
     key = sites(folder, fake_site, 3)
     with running(folder, "--no-monitor", **ALLOW):
         time.sleep(1)
@@ -163,7 +163,7 @@ def test_the_server_checks_sites_by_itself_unless_told_not_to(folder, fake_site)
     assert asked(fake_site) == {0: 1, 1: 1, 2: 1, 3: 1}
 
 
-def test_a_server_that_is_told_to_end_writes_what_it_was_looking_at(folder, fake_site):
+def test_a_stopped_server_saves_its_running_checks(folder, fake_site):
     sites(folder, fake_site, 3)
 
     def answer(link, _):
@@ -172,6 +172,6 @@ def test_a_server_that_is_told_to_end_writes_what_it_was_looking_at(folder, fake
 
     fake_site.answer = answer
     with running(folder, **ALLOW) as server:
-        until(lambda: fake_site.connections == 3, "all sites are being looked at")
+        until(lambda: fake_site.connections == 3, "all sites are being checked")
         assert server.stop() == 0
     assert checked_sites(folder) == 3

@@ -1,4 +1,4 @@
-"""Where the monitor never connects, however an address is spelled, named or redirected to."""
+"""The guard: the monitor never connects to a forbidden address, in any spelling, by name or by redirect."""
 
 import asyncio
 import errno
@@ -183,7 +183,7 @@ REACHING = {
         "http://10.0.0.1:22/",
     ],
 }
-"""Addresses of sites; each is connected to when nobody judges it."""
+"""Addresses of sites; without the guard, each is connected to."""
 UNREADABLE = {"unread numbers": urls(each for text in FORBIDDEN for each in unread(text)), "only text": ONLY_TEXT}
 """Those that lead nowhere, or would if they were read in another way."""
 
@@ -229,11 +229,11 @@ class World:
     def connections(self):
         return sum(each.connections for each in self.servers)
 
-    def probe(self, spellings, opened=()):
-        """What the monitor finds at each."""
+    def probe(self, spellings, allowed=()):
+        """Return the result of each."""
 
         async def probed():
-            prober, found = Prober(opened, 50), []
+            prober, found = Prober(allowed, 50), []
             for spelling in spellings:
                 before = len(self.tried)
                 found.append(await prober.probe(due_site(spelling.replace("{port}", str(self.port)))))
@@ -262,7 +262,7 @@ def world(monkeypatch):
 
 @pytest.fixture
 def allow_every_address(monkeypatch):
-    """Nobody judges an address."""
+    """Disable the guard."""
     monkeypatch.setattr(guard, "is_allowed", lambda *_: True)
     monkeypatch.setattr(probe, "TIMEOUT", dict.fromkeys(probe.TIMEOUT, 0.2))
 
@@ -280,7 +280,7 @@ def test_there_are_enough_spellings():
 
 
 @pytest.mark.parametrize("spellings", [*REACHING.values(), *UNREADABLE.values()], ids=[*REACHING, *UNREADABLE])
-def test_nothing_connects_to_a_forbidden_place(world, spellings):
+def test_the_monitor_never_connects_to_a_forbidden_address(world, spellings):
     for spelling, found in zip(spellings, world.probe(spellings), strict=True):
         assert (found.is_up, found.status_code, found.milliseconds, found.error) == (False, None, None, NOT_REACHED), (
             spelling
@@ -289,28 +289,28 @@ def test_nothing_connects_to_a_forbidden_place(world, spellings):
 
 
 @pytest.mark.parametrize("spellings", REACHING.values(), ids=REACHING)
-def test_if_nobody_judged_each_of_them_would_connect(world, allow_every_address, spellings):
+def test_without_the_guard_each_of_them_would_connect(world, allow_every_address, spellings):
     world.probe(spellings)
     assert [spelling for spelling in spellings if not world.tries[spelling]] == []
 
 
-def test_if_nobody_judged_the_places_on_loopback_would_be_connected_to(world, allow_every_address):
+def test_without_the_guard_loopback_addresses_would_be_connected_to(world, allow_every_address):
     hosts = ["127.0.0.1", "127.0.0.2", "0.0.0.0", "::ffff:127.0.0.1", "localhost", *["::1", "::"] * has_ipv6()]
     assert [found.is_up for found in world.probe(urls(hosts))] == [True] * len(hosts)
     assert world.connections == len(hosts)
 
 
 @pytest.mark.parametrize(
-    "opened", [EVERYWHERE, (ip_network("127.0.0.0/8"),), (ip_network("127.0.0.1/32"),)], ids=["all", "8", "32"]
+    "allowed", [EVERYWHERE, (ip_network("127.0.0.0/8"),), (ip_network("127.0.0.1/32"),)], ids=["all", "8", "32"]
 )
-def test_an_opened_network_is_connected_to_however_it_is_spelled(world, opened):
+def test_an_allowed_network_is_connected_to_in_any_spelling(world, allowed):
     spellings = urls([*numbers("127.0.0.1"), "::ffff:127.0.0.1", "::ffff:7f00:1", "inside.example"])
-    assert [found.is_up for found in world.probe(spellings, opened)] == [True] * len(spellings)
+    assert [found.is_up for found in world.probe(spellings, allowed)] == [True] * len(spellings)
     assert world.connections == len(spellings)
 
 
 @pytest.mark.parametrize("text", ["169.254.0.1", "169.254.169.254"])
-def test_no_setting_opens_link_local_and_metadata_addresses(world, text):
+def test_no_setting_allows_link_local_and_metadata_addresses(world, text):
     spellings = urls(
         [
             *numbers(text),
@@ -325,7 +325,7 @@ def test_no_setting_opens_link_local_and_metadata_addresses(world, text):
     assert world.tried == []
 
 
-def test_an_opened_network_opens_no_other(world):
+def test_an_allowed_network_allows_no_other(world):
     spellings = urls(["10.0.0.1", "10.1.0.1", "ten.example"])
     world.probe(spellings, (ip_network("10.1.0.0/16"),))
     assert sorted(world.tried) == ["10.1.0.1", "10.1.2.3"]
@@ -353,19 +353,19 @@ NEIGHBOURS = [
 
 
 @pytest.mark.parametrize("address", NEIGHBOURS)
-def test_public_addresses_beside_the_forbidden_ones_are_connected_to(world, address):
+def test_public_addresses_next_to_forbidden_ones_are_connected_to(world, address):
     world.probe(urls([address]))
     assert [ip_address(each) for each in world.tried] == [ip_address(address)]
 
 
-def test_a_name_is_looked_up_once_and_the_address_that_was_judged_is_connected_to(world):
+def test_a_name_is_resolved_once_and_the_checked_address_is_connected_to(world):
     site = answer_from(world, PUBLIC, response(200))
     world.names["turning.example"] = [[PUBLIC], ["127.0.0.1"]]
     assert world.probe(urls(["turning.example"]))[0].is_up
     assert (world.asked, world.tried, site.connections) == (["turning.example"], [PUBLIC], 1)
 
 
-def test_a_name_that_turns_inside_before_a_redirect_is_followed_is_judged_again(world):
+def test_a_name_that_resolves_to_a_forbidden_address_at_a_redirect_is_refused(world):
     site = answer_from(world, PUBLIC, response(302, Location="/again"))
     world.names["turning.example"] = [[PUBLIC], ["127.0.0.1"], [PUBLIC]]
     assert world.probe(urls(["turning.example"]))[0].error == NOT_REACHED
@@ -392,7 +392,7 @@ INSIDE = [
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_no_redirect_leads_to_a_forbidden_place(world, status):
+def test_no_redirect_leads_to_a_forbidden_address(world, status):
     world.names["shop.example"] = [[PUBLIC]]
     for location in INSIDE:
         site = answer_from(world, PUBLIC, response(status, Location=location.replace("{port}", str(world.port))))
@@ -403,7 +403,7 @@ def test_no_redirect_leads_to_a_forbidden_place(world, status):
     assert sum(each.connections for each in world.servers[:3]) == 0
 
 
-def test_a_redirect_between_public_places_leads_inside_only_in_the_end(world):
+def test_a_chain_of_redirects_that_ends_at_a_forbidden_address_is_refused(world):
     world.names |= {"shop.example": [[PUBLIC]], "other.example": [[OTHER]]}
     answer_from(world, PUBLIC, response(301, Location="http://other.example/"))
     answer_from(world, OTHER, response(301, Location=f"http://localhost:{world.port}/"))
@@ -413,7 +413,7 @@ def test_a_redirect_between_public_places_leads_inside_only_in_the_end(world):
     assert world.probe(["http://shop.example/"])[0].is_up
 
 
-def test_what_is_sent_to_sites_is_refused_or_never_connected_to(api, world):
+def test_a_url_of_a_site_is_refused_or_never_connected_to(api, world):
     taken, key = [], None
     every = [each for group in (*REACHING.values(), *UNREADABLE.values()) for each in group]
     for number, spelling in enumerate(every[::3]):
@@ -426,7 +426,7 @@ def test_what_is_sent_to_sites_is_refused_or_never_connected_to(api, world):
     assert (world.tried, world.connections) == ([], 0)
 
 
-def test_nobody_is_told_whether_a_place_is_forbidden_or_silent_or_not_there(api, world):
+def test_a_result_does_not_reveal_whether_an_address_is_forbidden_or_missing(api, world):
     answer_from(world, PUBLIC, response(302, Location=f"http://127.0.0.1:{world.port}/"))
     world.names |= {"refused.example": [[OTHER]], "leading.example": [[PUBLIC]], "none.example": [[]]}
     world.roads[OTHER] = free_port()

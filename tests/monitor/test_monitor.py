@@ -1,4 +1,4 @@
-"""The monitor at work: what is due is checked once, what was found is written, and nobody's fault is another's."""
+"""The monitor: due sites are checked once, results are saved, and one site's failure affects no other."""
 
 import asyncio
 import threading
@@ -32,14 +32,14 @@ class Watch:
         self.failures = []
 
     def site(self, path="", **members):
-        """A new site at the server."""
+        """Create a site at the server."""
         return self.api.make("/sites", url=self.server.url + path, **members)["id"]
 
     def monitor(self):
         return Monitor(self.api.store, LOOPBACK, lambda what, error: self.failures.append((what, str(error))))
 
     def check(self, answer=None):
-        """Check what is due, as the loop does, but all at once; return how many sites were."""
+        """Check the due sites in one go; return their number."""
         self.server.answer = answer or self.server.answer
 
         async def probed(taken):
@@ -57,7 +57,7 @@ class Watch:
         return len(taken)
 
     def note(self, *, is_up):
-        """Let every site be due and be found like this."""
+        """Make every site due, and save this result for it."""
         self.due_again()
         with self.api.store.unscoped(write=True) as tx:
             for due in schedule.claim(tx, 100, loop.LEASE):
@@ -67,7 +67,7 @@ class Watch:
         return self.api.get(f"/sites/{site}").data
 
     def due_again(self):
-        """Let every site be due; the interval is over."""
+        """Make every site due."""
         self.api.sql("UPDATE sites SET next_check_at = '2020-01-01T00:00:00.000000Z'")
 
     def next_at(self, site):
@@ -75,7 +75,7 @@ class Watch:
         return datetime.fromisoformat(moment)
 
     def asked(self):
-        """How often each path was asked for."""
+        """Return how often each path was requested."""
         return Counter(head.split(" ")[1].strip("/") for head in self.server.asked)
 
 
@@ -88,7 +88,7 @@ def watch(api):
 
 @pytest.fixture
 def at():
-    """Sets the clock to a time after the start; it stands still."""
+    """Set the clock to a time after the start; it does not move."""
     with time_machine.travel(START, tick=False) as traveller:
         yield lambda **span: traveller.move_to(START + timedelta(**span))
 
@@ -97,7 +97,7 @@ def written(moment):
     return f"{moment:%Y-%m-%dT%H:%M:%S.%f}Z"
 
 
-def test_a_new_site_is_checked_at_once_and_told_as_it_was_found(watch, at):
+def test_a_new_site_is_checked_immediately_and_shows_the_result(watch, at):
     site = watch.site()
     before = watch.read(site)
     assert (before["status"], before["last_checked_at"], before["uptime_percent_24h"]) == ("unknown", None, None)
@@ -148,7 +148,7 @@ def percent(checks, since):
     return (sum(counted) * 200_000 + len(counted)) // (2 * len(counted)) / 1000
 
 
-def test_days_weeks_and_months_are_counted_from_checks_that_lie_in_them(watch, at):
+def test_uptime_of_a_day_week_and_month_counts_the_checks_within_them(watch, at):
     site = watch.site(check_interval_seconds=86400)
     now = START + timedelta(days=40)
     ages = [(days * 24 + hours, (days + hours) % 3 != 0) for days in range(40) for hours in (1, 5, 17)]
@@ -167,7 +167,7 @@ def test_days_weeks_and_months_are_counted_from_checks_that_lie_in_them(watch, a
     assert (kept, hours) == (4, 91), "what no share counts any more is forgotten: 3 a day, and the last"
 
 
-def test_checks_in_maintenance_count_for_nothing_and_bring_no_site_down(watch, at):
+def test_checks_during_maintenance_do_not_count_and_bring_no_site_down(watch, at):
     site = watch.site(maintenance_until=written(START + timedelta(hours=1)))
     for minutes in (0, 5, 10):
         at(minutes=minutes)
@@ -194,7 +194,7 @@ def test_a_paused_site_is_not_checked_and_keeps_its_figures(watch, at):
     assert watch.read(site)["status"] == "up"
 
 
-def test_time_passes_for_the_figures_of_paused_sites(watch, at):
+def test_the_uptime_of_a_paused_site_ages(watch, at):
     site = watch.site()
     watch.check(UP)
     watch.api.patch(f"/sites/{site}", {"monitoring_enabled": False})
@@ -207,7 +207,7 @@ def test_time_passes_for_the_figures_of_paused_sites(watch, at):
     assert readings == [[100, 100, 100], [None, 100, 100], [None, None, 100], [None, None, None]]
 
 
-def test_the_loop_refreshes_the_figures_of_paused_sites(watch, monkeypatch):
+def test_the_loop_refreshes_the_uptime_of_paused_sites(watch, monkeypatch):
     monkeypatch.setattr(loop, "REFRESH_TICKS", 1)
     monkeypatch.setattr(loop, "TICK_SECONDS", 0.05)
     site = watch.site()
@@ -219,7 +219,7 @@ def test_the_loop_refreshes_the_figures_of_paused_sites(watch, monkeypatch):
 
 
 def running(watch, condition):
-    """A monitor in its thread, until a condition holds; it is stopped then."""
+    """Run a monitor in its thread until a condition holds."""
     monitor = watch.monitor()
     monitor.start()
     try:
@@ -229,7 +229,7 @@ def running(watch, condition):
     return monitor
 
 
-def test_the_next_check_keeps_its_place_in_time_and_what_was_missed_is_skipped(watch, at):
+def test_the_next_check_keeps_its_rhythm_and_skips_missed_checks(watch, at):
     site = watch.site(check_interval_seconds=300)
     for seconds in (40, 310, 660):  # due at 0, 300 and 600, each seen to a little late
         at(seconds=seconds)
@@ -251,7 +251,7 @@ def test_the_next_check_keeps_its_place_in_time_and_what_was_missed_is_skipped(w
         ({"environment": "staging"}, False),
     ],
 )
-def test_a_change_of_what_is_asked_is_checked_at_once(watch, members, is_due):
+def test_a_change_of_how_a_site_is_checked_makes_it_due_immediately(watch, members, is_due):
     site = watch.site()
     assert watch.check() == 1
     watch.api.patch(f"/sites/{site}", members)
@@ -259,7 +259,7 @@ def test_a_change_of_what_is_asked_is_checked_at_once(watch, members, is_due):
     assert watch.failures == []
 
 
-def test_a_site_with_another_address_begins_anew(watch):
+def test_a_new_url_resets_a_site(watch):
     site = watch.site()
     for _ in range(2):
         watch.check(DOWN)
@@ -272,7 +272,7 @@ def test_a_site_with_another_address_begins_anew(watch):
     assert watch.read(site)["status"] == "unknown", "the first failure of the new address"
 
 
-def test_an_answer_that_names_no_keyword_is_down_and_its_own_expected_status_is_up(watch):
+def test_a_page_without_the_keyword_is_down_and_an_expected_status_is_up(watch):
     keyword = watch.site("keyword", keyword="nothing of the sort")
     expected = watch.site("expected", expected_status=[200, 503])
     large = watch.site("large", keyword="ok")
@@ -286,7 +286,7 @@ def test_an_answer_that_names_no_keyword_is_down_and_its_own_expected_status_is_
     assert [watch.read(site)["status"] for site in (keyword, expected, large)] == ["down", "up", "down"]
 
 
-def test_any_number_of_monitors_check_each_site_once_in_an_interval(watch):
+def test_several_monitors_check_each_site_once_in_an_interval(watch):
     paths = [str(number) for number in range(130)]
     for path in paths:
         watch.site(path)
@@ -315,7 +315,7 @@ REFUSE = {
 ALLOW = {"SQLite": "DROP TRIGGER planted", "PostgreSQL": "DROP FUNCTION planted CASCADE"}
 
 
-def test_what_cannot_be_written_of_one_site_stops_no_other(watch):
+def test_a_result_that_cannot_be_saved_stops_no_other(watch):
     sites = [watch.site(str(number)) for number in range(5)]
     watch.api.sql(REFUSE[watch.api.store.engine.name].format(sites[2]))
     assert watch.monitor().run(once=True) == 4
@@ -330,7 +330,7 @@ def test_what_cannot_be_written_of_one_site_stops_no_other(watch):
 
 
 def meanwhile(watch, change):
-    """Check what is due, and change something while the site is being looked at."""
+    """Check the due sites, and change something during the check."""
 
     def answer(link, _):
         change()
@@ -339,7 +339,7 @@ def meanwhile(watch, change):
     return watch.check(answer)
 
 
-def test_a_site_that_is_deleted_while_it_is_looked_at_is_gone(watch):
+def test_a_site_that_is_deleted_during_its_check_is_gone(watch):
     site, other = watch.site("a"), watch.site("b")
     once = iter([True])
     meanwhile(watch, lambda: next(once, False) and watch.api.delete(f"/sites/{site}"))
@@ -352,7 +352,7 @@ def test_a_site_that_is_deleted_while_it_is_looked_at_is_gone(watch):
 @pytest.mark.parametrize(
     "members", [{"monitoring_enabled": False}, {"url": "http://127.0.0.1:1/"}, {"keyword": "else"}]
 )
-def test_what_was_found_of_a_site_as_it_was_is_not_written_to_it_as_it_is(watch, members):
+def test_a_result_is_dropped_if_the_site_is_checked_differently_by_then(watch, members):
     site = watch.site()
     changed = iter([members])
     seen = []
@@ -373,7 +373,7 @@ def test_what_was_found_of_a_site_as_it_was_is_not_written_to_it_as_it_is(watch,
 @pytest.mark.parametrize(
     ("members", "status"), [({"name": "Shop"}, "up"), ({"maintenance_until": "2099-01-01T00:00:00Z"}, "maintenance")]
 )
-def test_other_changes_while_a_site_is_looked_at_stay_and_so_does_what_was_found(watch, members, status):
+def test_other_changes_during_a_check_stay_and_so_does_its_result(watch, members, status):
     site = watch.site()
     changed = []
     meanwhile(watch, lambda: changed.append(watch.api.patch(f"/sites/{site}", members).data))
@@ -384,7 +384,7 @@ def test_other_changes_while_a_site_is_looked_at_stay_and_so_does_what_was_found
     assert found["name"] == changed[0]["name"]
 
 
-def test_a_finding_that_comes_after_the_lease_is_not_written_beside_that_of_another_monitor(watch):
+def test_a_result_after_the_lease_is_dropped_if_another_monitor_has_checked(watch):
     site = watch.site()
     second = []
 
@@ -399,7 +399,7 @@ def test_a_finding_that_comes_after_the_lease_is_not_written_beside_that_of_anot
     assert watch.api.sql("SELECT count(*) FROM site_checks WHERE site_id = $1", site) == [(1,)]
 
 
-def test_a_monitor_checks_sites_of_all_agencies_and_ends_when_it_is_told_to(watch, other_tenant, monkeypatch):
+def test_a_monitor_checks_the_sites_of_all_accounts_until_it_is_stopped(watch, other_tenant, monkeypatch):
     monkeypatch.setattr(loop, "TICK_SECONDS", 0.05)
     site, other = watch.site(), other_tenant.make("/sites", url=watch.server.url)["id"]
     monitor = running(
@@ -412,7 +412,7 @@ def test_a_monitor_checks_sites_of_all_agencies_and_ends_when_it_is_told_to(watc
     assert watch.server.connections == 2
 
 
-def test_a_stopped_monitor_writes_what_it_was_looking_at(watch, monkeypatch):
+def test_a_stopped_monitor_saves_its_running_checks(watch, monkeypatch):
     monkeypatch.setattr(loop, "TICK_SECONDS", 0.05)
     site, asked = watch.site(), threading.Event()
 
@@ -426,7 +426,7 @@ def test_a_stopped_monitor_writes_what_it_was_looking_at(watch, monkeypatch):
     assert (monitor.checked, watch.read(site)["status"]) == (1, "up")
 
 
-def test_a_stopped_monitor_waits_for_no_site_that_takes_too_long(watch, monkeypatch):
+def test_a_stopped_monitor_does_not_wait_for_slow_sites(watch, monkeypatch):
     monkeypatch.setattr(loop, "TICK_SECONDS", 0.05)
     monkeypatch.setattr(loop, "DRAIN_SECONDS", 0.3)
     site, asked, released = watch.site(), threading.Event(), threading.Event()
@@ -443,7 +443,7 @@ def test_a_stopped_monitor_waits_for_no_site_that_takes_too_long(watch, monkeypa
     assert watch.check(UP) == 1
 
 
-def test_of_many_sites_no_more_than_a_hundred_are_looked_at_at_a_time(watch):
+def test_at_most_a_hundred_sites_are_checked_concurrently(watch):
     now, most, lock = [0], [0], threading.Lock()
 
     def answer(link, _):

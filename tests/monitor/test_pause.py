@@ -1,4 +1,4 @@
-"""A paused monitor finds nothing to check, on either database."""
+"""A paused monitor finds no due sites, on either database."""
 
 from datetime import timedelta
 
@@ -6,7 +6,7 @@ from retainer.sites.monitor import pause, schedule
 
 
 def claimed(store):
-    """How many sites a monitor finds and leases."""
+    """Return how many sites a monitor finds and leases."""
     with store.unscoped(write=True) as tx:
         is_any_due = schedule.anything_due(tx)
         sites = schedule.claim(tx, 10, timedelta(minutes=1))

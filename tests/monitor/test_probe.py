@@ -1,4 +1,4 @@
-"""One look at a site: what counts as up, how far it goes, and that it always ends. Also the servers of these tests."""
+"""The probe: what counts as up, its limits, and that it always ends. Also the fake sites of these tests."""
 
 import asyncio
 import contextlib
@@ -26,7 +26,7 @@ KB = 1024
 
 
 class FakeSite:
-    """A listener on a loopback address; `answer` is bytes, or says something to a connection as it likes."""
+    """A listener on a loopback address; `answer` is bytes, or a function that writes to the connection."""
 
     def __init__(self, answer=UP, address="127.0.0.1", port=0, tls=None):
         self.answer, self.tls = answer, tls
@@ -70,7 +70,7 @@ class FakeSite:
 
 @pytest.fixture
 def serve():
-    """Opens fake sites, and closes them after the test."""
+    """Open fake sites, and close them after the test."""
     opened = []
 
     def open_site(answer=UP, **options):
@@ -98,7 +98,7 @@ def check(url, expected=None, keyword=None, opened=LOOPBACK):
 
 
 def response(status, body=b"", **headers):
-    """An answer with its length."""
+    """Return a response with its length."""
     lines = [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
     head = "\r\n".join([f"HTTP/1.1 {status} Said", f"Content-Length: {len(body)}", *lines])
     return head.encode() + b"\r\n\r\n" + body
@@ -143,7 +143,7 @@ def short(monkeypatch):
         (402, [200, 401, 503], False),
     ],
 )
-def test_a_site_is_up_when_it_answers_what_is_expected(serve, status, expected, is_up):
+def test_a_site_is_up_if_it_answers_an_expected_status(serve, status, expected, is_up):
     found = check(serve(response(status)).url, expected)
     assert (found.is_up, found.status_code) == (is_up, status)
     assert found.error == (None if is_up else f"The site answered {status}.")
@@ -152,18 +152,18 @@ def test_a_site_is_up_when_it_answers_what_is_expected(serve, status, expected, 
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_redirects_are_followed_unless_they_are_what_is_expected(serve, status):
+def test_redirects_are_followed_unless_they_are_expected(serve, status):
     end = serve(response(404))
     start = serve(response(status, Location=end.url + "there?a=b"))
     found = check(start.url)
     assert (found.is_up, found.status_code) == (False, 404)
     assert end.asked[0].startswith("GET /there?a=b HTTP/1.1\r\n")
     assert check(start.url, [status]).status_code == status
-    assert end.connections == 1, "the second look stayed where it was"
+    assert end.connections == 1, "the second check did not follow"
 
 
 @pytest.mark.parametrize("status", [300, 304, 305, 306])
-def test_other_answers_with_a_location_are_taken_as_they_are(serve, status):
+def test_other_responses_with_a_location_are_not_followed(serve, status):
     end = serve()
     found = check(serve(response(status, Location=end.url)).url)
     assert (found.is_up, found.status_code, end.connections) == (True, status, 0)
@@ -186,7 +186,7 @@ def test_three_redirects_are_followed_and_a_fourth_is_a_failure(serve, redirects
     ("location", "asked"),
     [("next", "/a/next"), ("/next", "/next"), ("?q=1", "/a/b?q=1"), ("../c", "/c"), ("//127.0.0.1:{port}/d", "/d")],
 )
-def test_a_relative_redirect_is_meant_from_where_it_was_said(serve, location, asked):
+def test_a_relative_redirect_is_resolved_against_its_page(serve, location, asked):
     def answer(link, head):
         start = head.startswith("GET /a/b HTTP")
         link.sendall(response(302, Location=location.format(port=site.port)) if start else UP)
@@ -197,7 +197,7 @@ def test_a_relative_redirect_is_meant_from_where_it_was_said(serve, location, as
 
 
 @pytest.mark.parametrize("location", ["ftp://127.0.0.1/", "javascript:alert(1)", "file:///etc/passwd", "http://["])
-def test_a_redirect_to_nothing_that_can_be_asked_is_a_failure(serve, location):
+def test_a_redirect_to_no_http_address_is_a_failure(serve, location):
     found = check(serve(response(302, Location=location)).url)
     assert (found.is_up, found.error) == (False, "The site cannot be reached.")
 
@@ -226,14 +226,14 @@ def page(body, **headers):
         (b"\xff\xfe\xfd shop", {}, "shop", True),
     ],
 )
-def test_the_keyword_is_looked_for_in_the_first_64_kb(serve, body, headers, keyword, is_up):
+def test_the_keyword_is_searched_in_the_first_64_kb(serve, body, headers, keyword, is_up):
     found = check(serve(page(body, **headers)).url, keyword=keyword)
     assert (found.is_up, found.status_code) == (is_up, 200)
     assert found.error == (None if is_up else "The keyword is not in the first 64 KB of the page.")
 
 
 @pytest.mark.parametrize("pieces", [[b"sh", b"op"], [b"Gr\xc3", b"\xbc\xc3", b"\x9fe shop"], [b"s", b"h", b"o", b"p"]])
-def test_the_keyword_is_found_across_the_borders_of_what_comes(serve, pieces):
+def test_the_keyword_is_found_across_chunks(serve, pieces):
     def answer(link, _):
         link.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
         for piece in pieces:
@@ -272,7 +272,7 @@ ENDLESS = {
 
 
 @pytest.mark.parametrize("answer", ENDLESS.values(), ids=ENDLESS)
-def test_a_site_without_end_ends_with_the_time(serve, short, answer):
+def test_an_endless_response_ends_with_the_timeout(serve, short, answer):
     began = time.monotonic()
     found = check(serve(answer).url, keyword="shop")
     assert time.monotonic() - began < PATIENCE / 2
@@ -280,7 +280,7 @@ def test_a_site_without_end_ends_with_the_time(serve, short, answer):
     assert found.error in {"The site did not answer within 15 seconds.", "The site cannot be reached."}
 
 
-def test_the_time_is_that_of_all_redirects_together(serve, short):
+def test_the_timeout_covers_all_redirects(serve, short):
     def answer(link, _):
         time.sleep(0.15)
         link.sendall(response(302, Location="/again"))
@@ -305,7 +305,7 @@ def test_no_more_than_64_kb_of_an_endless_page_is_read(serve):
     assert sum(sent) < 10_000 * KB, "the rest was still in the buffers of the sockets"
 
 
-def test_without_a_keyword_the_page_is_not_waited_for(serve, short):
+def test_without_a_keyword_the_body_is_not_awaited(serve, short):
     assert check(serve(endless(HEAD + b"\r\n", b"x", 0.05)).url).is_up
 
 
@@ -325,7 +325,7 @@ def test_without_a_keyword_the_page_is_not_waited_for(serve, short):
         HEAD + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\n",
     ],
 )
-def test_what_is_not_http_is_not_reached(serve, answer):
+def test_a_server_that_does_not_speak_http_is_not_reached(serve, answer):
     found = check(serve(answer).url, keyword="shop")
     assert (found.is_up, found.error) == (False, "The site cannot be reached.")
 
@@ -335,7 +335,7 @@ def test_a_page_that_breaks_off_is_not_reached(serve):
     assert (found.is_up, found.error) == (False, "The site cannot be reached.")
 
 
-def test_a_site_is_asked_as_a_stranger_would_without_what_the_environment_holds(serve, monkeypatch):
+def test_a_request_has_no_cookies_credentials_or_proxies_of_the_environment(serve, monkeypatch):
     proxy = serve()
     for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "all_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
@@ -358,7 +358,7 @@ def test_a_site_is_asked_as_a_stranger_would_without_what_the_environment_holds(
         assert not {"cookie", "authorization", "referer"} & set(headers)
 
 
-def test_the_name_and_the_port_are_told_to_the_host_and_no_usual_port(serve, monkeypatch):
+def test_the_host_header_has_the_name_and_a_port_that_is_not_the_default(serve, monkeypatch):
     site = serve()
     route(monkeypatch, shop_example=["127.0.0.1"])
     assert check(f"http://shop.example:{site.port}/a?b=c").is_up
@@ -366,7 +366,7 @@ def test_the_name_and_the_port_are_told_to_the_host_and_no_usual_port(serve, mon
     assert re.search(rf"(?im)^host: shop\.example:{site.port}\r$", site.asked[0])
 
 
-def test_another_address_of_a_name_is_asked_when_the_first_does_not_answer(serve, monkeypatch):
+def test_another_address_of_a_name_is_tried_if_the_first_does_not_answer(serve, monkeypatch):
     site = serve(address="127.0.0.2")
     route(monkeypatch, shop_example=["127.0.0.1", "127.0.0.2"])
     assert check(f"http://shop.example:{site.port}/").is_up
@@ -416,14 +416,14 @@ def secure(serve, certificates, monkeypatch):
     return lambda name="shop", answer=UP: serve(answer, tls=tls(folder, name))
 
 
-def test_the_end_of_a_valid_certificate_is_told(secure, certificates):
+def test_the_expiry_of_a_valid_certificate_is_returned(secure, certificates):
     found = check(f"https://shop.example:{secure().port}/")
     assert found.is_up
     assert found.ssl_expires_at == f"{certificates[1]:%Y-%m-%dT%H:%M:%S}.000000Z"
 
 
 @pytest.mark.parametrize(("name", "host"), [("old", "shop"), ("alone", "shop"), ("shop", "other")])
-def test_a_certificate_that_is_old_or_unsigned_or_anothers_is_not_valid(secure, name, host):
+def test_a_certificate_that_is_expired_or_self_signed_or_for_another_host_is_not_valid(secure, name, host):
     site = secure(name)
     found = check(f"https://{host}.example:{site.port}/")
     assert (found.is_up, found.error) == (False, "The site's certificate is not valid.")
@@ -447,7 +447,7 @@ def test_http_at_a_port_of_https_is_not_reached(serve, short):
     assert (found.is_up, found.error) == (False, "The site cannot be reached.")
 
 
-def test_every_redirect_is_judged_anew(serve, monkeypatch):
+def test_the_guard_checks_every_redirect(serve, monkeypatch):
     route(monkeypatch, shop_example=["127.0.0.2"])
     end = serve(address="127.0.0.2")
     start = serve(response(302, Location=f"http://shop.example:{end.port}/"))
