@@ -45,7 +45,7 @@ def test_it_works(api):
     assert api.get("/clients").data == [client]
 
 
-def test_what_is_left_out_comes_from_the_account(api, other_tenant):
+def test_omitted_fields_comes_from_the_account(api, other_tenant):
     client = api.post("/clients", {"name": "A"}).data
     assert (client["number"], client["currency"], client["payment_terms_days"]) == ("C-0001", "EUR", 30)
     assert (client["status"], client["tag_ids"]) == ("active", [])
@@ -91,7 +91,7 @@ def test_a_number_given_by_hand_is_passed_over(api):
         ("tag_ids", [1] * 51, "this has 51"),
     ],
 )
-def test_a_faulty_member_is_told_in_a_sentence(api, member, value, message):
+def test_an_invalid_field_is_reported_in_a_sentence(api, member, value, message):
     answer = api.post("/clients", {"name": "Good"} | {member: value})
     field = "tag_ids.0" if value == [1.5] else member
     assert message in answer.errors[field][0]
@@ -99,7 +99,7 @@ def test_a_faulty_member_is_told_in_a_sentence(api, member, value, message):
     assert api.get("/clients").json["meta"]["total"] == 0
 
 
-def test_all_faults_are_named_at_once_references_and_unique_values_too(api):
+def test_all_errors_are_reported_together_references_and_unique_values_too(api):
     api.make("/clients", number="K-1", external_id="x")
     answer = api.post(
         "/clients",
@@ -129,7 +129,7 @@ def test_money_is_read_exactly_from_string_and_number(api):
     )
 
 
-def test_members_left_out_keep_their_value_and_null_clears(api):
+def test_omitted_fields_keep_their_value_and_null_clears(api):
     client = api.make("/clients", email="a@b.example", hourly_rate="90", tag_ids=[api.make("/tags")["id"]])
     changed = api.patch(f"/clients/{client['id']}", {"name": "New", "email": None, "hourly_rate": ""}).data
     assert changed["updated_at"] > client["updated_at"]
@@ -183,7 +183,7 @@ def test_filters_select(api):
     assert found(updated_since=moment, updated_before="2999-01-01T00:00:00+02:00") == [b, c]
 
 
-def test_a_bad_filter_value_is_told_under_its_parameter(api):
+def test_an_invalid_filter_value_is_reported_under_its_parameter(api):
     answer = api.get("/clients", {"status": "gone", "ids": "1,x", "created_since": "2026-01-01T00:00:00", "page": "0"})
     assert set(answer.errors) == {"status", "ids", "created_since", "page"}
     assert "offset" in answer.errors["created_since"][0]
@@ -203,7 +203,7 @@ def test_deleting_takes_contacts_and_tags_along(api):
     assert api.get("/tags").data[0]["usage_count"] == 0
 
 
-def test_order_by_name_ignores_case_and_puts_letters_with_accents_beside_those_without(api):
+def test_order_by_name_ignores_case_and_puts_letters_with_accents_next_to_those_without(api):
     for name in ("zebra", "Apfel", "äpfel", "Banane"):
         api.make("/clients", name=name)
     assert [row["name"] for row in api.get("/clients").data] == ["Apfel", "äpfel", "Banane", "zebra"]

@@ -99,7 +99,7 @@ def test_a_contact_that_is_the_first_at_its_new_client_is_its_primary_one(api):
     assert api.patch(path, {"is_primary": None}).data["is_primary"] is True, "null leaves it to the server"
 
 
-def test_an_archived_client_takes_no_contacts(api):
+def test_an_archived_client_accepts_no_contacts(api):
     client, other = api.make("/clients", status="archived")["id"], api.make("/clients")["id"]
     contact = api.make("/external-contacts", client_id=other)["id"]
     message = f"Client {client} is archived. Make it active first."

@@ -86,7 +86,9 @@ def test_a_new_milestone_is_open_and_the_last_of_its_project_unless_it_has_a_pos
         ("amont", "1", "Did you mean amount?"),
     ],
 )
-def test_a_faulty_member_is_told_in_a_sentence_when_it_is_made_and_when_it_changes(api, fixed, member, value, message):
+def test_an_invalid_field_is_reported_in_a_sentence_when_it_is_made_and_when_it_changes(
+    api, fixed, member, value, message
+):
     made = api.make(fixed)
     for answer in (
         api.post(fixed, {"name": "Good"} | {member: value}),
@@ -97,7 +99,7 @@ def test_a_faulty_member_is_told_in_a_sentence_when_it_is_made_and_when_it_chang
     assert api.get(fixed).data == [made]
 
 
-def test_all_faults_are_named_at_once(api, fixed):
+def test_all_errors_are_reported_together(api, fixed):
     answer = api.post(fixed, {"status": "done", "amount": "1e3", "position": -1, "due_date": 5, "titel": "A"})
     assert set(answer.errors) == {"name", "status", "amount", "position", "due_date", "titel"}
     late = {"start_date": "2026-03-02", "due_date": "2026-03-01"}
@@ -232,7 +234,7 @@ def test_a_milestone_of_another_project_is_nothing_there(api, fixed):
     assert api.delete(f"{fixed}/{milestone['id']}").status == 204
 
 
-def test_an_archived_project_takes_no_new_milestone_and_old_ones_can_be_changed(api, fixed):
+def test_an_archived_project_accepts_no_new_milestone_and_old_ones_can_be_changed(api, fixed):
     project, old = fixed.removesuffix("/milestones"), f"{fixed}/{api.make(fixed)['id']}"
     api.patch(project, {"status": "archived"})
     number = project.split("/")[2]
@@ -244,7 +246,7 @@ def test_an_archived_project_takes_no_new_milestone_and_old_ones_can_be_changed(
     assert api.create(fixed).status == 201
 
 
-def test_an_archived_client_takes_no_new_milestone(api, fixed):
+def test_an_archived_client_accepts_no_new_milestone(api, fixed):
     project = api.get(fixed.removesuffix("/milestones")).data
     old = f"{fixed}/{api.make(fixed)['id']}"
     api.patch(f"/clients/{project['client_id']}", {"status": "archived"})

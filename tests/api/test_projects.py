@@ -83,7 +83,7 @@ def test_it_works(api):
     assert api.get("/projects").data == [project]
 
 
-def test_what_is_left_out_follows_from_the_client_or_makes_an_internal_project(api, other_tenant):
+def test_omitted_fields_follows_from_the_client_or_makes_an_internal_project(api, other_tenant):
     client = api.make("/clients", currency="JPY")["id"]
     project = api.post("/projects", {"name": "A", "client_id": client}).data
     assert (project["status"], project["billing_type"], project["currency"]) == ("active", "time_and_materials", "JPY")
@@ -145,7 +145,7 @@ def test_what_is_left_out_follows_from_the_client_or_makes_an_internal_project(a
         ("tag_ids", "1", "Must be a list"),
     ],
 )
-def test_a_faulty_member_is_told_in_a_sentence(api, member, value, message):
+def test_an_invalid_field_is_reported_in_a_sentence(api, member, value, message):
     good = {"name": "Good", "client_id": api.usual("/clients")}
     answer = api.post("/projects", good | {member: value})
     field = "tag_ids.0" if value in ([1.5], [999]) else member
@@ -155,7 +155,7 @@ def test_a_faulty_member_is_told_in_a_sentence(api, member, value, message):
     assert api.post("/projects", good).status == 201
 
 
-def test_all_faults_are_named_at_once_rules_references_and_unique_values_too(api, other_tenant):
+def test_all_errors_are_reported_together_rules_references_and_unique_values_too(api, other_tenant):
     first = api.make("/projects", code="A-1", external_id="x")["id"]
     taken = {"code": "A-1", "external_id": "x", "client_id": other_tenant.make("/clients")["id"]}
     wrong = {"manager_id": other_tenant.admin_id, "template_id": other_tenant.make("/projects", is_template=True)["id"]}
@@ -183,7 +183,7 @@ def test_amounts_have_the_digits_of_the_clients_currency(api, member, billing_ty
 
 @pytest.mark.parametrize("member", ["fixed_fee", "retainer_amount"])
 @pytest.mark.parametrize("billing_type", ["time_and_materials", "fixed_fee", "retainer", "non_billable"])
-def test_a_fee_is_only_for_its_billing_type_whichever_of_both_changes(api, member, billing_type):
+def test_a_fee_is_only_for_its_billing_type_if_either_changes(api, member, billing_type):
     own_type = AMOUNTS[member]
     project = api.make("/projects", billing_type=own_type, **{member: "100"})
     path = f"/projects/{project['id']}"
@@ -299,7 +299,7 @@ def test_a_new_manager_must_be_active_and_an_old_one_stays(api):
     assert api.patch(managed, {"manager_id": api.admin_id}).data["manager_id"] == api.admin_id
 
 
-def test_an_archived_client_takes_no_new_project_and_old_ones_go_on(api):
+def test_an_archived_client_accepts_no_new_project_and_old_ones_go_on(api):
     client, other = api.make("/clients")["id"], api.make("/clients", status="prospect")["id"]
     old = f"/projects/{api.make('/projects', client_id=client)['id']}"
     elsewhere = f"/projects/{api.make('/projects', client_id=other)['id']}"
@@ -354,7 +354,7 @@ def test_the_moments_of_completing_and_archiving_are_kept_until_a_project_is_ope
         assert sum(made[name] is None for name in ("completed_at", "archived_at")) == 2 - len(names)
 
 
-def test_members_left_out_keep_their_value_and_null_clears(api):
+def test_omitted_fields_keep_their_value_and_null_clears(api):
     tag = api.make("/tags")["id"]
     project = api.make("/projects", code="A", description="B", due_date="2026-03-01", tag_ids=[tag])
     path = f"/projects/{project['id']}"
@@ -367,7 +367,7 @@ def test_members_left_out_keep_their_value_and_null_clears(api):
     assert api.get("/tags").data[0]["usage_count"] == 0
 
 
-def test_templates_are_left_out_of_lists_unless_they_are_asked_for(api):
+def test_templates_are_excluded_from_lists_unless_requested(api):
     client = api.make("/clients")["id"]
     template = api.make("/projects", name="Relaunch", client_id=client, is_template=True)
     project = api.make("/projects", name="Relaunch", client_id=client)["id"]
@@ -797,7 +797,7 @@ def test_a_client_counts_its_projects_and_stays_while_it_has_some_or_time(api):
     assert api.delete(f"/clients/{client}").status == 204
 
 
-def test_work_on_a_project_changes_what_a_cache_compares_and_refuses_nobodys_change(api):
+def test_work_on_a_project_changes_what_a_cache_compares_and_refuses_no_change(api):
     made = api.create("/projects")
     path, seen = f"/projects/{made.data['id']}", made.headers["etag"]
     api.make("/time-entries", project_id=made.data["id"])
@@ -869,7 +869,7 @@ def test_another_client_of_the_same_currency_leaves_milestones_as_they_are(api):
     assert api.get(f"/projects/{project}/milestones").data == [milestone]
 
 
-def test_a_copy_has_the_budget_and_the_due_date_of_its_template_unless_it_says_others(api):
+def test_a_copy_has_the_budget_and_the_due_date_of_its_template_unless_it_has_its_own(api):
     budget = {"budget_amount": "5000.00", "budget_minutes": 600}
     template = api.make("/projects", is_template=True, **budget, start_date="2026-01-10", due_date="2026-02-10")["id"]
     plain = api.make("/projects", is_template=True, due_date="2026-02-10")["id"]

@@ -145,7 +145,7 @@ def test_scheme_port_path_and_query_tell_sites_apart(api):
         "https://xx.example?" + "a" * 2029,  # 2048 characters as it is sent, one more as it is kept
     ],
 )
-def test_what_is_no_address_of_a_site_is_refused(api, url):
+def test_a_url_that_is_no_address_of_a_site_is_refused(api, url):
     site = api.make("/sites")
     for answer in (api.post("/sites", {"url": url}), api.patch(f"/sites/{site['id']}", {"url": url})):
         assert (list(answer.errors), answer.code) == (["url"], "validation_failed")
@@ -188,7 +188,7 @@ def test_what_is_no_address_of_a_site_is_refused(api, url):
         ("plugin", [], "plugin", "Did you mean plugins?"),
     ],
 )
-def test_a_faulty_member_is_told_in_its_place(api, member, value, field, message):
+def test_an_invalid_field_is_reported_at_its_path(api, member, value, field, message):
     site = api.make("/sites", plugins=[{"slug": "akismet"}])
     for answer in (api.create("/sites", **{member: value}), api.patch(f"/sites/{site['id']}", {member: value})):
         assert (list(answer.errors), answer.code) == ([field], "validation_failed")
@@ -205,7 +205,7 @@ def test_a_faulty_member_is_told_in_its_place(api, member, value, field, message
         ("plugins", ([{"slug": f"p{n:03}"} for n in range(300)], [])),
     ],
 )
-def test_the_ends_of_every_range_are_taken(api, member, values):
+def test_the_ends_of_every_range_are_accepted(api, member, values):
     path = site_of(api)
     for value in values:
         site = api.patch(path, {member: value}).data
@@ -216,14 +216,14 @@ def test_the_ends_of_every_range_are_taken(api, member, values):
             assert site[member] == value
 
 
-def test_a_name_that_is_left_out_or_null_is_the_host(api):
+def test_a_name_that_is_omitted_or_null_is_the_host(api):
     path = site_of(api, url="https://shop.example", name=None)
     assert api.get(path).data["name"] == "shop.example"
     assert api.patch(path, {"name": "Shop", "url": "https://store.example"}).data["name"] == "Shop"
     assert api.patch(path, {"name": None}).data["name"] == "store.example"
 
 
-def test_the_client_follows_from_the_project_and_contradictions_are_told_on_it(api):
+def test_the_client_follows_from_the_project_and_contradictions_are_reported_on_it(api):
     a, b = (new(api, "/clients") for _ in range(2))
     of_a, of_b = (new(api, "/projects", client_id=client) for client in (a, b))
     site = api.make("/sites", project_id=of_a)
@@ -237,7 +237,7 @@ def test_the_client_follows_from_the_project_and_contradictions_are_told_on_it(a
     assert api.patch(path, {"client_id": None}).data["client_id"] is None
 
 
-def test_an_archived_client_takes_no_new_site(api):
+def test_an_archived_client_accepts_no_new_site(api):
     client = new(api, "/clients")
     project, old, other = new(api, "/projects", client_id=client), site_of(api, client_id=client), site_of(api)
     api.patch(f"/clients/{client}", {"status": "archived"})
@@ -249,7 +249,7 @@ def test_an_archived_client_takes_no_new_site(api):
     assert len(found(api)) == 2
 
 
-def test_what_is_observed_is_not_taken_from_a_body(api):
+def test_observed_fields_are_not_taken_from_a_body(api):
     site = api.make("/sites", plugins=[WOO])
     sent = dict.fromkeys((*OBSERVED, "last_synced_at", "created_at"), "2020-01-01T00:00:00Z") | {"status": "up"}
     sent |= {"plugins_count": 9, "plugin_updates_count": 9, "core_update_available": True, "id": 9}
@@ -293,7 +293,7 @@ def test_a_site_stays_with_its_client_while_tickets_refer_to_it(api):
     assert api.patch(site, {"client_id": other}).data["client_id"] == other
 
 
-def test_a_check_of_a_site_refuses_nobodys_change(api):
+def test_a_check_of_a_site_refuses_no_change(api):
     path = site_of(api)
     seen = api.get(path).headers["etag"]
     api.sql("UPDATE sites SET last_checked_at = $1, response_time_ms = 80", "2026-03-31T10:00:00.000000Z")
@@ -301,7 +301,7 @@ def test_a_check_of_a_site_refuses_nobodys_change(api):
     assert api.patch(path, {"name": "New"}, headers={"If-Match": seen}).data["response_time_ms"] == 80
 
 
-def test_pushed_plugins_take_the_place_of_all_and_stay_when_left_out(api):
+def test_pushed_plugins_replace_all_and_stay_when_omitted(api):
     path = site_of(api, plugins=[WOO, {"slug": "akismet"}])
     for call, sent, slugs in (
         (api.patch, {"plugins": [WOO, {"slug": "yoast", "version": "2"}]}, ["woocommerce", "yoast"]),

@@ -124,7 +124,7 @@ def test_a_title_is_enough(api):
         ("tag_ids", [1] * 51, "this has 51"),
     ],
 )
-def test_a_faulty_member_is_told_in_a_sentence_on_create_and_change(api, member, value, message):
+def test_an_invalid_field_is_reported_in_a_sentence_on_create_and_change(api, member, value, message):
     good = api.make("/tasks", external_id="taken")
     other = api.make("/tasks")
     for answer in (
@@ -136,7 +136,7 @@ def test_a_faulty_member_is_told_in_a_sentence_on_create_and_change(api, member,
     assert api.get("/tasks").data == [other, good]
 
 
-def test_all_faults_are_named_at_once(api):
+def test_all_errors_are_reported_together(api):
     api.make("/tasks", external_id="x")
     deactivated = api.member_id
     api.set_user(deactivated, {"is_active": False})
@@ -269,7 +269,7 @@ def test_subtasks_of_a_task_without_a_project_have_its_client(api, world):
 
 
 @pytest.mark.parametrize("sent", [{"project_id": "p"}, {"milestone_id": "in p"}, {"parent_id": "task of p"}])
-def test_an_archived_project_takes_no_new_tasks_and_keeps_those_it_has_editable(api, world, sent):
+def test_an_archived_project_accepts_no_new_tasks_and_keeps_those_it_has_editable(api, world, sent):
     members, mover = ids_of(world, sent), api.make("/tasks")["id"]
     assert api.patch(f"/projects/{world['p']}", {"status": "archived"}).status == 200
     (member,) = sent
@@ -333,7 +333,7 @@ def test_a_status_moves_to_any_other_and_the_moments_follow(api):
         assert changed["completed_at"] == (None if second in OPEN else ended or changed["updated_at"])
 
 
-def test_a_task_that_is_taken_up_again_keeps_its_start_and_is_completed_anew(api):
+def test_a_task_that_is_reopened_keeps_its_start_and_is_completed_again(api):
     path = f"/tasks/{api.make('/tasks', status='done')['id']}"
     done = api.get(path).data["completed_at"]
     begun = api.patch(path, {"status": "in_progress"}).data["started_at"]
@@ -353,7 +353,7 @@ def test_a_task_that_is_taken_up_again_keeps_its_start_and_is_completed_anew(api
         ({"client_id": None}, False),
     ],
 )
-def test_whether_a_task_is_billed_is_what_its_project_says_unless_it_is_sent(api, project, billable):
+def test_whether_a_task_is_billed_follows_from_its_project_unless_it_is_sent(api, project, billable):
     project_id = api.make("/projects", **project)["id"]
     task = api.make("/tasks", project_id=project_id)
     assert task["billable"] is billable
@@ -407,7 +407,7 @@ def test_tracked_and_remaining_minutes_follow_the_time_on_the_task_itself(api):
     assert api.patch(f"/tasks/{task}", {"estimated_minutes": 0}).data["remaining_minutes"] == 0
 
 
-def test_open_and_overdue_are_told_by_status_and_due_date(api):
+def test_open_and_overdue_follow_from_status_and_due_date(api):
     made = {
         (status, due): api.make("/tasks", status=status, due_date=due)["id"]
         for status in STATUSES
@@ -519,7 +519,7 @@ def test_filters_select(api, world):
         ("sort", "title"),
     ],
 )
-def test_a_bad_filter_value_is_told_under_its_parameter(api, name, value):
+def test_an_invalid_filter_value_is_reported_under_its_parameter(api, name, value):
     answer = api.get("/tasks", {name: value})
     assert (set(answer.errors), answer.code) == ({name}, "validation_failed")
 
@@ -595,7 +595,7 @@ def test_a_task_with_subtasks_is_not_moved_to_what_does_not_exist(api, other_ten
     assert "no such client" in api.patch(f"/tasks/{loose}", {"client_id": 999}).errors["client_id"][0]
 
 
-def test_a_client_that_is_fixed_is_told_on_the_client(api):
+def test_a_client_that_is_fixed_is_reported_on_the_client(api):
     a, b = api.make("/clients")["id"], api.make("/clients")["id"]
     task = api.make("/tasks", client_id=a)["id"]
     api.make("/time-entries", client_id=None, task_id=task)
@@ -603,7 +603,7 @@ def test_a_client_that_is_fixed_is_told_on_the_client(api):
 
 
 @pytest.mark.parametrize("way", ["client_id", "project_id", "milestone_id", "parent_id", "ticket_id"])
-def test_an_archived_client_takes_no_task_whichever_way_it_comes(api, way):
+def test_an_archived_client_accepts_no_task_by_any_relation(api, way):
     client, other = api.make("/clients")["id"], api.make("/clients")["id"]
     project = api.make("/projects", client_id=client)["id"]
     related = {

@@ -170,7 +170,7 @@ def test_a_reply_is_kept_as_it_was_sent(api):
         ({"status": "resolved", "author_type": "contact"}, ["contact", NOW, None, None, None]),
     ],
 )
-def test_a_first_public_reply_says_whose_turn_it_is(api, contact, sent, expected):
+def test_a_first_public_reply_sets_which_party_has_to_answer(api, contact, sent, expected):
     with at("09:52:31"):  # 7 minutes and 29 seconds before
         path = ticket_of(api, contact_id=contact)
     with at("10:00:00"):
@@ -310,7 +310,7 @@ def test_only_a_public_reply_by_a_user_answers_a_ticket(api, contact):
     assert [f"/tickets/{ticket_id}" for ticket_id in ids[:2]] == [answered, asked]
 
 
-def test_a_ticket_that_is_gone_or_anothers_takes_no_reply(api, other_tenant):
+def test_a_ticket_that_is_missing_accepts_no_reply(api, other_tenant):
     gone, theirs = ticket_of(api), ticket_of(other_tenant)
     api.delete(gone)
     for path in (gone, theirs):

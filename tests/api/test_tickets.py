@@ -108,7 +108,7 @@ def test_a_subject_is_enough(api):
         ("titel", "A", "Unknown field."),
     ],
 )
-def test_a_faulty_member_is_told_and_costs_no_number(api, member, value, message):
+def test_an_invalid_field_is_reported_and_uses_no_number(api, member, value, message):
     api.make("/tickets", external_id="taken")
     made = api.make("/tickets")
     for answer in (api.create("/tickets", **{member: value}), api.patch(f"/tickets/{made['id']}", {member: value})):
@@ -130,7 +130,7 @@ def test_numbers_count_in_each_account_and_are_not_given_twice(api, other_tenant
 
 
 @pytest.mark.parametrize("member", ["contact_id", "site_id", "project_id"])
-def test_the_client_follows_from_whatever_is_narrower_when_made_and_when_moved(api, member):
+def test_the_client_follows_from_any_narrower_relation_when_made_and_when_moved(api, member):
     first, second = related_records(api), related_records(api)
     ticket = api.make("/tickets", **{member: first[member]})
     assert ticket["client_id"] == first["client_id"]
@@ -154,7 +154,7 @@ def test_the_client_follows_from_whatever_is_narrower_when_made_and_when_moved(a
         (["site_id"], ["contact_id"]),
     ],
 )
-def test_a_contradiction_is_told_on_each_narrower_member(api, first_members, second_members):
+def test_a_contradiction_is_reported_on_each_narrower_field(api, first_members, second_members):
     one, other = related_records(api), related_records(api)
     first, second = {name: one[name] for name in first_members}, {name: other[name] for name in second_members}
     expected = {name: [BELONGS.format(other["client_id"], one["client_id"], name)] for name in second_members}
@@ -203,7 +203,7 @@ def test_a_deleted_contact_leaves_its_name_and_address(api):
 
 
 @pytest.mark.parametrize("member", RELATIONS)
-def test_an_archived_client_takes_no_new_ticket_whatever_leads_to_it(api, member):
+def test_an_archived_client_accepts_no_new_ticket_by_any_relation(api, member):
     related = related_records(api)
     client, old, other = related["client_id"], ticket_of(api, **{member: related[member]}), ticket_of(api)
     api.patch(f"/clients/{client}", {"status": "archived"})
@@ -252,7 +252,7 @@ def test_each_reopening_counts_and_resolving_again_counts_from_the_creation(api)
             assert api.patch(path, {"status": "open", "subject": "New"}).data["reopened_count"] == count + 1
 
 
-def test_an_assignee_is_an_active_user_or_me_or_nobody(api):
+def test_an_assignee_is_an_active_user_or_me_or_null(api):
     path = ticket_of(api, assignee_id=api.member_id)
     assert api.patch(path, {"assignee_id": "me"}).data["assignee_id"] == api.admin_id
     assert api.patch(path, {"assignee_id": None}).data["assignee_id"] is None
@@ -402,7 +402,7 @@ def test_time_and_tasks_on_a_ticket_belong_where_it_does(api, collection):
 
 
 @pytest.mark.parametrize("collection", ["/time-entries", "/tasks"])
-def test_what_contradicts_the_ticket_is_told_on_it(api, collection):
+def test_what_contradicts_the_ticket_is_reported_on_it(api, collection):
     related, other = related_records(api), related_records(api)
     body = {"/time-entries": {"duration_minutes": 30}, "/tasks": {"title": "Fix it"}}[collection]
     in_project = new(api, "/tickets", project_id=related["project_id"])

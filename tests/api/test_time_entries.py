@@ -67,7 +67,7 @@ def found(api, **query):
     return [row["id"] for row in api.get("/time-entries", query).data]
 
 
-def test_the_four_members_of_the_specification_are_enough(api, world):
+def test_the_four_fields_of_the_specification_are_enough(api, world):
     sent = {"client_id": world["a"], "project_id": world["p"], "duration_minutes": 90, "billable": True}
     set_rates(api, world["p"], world["a"], account="70")
     answer = api.post("/time-entries", sent)
@@ -148,7 +148,7 @@ def test_everything_can_be_sent(api, world):
         ("external_id", "taken", "Is already taken"),
     ],
 )
-def test_a_faulty_member_is_told_in_a_sentence_on_create_and_change(api, member, value, message):
+def test_an_invalid_field_is_reported_in_a_sentence_on_create_and_change(api, member, value, message):
     client = api.usual("/clients")
     taken = entry_of(api, client_id=client, external_id="taken")
     other = entry_of(api, client_id=client)
@@ -159,7 +159,7 @@ def test_a_faulty_member_is_told_in_a_sentence_on_create_and_change(api, member,
     assert api.get("/time-entries").data == [other, taken]
 
 
-def test_all_faults_are_named_at_once(api, world):
+def test_all_errors_are_reported_together(api, world):
     faulty = {"client": 1, "task_id": 99, "date": "x", "user_id": 98, "hourly_rate": "-1"}
     assert set(api.post("/time-entries", faulty).errors) == {*faulty, "duration_minutes"}
     api.set_user(api.member_id, {"is_active": False})
@@ -280,7 +280,9 @@ def test_a_change_of_the_narrower_relation_takes_the_broader_along_and_not_the_r
         ("template", ("client_id", "project_id", "task_id"), "project_id"),
     ],
 )
-def test_what_is_archived_or_a_template_takes_no_time_told_on_the_member_that_was_sent(api, world, what, sent, member):
+def test_what_is_archived_or_a_template_accepts_no_time_reported_on_the_field_that_was_sent(
+    api, world, what, sent, member
+):
     project = api.make("/projects", client_id=world["a"], is_template=what == "template")["id"]
     task = api.make("/tasks", project_id=project)["id"]
     members = {name: {"client_id": world["a"], "project_id": project, "task_id": task}[name] for name in sent}
@@ -313,7 +315,7 @@ def test_time_that_was_recorded_before_the_archive_stays_editable_and_can_leave_
     assert api.delete(f"/time-entries/{entry['id']}").status == 204
 
 
-def test_only_an_admin_records_time_for_others(api, world):
+def test_only_an_admin_records_time_for_another_user(api, world):
     members_key = api.new_key(user_id=api.member_id)
     sent = {"client_id": world["a"], "duration_minutes": 90}
 
@@ -518,7 +520,7 @@ def test_the_amount_follows_a_new_duration(api):
         (None, False, False),
     ],
 )
-def test_whether_time_is_billed_is_what_its_task_says_else_its_project_unless_it_is_sent(api, project, task, billable):
+def test_whether_time_is_billed_follows_from_its_task_else_its_project_unless_it_is_sent(api, project, task, billable):
     members = {"client_id": api.usual("/clients"), "hourly_rate": "60"}
     if project:
         members["project_id"] = api.make("/projects", client_id=members["client_id"], **project)["id"]
@@ -590,7 +592,7 @@ def test_a_rate_of_nothing_is_a_rate(api, world):
     assert entry_of(api, project_id=world["q"], hourly_rate=0)["amount"] == "0.00"
 
 
-def test_a_later_change_of_any_rate_prices_nothing_anew(api, world):
+def test_a_later_change_of_any_rate_changes_no_price(api, world):
     unpriced = entry_of(api, project_id=world["p"])
     set_rates(api, world["p"], world["a"], account="70")
     entries = [entry_of(api, **ids_of(world, names)) for names in ({"project_id": "p"}, {"client_id": "a"})]
@@ -685,7 +687,7 @@ def test_a_rate_in_another_currency_than_the_entrys_is_passed_over(api):
     assert price(project_id=internal) == ("80.00", "0.00", "EUR")
 
 
-def test_moving_to_a_client_with_another_currency_prices_anew_in_it(api):
+def test_moving_to_a_client_with_another_currency_derives_the_price_again(api):
     euros, yen = api.make("/clients", hourly_rate="60.5")["id"], api.make("/clients", currency="JPY")["id"]
     entry = entry_of(api, client_id=euros, duration_minutes=60)
 
@@ -818,7 +820,7 @@ def test_filters_select(api, world):
         ("sort", "amount"),
     ],
 )
-def test_a_bad_filter_value_is_told_under_its_parameter(api, name, value):
+def test_an_invalid_filter_value_is_reported_under_its_parameter(api, name, value):
     answer = api.get("/time-entries", {name: value})
     assert (set(answer.errors), answer.code) == ({name}, "validation_failed")
 
@@ -964,7 +966,7 @@ def test_only_the_client_that_is_archived_is_said_to_be(api):
     assert not any(f"Client {active} is archived" in message for messages in errors.values() for message in messages)
 
 
-def test_a_contradiction_is_told_on_the_narrower_of_the_members_that_were_sent(api):
+def test_a_contradiction_is_reported_on_the_narrower_of_the_fields_that_were_sent(api):
     a, b = api.make("/clients")["id"], api.make("/clients")["id"]
     project = api.make("/projects", client_id=a)["id"]
     task = api.make("/tasks", project_id=project)["id"]
@@ -1007,7 +1009,7 @@ def test_null_is_not_answered_with_success_and_no_effect(api):
 
 
 @pytest.mark.parametrize("collection", ["/time-entries", "/expenses"])
-def test_a_member_changes_and_deletes_only_their_own_and_an_admin_everyones(api, collection):
+def test_a_member_changes_and_deletes_only_their_own_and_an_admin_all(api, collection):
     key = api.new_key(user_id=api.member_id)
     admins, members_own = api.make(collection), api.make(collection, user_id=api.member_id)
     path, what = f"{collection}/{admins['id']}", "time entry" if collection == "/time-entries" else "expense"
