@@ -19,22 +19,24 @@ from retainer.values.kinds import Currency, Day, Id, Instant, SignedMoney
 FILTERS = ("client_id", "project_id", "user_id", "currency")
 
 
-RowCurrency = Annotated[Currency, "That of all amounts beside it: amounts of different currencies are never added."]
-InvoiceCount = Annotated[int, "Invoices issued in the period; void ones never count."]
-Invoiced = Annotated[SignedMoney, "Net of the invoices issued in the period; void ones never count."]
-Credited = Annotated[SignedMoney, "Net of the credit notes dated in the period."]
+RowCurrency = Annotated[
+    Currency, "The currency of the amounts in the row. Amounts in different currencies are never added."
+]
+InvoiceCount = Annotated[int, "Invoices issued in the period, except void ones."]
+Invoiced = Annotated[SignedMoney, "Net amount of the invoices issued in the period, except void ones."]
+Credited = Annotated[SignedMoney, "Net amount of the credit notes dated in the period."]
 Revenue = Annotated[SignedMoney, "`invoiced` less `credited`."]
-Tax = Annotated[SignedMoney, "Tax on the invoices less that on the credit notes."]
-Collected = Annotated[SignedMoney, "Payments dated in the period, tax included."]
-Outstanding = Annotated[SignedMoney, "What was still to be paid at the end of the last day, tax included."]
-Overdue = Annotated[SignedMoney, "What of `outstanding` should have been paid by then."]
-Expenses = Annotated[SignedMoney, "Net of the expenses dated in the period, billable or not."]
-TrackedMinutes = Annotated[int, "Time entries dated in the period, billable or not."]
-BillableMinutes = Annotated[int, "What of `tracked_minutes` is billable, billed or not."]
-AvailableMinutes = Annotated[int, "Weekly capacity, spread evenly over the working days, for those in the period."]
-UtilisationPercent = Annotated[Ratio, "`tracked_minutes` of `available_minutes`; null when none are available."]
+Tax = Annotated[SignedMoney, "Tax on the invoices less tax on the credit notes."]
+Collected = Annotated[SignedMoney, "Payments dated in the period, including tax."]
+Outstanding = Annotated[SignedMoney, "Unpaid amount at the end of the last day, including tax."]
+Overdue = Annotated[SignedMoney, "The part of `outstanding` that was past due."]
+Expenses = Annotated[SignedMoney, "Net amount of the expenses dated in the period, billable or not."]
+TrackedMinutes = Annotated[int, "Minutes of the time entries dated in the period, billable or not."]
+BillableMinutes = Annotated[int, "The billable part of `tracked_minutes`, billed or not."]
+AvailableMinutes = Annotated[int, "Weekly capacity, spread evenly over the working days of the period."]
+UtilisationPercent = Annotated[Ratio, "`tracked_minutes` in percent of `available_minutes`; null if that is 0."]
 BillableUtilisationPercent = Annotated[
-    Ratio, "`billable_minutes` of `available_minutes`; null when none are available."
+    Ratio, "`billable_minutes` in percent of `available_minutes`; null if that is 0."
 ]
 
 
@@ -42,34 +44,34 @@ class ReportQuery(Query):
     """The query parameters of every report."""
 
     from_: Annotated[
-        Day | None, "First day, included; the operation says its default. A report spans at most 1096 days."
+        Day | None, "First day, inclusive. The operation describes its default. A report spans at most 1096 days."
     ] = msgspec.field(default=None, name="from")
-    to: Annotated[Day | None, "Last day, included; today when left out."] = None
+    to: Annotated[Day | None, "Last day, inclusive. Default: today."] = None
     currency: Annotated[Currency | None, "Only amounts in this currency."] = None
-    client_id: Annotated[Id | None, "Only what belongs to this client."] = None
+    client_id: Annotated[Id | None, "Only records of this client."] = None
 
     def only(self) -> dict[str, Any]:
-        """Return the filters that were sent, by name: those of the rows to sum, without the days."""
+        """Return the filters of the rows to sum by name, without the days."""
         return {name: value for name in FILTERS if (value := getattr(self, name, None)) is not None}
 
 
 class ReportMeta(msgspec.Struct):
-    """The moment whose state of the database is told."""
+    """The time of a report."""
 
-    generated_at: Annotated[Instant, "The moment whose state of the data is told."]
+    generated_at: Annotated[Instant, "Time of the snapshot of the data."]
 
 
 def begin(tx: Tx, query: ReportQuery, default_start: Callable[[date], date] | None) -> Period:
     """Start a snapshot, so that a report reads one state of the database, and return its period.
 
-    `default_start` returns the first day for a last day when no `from` was sent. Raises `validation_failed`.
+    `default_start` returns the first day for a last day if no `from` was sent. Raises `validation_failed`.
     """
     tx.snapshot()
     return periods.resolve_period(tx, query.from_, query.to, default_start)
 
 
 def with_meta(tx: Tx, report: Any) -> WithMeta[Any, ReportMeta]:
-    """Return a report with the moment of its snapshot."""
+    """Return a report with the time of its snapshot."""
     return WithMeta(report, ReportMeta(tx.now))
 
 

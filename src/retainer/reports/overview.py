@@ -1,17 +1,11 @@
-"""Reports are about days in the account's zone, both ends included, and are answered whole, from one state of the data.
+"""Reports sum up a period of days in the account's time zone, inclusive, from one snapshot of the data.
 
-Amounts of different currencies are never added: there is a row for each subject and currency, and a total for each
-currency. Ratios are null when there is nothing, or less, to divide by. At most 1096 days can be asked for.
+Amounts in different currencies are never added: there is a row for each subject and currency, and a total for each
+currency. Ratios are null if the divisor is 0 or less. A period has at most 1096 days. Reports are not paginated.
 
-Overview: one look at everything, of a period or, where it says so, as of now. Money has a row for each currency; see
-the other reports for what its members mean. `unbilled_time` and `unbilled_expenses` are the billable time and expenses
-of the period that are on no invoice now, without the hours that a fee covers; `unpriced_minutes` are billable without a
-rate, and so in no amount. Of clients, `active` is as of now, `new`
-those created in the period; projects are as of now, `over_budget` and `overdue` those that are neither completed nor
-archived; tasks are `open` and `overdue` now, `completed` in the period; templates and their tasks count nowhere. In the
-period, quotes were `sent`, `accepted` and `declined`; `win_rate_percent` is accepted of accepted and declined. Tickets
-were `opened` and `resolved` in the period; the median is that of the tickets opened in it which have been answered.
-Sites are as of now.
+Overview: the key figures of the agency, for a period or as of now. Money has a row for each currency. `unbilled_time`
+excludes hours that a fee covers. `over_budget` and `overdue` exclude completed and archived projects. Templates and
+their tasks never count.
 """
 
 from functools import cache
@@ -85,89 +79,89 @@ class OverviewMoney(msgspec.Struct):
     collected: Collected
     outstanding: Outstanding
     overdue: Overdue
-    overdue_count: Annotated[int, "How many invoices `overdue` is the sum of."]
+    overdue_count: Annotated[int, "Number of overdue invoices."]
     expenses: Expenses
     unbilled_time: Annotated[SignedMoney, "Value of the period's billable time that is on no invoice now."]
     unbilled_expenses: Annotated[SignedMoney, "Value of the period's billable expenses that are on no invoice now."]
 
 
 class OverviewTime(msgspec.Struct):
-    """The time of all users."""
+    """Time of all users."""
 
     tracked_minutes: TrackedMinutes
     billable_minutes: BillableMinutes
     available_minutes: AvailableMinutes
     utilisation_percent: UtilisationPercent
     billable_utilisation_percent: BillableUtilisationPercent
-    unpriced_minutes: Annotated[int, "Billable time without a rate, which nobody can bill, that no fee covers."]
+    unpriced_minutes: Annotated[int, "Billable time without a rate, which cannot be billed and which no fee covers."]
 
 
 class OverviewClients(msgspec.Struct):
-    """How many clients."""
+    """Numbers of clients."""
 
     active: Annotated[int, "With the status `active` now."]
-    new: Annotated[int, "Created in the period, whatever their status."]
+    new: Annotated[int, "Created in the period, with any status."]
 
 
 class OverviewProjects(msgspec.Struct):
-    """How many projects, templates left out."""
+    """Numbers of projects, except templates."""
 
     active: Annotated[int, "With the status `active` now."]
-    over_budget: Annotated[int, "Open now, and beyond their budget."]
-    overdue: Annotated[int, "Open now, and their `due_date` has passed."]
+    over_budget: Annotated[int, "Open now and over budget."]
+    overdue: Annotated[int, "Open now and past their `due_date`."]
 
 
 class OverviewTasks(msgspec.Struct):
-    """How many tasks."""
+    """Numbers of tasks."""
 
     open: Annotated[int, "Neither done nor cancelled now."]
-    overdue: Annotated[int, "What of `open` should be done by now."]
+    overdue: Annotated[int, "Open tasks that are past their due date."]
     completed: Annotated[int, "Done in the period."]
 
 
 class OverviewQuotes(msgspec.Struct):
-    """How many quotes."""
+    """Numbers of quotes."""
 
     sent: Annotated[int, "Became `sent` in the period."]
     accepted: Annotated[int, "Became `accepted` in the period."]
     declined: Annotated[int, "Became `declined` in the period."]
-    win_rate_percent: Annotated[Ratio, "`accepted` of `accepted` and `declined`; null without any."]
+    win_rate_percent: Annotated[Ratio, "`accepted` in percent of `accepted` and `declined`; null if both are 0."]
 
 
 class OverviewTickets(msgspec.Struct):
-    """How many tickets."""
+    """Numbers of tickets."""
 
     opened: Annotated[int, "Created in the period."]
     resolved: Annotated[int, "Resolved or closed in the period."]
     open_now: Annotated[int, "Neither resolved nor closed now."]
-    unanswered_now: Annotated[int, "What of `open_now` no user has answered in public."]
+    unanswered_now: Annotated[int, "Open tickets without a public reply by a user."]
     median_first_response_minutes: Annotated[
-        int | None, "Median of the tickets opened in the period that were answered; null without any."
+        int | None, "Median for the answered tickets that were opened in the period; null if there are none."
     ]
 
 
 class OverviewSites(msgspec.Struct):
-    """How many sites; those that are paused or in maintenance are neither up nor down nor unknown."""
+    """Numbers of sites; paused sites and those in maintenance are only in `total`."""
 
-    total: Annotated[int, "All sites, whatever their status."]
+    total: Annotated[int, "All sites, with any status."]
     up: Annotated[int, "With the status `up` now."]
     down: Annotated[int, "With the status `down` now."]
     unknown: Annotated[int, "With the status `unknown` now."]
-    with_updates: Annotated[int, "With an update for a plugin or the core."]
+    with_updates: Annotated[int, "With an update for a plugin or for WordPress."]
 
 
 class Overview(msgspec.Struct):
-    """How the agency is doing."""
+    """Key figures of the agency."""
 
-    period: Annotated[Period, "The days that it is about."]
+    period: Annotated[Period, "The days of the report."]
     money: Annotated[list[OverviewMoney], "One entry for each currency."]
-    time: Annotated[OverviewTime, "Time of the period."]
-    clients: Annotated[OverviewClients, "Clients now, and new in the period."]
-    projects: Annotated[OverviewProjects, "Projects as they are now."]
-    tasks: Annotated[OverviewTasks, "Tasks now, and done in the period."]
-    quotes: Annotated[OverviewQuotes, "What became of quotes in the period."]
-    tickets: Annotated[OverviewTickets, "Tickets of the period, and those open now."]
-    sites: Annotated[OverviewSites, "Sites as they are now."]
+    time: Annotated[OverviewTime, "Time in the period."]
+    clients: Annotated[OverviewClients, "Clients now and new in the period."]
+    projects: Annotated[OverviewProjects, "Projects as of now."]
+    tasks: Annotated[OverviewTasks, "Tasks now and completed in the period."]
+    quotes: Annotated[OverviewQuotes, "Quotes sent, accepted and declined in the period."]
+    tickets: Annotated[OverviewTickets, "Tickets of the period, and open now."]
+    sites: Annotated[OverviewSites, "Sites as of now."]
 
 
 api = Resource("/reports/overview", tag="Reports", scope="reports")
@@ -175,7 +169,7 @@ api = Resource("/reports/overview", tag="Reports", scope="reports")
 
 @api.get()
 def get_report_overview(tx: Tx, query: ReportQuery) -> WithMeta[Overview, ReportMeta]:
-    """Read how the agency is doing: its money, time, work and care; of this month, unless days are given."""
+    """Read the key figures of the agency. Default period: this month."""
     period = begin(tx, query, periods.month_begins)
     time_sums, covered_sums = worked(tx, period, query.only()), read_covered(tx, period, query)
     limits = () if query.client_id is None else ("client_id",)
@@ -207,7 +201,7 @@ def read_covered(tx: Tx, period: Period, query: ReportQuery) -> Sums:
 
 
 def money(tx: Tx, period: Period, query: ReportQuery, time_sums: Sums, covered_sums: Sums) -> list[OverviewMoney]:
-    """Return the money of a period: a row for each currency, or one of zeros when there is none."""
+    """Return the money of a period: a row for each currency, or one of zeros."""
     figures = summaries.read(tx, money_of(query), period.days, ("currency",), SUMS, **query.only())
     balances = summaries.outstanding(tx, money_of(query), period.to, ("currency",), **query.only())
     time_totals = by_currency((currency, sums) for (_, currency), sums in time_sums.items())
@@ -233,7 +227,7 @@ def money(tx: Tx, period: Period, query: ReportQuery, time_sums: Sums, covered_s
 
 
 def time(tx: Tx, period: Period, time_sums: Sums, covered_sums: Sums) -> OverviewTime:
-    """Return the time of a period; available is that of active users, and of others who have tracked time in it."""
+    """Return the time of a period; inactive users count as available if they have tracked time in it."""
     tracking = {user_id for user_id, _ in time_sums}
     users = capacities(tx, period, None)
     available = sum(user.minutes for user in users if user.is_active or user.id in tracking)
@@ -253,7 +247,7 @@ SINCE, UNTIL = bindparam("since", type_=INSTANT), bindparam("until", type_=INSTA
 
 
 def during(moment: ColumnElement[Any]) -> ColumnElement[bool]:
-    """Whether something happened in the period."""
+    """Return the condition that an instant is in the period."""
     return and_(moment >= SINCE, moment < UNTIL)
 
 

@@ -1,4 +1,4 @@
-"""Periods: the days that a report is about."""
+"""Periods: the days of a report."""
 
 import json
 from collections.abc import Callable
@@ -22,20 +22,20 @@ WORKING_WEEKDAYS = select(accounts.c.working_weekdays).where(accounts.c.id == AC
 
 
 class Period(msgspec.Struct):
-    """The days of a report, both included, in the account's time zone; without a first day, all until the last."""
+    """The days of a report, inclusive, in the account's time zone; without a first day, all until the last."""
 
-    from_: Annotated[Day | None, "First day, included; null: everything up to `to`."] = msgspec.field(name="from")
-    to: Annotated[Day, "Last day, included."]
-    timezone: Annotated[Timezone, "The account's, in which days begin and end."]
+    from_: Annotated[Day | None, "First day, inclusive; null means everything up to `to`."] = msgspec.field(name="from")
+    to: Annotated[Day, "Last day, inclusive."]
+    timezone: Annotated[Timezone, "The account's time zone, in which days begin and end."]
 
     @property
     def first(self) -> str:
-        """The first day; that of the calendar when the period has none."""
+        """The first day; that of the calendar if the period has none."""
         return self.from_ or FIRST_DAY
 
     @property
     def days(self) -> tuple[str | None, str]:
-        """The first and the last day; the first is None when the period has none."""
+        """The first and the last day; the first is None if the period has none."""
         return self.from_, self.to
 
     def moments(self) -> dict[str, str]:
@@ -56,7 +56,7 @@ def resolve_period(
 ) -> Period:
     """Return the requested period: by default until today, and since `default_start` of the last day, if any.
 
-    Raises `validation_failed` when it ends before it begins, or is too long.
+    Raises `validation_failed` if it ends before it begins, or is too long.
     """
     last = until or tx.today
     if since is None and default_start is not None:
@@ -72,7 +72,7 @@ def resolve_period(
 
 
 def days_from(first: str, last: str) -> int:
-    """Return the number of days from one day to another, both included."""
+    """Return the number of days from one day to another, inclusive."""
     return (date.fromisoformat(last) - date.fromisoformat(first)).days + 1
 
 

@@ -1,12 +1,10 @@
-"""Project profitability: what projects bring in, and what they cost.
+"""Project profitability: the revenue and the cost of projects.
 
-`revenue` is the net of invoice lines less credits; a line without a project counts for its invoice's, or else for the
-row whose `project_id` is null, so that the rows add up to the revenue of the clients. `labour_cost` is all tracked time
-at its users' cost rates, which are in the account's currency: in rows of another one it is null, and so is `profit`.
-`profit` is revenue less `labour_cost` and `expense_cost`, the net of the project's expenses. Time without a cost rate
-is counted in `missing_cost_rate_minutes`, and costs nothing here. `unpriced_minutes` are billable without a rate: in no
-amount here, until each entry is given one. `budget_used_percent` is the project's own, of all its time. A project that
-came to nothing in the period has no row.
+A line without a project counts for its invoice's project, or for the row whose `project_id` is null, so that the rows
+add up to the revenue of the clients. Cost rates are in the account's currency: in rows with another currency,
+`labour_cost` and `profit` are null. Time without a cost rate costs nothing and is counted in
+`missing_cost_rate_minutes`. Billable time without a rate is counted in `unpriced_minutes` and in no amount. A project
+without figures in the period has no row.
 """
 
 from typing import Annotated, Any
@@ -56,26 +54,30 @@ SUMS = (
 
 
 class ProfitabilityQuery(ReportQuery):
-    """Which projects."""
+    """The projects to report on."""
 
     project_id: Annotated[Id | None, "Only the rows of this project."] = None
 
 
-BillableValue = Annotated[SignedMoney, "What the billable time is worth, billed or not, before tax."]
-Revenue = Annotated[SignedMoney, "Net of invoice lines less credits; what names no project counts for the invoice's."]
-UnbilledAmount = Annotated[SignedMoney, "What of `billable_value` is on no invoice now; 0 where a fee covers it."]
-UnpricedMinutes = Annotated[int, "Billable time without a rate, which nobody can bill; 0 where a fee covers it."]
+BillableValue = Annotated[SignedMoney, "Value of the billable time, billed or not, before tax."]
+Revenue = Annotated[
+    SignedMoney, "Net amount of invoice lines less credits; a line without a project counts for the invoice's."
+]
+UnbilledAmount = Annotated[SignedMoney, "The part of `billable_value` that is on no invoice now; 0 if a fee covers it."]
+UnpricedMinutes = Annotated[int, "Billable time without a rate, which cannot be billed; 0 if a fee covers it."]
 LabourCost = Annotated[
     SignedMoney | None, "All tracked time at its users' cost rates; null if not in the account's currency."
 ]
-ExpenseCost = Annotated[SignedMoney, "Net of the expenses, billable or not."]
-Profit = Annotated[SignedMoney | None, "`revenue` less `labour_cost` and `expense_cost`; null when labour cost is."]
-Margin = Annotated[Ratio, "`profit` of `revenue`; null when that is 0 or less, or profit is null."]
-MissingCostRate = Annotated[int, "Time without a cost rate: `profit` is too high by what it cost."]
+ExpenseCost = Annotated[SignedMoney, "Net amount of the expenses, billable or not."]
+Profit = Annotated[
+    SignedMoney | None, "`revenue` less `labour_cost` and `expense_cost`; null if the labour cost is null."
+]
+Margin = Annotated[Ratio, "`profit` in percent of `revenue`; null if that is 0 or less, or if `profit` is null."]
+MissingCostRate = Annotated[int, "Time without a cost rate: `profit` is too high by its cost."]
 
 
 class ProjectProfitabilityTotal(msgspec.Struct):
-    """What was worked, brought in and spent, in a currency."""
+    """Time, revenue and cost in a currency."""
 
     currency: RowCurrency
     tracked_minutes: TrackedMinutes
@@ -92,15 +94,15 @@ class ProjectProfitabilityTotal(msgspec.Struct):
 
 
 class ProjectProfitability(msgspec.Struct):
-    """How profitable a project is, in a currency."""
+    """Time, revenue and cost of a project in a currency."""
 
-    project_id: Annotated[int | None, "Null for what was billed or spent without a project."]
-    project_name: Annotated[str | None, "What the project is called now; null without one."]
+    project_id: Annotated[int | None, "Null for amounts without a project."]
+    project_name: Annotated[str | None, "Current name of the project; null without one."]
     client_id: Annotated[int | None, "The project's client; null for internal work."]
-    client_name: Annotated[str | None, "What that client is called now; null without one."]
-    status: Annotated[Status | None, "The project's, as of now; null without one."]
-    billing_type: Annotated[BillingType | None, "The project's, as of now; null without one."]
-    budget_used_percent: Annotated[Ratio, "The project's own, of all its time; null without budget."]
+    client_name: Annotated[str | None, "Current name of the client; null without one."]
+    status: Annotated[Status | None, "The project's current value; null without one."]
+    billing_type: Annotated[BillingType | None, "The project's current value; null without one."]
+    budget_used_percent: Annotated[Ratio, "Share of the project's budget used by all its time; null without a budget."]
     currency: RowCurrency
     tracked_minutes: TrackedMinutes
     billable_minutes: BillableMinutes
@@ -116,14 +118,13 @@ class ProjectProfitability(msgspec.Struct):
 
 
 class ProjectProfitabilityReport(msgspec.Struct):
-    """What projects have brought in and cost."""
+    """Profitability by project."""
 
-    period: Annotated[Period, "The days that it is about."]
+    period: Annotated[Period, "The days of the report."]
     rows: Annotated[
-        list[ProjectProfitability],
-        "One for each project and currency, the largest revenue first; not split into pages.",
+        list[ProjectProfitability], "One for each project and currency, the largest revenue first; not paginated."
     ]
-    totals: Annotated[list[ProjectProfitabilityTotal], "One for each currency: the sums of its rows."]
+    totals: Annotated[list[ProjectProfitabilityTotal], "The sums of the rows, one for each currency."]
 
 
 PROJECT_FIELDS: dict[str, Any] = {
@@ -147,7 +148,7 @@ api = Resource("/reports/project-profitability", tag="Reports", scope="reports")
 def get_report_project_profitability(
     tx: Tx, query: ProfitabilityQuery
 ) -> WithMeta[ProjectProfitabilityReport, ReportMeta]:
-    """Read what each project has brought in and cost, the largest revenue first; of all time, unless days are given."""
+    """Read the revenue and cost of each project, the largest revenue first. Default period: all time."""
     period = begin(tx, query, None)
     summed = summaries.read(
         tx, schema.rollups.project_sums, period.days, ("project_id", "currency"), SUMS, **query.only()
@@ -169,7 +170,7 @@ def get_report_project_profitability(
 
 
 def settled(sums: Figures, billing_type: str | None) -> Figures:
-    """Return SUMS with the labour cost in minor units; where a fee covers the hours, all of them are billed."""
+    """Return SUMS with the labour cost in minor units; if a fee covers the hours, all count as billed."""
     changes = {"labour_cost": by_the_hour(sums["labour_cost"])}
     if billing_type in expressions.COVERED:
         changes |= {"billed_value": sums["billable_value"], "unpriced_minutes": 0}

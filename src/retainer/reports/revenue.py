@@ -1,8 +1,6 @@
 """Revenue: what was invoiced less what was credited, by client and by month.
 
-`invoiced` is the net of invoices issued in the period, `credited` that of its credit notes; void invoices never count.
-`tax` is that of the invoices less that of the credit notes. `collected` is what was paid, tax included. `outstanding`
-and `overdue` are the balances at the end of the period's last day.
+Void invoices never count. `outstanding` and `overdue` are the balances at the end of the period's last day.
 """
 
 from typing import Annotated, Any
@@ -45,7 +43,7 @@ SUMS = ("invoice_count", "invoiced", "credited", "invoiced_tax", "credited_tax",
 WITH_EXPENSES = (*SUMS, "expenses")
 
 
-SharePercent = Annotated[Ratio, "Of the revenue in the currency; null when that is 0 or less."]
+SharePercent = Annotated[Ratio, "Percent of the currency's revenue; null if that is 0 or less."]
 
 
 class RevenueByClientTotal(msgspec.Struct):
@@ -64,10 +62,10 @@ class RevenueByClientTotal(msgspec.Struct):
 
 
 class RevenueByClient(msgspec.Struct):
-    """Revenue from a client in a currency; its share is that of the currency's revenue."""
+    """Revenue from a client in a currency."""
 
-    client_id: Annotated[int, "The client whose invoices they are."]
-    client_name: Annotated[str, "What the client is called now."]
+    client_id: Annotated[int, "The client of the invoices."]
+    client_name: Annotated[str, "Current name of the client."]
     currency: RowCurrency
     invoice_count: InvoiceCount
     invoiced: Invoiced
@@ -81,13 +79,13 @@ class RevenueByClient(msgspec.Struct):
 
 
 class RevenueByClientReport(msgspec.Struct):
-    """What clients have brought in."""
+    """Revenue by client."""
 
-    period: Annotated[Period, "The days that it is about."]
+    period: Annotated[Period, "The days of the report."]
     rows: Annotated[
-        list[RevenueByClient], "One for each client and currency, the largest revenue first; not split into pages."
+        list[RevenueByClient], "One for each client and currency, the largest revenue first; not paginated."
     ]
-    totals: Annotated[list[RevenueByClientTotal], "One for each currency: the sums of its rows."]
+    totals: Annotated[list[RevenueByClientTotal], "The sums of the rows, one for each currency."]
 
 
 class RevenueByMonthTotal(msgspec.Struct):
@@ -104,9 +102,9 @@ class RevenueByMonthTotal(msgspec.Struct):
 
 
 class RevenueByMonth(msgspec.Struct):
-    """Revenue and expenses of the days of a month that the period has."""
+    """Revenue and expenses of a month in a currency."""
 
-    month: Annotated[str, "Like 2026-03; at the ends only its days in the period."]
+    month: Annotated[str, "Month like 2026-03. The first and last month cover only their days in the period."]
     currency: RowCurrency
     invoice_count: InvoiceCount
     invoiced: Invoiced
@@ -118,13 +116,11 @@ class RevenueByMonth(msgspec.Struct):
 
 
 class RevenueByMonthReport(msgspec.Struct):
-    """What months have brought in."""
+    """Revenue and expenses by month."""
 
-    period: Annotated[Period, "The days that it is about."]
-    rows: Annotated[
-        list[RevenueByMonth], "One for each month and currency, empty months with zeros; not split into pages."
-    ]
-    totals: Annotated[list[RevenueByMonthTotal], "One for each currency: the sums of its rows."]
+    period: Annotated[Period, "The days of the report."]
+    rows: Annotated[list[RevenueByMonth], "One for each month and currency, including empty months; not paginated."]
+    totals: Annotated[list[RevenueByMonthTotal], "The sums of the rows, one for each currency."]
 
 
 NAMES = select(clients.c.id, clients.c.name)
@@ -135,7 +131,7 @@ by_month = Resource("/reports/revenue-by-month", tag="Reports", scope="reports")
 
 @by_client.get()
 def get_report_revenue_by_client(tx: Tx, query: ReportQuery) -> WithMeta[RevenueByClientReport, ReportMeta]:
-    """Read what each client has brought in, the largest revenue first; of this year, unless days are given."""
+    """Read revenue by client, the largest first. Default period: this year."""
     period = begin(tx, query, periods.year_begins)
     figures = of_clients(tx, period, query)
     names: dict[int, str] = dict(tx.all(NAMES))
@@ -153,7 +149,7 @@ def get_report_revenue_by_client(tx: Tx, query: ReportQuery) -> WithMeta[Revenue
 
 @by_month.get()
 def get_report_revenue_by_month(tx: Tx, query: ReportQuery) -> WithMeta[RevenueByMonthReport, ReportMeta]:
-    """Read what each month has brought in, empty ones too; twelve months and this one, unless days are given."""
+    """Read revenue by month, including empty months. Default period: the last twelve months and this one."""
     period = begin(tx, query, periods.twelve_months_before)
     figures = summaries.read(tx, money_of(query), period.days, ("month", "currency"), WITH_EXPENSES, **query.only())
     currencies = sorted({currency for _, currency in figures})
@@ -167,7 +163,7 @@ def get_report_revenue_by_month(tx: Tx, query: ReportQuery) -> WithMeta[RevenueB
 
 
 def money_of(query: ReportQuery) -> Table:
-    """Return the summary of the requested money: that of all clients, or that of each client."""
+    """Return the summary to read: the one by client if a client is requested."""
     return schema.rollups.money_sums if query.client_id is None else schema.rollups.client_sums
 
 

@@ -1,9 +1,9 @@
-"""Utilisation: how much of what users can work is tracked, and how much of it is billable.
+"""Utilisation: how much of the available time is tracked, and how much of it is billable.
 
-`available_minutes` is the weekly capacity, spread evenly over the account's working days, for those of the period.
-`utilisation_percent` is tracked of available, `billable_utilisation_percent` billable of available,
-`billable_share_percent` billable of tracked time. `billable_value` is what the billable time is worth in `currency`,
-which is the one that is asked for or the account's; time in other currencies stands in `other_currencies`.
+`available_minutes` is the weekly capacity, spread evenly over the account's working days in the period.
+`utilisation_percent` is tracked of available time, `billable_utilisation_percent` billable of available time, and
+`billable_share_percent` billable of tracked time. `billable_value` is the value of the billable time in `currency`: the
+requested currency, or the account's. `other_currencies` has the values in other currencies.
 """
 
 from collections import defaultdict
@@ -48,22 +48,22 @@ SUMS = ("tracked_minutes", "billable_minutes", "billable_value", "billed_value",
 
 
 class UtilisationQuery(ReportQuery):
-    """Which time, and whose."""
+    """The time to report on."""
 
     project_id: Annotated[Id | None, "Only time on this project."] = None
-    user_id: Annotated[UserId | None, "Only this user; `me` is the key's own."] = None
+    user_id: Annotated[UserId | None, "Only this user; `me` is the key's user."] = None
 
 
 class OtherCurrency(msgspec.Struct):
-    """What time is worth in a currency."""
+    """The value of billable time in a currency."""
 
-    currency: Annotated[Currency, "One other than that of the row."]
-    billable_value: Annotated[Money, "What the billable time in it is worth, billed or not, before tax."]
+    currency: Annotated[Currency, "A currency other than that of the row."]
+    billable_value: Annotated[Money, "Value of the billable time in this currency, billed or not, before tax."]
 
 
-SharePercent = Annotated[Ratio, "`billable_minutes` of `tracked_minutes`; null when none are tracked."]
-BillableValue = Annotated[Money, "What the billable time in `currency` is worth, billed or not, before tax."]
-OtherCurrencies = Annotated[list[OtherCurrency], "What billable time in other currencies is worth, one entry for each."]
+SharePercent = Annotated[Ratio, "`billable_minutes` in percent of `tracked_minutes`; null if that is 0."]
+BillableValue = Annotated[Money, "Value of the billable time in `currency`, billed or not, before tax."]
+OtherCurrencies = Annotated[list[OtherCurrency], "Value of billable time in other currencies, one entry for each."]
 
 
 class UtilisationTotal(msgspec.Struct):
@@ -76,7 +76,7 @@ class UtilisationTotal(msgspec.Struct):
     billable_utilisation_percent: BillableUtilisationPercent
     billable_share_percent: SharePercent
     target_percent: Annotated[
-        Percent | None, "The users' targets, weighed by their available minutes; null without any."
+        Percent | None, "The users' targets, weighted by their available minutes; null if no minutes are available."
     ]
     currency: RowCurrency
     billable_value: BillableValue
@@ -84,29 +84,29 @@ class UtilisationTotal(msgspec.Struct):
 
 
 class Utilisation(msgspec.Struct):
-    """How much of a user's time was tracked; of time in a currency, when one is asked for."""
+    """The utilisation of a user; if a currency is requested, only of time in it."""
 
-    user_id: Annotated[int, "The user whose time it is."]
-    user_name: Annotated[str, "What the user is called now."]
-    is_active: Annotated[bool, "False for deactivated users, who are told when they have time in the period."]
+    user_id: Annotated[int, "The user."]
+    user_name: Annotated[str, "Current name of the user."]
+    is_active: Annotated[bool, "False for deactivated users. They are listed if they have time in the period."]
     available_minutes: AvailableMinutes
     tracked_minutes: TrackedMinutes
     billable_minutes: BillableMinutes
     utilisation_percent: UtilisationPercent
     billable_utilisation_percent: BillableUtilisationPercent
     billable_share_percent: SharePercent
-    target_percent: Annotated[Percent | None, "What of the available time the user should have billable."]
+    target_percent: Annotated[Percent | None, "Target for the billable share of the available time."]
     currency: RowCurrency
     billable_value: BillableValue
     other_currencies: OtherCurrencies
 
 
 class UtilisationReport(msgspec.Struct):
-    """How much of users' capacity was used."""
+    """Utilisation by user."""
 
-    period: Annotated[Period, "The days that it is about."]
-    rows: Annotated[list[Utilisation], "One for each user, by name; not split into pages."]
-    totals: Annotated[list[UtilisationTotal], "One, of all users told."]
+    period: Annotated[Period, "The days of the report."]
+    rows: Annotated[list[Utilisation], "One for each user, by name; not paginated."]
+    totals: Annotated[list[UtilisationTotal], "One, for all listed users."]
 
 
 USERS = select(*users.c["id", "name", "is_active", "weekly_capacity_minutes", "target_percent"])
@@ -116,7 +116,7 @@ api = Resource("/reports/utilisation", tag="Reports", scope="reports")
 
 @api.get()
 def get_report_utilisation(tx: Tx, query: UtilisationQuery) -> WithMeta[UtilisationReport, ReportMeta]:
-    """Read how much of each user's capacity was used, by name; of this month, unless days are given."""
+    """Read the utilisation of each user, by name. Default period: this month."""
     period = begin(tx, query, periods.month_begins)
     only_user = tx.actor.user_id if query.user_id == ME else query.user_id
     figures = worked(tx, period, query.only() | ({} if only_user is None else {"user_id": only_user}))
@@ -157,7 +157,7 @@ def capacities(tx: Tx, period: Period, only_user: int | None) -> list[Capacity]:
 def worked(tx: Tx, period: Period, limits: dict[str, Any]) -> Sums:
     """Return SUMS of the time entries of a period, by user and currency.
 
-    With a client or a project in the limits they are summed from time entries, for no summary has both keys.
+    With a client or a project in the limits, it sums time entries, because no summary has both keys.
     """
     if "client_id" in limits or "project_id" in limits:
         rows = tx.all(_worked(tuple(limits)), **limits, first=period.first, last=period.to)
