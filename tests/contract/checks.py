@@ -309,7 +309,7 @@ def if_match_guards(api: ApiClient, operation: Operation) -> None:
     weak = send(api, request, headers={"If-Match": f"W/{state}"})
     assert (weak.status, "without W/" in weak.json["message"]) == (412, True), "If-Match compares strongly"
     unquoted = send(api, request, headers={"If-Match": state.strip('"')})
-    assert (unquoted.status, "in its quotes" in unquoted.json["message"]) == (412, True), unquoted
+    assert (unquoted.status, "needs the quotes" in unquoted.json["message"]) == (412, True), unquoted
     assert commits(api) == before
     for good in (state, "*", f'"x", {state}'):
         succeeds(send(db_copy(api), request, headers={"If-Match": good}))
