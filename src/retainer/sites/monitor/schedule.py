@@ -51,6 +51,13 @@ class CheckResult(NamedTuple):
     ssl_expires_at: str | None = None
 
 
+class StaleSite(NamedTuple):
+    """A site whose uptime is out of date."""
+
+    account_id: int
+    id: int
+
+
 class Observation(NamedTuple):
     """What earlier checks of a site observed, and whether failures count."""
 
@@ -89,7 +96,7 @@ SAVE_RESULT = (
     )
 )
 STALE_SITES = (
-    select(*sites.c["account_id", "id"])
+    select(*sites.c[StaleSite._fields])
     .where(sites.c.uptime_30d.is_not(None), sites.c.uptime_at < bindparam("before"))
     .limit(REFRESH_BATCH)
 )
@@ -155,5 +162,5 @@ def save_result(tx: UnscopedTx, site: DueSite, result: CheckResult) -> None:
 
 def refresh(tx: UnscopedTx) -> None:
     """Update the uptime of sites that are no longer checked: their window moves, too."""
-    for account_id, site_id in tx.all(STALE_SITES, before=instant_after(tx.now, -timedelta(hours=1))):
-        uptime.summarise(tx, account_id, site_id)
+    for site in map(StaleSite._make, tx.all(STALE_SITES, before=instant_after(tx.now, -timedelta(hours=1)))):
+        uptime.summarise(tx, site.account_id, site.id)
