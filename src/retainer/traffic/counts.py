@@ -1,4 +1,4 @@
-"""Counts: how many requests in which time, by key and operation, for charts, usage lines and questions of admins."""
+"""Counts of requests over time, by key and operation, for charts and usage lines."""
 
 from datetime import datetime, timedelta
 from functools import cache, lru_cache
@@ -14,9 +14,9 @@ from retainer.values.exact import as_instant, day_after, local_day
 
 
 class Counts(msgspec.Struct):
-    """Requests of some time: how many, how many of them failed, and how many there were in the busiest minute.
+    """The numbers of requests, of failed ones, and of those in the busiest minute.
 
-    429s are among the client errors, and in the busiest minute: it shows what was tried beside the plan's limit.
+    429s count as client errors and in the busiest minute, which can thus exceed the rate limit.
     """
 
     requests: int = 0
@@ -34,7 +34,7 @@ class Counts(msgspec.Struct):
 
 
 class OperationCounts(msgspec.Struct):
-    """How often a key has called an operation, and in which hour last."""
+    """The numbers of calls of an operation by a key, and the hour of the last one."""
 
     key_id: int
     operation: str
@@ -65,7 +65,7 @@ SUMMED = [func.sum(operation_hours.c[name]).label(name) for name in SUMS]
 def by_hour(tx: Tx, since: str, until: str, key_id: int | None = None) -> dict[str, Counts]:
     """Return the counts of each hour from that of `since` to that of `until`, of one key or all.
 
-    Hours are named by the instant at which they begin, and are there when nothing was requested.
+    Hours are named by their first instant; hours without requests are included.
     """
     counts = _hours(tx, since, until, key_id)
     hour, end = (datetime.fromisoformat(f"{instant[:HOUR]}:00Z") for instant in (since, until))
@@ -87,7 +87,7 @@ def by_day(tx: Tx, days: int = 30, key_id: int | None = None) -> dict[str, Count
 
 
 def usage(tx: Tx, days: int = 30) -> dict[int, list[int]]:
-    """Return the requests of each key on each of the last days, today the last; keys that made none are left out."""
+    """Return the requests of each key on each of the last days, today the last; keys without requests are omitted."""
     places = {day: place for place, day in enumerate(_last_days(tx, days))}
     lines: dict[int, list[int]] = {}
     for key_id, hour, count in tx.all(USAGE, since=_start(tx, days)[:HOUR]):
@@ -98,21 +98,18 @@ def usage(tx: Tx, days: int = 30) -> dict[int, list[int]]:
 
 
 def by_key(tx: Tx, since: str) -> dict[int, Counts]:
-    """Return the counts of each key from the hour of `since` on; keys that made no request are left out."""
+    """Return the counts of each key from the hour of `since` on; keys without requests are omitted."""
     return {key_id: Counts(*figures) for key_id, *figures in tx.all(BY_KEY, since=since[:HOUR])}
 
 
 def last_hour(tx: Tx) -> dict[int, int]:
-    """Return how many requests each key has made in the last 60 minutes; keys that made none are left out."""
+    """Return the number of requests of each key in the last 60 minutes; keys without requests are omitted."""
     since = as_instant(datetime.fromisoformat(tx.now) - timedelta(hours=1))
     return {key_id: count for key_id, count in tx.all(LAST_HOUR, since=since) if count}
 
 
 def operations(tx: Tx, since: str, key_id: int | None = None, operation: str | None = None) -> list[OperationCounts]:
-    """Return which key has called which operation from the hour of `since` on, the most frequent first.
-
-    Of one key: what it does. Of one operation: who still uses it.
-    """
+    """Return the calls of each operation by each key from the hour of `since` on, the most frequent first."""
     values = {name: value for name, value in (("key_id", key_id), ("operation", operation)) if value is not None}
     rows = tx.all(_operations(frozenset(values)), since=since[:HOUR], **values)
     return [OperationCounts(*figures) for figures in rows]
