@@ -186,7 +186,7 @@ FAULTS = {
     "If-Match is not compared: changes": Fault(UNCOMPARED, "if_match_guards", on("PUT /clients/{client_id}"), OK),
     "If-Match is not compared: deletes": Fault(UNCOMPARED, "if_match_guards", on("DELETE /tags/{tag_id}"), OK),
     "every state has one tag": Fault(
-        at(etag, "of_record", lambda *_: '"same"'),
+        at(etag, "compute_for_record", lambda *_: '"same"'),
         "if_none_match_saves",
         on("GET /clients/{client_id}"),
         "same.* != .*same",
