@@ -48,7 +48,7 @@ class ReportQuery(Query):
     ] = msgspec.field(default=None, name="from")
     to: Annotated[Day | None, "Last day, inclusive. Default: today."] = None
     currency: Annotated[Currency | None, "Only amounts in this currency."] = None
-    client_id: Annotated[Id | None, "Only records of this client."] = None
+    client_id: Annotated[Id | None, "Only figures that belong to this client."] = None
 
     def only(self) -> dict[str, Any]:
         """Return the filters of the rows to sum by name, without the days."""

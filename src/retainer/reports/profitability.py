@@ -118,7 +118,7 @@ class ProjectProfitability(msgspec.Struct):
 
 
 class ProjectProfitabilityReport(msgspec.Struct):
-    """Profitability by project."""
+    """Revenue, cost and profit of each project."""
 
     period: Annotated[Period, "The days of the report."]
     rows: Annotated[

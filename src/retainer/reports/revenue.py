@@ -64,7 +64,7 @@ class RevenueByClientTotal(msgspec.Struct):
 class RevenueByClient(msgspec.Struct):
     """Revenue from a client in a currency."""
 
-    client_id: Annotated[int, "The client of the invoices."]
+    client_id: Annotated[int, "The client that the invoices belong to."]
     client_name: Annotated[str, "Current name of the client."]
     currency: RowCurrency
     invoice_count: InvoiceCount
@@ -79,7 +79,7 @@ class RevenueByClient(msgspec.Struct):
 
 
 class RevenueByClientReport(msgspec.Struct):
-    """Revenue by client."""
+    """What each client was invoiced, credited and has paid."""
 
     period: Annotated[Period, "The days of the report."]
     rows: Annotated[
@@ -116,7 +116,7 @@ class RevenueByMonth(msgspec.Struct):
 
 
 class RevenueByMonthReport(msgspec.Struct):
-    """Revenue and expenses by month."""
+    """Revenue and expenses of each month."""
 
     period: Annotated[Period, "The days of the report."]
     rows: Annotated[list[RevenueByMonth], "One for each month and currency, including empty months; not paginated."]

@@ -86,7 +86,7 @@ class UtilisationTotal(msgspec.Struct):
 class Utilisation(msgspec.Struct):
     """The utilisation of a user; if a currency is requested, only of time in it."""
 
-    user_id: Annotated[int, "The user."]
+    user_id: Annotated[int, "The user whose utilisation it is."]
     user_name: Annotated[str, "Current name of the user."]
     is_active: Annotated[bool, "False for deactivated users. They are listed if they have time in the period."]
     available_minutes: AvailableMinutes
