@@ -67,7 +67,7 @@ def test_a_write_that_waits_too_long_for_another_is_503_while_reads_go_on(api):
 
 def measured(api):
     """The same client at an application with metrics, whose log is read by `lines`."""
-    app = App(Settings(database_url=api.app.settings.database), io.BytesIO(), None, SharedMetrics(ROUTES, 1))
+    app = App(Settings(database_url=api.app.settings.database), io.BytesIO(), metrics=SharedMetrics(ROUTES, 1))
     api.databases.opened.append(app)
     return api.on(app)
 
