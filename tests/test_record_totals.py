@@ -222,6 +222,7 @@ def test_what_sums_count_is_written_by_the_one_call_that_keeps_them():
     past = [
         (path, ast.unparse(node))
         for path in SRC.rglob("*.py")
+        if "demo" not in path.parts  # it rebuilds all sums at its end
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in WRITES
         if ast.unparse(node.func.value).endswith("tx") and ast.unparse(node.args[0]).split(".")[-1] in counted
