@@ -638,7 +638,8 @@ class Agency:
         if before and document.client is not before.client and (from_quote or any(works for _, works in kept)):
             refusal.note("client_id")
             document.client = before.client
-        if kept and document.currency != before.currency and refusal.readable("lines"):
+        is_known = refusal.readable("lines") and (before is None or self.knows_lines(body, before))
+        if kept and document.currency != before.currency and is_known:
             refusal.note("currency")
         if document.project and document.project.client is not document.client:
             refusal.note("project_id")
@@ -655,6 +656,12 @@ class Agency:
             (line_id, kinds[line_id] != "item" and any(line.get(member) for member in BILLS.values()))
             for line_id, line in stay.items()
         ]
+
+    @staticmethod
+    def knows_lines(body, before):
+        """Whether each line that a body names by its id is one of the document, and none is named twice."""
+        named = [line["id"] for line in body.get("lines", ()) if line.get("id") is not None]
+        return len(named) == len(set(named) & {line.id for line in before.lines})
 
     @staticmethod
     def merge_lines(refusal, body, before):

@@ -115,7 +115,6 @@ def build_invoice(tx: Tx, invoice: Invoice, before: Invoice | None = None) -> tu
         tx.error("client_id", f"Is fixed as {before.client_id} {reason}")
         invoice.client_id = before.client_id  # so that no rule blames its project or its lines
     tax_rate = documents.apply_client(tx, invoice, before)
-    relations.validate_transition(tx, former, target, TRANSITIONS, "" if is_draft else CREDIT)
     if invoice.unbilled_work and is_draft:
         added, left_out = unbilled.build_unbilled_lines(tx, invoice.unbilled_work, invoice)
         invoice.lines += added
@@ -123,6 +122,7 @@ def build_invoice(tx: Tx, invoice: Invoice, before: Invoice | None = None) -> tu
         tx.error("unbilled_work", f"Nothing can be added any more: this one is {former}.", "locked")
     if is_draft:
         pricing.build_lines(tx, invoice, current, tax_rate)
+    relations.validate_transition(tx, former, target, TRANSITIONS, "" if is_draft else CREDIT)
     step = target if target in TRANSITIONS[former] else None
     issuing.build_step(tx, invoice, step)
     payment = invoice.record_payment or None
