@@ -15,6 +15,7 @@ MAX_HOST_LENGTH, MAX_ADDRESS_LENGTH = 262, 64
 HOST = re.compile(r"(?:[A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 
 
+@lru_cache(maxsize=256)
 def is_host(text: str) -> bool:
     """Return whether a text is a host, with or without a port."""
     return len(text) <= MAX_HOST_LENGTH and HOST.fullmatch(text) is not None
