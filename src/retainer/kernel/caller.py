@@ -11,19 +11,6 @@ from retainer.store.engines.sql import json_row
 from retainer.store.row_mapper import decode_row
 from retainer.store.tx import Actor, Tx
 
-CALLER_COLUMNS = {
-    **api_keys.c["account_id", "user_id", "scopes", "prefix", "expires_at", "revoked_at"],
-    "key_id": api_keys.c.id,
-    "role": users.c.role,
-    "user_is_active": users.c.is_active,
-    **accounts.c["currency", "timezone", "payment_terms_days", "client_number_pattern"],
-    **accounts.c["plan", "trial_ends_at", "api_enabled"],
-}
-"""Fields of `Caller` with their columns; the rate limit follows from the plan."""
-_joined = api_keys.join(users, users.c.id == api_keys.c.user_id).join(accounts, accounts.c.id == api_keys.c.account_id)
-CALLERS = select(json_row(*CALLER_COLUMNS.values())).select_from(_joined)
-BY_KEY = CALLERS.where(api_keys.c.id == bindparam("key_id"))
-
 
 class Caller(Actor, frozen=True, gc=False):
     """The caller of a request: its key, user and account."""
@@ -58,6 +45,21 @@ class Caller(Actor, frozen=True, gc=False):
                 required_scope=scope,
                 granted_scopes=self.scopes.split(),
             )
+
+
+_columns = {
+    **api_keys.c["account_id", "user_id", "scopes", "prefix", "expires_at", "revoked_at"],
+    "key_id": api_keys.c.id,
+    "role": users.c.role,
+    "user_is_active": users.c.is_active,
+    **accounts.c["currency", "timezone", "payment_terms_days", "client_number_pattern"],
+    **accounts.c["plan", "trial_ends_at", "api_enabled"],
+}
+CALLER_COLUMNS = {name: _columns[name] for name in Caller.__struct_fields__ if name in _columns}
+"""Fields of `Caller` with their columns, in its order; the rate limit, its last field, follows from the plan."""
+_joined = api_keys.join(users, users.c.id == api_keys.c.user_id).join(accounts, accounts.c.id == api_keys.c.account_id)
+CALLERS = select(json_row(*CALLER_COLUMNS.values())).select_from(_joined)
+BY_KEY = CALLERS.where(api_keys.c.id == bindparam("key_id"))
 
 
 @lru_cache(maxsize=1024)

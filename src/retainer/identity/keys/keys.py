@@ -54,6 +54,7 @@ class KeyHolder(NamedTuple):
     is_active: bool
 
 
+PLAN = list(CALLER_COLUMNS).index("plan")
 BY_HASH = CALLERS.where(api_keys.c.hash == bindparam("hash"))
 API_ENABLED = select(accounts.c.api_enabled).where(accounts.c.id == ACCOUNT)
 HOLDER = select(*users.c[KeyHolder._fields]).where(users.c.id == bindparam("id"))
@@ -64,8 +65,9 @@ def caller_of(store: Store, key: str) -> Caller | None:
     row = store.unscoped_one(BY_HASH, hash=digest(key))
     if row is None:
         return None
-    values = dict(zip(CALLER_COLUMNS, decode_row(row[0]), strict=True))
-    return Caller(**values, requests_per_minute=PLANS[values["plan"]].requests_per_minute)
+    values = decode_row(row[0])  # in the order of the fields, which is quicker than names for each request
+    values.append(PLANS[values[PLAN]].requests_per_minute)
+    return Caller(*values)
 
 
 def create_key(tx: Tx, details: KeyDetails) -> NewKey:
