@@ -39,6 +39,7 @@ def waiting(api: ApiClient) -> int:
 def behind(api: ApiClient, ask):
     """A transaction in which an operator changes the agency while a request waits for its turn; yields both."""
     with ThreadPoolExecutor(1) as pool, api.operating() as tx:
+        accounts.get_account(tx)  # only now is the lock held: PostgreSQL receives it with the first query
         answer = pool.submit(ask)
         until(lambda: waiting(api) == 1, "the request waits")
         yield tx, answer
