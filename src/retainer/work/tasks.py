@@ -58,7 +58,7 @@ class Task(Record):
     ticket_id: Annotated[Id | None, "Ticket that the task belongs to. Becomes null when it is deleted."] = None
     status: Status = "todo"
     priority: Priority = "normal"
-    assignee_id: Annotated[UserId | None, "Active user who does the task; null: unassigned."] = None
+    assignee_id: Annotated[UserId | None, "The active user to whom the task is assigned; null: unassigned."] = None
     start_date: Annotated[Day | None, "First day of the work."] = None
     due_date: Annotated[Day | None, "Not before `start_date`. An open task is overdue from the next day on."] = None
     estimated_minutes: Annotated[

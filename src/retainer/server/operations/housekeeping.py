@@ -58,10 +58,8 @@ class KeysUsed:
         if not due:
             return
         with store.unscoped(write=True) as tx:
-            for (account_id, key_id), (
-                used,
-                address,
-            ) in due.items():  # sorted, so that servers lock rows in the same order
+            # sorted, so that servers lock rows in the same order
+            for (account_id, key_id), (used, address) in due.items():
                 at = as_instant(datetime.fromtimestamp(used, UTC))
                 tx.run(USED, account=account_id, key=key_id, at=at, address=address)
         for key, use in due.items():
