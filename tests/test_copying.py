@@ -42,6 +42,11 @@ PLACED: list[tuple[str, dict[str, Any]]] = [
     ("audit_entries", {"action": "test", "target": "key", "target_id": 1, "target_name": "", "before": ODD}),
     ("sessions", {"hash": "a", "last_used_at": MOMENT}),
     ("password_links", {"hash": "b", "expires_at": MOMENT}),
+    ("pending_sign_ins", {"hash": "c", "expires_at": MOMENT}),
+    ("second_factors", {"secret": "BASE32", "last_step": 1}),
+    ("recovery_codes", {"hash": "d"}),
+    ("logos", {"media_type": "image/png", "content": bytes(range(256)), "sha256": "e"}),
+    ("issued_documents", {"pdf": b"%PDF-1.7\0", "xml": b"<xml/>"}),
     ("pauses", {"name": "monitor", "since": MOMENT, "reason": "A rehearsal"}),
 ]
 """Rows that no request creates, for the first site, user and account."""

@@ -4,6 +4,7 @@ from sqlalchemy import Index, Table, column
 from sqlalchemy.schema import SchemaItem
 
 from retainer.schema.columns import (
+    content,
     day,
     decimal,
     embedded,
@@ -111,6 +112,7 @@ invoices = tenant_table(
     money("amount_credited"),
     money("balance_due"),
     embedded("client_snapshot", optional=True),
+    hidden(embedded("issuer_snapshot", optional=True)),
     instant("sent_at", optional=True),
     instant("paid_at", optional=True),
     instant("voided_at", optional=True),
@@ -183,6 +185,7 @@ credit_notes = tenant_table(
     embedded("tax_breakdown"),
     money("applied_amount"),
     money("refundable_amount"),
+    hidden(embedded("issuer_snapshot", optional=True)),
     folded("number", "description", into="search"),
     unique("number"),
     Index(None, "account_id", "created_at", "id"),
@@ -202,6 +205,20 @@ credit_note_shares = tenant_table(
     Index(None, "account_id", "project_id"),
 )
 """The share of each project in the subtotal of a credit note."""
+
+issued_documents = tenant_table(
+    "issued_documents",
+    *ref("invoice_id", "invoices", optional=True, on_delete="none"),  # only drafts are deleted
+    *ref("credit_note_id", "credit_notes", optional=True, on_delete="none"),
+    content("pdf"),
+    content("xml", optional=True),
+    unique("invoice_id"),
+    unique("credit_note_id"),
+)
+"""The files of an issued invoice or credit note as first rendered, which are served from then on.
+
+Without XML, the invoice lacks something that an e-invoice needs.
+"""
 
 expenses = tenant_table(
     "expenses",

@@ -11,6 +11,7 @@ from sqlalchemy import (
     ForeignKey,
     ForeignKeyConstraint,
     Index,
+    LargeBinary,
     PrimaryKeyConstraint,
     Table,
     UniqueConstraint,
@@ -83,14 +84,20 @@ def sortable(*sources: str) -> Column[str]:
     return folded(*sources, into=f"{sources[0]}_sort", fold=sort_key)
 
 
+def content(name: str, *, optional: bool = False) -> Column[bytes]:
+    """The bytes of a file."""
+    return Column(name, LargeBinary, nullable=optional)
+
+
 def ref(
     name: str, target: str, *, optional: bool = False, on_delete: str = "block", holder: str | None = None
 ) -> tuple[Column[int], ForeignKeyConstraint]:
     """A foreign key within the account, (account_id, name), which cannot refer to a row of another account.
 
-    `on_delete` is what `Tx.delete` of the target does: fail (`block`), delete this row (`cascade`) or set null
-    (`detach`). If this row is part of another record, `holder` names the column that refers to it, or `a.b` if that is
-    part of a third. A deletion then sets the `updated_at` of that record.
+    `on_delete` is what `Tx.delete` of the target does: fail (`block`), delete this row (`cascade`), set null
+    (`detach`), or nothing (`none`), if rules never delete a target that has such a row. If this row is part of another
+    record, `holder` names the column that refers to it, or `a.b` if that is part of a third. A deletion then sets the
+    `updated_at` of that record.
     """
     return (
         Column(name, INTEGER, nullable=optional, info={"target": target, "on_delete": on_delete, "holder": holder}),

@@ -1,8 +1,9 @@
-"""Identity: accounts, their users and API keys, how admins sign in, the audit, and the last number of each series."""
+"""Identity: accounts and their logos, users and API keys, how admins sign in, the audit, and the last numbers."""
 
 from sqlalchemy import Column, Index, Table
 
 from retainer.schema.columns import (
+    content,
     decimal,
     flag,
     folded,
@@ -31,15 +32,38 @@ accounts = Table(
     text("currency"),
     text("timezone"),
     money("hourly_rate", optional=True),
-    decimal("tax_rate"),
+    decimal("tax_rate", optional=True),  # null until somebody has decided: documents then carry no tax
     integer("payment_terms_days"),
     text("client_number_pattern"),
     text("quote_number_pattern", server_default="Q-{YYYY}-{0000}"),
     text("invoice_number_pattern", server_default="INV-{YYYY}-{0000}"),
     text("credit_note_number_pattern", server_default="CN-{YYYY}-{0000}"),
     text("working_weekdays"),
+    text("legal_name", optional=True),
+    text("address_line1", optional=True),
+    text("address_line2", optional=True),
+    text("city", optional=True),
+    text("region", optional=True),
+    text("postal_code", optional=True),
+    text("country", optional=True),
+    text("vat_number", optional=True),
+    text("registration_number", optional=True),
+    text("email", optional=True),
+    text("phone", optional=True),
+    text("website", optional=True),
+    text("iban", optional=True),
+    text("bic", optional=True),
+    text("bank_name", optional=True),
+    text("document_language", server_default="en"),
+    text("document_color", server_default="#4b53d6"),
+    text("document_footer", optional=True),
+    integer("logo_id", optional=True),  # no reference: logos refer to accounts
+    flag("require_second_factor", server_default="0"),
     **NUMBERED,
 )
+
+logos = tenant_table("logos", text("media_type"), content("content"), text("sha256"))
+"""Logos of documents. They are never changed; a new logo is a new row."""
 
 users = tenant_table(
     "users",
@@ -93,6 +117,23 @@ password_links = tenant_table(
     Index("password_links_unique_hash", "hash", unique=True),
 )
 """Single-use links to set a password; a new link replaces the last one of its user."""
+
+second_factors = tenant_table(
+    "second_factors", *ref("user_id", "users"), text("secret"), integer("last_step"), unique("user_id")
+)
+"""The authenticator app of a user: its shared secret, and the last time step of an accepted code."""
+
+recovery_codes = tenant_table("recovery_codes", *ref("user_id", "users"), text("hash"), unique("user_id", "hash"))
+"""Codes that replace the authenticator app, each once; used ones are deleted."""
+
+pending_sign_ins = tenant_table(
+    "pending_sign_ins",
+    *ref("user_id", "users"),
+    Column("hash", TEXT, nullable=False),
+    instant("expires_at"),
+    Index("pending_sign_ins_unique_hash", "hash", unique=True),
+)
+"""Sign-ins whose password was right, and whose second factor is still to come."""
 
 audit_entries = tenant_table(
     "audit_entries",

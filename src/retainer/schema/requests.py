@@ -1,8 +1,8 @@
 """Requests: the request log with its hourly sums, and the stored responses to writes with an Idempotency-Key."""
 
-from sqlalchemy import Column, ColumnElement, Index, LargeBinary, literal_column
+from sqlalchemy import ColumnElement, Index, literal_column
 
-from retainer.schema.columns import index_where, instant, integer, keyed_table, partial_index, ref, text
+from retainer.schema.columns import content, index_where, instant, integer, keyed_table, partial_index, ref, text
 from retainer.store.engines.sql import INTEGER
 
 HOUR, MINUTE = len("2026-03-10T09"), len("2026-03-10T09:30")
@@ -23,7 +23,7 @@ idempotency_keys = keyed_table(
     instant("created_at"),
     integer("status"),
     text("headers"),
-    Column("body", LargeBinary, nullable=False),
+    content("body"),
     Index("idempotency_keys_by_created_at", "created_at"),
     key=("key_id", "value"),
 )

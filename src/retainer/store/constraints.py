@@ -86,6 +86,8 @@ def _plan(
         for column in child.c:
             if ids is None or column.info.get("target") != table.name or path[-2:] == (child, child):
                 continue
+            if column.info["on_delete"] == "none":
+                continue
             affected = column.in_(ids)
             if column.info["holder"] is not None:
                 steps += _touches(child, column.info["holder"], affected)

@@ -9,13 +9,33 @@ CREATE TABLE accounts (
 	currency TEXT COLLATE "C" NOT NULL,
 	timezone TEXT COLLATE "C" NOT NULL,
 	hourly_rate BIGINT,
-	tax_rate TEXT COLLATE "C" NOT NULL,
+	tax_rate TEXT COLLATE "C",
 	payment_terms_days BIGINT NOT NULL,
 	client_number_pattern TEXT COLLATE "C" NOT NULL,
 	quote_number_pattern TEXT COLLATE "C" DEFAULT 'Q-{YYYY}-{0000}' NOT NULL,
 	invoice_number_pattern TEXT COLLATE "C" DEFAULT 'INV-{YYYY}-{0000}' NOT NULL,
 	credit_note_number_pattern TEXT COLLATE "C" DEFAULT 'CN-{YYYY}-{0000}' NOT NULL,
 	working_weekdays TEXT COLLATE "C" NOT NULL,
+	legal_name TEXT COLLATE "C",
+	address_line1 TEXT COLLATE "C",
+	address_line2 TEXT COLLATE "C",
+	city TEXT COLLATE "C",
+	region TEXT COLLATE "C",
+	postal_code TEXT COLLATE "C",
+	country TEXT COLLATE "C",
+	vat_number TEXT COLLATE "C",
+	registration_number TEXT COLLATE "C",
+	email TEXT COLLATE "C",
+	phone TEXT COLLATE "C",
+	website TEXT COLLATE "C",
+	iban TEXT COLLATE "C",
+	bic TEXT COLLATE "C",
+	bank_name TEXT COLLATE "C",
+	document_language TEXT COLLATE "C" DEFAULT 'en' NOT NULL,
+	document_color TEXT COLLATE "C" DEFAULT '#4b53d6' NOT NULL,
+	document_footer TEXT COLLATE "C",
+	logo_id BIGINT,
+	require_second_factor BOOLEAN DEFAULT '0' NOT NULL,
 	CONSTRAINT accounts_pk PRIMARY KEY (id)
 );
 
@@ -72,6 +92,7 @@ CREATE TABLE clients (
 	tax_rate TEXT COLLATE "C",
 	payment_terms_days BIGINT NOT NULL,
 	notes TEXT COLLATE "C",
+	language TEXT COLLATE "C",
 	contacts_count BIGINT DEFAULT '0' NOT NULL,
 	projects_count BIGINT DEFAULT '0' NOT NULL,
 	sites_count BIGINT DEFAULT '0' NOT NULL,
@@ -94,6 +115,18 @@ CREATE INDEX clients_by_account_id_name_sort_id ON clients (account_id, name_sor
 CREATE INDEX clients_by_account_id_updated_at_id ON clients (account_id, updated_at, id);
 
 CREATE INDEX clients_by_vat_number ON clients (account_id, vat_number) WHERE vat_number IS NOT NULL;
+
+CREATE TABLE logos (
+	id BIGSERIAL NOT NULL,
+	account_id BIGINT NOT NULL,
+	created_at TIMESTAMP WITH TIME ZONE NOT NULL,
+	updated_at TIMESTAMP WITH TIME ZONE NOT NULL,
+	media_type TEXT COLLATE "C" NOT NULL,
+	content BYTEA NOT NULL,
+	sha256 TEXT COLLATE "C" NOT NULL,
+	CONSTRAINT logos_pk PRIMARY KEY (account_id, id),
+	CONSTRAINT logos_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+);
 
 CREATE TABLE money_sums (
 	account_id BIGINT NOT NULL,
@@ -332,6 +365,21 @@ CREATE TABLE password_links (
 
 CREATE UNIQUE INDEX password_links_unique_hash ON password_links (hash);
 
+CREATE TABLE pending_sign_ins (
+	id BIGSERIAL NOT NULL,
+	account_id BIGINT NOT NULL,
+	created_at TIMESTAMP WITH TIME ZONE NOT NULL,
+	updated_at TIMESTAMP WITH TIME ZONE NOT NULL,
+	user_id BIGINT NOT NULL,
+	hash TEXT COLLATE "C" NOT NULL,
+	expires_at TIMESTAMP WITH TIME ZONE NOT NULL,
+	CONSTRAINT pending_sign_ins_pk PRIMARY KEY (account_id, id),
+	CONSTRAINT pending_sign_ins_ref_account_id_user_id FOREIGN KEY(account_id, user_id) REFERENCES users (account_id, id),
+	CONSTRAINT pending_sign_ins_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+);
+
+CREATE UNIQUE INDEX pending_sign_ins_unique_hash ON pending_sign_ins (hash);
+
 CREATE TABLE projects (
 	id BIGSERIAL NOT NULL,
 	account_id BIGINT NOT NULL,
@@ -383,6 +431,33 @@ CREATE INDEX projects_by_account_id_is_template_name_sort_id ON projects (accoun
 CREATE INDEX projects_by_account_id_updated_at_id ON projects (account_id, updated_at, id);
 
 CREATE INDEX projects_by_client ON projects (account_id, client_id, is_template);
+
+CREATE TABLE recovery_codes (
+	id BIGSERIAL NOT NULL,
+	account_id BIGINT NOT NULL,
+	created_at TIMESTAMP WITH TIME ZONE NOT NULL,
+	updated_at TIMESTAMP WITH TIME ZONE NOT NULL,
+	user_id BIGINT NOT NULL,
+	hash TEXT COLLATE "C" NOT NULL,
+	CONSTRAINT recovery_codes_pk PRIMARY KEY (account_id, id),
+	CONSTRAINT recovery_codes_ref_account_id_user_id FOREIGN KEY(account_id, user_id) REFERENCES users (account_id, id),
+	CONSTRAINT recovery_codes_unique_account_id_user_id_hash UNIQUE (account_id, user_id, hash),
+	CONSTRAINT recovery_codes_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+);
+
+CREATE TABLE second_factors (
+	id BIGSERIAL NOT NULL,
+	account_id BIGINT NOT NULL,
+	created_at TIMESTAMP WITH TIME ZONE NOT NULL,
+	updated_at TIMESTAMP WITH TIME ZONE NOT NULL,
+	user_id BIGINT NOT NULL,
+	secret TEXT COLLATE "C" NOT NULL,
+	last_step BIGINT NOT NULL,
+	CONSTRAINT second_factors_pk PRIMARY KEY (account_id, id),
+	CONSTRAINT second_factors_ref_account_id_user_id FOREIGN KEY(account_id, user_id) REFERENCES users (account_id, id),
+	CONSTRAINT second_factors_unique_account_id_user_id UNIQUE (account_id, user_id),
+	CONSTRAINT second_factors_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+);
 
 CREATE TABLE sessions (
 	id BIGSERIAL NOT NULL,
@@ -659,6 +734,7 @@ CREATE TABLE invoices (
 	amount_credited BIGINT NOT NULL,
 	balance_due BIGINT NOT NULL,
 	client_snapshot TEXT COLLATE "C",
+	issuer_snapshot TEXT COLLATE "C",
 	sent_at TIMESTAMP WITH TIME ZONE,
 	paid_at TIMESTAMP WITH TIME ZONE,
 	voided_at TIMESTAMP WITH TIME ZONE,
@@ -853,6 +929,7 @@ CREATE TABLE credit_notes (
 	tax_breakdown TEXT COLLATE "C" NOT NULL,
 	applied_amount BIGINT NOT NULL,
 	refundable_amount BIGINT NOT NULL,
+	issuer_snapshot TEXT COLLATE "C",
 	search TEXT COLLATE "C" NOT NULL,
 	CONSTRAINT credit_notes_pk PRIMARY KEY (account_id, id),
 	CONSTRAINT credit_notes_ref_account_id_invoice_id FOREIGN KEY(account_id, invoice_id) REFERENCES invoices (account_id, id),
@@ -1090,6 +1167,23 @@ CREATE INDEX expenses_by_account_id_user_id_date_id ON expenses (account_id, use
 CREATE INDEX expenses_by_invoice_id ON expenses (account_id, invoice_id) WHERE invoice_id IS NOT NULL;
 
 CREATE INDEX expenses_by_invoice_line_id ON expenses (account_id, invoice_line_id) WHERE invoice_line_id IS NOT NULL;
+
+CREATE TABLE issued_documents (
+	id BIGSERIAL NOT NULL,
+	account_id BIGINT NOT NULL,
+	created_at TIMESTAMP WITH TIME ZONE NOT NULL,
+	updated_at TIMESTAMP WITH TIME ZONE NOT NULL,
+	invoice_id BIGINT,
+	credit_note_id BIGINT,
+	pdf BYTEA NOT NULL,
+	xml BYTEA,
+	CONSTRAINT issued_documents_pk PRIMARY KEY (account_id, id),
+	CONSTRAINT issued_documents_ref_account_id_invoice_id FOREIGN KEY(account_id, invoice_id) REFERENCES invoices (account_id, id),
+	CONSTRAINT issued_documents_ref_account_id_credit_note_id FOREIGN KEY(account_id, credit_note_id) REFERENCES credit_notes (account_id, id),
+	CONSTRAINT issued_documents_unique_account_id_invoice_id UNIQUE (account_id, invoice_id),
+	CONSTRAINT issued_documents_unique_account_id_credit_note_id UNIQUE (account_id, credit_note_id),
+	CONSTRAINT issued_documents_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+);
 
 CREATE TABLE tasks_tags (
 	account_id BIGINT NOT NULL,

@@ -9,13 +9,33 @@ CREATE TABLE accounts (
 	currency TEXT NOT NULL,
 	timezone TEXT NOT NULL,
 	hourly_rate INTEGER,
-	tax_rate TEXT NOT NULL,
+	tax_rate TEXT,
 	payment_terms_days INTEGER NOT NULL,
 	client_number_pattern TEXT NOT NULL,
 	quote_number_pattern TEXT DEFAULT 'Q-{YYYY}-{0000}' NOT NULL,
 	invoice_number_pattern TEXT DEFAULT 'INV-{YYYY}-{0000}' NOT NULL,
 	credit_note_number_pattern TEXT DEFAULT 'CN-{YYYY}-{0000}' NOT NULL,
-	working_weekdays TEXT NOT NULL
+	working_weekdays TEXT NOT NULL,
+	legal_name TEXT,
+	address_line1 TEXT,
+	address_line2 TEXT,
+	city TEXT,
+	region TEXT,
+	postal_code TEXT,
+	country TEXT,
+	vat_number TEXT,
+	registration_number TEXT,
+	email TEXT,
+	phone TEXT,
+	website TEXT,
+	iban TEXT,
+	bic TEXT,
+	bank_name TEXT,
+	document_language TEXT DEFAULT 'en' NOT NULL,
+	document_color TEXT DEFAULT '#4b53d6' NOT NULL,
+	document_footer TEXT,
+	logo_id INTEGER,
+	require_second_factor INTEGER DEFAULT '0' NOT NULL
 )
  STRICT;
 
@@ -76,6 +96,7 @@ CREATE TABLE clients (
 	tax_rate TEXT,
 	payment_terms_days INTEGER NOT NULL,
 	notes TEXT,
+	language TEXT,
 	contacts_count INTEGER DEFAULT '0' NOT NULL,
 	projects_count INTEGER DEFAULT '0' NOT NULL,
 	sites_count INTEGER DEFAULT '0' NOT NULL,
@@ -99,6 +120,19 @@ CREATE INDEX clients_by_account_id_name_sort_id ON clients (account_id, name_sor
 CREATE INDEX clients_by_account_id_updated_at_id ON clients (account_id, updated_at, id);
 
 CREATE INDEX clients_by_vat_number ON clients (account_id, vat_number) WHERE vat_number IS NOT NULL;
+
+CREATE TABLE logos (
+	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+	account_id INTEGER NOT NULL,
+	created_at TEXT NOT NULL,
+	updated_at TEXT NOT NULL,
+	media_type TEXT NOT NULL,
+	content BLOB NOT NULL,
+	sha256 TEXT NOT NULL,
+	CONSTRAINT logos_unique_account_id_id UNIQUE (account_id, id),
+	CONSTRAINT logos_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+)
+ STRICT;
 
 CREATE TABLE money_sums (
 	account_id INTEGER NOT NULL,
@@ -359,6 +393,22 @@ CREATE TABLE password_links (
 
 CREATE UNIQUE INDEX password_links_unique_hash ON password_links (hash);
 
+CREATE TABLE pending_sign_ins (
+	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+	account_id INTEGER NOT NULL,
+	created_at TEXT NOT NULL,
+	updated_at TEXT NOT NULL,
+	user_id INTEGER NOT NULL,
+	hash TEXT NOT NULL,
+	expires_at TEXT NOT NULL,
+	CONSTRAINT pending_sign_ins_ref_account_id_user_id FOREIGN KEY(account_id, user_id) REFERENCES users (account_id, id),
+	CONSTRAINT pending_sign_ins_unique_account_id_id UNIQUE (account_id, id),
+	CONSTRAINT pending_sign_ins_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+)
+ STRICT;
+
+CREATE UNIQUE INDEX pending_sign_ins_unique_hash ON pending_sign_ins (hash);
+
 CREATE TABLE projects (
 	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
 	account_id INTEGER NOT NULL,
@@ -411,6 +461,35 @@ CREATE INDEX projects_by_account_id_is_template_name_sort_id ON projects (accoun
 CREATE INDEX projects_by_account_id_updated_at_id ON projects (account_id, updated_at, id);
 
 CREATE INDEX projects_by_client ON projects (account_id, client_id, is_template);
+
+CREATE TABLE recovery_codes (
+	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+	account_id INTEGER NOT NULL,
+	created_at TEXT NOT NULL,
+	updated_at TEXT NOT NULL,
+	user_id INTEGER NOT NULL,
+	hash TEXT NOT NULL,
+	CONSTRAINT recovery_codes_ref_account_id_user_id FOREIGN KEY(account_id, user_id) REFERENCES users (account_id, id),
+	CONSTRAINT recovery_codes_unique_account_id_user_id_hash UNIQUE (account_id, user_id, hash),
+	CONSTRAINT recovery_codes_unique_account_id_id UNIQUE (account_id, id),
+	CONSTRAINT recovery_codes_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+)
+ STRICT;
+
+CREATE TABLE second_factors (
+	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+	account_id INTEGER NOT NULL,
+	created_at TEXT NOT NULL,
+	updated_at TEXT NOT NULL,
+	user_id INTEGER NOT NULL,
+	secret TEXT NOT NULL,
+	last_step INTEGER NOT NULL,
+	CONSTRAINT second_factors_ref_account_id_user_id FOREIGN KEY(account_id, user_id) REFERENCES users (account_id, id),
+	CONSTRAINT second_factors_unique_account_id_user_id UNIQUE (account_id, user_id),
+	CONSTRAINT second_factors_unique_account_id_id UNIQUE (account_id, id),
+	CONSTRAINT second_factors_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+)
+ STRICT;
 
 CREATE TABLE sessions (
 	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
@@ -703,6 +782,7 @@ CREATE TABLE invoices (
 	amount_credited INTEGER NOT NULL,
 	balance_due INTEGER NOT NULL,
 	client_snapshot TEXT,
+	issuer_snapshot TEXT,
 	sent_at TEXT,
 	paid_at TEXT,
 	voided_at TEXT,
@@ -908,6 +988,7 @@ CREATE TABLE credit_notes (
 	tax_breakdown TEXT NOT NULL,
 	applied_amount INTEGER NOT NULL,
 	refundable_amount INTEGER NOT NULL,
+	issuer_snapshot TEXT,
 	search TEXT NOT NULL,
 	CONSTRAINT credit_notes_ref_account_id_invoice_id FOREIGN KEY(account_id, invoice_id) REFERENCES invoices (account_id, id),
 	CONSTRAINT credit_notes_ref_account_id_client_id FOREIGN KEY(account_id, client_id) REFERENCES clients (account_id, id),
@@ -1154,6 +1235,24 @@ CREATE INDEX expenses_by_account_id_user_id_date_id ON expenses (account_id, use
 CREATE INDEX expenses_by_invoice_id ON expenses (account_id, invoice_id) WHERE invoice_id IS NOT NULL;
 
 CREATE INDEX expenses_by_invoice_line_id ON expenses (account_id, invoice_line_id) WHERE invoice_line_id IS NOT NULL;
+
+CREATE TABLE issued_documents (
+	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+	account_id INTEGER NOT NULL,
+	created_at TEXT NOT NULL,
+	updated_at TEXT NOT NULL,
+	invoice_id INTEGER,
+	credit_note_id INTEGER,
+	pdf BLOB NOT NULL,
+	xml BLOB,
+	CONSTRAINT issued_documents_ref_account_id_invoice_id FOREIGN KEY(account_id, invoice_id) REFERENCES invoices (account_id, id),
+	CONSTRAINT issued_documents_ref_account_id_credit_note_id FOREIGN KEY(account_id, credit_note_id) REFERENCES credit_notes (account_id, id),
+	CONSTRAINT issued_documents_unique_account_id_invoice_id UNIQUE (account_id, invoice_id),
+	CONSTRAINT issued_documents_unique_account_id_credit_note_id UNIQUE (account_id, credit_note_id),
+	CONSTRAINT issued_documents_unique_account_id_id UNIQUE (account_id, id),
+	CONSTRAINT issued_documents_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+)
+ STRICT;
 
 CREATE TABLE tasks_tags (
 	account_id INTEGER NOT NULL,
