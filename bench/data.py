@@ -12,6 +12,7 @@ from bench.bare_clients import Clients
 from bench.bare_databases import Sqlite
 from bench.bare_time import TimeEntries
 from retainer.identity import accounts
+from retainer.identity.account_types import AccountDetails
 from retainer.identity.admins import operator_of
 from retainer.identity.keys import keys
 from retainer.identity.keys.keys import SCOPES
@@ -62,7 +63,7 @@ def open_agency(path: Path, count: int) -> Agency:
     engine = engines.Sqlite(path)
     migrate(engine)
     store = Store(engine)
-    details = accounts.AccountDetails(name="North Agency", plan="enterprise")
+    details = AccountDetails(name="North Agency", plan="enterprise")
     admin = users.UserDetails(name="Ana Lima", email="ana@north.example", role="admin")
     account, user = users.open_account(store, details, admin)
     with store.begin(operator_of(store, account), write=True) as tx:

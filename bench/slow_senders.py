@@ -17,6 +17,7 @@ from pathlib import Path
 
 from bench.servers import RETAINER, Connection, request, start, stop, wait
 from retainer.identity import accounts
+from retainer.identity.account_types import AccountDetails
 from retainer.identity.admins import operator_of
 from retainer.identity.keys import keys
 from retainer.identity.keys.keys import SCOPES
@@ -32,7 +33,7 @@ NAMES = itertools.count(1)
 
 def open_account(store: Store, name: str, count: int) -> list[str]:
     """Open an account on the plan enterprise; return a number of its keys."""
-    details = accounts.AccountDetails(name=name, plan="enterprise")
+    details = AccountDetails(name=name, plan="enterprise")
     admin = users.UserDetails(name="Ana Lima", email=f"ana@{name}.example", role="admin")
     account, user = users.open_account(store, details, admin)
     with store.begin(operator_of(store, account), write=True) as tx:

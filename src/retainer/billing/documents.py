@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
-from sqlalchemy import ColumnElement, Select, Table, bindparam, func, or_, select
+from sqlalchemy import ColumnElement, Select, Table, bindparam, func, literal, or_, select
 
 from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.document_types import TaxShare
@@ -61,7 +61,7 @@ class Owner(NamedTuple):
 Projects = dict[int, Owner]
 """Projects by their ids."""
 CLIENT = (
-    select(*clients.c["status", "currency"], func.coalesce(clients.c.tax_rate, accounts.c.tax_rate))
+    select(*clients.c["status", "currency"], func.coalesce(clients.c.tax_rate, accounts.c.tax_rate, literal("0")))
     .select_from(clients.join(accounts, accounts.c.id == ACCOUNT))
     .where(clients.c.id == bindparam("id"))
 )

@@ -4,70 +4,54 @@ from typing import Annotated
 
 import typer
 
-from retainer.cli.common import Account, Json, acting_for, changes, comma_list, defaults, opened, say, site, whole_part
+from retainer.cli import account_options as options
+from retainer.cli.common import (
+    Account,
+    Json,
+    acting_for,
+    any_given,
+    changes,
+    comma_list,
+    defaults,
+    opened,
+    say,
+    site,
+    warn,
+    whole_part,
+)
 from retainer.errors import FieldErrors, invalid
-from retainer.identity import accounts
-from retainer.identity.accounts import AccountDetails
+from retainer.identity import accounts, logos
+from retainer.identity.account_types import AccountDetails
 from retainer.identity.people import password_links, passwords, users
 from retainer.identity.people.users import UserDetails
-from retainer.identity.plans import PLANS, WITH_API
-from retainer.values.kinds import PATTERN
 from retainer.values.reading import read_fields
 
 account_cli = typer.Typer(help="Open, list, show and change accounts.", no_args_is_help=True)
 api_cli = typer.Typer(help="Switch an account's API on or off.", no_args_is_help=True)
 
-NAME = typer.Option(help="The agency's name.")
-PLAN = typer.Option(help=f"One of: {', '.join(PLANS)}. Without a trial, these include the API: {WITH_API}.")
-TIMEZONE = typer.Option(help="Time zone in which days begin and end, like Europe/Berlin.")
 NEW = defaults(AccountDetails)
 
 AdminName = Annotated[str, typer.Option(help="The first admin's name.")]
 AdminEmail = Annotated[str, typer.Option(help="The email with which the first admin signs in.")]
-Currency = Annotated[str, typer.Option(help="The account's currency, like EUR. It can't be changed later.")]
+Currency = Annotated[str, typer.Option(help="The account's currency, like EUR. Fixed once there is an amount.")]
 Password = Annotated[
     str | None,
     typer.Option(
         help="The first admin's password, 12 to 1000 characters.", show_default="a random one, which is printed"
     ),
 ]
-TrialEnd = Annotated[
-    str | None,
-    typer.Option(
-        metavar="INSTANT", help="End of the trial, like 2027-01-01T00:00:00Z. Until then, every plan includes the API."
-    ),
-]
-HourlyRate = Annotated[
-    str | None, typer.Option(metavar="AMOUNT", help="Default price of an hour, in the account's currency, like 95.50.")
-]
-TaxRate = Annotated[str | None, typer.Option(metavar="PERCENT", help="Default tax rate of documents, like 19 or 7.5.")]
-PaymentTerms = Annotated[int | None, typer.Option(metavar="DAYS", help="Days until an invoice is due, from 0 to 365.")]
-ClientPattern = Annotated[
-    str | None, typer.Option(metavar="PATTERN", help=f"Pattern of client numbers, like C-{{0000}}: {PATTERN}.")
-]
-QuotePattern = Annotated[
-    str | None, typer.Option(metavar="PATTERN", help="Pattern of quote numbers, like Q-{YYYY}-{0000}.")
-]
-InvoicePattern = Annotated[
-    str | None, typer.Option(metavar="PATTERN", help="Pattern of invoice numbers, like INV-{YYYY}-{0000}.")
-]
-CreditNotePattern = Annotated[
-    str | None, typer.Option(metavar="PATTERN", help="Pattern of credit note numbers, like CN-{YYYY}-{0000}.")
-]
-Weekdays = Annotated[
-    str | None, typer.Option(metavar="LIST", help="Working weekdays, separated by commas: mon,tue,wed,thu,fri.")
-]
 
 
 @account_cli.command("create")
 def create_account(
     *,
-    name: Annotated[str, NAME],
-    plan: Annotated[str, PLAN],
+    name: Annotated[str, options.NAME],
+    plan: Annotated[str, options.PLAN],
     admin_name: AdminName,
     admin_email: AdminEmail,
     currency: Currency = NEW["currency"],
-    timezone: Annotated[str, TIMEZONE] = NEW["timezone"],
+    timezone: Annotated[str, options.TIMEZONE] = NEW["timezone"],
+    tax_rate: options.TaxRate = None,
     password: Password = None,
     json: Json = False,
 ) -> None:
@@ -87,6 +71,8 @@ def create_account(
         with acting_for(account_id) as tx:
             link = password_links.create(tx, user_id).url(site())
     say({"account_id": account_id, "user_id": user_id, "password": initial, "link": link}, json=json)
+    if details.tax_rate is None:
+        warn(f"Documents carry no tax until you set a rate: retainer account set {account_id} --tax-rate PERCENT")
 
 
 @account_cli.command("list")
@@ -105,27 +91,54 @@ def show_account(account: Account, *, json: Json = False) -> None:
 
 
 @account_cli.command("set")
-def set_account(
+def set_account(  # a field is an option
     account: Account,
     *,
-    name: Annotated[str | None, NAME] = None,
-    plan: Annotated[str | None, PLAN] = None,
-    trial_ends_at: TrialEnd = None,
-    timezone: Annotated[str | None, TIMEZONE] = None,
-    hourly_rate: HourlyRate = None,
-    tax_rate: TaxRate = None,
-    payment_terms_days: PaymentTerms = None,
-    client_number_pattern: ClientPattern = None,
-    quote_number_pattern: QuotePattern = None,
-    invoice_number_pattern: InvoicePattern = None,
-    credit_note_number_pattern: CreditNotePattern = None,
-    working_weekdays: Weekdays = None,
+    name: Annotated[str | None, options.NAME] = None,
+    plan: Annotated[str | None, options.PLAN] = None,
+    trial_ends_at: options.TrialEnd = None,
+    currency: options.NewCurrency = None,
+    timezone: Annotated[str | None, options.TIMEZONE] = None,
+    hourly_rate: options.HourlyRate = None,
+    tax_rate: options.TaxRate = None,
+    payment_terms_days: options.PaymentTerms = None,
+    working_weekdays: options.Weekdays = None,
+    client_number_pattern: options.ClientPattern = None,
+    quote_number_pattern: options.QuotePattern = None,
+    invoice_number_pattern: options.InvoicePattern = None,
+    credit_note_number_pattern: options.CreditNotePattern = None,
+    legal_name: options.LegalName = None,
+    address_line1: options.AddressLine = None,
+    address_line2: options.AddressLine = None,
+    postal_code: options.PostalCode = None,
+    city: options.City = None,
+    region: options.Region = None,
+    country: options.Country = None,
+    vat_number: options.VatNumber = None,
+    registration_number: options.RegistrationNumber = None,
+    email: options.Email = None,
+    phone: options.Phone = None,
+    website: options.Website = None,
+    iban: options.Iban = None,
+    bic: options.Bic = None,
+    bank_name: options.BankName = None,
+    document_language: options.DocumentLanguage = None,
+    document_color: options.DocumentColor = None,
+    document_footer: options.DocumentFooter = None,
+    require_second_factor: options.SecondFactor = None,
+    logo: options.Logo = None,
+    remove_logo: options.RemoveLogo = False,
     json: Json = False,
 ) -> None:
-    """Change an account; the change applies from the next request."""
-    values = changes(AccountDetails, locals() | {"working_weekdays": comma_list(working_weekdays)})
+    """Change an account, with effect from the next request. An empty text ("") clears a field."""
+    given = locals() | {"working_weekdays": comma_list(working_weekdays)}
+    has_logo = logo is not None or remove_logo
+    values = {} if has_logo and not any_given(AccountDetails, given) else changes(AccountDetails, given)
     with acting_for(account) as tx:
-        changed = accounts.set_account(tx, values)
+        accounts.set_account(tx, values)
+        if has_logo:
+            logos.set_logo(tx, logo.read_bytes() if logo else None)
+        changed = accounts.get_account(tx)
     say(changed, json=json)
 
 

@@ -100,6 +100,11 @@ def given(model: type[msgspec.Struct], options: Mapping[str, object]) -> dict[st
     return {name: options[name] for name in model.__struct_fields__ if options.get(name) is not None}
 
 
+def any_given(model: type[msgspec.Struct], options: Mapping[str, object]) -> bool:
+    """Return whether an option named like a field was given."""
+    return bool(given(model, options))
+
+
 def whole(model: type[T], options: Mapping[str, object]) -> T:
     """Return the record that options describe. Raises `validation_failed` with all errors."""
     errors: FieldErrors = {}
@@ -127,8 +132,11 @@ def defaults(model: type[msgspec.Struct]) -> dict[str, Any]:
 
 
 def changes(model: type[msgspec.Struct], options: Mapping[str, object]) -> dict[str, Any]:
-    """Return the fields that options change. Raises `validation_failed` with all errors, BadParameter for no change."""
-    sent = given(model, options)
+    """Return the fields that options change; an empty text clears a field.
+
+    Raises `validation_failed` with all errors, BadParameter for no change.
+    """
+    sent = {name: None if value == "" else value for name, value in given(model, options).items()}
     if not sent:
         raise typer.BadParameter("set at least one option; --help lists them")
     errors: FieldErrors = {}

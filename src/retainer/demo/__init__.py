@@ -14,7 +14,7 @@ from retainer.demo.care import Care
 from retainer.demo.make import at, create, make
 from retainer.demo.traffic import Traffic
 from retainer.demo.work import Work
-from retainer.identity.accounts import AccountDetails
+from retainer.identity.account_types import AccountDetails
 from retainer.identity.people.users import UserDetails
 from retainer.store.tx import Store, Tx
 from retainer.values.collation import SEPARATOR, sort_key

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from retainer.demo.make import at, make
 from retainer.identity import accounts
-from retainer.identity.accounts import AccountDetails
+from retainer.identity.account_types import AccountDetails
 from retainer.identity.admins import Admin, operator_of
 from retainer.identity.keys import key_changes, keys
 from retainer.identity.keys.key_changes import Rotation

@@ -1,12 +1,9 @@
-"""Accounts: details, plan, and the API's switch."""
+"""Accounts: settings, plan, and the API's switch."""
 
 import json
 from decimal import Decimal
-from typing import Annotated, Literal
 
-import msgspec
-from msgspec import Meta
-from sqlalchemy import select
+from sqlalchemy import or_, select
 
 from retainer.errors import invalid
 from retainer.identity import audit
@@ -14,35 +11,20 @@ from retainer.identity.audit import Fields, Target
 from retainer.identity.plans import PLANS, Plan, require_api
 from retainer.schema.identity import accounts
 from retainer.store.engines.base import Row
-from retainer.store.tables import ACCOUNT
+from retainer.store.tables import ACCOUNT, metadata
 from retainer.store.tx import Store, Tx
 from retainer.values.exact import amount_of, decimal_text, minor_units
-from retainer.values.kinds import Currency, Instant, Money, NumberPattern, Percent, Text191, Timezone
-
-Weekday = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
-PaymentTerms = Annotated[int, Meta(ge=0, le=365)]
-
-
-class AccountDetails(msgspec.Struct):
-    """The fields of an account that operators set; by default the trial ends 90 days after its creation."""
-
-    name: Text191
-    plan: Literal["solo", "studio", "agency", "scale", "enterprise"]
-    currency: Currency = "EUR"
-    timezone: Timezone = "UTC"
-    trial_ends_at: Instant | None = None
-    hourly_rate: Money | None = None
-    tax_rate: Percent = Decimal(0)
-    payment_terms_days: PaymentTerms = 30
-    client_number_pattern: NumberPattern = "C-{0000}"
-    quote_number_pattern: NumberPattern = "Q-{YYYY}-{0000}"
-    invoice_number_pattern: NumberPattern = "INV-{YYYY}-{0000}"
-    credit_note_number_pattern: NumberPattern = "CN-{YYYY}-{0000}"
-    working_weekdays: list[Weekday] = msgspec.field(default_factory=lambda: ["mon", "tue", "wed", "thu", "fri"])
-
 
 ALL = select(accounts).order_by(accounts.c.id)
 MINE = select(accounts).where(accounts.c.id == ACCOUNT)
+
+
+AMOUNTS = [
+    select(table.c.account_id).where(or_(*(column != 0 for column in table.c if column.info.get("money"))))
+    for table in metadata.sorted_tables
+    if table.info.get("tenant") and any(column.info.get("money") for column in table.c)
+]
+"""For each table with amounts, the statement that finds one other than 0."""
 
 
 def list_accounts(store: Store) -> list[Fields]:
@@ -66,10 +48,26 @@ def get_plan(tx: Tx) -> Plan:
     return PLANS[get_account(tx)["plan"]]
 
 
+def has_amounts(tx: Tx) -> bool:
+    """Return whether the account has any amount besides its own rate, which fixes its currency."""
+    return any(tx.first_row(statement.limit(1))() is not None for statement in AMOUNTS)
+
+
 def set_account(tx: Tx, changes: Fields) -> Fields:
-    """Change the account with effect from the next request; return it."""
+    """Change the account with effect from the next request; return it. Raises `validation_failed`.
+
+    A new currency keeps the number of the hourly rate, and is refused once there are other amounts.
+    """
     before = get_account(tx)
-    tx.update_columns(accounts, before["id"], account_values(changes, before["currency"]))
+    currency: str = changes.get("currency") or before["currency"]
+    if currency != before["currency"]:
+        if has_amounts(tx):
+            raise invalid(
+                {"currency": [f"Stays {before['currency']}, because this account already has amounts in it."]}
+            )
+        if before["hourly_rate"] is not None:
+            changes = {"hourly_rate": Decimal(before["hourly_rate"]), **changes}
+    tx.update_columns(accounts, before["id"], account_values(changes, currency))
     after = get_account(tx)
     audit.note_changes(tx, "account changed", Target("account", after["id"], after["name"]), before, after)
     return after
@@ -89,7 +87,7 @@ def switch_api(tx: Tx, *, on: bool) -> None:
 def account_values(fields: Fields, currency: str) -> Fields:
     """Return the fields of an account as columns."""
     values = in_units(fields, "hourly_rate", currency)
-    if "tax_rate" in values:
+    if values.get("tax_rate") is not None:
         values["tax_rate"] = decimal_text(values["tax_rate"])
     if "working_weekdays" in values:
         values["working_weekdays"] = json.dumps(values["working_weekdays"])
@@ -109,7 +107,8 @@ def in_units(fields: Fields, name: str, currency: str) -> Fields:
 
 def _shown(row: Row) -> Fields:
     shown = dict(zip(accounts.c.keys(), row, strict=True))
-    shown["api_enabled"] = bool(shown["api_enabled"])
+    for name in ("api_enabled", "require_second_factor"):
+        shown[name] = bool(shown[name])
     shown["working_weekdays"] = json.loads(shown["working_weekdays"])
     if shown["hourly_rate"] is not None:
         shown["hourly_rate"] = str(amount_of(shown["hourly_rate"], shown["currency"]))

@@ -10,7 +10,8 @@ from sqlalchemy import bindparam, delete, insert, select
 
 from retainer.errors import Refusal, invalid
 from retainer.identity import audit
-from retainer.identity.accounts import AccountDetails, account_values, in_units
+from retainer.identity.account_types import AccountDetails
+from retainer.identity.accounts import account_values, in_units
 from retainer.identity.admins import IS_ADMIN, OPERATOR, operator
 from retainer.identity.audit import Fields, Target
 from retainer.identity.people import password_links, sessions

@@ -1,0 +1,80 @@
+"""The options of commands that set the fields of an account."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from retainer.identity.plans import PLANS, WITH_API
+from retainer.values.kinds import PATTERN
+
+NAME = typer.Option(help="The agency's name.")
+PLAN = typer.Option(help=f"One of: {', '.join(PLANS)}. Without a trial, these include the API: {WITH_API}.")
+TIMEZONE = typer.Option(help="Time zone in which days begin and end, like Europe/Berlin.")
+
+TrialEnd = Annotated[
+    str | None,
+    typer.Option(
+        metavar="INSTANT", help="End of the trial, like 2027-01-01T00:00:00Z. Until then, every plan includes the API."
+    ),
+]
+NewCurrency = Annotated[
+    str | None, typer.Option(metavar="CODE", help="The account's currency, like EUR. Fixed once there is an amount.")
+]
+HourlyRate = Annotated[
+    str | None, typer.Option(metavar="AMOUNT", help="Default price of an hour, in the account's currency, like 95.50.")
+]
+TaxRate = Annotated[
+    str | None,
+    typer.Option(metavar="PERCENT", help="Default tax rate of documents, like 19 or 7.5; 0 for documents without tax."),
+]
+PaymentTerms = Annotated[int | None, typer.Option(metavar="DAYS", help="Days until an invoice is due, from 0 to 365.")]
+ClientPattern = Annotated[
+    str | None, typer.Option(metavar="PATTERN", help=f"Pattern of client numbers, like C-{{0000}}: {PATTERN}.")
+]
+QuotePattern = Annotated[
+    str | None, typer.Option(metavar="PATTERN", help="Pattern of quote numbers, like Q-{YYYY}-{0000}.")
+]
+InvoicePattern = Annotated[
+    str | None, typer.Option(metavar="PATTERN", help="Pattern of invoice numbers, like INV-{YYYY}-{0000}.")
+]
+CreditNotePattern = Annotated[
+    str | None, typer.Option(metavar="PATTERN", help="Pattern of credit note numbers, like CN-{YYYY}-{0000}.")
+]
+Weekdays = Annotated[
+    str | None, typer.Option(metavar="LIST", help="Working weekdays, separated by commas: mon,tue,wed,thu,fri.")
+]
+LegalName = Annotated[str | None, typer.Option(help="The name on documents, if it is not the agency's name.")]
+AddressLine = Annotated[str | None, typer.Option(help="A line of the postal address on documents.")]
+PostalCode = Annotated[str | None, typer.Option(help="Postal code of the address.")]
+City = Annotated[str | None, typer.Option(help="Town of the address.")]
+Region = Annotated[str | None, typer.Option(help="State, province or county of the address.")]
+Country = Annotated[str | None, typer.Option(metavar="CODE", help="Country of the address, like DE.")]
+VatNumber = Annotated[str | None, typer.Option(help="VAT number; no register is asked.")]
+RegistrationNumber = Annotated[str | None, typer.Option(help="Number in the commercial register.")]
+Email = Annotated[str | None, typer.Option(help="Email address on documents.")]
+Phone = Annotated[str | None, typer.Option(help="Telephone number on documents.")]
+Website = Annotated[str | None, typer.Option(metavar="URL", help="Website on documents, like https://agency.example.")]
+Iban = Annotated[str | None, typer.Option(help="IBAN of the bank account to which clients pay. It is checked.")]
+Bic = Annotated[str | None, typer.Option(help="BIC of the bank.")]
+BankName = Annotated[str | None, typer.Option(help="Name of the bank.")]
+DocumentLanguage = Annotated[
+    str | None, typer.Option(metavar="LANGUAGE", help="Language of documents, en or de, for clients without their own.")
+]
+DocumentColor = Annotated[str | None, typer.Option(metavar="COLOR", help="Colour of documents, like #4b53d6.")]
+DocumentFooter = Annotated[str | None, typer.Option(help="Text at the foot of each page of a document.")]
+SecondFactor = Annotated[
+    bool | None,
+    typer.Option(
+        "--require-second-factor/--allow-password-only",
+        help="Whether all admins must sign in with a second factor.",
+        show_default=False,
+    ),
+]
+Logo = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", exists=True, dir_okay=False, help="Logo of documents: a PNG or SVG file of at most 200 KB."
+    ),
+]
+RemoveLogo = Annotated[bool, typer.Option("--remove-logo", help="Remove the logo.")]

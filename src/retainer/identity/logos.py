@@ -1,0 +1,96 @@
+"""The logo of an account, which its documents print."""
+
+import hashlib
+from typing import NamedTuple
+
+from sqlalchemy import Table, bindparam, delete, or_, select
+
+from retainer.errors import invalid
+from retainer.identity import audit
+from retainer.identity.accounts import get_account
+from retainer.identity.audit import Fields, Target
+from retainer.schema.billing import credit_notes, invoices
+from retainer.schema.identity import accounts, logos
+from retainer.store.engines.sql import TEXT
+from retainer.store.tx import Tx
+from retainer.values.png import SIGNATURE, clean_png
+from retainer.values.svg import clean_svg
+
+MAX_BYTES = 200 * 1024
+
+
+class Logo(NamedTuple):
+    """A logo: `image/png` or `image/svg+xml`."""
+
+    id: int
+    media_type: str
+    content: bytes
+    sha256: str
+
+
+LOGO = select(*logos.c[Logo._fields]).where(logos.c.id == bindparam("id"))
+REMOVE = delete(logos).where(logos.c.id == bindparam("id"))
+SNAPSHOTS: tuple[Table, ...] = (invoices, credit_notes)
+PRINTED = [
+    select(table.c.id)
+    .where(or_(*(table.c.issuer_snapshot.like(bindparam(name, type_=TEXT)) for name in ("followed", "last"))))
+    .limit(1)
+    for table in SNAPSHOTS
+]
+"""For each kind of issued document, the statement that finds one whose snapshot of the issuer has a logo."""
+
+
+def find_logo(tx: Tx, logo_id: int | None) -> Logo | None:
+    """Return a logo of the account, current or printed on issued documents."""
+    row = None if logo_id is None else tx.one(LOGO, id=logo_id)
+    return None if row is None else Logo(*row)
+
+
+def read_logo(content: bytes) -> tuple[str, bytes]:
+    """Return the media type and the harmless form of a file. Raises `validation_failed`."""
+    if not content:
+        raise invalid({"logo": ["Choose a PNG or SVG file."]})
+    if len(content) > MAX_BYTES:
+        raise invalid({"logo": [f"The file has {len(content) // 1024} KB. At most {MAX_BYTES // 1024} KB fit."]})
+    try:
+        if content.startswith(SIGNATURE):
+            return "image/png", clean_png(content)
+        if b"<" in content[:100]:
+            return "image/svg+xml", clean_svg(content)
+    except ValueError as error:
+        raise invalid({"logo": [str(error)]}) from None
+    raise invalid({"logo": ["The file is neither a PNG nor an SVG image."]})
+
+
+def set_logo(tx: Tx, content: bytes | None) -> None:
+    """Replace the logo, or remove it with None; issued documents keep theirs. Raises `validation_failed`."""
+    account = get_account(tx)
+    former = find_logo(tx, account["logo_id"])
+    after, logo_id = None, None
+    if content is not None:
+        media_type, cleaned = read_logo(content)
+        digest = hashlib.sha256(cleaned).hexdigest()
+        if former is not None and former.sha256 == digest:
+            return
+        logo_id = tx.insert_raw(logos, {"media_type": media_type, "content": cleaned, "sha256": digest})
+        after = Logo(logo_id, media_type, cleaned, digest)
+    if former is None and after is None:
+        return
+    tx.update_columns(accounts, account["id"], {"logo_id": logo_id})
+    if former is not None and not is_printed(tx, former.id):
+        tx.run(REMOVE, id=former.id)
+    target = Target("account", account["id"], account["name"])
+    audit.note(tx, "account changed", target, before={"logo": described(former)}, after={"logo": described(after)})
+
+
+def is_printed(tx: Tx, logo_id: int) -> bool:
+    """Return whether an issued document has this logo."""
+    forms = {"followed": f'%"logo_id":{logo_id},%', "last": f'%"logo_id":{logo_id}}}%'}
+    return any(tx.one(statement, **forms) is not None for statement in PRINTED)
+
+
+def described(logo: Logo | None) -> Fields | None:
+    """Return what the audit log says about a logo."""
+    if logo is None:
+        return None
+    return {"media_type": logo.media_type, "bytes": len(logo.content), "sha256": logo.sha256}
