@@ -85,6 +85,12 @@ def _whole(first: int, last: int) -> Callable[[str], int]:
     return read
 
 
+def _contact(text: str) -> str:
+    if len(text) > 191 or not text.isprintable():
+        raise ValueError
+    return text
+
+
 def _hours(text: str) -> Decimal:
     if not re.fullmatch(r"\d{1,4}(\.\d{1,4})?", text, re.ASCII) or not Decimal(text):
         raise ValueError
@@ -128,6 +134,12 @@ class Settings:
         "The public address, for links; by default the host of the request.",
         "an address like https://agency.example",
         _base_url,
+    )
+    contact: str = _setting(
+        "",
+        "Whom admins ask about their plan; the console shows it.",
+        "a name or an address of at most 191 characters, like support@agency.example",
+        _contact,
     )
     trusted_proxies: tuple[Network, ...] = _setting(
         (),

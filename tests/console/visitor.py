@@ -49,7 +49,7 @@ class Fields(HTMLParser):
     def __init__(self, html: str) -> None:
         super().__init__()
         self.forms: dict[str, list[tuple[str, str]]] = {}
-        self.form = self.select = ""
+        self.form = self.select = self.textarea = ""
         self.feed(html)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -63,8 +63,20 @@ class Fields(HTMLParser):
             self.forms[self.form].append((name, value))
         if tag == "select":
             self.select = name
+        if tag == "textarea":
+            self.textarea = name
+            self.forms[self.form].append((name, ""))
         if tag == "option" and "selected" in given:
             self.forms[self.form].append((self.select, value))
+
+    def handle_data(self, data: str) -> None:
+        if self.textarea:
+            name, text = self.forms[self.form].pop()
+            self.forms[self.form].append((name, text + data))
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "textarea":
+            self.textarea = ""
 
 
 class Visitor:
@@ -123,6 +135,18 @@ class Visitor:
 
     def post(self, path: str, form: Any = (), **headers: Any) -> WebPage:
         return self.call("POST", path, urlencode(form, doseq=True).encode(), **headers)
+
+    def upload(self, path: str, content: bytes, name: str = "logo", **fields: str) -> WebPage:
+        """Send a form with a file; follow the redirect."""
+        boundary = b"----boundary"
+        parts = [(f'name="{field}"', text.encode()) for field, text in fields.items()]
+        parts.append((f'name="{name}"; filename="a.png"\r\nContent-Type: application/octet-stream', content))
+        body = b"".join(
+            b"--%b\r\nContent-Disposition: form-data; %b\r\n\r\n%b\r\n" % (boundary, head.encode(), data)
+            for head, data in parts
+        )
+        sent = f"multipart/form-data; boundary={boundary.decode()}"
+        return self.follow(self.call("POST", path, body + b"--%b--\r\n" % boundary, CONTENT_TYPE=sent))
 
     def submit(self, path: str, *, action: str = "", leave: tuple[str, ...] = (), **fields: Any) -> WebPage:
         """Open a page, fill its form in, and send it as it then is; follow the redirect."""

@@ -15,6 +15,8 @@ from retainer.values.texts import NO_TEXT, is_text
 T = TypeVar("T", bound=msgspec.Struct)
 CONTENT_TYPE = "application/x-www-form-urlencoded"
 MAX_FIELDS = 200
+YES_OR_NO = {"yes": True, "no": False}
+"""The values of a box: a hidden field before it says no, which the box replaces."""
 
 
 class Form:
@@ -24,6 +26,7 @@ class Form:
         self.texts: dict[str, list[str]] = {}
         for name, text in pairs:
             self.texts.setdefault(name, []).append(text)
+        self.files: dict[str, bytes] = {}
         self.errors: FieldErrors = {}
         self.message = ""
         self.status = 200
@@ -32,9 +35,9 @@ class Form:
         return name in self.texts
 
     def text(self, name: str, default: object = "") -> str:
-        """Return the text of a field, or the default if it was not sent."""
+        """Return the text of a field, or the default if it was not sent. Browsers end lines with CR and LF."""
         if name in self.texts:
-            return self.texts[name][-1].strip()
+            return self.texts[name][-1].strip().replace("\r\n", "\n")
         return "" if default is None else str(default)
 
     def texts_of(self, name: str) -> list[str]:
@@ -102,7 +105,7 @@ def read_filters(model: type[T], form: Form) -> T:
 
 
 def sent_by(model: type[msgspec.Struct], form: Form) -> dict[str, object]:
-    """Return a form's fields of a type as JSON would have them: lists as lists, whole numbers as numbers."""
+    """Return a form's fields of a type as JSON would have them: lists as lists, numbers and booleans as such."""
     hints = get_type_hints(model, include_extras=True)
     sent: dict[str, object] = {}
     for name, field in writable_fields(model).items():
@@ -111,7 +114,7 @@ def sent_by(model: type[msgspec.Struct], form: Form) -> dict[str, object]:
             sent[name] = form.texts_of(name)
         elif name in form:
             text = form.text(name)
-            number = read_whole(text) if kind is int else None
+            number = read_whole(text) if kind is int else YES_OR_NO.get(text) if kind is bool else None
             sent[name] = text if number is None else number
     return sent
 

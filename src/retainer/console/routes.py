@@ -18,6 +18,7 @@ from retainer.console.pages import (
     request_pages,
     search_page,
     session_pages,
+    settings_pages,
     sign_in_pages,
 )
 from retainer.store.tx import Store, Tx
@@ -33,6 +34,7 @@ class AdminPage(NamedTuple):
 
     show: Handler
     act: Handler | None = None
+    takes_file: bool = False
 
 
 class PublicPage(NamedTuple):
@@ -79,6 +81,9 @@ CONSOLE_ROUTES: dict[str, Route] = {
     "/audit": AdminPage(audit_page.show_list),
     "/sessions": AdminPage(session_pages.show_list),
     "/sessions/{session}/end": Action(session_pages.end),
+    "/settings": AdminPage(settings_pages.show, settings_pages.save),
+    "/settings/logo": AdminPage(settings_pages.show_logo, settings_pages.save_logo, takes_file=True),
+    "/settings/logo/image": AdminPage(settings_pages.show_image),
     "/search": AdminPage(search_page.show),
     "/records/{kind}": AdminPage(record_pages.show_list),
     "/records/{kind}/{record}": AdminPage(record_pages.show),

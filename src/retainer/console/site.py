@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from retainer.console import cross_site, forms
+from retainer.console import cross_site, forms, uploads
 from retainer.console.catalogue import Catalogue
 from retainer.console.cookies import SESSION, Cookies
 from retainer.console.forms import Form
@@ -20,7 +20,7 @@ from retainer.store.engines import TransientConflict
 from retainer.store.tx import ActorChanged, Store
 from retainer.values.exact import utcnow
 
-MAX_FORM_BYTES = 64 * 1024
+MAX_FORM_BYTES, MAX_UPLOAD_BYTES = 64 * 1024, 256 * 1024
 FORM_STATUSES = frozenset({402, 403, 422, 429})
 """Refusals with these statuses are shown on the page of the form, others on an error page."""
 HEADINGS = {
@@ -83,7 +83,7 @@ class Console:
         if request.method in {"GET", "HEAD"} and not isinstance(route, Action):
             return self._show(route, context)
         if request.method == "POST" and route.act is not None:
-            context.form = self._read_form(context)
+            context.form = self._read_form(context, takes_file=isinstance(route, AdminPage) and route.takes_file)
             return self._act(route, context)
         allowed = [] if isinstance(route, Action) else ["GET, HEAD"]
         raise method_not_allowed(request.method, ", ".join([*allowed, *(["POST"] if route.act else [])]))
@@ -118,20 +118,23 @@ class Console:
                 raise
         return self._write(act, context, retries - 1)
 
-    def _read_form(self, context: PageContext) -> Form:
+    def _read_form(self, context: PageContext, *, takes_file: bool) -> Form:
         """Return the form of a request. Raises `body_too_large`, `unsupported_media_type`, and errors of reading it."""
         request, admin = context.request, context.signed_in
-        if int(request.environ.get("CONTENT_LENGTH") or 0) > MAX_FORM_BYTES:
-            raise Refusal(
-                "body_too_large", f"The form is larger than {MAX_FORM_BYTES // 1024} KiB. Shorten your input."
-            )
-        if request.has_body and request.environ.get("CONTENT_TYPE", "").partition(";")[0] != forms.CONTENT_TYPE:
-            raise Refusal("unsupported_media_type", f"Send forms as {forms.CONTENT_TYPE}.")
+        limit, expected = (
+            (MAX_UPLOAD_BYTES, uploads.CONTENT_TYPE) if takes_file else (MAX_FORM_BYTES, forms.CONTENT_TYPE)
+        )
+        if int(request.environ.get("CONTENT_LENGTH") or 0) > limit:
+            advice = "Choose a smaller file" if takes_file else "Shorten your input"
+            raise Refusal("body_too_large", f"The form is larger than {limit // 1024} KiB. {advice}.")
+        content_type = request.environ.get("CONTENT_TYPE", "")
+        if request.has_body and content_type.partition(";")[0] != expected:
+            raise Refusal("unsupported_media_type", f"Send this form as {expected}.")
         if admin is None:
             body = self.read_form(request, request.networks[-1])
         else:
             body = self.read_body(request, admin.account_id)
-        return forms.parse(body.decode(errors="replace"))
+        return uploads.parse_upload(body, content_type) if takes_file else forms.parse(body.decode(errors="replace"))
 
 
 def _with_headers(reply: Reply, refusal: Refusal) -> Reply:

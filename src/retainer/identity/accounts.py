@@ -67,6 +67,8 @@ def set_account(tx: Tx, changes: Fields) -> Fields:
             )
         if before["hourly_rate"] is not None:
             changes = {"hourly_rate": Decimal(before["hourly_rate"]), **changes}
+    if changes.get("working_weekdays") == []:
+        raise invalid({"working_weekdays": ["Choose at least one day."]})
     tx.update_columns(accounts, before["id"], account_values(changes, currency))
     after = get_account(tx)
     audit.note_changes(tx, "account changed", Target("account", after["id"], after["name"]), before, after)

@@ -1,0 +1,130 @@
+"""The pages of the account's settings and of the logo."""
+
+from functools import cache
+from typing import NamedTuple
+from zoneinfo import available_timezones
+
+import pycountry
+from sqlalchemy import Table
+
+from retainer.console import forms
+from retainer.console.page_context import NO_STORE, PageContext, Reply
+from retainer.errors import Refusal
+from retainer.identity import accounts, logos
+from retainer.identity.account_types import AccountSettings
+from retainer.identity.audit import Fields
+from retainer.identity.plans import PLANS, WITH_API, includes_api
+from retainer.kernel.http import Response
+from retainer.schema.billing import credit_notes, invoices, quotes
+from retainer.schema.crm import clients
+from retainer.shared.numbering import preview_number
+from retainer.store.tx import Tx
+from retainer.values.banking import grouped
+from retainer.values.exact import DIGITS
+from retainer.values.kinds import read_pattern
+
+WEEKDAYS = {
+    "mon": "Monday",
+    "tue": "Tuesday",
+    "wed": "Wednesday",
+    "thu": "Thursday",
+    "fri": "Friday",
+    "sat": "Saturday",
+    "sun": "Sunday",
+}
+LANGUAGES = {"en": "English", "de": "German"}
+PATTERNS: dict[str, tuple[str, Table]] = {
+    "client_number_pattern": ("Clients", clients),
+    "quote_number_pattern": ("Quotes", quotes),
+    "invoice_number_pattern": ("Invoices", invoices),
+    "credit_note_number_pattern": ("Credit notes", credit_notes),
+}
+IMAGE_POLICY = ("content-security-policy", "default-src 'none'; sandbox")
+
+
+class NumberPreview(NamedTuple):
+    """A number pattern, with the number that the next record would get."""
+
+    name: str
+    label: str
+    pattern: str
+    next_number: str | None
+
+
+def show(tx: Tx, context: PageContext) -> Reply:
+    """Show the settings of the account."""
+    account = accounts.get_account(tx)
+    plan, form = PLANS[account["plan"]], context.form
+    chosen = form.texts_of("working_weekdays") if form.texts else account["working_weekdays"]
+    return context.render(
+        "settings",
+        account=account | {"iban": account["iban"] and grouped(account["iban"])},
+        plan=plan,
+        plans_with_api=WITH_API,
+        is_included=includes_api(account["plan"], account["trial_ends_at"], tx.now),
+        contact=context.request.settings.contact,
+        is_currency_fixed=accounts.has_amounts(tx),
+        currencies=[(code, code) for code in sorted(DIGITS)],
+        timezones=timezones(),
+        countries=countries(),
+        weekdays=WEEKDAYS,
+        chosen_weekdays=chosen,
+        languages=LANGUAGES,
+        numbers=[preview(tx, context, account, name) for name in PATTERNS],
+        second_factor=form.text("require_second_factor", "yes" if account["require_second_factor"] else "no"),
+    )
+
+
+def save(tx: Tx, context: PageContext) -> Reply:
+    """Change the settings, or only show the next numbers. Raises `validation_failed` with all errors."""
+    values = forms.read_changes(AccountSettings, context.form)
+    if context.form.text("preview"):
+        return show(tx, context)
+    accounts.set_account(tx, values)
+    return context.redirect("/settings", "Settings saved. They apply to new records and documents.")
+
+
+def preview(tx: Tx, context: PageContext, account: Fields, name: str) -> NumberPreview:
+    """Return a pattern as typed or stored, with the number that it gives next; None for an invalid one."""
+    label, table = PATTERNS[name]
+    pattern = context.form.text(name, account[name])
+    try:
+        next_number = preview_number(tx, table, read_pattern(pattern))
+    except ValueError:
+        next_number = None
+    return NumberPreview(name, label, pattern, next_number)
+
+
+def show_logo(tx: Tx, context: PageContext) -> Reply:
+    """Show the logo, with the form that replaces it."""
+    logo = logos.find_logo(tx, accounts.get_account(tx)["logo_id"])
+    return context.render("settings_logo", logo=logo, max_kilobytes=logos.MAX_BYTES // 1024)
+
+
+def save_logo(tx: Tx, context: PageContext) -> Reply:
+    """Replace or remove the logo. Raises `validation_failed`."""
+    is_removed = bool(context.form.text("remove"))
+    logos.set_logo(tx, None if is_removed else context.form.files.get("logo", b""))
+    return context.redirect("/settings/logo", "Logo removed." if is_removed else "Logo saved. New documents show it.")
+
+
+def show_image(tx: Tx, _: PageContext) -> Reply:
+    """Return the current logo as an image. Raises `not_found`."""
+    logo = logos.find_logo(tx, accounts.get_account(tx)["logo_id"])
+    if logo is None:
+        raise Refusal("not_found", "This account has no logo.")
+    headers = [("content-type", logo.media_type), NO_STORE, IMAGE_POLICY, ("x-content-type-options", "nosniff")]
+    return Response(200, headers, logo.content)
+
+
+@cache
+def timezones() -> list[tuple[str, str]]:
+    """Return the names of time zones, twice: as value and as label."""
+    return [(name, name) for name in sorted(available_timezones())]
+
+
+@cache
+def countries() -> list[tuple[str, str]]:
+    """Return the codes and names of countries, by name."""
+    named = ((country.alpha_2, getattr(country, "common_name", country.name)) for country in pycountry.countries)
+    return sorted(named, key=lambda pair: pair[1])

@@ -1,0 +1,167 @@
+"""The settings of an account in the console, and its logo."""
+
+import re
+
+from retainer.identity import accounts, audit, logos
+from retainer.identity.account_types import AccountSettings
+from retainer.identity.audit import AuditFilter
+from tests.console.visitor import Fields, admin_of
+from tests.test_images import SHAPE, png, svg
+
+PATH, LOGO = "/console/settings", "/console/settings/logo"
+
+
+def account_of(api):
+    with api.operating() as tx:
+        return accounts.get_account(tx)
+
+
+def changes_of(api):
+    with api.operating() as tx:
+        return audit.list_entries(tx, AuditFilter(action="account changed")).entries
+
+
+def test_the_page_has_every_setting(visitor):
+    named = {name for name, _ in Fields(visitor.get(PATH).html).forms[PATH]}
+    assert named >= set(AccountSettings.__struct_fields__)
+
+
+def test_sending_the_page_back_changes_nothing(api, visitor):
+    before = account_of(api)
+    page = visitor.submit(PATH, document_footer=" ")
+    assert "Settings saved." in page.text
+    assert account_of(api) == before
+    assert changes_of(api) == []
+
+
+def test_every_change_is_saved_and_audited(api, visitor):
+    page = visitor.submit(
+        PATH,
+        tax_rate="19",
+        iban="de89 3704 0044 0532 0130 00",
+        legal_name="North GmbH",
+        country="DE",
+        document_language="de",
+        document_color="#102030",
+        document_footer="Managing directors:\r\nAna & Max",
+        timezone="Europe/Paris",
+        require_second_factor="yes",
+    )
+    assert page.status == 200
+    account = account_of(api)
+    assert account["iban"] == "DE89370400440532013000"
+    assert account["document_footer"] == "Managing directors:\nAna & Max"
+    assert (account["tax_rate"], account["require_second_factor"]) == ("19", True)
+    (entry,) = changes_of(api)
+    assert (entry.user_id, set(entry.after)) == (
+        api.admin_id,
+        {
+            *("tax_rate", "iban", "legal_name", "country", "document_language", "document_color", "document_footer"),
+            *("timezone", "require_second_factor"),
+        },
+    )
+
+
+def test_all_errors_are_shown_with_what_was_typed(api, visitor):
+    page = visitor.submit(PATH, iban="DE1", tax_rate="200", email="x", legal_name="Kept <b>")
+    assert page.status == 422
+    assert page.html.count('aria-invalid="true"') == 3
+    assert "Kept &lt;b&gt;" in page.html
+    assert account_of(api)["legal_name"] is None
+
+
+def test_no_working_day_is_refused(visitor):
+    page = visitor.submit(PATH, leave=("working_weekdays",))
+    assert "Choose at least one day." in page.text
+
+
+def test_a_preview_shows_the_next_numbers_and_saves_nothing(api, visitor):
+    page = visitor.submit(PATH, invoice_number_pattern="R{YYYY}-{00000}", preview="numbers", city="Bonn")
+    year = re.search(r"Next: R(\d{4})-00001", page.text)
+    assert year, page.text
+    assert 'value="Bonn"' in page.html
+    assert account_of(api)["invoice_number_pattern"] == "INV-{YYYY}-{0000}"
+    assert account_of(api)["city"] is None
+
+
+def test_the_currency_is_a_choice_until_there_is_an_amount(api, visitor):
+    assert 'name="currency"' in visitor.get(PATH).html
+    visitor.submit(PATH, currency="CHF")
+    assert account_of(api)["currency"] == "CHF"
+    api.make("/expenses")
+    assert 'name="currency"' not in visitor.get(PATH).html
+    page = visitor.submit(PATH, currency="EUR")
+    assert "Stays CHF" in page.text
+
+
+def test_plan_and_trial_cannot_be_set_by_admins(api, visitor):
+    before = account_of(api)
+    visitor.submit(PATH, plan="enterprise", trial_ends_at="2099-01-01T00:00:00Z", api_enabled="", logo_id="7")
+    assert account_of(api) == before
+
+
+def test_the_first_pages_ask_for_the_tax_rate_until_there_is_one(api, visitor):
+    for path in ("/console", PATH):
+        assert "Set a tax rate" in visitor.get(path).text
+    visitor.submit(PATH, tax_rate="0")
+    for path in ("/console", PATH):
+        assert "Set a tax rate" not in visitor.get(path).text
+
+
+def test_a_logo_is_shown_replaced_and_removed(api, visitor):
+    assert visitor.get(f"{LOGO}/image").status == 404
+    assert "Logo saved." in visitor.upload(LOGO, svg(SHAPE + "<script>alert(1)</script>")).text
+    image = visitor.get(f"{LOGO}/image")
+    assert (image.headers["content-type"], "alert" in image.html) == ("image/svg+xml", False)
+    assert "sandbox" in image.headers["content-security-policy"]
+    first = account_of(api)["logo_id"]
+    with api.operating() as tx:
+        logos.set_logo(tx, png())
+        assert logos.find_logo(tx, first) is None
+        assert logos.find_logo(tx, account_of_tx(tx)).media_type == "image/png"
+    assert "Logo removed." in visitor.upload(LOGO, b"", remove="yes").text
+    assert account_of(api)["logo_id"] is None
+    assert [set(entry.after) for entry in changes_of(api)] == [{"logo"}] * 3
+
+
+def account_of_tx(tx):
+    return accounts.get_account(tx)["logo_id"]
+
+
+def test_a_logo_that_an_issued_document_prints_is_kept(api, visitor):
+    visitor.upload(LOGO, svg(SHAPE))
+    first = account_of(api)["logo_id"]
+    invoice = api.make("/invoices", status="sent", lines=[{"description": "Design", "unit_price": "1"}])
+    snapshot = f'{{"name":"North","logo_id":{first}}}'
+    api.sql("UPDATE invoices SET issuer_snapshot = $1 WHERE id = $2", snapshot, invoice["id"])
+    with api.operating() as tx:
+        logos.set_logo(tx, png())
+        assert logos.find_logo(tx, first) is not None
+        assert logos.find_logo(tx, first + 1) is not None
+
+
+def test_files_that_are_no_logo_are_refused(api, visitor):
+    for content, sentence in (
+        (b"", "Choose a PNG or SVG file."),
+        (b"GIF89a", "neither a PNG nor an SVG"),
+        (png()[:-3], "damaged"),
+        (svg("<script/>"), "no shapes"),
+        (png() + b"x" * 210_000, "At most 200 KB"),
+    ):
+        page = visitor.upload(LOGO, content)
+        assert (page.status, sentence in page.text) == (422, True), page.text
+    assert visitor.upload(LOGO, b"x" * 300_000).status == 413
+    assert visitor.post(LOGO, {"remove": "yes"}).status == 415
+    broken = visitor.call("POST", LOGO, b"x", CONTENT_TYPE="multipart/form-data; boundary=a")
+    assert broken.status == 400
+    assert visitor.call("POST", PATH, b"--a--", CONTENT_TYPE="multipart/form-data; boundary=a").status == 415
+    assert account_of(api)["logo_id"] is None
+
+
+def test_a_logo_is_of_its_account_only(both):
+    north, south = both
+    admin_of(north).upload(LOGO, svg(SHAPE))
+    assert admin_of(south).get(f"{LOGO}/image").status == 404
+    logo_id = account_of(north)["logo_id"]
+    with south.operating() as tx:
+        assert logos.find_logo(tx, logo_id) is None
