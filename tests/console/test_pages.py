@@ -5,13 +5,14 @@ import re
 import pytest
 
 from retainer.console.routes import CONSOLE_ROUTES, Action
-from retainer.identity import audit
+from retainer.identity import audit, logos
 from retainer.identity.keys import key_list
 from retainer.identity.people import password_links, sessions, users
 from retainer.traffic.request_log import LogFilter, list_requests
 from tests.console.test_key_pages import made, recorded, value_of
 from tests.console.visitor import PASSWORD, Visitor, admin_of
 from tests.factories import ApiClient
+from tests.test_images import png
 
 RECORDS = ("clients", "projects", "invoices", "tickets", "tasks", "time-entries", "expenses", "quotes", "sites")
 
@@ -21,6 +22,7 @@ def fill(api: ApiClient) -> dict[str, str]:
     ids = {kind: str(api.make(f"/{kind}")["id"]) for kind in RECORDS}
     recorded(api)
     with api.operating() as tx:
+        logos.set_logo(tx, png())
         position = list_requests(tx, LogFilter(), limit=1).requests[0].position
         session = sessions.list_sessions(tx)[0].id
     texts = {"key": api.key_id, "user": api.member_id, "session": session, "position": position}
@@ -36,7 +38,7 @@ def paths(texts: dict[str, str]) -> list[str]:
         if path in {"/records/{kind}", "/records/{kind}/{record}"}:
             ids = [name for name in texts if name.startswith("records/")]
             found += [f"/{name}" if path == "/records/{kind}" else f"/{name}/{texts[name]}" for name in ids]
-        elif not isinstance(route, Action) and path not in {"/sign-in", "/password"}:
+        elif not isinstance(route, Action) and path not in {"/sign-in", "/sign-in/code", "/password"}:
             found.append(re.sub(r"\{(\w+)\}", lambda name: texts[name[1]], path))
     return [f"/console{path}" for path in found]
 

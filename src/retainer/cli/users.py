@@ -8,7 +8,7 @@ import typer
 from retainer.cli.common import Account, Json, acting_for, acting_on, changes, defaults, opened, say, site, whole
 from retainer.errors import invalid
 from retainer.identity.audit import Fields
-from retainer.identity.people import password_links, passwords, sessions, users
+from retainer.identity.people import password_links, passwords, second_factors, sessions, users
 from retainer.identity.people.password_links import PasswordLink
 from retainer.identity.people.users import UserDetails
 from retainer.rollups import labour
@@ -137,6 +137,14 @@ def create_link(user: User, *, json: Json = False) -> None:
     with acting_on(schema.users, user) as tx:
         link = password_links.create(tx, user)
     say_link(user, link, json=json)
+
+
+@user_cli.command("remove-second-factor")
+def remove_second_factor(user: User, *, json: Json = False) -> None:
+    """Remove an admin's second factor, if the phone and the recovery codes are lost."""
+    with acting_on(schema.users, user) as tx:
+        second_factors.remove(tx, user)
+    say({"user_id": user, "second_factor": False}, json=json)
 
 
 @session_cli.command("list")

@@ -17,6 +17,7 @@ from retainer.console.pages import (
     record_pages,
     request_pages,
     search_page,
+    second_factor_pages,
     session_pages,
     settings_pages,
     sign_in_pages,
@@ -77,6 +78,7 @@ CONSOLE_ROUTES: dict[str, Route] = {
     "/people/{user}": AdminPage(person_pages.show, person_pages.edit),
     "/people/{user}/link": AdminPage(person_pages.show_link, person_pages.create_link),
     "/people/{user}/deactivate": AdminPage(person_pages.show_deactivate, person_pages.deactivate),
+    "/people/{user}/second-factor": AdminPage(second_factor_pages.show_removal, second_factor_pages.remove),
     "/people/{user}/activate": Action(person_pages.activate),
     "/audit": AdminPage(audit_page.show_list),
     "/sessions": AdminPage(session_pages.show_list),
@@ -88,8 +90,10 @@ CONSOLE_ROUTES: dict[str, Route] = {
     "/records/{kind}": AdminPage(record_pages.show_list),
     "/records/{kind}/{record}": AdminPage(record_pages.show),
     "/profile": PasswordPage(profile_page.show, profile_page.change_password),
+    "/profile/second-factor": PasswordPage(second_factor_pages.show, second_factor_pages.act),
     "/sign-out": Action(sign_in_pages.sign_out),
     "/sign-in": PublicPage(sign_in_pages.show, sign_in_pages.sign_in),
+    "/sign-in/code": PublicPage(sign_in_pages.show_code, sign_in_pages.enter_code),
     "/password": PublicPage(sign_in_pages.show_password, sign_in_pages.set_password),
 }
 

@@ -7,6 +7,7 @@ from retainer.console.catalogue import Catalogue
 from retainer.console.cookies import SESSION, Cookies
 from retainer.console.forms import Form
 from retainer.console.page_context import ROOT, PageContext, Reply, View, quoted, redirect_response
+from retainer.console.pages import second_factor_pages
 from retainer.console.routes import Action, AdminPage, Handler, PasswordPage, PublicPage, Route, find
 from retainer.errors import Refusal, method_not_allowed
 from retainer.identity.people import sessions
@@ -79,6 +80,8 @@ class Console:
         if found is None:
             raise Refusal("not_found", "This page does not exist. It may have moved.")
         route, context.path_parameters = found
+        if context.signed_in and context.signed_in.lacks_second_factor and not _is_open(route, path):
+            return context.redirect(second_factor_pages.PATH)
         context.query = forms.parse(request.query)
         if request.method in {"GET", "HEAD"} and not isinstance(route, Action):
             return self._show(route, context)
@@ -152,6 +155,11 @@ def _to_sign_in(context: PageContext, path: str) -> Reply:
         return context.redirect("/sign-in")
     target = path + (f"?{context.request.query}" if context.request.query else "")
     return context.redirect(f"/sign-in?next={quoted(target)}")
+
+
+def _is_open(route: Route, path: str) -> bool:
+    """Whether a page is open to an admin who must set up a second factor first."""
+    return isinstance(route, PublicPage) or path in {second_factor_pages.PATH, "/sign-out"}
 
 
 def _problem(context: PageContext, status: int, sentence: str) -> Reply:

@@ -5,10 +5,10 @@ from datetime import timedelta
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Select, Table, bindparam, literal_column, select
+from sqlalchemy import Select, Table, and_, bindparam, case, literal_column, select
 
 from retainer.errors import Refusal
-from retainer.schema.identity import accounts, sessions, users
+from retainer.schema.identity import accounts, second_factors, sessions, users
 from retainer.store.constraints import singular
 from retainer.store.engines.base import Row
 from retainer.store.engines.sql import INSTANT
@@ -39,7 +39,15 @@ IS_LIVE = (
 )
 """Whether a session is live; binds `session_limits`."""
 OF_USERS = sessions.join(users, users.c.id == sessions.c.user_id)
-SIGNED_IN = select(sessions.c.id).select_from(OF_USERS).where(sessions.c.id == bindparam("id"), IS_LIVE, IS_ADMIN)
+OF_ACCOUNTS = OF_USERS.join(accounts, accounts.c.id == sessions.c.account_id)
+HAS_SECOND_FACTOR = select(second_factors.c.id).where(second_factors.c.user_id == users.c.id).correlate(users).exists()
+LACKS_SECOND_FACTOR = and_(accounts.c.require_second_factor, ~HAS_SECOND_FACTOR)
+"""Whether a user must set up a second factor before anything else."""
+SIGNED_IN = (
+    select(case((LACKS_SECOND_FACTOR, 1), else_=0))
+    .select_from(OF_ACCOUNTS)
+    .where(sessions.c.id == bindparam("id"), IS_LIVE, IS_ADMIN)
+)
 
 
 class Admin(Actor, frozen=True, gc=False):
@@ -50,16 +58,23 @@ class Admin(Actor, frozen=True, gc=False):
     account_name: str = ""
     session_id: int | None = None
     address: str | None = None
+    lacks_second_factor: bool = False
+    """Whether the account requires a second factor that the admin has not set up: then nothing else is allowed."""
 
     def ask(self, tx: Tx) -> Callable[[], bool] | None:
-        """Ask whether the admin's session is live, and its user an active admin.
+        """Ask whether the admin's session is live, and its user an active admin, with a second factor if it is needed.
 
         An operator has no session, nor has an admin who is signing in: that transaction checks the user itself.
         """
         if self.session_id is None:
             return None
         row = tx.first_row(SIGNED_IN, id=self.session_id, **session_limits(tx.now))
-        return lambda: row() is not None
+
+        def may_act() -> bool:
+            found = row()
+            return found is not None and (self.lacks_second_factor or not found[0])
+
+        return may_act
 
 
 def session_limits(now: str) -> dict[str, str]:

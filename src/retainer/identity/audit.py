@@ -35,6 +35,10 @@ Action = Literal[
     "sign-in failed",
     "session revoked",
     "payment removed",
+    "second factor added",
+    "second factor removed",
+    "recovery codes replaced",
+    "recovery code used",
 ]
 ACTIONS: tuple[Action, ...] = get_args(Action)
 Fields = dict[str, Any]

@@ -7,7 +7,7 @@ from retainer.errors import invalid
 from retainer.identity.audit import Fields
 from retainer.identity.keys import key_list
 from retainer.identity.keys.key_list import KeyFilter
-from retainer.identity.people import password_links, sessions, users
+from retainer.identity.people import password_links, second_factors, sessions, users
 from retainer.identity.people.users import UserDetails
 from retainer.kernel.resource import read_id
 from retainer.schema import identity as schema
@@ -26,6 +26,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
         keys=key_list.list_keys(tx, KeyFilter(user_id=user["id"])),
         sessions=[session for session in sessions.list_sessions(tx) if session.user_id == user["id"]],
         today=tx.today,
+        has_second_factor=second_factors.find(tx, user["id"]) is not None,
     )
 
 

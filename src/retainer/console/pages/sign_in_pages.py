@@ -2,14 +2,18 @@
 
 from retainer.console.cookies import SESSION, Cookie
 from retainer.console.forms import read_password
-from retainer.console.page_context import PageContext, Reply, quoted
+from retainer.console.page_context import ROOT, PageContext, Reply, quoted
 from retainer.errors import invalid
 from retainer.identity.people import password_links, sessions
+from retainer.identity.sign_in import pending
 from retainer.identity.sign_in import sign_in as identity
+from retainer.identity.sign_in.pending import SecondStep
 from retainer.identity.sign_in.sign_in import Browser, SignedIn
 from retainer.store.tx import Store, Tx
 from retainer.values.parameters import read_whole
 
+CODE_PATH = "/sign-in/code"
+PENDING = Cookie("sign-in", path=ROOT + CODE_PATH)
 COOKIE_SECONDS = int(sessions.BROWSER_TTL.total_seconds())
 
 
@@ -29,9 +33,27 @@ def sign_in(store: Store, context: PageContext) -> Reply:
     account_id = read_whole(form.text("account"))
     email, password = form.text("email"), form.text("password")
     result = identity.sign_in(store, context.throttle, email, password, browser_of(context), account_id=account_id)
-    if isinstance(result, SignedIn):
-        return begin(context, result, destination(context))
-    return context.render("sign_in", accounts=result)
+    if isinstance(result, list):
+        return context.render("sign_in", accounts=result)
+    return begin(context, result, destination(context))
+
+
+def show_code(store: Store, context: PageContext) -> Reply:
+    """Show the form for a code of the second factor. Raises `not_found` if the sign-in has expired."""
+    pending.find(store, pending_token(context))
+    return context.render("sign_in_code")
+
+
+def enter_code(store: Store, context: PageContext) -> Reply:
+    """Finish a sign-in with a code. Raises `not_found`, `validation_failed`, `rate_limited`."""
+    token, code = pending_token(context), context.form.text("code")
+    signed_in = identity.finish(store, context.throttle, token, code, browser_of(context))
+    return begin(context, signed_in, destination(context), "", PENDING)
+
+
+def pending_token(context: PageContext) -> str:
+    """Return the token of a sign-in whose second factor is still to come."""
+    return context.cookies.get(PENDING.name, PENDING.path) or ""
 
 
 def show_password(store: Store, context: PageContext) -> Reply:
@@ -54,9 +76,12 @@ def sign_out(tx: Tx, context: PageContext) -> Reply:
     return context.redirect("/sign-in", "You have signed out.")
 
 
-def begin(context: PageContext, signed_in: SignedIn, path: str, notice: str = "") -> Reply:
-    """Set the session cookie, and redirect to a page."""
-    return context.redirect(path, notice, Cookie(SESSION, signed_in.token, seconds=COOKIE_SECONDS))
+def begin(context: PageContext, result: SignedIn | SecondStep, path: str, notice: str = "", *cookies: Cookie) -> Reply:
+    """Set the session cookie and redirect to a page, or to the form for the second factor."""
+    if isinstance(result, SecondStep):
+        waiting = PENDING._replace(value=result.token, seconds=int(pending.VALID.total_seconds()))
+        return context.redirect(CODE_PATH + (f"?next={quoted(path)}" if path else ""), "", waiting)
+    return context.redirect(path, notice, Cookie(SESSION, result.token, seconds=COOKIE_SECONDS), *cookies)
 
 
 def browser_of(context: PageContext) -> Browser:

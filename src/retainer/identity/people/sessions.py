@@ -6,13 +6,22 @@ from datetime import timedelta
 from typing import NamedTuple
 
 import msgspec
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import bindparam, case, delete, select, update
 
 from retainer.errors import Refusal
 from retainer.identity import audit
-from retainer.identity.admins import ADMIN_COLUMNS, IS_ADMIN, IS_LIVE, OF_USERS, Admin, session_limits
+from retainer.identity.admins import (
+    ADMIN_COLUMNS,
+    IS_ADMIN,
+    IS_LIVE,
+    LACKS_SECOND_FACTOR,
+    OF_ACCOUNTS,
+    OF_USERS,
+    Admin,
+    session_limits,
+)
 from retainer.identity.audit import Target
-from retainer.schema.identity import accounts, sessions, users
+from retainer.schema.identity import pending_sign_ins, sessions, users
 from retainer.store.engines import Unavailable
 from retainer.store.engines.sql import INTEGER
 from retainer.store.tables import NOW
@@ -45,10 +54,14 @@ class SessionEnd(NamedTuple):
 
 
 COLUMNS = {"user_name": users.c.name, **sessions.c}
-FOUND_COLUMNS = ADMIN_COLUMNS | {"session_id": sessions.c.id, "last_used_at": sessions.c.last_used_at}
+FOUND_COLUMNS = ADMIN_COLUMNS | {
+    "session_id": sessions.c.id,
+    "last_used_at": sessions.c.last_used_at,
+    "lacks_second_factor": case((LACKS_SECOND_FACTOR, 1), else_=0),
+}
 BY_HASH = (
     select(*FOUND_COLUMNS.values())
-    .select_from(OF_USERS.join(accounts, accounts.c.id == sessions.c.account_id))
+    .select_from(OF_ACCOUNTS)
     .where(sessions.c.hash == bindparam("hash"), IS_LIVE, IS_ADMIN)
 )
 USED = update(sessions).where(sessions.c.id == bindparam("id")).values(last_used_at=NOW)
@@ -67,6 +80,7 @@ END_ALL_OF_USER = (
     )
     .values(ended_at=NOW, updated_at=NOW)
 )
+VOID_PENDING = delete(pending_sign_ins).where(pending_sign_ins.c.user_id == bindparam("user"))
 ONE = (
     select(*(COLUMNS[name] for name in SessionEnd._fields))
     .select_from(OF_USERS)
@@ -90,7 +104,7 @@ def admin_of(store: Store, token: str, address: str | None) -> Admin | None:
         return None
     found = dict(zip(FOUND_COLUMNS, row, strict=True))
     last_used_at = found.pop("last_used_at")
-    admin = Admin(**found, address=address)
+    admin = Admin(**found | {"lacks_second_factor": bool(found["lacks_second_factor"])}, address=address)
     if last_used_at <= instant_after(now, -NOTE_USE):
         try:
             with store.begin(admin, write=True) as tx:
@@ -127,6 +141,7 @@ def end(tx: Tx, session_id: int) -> None:
 
 
 def end_all_of(tx: Tx, user_id: int) -> None:
-    """End all sessions of a user except the current one."""
+    """End all sessions of a user except the current one, and sign-ins that wait for the second factor."""
     acting = tx.actor.session_id if isinstance(tx.actor, Admin) else None
     tx.run(END_ALL_OF_USER, user=user_id, except_id=acting or 0)
+    tx.run(VOID_PENDING, user=user_id)

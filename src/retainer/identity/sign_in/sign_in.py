@@ -7,9 +7,12 @@ from sqlalchemy import bindparam, or_, select
 
 from retainer.errors import FieldErrors, Refusal, invalid
 from retainer.identity import audit
+from retainer.identity.accounts import get_account
 from retainer.identity.admins import ADMIN_COLUMNS, IS_ADMIN, Admin
 from retainer.identity.audit import Target
-from retainer.identity.people import password_links, passwords, sessions, users
+from retainer.identity.people import password_links, passwords, second_factors, sessions, users
+from retainer.identity.sign_in import pending
+from retainer.identity.sign_in.pending import SecondStep
 from retainer.identity.sign_in.throttle import Attempt, Origin, Throttle
 from retainer.schema import identity as schema
 from retainer.schema.identity import accounts
@@ -79,8 +82,10 @@ HASH = select(schema.users.c.password_hash).where(schema.users.c.id == bindparam
 
 def sign_in(
     store: Store, throttle: Throttle, email: str, password: str, browser: Browser, *, account_id: int | None = None
-) -> SignedIn | list[AccountChoice]:
-    """Sign an admin in; if email and password match several accounts and none is named, return these.
+) -> SignedIn | SecondStep | list[AccountChoice]:
+    """Sign an admin in, or begin the second step if the admin has a second factor.
+
+    If email and password match several accounts and none is named, return these.
 
     Raises `validation_failed` if they match none, with the same message and timing for each reason, `rate_limited`
     after too many failures, and `unavailable` if too many attempts wait to be hashed.
@@ -101,7 +106,28 @@ def sign_in(
     return start(store, matching[0], newer_hash, browser)
 
 
-def set_password(store: Store, throttle: Throttle, token: str, password: str, browser: Browser) -> SignedIn:
+def finish(store: Store, throttle: Throttle, token: str, code: str, browser: Browser) -> SignedIn:
+    """Finish a sign-in with a code of the second factor.
+
+    Raises `not_found` if it has expired, `validation_failed` for a wrong code, `rate_limited` after too many.
+    """
+    waiting = pending.find(store, token)
+    user = find_user(store, waiting.email, waiting.account_id)
+    with throttle.attempt(second_factor_subject(waiting.user_id), Origin(networks_of(browser))) as attempt:
+        try:
+            with store.begin(acting(user, browser), write=True) as tx:
+                pending.use_up(tx, token)
+                second_factors.check(tx, waiting.user_id, code)
+                return start_session(tx, user, browser)
+        except Refusal as refusal:
+            if refusal.code == "validation_failed":
+                note_failure(store, [user], attempt, browser)
+            raise
+
+
+def set_password(
+    store: Store, throttle: Throttle, token: str, password: str, browser: Browser
+) -> SignedIn | SecondStep:
     """Set the password of a link's user and sign in. Other sessions of the user end, and the link is void.
 
     Raises `not_found` for an invalid link, `validation_failed` for an invalid password.
@@ -114,22 +140,69 @@ def set_password(store: Store, throttle: Throttle, token: str, password: str, br
     with store.begin(acting(user, browser), write=True) as tx:
         password_links.use_up(tx, token)
         users.set_password(tx, invitee.user_id, invitee.name, password_hash)
-        return start_session(tx, user, browser)
+        return begin(tx, user, browser)
 
 
 def change_password(store: Store, throttle: Throttle, admin: Admin, current: str, password: str) -> None:
     """Change the admin's own password; other sessions end. Raises `validation_failed`, `rate_limited`."""
     password = read_new_password(password)
-    origin = Origin((str(admin.address),), admin.session_id)
+    check_password(store, throttle, admin, current)
+    with throttle.turn(own_origin(admin)):
+        password_hash = passwords.hash_password(password)
+    with store.begin(admin, write=True) as tx:
+        users.set_password(tx, admin.user_id, admin.name, password_hash)
+
+
+def add_second_factor(
+    store: Store, throttle: Throttle, admin: Admin, current: str, secret: str, code: str
+) -> list[str]:
+    """Give the admin a second factor; return the recovery codes. Raises `validation_failed`, `rate_limited`."""
+    check_password(store, throttle, admin, current)
+    with store.begin(admin, write=True) as tx:
+        return second_factors.add(tx, secret, code)
+
+
+def remove_second_factor(store: Store, throttle: Throttle, admin: Admin, code: str) -> None:
+    """Remove the admin's own second factor. Raises `validation_failed`, `locked` if the account requires it."""
+    with (
+        throttle.attempt(second_factor_subject(admin.user_id), own_origin(admin)),
+        store.begin(admin, write=True) as tx,
+    ):
+        if get_account(tx)["require_second_factor"]:
+            message = "This account requires a second factor of all admins. Change that in its settings first."
+            raise Refusal("locked", message)
+        second_factors.check(tx, admin.user_id, code)
+        second_factors.remove(tx, admin.user_id)
+
+
+def replace_recovery_codes(store: Store, throttle: Throttle, admin: Admin, code: str) -> list[str]:
+    """Replace the admin's recovery codes; return the new ones. Raises `validation_failed`, `rate_limited`."""
+    with (
+        throttle.attempt(second_factor_subject(admin.user_id), own_origin(admin)),
+        store.begin(admin, write=True) as tx,
+    ):
+        return second_factors.replace_codes(tx, code)
+
+
+def second_factor_subject(user_id: int) -> str:
+    """Return the subject under which wrong codes of a user count; no folded email has capitals."""
+    return f"SECOND FACTOR {user_id}"
+
+
+def check_password(store: Store, throttle: Throttle, admin: Admin, current: str) -> None:
+    """Raise `validation_failed` unless this is the admin's password, `rate_limited` after too many failures."""
+    origin = own_origin(admin)
     with throttle.attempt(admin.email, origin):
         user = find_user(store, admin.email, admin.account_id)
         with throttle.turn(origin):
             is_right = passwords.matches(user.password_hash, current.strip())
-            password_hash = passwords.hash_password(password) if is_right else ""
         if not is_right:
             raise invalid({"current": ["Wrong password."]})
-    with store.begin(admin, write=True) as tx:
-        users.set_password(tx, admin.user_id, admin.name, password_hash)
+
+
+def own_origin(admin: Admin) -> Origin:
+    """Return the origin of a signed-in admin, whose browser is known."""
+    return Origin((str(admin.address),), admin.session_id)
 
 
 def matching_users(found: list[User], password: str) -> list[User]:
@@ -146,14 +219,21 @@ def renewed_hash(matching: list[User], password: str) -> str | None:
     return passwords.hash_password(password) if is_outdated else None
 
 
-def start(store: Store, user: User, newer_hash: str | None, browser: Browser) -> SignedIn:
+def start(store: Store, user: User, newer_hash: str | None, browser: Browser) -> SignedIn | SecondStep:
     """Start the session of a user, unless the password has changed meanwhile."""
     with store.begin(acting(user, browser), write=True) as tx:
         if tx.value(HASH, id=user.admin.user_id) != user.password_hash:
             raise mismatch()
         if newer_hash is not None:
             tx.update_columns(schema.users, user.admin.user_id, {"password_hash": newer_hash})
-        return start_session(tx, user, browser)
+        return begin(tx, user, browser)
+
+
+def begin(tx: Tx, user: User, browser: Browser) -> SignedIn | SecondStep:
+    """Start the session of a user, or the second step if the user has a second factor."""
+    if second_factors.find(tx, user.admin.user_id) is not None:
+        return pending.create(tx, user.admin.user_id)
+    return start_session(tx, user, browser)
 
 
 def start_session(tx: Tx, user: User, browser: Browser) -> SignedIn:
@@ -165,12 +245,17 @@ def start_session(tx: Tx, user: User, browser: Browser) -> SignedIn:
 
 def origin_of(store: Store, email: str, browser: Browser) -> Origin:
     """Return the origin of an attempt; a browser that was signed in with this email is known."""
-    networks = browser.networks or (str(browser.address),)
+    networks = networks_of(browser)
     if browser.last_token is not None:
         known = store.unscoped_one(KNOWN_BROWSER, hash=sessions.digest(browser.last_token), email=email)
         if known is not None:
             return Origin(networks, known[0])
     return Origin(networks)
+
+
+def networks_of(browser: Browser) -> tuple[str, ...]:
+    """Return the networks that a browser's failures count for."""
+    return browser.networks or (str(browser.address),)
 
 
 def note_failure(store: Store, found: list[User], attempt: Attempt, browser: Browser) -> None:
