@@ -98,6 +98,31 @@ def test_accounts_are_listed_shown_and_changed(folder, account):
     assert float(changed["tax_rate"]) == 19
 
 
+def test_what_documents_print_is_set_and_cleared_with_a_logo(folder, account, tmp_path):
+    account_id, logo, broken = account["account_id"], tmp_path / "logo.svg", tmp_path / "broken.png"
+    logo.write_text('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><path d="M0 0h9v9z"/></svg>')
+    broken.write_bytes(b"\x89PNG\r\n\x1a\n")
+    changed = tell(folder, "account", "set", account_id, "--iban", "de89 3704 0044 0532 0130 00", "--country", "DE",
+                   "--legal-name", "North GmbH", "--document-language", "de", "--require-second-factor",
+                   "--logo", str(logo))  # fmt: skip
+    assert (changed["iban"], changed["country"]) == ("DE89370400440532013000", "DE")
+    assert changed["require_second_factor"] is True
+    assert changed["logo_id"] is not None
+    message = refused(folder, "account", "set", account_id, "--iban", "DE1", "--bic", "X", "--document-color", "blue")
+    for option in ("iban", "bic", "document-color"):
+        assert f"--{option}: " in message, message
+    assert "--logo: The PNG file is damaged." in refused(folder, "account", "set", account_id, "--logo", str(broken))
+    cleared = tell(folder, "account", "set", account_id, "--iban", "", "--legal-name", "", "--allow-password-only")
+    assert cleared == changed | {
+        "iban": None,
+        "legal_name": None,
+        "require_second_factor": False,
+        "updated_at": cleared["updated_at"],
+    }
+    assert tell(folder, "account", "set", account_id, "--remove-logo")["logo_id"] is None
+    assert "no second factor" in refused(folder, "user", "remove-second-factor", account["user_id"])
+
+
 def test_users_are_created_listed_changed_deactivated_and_activated(folder, account):
     account_id = account["account_id"]
     made = tell(folder, "user", "create", account_id, "--name", "Max", "--email", "max@north.example", "--role",

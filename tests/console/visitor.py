@@ -119,7 +119,7 @@ class Visitor:
         seen: list[Any] = []
         answered: Any = validator(self.app)(environ, lambda status, sent, _=None: seen.append((status, sent)))
         try:
-            html = b"".join(answered).decode()
+            html = b"".join(answered).decode(errors="replace")  # an image is none
         finally:
             answered.close()
         status, sent = seen[0]

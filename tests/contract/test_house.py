@@ -95,6 +95,7 @@ UNSCOPED = {
     "identity/admins.py",
     "identity/people/sessions.py",
     "identity/people/password_links.py",
+    "identity/sign_in/pending.py",
     "identity/sign_in/sign_in.py",
     "identity/people/expiry.py",
     "sites/monitor/loop.py",

@@ -4,23 +4,10 @@ from typing import Annotated
 
 import typer
 
-from retainer.cli import account_options as options
-from retainer.cli.common import (
-    Account,
-    Json,
-    acting_for,
-    any_given,
-    changes,
-    comma_list,
-    defaults,
-    opened,
-    say,
-    site,
-    warn,
-    whole_part,
-)
+from retainer.cli.account_settings import NAME, PLAN, TIMEZONE, TaxRate, set_account
+from retainer.cli.common import Account, Json, acting_for, defaults, opened, say, site, warn, whole_part
 from retainer.errors import FieldErrors, invalid
-from retainer.identity import accounts, logos
+from retainer.identity import accounts
 from retainer.identity.account_types import AccountDetails
 from retainer.identity.people import password_links, passwords, users
 from retainer.identity.people.users import UserDetails
@@ -45,13 +32,13 @@ Password = Annotated[
 @account_cli.command("create")
 def create_account(
     *,
-    name: Annotated[str, options.NAME],
-    plan: Annotated[str, options.PLAN],
+    name: Annotated[str, NAME],
+    plan: Annotated[str, PLAN],
     admin_name: AdminName,
     admin_email: AdminEmail,
     currency: Currency = NEW["currency"],
-    timezone: Annotated[str, options.TIMEZONE] = NEW["timezone"],
-    tax_rate: options.TaxRate = None,
+    timezone: Annotated[str, TIMEZONE] = NEW["timezone"],
+    tax_rate: TaxRate = None,
     password: Password = None,
     json: Json = False,
 ) -> None:
@@ -71,7 +58,7 @@ def create_account(
         with acting_for(account_id) as tx:
             link = password_links.create(tx, user_id).url(site())
     say({"account_id": account_id, "user_id": user_id, "password": initial, "link": link}, json=json)
-    if details.tax_rate is None:
+    if details.tax_rate is None and not json:
         warn(f"Documents carry no tax until you set a rate: retainer account set {account_id} --tax-rate PERCENT")
 
 
@@ -90,56 +77,7 @@ def show_account(account: Account, *, json: Json = False) -> None:
         say(accounts.get_account(tx), json=json)
 
 
-@account_cli.command("set")
-def set_account(  # a field is an option
-    account: Account,
-    *,
-    name: Annotated[str | None, options.NAME] = None,
-    plan: Annotated[str | None, options.PLAN] = None,
-    trial_ends_at: options.TrialEnd = None,
-    currency: options.NewCurrency = None,
-    timezone: Annotated[str | None, options.TIMEZONE] = None,
-    hourly_rate: options.HourlyRate = None,
-    tax_rate: options.TaxRate = None,
-    payment_terms_days: options.PaymentTerms = None,
-    working_weekdays: options.Weekdays = None,
-    client_number_pattern: options.ClientPattern = None,
-    quote_number_pattern: options.QuotePattern = None,
-    invoice_number_pattern: options.InvoicePattern = None,
-    credit_note_number_pattern: options.CreditNotePattern = None,
-    legal_name: options.LegalName = None,
-    address_line1: options.AddressLine = None,
-    address_line2: options.AddressLine = None,
-    postal_code: options.PostalCode = None,
-    city: options.City = None,
-    region: options.Region = None,
-    country: options.Country = None,
-    vat_number: options.VatNumber = None,
-    registration_number: options.RegistrationNumber = None,
-    email: options.Email = None,
-    phone: options.Phone = None,
-    website: options.Website = None,
-    iban: options.Iban = None,
-    bic: options.Bic = None,
-    bank_name: options.BankName = None,
-    document_language: options.DocumentLanguage = None,
-    document_color: options.DocumentColor = None,
-    document_footer: options.DocumentFooter = None,
-    require_second_factor: options.SecondFactor = None,
-    logo: options.Logo = None,
-    remove_logo: options.RemoveLogo = False,
-    json: Json = False,
-) -> None:
-    """Change an account, with effect from the next request. An empty text ("") clears a field."""
-    given = locals() | {"working_weekdays": comma_list(working_weekdays)}
-    has_logo = logo is not None or remove_logo
-    values = {} if has_logo and not any_given(AccountDetails, given) else changes(AccountDetails, given)
-    with acting_for(account) as tx:
-        accounts.set_account(tx, values)
-        if has_logo:
-            logos.set_logo(tx, logo.read_bytes() if logo else None)
-        changed = accounts.get_account(tx)
-    say(changed, json=json)
+account_cli.command("set")(set_account)
 
 
 @api_cli.command("on")

@@ -1,10 +1,13 @@
-"""The options of commands that set the fields of an account."""
+"""The command that changes an account, and the options for its fields."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from retainer.cli.common import Account, Json, acting_for, any_given, changes, comma_list, say
+from retainer.identity import accounts, logos
+from retainer.identity.account_types import AccountDetails
 from retainer.identity.plans import PLANS, WITH_API
 from retainer.values.kinds import PATTERN
 
@@ -78,3 +81,54 @@ Logo = Annotated[
     ),
 ]
 RemoveLogo = Annotated[bool, typer.Option("--remove-logo", help="Remove the logo.")]
+
+
+def set_account(  # a field is an option
+    account: Account,
+    *,
+    name: Annotated[str | None, NAME] = None,
+    plan: Annotated[str | None, PLAN] = None,
+    trial_ends_at: TrialEnd = None,
+    currency: NewCurrency = None,
+    timezone: Annotated[str | None, TIMEZONE] = None,
+    hourly_rate: HourlyRate = None,
+    tax_rate: TaxRate = None,
+    payment_terms_days: PaymentTerms = None,
+    working_weekdays: Weekdays = None,
+    client_number_pattern: ClientPattern = None,
+    quote_number_pattern: QuotePattern = None,
+    invoice_number_pattern: InvoicePattern = None,
+    credit_note_number_pattern: CreditNotePattern = None,
+    legal_name: LegalName = None,
+    address_line1: AddressLine = None,
+    address_line2: AddressLine = None,
+    postal_code: PostalCode = None,
+    city: City = None,
+    region: Region = None,
+    country: Country = None,
+    vat_number: VatNumber = None,
+    registration_number: RegistrationNumber = None,
+    email: Email = None,
+    phone: Phone = None,
+    website: Website = None,
+    iban: Iban = None,
+    bic: Bic = None,
+    bank_name: BankName = None,
+    document_language: DocumentLanguage = None,
+    document_color: DocumentColor = None,
+    document_footer: DocumentFooter = None,
+    require_second_factor: SecondFactor = None,
+    logo: Logo = None,
+    remove_logo: RemoveLogo = False,
+    json: Json = False,
+) -> None:
+    """Change an account, with effect from the next request. An empty text ("") clears a field."""
+    given = locals() | {"working_weekdays": comma_list(working_weekdays)}
+    has_logo = logo is not None or remove_logo
+    values = {} if has_logo and not any_given(AccountDetails, given) else changes(AccountDetails, given)
+    with acting_for(account) as tx:
+        accounts.set_account(tx, values)
+        if has_logo:
+            logos.set_logo(tx, logo.read_bytes() if logo else None)
+        changed = accounts.get_account(tx)
+    say(changed, json=json)
