@@ -39,6 +39,9 @@ PAGES = {
     "records": "/records/invoices",
     "client": "/records/clients/1",
     "profile": "/profile",
+    "second-factor": "/profile/second-factor",
+    "settings": "/settings",
+    "logo": "/settings/logo",
     "nowhere": "/nowhere",
 }
 

@@ -16,7 +16,10 @@ from retainer.schema import identity as schema
 from retainer.values.kinds import MAX_INTEGER
 from retainer.work import cost_rates
 
-user_cli = typer.Typer(help="Create, invite, list, change, deactivate and activate users; remove their second factor.", no_args_is_help=True)
+user_cli = typer.Typer(
+    help="Create, invite, list, change, deactivate and activate users; remove their second factor.",
+    no_args_is_help=True,
+)
 session_cli = typer.Typer(help="List and revoke the sessions of admins in the console.", no_args_is_help=True)
 
 User = Annotated[int, typer.Argument(metavar="USER", min=1, max=MAX_INTEGER, help="The user's id.")]

@@ -14,6 +14,7 @@ from retainer.demo.care import Care
 from retainer.demo.make import at, create, make
 from retainer.demo.traffic import Traffic
 from retainer.demo.work import Work
+from retainer.identity import logos
 from retainer.identity.account_types import AccountDetails
 from retainer.identity.people.users import UserDetails
 from retainer.store.tx import Store, Tx
@@ -38,6 +39,7 @@ def _open(store: Store, agency: Agency, create_samples: Callable[[Tx, date], Non
         today = date.fromisoformat(tx.today)
         people, key = administration.administer(tx, today, team[1:])
         at(tx, today - timedelta(days=administration.OPENED - 2))
+        logos.set_logo(tx, agency.logo.encode())
         if create_samples is not None:
             create_samples(tx, today)
         tag_ids = {name: create(tags.create_tag, tx, name=name, color=color).id for name, color in TAGS.items()}

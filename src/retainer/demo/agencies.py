@@ -38,6 +38,7 @@ class Agency(NamedTuple):
     """An agency."""
 
     account: dict[str, str]
+    logo: str
     domain: str
     people: list[Person]
     customers: list[Customer]
@@ -141,9 +142,29 @@ QUESTIONS = [
 ]  # fmt: skip
 STREETS = ("Mill Lane", "Station Road", "Harbour Street", "Park Avenue", "Linden Square", "Bridge Street")
 
+NORTHLIGHT_LOGO = """\
+<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 240 48">
+<circle cx="24" cy="24" r="22" fill="#1f4f8f"/>
+<path d="M24 6l4 14 14 4-14 4-4 14-4-14-14-4 14-4z" fill="#ffffff"/>
+<text x="58" y="32" font-family="Helvetica, sans-serif" font-size="24" font-weight="700" fill="#1f4f8f">Northlight</text>
+</svg>"""
+HARBOUR_LOGO = """\
+<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 240 48">
+<path d="M24 2l14 20h-8l10 14H8l10-14h-8z" fill="#1c6b4a"/>
+<path d="M4 42q5-5 10 0t10 0 10 0 10 0" fill="none" stroke="#1c6b4a" stroke-width="3"/>
+<text x="58" y="32" font-family="Georgia, serif" font-size="22" fill="#1c6b4a">Harbour &amp; Pine</text>
+</svg>"""
+
 NORTHLIGHT = Agency(
     {"name": "Northlight Studio", "plan": "agency", "currency": "EUR", "timezone": "Europe/Berlin",
-     "hourly_rate": "98.00", "tax_rate": "19"},
+     "hourly_rate": "98.00", "tax_rate": "19",
+     "legal_name": "Northlight Studio GmbH", "address_line1": "Speicherstraße 12", "postal_code": "20457",
+     "city": "Hamburg", "country": "DE", "vat_number": "DE123456788", "registration_number": "HRB 123456",
+     "email": "office@northlight.example", "phone": "+49 40 5550 120", "website": "https://northlight.example",
+     "iban": "DE89370400440532013000", "bic": "COBADEFFXXX", "bank_name": "Commerzbank",
+     "document_color": "#1f4f8f",
+     "document_footer": "Managing directors: Lena Hartwig, Sofia Rossi · Amtsgericht Hamburg, HRB 123456"},
+    NORTHLIGHT_LOGO,
     "northlight.example",
     [
         Person("Lena Hartwig", "admin", "130.00", "62.00"),
@@ -190,7 +211,12 @@ NORTHLIGHT = Agency(
 )  # fmt: skip
 HARBOUR = Agency(
     {"name": "Harbour & Pine", "plan": "scale", "currency": "USD", "timezone": "America/Los_Angeles",
-     "hourly_rate": "115.00", "tax_rate": "8.25"},
+     "hourly_rate": "115.00", "tax_rate": "8.25",
+     "legal_name": "Harbour & Pine LLC", "address_line1": "410 Marine Drive", "postal_code": "97103",
+     "city": "Astoria", "region": "Oregon", "country": "US", "registration_number": "EIN 00-0000000",
+     "email": "hello@harbourpine.example", "phone": "+1 503 555 0142", "website": "https://harbourpine.example",
+     "document_color": "#1c6b4a", "document_footer": "Harbour & Pine LLC · Astoria, Oregon"},
+    HARBOUR_LOGO,
     "harbourpine.example",
     [
         Person("Beth Carver", "admin", "150.00", "70.00"),
