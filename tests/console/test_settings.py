@@ -122,6 +122,7 @@ def test_a_logo_is_shown_replaced_and_removed(api, visitor):
     assert "Logo removed." in visitor.upload(LOGO, b"", remove="yes").text
     assert account_of(api)["logo_id"] is None
     assert [set(entry.after) for entry in changes_of(api)] == [{"logo"}] * 3
+    assert "image/svg+xml, 105 bytes, SHA-256 825475c1" in visitor.get("/console/audit?action=account+changed").text
 
 
 def account_of_tx(tx):

@@ -146,7 +146,7 @@ NORTHLIGHT_LOGO = """\
 <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 240 48">
 <circle cx="24" cy="24" r="22" fill="#1f4f8f"/>
 <path d="M24 6l4 14 14 4-14 4-4 14-4-14-14-4 14-4z" fill="#ffffff"/>
-<text x="58" y="32" font-family="Helvetica, sans-serif" font-size="24" font-weight="700" fill="#1f4f8f">Northlight</text>
+<text x="58" y="32" font-family="Helvetica" font-size="24" font-weight="700" fill="#1f4f8f">Northlight</text>
 </svg>"""
 HARBOUR_LOGO = """\
 <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 240 48">

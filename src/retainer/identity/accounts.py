@@ -20,7 +20,7 @@ MINE = select(accounts).where(accounts.c.id == ACCOUNT)
 
 
 AMOUNTS = [
-    select(table.c.account_id).where(or_(*(column != 0 for column in table.c if column.info.get("money"))))
+    select(table.c.account_id).where(or_(*(column != 0 for column in table.c if column.info.get("money")))).limit(1)
     for table in metadata.sorted_tables
     if table.info.get("tenant") and any(column.info.get("money") for column in table.c)
 ]
@@ -50,7 +50,7 @@ def get_plan(tx: Tx) -> Plan:
 
 def has_amounts(tx: Tx) -> bool:
     """Return whether the account has any amount besides its own rate, which fixes its currency."""
-    return any(tx.first_row(statement.limit(1))() is not None for statement in AMOUNTS)
+    return any(tx.one(statement) is not None for statement in AMOUNTS)
 
 
 def set_account(tx: Tx, changes: Fields) -> Fields:

@@ -8,7 +8,7 @@ from sqlalchemy import Table, bindparam, delete, or_, select
 from retainer.errors import invalid
 from retainer.identity import audit
 from retainer.identity.accounts import get_account
-from retainer.identity.audit import Fields, Target
+from retainer.identity.audit import Target
 from retainer.schema.billing import credit_notes, invoices
 from retainer.schema.identity import accounts, logos
 from retainer.store.engines.sql import TEXT
@@ -89,8 +89,6 @@ def is_printed(tx: Tx, logo_id: int) -> bool:
     return any(tx.one(statement, **forms) is not None for statement in PRINTED)
 
 
-def described(logo: Logo | None) -> Fields | None:
+def described(logo: Logo | None) -> str | None:
     """Return what the audit log says about a logo."""
-    if logo is None:
-        return None
-    return {"media_type": logo.media_type, "bytes": len(logo.content), "sha256": logo.sha256}
+    return logo and f"{logo.media_type}, {len(logo.content)} bytes, SHA-256 {logo.sha256}"
