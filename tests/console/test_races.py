@@ -18,6 +18,7 @@ from retainer.values.exact import instant_after, utcnow
 from tests.console.visitor import HASH, PASSWORD, Visitor
 from tests.databases import each_database
 from tests.factories import ApiClient
+from tests.test_images import png
 
 pytestmark = each_database
 
@@ -79,7 +80,13 @@ ACTIONS = [path for path, route in CONSOLE_ROUTES.items() if route.act and not i
 def assert_nothing_is_done(api, visitor, path, end):
     """A form is sent while an operator changes the agency so that its admin may not send it."""
     filled = path.format(key=api.key_id, user=api.member_id, session=1)
-    with behind(api, lambda: visitor.post(f"/console{filled}", FORMS.get(path, {}))) as (tx, answer):
+
+    def ask():
+        if getattr(CONSOLE_ROUTES[path], "takes_file", False):
+            return visitor.upload(f"/console{filled}", png())
+        return visitor.post(f"/console{filled}", FORMS.get(path, {}))
+
+    with behind(api, ask) as (tx, answer):
         end(tx, api)
     noted = api.sql("SELECT max(id) FROM audit_entries")
     assert answer.result(60).location == "/console/sign-in"

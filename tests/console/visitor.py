@@ -137,7 +137,7 @@ class Visitor:
         return self.call("POST", path, urlencode(form, doseq=True).encode(), **headers)
 
     def upload(self, path: str, content: bytes, name: str = "logo", **fields: str) -> WebPage:
-        """Send a form with a file; follow the redirect."""
+        """Send a form with a file."""
         boundary = b"----boundary"
         parts = [(f'name="{field}"', text.encode()) for field, text in fields.items()]
         parts.append((f'name="{name}"; filename="a.png"\r\nContent-Type: application/octet-stream', content))
@@ -146,7 +146,7 @@ class Visitor:
             for head, data in parts
         )
         sent = f"multipart/form-data; boundary={boundary.decode()}"
-        return self.follow(self.call("POST", path, body + b"--%b--\r\n" % boundary, CONTENT_TYPE=sent))
+        return self.call("POST", path, body + b"--%b--\r\n" % boundary, CONTENT_TYPE=sent)
 
     def submit(self, path: str, *, action: str = "", leave: tuple[str, ...] = (), **fields: Any) -> WebPage:
         """Open a page, fill its form in, and send it as it then is; follow the redirect."""
