@@ -97,6 +97,7 @@ VALUES = {
     "bigint": "n",
     "text": "'text ' || n",
     "boolean": "true",
+    "bytea": "convert_to('text ' || n, 'UTF8')",
     "date": "current_date",
     "timestamp with time zone": "now()",
 }
