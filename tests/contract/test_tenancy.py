@@ -177,7 +177,9 @@ def test_every_key_begins_with_the_account(api, catalogue):
         primary = catalogue.get_pk_constraint(table)["constrained_columns"]
         assert primary[0] == "account_id" or primary in alone, table
         found_by_hash += [(table, *key) for key in unique_keys(catalogue, table) if key[0] != "account_id"]
-    assert found_by_hash == [(table, "hash") for table in ("api_keys", "password_links", "sessions")]
+    assert found_by_hash == [
+        (table, "hash") for table in ("api_keys", "password_links", "pending_sign_ins", "sessions")
+    ]
 
 
 def test_every_id_is_a_key_together_with_its_account(catalogue):
