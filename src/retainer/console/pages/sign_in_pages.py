@@ -1,5 +1,7 @@
 """The pages that sign admins in and out, and set a password by a link."""
 
+from datetime import timedelta
+
 from retainer.console.cookies import SESSION, Cookie
 from retainer.console.forms import read_password
 from retainer.console.page_context import ROOT, PageContext, Reply, quoted
@@ -79,7 +81,7 @@ def sign_out(tx: Tx, context: PageContext) -> Reply:
 def begin(context: PageContext, result: SignedIn | SecondStep, path: str, notice: str = "", *cookies: Cookie) -> Reply:
     """Set the session cookie and redirect to a page, or to the form for the second factor."""
     if isinstance(result, SecondStep):
-        waiting = PENDING._replace(value=result.token, seconds=int(pending.VALID.total_seconds()))
+        waiting = PENDING._replace(value=result.token, seconds=pending.VALID // timedelta(seconds=1))
         return context.redirect(CODE_PATH + (f"?next={quoted(path)}" if path else ""), "", waiting)
     return context.redirect(path, notice, Cookie(SESSION, result.token, seconds=COOKIE_SECONDS), *cookies)
 
