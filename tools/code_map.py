@@ -30,6 +30,7 @@ LAYERS = (
     "sites",
     "sites/monitor",
     "reports",
+    "documents",
     "web",
     "openapi",
     "reference",

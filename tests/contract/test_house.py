@@ -47,6 +47,7 @@ LAYERS = [
     "support",
     "sites",
     "reports",
+    "documents",
     "web",
     "openapi",
     "reference",

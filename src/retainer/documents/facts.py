@@ -1,0 +1,119 @@
+"""Facts: all that a document prints, and nothing else; the same facts always render to the same bytes."""
+
+from decimal import Decimal
+from typing import Literal
+
+import msgspec
+
+from retainer.values.exact import DIGITS, half_up
+
+Kind = Literal["invoice", "quote", "credit_note"]
+Language = Literal["en", "de"]
+DEFAULT_COLOR = "#1f3a5f"
+
+
+class Address(msgspec.Struct, frozen=True, kw_only=True):
+    """A postal address; `country` is an ISO 3166-1 code."""
+
+    address_line1: str | None = None
+    address_line2: str | None = None
+    city: str | None = None
+    region: str | None = None
+    postal_code: str | None = None
+    country: str | None = None
+
+
+class Issuer(Address, frozen=True, kw_only=True):
+    """The agency that issues a document: `issuer_snapshot` of an issued one, else the account's settings."""
+
+    name: str
+    vat_number: str | None = None
+    registration_number: str | None = None
+    email: str | None = None
+    phone: str | None = None
+    website: str | None = None
+    iban: str | None = None
+    bic: str | None = None
+    bank_name: str | None = None
+    color: str = DEFAULT_COLOR
+    footer: str | None = None
+    logo_id: int | None = None
+
+
+class Customer(Address, frozen=True, kw_only=True):
+    """The client that receives a document."""
+
+    name: str
+    vat_number: str | None = None
+    contact_name: str | None = None
+    email: str | None = None
+
+
+class Logo(msgspec.Struct, frozen=True):
+    """The logo of an agency; an SVG was sanitised when it was uploaded."""
+
+    media_type: Literal["image/png", "image/svg+xml"]
+    content: bytes
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of a document. `amount` is what the API returns: before tax, after discount."""
+
+    description: str
+    quantity: Decimal
+    unit_price: Decimal
+    tax_rate: Decimal
+    amount: Decimal
+    unit: str | None = None
+    discount_percent: Decimal = Decimal(0)
+    is_time: bool = False
+
+
+class Tax(msgspec.Struct, frozen=True):
+    """The amounts at one tax rate."""
+
+    tax_rate: Decimal
+    taxable_amount: Decimal
+    tax_amount: Decimal
+
+
+class Credited(msgspec.Struct, frozen=True):
+    """The invoice that a credit note credits."""
+
+    number: str
+    issue_date: str
+
+
+class Document(msgspec.Struct, frozen=True, kw_only=True):
+    """An invoice, quote or credit note. Dates are `YYYY-MM-DD`; a draft invoice has no number."""
+
+    kind: Kind
+    language: Language
+    issuer: Issuer
+    customer: Customer
+    issue_date: str
+    currency: str
+    lines: tuple[Line, ...]
+    taxes: tuple[Tax, ...]
+    subtotal: Decimal
+    tax_total: Decimal
+    total: Decimal
+    number: str | None = None
+    is_draft: bool = False
+    due_date: str | None = None
+    valid_until: str | None = None
+    service_from: str | None = None
+    service_to: str | None = None
+    purchase_order: str | None = None
+    subject: str | None = None
+    notes: str | None = None
+    terms: str | None = None
+    credited: Credited | None = None
+    logo: Logo | None = None
+
+
+def gross_amount(line: Line, currency: str) -> Decimal:
+    """Return quantity x unit price of a line before its discount, rounded half up to the digits of its currency."""
+    numerator, denominator = (line.quantity * line.unit_price).as_integer_ratio()
+    digits = DIGITS[currency]
+    return Decimal(half_up(numerator * 10**digits, denominator)).scaleb(-digits)

@@ -1,0 +1,226 @@
+"""Layout: the facts of a document as the texts that the template sets, all formatted and printable."""
+
+from typing import Any
+
+from retainer.documents.facts import Address, Document, Line
+from retainer.documents.payment_code import payment_code
+from retainer.documents.printable import printable, printable_line
+from retainer.documents.tax_categories import categories
+from retainer.documents.wording import (
+    TITLES,
+    WORDS,
+    amount_text,
+    country_name,
+    date_text,
+    money_text,
+    percent_text,
+    period_text,
+    quantity_text,
+)
+
+READABLE = 4.5
+"""Contrast with white that text needs (WCAG 2.2, 1.4.3)."""
+INK = "#16202c"
+
+
+def title_of(document: Document) -> str:
+    """Return the title of a document, like `Invoice INV-2026-0001`."""
+    return " ".join(filter(None, (TITLES[document.language][document.kind], document.number)))
+
+
+def build_layout(document: Document) -> dict[str, Any]:
+    """Return the data of the template: texts, lists of texts, and flags."""
+    language, words, issuer = document.language, WORDS[document.language], document.issuer
+    name = printable_line(issuer.name)
+    return {
+        "language": language,
+        "title": printable_line(title_of(document)),
+        "watermark": words["draft"] if document.is_draft else "",
+        "color": issuer.color,
+        "ink": issuer.color if contrast_with_white(issuer.color) >= READABLE else INK,
+        "name": name,
+        "logo": _logo(document, words["logo_alt"].format(name=name)),
+        "date": [int(part) for part in document.issue_date.split("-")],
+        "sender": " · ".join([name, *(printable_line(line) for line in address_lines(issuer, document))]),
+        "recipient": _recipient(document),
+        "details": _details(document),
+        "subject": printable_line(document.subject or ""),
+        "notes": printable(document.notes or ""),
+        "terms": printable(document.terms or ""),
+        **_table(document),
+        "totals": _totals(document),
+        "total": [words[f"total_{document.kind}"], money_text(document.total, document.currency, language)],
+        "remarks": _remarks(document),
+        "payment": _payment(document),
+        "acceptance": _acceptance(document),
+        "footer": _footer(document),
+        "footer_note": printable(issuer.footer or ""),
+        "page": words["page"],
+    }
+
+
+def address_lines(address: Address, document: Document) -> list[str]:
+    """Return the lines of a postal address, with its country if issuer and customer are in different ones."""
+    if address.country in {"US", "CA", "AU"}:
+        parts = (address.city, address.region, address.postal_code)
+        town = [" ".join(filter(None, parts))]
+    elif address.country in {"GB", "IE"}:
+        town = [part or "" for part in (address.city, address.region, address.postal_code)]
+    else:
+        town = [" ".join(filter(None, (address.postal_code, address.city))), address.region or ""]
+    is_abroad = address.country and document.issuer.country != document.customer.country
+    country = country_name(address.country or "", document.language).upper() if is_abroad else ""
+    return [line for line in (address.address_line1, address.address_line2, *town, country) if line]
+
+
+def contrast_with_white(color: str) -> float:
+    """Return the contrast of a color like `#1f3a5f` with white (WCAG 2.2)."""
+    channels = [int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in channels]
+    red, green, blue = linear
+    return 1.05 / (0.2126 * red + 0.7152 * green + 0.0722 * blue + 0.05)
+
+
+def _logo(document: Document, alt: str) -> dict[str, Any] | None:
+    logo = document.logo
+    if logo is None:
+        return None
+    return {"content": list(logo.content), "format": "svg" if logo.media_type == "image/svg+xml" else "png", "alt": alt}
+
+
+def _recipient(document: Document) -> list[str]:
+    customer, words = document.customer, WORDS[document.language]
+    contact = customer.contact_name
+    attention = [words["attention"].format(name=contact)] if contact and contact != customer.name else []
+    lines = [customer.name, *attention, *address_lines(customer, document)]
+    return [printable_line(line) for line in lines]
+
+
+def _details(document: Document) -> list[list[str]]:
+    """Return the labels and values beside the address."""
+    language = document.language
+    details: list[tuple[str, str | None]] = [
+        ("number", document.number),
+        ("issue_date", date_text(document.issue_date, language)),
+        ("due_date", document.due_date and date_text(document.due_date, language)),
+        ("valid_until", document.valid_until and date_text(document.valid_until, language)),
+    ]
+    first, last = document.service_from, document.service_to or document.service_from
+    if first and last:
+        name = "service_date" if first == last else "service_period"
+        details.append((name, period_text(first, last, language)))
+    if document.credited:
+        credited = document.credited
+        details.append(("credited", f"{credited.number}, {date_text(credited.issue_date, language)}"))
+    details += [("purchase_order", document.purchase_order), ("customer_vat", document.customer.vat_number)]
+    return [[WORDS[language][name], printable_line(text)] for name, text in details if text]
+
+
+def _table(document: Document) -> dict[str, Any]:
+    """Return the table of the lines: its columns and rows; discount and tax have a column if lines differ in them."""
+    language, words = document.language, WORDS[document.language]
+    columns = ["position", "description", "quantity", "unit_price", "discount", "tax_rate", "amount"]
+    if not any(line.discount_percent for line in document.lines):
+        columns.remove("discount")
+    if len({line.tax_rate for line in document.lines}) < 2:
+        columns.remove("tax_rate")
+    rows = []
+    for position, line in enumerate(document.lines, start=1):
+        cells = {
+            "position": str(position),
+            "description": printable(line.description),
+            "quantity": _quantity(line, document),
+            "unit_price": amount_text(line.unit_price, document.currency, language),
+            "discount": percent_text(line.discount_percent, language) if line.discount_percent else "",
+            "tax_rate": percent_text(line.tax_rate, language),
+            "amount": amount_text(line.amount, document.currency, language),
+        }
+        rows.append([cells[name] for name in columns])
+    return {"columns": columns, "heads": [words[name] for name in columns], "rows": rows}
+
+
+def _quantity(line: Line, document: Document) -> str:
+    unit = line.unit or (WORDS[document.language]["hours"] if line.is_time else "")
+    return " ".join(filter(None, (quantity_text(line.quantity, document.language), printable_line(unit))))
+
+
+def _totals(document: Document) -> list[list[str]]:
+    language, words, currency = document.language, WORDS[document.language], document.currency
+    totals = [[words["subtotal"], money_text(document.subtotal, currency, language)]]
+    for tax in document.taxes:
+        rate, taxable = percent_text(tax.tax_rate, language), money_text(tax.taxable_amount, currency, language)
+        totals.append([words["tax"].format(rate=rate, taxable=taxable), money_text(tax.tax_amount, currency, language)])
+    return totals
+
+
+def _remarks(document: Document) -> list[str]:
+    """Return the sentences below the totals: why no tax is charged, and when the work was done."""
+    words = WORDS[document.language]
+    remarks = [words[category] for category in categories(document) if category != "S"]
+    if document.kind == "invoice" and not document.service_from:
+        remarks.append(words["service_note"])
+    if document.kind == "credit_note":
+        remarks.append(words["offset"])
+    return [remark for remark in remarks if remark]
+
+
+def _payment(document: Document) -> dict[str, Any] | None:
+    """Return how to pay an invoice; None for other documents, and when nothing is due."""
+    language, words, issuer = document.language, WORDS[document.language], document.issuer
+    if document.kind != "invoice" or document.total <= 0 or not document.due_date:
+        return None
+    sentence = words["pay_by" if issuer.iban else "pay_no_account"].format(
+        total=money_text(document.total, document.currency, language),
+        due=date_text(document.due_date, language),
+        number=document.number or words["no_number"],
+    )
+    account = [
+        (words["account_holder"], issuer.name),
+        ("IBAN", grouped(issuer.iban or "")),
+        ("BIC", issuer.bic),
+        (words["bank"], issuer.bank_name),
+        (words["reference"], document.number),
+    ]
+    return {
+        "sentence": printable_line(sentence),
+        "account": [[label, printable_line(text)] for label, text in account if text] if issuer.iban else [],
+        "code": payment_code(document),
+        "scan": words["scan"],
+        "code_alt": words["code_alt"],
+    }
+
+
+def grouped(iban: str) -> str:
+    """Return an IBAN in groups of four characters (ISO 13616)."""
+    compact = "".join(iban.split())
+    return " ".join(compact[at : at + 4] for at in range(0, len(compact), 4))
+
+
+def _acceptance(document: Document) -> list[str]:
+    """Return the sentence and the label of the signature of a quote."""
+    if document.kind != "quote" or not document.valid_until:
+        return []
+    words = WORDS[document.language]
+    return [words["accept"].format(date=date_text(document.valid_until, document.language)), words["signature"]]
+
+
+def _footer(document: Document) -> list[list[str]]:
+    """Return the columns of the footer: address, contact, bank, registrations."""
+    issuer, words = document.issuer, WORDS[document.language]
+    bank: list[str | None] = [
+        issuer.bank_name,
+        f"IBAN {grouped(issuer.iban)}" if issuer.iban else None,
+        f"BIC {issuer.bic}" if issuer.bic else None,
+    ]
+    registrations: list[str | None] = [
+        f"{words['vat']} {issuer.vat_number}" if issuer.vat_number else None,
+        f"{words['registration']} {issuer.registration_number}" if issuer.registration_number else None,
+    ]
+    columns: list[list[str | None]] = [
+        [issuer.name, *address_lines(issuer, document)],
+        [issuer.phone, issuer.email, issuer.website],
+        bank,
+        registrations,
+    ]
+    texts = [[printable_line(text) for text in column if text] for column in columns]
+    return [column for column in texts if column]

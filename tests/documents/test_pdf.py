@@ -1,0 +1,194 @@
+"""PDFs say what the facts say, the same to the byte, whatever the texts contain."""
+
+import io
+from decimal import Decimal
+from typing import cast
+
+import facturx
+import pypdf
+import pytest
+import segno
+from msgspec.structs import replace
+
+from retainer.documents.einvoice import build_einvoice
+from retainer.documents.facts import Credited, Document, Logo, Tax
+from retainer.documents.payment_code import payment_code
+from retainer.documents.pdf import render_pdf
+from retainer.documents.printable import LONGEST_WORD, REPLACEMENT, printable
+from tests.documents.made import CUSTOMER, ISSUER, document, hostile_texts, line, priced
+
+SVG = b"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 9 9'><rect width='9' height='9'/></svg>"
+OUTSIDE = (
+    b"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 9 9'><image href='/etc/passwd' width='9' height='9'/></svg>"
+)
+
+
+def pages_of(made: Document) -> list[str]:
+    """Return the text of each page, with spaces as a reader sees them."""
+    reader = pypdf.PdfReader(io.BytesIO(render_pdf(made)))
+    return [" ".join(page.extract_text().replace("\u200b", "").split()) for page in reader.pages]
+
+
+def text_of(**changes) -> str:
+    return " ".join(pages_of(document(**changes)))
+
+
+def test_same_facts_give_same_bytes() -> None:
+    made = document()
+    assert render_pdf(made, build_einvoice(made)) == render_pdf(made, build_einvoice(made))
+
+
+def test_pdf_carries_the_einvoice() -> None:
+    made = document()
+    xml = build_einvoice(made)
+    pdf = render_pdf(made, xml)
+    assert facturx.get_xml_from_pdf(pdf, check_xsd=True) == ("factur-x.xml", xml)
+    metadata = cast("pypdf.generic.StreamObject", pypdf.PdfReader(io.BytesIO(pdf)).root_object["/Metadata"]).get_data()
+    for declared in (b"<fx:ConformanceLevel>EN 16931<", b"<pdfaid:part>3<", b"<pdfaSchema:prefix>fx<"):
+        assert metadata.count(declared) == 1
+    assert pdf.startswith(render_pdf(made, None)[:8])
+
+
+def test_german_invoice() -> None:
+    (page,) = pages_of(document())
+    for text in (
+        "Rechnung RE-2026-0042",
+        "3. März 2026",
+        "4.092,75",
+        "USt. 19 % auf 4.092,75 €",
+        "777,62 €",
+        "4.870,37 €",
+        "10 %",
+        "DE89 3704 0044 0532 0130 00",
+        "Seite 1 von 1",
+        "USt-IdNr. DE123456788",
+    ):
+        assert text in page.replace("\u00a0", " ")
+
+
+def test_english_credit_note() -> None:
+    facts = priced([line("Work", "1.5", "1000.00", "20", currency="USD")], "USD")
+    page = text_of(kind="credit_note", language="en", credited=Credited("INV-7", "2026-02-01"), **facts)
+    for text in ("Credit note RE-2026-0042", "INV-7, 1 February 2026", "VAT 20% on $1,500.00", "$300.00", "$1,800.00"):
+        assert text in page.replace("\u00a0", " ")
+
+
+def test_quote_has_a_place_to_sign() -> None:
+    page = text_of(kind="quote", language="en", due_date=None, valid_until="2026-04-02")
+    assert "sign here and send it back by 2 April 2026" in page.replace("\u00a0", " ")
+    assert "IBAN of the account" not in page
+
+
+def test_heads_and_page_numbers_on_each_page() -> None:
+    pages = pages_of(document(**priced([line(f"Work {n}", "1", "10.00", "19") for n in range(1, 121)], "EUR")))
+    assert len(pages) > 3
+    for number, page in enumerate(pages[:-1], start=1):
+        assert "Beschreibung" in page
+        assert f"Seite {number} von {len(pages)}" in page
+    assert "Work 120" in " ".join(pages)
+
+
+def test_several_rates_have_a_column_and_a_line_each() -> None:
+    facts = priced([line("A", "1", "100.00", "19"), line("B", "1", "100.00", "7")], "EUR")
+    page = text_of(**facts).replace("\u00a0", " ")
+    assert "USt. 7 % auf 100,00 €" in page
+    assert "USt. 19 % auf 100,00 €" in page
+
+
+def test_reverse_charge_is_said() -> None:
+    facts = priced([line("A", "1", "100.00", "0")], "EUR")
+    page = text_of(customer=replace(CUSTOMER, country="AT", vat_number="ATU12345678"), **facts)
+    assert "Steuerschuldnerschaft des Leistungsempfängers" in page
+    assert "ÖSTERREICH" in page
+
+
+def test_draft_is_marked() -> None:
+    assert "Entwurf" in text_of(is_draft=True, number=None)
+
+
+def test_payment_code_is_the_one_of_the_standard() -> None:
+    payload = (
+        "BCD\n002\n1\nSCT\nCOBADEFFXXX\nNordlicht Digital GmbH\nDE89370400440532013000\nEUR4870.37\n\n\nRE-2026-0042"
+    )
+    expected = io.BytesIO()
+    code = segno.make_qr(payload.encode(), error="m", boost_error=False)
+    code.save(expected, kind="svg", border=0, xmldecl=False, svgclass=None, lineclass=None, omitsize=True)
+    assert payment_code(document()) == expected.getvalue().decode()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"is_draft": True},
+        {"kind": "credit_note"},
+        {"issuer": replace(ISSUER, iban=None)},
+        {"issuer": replace(ISSUER, iban="X" * 35)},
+        {"issuer": replace(ISSUER, bic="X")},
+        priced([line("A", "1", "10.00", "19", currency="USD")], "USD"),
+        priced([line("A", "1", "0.00", "19")], "EUR"),
+    ],
+)
+def test_no_payment_code_that_could_be_wrong(changes: dict[str, object]) -> None:
+    assert payment_code(document(**changes)) is None
+
+
+def test_line_break_in_a_name_adds_no_field_to_the_code() -> None:
+    assert payment_code(document(issuer=replace(ISSUER, name="A\nDE00"))) == payment_code(
+        document(issuer=replace(ISSUER, name="A DE00"))
+    )
+
+
+def test_logo_replaces_the_name_and_reads_no_file() -> None:
+    assert render_pdf(document(logo=Logo("image/svg+xml", SVG))) != render_pdf(document())
+    try:
+        pdf = render_pdf(document(logo=Logo("image/svg+xml", OUTSIDE)))
+    except RuntimeError:
+        return
+    assert b"root:" not in pdf
+
+
+@pytest.mark.parametrize("text", hostile_texts(), ids=lambda text: ascii(text)[:30])
+def test_hostile_text_in_every_field(text: str) -> None:
+    fields = ("name", "address_line1", "address_line2", "city", "region", "postal_code", "email")
+    everywhere = dict.fromkeys(fields, text)
+    issuer = replace(
+        ISSUER, **everywhere, **dict.fromkeys(("phone", "website", "bank_name", "registration_number", "footer"), text)
+    )
+    made = document(
+        issuer=issuer,
+        customer=replace(CUSTOMER, **everywhere, contact_name=text, vat_number=text),
+        **dict.fromkeys(("subject", "notes", "terms", "purchase_order", "number"), text),
+        **priced([line(text, "1", "10.00", "19", unit=text)], "EUR"),
+    )
+    reader = pypdf.PdfReader(io.BytesIO(render_pdf(made, build_einvoice(made))))
+    assert len(reader.pages) < 60
+    if len(text) < 100:  # reading much text takes long
+        assert "11,90" in " ".join(page.extract_text() for page in reader.pages)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\u202eb", "ab"),
+        ("a\x07b", "ab"),
+        ("a\tb", "a b"),
+        ("日本", REPLACEMENT * 2),
+        ("㎏①", "kg1"),
+        ("A\u030a", "Å"),
+        ("a\r\nb\n\n\n\nc", "a\nb\n\nc"),
+        ("#panic()", "#panic()"),
+    ],
+)
+def test_printable(text: str, shown: str) -> None:
+    assert printable(text) == shown
+
+
+def test_long_words_can_break() -> None:
+    assert "\u200b" in printable("x" * (LONGEST_WORD + 1))
+    assert "\u200b" not in printable("x" * LONGEST_WORD)
+
+
+def test_amounts_are_those_of_the_facts() -> None:
+    tax = Tax(Decimal(19), Decimal("1000000.00"), Decimal("190000.00"))
+    page = text_of(taxes=(tax,), subtotal=Decimal("1000000.00"), total=Decimal("1190000.00"))
+    assert "1.190.000,00" in page
