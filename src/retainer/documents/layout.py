@@ -1,7 +1,5 @@
 """Layout: the facts of a document as the texts that the template sets, all formatted and printable."""
 
-from typing import Any
-
 from retainer.documents.facts import Address, Document, Line
 from retainer.documents.payment_code import payment_code
 from retainer.documents.printable import printable, printable_line
@@ -28,7 +26,7 @@ def title_of(document: Document) -> str:
     return " ".join(filter(None, (TITLES[document.language][document.kind], document.number)))
 
 
-def build_layout(document: Document) -> dict[str, Any]:
+def build_layout(document: Document) -> dict[str, object]:
     """Return the data of the template: texts, lists of texts, and flags."""
     language, words, issuer = document.language, WORDS[document.language], document.issuer
     name = printable_line(issuer.name)
@@ -81,7 +79,7 @@ def contrast_with_white(color: str) -> float:
     return 1.05 / (0.2126 * red + 0.7152 * green + 0.0722 * blue + 0.05)
 
 
-def _logo(document: Document, alt: str) -> dict[str, Any] | None:
+def _logo(document: Document, alt: str) -> dict[str, object] | None:
     logo = document.logo
     if logo is None:
         return None
@@ -116,7 +114,7 @@ def _details(document: Document) -> list[list[str]]:
     return [[WORDS[language][name], printable_line(text)] for name, text in details if text]
 
 
-def _table(document: Document) -> dict[str, Any]:
+def _table(document: Document) -> dict[str, object]:
     """Return the table of the lines: its columns and rows; discount and tax have a column if lines differ in them."""
     language, words = document.language, WORDS[document.language]
     columns = ["position", "description", "quantity", "unit_price", "discount", "tax_rate", "amount"]
@@ -164,7 +162,7 @@ def _remarks(document: Document) -> list[str]:
     return [remark for remark in remarks if remark]
 
 
-def _payment(document: Document) -> dict[str, Any] | None:
+def _payment(document: Document) -> dict[str, object] | None:
     """Return how to pay an invoice; None for other documents, and when nothing is due."""
     language, words, issuer = document.language, WORDS[document.language], document.issuer
     if document.kind != "invoice" or document.total <= 0 or not document.due_date:

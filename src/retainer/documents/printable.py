@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Set as AbstractSet
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import fontpkg_source_sans_3
@@ -45,7 +45,7 @@ def printable_line(text: str) -> str:
     return " ".join(printable(text).split())
 
 
-@cache
+@lru_cache(maxsize=4096)
 def _character(character: str) -> str:
     if character == "\n":
         return character

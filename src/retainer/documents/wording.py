@@ -3,7 +3,7 @@
 import gettext
 from datetime import date
 from decimal import Decimal
-from functools import cache
+from functools import lru_cache
 
 import pycountry
 
@@ -201,7 +201,7 @@ def period_text(first: str, last: str, language: Language) -> str:
     return f"{date_text(first, language)} {DASH} {date_text(last, language)}"
 
 
-@cache
+@lru_cache(maxsize=1024)
 def country_name(code: str, language: Language) -> str:
     """Return the name of a country in a language; the code itself for an unknown one."""
     country = pycountry.countries.get(alpha_2=code)
