@@ -25,7 +25,7 @@ def encodings(answer):
     return answer.headers.get("content-encoding"), answer.headers["vary"]
 
 
-VARY = "Authorization, X-Api-Key, Accept-Encoding"
+VARY = "Authorization, X-Api-Key, Accept, Accept-Encoding"
 
 
 @pytest.mark.parametrize(

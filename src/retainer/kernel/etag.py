@@ -25,9 +25,10 @@ def compute(data: bytes) -> str:
     return f'"{_digest(data)}"'
 
 
-def compute_for_record(table: Table, record: Record, data: bytes) -> str:
-    """Return the strong tag of a record, whose response is `data`."""
-    return f'"{_held(table, record)}.{_digest(data)}"'
+def compute_for_record(table: Table, record: Record, data: bytes, suffix: str = "") -> str:
+    """Return the strong tag of a record, whose JSON is `data`; other representations of it have a suffix."""
+    end = f"-{suffix}" if suffix else ""
+    return f'"{_held(table, record)}.{_digest(data)}{end}"'
 
 
 def check_unchanged(tx: Tx, table: Table, record: R) -> R:

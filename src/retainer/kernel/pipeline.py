@@ -9,7 +9,7 @@ from typing import Protocol
 import msgspec
 
 from retainer.errors import Refusal
-from retainer.kernel import etag, idempotency
+from retainer.kernel import etag, idempotency, representations
 from retainer.kernel.caller import Caller
 from retainer.kernel.http import Request, Response
 from retainer.kernel.limits import Allowance, Limiter, hit_address
@@ -24,7 +24,7 @@ encode = msgspec.json.Encoder().encode
 CONTENT = ("content-type", "application/json; charset=utf-8")
 COMMON_HEADERS = [
     ("cache-control", "private, no-cache"),
-    ("vary", "Authorization, X-Api-Key, Accept-Encoding"),
+    ("vary", "Authorization, X-Api-Key, Accept, Accept-Encoding"),
     ("x-content-type-options", "nosniff"),
 ]
 DOCS_OF_ERRORS = "/docs/errors"
@@ -97,8 +97,7 @@ class Pipeline:
         """Run the operation in its transaction, which only commits here: 404, 412, 400, 415, 422, 409."""
         request, operation = call.request, call.operation
         if not operation.writes:
-            with self.store.begin(call.caller, write=False) as tx:
-                return reply(operation, operation.call(tx, call), request)
+            return self.read(call)
         body = self.read_body(request, call.caller.account_id)
         call.read(body)
         content = call.sent.fields if call.sent and not call.sent.refusal else body
@@ -115,6 +114,25 @@ class Pipeline:
                         raise
                 call.read(body)  # rules may have changed the fields
             return self.write(call, attempt, may_repeat=False)
+
+    def read(self, call: Call) -> Response:
+        """Run a reading operation; a form other than JSON is finished after the transaction."""
+        operation, request = call.operation, call.request
+        chosen = representations.choose(operation.representations, request.header("ACCEPT"))
+        with self.store.begin(call.caller, write=False) as tx:
+            if chosen is not None:
+                tx.snapshot()  # more than the record is read
+            result = operation.call(tx, call)
+            if chosen is None:
+                return reply(operation, result, request)
+            tag = etag.compute_for_record(operation.resource.table, result, encode(result), chosen.suffix)
+            if etag.matches(request.header("IF_NONE_MATCH"), tag):
+                return Response(304, [("etag", tag)])
+            prepared = chosen.prepare(tx, result)
+        file = prepared.finish(self.store, call.caller)
+        disposition = f'inline; filename="{file.name}"'
+        headers = [("content-type", chosen.media_type), ("content-disposition", disposition), ("etag", tag)]
+        return Response(200, headers, file.content)
 
     def caller_now(self, call: Call) -> Caller:
         """Return the current caller of a write that had to wait. Raises if the caller may not write any more."""

@@ -5,7 +5,7 @@ Only this module inspects signatures. An incomplete declaration fails at import.
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
@@ -20,6 +20,7 @@ from retainer.kernel.http import Request
 from retainer.kernel.limits import Allowance
 from retainer.kernel.paging import Page, Paged, read_list
 from retainer.kernel.query import Query, parameters, read_query
+from retainer.kernel.representations import Representation
 from retainer.kernel.signposts import Signposts
 from retainer.store.constraints import singular
 from retainer.store.tx import Tx
@@ -70,8 +71,16 @@ ARGUMENT_FACTORIES: dict[Any, ArgumentFactory] = {
 class Operation:
     """A method on a path, as its handler declares it."""
 
-    def __init__(self, resource: "Resource", method: str, path: str, handler: Callable[..., Any]) -> None:
+    def __init__(
+        self,
+        resource: "Resource",
+        method: str,
+        path: str,
+        handler: Callable[..., Any],
+        representations: Sequence[Representation] = (),
+    ) -> None:
         self.resource = resource
+        self.representations = representations
         self.method = method
         self.path = resource.path + path
         self.handler = handler
@@ -169,11 +178,16 @@ class Resource:
         self.operations: list[Operation] = []
         self.get, self.post, self.put, self.patch, self.delete = (partial(self._register, method) for method in METHODS)
 
-    def _register(self, method: str, path: str = "") -> Callable[[Handler], Handler]:
-        """Return a decorator that registers a handler and returns it unchanged."""
+    def _register(
+        self, method: str, path: str = "", *, representations: Sequence[Representation] = ()
+    ) -> Callable[[Handler], Handler]:
+        """Return a decorator that registers a handler and returns it unchanged.
+
+        `representations` are the forms in which a GET of a record answers besides JSON.
+        """
 
         def register(handler: Handler) -> Handler:
-            self.operations.append(Operation(self, method, path, handler))
+            self.operations.append(Operation(self, method, path, handler, representations))
             return handler
 
         return register

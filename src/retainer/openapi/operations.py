@@ -63,6 +63,8 @@ def answers_of(operation: Operation, schemas: Schemas) -> Json:
         schema = schemas.response(record, get_args(operation.answers)[1] if record is not operation.answers else None)
     done = "The record was created." if created else "The current record." if is_record else "The result."
     content = {"application/json": {"schema": schema}}
+    for form in operation.representations:
+        content[form.media_type] = {"schema": {"type": "string", "format": "binary"}}
     success = {"201" if created else "200": {"description": done, **headers, "content": content}}
     return success | (unchanged if _reads(operation) else {})
 

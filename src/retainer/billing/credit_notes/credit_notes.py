@@ -8,7 +8,7 @@ billed again when its whole quantity is credited, and all work of the invoice wh
 from decimal import Decimal
 from typing import Annotated
 
-from retainer.billing import allocations, balance
+from retainer.billing import allocations, balance, files, issuer
 from retainer.billing.credit_notes import crediting
 from retainer.billing.credit_notes.types import CreditNote, Reason
 from retainer.billing.invoices.invoices import load_invoice
@@ -81,6 +81,7 @@ def create_credit_note(tx: Tx, invoice_id: Id, body: New[CreditNote]) -> CreditN
     freed = crediting.freed_lines(invoice, note)
     with changing_balance(tx, invoice_id):
         note_id = tx.insert(credit_notes, note)
+        issuer.save_snapshot(tx, credit_notes, note_id)
         balance.recompute_balance(tx, invoice_id, by_payment=False)
     for project_id, units in shares.items():
         share = {"credit_note_id": note_id, "project_id": project_id, "currency": note.currency, "amount": units}
@@ -97,7 +98,7 @@ def list_credit_notes(tx: Tx, filters: CreditNoteFilter, page: Page) -> Paged[Cr
     return listing(tx, credit_notes, CreditNote, filters, page)
 
 
-@api.get("/{credit_note_id}")
+@api.get("/{credit_note_id}", representations=files.ISSUED_AS)
 def get_credit_note(tx: Tx, credit_note_id: Id) -> CreditNote:
     """Read a credit note."""
     return tx.get(credit_notes, credit_note_id, CreditNote)

@@ -19,7 +19,7 @@ from msgspec import Meta
 from sqlalchemy import ColumnElement, Table, bindparam, select
 
 from retainer import schema
-from retainer.billing import allocations, balance, documents, payments
+from retainer.billing import allocations, balance, documents, files, payments
 from retainer.billing.allocations import work_of
 from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.invoices import issuing, pricing, unbilled
@@ -164,7 +164,7 @@ def create_invoice(tx: Tx, body: New[Invoice]) -> WithMeta[Invoice, InvoiceMeta]
     return WithMeta(load_invoice(tx, invoice.id), meta)
 
 
-@api.get("/{invoice_id}")
+@api.get("/{invoice_id}", representations=files.ISSUED_AS)
 def get_invoice(tx: Tx, invoice_id: Id) -> Invoice:
     """Read an invoice with its lines, payments and credit notes."""
     tx.snapshot()

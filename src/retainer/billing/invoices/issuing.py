@@ -4,7 +4,7 @@ from decimal import Decimal
 
 from sqlalchemy import bindparam, select
 
-from retainer.billing import allocations
+from retainer.billing import allocations, issuer
 from retainer.billing.invoices.types import ClientSnapshot, Invoice
 from retainer.rollups import changes
 from retainer.rollups.sources import INVOICE_LINES, INVOICES
@@ -74,6 +74,7 @@ def save_step(tx: Tx, invoice: Invoice, former: str) -> None:
     settled_date = {"sent": LAST_DAY, "written_off": tx.today}.get(invoice.status, invoice.issue_date)
     tx.update_columns(invoices, invoice.id, {"settled_date": settled_date})
     if former == "draft":
+        issuer.save_snapshot(tx, invoices, invoice.id)
         changes.added(tx, INVOICES, invoice.id)
         changes.added(tx, INVOICE_LINES, invoice.id)
     elif invoice.status == "void":

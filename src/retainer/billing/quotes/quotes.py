@@ -6,7 +6,7 @@ A sent quote reads `expired` after its `valid_until`. An accepted quote becomes 
 
 from typing import Annotated
 
-from retainer.billing import documents
+from retainer.billing import documents, files
 from retainer.billing.quotes import types
 from retainer.billing.quotes.types import Quote, QuoteLine, Status
 from retainer.errors import Refusal
@@ -131,7 +131,7 @@ def create_quote(tx: Tx, body: New[Quote]) -> Quote:
     return load_quote(tx, quote_id)
 
 
-@api.get("/{quote_id}")
+@api.get("/{quote_id}", representations=files.PRINTED_AS)
 def get_quote(tx: Tx, quote_id: Id) -> Quote:
     """Read a quote with its lines."""
     tx.snapshot()

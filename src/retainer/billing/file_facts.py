@@ -1,0 +1,192 @@
+"""Facts of documents, read from the database: snapshots of what was issued, else what applies now."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+from sqlalchemy import bindparam, func, select, union_all
+
+from retainer.billing.credit_notes.types import CreditNote, CreditNoteLine
+from retainer.billing.document_types import TaxShare
+from retainer.billing.invoices.types import ClientSnapshot, Invoice, InvoiceLine
+from retainer.billing.issuer import load_issuer, read_snapshot
+from retainer.billing.quotes.types import Quote, QuoteLine
+from retainer.documents.facts import Credited, Customer, Document, Issuer, Line, Logo, Tax
+from retainer.schema.billing import allocations, credit_notes, expenses, invoice_lines, invoices
+from retainer.schema.crm import clients, external_contacts
+from retainer.schema.identity import accounts, logos
+from retainer.schema.work import time_entries
+from retainer.store.tables import ACCOUNT
+from retainer.store.tx import Tx
+from retainer.values.exact import day_after
+
+
+class ClientNow(NamedTuple):
+    """A client as it is now, with the language of its documents and the contact of one of them."""
+
+    language: str
+    payment_terms_days: int
+    email: str | None
+    contact_name: str | None
+    name: str
+    address_line1: str | None
+    address_line2: str | None
+    city: str | None
+    region: str | None
+    postal_code: str | None
+    country: str | None
+    vat_number: str | None
+
+
+class InvoiceRow(NamedTuple):
+    """The columns of an invoice that its own document and those of its credit notes print."""
+
+    number: str
+    issue_date: str
+    contact_id: int | None
+    purchase_order: str | None
+    client_snapshot: str
+    issuer_snapshot: str | None
+
+
+ADDRESS = ClientSnapshot.__struct_fields__
+CLIENT = (
+    select(
+        func.coalesce(clients.c.language, accounts.c.document_language),
+        clients.c.payment_terms_days,
+        func.coalesce(clients.c.invoice_email, clients.c.email),
+        external_contacts.c.name,
+        *clients.c[ADDRESS],
+    )
+    .select_from(
+        clients.join(accounts, accounts.c.id == ACCOUNT).outerjoin(
+            external_contacts, external_contacts.c.id == bindparam("contact")
+        )
+    )
+    .where(clients.c.id == bindparam("id"))
+)
+INVOICE = select(*invoices.c[InvoiceRow._fields]).where(invoices.c.id == bindparam("id"))
+NOTE_ISSUER = select(credit_notes.c.issuer_snapshot).where(credit_notes.c.id == bindparam("id"))
+LOGO = select(logos.c.media_type, logos.c.content).where(logos.c.id == bindparam("id"))
+LINES_OF = allocations.join(invoice_lines, invoice_lines.c.id == allocations.c.invoice_line_id)
+DAYS = union_all(
+    select(time_entries.c.date.label("day"))
+    .select_from(LINES_OF.join(time_entries, time_entries.c.id == allocations.c.time_entry_id))
+    .where(invoice_lines.c.invoice_id == bindparam("id")),
+    select(expenses.c.date.label("day"))
+    .select_from(LINES_OF.join(expenses, expenses.c.id == allocations.c.expense_id))
+    .where(invoice_lines.c.invoice_id == bindparam("id")),
+).subquery()
+PERIOD = select(func.min(DAYS.c.day), func.max(DAYS.c.day))
+
+
+def build_facts(tx: Tx, record: Quote | Invoice | CreditNote) -> Document:
+    """Return the facts of a document."""
+    if isinstance(record, Quote):
+        return _quote(tx, record)
+    return _invoice(tx, record) if isinstance(record, Invoice) else _credit_note(tx, record)
+
+
+def _quote(tx: Tx, quote: Quote) -> Document:
+    client = _client(tx, quote.client_id, quote.contact_id)
+    return Document(
+        kind="quote",
+        customer=_customer(client, None),
+        number=quote.number,
+        is_draft=quote.status == "draft",
+        issue_date=quote.issue_date,
+        valid_until=quote.valid_until,
+        subject=quote.title,
+        notes=quote.notes,
+        terms=quote.terms,
+        **_issued_by(tx, load_issuer(tx), client),
+        **_amounts(quote, quote.lines),
+    )
+
+
+def _invoice(tx: Tx, invoice: Invoice) -> Document:
+    client = _client(tx, invoice.client_id, invoice.contact_id)
+    row = InvoiceRow._make(tx.one(INVOICE, id=invoice.id) or ())
+    issuer = read_snapshot(row.issuer_snapshot) if row.issuer_snapshot else load_issuer(tx)
+    issue_date = invoice.issue_date or tx.today
+    first, last = tx.one(PERIOD, id=invoice.id) or (None, None)
+    return Document(
+        kind="invoice",
+        customer=_customer(client, invoice.client_snapshot),
+        number=invoice.number,
+        is_draft=invoice.sent_at is None,
+        issue_date=issue_date,
+        due_date=invoice.due_date or day_after(issue_date, client.payment_terms_days),
+        service_from=first,
+        service_to=last,
+        purchase_order=invoice.purchase_order,
+        subject=invoice.subject,
+        notes=invoice.notes,
+        terms=invoice.terms,
+        **_issued_by(tx, issuer, client),
+        **_amounts(invoice, invoice.lines),
+    )
+
+
+def _credit_note(tx: Tx, note: CreditNote) -> Document:
+    credited = InvoiceRow._make(tx.one(INVOICE, id=note.invoice_id) or ())
+    client = _client(tx, note.client_id, credited.contact_id)
+    snapshot = msgspec.json.decode(credited.client_snapshot, type=ClientSnapshot)
+    text = tx.value(NOTE_ISSUER, id=note.id)
+    return Document(
+        kind="credit_note",
+        customer=_customer(client, snapshot),
+        number=note.number,
+        issue_date=note.issue_date,
+        purchase_order=credited.purchase_order,
+        notes=note.description,
+        credited=Credited(credited.number, credited.issue_date),
+        **_issued_by(tx, read_snapshot(text) if text else load_issuer(tx), client),
+        **_amounts(note, note.lines),
+    )
+
+
+def _client(tx: Tx, client_id: int, contact_id: int | None) -> ClientNow:
+    return ClientNow._make(tx.one(CLIENT, id=client_id, contact=contact_id) or ())
+
+
+def _customer(client: ClientNow, snapshot: ClientSnapshot | None) -> Customer:
+    """Return the client as it was when the document was issued, else as it is now."""
+    address = {name: getattr(snapshot or client, name) for name in ADDRESS}
+    return Customer(contact_name=client.contact_name, email=client.email, **address)
+
+
+def _issued_by(tx: Tx, issuer: Issuer, client: ClientNow) -> dict[str, Any]:
+    row = None if issuer.logo_id is None else tx.one(LOGO, id=issuer.logo_id)
+    logo = row and Logo(row[0], bytes(row[1]))
+    return {"issuer": issuer, "logo": logo, "language": client.language}
+
+
+def _amounts(
+    document: Quote | Invoice | CreditNote, lines: Sequence[QuoteLine | InvoiceLine | CreditNoteLine]
+) -> dict[str, Any]:
+    return {
+        "currency": document.currency,
+        "lines": tuple(map(_line, lines)),
+        "taxes": tuple(map(_tax, document.tax_breakdown)),
+        "subtotal": document.subtotal,
+        "tax_total": document.tax_total,
+        "total": document.total,
+    }
+
+
+def _tax(share: TaxShare) -> Tax:
+    return Tax(share.tax_rate, share.taxable_amount, share.tax_amount)
+
+
+def _line(line: QuoteLine | InvoiceLine | CreditNoteLine) -> Line:
+    return Line(
+        description=line.description,
+        quantity=line.quantity,
+        unit_price=line.unit_price,
+        tax_rate=line.tax_rate,
+        amount=line.amount,
+        discount_percent=line.discount_percent,
+        unit=None if isinstance(line, CreditNoteLine) else line.unit,
+        is_time=isinstance(line, InvoiceLine) and line.kind == "time",
+    )

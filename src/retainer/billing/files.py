@@ -1,0 +1,106 @@
+"""Files: the PDF and the e-invoice of quotes, invoices and credit notes, as representations of their records.
+
+The files of an issued invoice or credit note are stored when they are first asked for, and stay the same to the byte.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+from sqlalchemy import bindparam, select
+
+from retainer.billing.credit_notes.types import CreditNote
+from retainer.billing.file_facts import build_facts
+from retainer.billing.invoices.types import Invoice
+from retainer.billing.quotes.types import Quote
+from retainer.documents.einvoice import build_einvoice, missing_facts
+from retainer.documents.facts import Document
+from retainer.documents.file_names import file_name
+from retainer.documents.pdf import render_pdf
+from retainer.errors import Refusal
+from retainer.kernel.representations import File, Representation
+from retainer.schema.billing import issued_documents
+from retainer.store.tx import Actor, Store, Tx
+
+PDF, XML = "application/pdf", "application/xml"
+ISSUED_WITHOUT = "The document was issued without it: correct this, credit the invoice, and issue it again."
+STORED = {
+    name: select(*issued_documents.c["pdf", "xml"]).where(issued_documents.c[name] == bindparam("id"))
+    for name in ("invoice_id", "credit_note_id")
+}
+"""The stored files by the column that names their record."""
+Printable = Quote | Invoice | CreditNote
+
+
+class Files(NamedTuple):
+    """The files of a document; without XML, its e-invoice lacks something."""
+
+    pdf: bytes
+    xml: bytes | None
+
+
+class Pending(NamedTuple):
+    """The files of a record: stored ones, or the facts from which they are rendered.
+
+    `owner` is the column of `issued_documents` that names an issued record; None for drafts and quotes.
+    """
+
+    suffix: str
+    record_id: int
+    document: Document
+    stored: Files | None
+    owner: str | None
+
+    def finish(self, store: Store, actor: Actor) -> File:
+        """Return the file of the chosen kind. Raises `validation_failed` with what an e-invoice lacks."""
+        reasons = missing_facts(self.document) if self.suffix == "xml" else []
+        if reasons and self.stored is None:
+            raise without_einvoice(reasons)
+        files = self.stored or self.render(store, actor)
+        content = files.pdf if self.suffix == "pdf" else files.xml
+        if content is None:
+            raise without_einvoice([*reasons, ISSUED_WITHOUT])
+        return File(content, file_name(self.document, self.suffix))
+
+    def render(self, store: Store, actor: Actor) -> Files:
+        """Render the files, and store those of an issued record; return the ones that are stored."""
+        xml = None if missing_facts(self.document) else build_einvoice(self.document)
+        files = Files(render_pdf(self.document, xml), xml)
+        if self.owner is None:
+            return files
+        with store.begin(actor, write=True) as tx:
+            stored = load_stored(tx, self.owner, self.record_id)
+            if stored is None:
+                tx.insert_counted(issued_documents, {self.owner: self.record_id, **files._asdict()})
+            return stored or files
+
+
+def load_stored(tx: Tx, owner: str, record_id: int) -> Files | None:
+    """Return the stored files of an issued invoice or credit note, if they were rendered before."""
+    row = tx.one(STORED[owner], id=record_id)
+    return row and Files(bytes(row[0]), None if row[1] is None else bytes(row[1]))
+
+
+def without_einvoice(reasons: list[str]) -> Refusal:
+    """Return the refusal of an e-invoice that lacks something."""
+    message = f"There is no e-invoice. {' '.join(reasons)}"
+    return Refusal("validation_failed", message, errors={"Accept": reasons})
+
+
+def prepare(suffix: str, tx: Tx, record: Printable) -> Pending:
+    """Read what the files of a record need."""
+    owner = owner_of(record)
+    stored = load_stored(tx, owner, record.id) if owner else None
+    return Pending(suffix, record.id, build_facts(tx, record), stored, owner)
+
+
+def owner_of(record: Printable) -> str | None:
+    """Return the column that names a record whose files are stored: an issued invoice or a credit note."""
+    if isinstance(record, CreditNote):
+        return "credit_note_id"
+    return "invoice_id" if isinstance(record, Invoice) and record.sent_at else None
+
+
+PRINTED_AS = (Representation(PDF, "pdf", partial(prepare, "pdf")),)
+"""The representations of a quote, which has no e-invoice."""
+ISSUED_AS = (*PRINTED_AS, Representation(XML, "xml", partial(prepare, "xml")))
+"""The representations of an invoice or credit note."""

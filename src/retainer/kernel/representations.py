@@ -1,0 +1,49 @@
+"""Representations: other forms of a record than JSON, such as the PDF of an invoice, which `Accept` chooses."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from falcon import mediatypes
+
+from retainer.store.tx import Actor, Store, Tx
+
+JSON = "application/json"
+MAX_HEADER_LENGTH = 256
+"""Of `Accept`; a longer one gets JSON, because falcon's cache keeps the text."""
+
+
+class File(NamedTuple):
+    """The content of a response that is a file, and its name."""
+
+    content: bytes
+    name: str
+
+
+class Prepared(Protocol):
+    """What was read of a record in the transaction of its request."""
+
+    def finish(self, store: Store, actor: Actor) -> File:
+        """Return the file, after the transaction has ended: rendering holds no connection. Raises Refusal."""
+
+
+class Representation(NamedTuple):
+    """A form of a record. `suffix` tells its ETag from that of the JSON."""
+
+    media_type: str
+    suffix: str
+    prepare: Callable[[Tx, Any], Prepared]
+
+
+def choose(offered: Sequence[Representation], accept: str | None) -> Representation | None:
+    """Return the form that `Accept` prefers to JSON (RFC 9110, 12.5.1); None for JSON.
+
+    A header that names nothing of what is offered, or that cannot be read, gets JSON.
+    """
+    if not offered or accept is None or len(accept) > MAX_HEADER_LENGTH:
+        return None
+    try:
+        least = mediatypes.quality(JSON, accept)
+        best = max(offered, key=lambda form: mediatypes.quality(form.media_type, accept))
+        return best if mediatypes.quality(best.media_type, accept) > least else None
+    except ValueError:
+        return None

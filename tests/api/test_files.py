@@ -1,0 +1,186 @@
+"""The PDF and the e-invoice of a document, which `Accept` chooses."""
+
+import io
+from xml.etree import ElementTree as ET
+
+import facturx
+import pypdf
+import pytest
+from tests.documents.test_einvoice import broken_rules, values
+
+from retainer.documents.einvoice_parts import NAMESPACES
+
+PDF, XML = {"Accept": "application/pdf"}, {"Accept": "application/xml"}
+LINE = {"description": "Design", "quantity": "10", "unit_price": "10", "tax_rate": "19"}  # 119.00 with tax
+SETTINGS = {
+    "legal_name": "Nordlicht Digital GmbH",
+    "city": "Hamburg",
+    "country": "DE",
+    "vat_number": "DE123456788",
+    "iban": "DE89370400440532013000",
+    "document_language": "de",
+}
+
+
+def set_account(api, **settings):
+    for name, value in settings.items():
+        api.sql(f"UPDATE accounts SET {name} = $2 WHERE id = $1", api.account_id, value)
+
+
+@pytest.fixture
+def client(api):
+    """A client of an agency that has all that an e-invoice needs."""
+    set_account(api, **SETTINGS)
+    return api.make("/clients", name="Bergmann Optik", country="DE", city="Ulm", currency="EUR")
+
+
+def issued(api, client, **members):
+    return api.make("/invoices", client_id=client["id"], status="sent", **({"lines": [LINE]} | members))
+
+
+def text_of(answer):
+    assert answer.headers["content-type"] == "application/pdf", answer
+    reader = pypdf.PdfReader(io.BytesIO(answer.body))
+    return " ".join(" ".join(page.extract_text() for page in reader.pages).replace("\u00a0", " ").split())
+
+
+def test_invoice_as_pdf(api, client):
+    invoice = issued(api, client)
+    answer = api.get(f"/invoices/{invoice['id']}", headers=PDF)
+    text = text_of(answer)
+    for words in ("Nordlicht Digital GmbH", "Bergmann Optik", f"Rechnung {invoice['number']}", "119,00 €"):
+        assert words in text
+    assert answer.headers["content-disposition"] == f'inline; filename="{invoice["number"]}.pdf"'
+    assert facturx.get_xml_from_pdf(answer.body)[0] == "factur-x.xml"
+
+
+def test_invoice_as_xml_has_the_amounts_of_the_api(api, client):
+    invoice = issued(api, client, lines=[LINE, LINE | {"unit_price": "3.333", "discount_percent": "7.5"}])
+    answer = api.get(f"/invoices/{invoice['id']}", headers=XML)
+    assert answer.headers["content-type"] == "application/xml"
+    assert broken_rules(answer.body) == []
+    assert [str(amount) for amount in values(answer.body, "DuePayableAmount")] == [invoice["total"]]
+    assert facturx.get_xml_from_pdf(api.get(f"/invoices/{invoice['id']}", headers=PDF).body)[1] == answer.body
+
+
+def test_credit_note_as_pdf_and_xml(api, client):
+    invoice = issued(api, client)
+    note = api.make(f"/invoices/{invoice['id']}/credit-notes", amount="50.00")
+    assert f"Rechnungskorrektur {note['number']}" in text_of(api.get(f"/credit-notes/{note['id']}", headers=PDF))
+    xml = api.get(f"/credit-notes/{note['id']}", headers=XML).body
+    assert broken_rules(xml) == []
+    assert (
+        ET.fromstring(xml).find(".//ram:InvoiceReferencedDocument/ram:IssuerAssignedID", NAMESPACES).text
+        == (invoice["number"])
+    )
+
+
+def test_quote_as_pdf_but_not_as_xml(api, client):
+    quote = api.make("/quotes", client_id=client["id"], lines=[LINE])
+    assert f"Angebot {quote['number']}" in text_of(api.get(f"/quotes/{quote['id']}", headers=PDF))
+    assert api.get(f"/quotes/{quote['id']}", headers=XML).data == quote
+
+
+@pytest.mark.parametrize("accept", ["*/*", "text/html", "garbage", "application/json, application/pdf", "a" * 300])
+def test_other_accepts_get_json(api, client, accept):
+    invoice = issued(api, client)
+    assert api.get(f"/invoices/{invoice['id']}", headers={"Accept": accept}).data["id"] == invoice["id"]
+
+
+def test_issued_document_stays_the_same_to_the_byte(api, client):
+    invoice = issued(api, client)
+    path = f"/invoices/{invoice['id']}"
+    before = [api.get(path, headers=accept).body for accept in (PDF, XML)]
+    set_account(api, legal_name="Another GmbH", iban="DE02120300000000202051", document_color="#ff0000")
+    api.patch(f"/clients/{client['id']}", {"name": "Another client", "city": "Bonn"})
+    api.patch(path, {"notes": "Another note", "record_payment": {"amount": "19.00"}})
+    api.make(f"{path}/credit-notes", amount="10.00")
+    assert [api.get(path, headers=accept).body for accept in (PDF, XML)] == before
+
+
+def test_document_that_is_first_asked_for_later_has_the_snapshots(api, client):
+    invoice = issued(api, client)
+    note = api.make(f"/invoices/{invoice['id']}/credit-notes", amount="50.00")
+    set_account(api, legal_name="Another GmbH")
+    api.patch(f"/clients/{client['id']}", {"name": "Another client"})
+    for path in (f"/invoices/{invoice['id']}", f"/credit-notes/{note['id']}"):
+        text = text_of(api.get(path, headers=PDF))
+        assert "Nordlicht Digital GmbH" in text
+        assert "Another" not in text
+
+
+def test_draft_is_rendered_anew_each_time(api, client):
+    invoice = api.make("/invoices", client_id=client["id"], lines=[LINE], notes="First")
+    path = f"/invoices/{invoice['id']}"
+    assert "First" in text_of(api.get(path, headers=PDF))
+    api.patch(path, {"notes": "Second"})
+    text = text_of(api.get(path, headers=PDF))
+    assert "Second" in text
+    assert "Entwurf" in text
+    refused = api.get(path, headers=XML)
+    assert refused.errors == {"Accept": ["A draft has no e-invoice: issue the invoice first."]}
+
+
+def test_what_an_einvoice_lacks_is_said(api, client):
+    set_account(api, country=None, vat_number=None)
+    invoice = issued(api, client)
+    path = f"/invoices/{invoice['id']}"
+    missing = ["The agency has no country: add it under Settings > Documents."]
+    missing.append("The agency's VAT number is missing: correct it under Settings > Documents.")
+    assert api.get(path, headers=XML).errors == {"Accept": missing}
+    assert "119,00 €" in text_of(api.get(path, headers=PDF))
+    set_account(api, **SETTINGS)
+    assert "credit the invoice, and issue it again" in api.get(path, headers=XML).json["message"]
+
+
+def test_etag_tells_representations_apart(api, client):
+    invoice = issued(api, client)
+    path = f"/invoices/{invoice['id']}"
+    tags = {api.get(path, headers=accept).headers["etag"] for accept in ({}, PDF, XML)}
+    assert len(tags) == 3
+    tag = api.get(path, headers=PDF).headers["etag"]
+    assert api.get(path, headers=PDF | {"If-None-Match": tag}).status == 304
+    assert api.get(path, headers=XML | {"If-None-Match": tag}).status == 200
+    assert api.patch(path, {"notes": "New"}, headers={"If-Match": tag}).status == 200
+    assert api.patch(path, {"notes": "Newer"}, headers={"If-Match": tag}).status == 412
+
+
+def test_document_of_another_account_does_not_exist(api, other_tenant, client):
+    invoice = issued(api, client)
+    assert other_tenant.get(f"/invoices/{invoice['id']}", headers=PDF).status == 404
+
+
+def test_scope_is_that_of_the_record(api, client):
+    invoice = issued(api, client)
+    key = api.new_key(["clients:read"])
+    assert api.get(f"/invoices/{invoice['id']}", headers=PDF, key=key).code == "missing_scope"
+
+
+def test_language_of_the_client(api, client):
+    api.sql("UPDATE clients SET language = 'en' WHERE account_id = $1 AND id = $2", api.account_id, client["id"])
+    assert "Amount due" in text_of(api.get(f"/invoices/{issued(api, client)['id']}", headers=PDF))
+
+
+def test_time_that_is_billed_gives_the_service_period(api, client):
+    for day in ("2026-02-03", "2026-02-20"):
+        api.make("/time-entries", client_id=client["id"], date=day, duration_minutes=20, hourly_rate="100.00")
+    invoice = issued(api, client, lines=[], unbilled_work={"time": {}})
+    text = text_of(api.get(f"/invoices/{invoice['id']}", headers=PDF))
+    assert "3.\u201320. Februar 2026" in text
+    xml = api.get(f"/invoices/{invoice['id']}", headers=XML).body
+    assert broken_rules(xml) == []
+    (price,), (base,), (hours,) = (values(xml, name) for name in ("ChargeAmount", "BasisQuantity", "BilledQuantity"))
+    assert str(hours * price / base) == invoice["subtotal"]  # 66.66, not 0.6667 hours at 100.00
+
+
+def test_logo_is_printed(api, client):
+    svg = b"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 9 9'><rect width='9' height='9'/></svg>"
+    stamps = "2026-01-01T00:00:00.000000Z"
+    ((logo_id,),) = api.sql(
+        "INSERT INTO logos (account_id, created_at, updated_at, media_type, content, sha256) "
+        "VALUES ($1, $2, $3, $4, $5, $6) RETURNING id",
+        *(api.account_id, stamps, stamps, "image/svg+xml", svg, "x"),
+    )
+    plain = api.get(f"/invoices/{issued(api, client)['id']}", headers=PDF).body
+    set_account(api, logo_id=logo_id)
+    assert len(api.get(f"/invoices/{issued(api, client)['id']}", headers=PDF).body) != len(plain)
