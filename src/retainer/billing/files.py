@@ -3,6 +3,7 @@
 The files of an issued invoice or credit note are stored when they are first asked for, and stay the same to the byte.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -77,7 +78,10 @@ class Pending(NamedTuple):
 def load_stored(tx: Tx, owner: str, record_id: int) -> Files | None:
     """Return the stored files of an issued invoice or credit note, if they were rendered before."""
     row = tx.one(STORED[owner], id=record_id)
-    return row and Files(bytes(row[0]), None if row[1] is None else bytes(row[1]))
+    if row is None:
+        return None
+    pdf, xml = row
+    return Files(bytes(pdf), None if xml is None else bytes(xml))
 
 
 def without_einvoice(reasons: list[str]) -> Refusal:
@@ -91,6 +95,14 @@ def prepare(suffix: str, tx: Tx, record: Printable) -> Pending:
     owner = owner_of(record)
     stored = load_stored(tx, owner, record.id) if owner else None
     return Pending(suffix, record.id, build_facts(tx, record), stored, owner)
+
+
+def load_file(store: Store, actor: Actor, suffix: str, load: Callable[[Tx], Printable]) -> File:
+    """Return a file of the record that `load` reads, for the console and the command line. Raises Refusal."""
+    with store.begin(actor, write=False) as tx:
+        tx.snapshot()
+        pending = prepare(suffix, tx, load(tx))
+    return pending.finish(store, actor)
 
 
 def owner_of(record: Printable) -> str | None:

@@ -11,6 +11,7 @@ from retainer.cli.accounts import account_cli, api_cli
 from retainer.cli.audit import audit_cli
 from retainer.cli.backup import backups
 from retainer.cli.copy import copy
+from retainer.cli.documents import pdf
 from retainer.cli.keys import key_cli
 from retainer.cli.operate import operate
 from retainer.cli.payments import payment_cli
@@ -43,6 +44,7 @@ def root(
 operate(cli)
 backups(cli)
 cli.command()(copy)
+cli.command()(pdf)
 cli.add_typer(account_cli, name="account")
 cli.add_typer(api_cli, name="api")
 cli.add_typer(user_cli, name="user")

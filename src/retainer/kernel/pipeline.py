@@ -120,15 +120,16 @@ class Pipeline:
         operation, request = call.operation, call.request
         chosen = representations.choose(operation.representations, request.header("ACCEPT"))
         with self.store.begin(call.caller, write=False) as tx:
-            if chosen is not None:
-                tx.snapshot()  # more than the record is read
-            result = operation.call(tx, call)
             if chosen is None:
-                return reply(operation, result, request)
-            tag = etag.compute_for_record(operation.resource.table, result, encode(result), chosen.suffix)
+                return reply(operation, operation.call(tx, call), request)
+            tx.snapshot()  # more than the record is read
+            record, table = operation.call(tx, call), operation.resource.table
+            if table is None or not isinstance(record, Record):
+                raise TypeError(f"{operation} has representations of what is no record.")
+            tag = etag.compute_for_record(table, record, encode(record), chosen.suffix)
             if etag.matches(request.header("IF_NONE_MATCH"), tag):
                 return Response(304, [("etag", tag)])
-            prepared = chosen.prepare(tx, result)
+            prepared = chosen.prepare(tx, record)
         file = prepared.finish(self.store, call.caller)
         disposition = f'inline; filename="{file.name}"'
         headers = [("content-type", chosen.media_type), ("content-disposition", disposition), ("etag", tag)]

@@ -1,11 +1,11 @@
 """Representations: other forms of a record than JSON, such as the PDF of an invoice, which `Accept` chooses."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from falcon import mediatypes
 
-from retainer.store.tx import Actor, Store, Tx
+from retainer.store.tx import Actor, Store
 
 JSON = "application/json"
 MAX_HEADER_LENGTH = 256
@@ -31,7 +31,8 @@ class Representation(NamedTuple):
 
     media_type: str
     suffix: str
-    prepare: Callable[[Tx, Any], Prepared]
+    prepare: Callable[..., Prepared]
+    """Of a `Tx` and a record."""
 
 
 def choose(offered: Sequence[Representation], accept: str | None) -> Representation | None:

@@ -61,6 +61,13 @@ def build_credit_note(tx: Tx, note: CreditNote, invoice: Invoice) -> CreditNote:
     return note
 
 
+def save_note(tx: Tx, note: CreditNote) -> int:
+    """Write a credit note with a snapshot of its issuer; return its id."""
+    note_id = tx.insert(credit_notes, note)
+    issuer.save_snapshot(tx, credit_notes, note_id)
+    return note_id
+
+
 api = Resource("/credit-notes", tag="Credit notes", scope="invoices", table=credit_notes)
 made = Resource(
     "/invoices/{invoice_id}/credit-notes",
@@ -80,8 +87,7 @@ def create_credit_note(tx: Tx, invoice_id: Id, body: New[CreditNote]) -> CreditN
     shares = crediting.compute_shares(tx, note, invoice)
     freed = crediting.freed_lines(invoice, note)
     with changing_balance(tx, invoice_id):
-        note_id = tx.insert(credit_notes, note)
-        issuer.save_snapshot(tx, credit_notes, note_id)
+        note_id = save_note(tx, note)
         balance.recompute_balance(tx, invoice_id, by_payment=False)
     for project_id, units in shares.items():
         share = {"credit_note_id": note_id, "project_id": project_id, "currency": note.currency, "amount": units}

@@ -1,0 +1,65 @@
+"""The command that writes the file of an invoice, quote or credit note."""
+
+import sys
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from sqlalchemy import Table
+
+from retainer.billing import files
+from retainer.billing.credit_notes.types import CreditNote
+from retainer.billing.invoices.invoices import load_invoice
+from retainer.billing.quotes.quotes import load_quote
+from retainer.cli.common import Json, opened, say
+from retainer.identity.admins import operator_for
+from retainer.schema.billing import credit_notes, invoices, quotes
+from retainer.store.tx import Tx
+from retainer.values.kinds import MAX_INTEGER
+
+
+class Kind(StrEnum):
+    """The kinds of documents."""
+
+    INVOICE = "invoice"
+    QUOTE = "quote"
+    CREDIT_NOTE = "credit-note"
+
+
+def load_credit_note(tx: Tx, credit_note_id: int) -> CreditNote:
+    """Return a credit note. Raises `not_found`."""
+    return tx.get(credit_notes, credit_note_id, CreditNote)
+
+
+LOADERS: dict[Kind, tuple[Table, Callable[[Tx, int], files.Printable]]] = {
+    Kind.INVOICE: (invoices, load_invoice),
+    Kind.QUOTE: (quotes, load_quote),
+    Kind.CREDIT_NOTE: (credit_notes, load_credit_note),
+}
+Record = Annotated[int, typer.Argument(metavar="ID", min=1, max=MAX_INTEGER, help="The id of the record.")]
+OUTPUT = typer.Option(
+    help="The file to write; - for standard output.", show_default="its number, like INV-2026-0001.pdf"
+)
+
+
+def pdf(
+    kind: Annotated[Kind, typer.Argument(help="What to write.")],
+    record: Record,
+    *,
+    output: Annotated[Path | None, OUTPUT] = None,
+    xml: Annotated[bool, typer.Option("--xml", help="Write the e-invoice (EN 16931) alone, as XML.")] = False,
+    json: Json = False,
+) -> None:
+    """Write an invoice, quote or credit note as PDF; issued ones carry their e-invoice (Factur-X)."""
+    table, load = LOADERS[kind]
+    store = opened()
+    actor = operator_for(store, table, record)
+    file = files.load_file(store, actor, "xml" if xml else "pdf", lambda tx: load(tx, record))
+    if str(output) == "-":
+        sys.stdout.buffer.write(file.content)
+        return
+    path = output or Path(file.name)
+    path.write_bytes(file.content)
+    say({"file": str(path), "bytes": len(file.content)}, json=json)
