@@ -6,6 +6,8 @@ from xml.etree import ElementTree as ET
 import facturx
 import pypdf
 import pytest
+from testing.process import command, tell
+from tests.databases import only_sqlite
 from tests.documents.test_einvoice import broken_rules, values
 
 from retainer.documents.einvoice_parts import NAMESPACES
@@ -125,8 +127,8 @@ def test_what_an_einvoice_lacks_is_said(api, client):
     set_account(api, country=None, vat_number=None)
     invoice = issued(api, client)
     path = f"/invoices/{invoice['id']}"
-    missing = ["The agency has no country: add it under Settings > Documents."]
-    missing.append("The agency's VAT number is missing: correct it under Settings > Documents.")
+    missing = ["The agency has no country: add it in the console under Settings."]
+    missing.append("The agency's VAT number is missing: correct it in the console under Settings.")
     assert api.get(path, headers=XML).errors == {"Accept": missing}
     assert "119,00 €" in text_of(api.get(path, headers=PDF))
     set_account(api, **SETTINGS)
@@ -184,3 +186,23 @@ def test_logo_is_printed(api, client):
     plain = api.get(f"/invoices/{issued(api, client)['id']}", headers=PDF).body
     set_account(api, logo_id=logo_id)
     assert len(api.get(f"/invoices/{issued(api, client)['id']}", headers=PDF).body) != len(plain)
+
+
+@only_sqlite
+def test_command_writes_the_same_files(api, client, tmp_path):
+    invoice = issued(api, client)
+    database = {"RETAINER_DATABASE_URL": f"sqlite:///{api.path}"}
+    said = tell(tmp_path, "pdf", "invoice", invoice["id"], **database)
+    assert said["file"] == f"{invoice['number']}.pdf"
+    content = (tmp_path / said["file"]).read_bytes()
+    assert content == api.get(f"/invoices/{invoice['id']}", headers=PDF).body
+    tell(tmp_path, "pdf", "invoice", invoice["id"], "--xml", "--output", "invoice.xml", **database)
+    assert (tmp_path / "invoice.xml").read_bytes() == api.get(f"/invoices/{invoice['id']}", headers=XML).body
+
+
+@only_sqlite
+def test_command_says_what_an_einvoice_lacks(api, client, tmp_path):
+    quote = api.make("/quotes", client_id=client["id"], lines=[LINE])
+    database = {"RETAINER_DATABASE_URL": f"sqlite:///{api.path}"}
+    result = command(tmp_path, "pdf", "quote", quote["id"], "--xml", **database)
+    assert (result.status, result.out, result.err) == (1, "", "There is no e-invoice. A quote has no e-invoice.\n")

@@ -14,6 +14,7 @@ from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.invoices.invoices import load_invoice
 from retainer.billing.quotes.quotes import load_quote
 from retainer.cli.common import Json, opened, say
+from retainer.errors import Refusal
 from retainer.identity.admins import operator_for
 from retainer.schema.billing import credit_notes, invoices, quotes
 from retainer.store.tx import Tx
@@ -56,7 +57,10 @@ def pdf(
     table, load = LOADERS[kind]
     store = opened()
     actor = operator_for(store, table, record)
-    file = files.load_file(store, actor, "xml" if xml else "pdf", lambda tx: load(tx, record))
+    try:
+        file = files.load_file(store, actor, "xml" if xml else "pdf", lambda tx: load(tx, record))
+    except Refusal as refusal:
+        raise Refusal(refusal.code, refusal.message) from None  # its field is the header Accept, which is no option
     if str(output) == "-":
         sys.stdout.buffer.write(file.content)
         return

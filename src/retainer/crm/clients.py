@@ -30,6 +30,12 @@ Status = Annotated[
     "sites.",
 ]
 
+Language = Annotated[
+    Literal["en", "de"],
+    Meta(title="DocumentLanguage"),
+    "Language of the client's PDFs, English or German. Null: that of the account.",
+]
+
 
 class Client(Record):
     """A company or person the agency works for."""
@@ -67,6 +73,7 @@ class Client(Record):
     payment_terms_days: Annotated[
         int, Meta(ge=0, le=365), "Days from the issue of an invoice until it is due. Default: that of the account."
     ] = SERVER_DEFAULT
+    language: Language | None = None
     notes: Annotated[Text10000 | None, "Internal notes. `q` searches them."] = None
     external_id: ExternalId = None
     tag_ids: TagIds = []

@@ -30,12 +30,12 @@ def missing_facts(document: Document) -> list[str]:
         return ["A draft has no e-invoice: issue the invoice first."]
     reasons = []
     if not issuer.country:
-        reasons.append("The agency has no country: add it under Settings > Documents.")
+        reasons.append("The agency has no country: add it in the console under Settings.")
     if not customer.country:
         reasons.append(f"The client has no country: add `country` to {customer.name}.")
     if any(tax.tax_rate > 0 for tax in document.taxes) and not vat_id(issuer.vat_number):
         state = "begins with no country code" if issuer.vat_number else "is missing"
-        reasons.append(f"The agency's VAT number {state}: correct it under Settings > Documents.")
+        reasons.append(f"The agency's VAT number {state}: correct it in the console under Settings.")
     if DIGITS[document.currency] > MAX_DIGITS:
         reasons.append(f"EN 16931 allows two decimal places; amounts in {document.currency} have more.")
     return reasons
