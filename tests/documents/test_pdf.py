@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from retainer.documents.einvoice import build_einvoice
 from retainer.documents.facts import Credited, Document, Logo, Tax
+from retainer.documents.layout import is_readable
 from retainer.documents.payment_code import payment_code
 from retainer.documents.pdf import render_pdf
 from retainer.documents.printable import LONGEST_WORD, REPLACEMENT, printable
@@ -192,3 +193,10 @@ def test_amounts_are_those_of_the_facts() -> None:
     tax = Tax(Decimal(19), Decimal("1000000.00"), Decimal("190000.00"))
     page = text_of(taxes=(tax,), subtotal=Decimal("1000000.00"), total=Decimal("1190000.00"))
     assert "1.190.000,00" in page
+
+
+@pytest.mark.parametrize(
+    ("color", "readable"), [("#1f3a5f", True), ("#4b53d6", True), ("#ffd23f", False), ("#8a8a8a", False)]
+)
+def test_pale_colors_are_for_rules_not_for_text(color: str, readable: bool) -> None:
+    assert is_readable(color) is readable

@@ -5,7 +5,8 @@ from typing import Literal
 
 import msgspec
 
-from retainer.values.exact import DIGITS, half_up
+from retainer.values import money
+from retainer.values.exact import amount_of
 
 Kind = Literal["invoice", "quote", "credit_note"]
 Language = Literal["en", "de"]
@@ -114,6 +115,4 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
 
 def gross_amount(line: Line, currency: str) -> Decimal:
     """Return quantity x unit price of a line before its discount, rounded half up to the digits of its currency."""
-    numerator, denominator = (line.quantity * line.unit_price).as_integer_ratio()
-    digits = DIGITS[currency]
-    return Decimal(half_up(numerator * 10**digits, denominator)).scaleb(-digits)
+    return amount_of(money.line_amount(line.quantity, line.unit_price, Decimal(0), currency), currency)

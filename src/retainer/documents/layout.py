@@ -16,8 +16,8 @@ from retainer.documents.wording import (
     quantity_text,
 )
 
-READABLE = 4.5
-"""Contrast with white that text needs (WCAG 2.2, 1.4.3)."""
+BRIGHTEST = 119_000_000
+"""Brightness up to which a color is read on white: a contrast of at least 4.5 (WCAG 2.2, 1.4.3)."""
 INK = "#16202c"
 
 
@@ -35,7 +35,7 @@ def build_layout(document: Document) -> dict[str, object]:
         "title": printable_line(title_of(document)),
         "watermark": words["draft"] if document.is_draft else "",
         "color": issuer.color,
-        "ink": issuer.color if contrast_with_white(issuer.color) >= READABLE else INK,
+        "ink": issuer.color if is_readable(issuer.color) else INK,
         "name": name,
         "logo": _logo(document, words["logo_alt"].format(name=name)),
         "date": [int(part) for part in document.issue_date.split("-")],
@@ -71,12 +71,10 @@ def address_lines(address: Address, document: Document) -> list[str]:
     return [line for line in (address.address_line1, address.address_line2, *town, country) if line]
 
 
-def contrast_with_white(color: str) -> float:
-    """Return the contrast of a color like `#1f3a5f` with white (WCAG 2.2)."""
-    channels = [int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    linear = [value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in channels]
-    red, green, blue = linear
-    return 1.05 / (0.2126 * red + 0.7152 * green + 0.0722 * blue + 0.05)
+def is_readable(color: str) -> bool:
+    """Return whether text in a color like `#1f3a5f` can be read on white, by its luminance with a gamma of 2."""
+    red, green, blue = (int(color[at : at + 2], 16) for at in (1, 3, 5))
+    return 2126 * red**2 + 7152 * green**2 + 722 * blue**2 <= BRIGHTEST
 
 
 def _logo(document: Document, alt: str) -> dict[str, object] | None:

@@ -8,7 +8,8 @@ from functools import lru_cache
 import pycountry
 
 from retainer.documents.facts import Kind, Language
-from retainer.values.exact import DIGITS, decimal_text
+from retainer.values import money
+from retainer.values.exact import decimal_text
 
 NO_BREAK = "\u00a0"
 MINUS = "\u2212"
@@ -161,9 +162,7 @@ def quantity_text(value: Decimal, language: Language) -> str:
 
 def amount_text(value: Decimal, currency: str, language: Language) -> str:
     """Return an amount with at least the decimal places of its currency, without its sign."""
-    exponent = value.as_tuple().exponent
-    digits = max(DIGITS[currency], -exponent if isinstance(exponent, int) else 0)
-    return number_text(value.quantize(Decimal(1).scaleb(-digits)), language)
+    return number_text(money.pad_price(value, currency), language)
 
 
 def money_text(value: Decimal, currency: str, language: Language) -> str:
