@@ -106,5 +106,9 @@ def list_credit_notes(tx: Tx, filters: CreditNoteFilter, page: Page) -> Paged[Cr
 
 @api.get("/{credit_note_id}", representations=files.ISSUED_AS)
 def get_credit_note(tx: Tx, credit_note_id: Id) -> CreditNote:
-    """Read a credit note."""
+    """Read a credit note.
+
+    `Accept: application/pdf` returns its PDF, which carries its e-invoice (Factur-X, EN 16931), and `application/xml`
+    the e-invoice alone. These files stay the same, whatever changes later.
+    """
     return tx.get(credit_notes, credit_note_id, CreditNote)

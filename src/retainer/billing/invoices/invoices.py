@@ -166,7 +166,11 @@ def create_invoice(tx: Tx, body: New[Invoice]) -> WithMeta[Invoice, InvoiceMeta]
 
 @api.get("/{invoice_id}", representations=files.ISSUED_AS)
 def get_invoice(tx: Tx, invoice_id: Id) -> Invoice:
-    """Read an invoice with its lines, payments and credit notes."""
+    """Read an invoice with its lines, payments and credit notes.
+
+    `Accept: application/pdf` returns its PDF, which carries its e-invoice (Factur-X, EN 16931), and `application/xml`
+    the e-invoice alone. Once it is issued, these files stay the same, whatever changes later.
+    """
     tx.snapshot()
     return load_invoice(tx, invoice_id)
 

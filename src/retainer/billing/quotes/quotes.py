@@ -133,7 +133,10 @@ def create_quote(tx: Tx, body: New[Quote]) -> Quote:
 
 @api.get("/{quote_id}", representations=files.PRINTED_AS)
 def get_quote(tx: Tx, quote_id: Id) -> Quote:
-    """Read a quote with its lines."""
+    """Read a quote with its lines.
+
+    `Accept: application/pdf` returns its PDF.
+    """
     tx.snapshot()
     return load_quote(tx, quote_id)
 
