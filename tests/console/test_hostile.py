@@ -50,7 +50,7 @@ def survives(page: WebPage) -> bool:
 @pytest.mark.parametrize("path", CONSOLE_ROUTES)
 def test_no_query_and_no_form_is_a_server_error(api, visitor, path):
     texts = fill(api)
-    texts |= {"kind": "invoices", "record": texts["records/invoices"]}
+    texts |= {"kind": "invoices", "record": texts["records/invoices"], "suffix": "pdf"}
     filled = "/console" + re.sub(r"\{(\w+)\}", lambda name: texts[name[1]], path)
     route, wrong = CONSOLE_ROUTES[path], []
     visiting = Visitor(api.app) if isinstance(route, PublicPage) else visitor

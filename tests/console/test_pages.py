@@ -31,11 +31,16 @@ def fill(api: ApiClient) -> dict[str, str]:
     }
 
 
+PRINTED = ("records/invoices", "records/quotes")
+
+
 def paths(texts: dict[str, str]) -> list[str]:
     """The paths of all pages for admins."""
     found = []
     for path, route in CONSOLE_ROUTES.items():
-        if path in {"/records/{kind}", "/records/{kind}/{record}"}:
+        if path == "/records/{kind}/{record}/{suffix}":
+            found += [f"/{name}/{texts[name]}/pdf" for name in PRINTED]
+        elif path in {"/records/{kind}", "/records/{kind}/{record}"}:
             ids = [name for name in texts if name.startswith("records/")]
             found += [f"/{name}" if path == "/records/{kind}" else f"/{name}/{texts[name]}" for name in ids]
         elif not isinstance(route, Action) and path not in {"/sign-in", "/sign-in/code", "/password"}:

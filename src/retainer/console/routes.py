@@ -8,6 +8,7 @@ from falcon.routing import CompiledRouter
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.pages import (
     audit_page,
+    file_page,
     key_pages,
     new_key_pages,
     overview_pages,
@@ -45,6 +46,13 @@ class PublicPage(NamedTuple):
     act: StoreHandler
 
 
+class FilePage(NamedTuple):
+    """A file for admins, which is rendered outside of transactions."""
+
+    show: StoreHandler
+    act: None = None
+
+
 class PasswordPage(NamedTuple):
     """A page for admins whose form hashes a password."""
 
@@ -58,7 +66,7 @@ class Action(NamedTuple):
     act: Handler
 
 
-Route = AdminPage | PublicPage | PasswordPage | Action
+Route = AdminPage | PublicPage | FilePage | PasswordPage | Action
 
 CONSOLE_ROUTES: dict[str, Route] = {
     "": AdminPage(overview_pages.show),
@@ -89,6 +97,7 @@ CONSOLE_ROUTES: dict[str, Route] = {
     "/search": AdminPage(search_page.show),
     "/records/{kind}": AdminPage(record_pages.show_list),
     "/records/{kind}/{record}": AdminPage(record_pages.show),
+    "/records/{kind}/{record}/{suffix}": FilePage(file_page.show),
     "/profile": PasswordPage(profile_page.show, profile_page.change_password),
     "/profile/second-factor": PasswordPage(second_factor_pages.show, second_factor_pages.act),
     "/sign-out": Action(sign_in_pages.sign_out),

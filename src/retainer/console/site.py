@@ -8,7 +8,7 @@ from retainer.console.cookies import SESSION, Cookies
 from retainer.console.forms import Form
 from retainer.console.page_context import ROOT, PageContext, Reply, View, quoted, redirect_response
 from retainer.console.pages import second_factor_pages
-from retainer.console.routes import Action, AdminPage, Handler, PasswordPage, PublicPage, Route, find
+from retainer.console.routes import Action, AdminPage, FilePage, Handler, PasswordPage, PublicPage, Route, find
 from retainer.errors import Refusal, method_not_allowed
 from retainer.identity.people import sessions
 from retainer.identity.sign_in.throttle import Throttle
@@ -91,8 +91,8 @@ class Console:
         allowed = [] if isinstance(route, Action) else ["GET, HEAD"]
         raise method_not_allowed(request.method, ", ".join([*allowed, *(["POST"] if route.act else [])]))
 
-    def _show(self, route: AdminPage | PublicPage | PasswordPage, context: PageContext) -> Reply:
-        if isinstance(route, PublicPage | PasswordPage):
+    def _show(self, route: AdminPage | PublicPage | FilePage | PasswordPage, context: PageContext) -> Reply:
+        if isinstance(route, PublicPage | FilePage | PasswordPage):
             return route.show(self.store, context)
         with self.store.begin(context.admin, write=False) as tx:
             tx.snapshot()

@@ -18,6 +18,8 @@ from retainer.documents.wording import (
 
 BRIGHTEST = 119_000_000
 """Brightness up to which a color is read on white: a contrast of at least 4.5 (WCAG 2.2, 1.4.3)."""
+WIDEST_QUANTITY = 16
+"""Characters of a quantity and its unit on one line; longer ones would leave no room for the description."""
 INK = "#16202c"
 
 
@@ -137,7 +139,8 @@ def _table(document: Document) -> dict[str, object]:
 
 def _quantity(line: Line, document: Document) -> str:
     unit = line.unit or (WORDS[document.language]["hours"] if line.is_time else "")
-    return " ".join(filter(None, (quantity_text(line.quantity, document.language), printable_line(unit))))
+    parts = [part for part in (quantity_text(line.quantity, document.language), printable_line(unit)) if part]
+    return (" " if len("".join(parts)) < WIDEST_QUANTITY else "\n").join(parts)
 
 
 def _totals(document: Document) -> list[list[str]]:

@@ -1,0 +1,34 @@
+"""The PDF and the e-invoice of a record in the console."""
+
+LINE = {"description": "Design", "quantity": "10", "unit_price": "10", "tax_rate": "19"}
+
+
+def test_draft_has_a_preview(api, visitor):
+    draft = api.make("/invoices", lines=[LINE])
+    path = f"/console/records/invoices/{draft['id']}"
+    assert "Preview" in visitor.get(path).text
+    page = visitor.get(f"{path}/pdf")
+    assert (page.status, page.headers["content-type"]) == (200, "application/pdf")
+    assert page.html.startswith("%PDF-1.7")
+
+
+def test_issued_invoice_has_the_file_of_the_api(api, visitor):
+    invoice = api.make("/invoices", status="sent", lines=[LINE])
+    path = f"/records/invoices/{invoice['id']}"
+    assert "Preview" not in visitor.get(f"/console{path}").text
+    sent = api.get(f"/invoices/{invoice['id']}", headers={"Accept": "application/pdf"}).body
+    assert visitor.get(f"/console{path}/pdf").html == sent.decode(errors="replace")
+
+
+def test_what_an_einvoice_lacks_is_said_on_a_page(api, visitor):
+    invoice = api.make("/invoices", status="sent", lines=[LINE])
+    page = visitor.get(f"/console/records/invoices/{invoice['id']}/xml")
+    assert page.status == 422
+    assert "The agency has no country: add it in the console under Settings." in page.text
+
+
+def test_other_records_have_no_files(api, visitor):
+    client = api.make("/clients")
+    assert visitor.get(f"/console/records/clients/{client['id']}/pdf").status == 404
+    quote = api.make("/quotes", lines=[LINE])
+    assert visitor.get(f"/console/records/quotes/{quote['id']}/xml").status == 404
