@@ -7,10 +7,13 @@ import facturx
 import pypdf
 import pytest
 from testing.process import command, tell
-from tests.databases import only_sqlite
+from tests.databases import each_database, only_sqlite
 from tests.documents.test_einvoice import broken_rules, values
 
+from retainer.billing import files
+from retainer.billing.invoices.invoices import load_invoice
 from retainer.documents.einvoice_parts import NAMESPACES
+from retainer.identity.admins import operator_of
 
 PDF, XML = {"Accept": "application/pdf"}, {"Accept": "application/xml"}
 LINE = {"description": "Design", "quantity": "10", "unit_price": "10", "tax_rate": "19"}  # 119.00 with tax
@@ -109,6 +112,19 @@ def test_document_that_is_first_asked_for_later_has_the_snapshots(api, client):
         text = text_of(api.get(path, headers=PDF))
         assert "Nordlicht Digital GmbH" in text
         assert "Another" not in text
+
+
+@each_database
+def test_two_first_requests_get_the_same_file(api, client):
+    invoice_id = issued(api, client)["id"]
+    actor, prepared = operator_of(api.store, api.account_id), []
+    for notes in ("One", "Other"):
+        api.patch(f"/invoices/{invoice_id}", {"notes": notes})
+        with api.store.begin(actor, write=False) as tx:
+            tx.snapshot()
+            prepared.append(files.prepare("pdf", tx, load_invoice(tx, invoice_id)))
+    first, second = (pending.finish(api.store, actor).content for pending in prepared)
+    assert first == second == api.get(f"/invoices/{invoice_id}", headers=PDF).body
 
 
 def test_draft_is_rendered_anew_each_time(api, client):
