@@ -8,6 +8,7 @@ import pypdf
 import pytest
 from testing.process import command, tell
 from tests.databases import each_database, only_sqlite
+from tests.documents.made import hostile_texts
 from tests.documents.test_einvoice import broken_rules, values
 
 from retainer.billing import files
@@ -202,6 +203,18 @@ def test_logo_is_printed(api, client):
     plain = api.get(f"/invoices/{issued(api, client)['id']}", headers=PDF).body
     set_account(api, logo_id=logo_id)
     assert len(api.get(f"/invoices/{issued(api, client)['id']}", headers=PDF).body) != len(plain)
+
+
+def test_hostile_texts_pass_the_api_and_stay_texts(api, client):
+    texts = [text for text in hostile_texts() if text.strip()]
+    api.patch(f"/clients/{client['id']}", {"name": "#panic() <b>\u202eevil", "city": "$x$ \\ ]]>"})
+    invoice = issued(api, client, subject="*#include*", lines=[LINE | {"description": text} for text in texts])
+    text = text_of(api.get(f"/invoices/{invoice['id']}", headers=PDF))
+    for words in ("#panic() <b>evil", "$x$ \\ ]]>", "*#include*", "<script>alert(1)</script>"):
+        assert words in text
+    xml = api.get(f"/invoices/{invoice['id']}", headers=XML).body
+    assert broken_rules(xml) == []
+    assert len(ET.fromstring(xml).findall(".//ram:LineID", NAMESPACES)) == len(texts) > 190
 
 
 @only_sqlite
