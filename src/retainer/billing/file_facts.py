@@ -12,9 +12,10 @@ from retainer.billing.invoices.types import ClientSnapshot, Invoice, InvoiceLine
 from retainer.billing.issuer import load_issuer, read_snapshot
 from retainer.billing.quotes.types import Quote, QuoteLine
 from retainer.documents.facts import Credited, Customer, Document, Issuer, Line, Logo, Tax
+from retainer.identity import logos
 from retainer.schema.billing import allocations, credit_notes, expenses, invoice_lines, invoices
 from retainer.schema.crm import clients, external_contacts
-from retainer.schema.identity import accounts, logos
+from retainer.schema.identity import accounts
 from retainer.schema.work import time_entries
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
@@ -67,7 +68,6 @@ CLIENT = (
 )
 INVOICE = select(*invoices.c[InvoiceRow._fields]).where(invoices.c.id == bindparam("id"))
 NOTE_ISSUER = select(credit_notes.c.issuer_snapshot).where(credit_notes.c.id == bindparam("id"))
-LOGO = select(logos.c.media_type, logos.c.content).where(logos.c.id == bindparam("id"))
 LINES_OF = allocations.join(invoice_lines, invoice_lines.c.id == allocations.c.invoice_line_id)
 DAYS = union_all(
     select(time_entries.c.date.label("day"))
@@ -157,8 +157,8 @@ def _customer(client: ClientNow, snapshot: ClientSnapshot | None) -> Customer:
 
 
 def _issued_by(tx: Tx, issuer: Issuer, client: ClientNow) -> dict[str, Any]:
-    row = None if issuer.logo_id is None else tx.one(LOGO, id=issuer.logo_id)
-    logo = row and Logo(row[0], bytes(row[1]))
+    found = logos.find_logo(tx, issuer.logo_id)
+    logo = found and Logo(found.media_type, bytes(found.content))
     return {"issuer": issuer, "logo": logo, "language": client.language}
 
 

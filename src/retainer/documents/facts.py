@@ -53,7 +53,7 @@ class Customer(Address, frozen=True, kw_only=True):
 class Logo(msgspec.Struct, frozen=True):
     """The logo of an agency; an SVG was sanitised when it was uploaded."""
 
-    media_type: Literal["image/png", "image/svg+xml"]
+    media_type: str
     content: bytes
 
 
