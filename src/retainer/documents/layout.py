@@ -1,5 +1,7 @@
 """Layout: the facts of a document as the texts that the template sets, all formatted and printable."""
 
+import re
+
 from retainer.documents.facts import Address, Document, Line
 from retainer.documents.payment_code import payment_code
 from retainer.documents.printable import printable, printable_line
@@ -18,6 +20,7 @@ from retainer.documents.wording import (
 
 BRIGHTEST = 119_000_000
 """Brightness up to which a color is read on white: a contrast of at least 4.5 (WCAG 2.2, 1.4.3)."""
+SCHEME = re.compile(r"^https?://", re.IGNORECASE)
 WIDEST_QUANTITY = 16
 """Characters of a quantity and its unit on one line; longer ones would leave no room for the description."""
 INK = "#16202c"
@@ -108,8 +111,8 @@ def _details(document: Document) -> list[list[str]]:
         name = "service_date" if first == last else "service_period"
         details.append((name, period_text(first, last, language)))
     if document.credited:
-        credited = document.credited
-        details.append(("credited", f"{credited.number}, {date_text(credited.issue_date, language)}"))
+        details.append(("credited", document.credited.number))
+        details.append(("credited_date", date_text(document.credited.issue_date, language)))
     details += [("purchase_order", document.purchase_order), ("customer_vat", document.customer.vat_number)]
     return [[WORDS[language][name], printable_line(text)] for name, text in details if text]
 
@@ -217,7 +220,7 @@ def _footer(document: Document) -> list[list[str]]:
     ]
     columns: list[list[str | None]] = [
         [issuer.name, *address_lines(issuer, document)],
-        [issuer.phone, issuer.email, issuer.website],
+        [issuer.phone, issuer.email, SCHEME.sub("", issuer.website or "").rstrip("/")],
         bank,
         registrations,
     ]
