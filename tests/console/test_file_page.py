@@ -12,6 +12,17 @@ def test_draft_has_a_preview(api, visitor):
     assert page.html.startswith("%PDF-1.7")
 
 
+def test_draft_says_what_its_einvoice_would_lack(api, visitor):
+    api.set_account({"country": "DE", "vat_number": "DE123456788"})
+    client = api.make("/clients", name="Bergmann Optik")
+    path = f"/console/records/invoices/{api.make('/invoices', client_id=client['id'], lines=[LINE])['id']}"
+    assert (
+        "would have no e-invoice. The client has no country: add `country` to Bergmann Optik." in visitor.get(path).text
+    )
+    api.patch(f"/clients/{client['id']}", {"country": "DE"})
+    assert "e-invoice" not in visitor.get(path).text
+
+
 def test_issued_invoice_has_the_file_of_the_api(api, visitor):
     invoice = api.make("/invoices", status="sent", lines=[LINE])
     path = f"/records/invoices/{invoice['id']}"

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 import msgspec
 from sqlalchemy import Table, select
 
+from retainer.billing import files
 from retainer.console import words
 from retainer.console.catalogue import Catalogue, Kind, label_of
 from retainer.console.page_context import PageContext, Reply
@@ -83,6 +84,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
         kind=kind,
         record=record,
         label=label_of(record),
+        lacks=files.missing_in_draft(tx, record),
         fields=[(name, value) for name, value in fields if value.kind != "none"],
         empty=[name for name, value in fields if value.kind == "none"],
         related=[each for each in related_to(tx, catalogue, kind, record) if each.total],
