@@ -42,6 +42,7 @@ def choose(offered: Sequence[Representation], accept: str | None) -> Representat
     """
     if not offered or accept is None or len(accept) > MAX_HEADER_LENGTH:
         return None
+    accept = accept.lower()  # media types ignore case, and falcon does not
     try:
         least = mediatypes.quality(JSON, accept)
         best = max(offered, key=lambda form: mediatypes.quality(form.media_type, accept))
