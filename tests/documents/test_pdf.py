@@ -16,7 +16,9 @@ from retainer.documents.layout import is_readable
 from retainer.documents.payment_code import payment_code
 from retainer.documents.pdf import render_pdf
 from retainer.documents.printable import LONGEST_WORD, REPLACEMENT, printable
+from retainer.identity.logos import read_logo
 from tests.documents.made import CUSTOMER, ISSUER, document, hostile_texts, line, priced
+from tests.test_images import HOSTILE, SHAPE, png, svg
 
 SVG = b"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 9 9'><rect width='9' height='9'/></svg>"
 OUTSIDE = (
@@ -148,11 +150,17 @@ def test_line_break_in_a_name_adds_no_field_to_the_code() -> None:
 
 def test_logo_replaces_the_name_and_reads_no_file() -> None:
     assert render_pdf(document(logo=Logo("image/svg+xml", SVG))) != render_pdf(document())
-    try:
-        pdf = render_pdf(document(logo=Logo("image/svg+xml", OUTSIDE)))
-    except RuntimeError:
-        return
-    assert b"root:" not in pdf
+    assert b"root:" not in render_pdf(document(logo=Logo("image/svg+xml", OUTSIDE)))
+
+
+@pytest.mark.parametrize("content", [png(), *(svg(part + SHAPE) for part in (*HOSTILE, "<text>\u65e5</text>"))])
+def test_every_logo_that_an_account_takes_can_be_printed(content: bytes) -> None:
+    assert render_pdf(document(logo=Logo(*read_logo(content)))).startswith(b"%PDF")
+
+
+@pytest.mark.parametrize("content", [b"", b"<svg"])
+def test_logo_that_cannot_be_drawn_is_left_out(content: bytes) -> None:
+    assert render_pdf(document(logo=Logo("image/svg+xml", content))) == render_pdf(document())
 
 
 @pytest.mark.parametrize("text", hostile_texts(), ids=lambda text: ascii(text)[:30])

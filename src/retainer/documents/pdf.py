@@ -30,8 +30,19 @@ def _template() -> bytes:
 
 
 def render_pdf(document: Document, xml: bytes | None = None) -> bytes:
-    """Return a document as PDF; `xml` is its e-invoice."""
+    """Return a document as PDF; `xml` is its e-invoice. A logo that typst cannot draw is left out."""
     data = build_layout(document) | {"xml": None if xml is None else xml.decode()}
+    issued = datetime.fromisoformat(document.issue_date).replace(tzinfo=UTC)
+    try:
+        pdf = _compile(data, issued)
+    except typst.TypstError:
+        if document.logo is None:
+            raise
+        pdf = _compile(data | {"logo": None}, issued)
+    return pdf if xml is None else declare_factur_x(pdf)
+
+
+def _compile(data: dict[str, object], timestamp: datetime) -> bytes:
     compiler = typst.Compiler(
         _template(),
         root=str(TEMPLATES),
@@ -39,9 +50,7 @@ def render_pdf(document: Document, xml: bytes | None = None) -> bytes:
         ignore_system_fonts=True,
         sys_inputs={"data": json.dumps(data)},
     )
-    pdf = compiler.compile(
-        format="pdf", pdf_standards=["a-3a"], timestamp=datetime.fromisoformat(document.issue_date).replace(tzinfo=UTC)
-    )
+    pdf = compiler.compile(format="pdf", pdf_standards=["a-3a"], timestamp=timestamp)
     if not isinstance(pdf, bytes):
         raise TypeError("typst wrote no PDF.")
-    return pdf if xml is None else declare_factur_x(pdf)
+    return pdf
