@@ -2,7 +2,7 @@
 
 import pytest
 
-from retainer.console import charts, words
+from retainer.console import request_charts, words
 from retainer.identity.keys.keys import SCOPES
 from retainer.traffic.counts import Counts
 
@@ -50,7 +50,7 @@ def test_scopes_are_described_in_sentences(scopes, text):
 
 def test_the_segments_of_a_bar_are_stacked_and_a_single_failure_is_visible():
     day = Counts(requests=1000, client_errors=300, server_errors=1, limited=100, busiest_minute=40)
-    chart = charts.status_chart({"Monday": day, "Tuesday": Counts(requests=500)})
+    chart = request_charts.status_chart({"Monday": day, "Tuesday": Counts(requests=500)})
     assert (chart.maximum, chart.width, chart.total.requests) == (1000, 20, 1500)
     assert [(segment.kind, segment.y, segment.height) for segment in chart.bars[0].segments] == [
         ("good", 31, 69),
@@ -58,4 +58,4 @@ def test_the_segments_of_a_bar_are_stacked_and_a_single_failure_is_visible():
         ("limited", 1, 10),
         ("bad", 0, 3),
     ]
-    assert charts.sparkline([0, 1, 1000]).heights == [0, 2, 20]
+    assert request_charts.sparkline([0, 1, 1000]).heights == [0, 2, 20]

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from retainer.console import charts, words
+from retainer.console import request_charts, words
 from retainer.console.page_context import PageContext, Reply
 from retainer.errors import invalid
 from retainer.identity import accounts
@@ -31,7 +31,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
         keys=keys,
         live=key_list.live_keys(tx),
         remarkable=[key for key in keys if key.warnings],
-        chart=charts.hourly_chart(tx),
+        chart=request_charts.hourly_chart(tx),
         failures=list_requests(tx, failed, limit=RECENT_FAILURES).requests,
         names={key.id: key.name for key in keys},
     )

@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import NamedTuple
 from urllib.parse import urlencode
 
-from retainer.console import charts, forms
+from retainer.console import forms, request_charts
 from retainer.console.page_context import PageContext, Reply
 from retainer.errors import Refusal
 from retainer.identity import accounts
@@ -50,9 +50,9 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
         span=span,
         methods=METHODS,
         statuses=STATUSES,
-        chart=charts.daily_chart(tx, DAYS[span], filters.key_id)
+        chart=request_charts.daily_chart(tx, DAYS[span], filters.key_id)
         if span in DAYS
-        else charts.hourly_chart(tx, filters.key_id),
+        else request_charts.hourly_chart(tx, filters.key_id),
         rate_limit=rate_limit,
         shares=shares_of(tx, span, names, rate_limit),
         next_link=page.next and link_with(context, after=page.next),
@@ -89,7 +89,7 @@ def find_request(tx: Tx, position: str) -> LoggedRequest:
 
 def shares_of(tx: Tx, span: str, names: dict[int, str], rate_limit: int) -> list[Share]:
     """Return each key's share of the rate limit in a span, the highest first."""
-    since = instant_after(tx.now, -timedelta(days=DAYS[span]) if span in DAYS else -charts.HOURS)
+    since = instant_after(tx.now, -timedelta(days=DAYS[span]) if span in DAYS else -request_charts.HOURS)
     shares = [
         Share(
             key_id=key_id,
