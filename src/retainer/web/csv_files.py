@@ -1,0 +1,48 @@
+"""CSV files (RFC 4180): the one writer of downloads that spreadsheets open.
+
+Spreadsheets run text that begins like a formula (OWASP: CSV injection). Such text gets an apostrophe in front, which
+spreadsheets read as "this is text". Numbers stay numbers.
+"""
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+
+from retainer.kernel.http import Response
+from retainer.web.responses import protection
+
+CSV = "text/csv; charset=utf-8"
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""The first characters of formulas, also in full width; control characters hide one that follows."""
+BYTE_ORDER_MARK = "\ufeff"
+"""Without it, Excel does not read the file as UTF-8."""
+
+Cell = str | int | Decimal | None
+
+
+def csv_response(
+    name: str, header: Sequence[str], rows: Iterable[Sequence[Cell]], *headers: tuple[str, str]
+) -> Response:
+    """Return rows as a download; `name` is that of the file, in ASCII and without its extension."""
+    disposition = ("content-disposition", f'attachment; filename="{name}.csv"')
+    body = csv_text(header, rows).encode()
+    return Response(200, [("content-type", CSV), disposition, *protection(), *headers], body)
+
+
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
+    """Return rows as CSV; text is quoted, numbers are not, an empty cell is None."""
+    written = io.StringIO()
+    writer = csv.writer(written, quoting=csv.QUOTE_NONNUMERIC)
+    for row in (header, *rows):
+        writer.writerow([safe(cell) for cell in row])
+    return BYTE_ORDER_MARK + written.getvalue()
+
+
+def safe(cell: Cell) -> str | int | Decimal:
+    """Return a cell that no spreadsheet runs."""
+    if cell is None:
+        return ""
+    if isinstance(cell, str) and (cell.startswith(FORMULA_STARTS) or cell.lstrip().startswith(FORMULA_STARTS)):
+        return f"'{cell}"
+    return cell
