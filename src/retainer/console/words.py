@@ -65,6 +65,12 @@ def hour_label(hour: str, timezone: str) -> str:
     return f"{at.day} {at:%b, %H:%M}"
 
 
+def days(first: str, last: str) -> str:
+    """Return a period: `1 Dec 2025 to 24 Nov 2026`, or a single day."""
+    texts = [f"{day.day} {day:%b %Y}" for day in map(date.fromisoformat, (first, last))]
+    return texts[0] if first == last else " to ".join(texts)
+
+
 def day_label(day: str) -> str:
     """Return a day as the label of a bar, like `Sun 22 Nov`."""
     at = date.fromisoformat(day)

@@ -38,6 +38,7 @@ from retainer.rollups.summaries import Figures, Sums
 from retainer.schema.crm import clients
 from retainer.store.tx import Tx
 from retainer.values.collation import sort_key
+from retainer.values.exact import day_after
 
 SUMS = ("invoice_count", "invoiced", "credited", "invoiced_tax", "credited_tax", "collected")
 WITH_EXPENSES = (*SUMS, "expenses")
@@ -194,3 +195,19 @@ def spending(currency: str, sums: Figures) -> dict[str, Any]:
         "invoice_count": sums["invoice_count"],
         **amounts(currency, **earnings(sums), expenses=sums["expenses"]),
     }
+
+
+def balances_by_month(tx: Tx, period: Period, query: ReportQuery) -> dict[str, int]:
+    """Return what was outstanding at the end of each month of a period, and of its last day, in minor units.
+
+    The query names the currency. A balance is that of the month before plus the changes of the month.
+    """
+    table, only = money_of(query), query.only()
+    has_before = period.first > periods.FIRST_DAY
+    opening = summaries.outstanding(tx, table, day_after(period.first, -1), ("currency",), **only) if has_before else {}
+    changes = summaries.read(tx, table, period.days, ("month",), ("outstanding",), **only)
+    balance, balances = opening.get((query.currency,), Figures())["outstanding"], {}
+    for month in periods.months(period):
+        balance += changes.get((month,), Figures())["outstanding"]
+        balances[month] = balance
+    return balances

@@ -1,0 +1,149 @@
+"""The controls of a report: period, currency and client, from the query of its page."""
+
+from collections.abc import Callable
+from datetime import date, timedelta
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import urlencode
+
+import msgspec
+from sqlalchemy import select
+
+from retainer.console.page_context import PageContext
+from retainer.errors import Refusal
+from retainer.kernel.query import parameters
+from retainer.reports import periods
+from retainer.reports.common import ReportQuery
+from retainer.reports.periods import Period
+from retainer.schema.crm import clients
+from retainer.schema.rollups import money_sums
+from retainer.store.tx import Tx
+from retainer.values.collation import sort_key
+
+Q = TypeVar("Q", bound=ReportQuery)
+CLIENTS = select(clients.c.id, clients.c.name)
+CURRENCIES = select(money_sums.c.currency).distinct()
+MONTHS_OF_QUARTER, MONTHS_OF_YEAR = 3, 12
+
+
+class Preset(NamedTuple):
+    """A period with a name, and the link to the report about it."""
+
+    name: str
+    link: str
+    is_chosen: bool
+
+
+class Controls(NamedTuple):
+    """What a report is about, and the choices for it."""
+
+    period: Period
+    before: Period
+    """The same days a year before."""
+    currency: str
+    """The currency of all amounts that are shown: the chosen one, or the account's."""
+    chosen_currency: str | None
+    client_id: int | None
+    currencies: list[tuple[str, str]]
+    """The currencies to choose from, with their names; blank is the account's, or all where a report adds up hours."""
+    clients: list[tuple[int, str]]
+    presets: list[Preset]
+
+    @property
+    def query(self) -> str:
+        """Return the query of this report's page and its CSV files."""
+        return self.query_in(self.chosen_currency)
+
+    def query_in(self, currency: str | None) -> str:
+        """Return the query with another currency."""
+        values = {"from": self.period.first, "to": self.period.to, "currency": currency, "client_id": self.client_id}
+        return urlencode({name: value for name, value in values.items() if value is not None})
+
+    def ask(self, model: type[Q], period: Period) -> Q:
+        """Return the query of a report of the API about a period."""
+        query = model()
+        query.from_, query.to = period.from_, period.to
+        query.currency, query.client_id = self.chosen_currency, self.client_id
+        return query
+
+
+def last_year(day: date) -> date:
+    """Return the first day of the eleven months before the month of a day: with it, they are twelve."""
+    months = MONTHS_OF_YEAR * day.year + day.month - MONTHS_OF_YEAR
+    return date(max(1, months // MONTHS_OF_YEAR), months % MONTHS_OF_YEAR + 1, 1)
+
+
+def read_controls(
+    tx: Tx, context: PageContext, default_start: Callable[[date], date], *, has_all_currencies: bool
+) -> Controls:
+    """Return the controls of a report; a field with an error gets its default, and the form shows the error."""
+    form = context.query
+    values: dict[str, Any] = {}
+    for name, parameter in parameters(ReportQuery).items():
+        if text := form.text(name):
+            try:
+                values[parameter.field] = parameter.read(text)
+            except ValueError as error:
+                form.errors[name] = [str(error)]
+    try:
+        period = periods.resolve_period(tx, values.get("from_"), values.get("to"), default_start)
+    except Refusal as refusal:
+        form.errors |= refusal.members["errors"]
+        tx.errors.clear()
+        period = periods.resolve_period(tx, None, None, default_start)
+    chosen, client_id = values.get("currency"), values.get("client_id")
+    others = {"currency": chosen, "client_id": client_id}
+    kept = {name: str(value) for name, value in others.items() if value is not None}
+    used: list[str] = [code for (code,) in tx.all(CURRENCIES)]
+    by_name: list[tuple[int, str]] = sorted(tx.all(CLIENTS), key=lambda row: (sort_key(row[1]), row[0]))
+    return Controls(
+        period,
+        a_year_before(period),
+        chosen or tx.actor.currency,
+        chosen,
+        client_id,
+        currency_options(tx.actor.currency, {*used, chosen or tx.actor.currency}, has_all=has_all_currencies),
+        by_name,
+        presets(tx.today, period, kept),
+    )
+
+
+def currency_options(own: str, used: set[str], *, has_all: bool) -> list[tuple[str, str]]:
+    """Return the choices of a currency: blank for the account's, which `has_all` also offers alone, and the others."""
+    blank = f"All, amounts in {own}" if has_all else own
+    return [("", blank), *((code, code) for code in sorted(used | {own}) if has_all or code != own)]
+
+
+def a_year_before(period: Period) -> Period:
+    """Return the same days a year before; of a month that ends on 29 February, its last day."""
+    first, last = (_year_before(date.fromisoformat(day)) for day in (period.first, period.to))
+    return msgspec.structs.replace(period, from_=first, to=last)
+
+
+def _year_before(day: date) -> str:
+    year = max(1, day.year - 1)
+    try:
+        return day.replace(year=year).isoformat()
+    except ValueError:  # 29 February
+        return date(year, day.month, day.day - 1).isoformat()
+
+
+def presets(today: str, chosen: Period, kept: dict[str, str]) -> list[Preset]:
+    """Return the periods that a link offers, with the other controls as they are."""
+    day = date.fromisoformat(today)
+    month = day.replace(day=1)
+    quarter = month.replace(month=(month.month - 1) // MONTHS_OF_QUARTER * MONTHS_OF_QUARTER + 1)
+    year = month.replace(month=1)
+    yesterday = timedelta(days=1)
+    offered = {
+        "This month": (month, day),
+        "Last month": ((month - yesterday).replace(day=1), month - yesterday),
+        "This quarter": (quarter, day),
+        "This year": (year, day),
+        "Last year": ((year - yesterday).replace(month=1, day=1), year - yesterday),
+        "Last 12 months": (last_year(day), day),
+    }
+    days = {name: (first.isoformat(), last.isoformat()) for name, (first, last) in offered.items()}
+    return [
+        Preset(name, urlencode({"from": first, "to": last, **kept}), (first, last) == (chosen.first, chosen.to))
+        for name, (first, last) in days.items()
+    ]
