@@ -24,7 +24,7 @@ from retainer.rollups import changes
 from retainer.rollups.sources import PROJECTS
 from retainer.schema import expressions
 from retainer.schema.crm import clients
-from retainer.schema.filters import DefaultExclusion, since, truth, until
+from retainer.schema.filters import DefaultExclusion, Where, since, truth, until
 from retainer.schema.work import projects
 from retainer.shared import relations
 from retainer.store.row_mapper import Derived
@@ -169,6 +169,11 @@ class ProjectFilter(Filter):
     )
     over_budget: Annotated[
         bool | None, truth(progress.over_budget, "projects beyond `budget_amount` or `budget_minutes`")
+    ] = None
+    budget_used_percent_min: Annotated[
+        Annotated[int, Meta(ge=0, le=1_000_000)] | None,
+        Where(lambda table, value: progress.budget_used(table) >= value, lambda percent: 100 * percent),
+        "Projects whose `budget_used_percent` is at least this, in whole percent.",
     ] = None
     code: OneOf[Text30] | None = None
     external_id: OneOf[Text191] | None = None
