@@ -21,7 +21,8 @@ FOLDER = Path(__file__).parent.parent / "docs" / "screenshots"
 LOOKS = {"light": (1280, False), "dark": (1280, True), "narrow": (390, False)}
 MAX_HEIGHT = 1600
 PAGES = {
-    "overview": "",
+    "today": "",
+    "api": "/api",
     "switch": "/switch",
     "keys": "/keys",
     "new-key": "/keys/new?name=Zapier&preset=time",
@@ -30,6 +31,11 @@ PAGES = {
     "rotate-key": "/keys/4/rotate",
     "revoke-key": "/keys/4/revoke",
     "requests": "/requests?span=30d",
+    "report-overview": "/reports/overview",
+    "report-revenue-by-month": "/reports/revenue-by-month",
+    "report-revenue-by-client": "/reports/revenue-by-client",
+    "report-utilisation": "/reports/utilisation",
+    "report-profitability": "/reports/profitability",
     "people": "/people",
     "person": "/people/2",
     "deactivate": "/people/2/deactivate",

@@ -97,7 +97,7 @@ def world(api: ApiClient) -> Visitor:
 
 
 def crawled(visitor: Visitor) -> dict[str, WebPage]:
-    """All pages to which links lead from the overview and from the lists of all kinds of records."""
+    """All pages to which links lead from the first page and from the lists of all kinds of records."""
     asked = ["/console", *(f"/console/records/{kind}" for kind in (*RECORDS, "external-contacts"))]
     asked += [f"/console/{path}?{urlencode({'q': EVIL})}" for path in ("records/credit-notes", "search", "keys")]
     asked += [f"/console/records/clients?{urlencode({'number': EVIL})}", f"/console/search?{urlencode({'q': OTHER})}"]
@@ -123,7 +123,8 @@ def refused(visitor: Visitor, found: dict[str, WebPage]) -> dict[str, WebPage]:
 
 
 def traces(pages: dict[str, WebPage]) -> list[tuple[str, str]]:
-    return [(path, trace) for path, page in pages.items() for trace in TRACES if trace in page.html]
+    html = {path: page for path, page in pages.items() if page.headers.get("content-type", "").startswith("text/html")}
+    return [(path, trace) for path, page in html.items() for trace in TRACES if trace in page.html]
 
 
 def test_every_page_escapes_the_texts_of_records(world):

@@ -168,4 +168,4 @@ def test_the_api_is_not_switched_on_without_a_plan(api, visitor):
     api.set_account({"plan": "solo", "trial_ends_at": "2020-01-01T00:00:00Z"})
     refused = visitor.submit("/console/switch")
     assert "The trial ended on 2020-01-01" in refused.text
-    assert "Ended 1 Jan 2020" in visitor.get("/console").text
+    assert "Ended 1 Jan 2020" in visitor.get("/console/api").text

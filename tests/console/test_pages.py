@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from retainer.console.pages.report_pages import REPORTS
 from retainer.console.routes import CONSOLE_ROUTES, Action
 from retainer.identity import audit, logos
 from retainer.identity.keys import key_list
@@ -26,6 +27,7 @@ def fill(api: ApiClient) -> dict[str, str]:
         position = list_requests(tx, LogFilter(), limit=1).requests[0].position
         session = sessions.list_sessions(tx)[0].id
     texts = {"key": api.key_id, "user": api.member_id, "session": session, "position": position}
+    texts |= {"report": "overview", "table": "overview-money"}
     return {name: str(text) for name, text in texts.items()} | {
         f"records/{kind}": number for kind, number in ids.items()
     }
@@ -43,6 +45,8 @@ def paths(texts: dict[str, str]) -> list[str]:
         elif path in {"/records/{kind}", "/records/{kind}/{record}"}:
             ids = [name for name in texts if name.startswith("records/")]
             found += [f"/{name}" if path == "/records/{kind}" else f"/{name}/{texts[name]}" for name in ids]
+        elif path == "/reports/{report}":
+            found += [f"/reports/{name}" for name in REPORTS]
         elif not isinstance(route, Action) and path not in {"/sign-in", "/sign-in/code", "/password"}:
             found.append(re.sub(r"\{(\w+)\}", lambda name: texts[name[1]], path))
     return [f"/console{path}" for path in found]
@@ -114,12 +118,12 @@ def test_an_outage_of_the_database_is_a_page_that_says_what_to_do(api, visitor):
     assert visitor.get("/console/keys").status == 200
 
 
-def test_the_overview_shows_keys_and_requests(api, visitor):
+def test_the_page_of_the_api_shows_keys_and_requests(api, visitor):
     for _ in range(3):
         api.get("/clients")
     api.get("/nowhere")
     recorded(api)
-    text = visitor.get("/console").text
+    text = visitor.get("/console/api").text
     assert "The API is on" in text
     assert "1 active key, 1 used in the last hour." in text
     assert "4 requests" in text

@@ -44,7 +44,13 @@ def agency(api: ApiClient) -> dict[str, Any]:
     bill(api, american, f"{last}-04-04", "77")
     project = api.make("/projects", client_id=optik, name="Website", budget_minutes=600)["id"]
     for year, minutes in ((last, 300), (before, 120)):
-        entry = {"project_id": project, "client_id": optik, "date": f"{year}-03-10", "duration_minutes": minutes, "hourly_rate": "90"}
+        entry = {
+            "project_id": project,
+            "client_id": optik,
+            "date": f"{year}-03-10",
+            "duration_minutes": minutes,
+            "hourly_rate": "90",
+        }
         assert api.create("/time-entries", **entry, user_id=api.member_id).status == 201
     return {"optik": optik, "bakery": bakery, "project": project}
 

@@ -47,12 +47,15 @@ class Kind(NamedTuple):
         return record
 
     def page(
-        self, tx: Tx, filters: dict[str, str], *, number: int = 1, size: int = 25, within: int = 0
+        self, tx: Tx, filters: dict[str, str], *, number: int = 1, size: int = 25, sort: str = "", within: int = 0
     ) -> Paged[Record]:
-        """Return a page of the list, filtered by query parameters; `within` is the id of the parent, if it has one."""
+        """Return a page of the list, filtered by query parameters; `within` is the id of the parent, if it has one.
+
+        Without `sort`, it has the default order.
+        """
         known = parameters(self.listing.query)
         values = {known[name].field: known[name].read(text) for name, text in filters.items() if name in known}
-        page = Page(number, size, self.listing.query.sorts[:1], "", "")
+        page = Page(number, size, (sort,) if sort else self.listing.query.sorts[:1], "", "")
         parent = [within] if self.parent is not None else []
         listed: Paged[Record] = self.listing.handler(tx, *parent, self.listing.query(**values), page)
         return listed

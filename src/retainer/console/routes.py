@@ -7,11 +7,11 @@ from falcon.routing import CompiledRouter
 
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.pages import (
+    api_pages,
     audit_page,
     file_page,
     key_pages,
     new_key_pages,
-    overview_pages,
     people_pages,
     person_pages,
     profile_page,
@@ -23,6 +23,7 @@ from retainer.console.pages import (
     session_pages,
     settings_pages,
     sign_in_pages,
+    today_page,
 )
 from retainer.store.tx import Store, Tx
 
@@ -70,8 +71,9 @@ class Action(NamedTuple):
 Route = AdminPage | PublicPage | FilePage | PasswordPage | Action
 
 CONSOLE_ROUTES: dict[str, Route] = {
-    "": AdminPage(overview_pages.show),
-    "/switch": AdminPage(overview_pages.show_switch, overview_pages.switch),
+    "": AdminPage(today_page.show),
+    "/api": AdminPage(api_pages.show),
+    "/switch": AdminPage(api_pages.show_switch, api_pages.switch),
     "/keys": AdminPage(key_pages.show_list),
     "/keys/new": AdminPage(new_key_pages.show_form, new_key_pages.create),
     "/keys/{key}": AdminPage(key_pages.show),

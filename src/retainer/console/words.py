@@ -71,6 +71,12 @@ def days(first: str, last: str) -> str:
     return texts[0] if first == last else " to ".join(texts)
 
 
+def long_day(day: str) -> str:
+    """Return a day in full, like `Sunday, 22 November 2026`."""
+    at = date.fromisoformat(day)
+    return f"{at:%A}, {at.day} {at:%B %Y}"
+
+
 def day_label(day: str) -> str:
     """Return a day as the label of a bar, like `Sun 22 Nov`."""
     at = date.fromisoformat(day)

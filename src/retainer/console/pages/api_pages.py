@@ -1,4 +1,4 @@
-"""The overview page, and the page that switches the API on or off."""
+"""The page of the API: its switch, plan, keys and last requests; and the page that switches it on or off."""
 
 from datetime import timedelta
 
@@ -24,7 +24,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
     keys = key_list.list_keys(tx)
     failed = LogFilter(status="5xx", since=instant_after(tx.now, -FAILURES_OF))
     return context.render(
-        "overview",
+        "api",
         account=account,
         plan=PLANS[account["plan"]],
         is_included=includes_api(account["plan"], account["trial_ends_at"], tx.now),
@@ -53,9 +53,9 @@ def switch(tx: Tx, context: PageContext) -> Reply:
     """Switch the API; off needs a typed confirmation. Raises `validation_failed`, `plan_required`, `trial_ended`."""
     if context.form.text("on"):
         accounts.switch_api(tx, on=True)
-        return context.redirect("", "The API is on.")
+        return context.redirect("/api", "The API is on.")
     if context.form.text("confirmation").casefold() != CONFIRMATION:
         raise invalid({"confirmation": [f"To confirm, type “{CONFIRMATION}”."]})
     live = key_list.live_keys(tx).keys
     accounts.switch_api(tx, on=False)
-    return context.redirect("", f"The API is off. {words.count(len(live), 'key')} stopped working.", kind="warn")
+    return context.redirect("/api", f"The API is off. {words.count(len(live), 'key')} stopped working.", kind="warn")
