@@ -179,6 +179,7 @@ def test_reports_never_show_another_account(both):
     visitor = admin_of(south)
     for report in REPORTS:
         page = visitor.get(f"/console/reports/{report}?{YEAR}&client_id={client}")
-        assert page.status == 200
+        assert page.status == 422
+        assert "There is no client with this id." in page.text
         assert "Optik" not in page.html
         assert "1,000.00" not in page.html

@@ -91,10 +91,13 @@ def read_controls(
         tx.errors.clear()
         period = periods.resolve_period(tx, None, None, default_start)
     chosen, client_id = values.get("currency"), values.get("client_id")
-    others = {"currency": chosen, "client_id": client_id}
-    kept = {name: str(value) for name, value in others.items() if value is not None}
     used: list[str] = [code for (code,) in tx.all(CURRENCIES)]
     by_name: list[tuple[int, str]] = sorted(tx.all(CLIENTS), key=lambda row: (sort_key(row[1]), row[0]))
+    if client_id is not None and client_id not in dict(by_name):
+        form.errors["client_id"] = ["There is no client with this id."]
+        client_id = None
+    others = {"currency": chosen, "client_id": client_id}
+    kept = {name: str(value) for name, value in others.items() if value is not None}
     return Controls(
         period,
         a_year_before(period),

@@ -51,14 +51,15 @@ def build(tx: Tx, controls: Controls) -> Report:
         Series("A year before", "outlined", [decimal(earlier.get(row.user_id)) for row in now.rows]),
     ]
     people = row_chart("Billable utilisation by person", "percent", subjects, series, target="Target")
-    charts: list[Chart | RowChart] = [people]
-    pairs = read_months(tx, controls)
-    if len(pairs) > 1:
-        charts.insert(0, months_chart(pairs))
     rows: list[list[Value]] = [
         [Label(row.user_name, f"/people/{row.user_id}"), *_figures(row, earlier.get(row.user_id))] for row in now.rows
     ]
     last: list[Value] = ["Total", *_figures(total, earlier_total.billable_utilisation_percent)]
+    charts: list[Chart | RowChart] = [people]
+    tables = [ReportTable("utilisation", "Utilisation by person", COLUMNS, rows, last)]
+    if len(pairs := read_months(tx, controls)) > 1:
+        charts.insert(0, months_chart(pairs))
+        tables.append(months_table(pairs))
     names = ("billable_utilisation_percent", "utilisation_percent", "billable_share_percent")
     titles = ("Billable utilisation", "Utilisation", "Billable share of tracked time")
     return Report(
@@ -68,7 +69,7 @@ def build(tx: Tx, controls: Controls) -> Report:
         ]
         + [fact("Billable value", total.billable_value, earlier_total.billable_value, "money")],
         charts,
-        [ReportTable("utilisation", "Utilisation by person", COLUMNS, rows, last)],
+        tables,
         [other.currency for other in total.other_currencies],
         "Available time is the weekly capacity, spread over the account's working days. Durations are hours:minutes.",
     )
@@ -126,3 +127,9 @@ def months_chart(pairs: list[Pair]) -> Chart:
         Series("Target", "target", [decimal(pair.now.target_percent) for pair in pairs]),
     ]
     return column_chart("Billable utilisation by month", "percent", [pair.month for pair in pairs], series)
+
+
+def months_table(pairs: list[Pair]) -> ReportTable:
+    """Return the totals of each month."""
+    rows = [[pair.month, *_figures(pair.now, pair.before.billable_utilisation_percent)] for pair in pairs]
+    return ReportTable("utilisation-by-month", "Utilisation by month", [Column("Month"), *COLUMNS[1:]], rows)
