@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from datetime import date, timedelta
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
@@ -76,35 +76,32 @@ def read_controls(
     tx: Tx, context: PageContext, default_start: Callable[[date], date], *, has_all_currencies: bool
 ) -> Controls:
     """Return the controls of a report; a field with an error gets its default, and the form shows the error."""
-    form = context.query
-    values: dict[str, Any] = {}
+    form, asked = context.query, ReportQuery()
     for name, parameter in parameters(ReportQuery).items():
         if text := form.text(name):
             try:
-                values[parameter.field] = parameter.read(text)
+                setattr(asked, parameter.field, parameter.read(text))
             except ValueError as error:
                 form.errors[name] = [str(error)]
     try:
-        period = periods.resolve_period(tx, values.get("from_"), values.get("to"), default_start)
+        period = periods.resolve_period(tx, asked.from_, asked.to, default_start)
     except Refusal as refusal:
         form.errors |= refusal.members["errors"]
         tx.errors.clear()
         period = periods.resolve_period(tx, None, None, default_start)
-    chosen, client_id = values.get("currency"), values.get("client_id")
-    used: list[str] = [code for (code,) in tx.all(CURRENCIES)]
     by_name: list[tuple[int, str]] = sorted(tx.all(CLIENTS), key=lambda row: (sort_key(row[1]), row[0]))
-    if client_id is not None and client_id not in dict(by_name):
+    if asked.client_id is not None and asked.client_id not in dict(by_name):
         form.errors["client_id"] = ["There is no client with this id."]
-        client_id = None
-    others = {"currency": chosen, "client_id": client_id}
-    kept = {name: str(value) for name, value in others.items() if value is not None}
+        asked.client_id = None
+    own, used = tx.actor.currency, {code for (code,) in tx.all(CURRENCIES)}
+    kept = {name: str(value) for name, value in asked.only().items()}
     return Controls(
         period,
         a_year_before(period),
-        chosen or tx.actor.currency,
-        chosen,
-        client_id,
-        currency_options(tx.actor.currency, {*used, chosen or tx.actor.currency}, has_all=has_all_currencies),
+        asked.currency or own,
+        asked.currency,
+        asked.client_id,
+        currency_options(own, used | {asked.currency or own}, has_all=has_all_currencies),
         by_name,
         presets(tx.today, period, kept),
     )
