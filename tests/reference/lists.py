@@ -51,6 +51,7 @@ PAID_DAYS = ("2026-01-01", "2026-01-31", "2026-02-01", "2026-03-02", "2026-03-30
 TRIED = {
     "plugin": (*PLUGINS, PLUGINS[0].upper(), "no-such-plugin"),
     "plugin_version_lt": VERSIONS,
+    "budget_used_percent_min": ("0", "50", "80", "100", "101"),
     "paid_date_from": PAID_DAYS,
     "paid_date_to": PAID_DAYS,
 }
@@ -152,6 +153,10 @@ RULES = {
     "/quotes status": Rule({"status", "valid_until"}, expires),
     "/invoices status": Rule({"status", "due_date", "balance_due"}, has_status),
     "over_budget": Rule({"budget_used_percent"}, lambda row, yes, _: ((row["budget_used_percent"] or 0) > 100) == yes),
+    "budget_used_percent_min": Rule(
+        {"budget_used_percent"},
+        lambda row, least, _: row["budget_used_percent"] is not None and row["budget_used_percent"] >= least,
+    ),
     "/tickets status": Rule(
         {"status"},
         lambda row, words, _: row["status"] in words or ("unresolved" in words and row["status"] not in RESOLVED),
