@@ -42,6 +42,7 @@ LAYERS = (
     "server/operations",
     "console",
     "console/pages",
+    "console/records",
     "console/reports",
     "demo",
     "server/process",

@@ -13,6 +13,7 @@ from retainer.billing import files
 from retainer.console import words
 from retainer.console.catalogue import Catalogue, Kind, label_of
 from retainer.console.page_context import PageContext, Reply
+from retainer.console.records.actions import list_actions
 from retainer.errors import Refusal
 from retainer.identity.keys import key_list
 from retainer.identity.people import users
@@ -84,6 +85,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
         kind=kind,
         record=record,
         label=label_of(record),
+        actions=list_actions(kind, record),
         lacks=files.missing_in_draft(tx, record),
         fields=[(name, value) for name, value in fields if value.kind != "none"],
         empty=[name for name, value in fields if value.kind == "none"],
