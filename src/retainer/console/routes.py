@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from falcon.routing import CompiledRouter
 
+from retainer.console.lists import list_pages
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.pages import (
     api_pages,
@@ -98,7 +99,7 @@ CONSOLE_ROUTES: dict[str, Route] = {
     "/settings/logo": AdminPage(settings_pages.show_logo, settings_pages.save_logo, takes_file=True),
     "/settings/logo/image": AdminPage(settings_pages.show_image),
     "/search": AdminPage(search_page.show),
-    "/records/{kind}": AdminPage(record_pages.show_list),
+    "/records/{kind}": AdminPage(list_pages.show_list),
     "/records/{kind}/{record}": AdminPage(record_pages.show),
     "/records/{kind}/{record}/{suffix}": FilePage(file_page.show),
     "/reports/{report}": AdminPage(report_pages.show),

@@ -14,19 +14,15 @@ from retainer.console import words
 from retainer.console.catalogue import Catalogue, Kind, label_of
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.records.actions import list_actions
-from retainer.errors import Refusal
 from retainer.identity.keys import key_list
 from retainer.identity.people import users
-from retainer.kernel.query import parameters
 from retainer.kernel.resource import read_id
 from retainer.schema.crm import tags
 from retainer.store.engines.sql import INTEGER, is_listed, listed
 from retainer.store.tx import Tx
 from retainer.traffic.request_log import requests_of_record
-from retainer.values.parameters import read_whole
 from retainer.values.records import Record
 
-PER_PAGE = 25
 SHOWN_RELATED = 5
 REQUESTS = 5
 PARAGRAPH_LENGTH = 100
@@ -92,27 +88,6 @@ def show(tx: Tx, context: PageContext) -> Reply:
         related=[each for each in related_to(tx, catalogue, kind, record) if each.total],
         written_by=written_by,
         names={key.id: key.name for key in key_list.list_keys(tx)} if written_by else {},
-    )
-
-
-def show_list(tx: Tx, context: PageContext) -> Reply:
-    """Show the records of a kind, filtered by a reference or a search. Raises `not_found`."""
-    kind = context.catalogue.find(context.path_parameters["kind"])
-    known = parameters(kind.listing.query)
-    filters = {name: texts[-1] for name, texts in context.query.texts.items() if name in known and texts[-1]}
-    page = read_whole(context.query.text("page")) or 1
-    try:
-        listed = kind.page(tx, filters, number=page, size=PER_PAGE)
-    except ValueError as error:
-        raise Refusal("not_found", f"The list cannot be filtered like this: {error}") from None
-    others = {"previous": page - 1 if page > 1 else 0, "next": page + 1 if page < listed.meta.last_page else 0}
-    return context.render(
-        "records",
-        kind=kind,
-        listed=listed,
-        rows=[(label_of(record), record) for record in listed.data],
-        filters=filters,
-        links={name: urlencode({**filters, "page": other}) for name, other in others.items() if other},
     )
 
 

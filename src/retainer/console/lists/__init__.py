@@ -1,0 +1,1 @@
+"""Lists of records in the console: their columns, filters and pages."""
