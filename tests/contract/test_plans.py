@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from retainer.identity import accounts
 from retainer.schema import metadata
 from tests.contract.cases import OPERATIONS, sample, send, statements_of, succeeds
 from tests.databases import each_database, only_sqlite
@@ -26,6 +27,17 @@ LOG_FILTERS = [
     ({"request_id": "import-7"}, "requests_by_request_id"),
     ({"record": "/clients/17"}, "requests_by_record"),
 ]
+
+
+@only_sqlite
+@pytest.mark.parametrize("table", ["clients", "projects", "time_entries"])
+def test_the_search_for_an_amount_reads_no_row_without_one(api, table):
+    def search():
+        with api.operating() as tx:
+            assert not accounts.has_amounts(tx)
+
+    (step, *_) = plan_of(api, search, f"FROM {table} ")
+    assert f"INDEX {table}_with_amount (account_id=?)" in step
 
 
 WALKS_ACCOUNT = re.compile(r"SEARCH .*\(account_id=\?\)$")

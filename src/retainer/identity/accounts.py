@@ -3,12 +3,13 @@
 import json
 from decimal import Decimal
 
-from sqlalchemy import or_, select
+from sqlalchemy import select
 
 from retainer.errors import invalid
 from retainer.identity import audit
 from retainer.identity.audit import Fields, Target
 from retainer.identity.plans import PLANS, Plan, require_api
+from retainer.schema.columns import has_amount, own_amounts
 from retainer.schema.identity import accounts
 from retainer.store.engines.base import Row
 from retainer.store.tables import ACCOUNT, metadata
@@ -20,11 +21,15 @@ MINE = select(accounts).where(accounts.c.id == ACCOUNT)
 
 
 AMOUNTS = [
-    select(table.c.account_id).where(or_(*(column != 0 for column in table.c if column.info.get("money")))).limit(1)
+    select(table.c.account_id).where(has_amount(table)).limit(1)
     for table in metadata.sorted_tables
-    if table.info.get("tenant") and any(column.info.get("money") for column in table.c)
+    if table.info.get("tenant") and own_amounts(table)
 ]
-"""For each table with amounts, the statement that finds one other than 0."""
+"""For each table with amounts of its own, the statement that finds one other than 0.
+
+Tables that may have many rows without an amount have an index of the others (`index_amounts`); in the rest, the first
+row has one.
+"""
 
 
 def list_accounts(store: Store) -> list[Fields]:

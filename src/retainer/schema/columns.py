@@ -17,6 +17,8 @@ from sqlalchemy import (
     UniqueConstraint,
     column,
     literal,
+    literal_column,
+    or_,
 )
 from sqlalchemy.schema import SchemaItem
 
@@ -137,6 +139,22 @@ def index_where(
 def partial_index(table: str, *names: str) -> Index:
     """An index without the rows in which the first of these columns is null."""
     return index_where(f"{table}_by_{names[0]}", *names, condition=column(names[0]).is_not(None))
+
+
+def own_amounts(table: Table) -> list[Column[int]]:
+    """Return the amounts that a table's rows have of themselves; sums over other rows are left out."""
+    return [column for column in table.c if column.info.get("money") and not column.info.get("maintained")]
+
+
+def has_amount(table: Table) -> ColumnElement[bool]:
+    """Return whether a row has an amount of its own other than 0."""
+    return or_(*(column != literal_column("0") for column in own_amounts(table)))
+
+
+def index_amounts(table: Table) -> None:
+    """Add an index of the rows with an amount to a table that may have many rows without one."""
+    condition = has_amount(table)
+    Index(f"{table.name}_with_amount", table.c.account_id, sqlite_where=condition, postgresql_where=condition)
 
 
 def unique(*names: str) -> UniqueConstraint:

@@ -6,6 +6,7 @@ from retainer.schema.columns import (
     decimal,
     flag,
     folded,
+    index_amounts,
     integer,
     keyed_table,
     maintained,
@@ -81,6 +82,7 @@ clients = tenant_table(
     Index(None, "account_id", "name"),
     partial_index("clients", "vat_number"),
 )
+index_amounts(clients)
 clients_tags = tag_links("clients")
 
 external_contacts = tenant_table(

@@ -135,6 +135,17 @@ pending_sign_ins = tenant_table(
 )
 """Sign-ins whose password was right, and whose second factor is still to come."""
 
+kept_forms = tenant_table(
+    "kept_forms",
+    *ref("user_id", "users"),
+    text("hash"),
+    text("path"),
+    text("fields"),
+    instant("expires_at"),
+    unique("user_id"),
+)
+"""Forms that were sent after the session had ended, until their user has signed in again. Fields are a JSON list."""
+
 audit_entries = tenant_table(
     "audit_entries",
     text("action"),

@@ -7,6 +7,7 @@ from retainer.schema.columns import (
     flag,
     folded,
     hidden,
+    index_amounts,
     index_where,
     instant,
     integer,
@@ -60,6 +61,7 @@ projects = tenant_table(
     Index(None, "account_id", "created_at", "id"),
     Index(None, "account_id", "updated_at", "id"),
 )
+index_amounts(projects)
 projects_tags = tag_links("projects")
 
 milestones = tenant_table(
@@ -154,6 +156,7 @@ time_entries = tenant_table(
     partial_index("time_entries", "invoice_line_id"),
     partial_index("time_entries", "ticket_id", "date", "id", "duration_minutes"),
 )
+index_amounts(time_entries)
 
 cost_rates = keyed_table(
     "cost_rates",

@@ -116,6 +116,8 @@ CREATE INDEX clients_by_account_id_updated_at_id ON clients (account_id, updated
 
 CREATE INDEX clients_by_vat_number ON clients (account_id, vat_number) WHERE vat_number IS NOT NULL;
 
+CREATE INDEX clients_with_amount ON clients (account_id) WHERE hourly_rate != 0;
+
 CREATE TABLE logos (
 	id BIGSERIAL NOT NULL,
 	account_id BIGINT NOT NULL,
@@ -349,6 +351,22 @@ CREATE INDEX external_contacts_by_account_id_last_name_sort_id ON external_conta
 
 CREATE INDEX external_contacts_by_account_id_updated_at_id ON external_contacts (account_id, updated_at, id);
 
+CREATE TABLE kept_forms (
+	id BIGSERIAL NOT NULL,
+	account_id BIGINT NOT NULL,
+	created_at TIMESTAMP WITH TIME ZONE NOT NULL,
+	updated_at TIMESTAMP WITH TIME ZONE NOT NULL,
+	user_id BIGINT NOT NULL,
+	hash TEXT COLLATE "C" NOT NULL,
+	path TEXT COLLATE "C" NOT NULL,
+	fields TEXT COLLATE "C" NOT NULL,
+	expires_at TIMESTAMP WITH TIME ZONE NOT NULL,
+	CONSTRAINT kept_forms_pk PRIMARY KEY (account_id, id),
+	CONSTRAINT kept_forms_ref_account_id_user_id FOREIGN KEY(account_id, user_id) REFERENCES users (account_id, id),
+	CONSTRAINT kept_forms_unique_account_id_user_id UNIQUE (account_id, user_id),
+	CONSTRAINT kept_forms_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+);
+
 CREATE TABLE password_links (
 	id BIGSERIAL NOT NULL,
 	account_id BIGINT NOT NULL,
@@ -431,6 +449,8 @@ CREATE INDEX projects_by_account_id_is_template_name_sort_id ON projects (accoun
 CREATE INDEX projects_by_account_id_updated_at_id ON projects (account_id, updated_at, id);
 
 CREATE INDEX projects_by_client ON projects (account_id, client_id, is_template);
+
+CREATE INDEX projects_with_amount ON projects (account_id) WHERE hourly_rate != 0 OR fixed_fee != 0 OR retainer_amount != 0 OR budget_amount != 0;
 
 CREATE TABLE recovery_codes (
 	id BIGSERIAL NOT NULL,
@@ -1252,6 +1272,8 @@ CREATE INDEX time_entries_by_ticket_id ON time_entries (account_id, ticket_id, d
 CREATE INDEX time_entries_by_updated_at ON time_entries (account_id, updated_at, id, date);
 
 CREATE INDEX time_entries_by_user ON time_entries (account_id, user_id, date, id, project_id, billable, duration_minutes);
+
+CREATE INDEX time_entries_with_amount ON time_entries (account_id) WHERE hourly_rate != 0 OR amount != 0;
 
 CREATE INDEX time_entries_without_rate ON time_entries (account_id, hourly_rate, date, id) WHERE hourly_rate IS NULL;
 
