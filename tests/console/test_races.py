@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 from testing.process import until
 
+from retainer.console.ended_sessions import MUST_BE_TYPED, SECRETS
 from retainer.console.routes import CONSOLE_ROUTES, PublicPage
 from retainer.errors import Refusal
 from retainer.identity import accounts
@@ -89,10 +90,11 @@ def assert_nothing_is_done(api, visitor, path, end):
     with behind(api, ask) as (tx, answer):
         end(tx, api)
     noted = api.sql("SELECT max(id) FROM audit_entries")
-    assert answer.result(60).location == "/console/sign-in"
+    is_kept = end is end_sessions and bool(FORMS.get(path, {}).keys() - {*SECRETS, *MUST_BE_TYPED})
+    assert answer.result(60).location == "/console/sign-in" + (f"?next={filled}" if is_kept else "")
     assert "retainer-notice" in visitor.cookies
     assert SENT_AWAY in visitor.get("/console/sign-in").text
-    assert [*visitor.cookies] == ["retainer-session"]
+    assert {*visitor.cookies} == {"retainer-session"} | ({"retainer-kept-form"} if is_kept else set())
     assert api.sql("SELECT max(id) FROM audit_entries") == noted
 
 

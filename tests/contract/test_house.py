@@ -95,6 +95,7 @@ UNSCOPED = {
     "identity/keys/keys.py",
     "identity/admins.py",
     "identity/people/sessions.py",
+    "identity/people/kept_forms.py",
     "identity/people/password_links.py",
     "identity/sign_in/pending.py",
     "identity/sign_in/sign_in.py",

@@ -9,6 +9,7 @@ from retainer.console import words
 from retainer.console.catalogue import Catalogue
 from retainer.console.cookies import Cookie, Cookies
 from retainer.console.forms import Form
+from retainer.console.trial_notice import TrialNotice, trial_notice
 from retainer.identity.admins import Admin
 from retainer.identity.sign_in.throttle import Throttle
 from retainer.kernel.http import Request, Response
@@ -64,6 +65,8 @@ class PageContext(msgspec.Struct):
     now: str
     throttle: Throttle
     signed_in: Admin | None = None
+    is_restored: bool = False
+    """Whether the form has what the admin had typed when the session ended."""
 
     @property
     def admin(self) -> Admin:
@@ -71,6 +74,16 @@ class PageContext(msgspec.Struct):
         if self.signed_in is None:
             raise TypeError("This page needs no sign-in, so it has no admin.")
         return self.signed_in
+
+    @property
+    def operator(self) -> str:
+        """Return whom to ask for what only the operator of the server can do."""
+        return self.request.settings.contact or "the operator of this server"
+
+    @property
+    def trial(self) -> TrialNotice | None:
+        """Return the notice that the trial ends soon, if it does."""
+        return trial_notice(self.admin, self.now)
 
     @property
     def typed(self) -> Form:

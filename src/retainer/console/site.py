@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 
-from retainer.console import cross_site, forms, uploads
+from retainer.console import cross_site, ended_sessions, forms, uploads
 from retainer.console.catalogue import Catalogue
 from retainer.console.cookies import SESSION, Cookies
 from retainer.console.forms import Form
-from retainer.console.page_context import ROOT, PageContext, Reply, View, quoted, redirect_response
+from retainer.console.page_context import ROOT, PageContext, Reply, View, redirect_response
 from retainer.console.pages import second_factor_pages
 from retainer.console.routes import Action, AdminPage, FilePage, Handler, PasswordPage, PublicPage, Route, find
 from retainer.errors import Refusal, method_not_allowed
@@ -20,8 +20,10 @@ from retainer.server.http.site import no_page
 from retainer.store.engines import TransientConflict
 from retainer.store.tx import ActorChanged, Store
 from retainer.values.exact import utcnow
+from retainer.web.pages import compile_templates
 
 MAX_FORM_BYTES, MAX_UPLOAD_BYTES = 64 * 1024, 256 * 1024
+FORGET_FORM = ended_sessions.KEPT._replace(seconds=0)
 FORM_STATUSES = frozenset({402, 403, 422, 429})
 """Refusals with these statuses are shown on the page of the form, others on an error page."""
 HEADINGS = {
@@ -52,6 +54,7 @@ class Console:
         self.store, self.log, self.throttle = store, log, throttle
         self.read_body, self.read_form = read_body, read_form
         self.catalogue = Catalogue(operations)
+        compile_templates("console")
 
     def answer(self, request: Request) -> Response:
         """Return a page or a redirect; any error is a page, too."""
@@ -76,7 +79,7 @@ class Console:
             context.signed_in = sessions.admin_of(self.store, token, request.shown_address)
         found = find(path)
         if context.signed_in is None and not (found and isinstance(found[0], PublicPage)):
-            return _to_sign_in(context, path)
+            return self._ask_to_sign_in(context, path, found[0] if found else None)
         if found is None:
             raise Refusal("not_found", "This page does not exist. It may have moved.")
         route, context.path_parameters = found
@@ -91,11 +94,28 @@ class Console:
         allowed = [] if isinstance(route, Action) else ["GET, HEAD"]
         raise method_not_allowed(request.method, ", ".join([*allowed, *(["POST"] if route.act else [])]))
 
+    def _ask_to_sign_in(self, context: PageContext, path: str, route: Route | None) -> Reply:
+        """Return a redirect to the sign-in; a form is kept for the admin whose session has ended."""
+        if context.request.method != "POST":
+            return ended_sessions.to_sign_in(context, path)
+        admin = ended_sessions.last_admin(self.store, context) if _can_be_kept(route) else None
+        if admin is None:
+            return ended_sessions.lose(context)
+        try:
+            form = context.form if context.form.texts else self._read_form(context, takes_file=False)
+        except Refusal:
+            return ended_sessions.lose(context)
+        return ended_sessions.keep(self.store, context, admin, path, form)
+
     def _show(self, route: AdminPage | PublicPage | FilePage | PasswordPage, context: PageContext) -> Reply:
         if isinstance(route, PublicPage | FilePage | PasswordPage):
             return route.show(self.store, context)
+        path = context.request.path.removeprefix(ROOT)
         with self.store.begin(context.admin, write=False) as tx:
             tx.snapshot()
+            if context.request.method == "GET" and route.act and ended_sessions.restore(tx, context, path):
+                shown = route.show(tx, context)
+                return shown._replace(cookies=(*shown.cookies, FORGET_FORM)) if isinstance(shown, View) else shown
             return route.show(tx, context)
 
     def _act(self, route: Route, context: PageContext) -> Reply:
@@ -110,7 +130,7 @@ class Console:
             context.form.refuse(refusal)
             return _with_headers(self._show(route, context), refusal)
         except ActorChanged:
-            return _to_sign_in(context, "")
+            return self._ask_to_sign_in(context, context.request.path.removeprefix(ROOT), route)
 
     def _write(self, act: Handler, context: PageContext, retries: int = RETRIES) -> Reply:
         try:
@@ -145,16 +165,9 @@ def _with_headers(reply: Reply, refusal: Refusal) -> Reply:
     return reply._replace(headers=tuple(refusal.headers.items())) if isinstance(reply, View) else reply
 
 
-def _to_sign_in(context: PageContext, path: str) -> Reply:
-    """Return a redirect to the sign-in, which then leads to the requested page."""
-    if context.request.method == "POST":
-        return context.redirect(
-            "/sign-in", "Your session has ended, and nothing was changed. Sign in again.", kind="warn"
-        )
-    if not path:
-        return context.redirect("/sign-in")
-    target = path + (f"?{context.request.query}" if context.request.query else "")
-    return context.redirect(f"/sign-in?next={quoted(target)}")
+def _can_be_kept(route: Route | None) -> bool:
+    """Whether the form of a page can be kept when the session has ended: one without a password and without a file."""
+    return isinstance(route, AdminPage) and route.act is not None and not route.takes_file
 
 
 def _is_open(route: Route, path: str) -> bool:
@@ -164,7 +177,7 @@ def _is_open(route: Route, path: str) -> bool:
 
 def _problem(context: PageContext, status: int, sentence: str) -> Reply:
     heading = HEADINGS.get(status, "Something went wrong")
-    return context.render("problem", status=status, heading=heading, sentence=sentence)
+    return context.render("problem", status=status, heading=heading, sentence=sentence, is_fault=status == 500)
 
 
 def root(request: Request) -> Response:

@@ -60,6 +60,8 @@ class Admin(Actor, frozen=True, gc=False):
     address: str | None = None
     lacks_second_factor: bool = False
     """Whether the account requires a second factor that the admin has not set up: then nothing else is allowed."""
+    plan: str = ""
+    trial_ends_at: str | None = None
 
     def ask(self, tx: Tx) -> Callable[[], bool] | None:
         """Ask whether the admin's session is live, and its user an active admin, with a second factor if it is needed.

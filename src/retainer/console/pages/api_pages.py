@@ -4,10 +4,10 @@ from datetime import timedelta
 
 from retainer.console import request_charts, words
 from retainer.console.page_context import PageContext, Reply
-from retainer.errors import invalid
+from retainer.errors import Refusal, invalid
 from retainer.identity import accounts
 from retainer.identity.keys import key_list
-from retainer.identity.plans import PLANS, includes_api
+from retainer.identity.plans import PLANS, WITH_API, includes_api
 from retainer.store.tx import Tx
 from retainer.traffic import counts
 from retainer.traffic.request_log import LogFilter, list_requests
@@ -28,6 +28,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
         account=account,
         plan=PLANS[account["plan"]],
         is_included=includes_api(account["plan"], account["trial_ends_at"], tx.now),
+        plans_with_api=WITH_API,
         keys=keys,
         live=key_list.live_keys(tx),
         remarkable=[key for key in keys if key.warnings],
@@ -43,6 +44,8 @@ def show_switch(tx: Tx, context: PageContext) -> Reply:
     return context.render(
         "switch",
         account=account,
+        is_included=includes_api(account["plan"], account["trial_ends_at"], tx.now),
+        plans_with_api=WITH_API,
         live=key_list.live_keys(tx),
         last_hour=counts.last_hour(tx),
         confirmation=CONFIRMATION,
@@ -52,7 +55,11 @@ def show_switch(tx: Tx, context: PageContext) -> Reply:
 def switch(tx: Tx, context: PageContext) -> Reply:
     """Switch the API; off needs a typed confirmation. Raises `validation_failed`, `plan_required`, `trial_ended`."""
     if context.form.text("on"):
-        accounts.switch_api(tx, on=True)
+        try:
+            accounts.switch_api(tx, on=True)
+        except Refusal as refusal:
+            advice = f"For one that does ({WITH_API}), ask {context.operator}."
+            raise Refusal(refusal.code, f"Your plan does not include the API. {advice}") from None
         return context.redirect("/api", "The API is on.")
     if context.form.text("confirmation").casefold() != CONFIRMATION:
         raise invalid({"confirmation": [f"To confirm, type “{CONFIRMATION}”."]})

@@ -64,6 +64,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
         names={key.id: key.name},
         hour_of=hour_of,
         has_been_used=key.last_used_at is not None,
+        api_enabled=accounts.get_account(tx)["api_enabled"],
     )
 
 
@@ -85,7 +86,13 @@ def edit(tx: Tx, context: PageContext) -> Reply:
 def show_rotate(tx: Tx, context: PageContext) -> Reply:
     """Show the form that rotates a key."""
     key = key_of(tx, context)
-    return context.render("key_rotate", key=key, last_hour=counts.last_hour(tx).get(key.id, 0), hours=HOURS)
+    return context.render(
+        "key_rotate",
+        key=key,
+        last_hour=counts.last_hour(tx).get(key.id, 0),
+        hours=HOURS,
+        api_enabled=accounts.get_account(tx)["api_enabled"],
+    )
 
 
 def rotate(tx: Tx, context: PageContext) -> Reply:

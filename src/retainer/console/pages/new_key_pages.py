@@ -89,5 +89,5 @@ def with_form_fields(refusal: Refusal) -> Refusal:
     """Return a refusal with its errors at the fields of the form, in the console's words."""
     errors = refusal.members.get("errors", {})
     if refusal.code == "api_disabled":
-        return Refusal("api_disabled", "The API is off. Switch it on first, on the Overview page.")
+        return Refusal("api_disabled", "The API is off. Switch it on first, on the page API.")
     return invalid({{"user": "user_id"}.get(name, name): sentences for name, sentences in errors.items()})

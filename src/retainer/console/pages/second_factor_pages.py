@@ -51,7 +51,12 @@ def act(store: Store, context: PageContext) -> Reply:
 def show_removal(tx: Tx, context: PageContext) -> Reply:
     """Show what happens when a person's second factor is removed. Raises `not_found`."""
     user = user_of(tx, context)
-    return context.render("person_second_factor", user=user, has_factor=second_factors.find(tx, user["id"]) is not None)
+    return context.render(
+        "person_second_factor",
+        user=user,
+        is_self=user["id"] == context.admin.user_id,
+        has_factor=second_factors.find(tx, user["id"]) is not None,
+    )
 
 
 def remove(tx: Tx, context: PageContext) -> Reply:

@@ -21,7 +21,7 @@ from retainer.identity.admins import (
     session_limits,
 )
 from retainer.identity.audit import Target
-from retainer.schema.identity import pending_sign_ins, sessions, users
+from retainer.schema.identity import accounts, pending_sign_ins, sessions, users
 from retainer.store.engines import Unavailable
 from retainer.store.engines.sql import INTEGER
 from retainer.store.tables import NOW
@@ -58,6 +58,7 @@ FOUND_COLUMNS = ADMIN_COLUMNS | {
     "session_id": sessions.c.id,
     "last_used_at": sessions.c.last_used_at,
     "lacks_second_factor": case((LACKS_SECOND_FACTOR, 1), else_=0),
+    **accounts.c["plan", "trial_ends_at"],
 }
 BY_HASH = (
     select(*FOUND_COLUMNS.values())

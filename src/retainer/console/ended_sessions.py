@@ -1,0 +1,64 @@
+"""Forms that are sent after the session has ended: what was typed comes back after signing in again.
+
+The form is kept for the last user, and a cookie of the browser finds it: neither another person nor another site can
+read or fill it. It is only shown again; nothing is done until it is sent again.
+"""
+
+from datetime import timedelta
+
+from retainer.console.cookies import SESSION, Cookie
+from retainer.console.forms import Form
+from retainer.console.page_context import ROOT, PageContext, Reply, quoted
+from retainer.identity.admins import Admin
+from retainer.identity.people import kept_forms
+from retainer.identity.people.kept_forms import Pairs
+from retainer.store.tx import Store, Tx
+
+KEPT = Cookie("kept-form", path=ROOT, seconds=kept_forms.VALID // timedelta(seconds=1))
+SECRETS = frozenset({"password", "again", "current", "code", "secret", "token"})
+"""Fields that are never kept."""
+MUST_BE_TYPED = frozenset({"confirmation"})
+"""Fields that a person must type in the session that sends them."""
+
+
+def to_sign_in(context: PageContext, path: str = "") -> Reply:
+    """Return a redirect to the sign-in, which then leads to a page of the console."""
+    target = path + (f"?{context.request.query}" if path and context.request.query else "")
+    return context.redirect(f"/sign-in?next={quoted(target)}" if target else "/sign-in")
+
+
+def lose(context: PageContext) -> Reply:
+    """Return a redirect to the sign-in, for a form that cannot be kept."""
+    sentence = "Your session has ended, and nothing was changed. Sign in again."
+    return context.redirect("/sign-in", sentence, kind="warn")
+
+
+def last_admin(store: Store, context: PageContext) -> Admin | None:
+    """Return the admin whose session has ended, if this browser had one."""
+    token = context.cookies.get(SESSION)
+    return None if token is None else kept_forms.last_admin(store, token, context.request.shown_address)
+
+
+def keep(store: Store, context: PageContext, admin: Admin, path: str, form: Form) -> Reply:
+    """Keep a form for an admin whose session has ended, and redirect to the sign-in, which leads back to its page."""
+    pairs = kept_pairs(form)
+    if not pairs:
+        return lose(context)
+    token = kept_forms.keep(store, admin, path, pairs)
+    sentence = "Your session has ended, and nothing was changed. Sign in again: what you typed comes back."
+    return context.redirect(f"/sign-in?next={quoted(path)}", sentence, KEPT._replace(value=token), kind="warn")
+
+
+def kept_pairs(form: Form) -> Pairs:
+    """Return the fields of a form that may be kept."""
+    left_out = SECRETS | MUST_BE_TYPED
+    return [(name, text) for name, texts in form.texts.items() if name not in left_out for text in texts]
+
+
+def restore(tx: Tx, context: PageContext, path: str) -> bool:
+    """Fill the form of a page with what was typed before the session ended; return whether it is that page."""
+    token = context.cookies.get(KEPT.name, KEPT.path)
+    pairs = None if token is None else kept_forms.find(tx, token, path)
+    if pairs:
+        context.form, context.is_restored = Form(pairs), True
+    return context.is_restored
