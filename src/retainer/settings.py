@@ -36,7 +36,8 @@ def _networks(text: str) -> tuple[Network, ...]:
     return tuple(ip_network(part.strip()) for part in text.split(",") if part.strip())
 
 
-def _base_url(text: str) -> str:
+def read_base_url(text: str) -> str:
+    """Return a public address without its path of the API. Raises ValueError if it is not one."""
     url = urlsplit(text)
     if url.scheme not in {"http", "https"} or not url.hostname or url.query or url.fragment:
         raise ValueError
@@ -133,7 +134,7 @@ class Settings:
         "",
         "The public address, for links; by default the host of the request.",
         "an address like https://agency.example",
-        _base_url,
+        read_base_url,
     )
     contact: str = _setting(
         "",

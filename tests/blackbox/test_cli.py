@@ -65,11 +65,10 @@ def misused(folder, *arguments):
 
 
 def test_an_account_is_created_with_its_first_admin(account):
-    assert set(account) == {"account_id", "user_id", "password", "link", "key_id", "key"}
+    assert set(account) == {"account_id", "user_id", "link", "expires_at", "key_id", "key"}
     assert re.fullmatch(r"http://127\.0\.0\.1:8000/console/password\?token=[\w-]{43}", account["link"])
     assert isinstance(account["account_id"], int)
     assert isinstance(account["user_id"], int)
-    assert len(account["password"]) >= 12
     assert re.fullmatch(r"rtn_[0-9A-Za-z]{38}", account["key"])
 
 
@@ -190,6 +189,25 @@ def test_people_are_invited_by_links_and_the_audit_log_says_so(folder, account):
     ]
     assert first["target_id"] == account["user_id"]
     assert again["link"].partition("=")[2] not in json.dumps(page)
+
+
+def test_links_begin_with_the_public_address(folder, account):
+    user, public = account["user_id"], "https://agency.example"
+    here = command(folder, "user", "link", str(user))
+    assert "The link leads to this machine." in here.err
+    given = command(folder, "user", "link", str(user), "--base-url", f"{public}/")
+    assert f"link: {public}/console/password?token=" in given.out
+    assert given.err == ""
+    said = command(folder, "user", "link", str(user), RETAINER_BASE_URL=public)
+    assert f"link: {public}/console/password?token=" in said.out
+    wrong = refused(folder, *CREATE, "--admin-email", "ana@other.example", "--base-url", "agency")
+    assert "--base-url: Must be an address like https://agency.example." in wrong
+    assert len(tell(folder, "account", "list")["accounts"]) == 1
+
+
+def test_an_admin_whose_password_is_given_gets_no_link_and_nothing_prints_it(folder, account):
+    made = command(folder, *CREATE, "--admin-email", "ana@given.example", "--password", "seven quiet lanterns")
+    assert [line.partition(":")[0] for line in made.out.splitlines()] == ["account_id", "user_id"]
 
 
 def test_api_on_is_refused_without_a_plan_and_a_trial(folder):

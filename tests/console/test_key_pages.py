@@ -121,7 +121,8 @@ def test_a_rotated_key_works_for_the_chosen_time(api, visitor):
     new = value_of(visitor.submit(f"{path}/rotate", hours="1"))
     assert {api.get("/clients", key=key).status for key in (former, new)} == {200}
     assert "was replaced by" in visitor.get(path).text
-    assert "was already replaced" in visitor.submit(f"{path}/rotate").text
+    assert "was already replaced" in visitor.get(f"{path}/rotate").text
+    assert "was already replaced" in visitor.post(f"{path}/rotate").text
     at_once = value_of(made(visitor, name="Other"))
     visitor.submit(f"/console/keys/{key_of(api, 'Other').id}/rotate", hours="0")
     assert api.get("/clients", key=at_once).code == "expired_key"
@@ -166,6 +167,8 @@ def test_no_key_is_created_while_the_api_is_off(api, visitor):
 def test_the_api_is_not_switched_on_without_a_plan(api, visitor):
     visitor.submit("/console/switch", confirmation="switch off")
     api.set_account({"plan": "solo", "trial_ends_at": "2020-01-01T00:00:00Z"})
-    refused = visitor.submit("/console/switch")
-    assert "The trial ended on 2020-01-01" in refused.text
+    assert "does not include the API, and the trial has ended." in visitor.get("/console/switch").text
+    refused = visitor.post("/console/switch", {"on": "1"})
+    assert (refused.status, "ask the operator of this server" in refused.text) == (402, True)
+    assert "Switch on" not in visitor.get("/console/api").text
     assert "Ended 1 Jan 2020" in visitor.get("/console/api").text

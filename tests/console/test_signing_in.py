@@ -124,7 +124,7 @@ def test_a_link_sets_the_password_once_and_signs_in(api):
     assert "Passwords don't match." in differing.text
     done = visitor.submit(path, action="/console/password", password=PASSWORD, again=PASSWORD)
     assert "Password set" in done.text
-    assert done.title == "Overview · Retainer"
+    assert done.title == "Today · Retainer"
     used = Visitor(api.app).get(path)
     assert (used.status, "used" in used.text) == (404, True)
 

@@ -5,7 +5,18 @@ from typing import Annotated
 import typer
 
 from retainer.cli.account_settings import NAME, PLAN, TIMEZONE, TaxRate, set_account
-from retainer.cli.common import Account, Json, acting_for, defaults, opened, say, site, warn, whole_part
+from retainer.cli.common import (
+    Account,
+    Json,
+    PublicAddress,
+    acting_for,
+    defaults,
+    opened,
+    public_address,
+    say,
+    warn,
+    whole_part,
+)
 from retainer.errors import FieldErrors, invalid
 from retainer.identity import accounts
 from retainer.identity.account_types import AccountDetails
@@ -24,7 +35,7 @@ Currency = Annotated[str, typer.Option(help="The account's currency, like EUR. F
 Password = Annotated[
     str | None,
     typer.Option(
-        help="The first admin's password, 12 to 1000 characters.", show_default="a random one, which is printed"
+        help="The first admin's password, 12 to 1000 characters.", show_default="the admin chooses it by a link"
     ),
 ]
 
@@ -40,9 +51,10 @@ def create_account(
     timezone: Annotated[str, TIMEZONE] = NEW["timezone"],
     tax_rate: TaxRate = None,
     password: Password = None,
+    base_url: PublicAddress = None,
     json: Json = False,
 ) -> None:
-    """Open an account with its first admin; print a password and a one-time link to set another."""
+    """Open an account with its first admin; print the one-time link with which the admin chooses a password."""
     errors: FieldErrors = {}
     details = whole_part(AccountDetails, locals(), errors)
     first = {"name": admin_name, "email": admin_email, "role": "admin"}
@@ -50,14 +62,15 @@ def create_account(
     secret = read_fields(UserDetails, {} if password is None else {"password": password}, errors)
     if errors:
         raise invalid(errors)
-    chosen = secret.get("password")
-    initial = chosen or passwords.generate()
-    account_id, user_id = users.open_account(opened(), details, admin, passwords.hash_password(initial))
-    link = None
+    address, chosen = public_address(base_url, json=json), secret.get("password")
+    password_hash = None if chosen is None else passwords.hash_password(chosen)
+    account_id, user_id = users.open_account(opened(), details, admin, password_hash)
+    result: dict[str, object] = {"account_id": account_id, "user_id": user_id}
     if chosen is None:
         with acting_for(account_id) as tx:
-            link = password_links.create(tx, user_id).url(site())
-    say({"account_id": account_id, "user_id": user_id, "password": initial, "link": link}, json=json)
+            link = password_links.create(tx, user_id)
+        result |= {"link": link.url(address), "expires_at": link.expires_at}
+    say(result, json=json)
     if details.tax_rate is None and not json:
         warn(f"Documents carry no tax until you set a rate: retainer account set {account_id} --tax-rate PERCENT")
 

@@ -26,6 +26,15 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on sta
 Account = Annotated[int, typer.Argument(metavar="ACCOUNT", min=1, max=MAX_INTEGER, help="The account's id.")]
 Since = Annotated[str | None, typer.Option(metavar="INSTANT", help="From this instant on, like 2026-03-10T09:00:00Z.")]
 Until = Annotated[str | None, typer.Option(metavar="INSTANT", help="Before this instant, like 2026-03-11T09:00:00Z.")]
+PublicAddress = Annotated[
+    str | None,
+    typer.Option(
+        "--base-url",
+        metavar="URL",
+        help="The public address of the server in the link, like https://agency.example.",
+        show_default="RETAINER_BASE_URL",
+    ),
+]
 WORDS = {None: "-", True: "yes", False: "no"}
 
 
@@ -82,6 +91,21 @@ def acting_on(table: sqlalchemy.Table, row_id: int) -> Iterator[Tx]:
 def site(host: str = "127.0.0.1", port: int = 8000) -> str:
     """Return the public address of the site, by default on this machine."""
     return settings.load().base_url or f"http://{'127.0.0.1' if host in {'0.0.0.0', '::'} else host}:{port}"  # noqa: S104
+
+
+def public_address(base_url: str | None, *, json: bool) -> str:
+    """Return the public address for links: as given, else of the settings. Warns if it is that of this machine.
+
+    Raises `validation_failed` if it is no address.
+    """
+    if base_url is not None:
+        try:
+            return settings.read_base_url(base_url)
+        except ValueError:
+            raise invalid({"base_url": ["Must be an address like https://agency.example."]}) from None
+    if not settings.load().base_url and not json:
+        warn("The link leads to this machine. For another address: --base-url, or the setting RETAINER_BASE_URL.")
+    return site()
 
 
 def comma_list(text: str | None) -> list[str] | None:

@@ -5,9 +5,22 @@ from typing import Annotated
 import msgspec
 import typer
 
-from retainer.cli.common import Account, Json, acting_for, acting_on, changes, defaults, opened, say, site, whole
+from retainer.cli.common import (
+    Account,
+    Json,
+    PublicAddress,
+    acting_for,
+    acting_on,
+    changes,
+    defaults,
+    opened,
+    public_address,
+    say,
+    whole,
+)
 from retainer.errors import invalid
 from retainer.identity.audit import Fields
+from retainer.identity.keys import key_changes, key_list
 from retainer.identity.people import password_links, passwords, second_factors, sessions, users
 from retainer.identity.people.password_links import PasswordLink
 from retainer.identity.people.users import UserDetails
@@ -49,6 +62,12 @@ Password = Annotated[
     str | None,
     typer.Option(help="The user's password, 12 to 1000 characters.", show_default="a random one, which is printed"),
 ]
+KeysTo = Annotated[
+    int | None,
+    typer.Option(
+        metavar="USER", min=1, max=MAX_INTEGER, help="The user as whom the keys then act.", show_default="the keys stop"
+    ),
+]
 NewPassword = Annotated[str | None, typer.Option("--password", help="A new password, 12 to 1000 characters.")]
 
 
@@ -83,13 +102,15 @@ def invite_user(
     email: Annotated[str, EMAIL],
     weekly_capacity_minutes: Annotated[int, CAPACITY] = NEW["weekly_capacity_minutes"],
     hourly_rate: HourlyRate = None,
+    base_url: PublicAddress = None,
     json: Json = False,
 ) -> None:
     """Add an admin to an account, and print a one-time link to set a password."""
     details = whole(UserDetails, locals() | {"role": "admin"})
+    address = public_address(base_url, json=json)
     with acting_for(account) as tx:
         user_id, link = users.invite(tx, details)
-    say_link(user_id, link, json=json)
+    say_link(user_id, link, address, json=json)
 
 
 @user_cli.command("list")
@@ -123,9 +144,14 @@ def set_user(
 
 
 @user_cli.command("deactivate")
-def deactivate_user(user: User, *, json: Json = False) -> None:
-    """Deactivate a user; the user's keys stop working immediately."""
-    change_user(user, {"is_active": False}, json=json)
+def deactivate_user(user: User, *, keys_to: KeysTo = None, json: Json = False) -> None:
+    """Deactivate a user; the user's keys stop working immediately, or act as another user."""
+    with acting_on(schema.users, user) as tx:
+        if keys_to is not None:
+            for key in key_list.live_keys(tx, user_id=user).keys:
+                key_changes.hand_over(tx, key.id, keys_to)
+        changed = cost_rates.change_user(tx, user, {"is_active": False})
+    say(changed, json=json)
 
 
 @user_cli.command("activate")
@@ -135,11 +161,12 @@ def activate_user(user: User, *, json: Json = False) -> None:
 
 
 @user_cli.command("link")
-def create_link(user: User, *, json: Json = False) -> None:
+def create_link(user: User, *, base_url: PublicAddress = None, json: Json = False) -> None:
     """Print a one-time link with which an admin sets a new password."""
+    address = public_address(base_url, json=json)
     with acting_on(schema.users, user) as tx:
         link = password_links.create(tx, user)
-    say_link(user, link, json=json)
+    say_link(user, link, address, json=json)
 
 
 @user_cli.command("remove-second-factor")
@@ -177,6 +204,6 @@ def change_user(user: int, values: Fields, *, json: bool) -> None:
             pass
 
 
-def say_link(user_id: int, link: PasswordLink, *, json: bool) -> None:
-    """Print a link."""
-    say({"user_id": user_id, "link": link.url(site()), "expires_at": link.expires_at}, json=json)
+def say_link(user_id: int, link: PasswordLink, address: str, *, json: bool) -> None:
+    """Print a link below the public address of the server."""
+    say({"user_id": user_id, "link": link.url(address), "expires_at": link.expires_at}, json=json)

@@ -23,6 +23,7 @@ Action = Literal[
     "key created",
     "key changed",
     "key rotated",
+    "key handed over",
     "key revoked",
     "user created",
     "user changed",

@@ -3,16 +3,17 @@
 from retainer.console import forms, words
 from retainer.console.cookies import Cookie
 from retainer.console.page_context import ROOT, PageContext, Reply
-from retainer.errors import invalid
+from retainer.errors import Refusal, invalid
 from retainer.identity.audit import Fields
-from retainer.identity.keys import key_list
-from retainer.identity.keys.key_list import KeyFilter
+from retainer.identity.keys import key_changes, key_list
+from retainer.identity.keys.key_list import Key, KeyFilter
 from retainer.identity.people import password_links, second_factors, sessions, users
 from retainer.identity.people.users import UserDetails
 from retainer.kernel.resource import read_id
 from retainer.schema import identity as schema
 from retainer.store.tx import Tx
 from retainer.traffic import counts
+from retainer.values.parameters import read_whole
 from retainer.work import cost_rates
 
 
@@ -59,21 +60,63 @@ def create_link(tx: Tx, context: PageContext) -> Reply:
 
 
 def show_deactivate(tx: Tx, context: PageContext) -> Reply:
-    """Show what stops when a person is deactivated."""
+    """Show what stops when a person is deactivated, and to whom the keys can be handed over."""
     user = user_of(tx, context)
     live = key_list.live_keys(tx, user_id=user["id"])
-    return context.render("person_deactivate", user=user, live=live, last_hour=counts.last_hour(tx))
+    return context.render(
+        "person_deactivate",
+        user=user,
+        is_self=user["id"] == context.admin.user_id,
+        live=live,
+        last_hour=counts.last_hour(tx),
+        in_words=words.scopes_in_words,
+        others=[
+            (each["id"], f"{each['name']} ({each['role']})")
+            for each in users.list_users(tx)
+            if each["is_active"] and each["id"] != user["id"]
+        ],
+        chosen=context.form.texts_of("keys") if context.form.texts else [str(key.id) for key in live.keys],
+    )
 
 
 def deactivate(tx: Tx, context: PageContext) -> Reply:
-    """Deactivate a person; keys and sessions stop immediately. Raises `not_found`, `validation_failed`."""
+    """Deactivate a person; sessions stop immediately, as do the keys that are not handed over.
+
+    Raises `not_found`, `validation_failed`.
+    """
     user = user_of(tx, context)
     keys = key_list.live_keys(tx, user_id=user["id"]).keys
     if keys and context.form.text("confirmation").casefold() != str(user["name"]).casefold():
         raise invalid({"confirmation": [f"To confirm, type “{user['name']}”."]})
+    moved = hand_over(tx, context, keys)
     cost_rates.change_user(tx, user["id"], {"is_active": False})
-    stopped = f" {words.count(len(keys), 'key')} stopped working." if keys else ""
-    return context.redirect(f"/people/{user['id']}", f"{user['name']} deactivated.{stopped}", kind="warn")
+    sentences = [f"{user['name']} deactivated."]
+    if moved:
+        sentences.append(f"{words.count(len(moved), 'key')} now {act_in_words(len(moved))} as {moved[0].user_name}.")
+    if len(keys) > len(moved):
+        sentences.append(f"{words.count(len(keys) - len(moved), 'key')} stopped working.")
+    return context.redirect(f"/people/{user['id']}", " ".join(sentences), kind="warn")
+
+
+def hand_over(tx: Tx, context: PageContext, keys: list[Key]) -> list[Key]:
+    """Hand the chosen keys over to the chosen person; return them. Raises `validation_failed`."""
+    form = context.form
+    if not form.text("new_user_id"):
+        return []
+    user_id, chosen = read_whole(form.text("new_user_id")), set(form.texts_of("keys"))
+    if user_id is None or user_id in {key.user_id for key in keys}:
+        raise invalid({"new_user_id": ["Choose somebody else."]})
+    if chosen - {str(key.id) for key in keys}:
+        raise invalid({"keys": ["These keys have changed meanwhile. Check which to hand over."]})
+    try:
+        return [key_changes.hand_over(tx, key.id, user_id) for key in keys if str(key.id) in chosen]
+    except Refusal as refusal:
+        raise invalid({"new_user_id": refusal.members["errors"]["user"]}) from None
+
+
+def act_in_words(number: int) -> str:
+    """Return the verb for a number of keys."""
+    return "acts" if number == 1 else "act"
 
 
 def activate(tx: Tx, context: PageContext) -> Reply:

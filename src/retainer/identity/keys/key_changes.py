@@ -1,4 +1,4 @@
-"""Changes of keys: name and scopes, rotation, revocation."""
+"""Changes of keys: name and scopes, rotation, handing over to another user, revocation."""
 
 from datetime import datetime, timedelta
 from typing import Annotated
@@ -22,7 +22,7 @@ MAX_OVERLAP_HOURS = 30 * 24
 
 
 class KeyChanges(msgspec.Struct):
-    """The fields of a key that can be changed; its user and its value cannot."""
+    """The fields of a key that can be changed at any time; its user changes by `hand_over`, its value never."""
 
     name: Text100
     scopes: Annotated[list[Scope], Meta(min_length=1)]
@@ -77,6 +77,22 @@ def rotate_key(tx: Tx, key_id: int, rotation: Rotation) -> NewKey:
     before = {"expires_at": former.expires_at, "replaced_by_id": None}
     audit.note_changes(tx, "key rotated", _target(former), before, fields)
     return new
+
+
+def hand_over(tx: Tx, key_id: int, user_id: int) -> Key:
+    """Let a key act as another user, with the same value and scopes; return it.
+
+    Raises `not_found`, `locked` for a key that is not active, and `validation_failed` unless the user is active.
+    """
+    before = get_key(tx, key_id)
+    if before.status != "active":
+        raise Refusal("locked", f"Key {key_id} is {before.status} and cannot be handed over.")
+    keys.require_holder(tx, user_id)
+    tx.update_columns(api_keys, key_id, {"user_id": user_id})
+    after = get_key(tx, key_id)
+    states = ({"user_id": key.user_id, "user_name": key.user_name} for key in (before, after))
+    audit.note_changes(tx, "key handed over", _target(after), *states)
+    return after
 
 
 def revoke_key(tx: Tx, key_id: int) -> Key:

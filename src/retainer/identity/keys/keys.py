@@ -75,11 +75,7 @@ def create_key(tx: Tx, details: KeyDetails) -> NewKey:
     account_id = tx.actor.account_id
     if not tx.value(API_ENABLED):
         raise Refusal("api_disabled", f"The API is off. Switch it on first: retainer api on {account_id}")
-    row = tx.one(HOLDER, id=details.user_id)
-    holder = None if row is None else KeyHolder(*row)
-    if holder is None or not holder.is_active:
-        reason = "There is no such user in this account." if holder is None else "This user is deactivated."
-        raise invalid({"user": [f"{reason} Choose an active user of account {account_id}."]})
+    holder = require_holder(tx, details.user_id)
     if details.expires_at is not None and details.expires_at <= tx.now:
         reason = f"Must be later than now, which is {tx.now}. Leave it out for a key that does not expire."
         raise invalid({"expires_at": [reason]})
@@ -96,6 +92,16 @@ def create_key(tx: Tx, details: KeyDetails) -> NewKey:
     target = Target("key", key_id, details.name)
     audit.note(tx, "key created", target, after=values | {"user_name": holder.name})
     return NewKey(key_id, value)
+
+
+def require_holder(tx: Tx, user_id: int) -> KeyHolder:
+    """Return the user as whom a key may act. Raises `validation_failed` unless it is an active user of the account."""
+    row = tx.one(HOLDER, id=user_id)
+    holder = None if row is None else KeyHolder(*row)
+    if holder is None or not holder.is_active:
+        reason = "There is no such user in this account." if holder is None else "This user is deactivated."
+        raise invalid({"user": [f"{reason} Choose an active user of account {tx.actor.account_id}."]})
+    return holder
 
 
 def scope_text(scopes: list[str]) -> str:

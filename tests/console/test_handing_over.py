@@ -1,0 +1,96 @@
+"""Keys of a person who is deactivated: they stop, or act as somebody else from the same moment on."""
+
+import pytest
+
+from retainer.errors import Refusal
+from retainer.identity import audit
+from retainer.identity.audit import AuditFilter
+from retainer.identity.keys import key_changes, key_list
+from retainer.identity.people import users
+from tests.console.test_key_pages import made, value_of
+
+
+@pytest.fixture
+def keys(api, visitor):
+    """The values of two keys of the member, by their ids as text."""
+    values = [value_of(made(visitor, name=name, user_id=str(api.member_id))) for name in ("Zapier", "Looker")]
+    with api.operating() as tx:
+        live = key_list.live_keys(tx, user_id=api.member_id).keys
+    assert [key.name for key in live] == ["Zapier", "Looker"]
+    return dict(zip([str(key.id) for key in live], values, strict=True))
+
+
+def deactivate(api, visitor, **fields):
+    with api.operating() as tx:
+        name = users.get_user(tx, api.member_id)["name"]
+    return visitor.submit(f"/console/people/{api.member_id}/deactivate", confirmation=name, **fields)
+
+
+def holder_of(api, key_id):
+    with api.operating() as tx:
+        return key_list.get_key(tx, int(key_id))
+
+
+def test_handed_over_keys_act_as_the_other_person_and_the_rest_stops(api, visitor, keys):
+    (kept, stopped) = keys
+    scopes = holder_of(api, kept).scopes
+    page = deactivate(api, visitor, new_user_id=str(api.admin_id), keys=[kept])
+    assert "1 key now acts as Ana Admin. 1 key stopped working." in page.text
+    me = api.get("/me", key=keys[kept])
+    assert (me.status, me.data["user"]["id"]) == (200, api.admin_id)
+    assert api.get("/me", key=keys[stopped]).code == "user_deactivated"
+    assert holder_of(api, kept).scopes == scopes
+    with api.operating() as tx:
+        (entry,) = audit.list_entries(tx, AuditFilter(action="key handed over")).entries
+    assert (entry.user_id, entry.target_id) == (api.admin_id, int(kept))
+    assert (entry.before["user_id"], entry.after["user_id"]) == (api.member_id, api.admin_id)
+
+
+def test_all_keys_are_handed_over_unless_some_are_left_out(api, visitor, keys):
+    page = deactivate(api, visitor, new_user_id=str(api.admin_id))
+    assert "2 keys now act as Ana Admin." in page.text
+    assert "stopped" not in page.text
+    assert {holder_of(api, key).user_id for key in keys} == {api.admin_id}
+
+
+def test_without_another_person_all_keys_stop(api, visitor, keys):
+    page = deactivate(api, visitor)
+    assert "2 keys stopped working." in page.text
+    assert {api.get("/me", key=value).code for value in keys.values()} == {"user_deactivated"}
+
+
+@pytest.mark.parametrize("other", ["0", "999999", "x"])
+def test_nothing_is_done_if_the_other_person_cannot_hold_keys(api, visitor, keys, other):
+    page = deactivate(api, visitor, new_user_id=other)
+    assert page.status == 422
+    assert api.get("/me", key=next(iter(keys.values()))).status == 200
+
+
+def test_neither_the_same_person_nor_a_deactivated_one_holds_them(api, visitor, keys):
+    olga = api.add_user("Olga")
+    api.set_user(olga, {"is_active": False})
+    for other in (api.member_id, olga):
+        assert deactivate(api, visitor, new_user_id=str(other)).status == 422
+    assert {holder_of(api, key).user_id for key in keys} == {api.member_id}
+
+
+def test_keys_of_others_cannot_be_handed_over_with_them(api, visitor, keys):
+    page = deactivate(api, visitor, new_user_id=str(api.admin_id), keys=[*keys, str(api.key_id)])
+    assert (page.status, "have changed meanwhile" in page.text) == (422, True)
+    assert holder_of(api, next(iter(keys))).user_id == api.member_id
+
+
+@pytest.mark.usefixtures("visitor")
+def test_a_key_that_no_longer_works_is_not_handed_over(api):
+    with api.operating() as tx:
+        key_changes.revoke_key(tx, api.key_id)
+        with pytest.raises(Refusal, match="revoked"):
+            key_changes.hand_over(tx, api.key_id, api.member_id)
+
+
+def test_a_key_of_another_account_is_not_found(both):
+    north, south = both
+    with south.operating() as tx, pytest.raises(Refusal, match="There is no key"):
+        key_changes.hand_over(tx, north.key_id, south.admin_id)
+    with north.operating() as tx, pytest.raises(Refusal, match="no such user"):
+        key_changes.hand_over(tx, north.key_id, 999_999)
