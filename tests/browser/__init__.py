@@ -16,6 +16,7 @@ OPTIONS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"),
     *("--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--hide-scrollbars"),
 )
+TARGETS = Path(__file__).parent / "targets.js"
 SERIOUS = {"serious", "critical"}
 RUN_AXE = "axe.run(document, {resultTypes: ['violations']}).then(found => arguments[0](found.violations))"
 
@@ -48,6 +49,11 @@ class Browser(Chrome):
             for node in finding["nodes"]
         ]
         return axe + [f"{entry['level']}: {entry['message']}" for entry in self.get_log("browser")]
+
+    def small_targets(self) -> list[str]:
+        """Return the links, buttons and fields of the open page that are too small to tap."""
+        found: list[str] = self.execute_script(TARGETS.read_text(encoding="utf-8"))
+        return found
 
     def overflows(self) -> bool:
         """Whether the open page is wider than the screen."""

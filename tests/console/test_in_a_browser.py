@@ -30,8 +30,8 @@ from tests.factories import ApiClient
 from tests.length import IS_FULL
 
 pytestmark = only_sqlite
-NO_PAGES = ("/first-call", "/image", "/overview-money")
-"""The ends of paths that answer JSON and CSV."""
+NO_PAGES = ("/first-call", "/image", "/overview-money", "/pdf")
+"""The ends of paths that answer JSON, an image, CSV and PDF."""
 T = TypeVar("T")
 
 
@@ -161,6 +161,29 @@ def test_every_page_is_accessible(api, screen, dark):
         screen.open(path)
         assert screen.browser.findings() == [], path
         assert not screen.browser.overflows(), path
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_every_target_is_large_enough_to_tap(api, screen, width):
+    """At least 24 px each way, but for links in sentences (WCAG 2.2, 2.5.8)."""
+    screen.browser.show(width=width)
+    screen.open("/console/sign-in")
+    small = {f"/console/sign-in {each}" for each in screen.browser.small_targets()}
+    enter(screen, api)
+    pages = [path for path in paths(fill(api)) if not path.endswith(NO_PAGES)]
+    for path in pages if IS_FULL else pages[width == 390 :: 2]:
+        screen.open(path)
+        small |= {f"{path} {each}" for each in screen.browser.small_targets()}
+    assert sorted(small) == []
+
+
+@pytest.mark.parametrize("markup", ["<a href=/>x</a>", "<p><a href=/>x</a></p>"])
+def test_a_small_target_is_found(screen, markup):
+    screen.open("/docs")
+    screen.browser.execute_script("document.body.innerHTML = arguments[0]", markup)
+    assert len(screen.browser.small_targets()) == 1
+    screen.browser.execute_script("document.body.innerHTML = arguments[0]", "<p>A sentence with <a href=/>x</a></p>")
+    assert screen.browser.small_targets() == []
 
 
 def test_a_double_click_creates_one_key(api, screen):

@@ -2,13 +2,18 @@
 
 from retainer.console.forms import read_password
 from retainer.console.page_context import PageContext, Reply
+from retainer.identity.people import second_factors
 from retainer.identity.sign_in import sign_in
 from retainer.store.tx import Store
 
 
-def show(_: Store, context: PageContext) -> Reply:
-    """Show the signed-in admin, with the form that changes the password."""
-    return context.render("profile")
+def show(store: Store, context: PageContext) -> Reply:
+    """Show the signed-in admin, the state of the second factor, and the form that changes the password."""
+    with store.begin(context.admin, write=False) as tx:
+        tx.snapshot()
+        factor = second_factors.find(tx, context.admin.user_id)
+        codes = second_factors.count_codes(tx, context.admin.user_id)
+    return context.render("profile", factor=factor, codes=codes)
 
 
 def change_password(store: Store, context: PageContext) -> Reply:

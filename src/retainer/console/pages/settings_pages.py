@@ -62,7 +62,6 @@ def show(tx: Tx, context: PageContext) -> Reply:
         plan=plan,
         plans_with_api=WITH_API,
         is_included=includes_api(account["plan"], account["trial_ends_at"], tx.now),
-        contact=context.request.settings.contact,
         is_currency_fixed=accounts.has_amounts(tx),
         currencies=[(code, code) for code in sorted(DIGITS)],
         timezones=timezones(),
@@ -120,7 +119,7 @@ def show_image(tx: Tx, _: PageContext) -> Reply:
 @cache
 def timezones() -> list[tuple[str, str]]:
     """Return the names of time zones, twice: as value and as label."""
-    return [(name, name) for name in sorted(available_timezones())]
+    return [(name, name) for name in sorted(available_timezones() - {"localtime"})]
 
 
 @cache
