@@ -47,20 +47,64 @@ def test_a_line_has_a_gap_where_there_is_no_value():
 
 
 def test_of_many_groups_some_are_labelled():
-    chart = column_chart("Revenue", "money", [str(month) for month in range(36)], [])
+    series = [Series("Now", "solid", [Decimal(1)] * 36)]
+    chart = column_chart("Revenue", "money", [str(month) for month in range(36)], series)
     assert [group.label for group in chart.groups if group.is_labelled] == [str(month) for month in range(0, 36, 3)]
 
 
 def test_bars_of_rows_begin_at_zero_and_a_target_lies_on_the_same_axis():
-    series = [Series("Profit", "solid", [Decimal(-25), Decimal(75), Decimal(0)])]
+    series = [Series("Profit", "solid", [Decimal(-20), Decimal(80), Decimal(0)])]
     subjects = [Subject("Website"), Subject("Shop", target=Decimal(50)), Subject("Blog")]
     chart = row_chart("Profit", "money", subjects, series, "Target")
     below, above = chart.rows[0].boxes[0], chart.rows[1].boxes[0]
-    assert chart.zero == 25
-    assert (below.x, below.width, above.x, above.width) == (0, 25, 25, 75)
-    assert chart.rows[1].target == 75
+    assert [(tick.text, tick.x, tick.is_zero) for tick in chart.ticks] == [
+        ("-20", 0, False),
+        ("0", 20, True),
+        ("20", 40, False),
+        ("40", 60, False),
+        ("60", 80, False),
+        ("80", 100, False),
+    ]
+    assert (below.x, below.width, above.x, above.width) == (0, 20, 20, 80)
+    assert chart.rows[1].target == 70
     assert chart.rows[2].boxes == []
-    assert [row.y for row in chart.rows] == [0, chart.height // 3, chart.height * 2 // 3]
+    assert [row.y for row in chart.rows] == [0, chart.plane_height // 3, chart.plane_height * 2 // 3]
+
+
+def test_the_longest_bar_leaves_room_up_to_a_round_number():
+    series = [Series("Now", "solid", [Decimal("82.3")])]
+    (row,) = row_chart("Share", "percent", [Subject("Sofia", target=Decimal(75))], series, "Target").rows
+    assert row.boxes[0].x + row.boxes[0].width == Decimal("82.3")
+
+
+def test_bars_of_a_series_of_zeros_take_no_room_and_are_not_in_the_legend():
+    now = Series("Now", "solid", [Decimal(5)])
+    before = Series("Before", "outlined", [Decimal(0)])
+    unknown = Series("Before", "dashed", [None])
+    assert row_chart("Revenue", "money", [Subject("Optik")], [now, before]).series == [now]
+    assert column_chart("Revenue", "money", ["Jan 2026"], [now, before, unknown]).series == [now]
+    zeros = Series("Outstanding", "line", [Decimal(0)])
+    assert column_chart("Revenue", "money", ["Jan 2026"], [now, zeros]).series == [now, zeros]
+
+
+def test_a_single_group_has_bars_of_the_usual_width_in_its_middle():
+    both = [Series("Now", "solid", [Decimal(5)]), Series("Before", "outlined", [Decimal(3)])]
+    (group,) = column_chart("Revenue", "money", ["Jan 2026"], both).groups
+    now, before = group.boxes
+    assert (now.width, before.width) == (7, 7)
+    assert now.x + now.width == before.x == group.middle
+
+
+@pytest.mark.parametrize("labels", [[], ["Jan 2026"], [str(month) for month in range(36)]])
+def test_a_chart_without_any_value_has_no_groups(labels):
+    for values in ([None] * len(labels), [Decimal(0)] * len(labels)):
+        series = [Series("Now", "solid", values), Series("Owed", "line", values)]
+        assert column_chart("Revenue", "money", labels, series).groups == []
+
+
+def test_a_chart_without_subjects_has_no_rows():
+    chart = row_chart("Revenue", "money", [], [Series("Now", "solid", [])], "Target")
+    assert (chart.rows, chart.target) == ([], "")
 
 
 @pytest.mark.parametrize(

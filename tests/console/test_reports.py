@@ -2,13 +2,18 @@
 
 import csv
 import io
+import re
 from datetime import date, timedelta
 from decimal import Decimal
+from html import unescape
 from typing import Any
 
 import pytest
 
 from retainer.console.pages.report_pages import REPORTS
+from retainer.console.reports.controls import a_year_before
+from retainer.console.reports.tables import Fact, fact
+from retainer.reports.periods import Period
 from retainer.values.exact import utcnow
 from tests.console.visitor import Visitor, admin_of
 from tests.databases import any_database
@@ -62,6 +67,10 @@ def read_csv(visitor: Visitor, report: str, query: str = YEAR, table: str = "") 
     return list(csv.DictReader(io.StringIO(page.html.removeprefix("\ufeff"), newline="")))
 
 
+def entry_of(agency: dict[str, Any], day: str, minutes: int) -> dict[str, Any]:
+    return {"project_id": agency["project"], "client_id": agency["optik"], "date": day, "duration_minutes": minutes}
+
+
 def asked(api: ApiClient, report: str, **query: Any) -> Any:
     days = {"from": f"{TODAY.year - 1}-01-01", "to": f"{TODAY.year - 1}-12-31"}
     return api.get(f"/reports/{report}", days | query).data
@@ -83,7 +92,7 @@ def test_revenue_by_month_has_the_figures_of_the_api_beside_the_year_before(api,
     assert march["Invoiced, year before (EUR)"] == "500.00"
     text = visitor.get(f"/console/reports/revenue-by-month?{YEAR}").text
     assert "1,850.50" in text
-    assert "View USD" in text
+    assert "There are also amounts in USD" in text
     assert "77.00" in visitor.get(f"/console/reports/revenue-by-month?{YEAR}&currency=USD").text
 
 
@@ -119,6 +128,55 @@ def test_utilisation_has_the_figures_of_the_api_and_the_target(api, visitor, age
     assert "Billable utilisation by month" in page.text
 
 
+@pytest.mark.parametrize(("start", "end"), [("02-10", "05-09"), ("01-01", "12-31"), ("03-10", "03-10")])
+def test_utilisation_by_month_has_the_figures_of_a_report_about_each_month(api, visitor, agency, start, end):
+    year = TODAY.year - 1
+    first, last = f"{year}-{start}", f"{year}-{end}"
+    retired = api.create("/time-entries", **entry_of(agency, f"{year}-04-01", 60), user_id=api.member_id)
+    assert retired.status == 201
+    months = [f"{year}-{month:02}" for month in range(int(start[:2]), int(end[:2]) + 1)]
+    for client in ("", str(agency["optik"])):
+        query = f"from={first}&to={last}&client_id={client}"
+        if len(months) == 1:
+            assert "by month" not in visitor.get(f"/console/reports/utilisation?{query}").text
+            continue
+        rows = read_csv(visitor, "utilisation", query, table="utilisation-by-month")
+        assert len(rows) == len(months)
+        for month, row in zip(months, rows, strict=True):
+            begins = date.fromisoformat(f"{month}-01")
+            ends = (begins + timedelta(days=31)).replace(day=1) - timedelta(days=1)
+            days = {"from": max(first, begins.isoformat()), "to": min(last, ends.isoformat())}
+            limits = {"client_id": client} if client else {}
+            (total,) = asked(api, "utilisation", **days, **limits)["totals"]
+            assert int(row["Available (minutes)"]) == total["available_minutes"], month
+            assert int(row["Tracked (minutes)"]) == total["tracked_minutes"], month
+            assert int(row["Billable (minutes)"]) == total["billable_minutes"], month
+            assert Decimal(row["Billable value (EUR)"]) == Decimal(total["billable_value"]), month
+            assert row["Billable utilisation (%)"] == str(total["billable_utilisation_percent"]), month
+
+
+def test_who_left_counts_as_available_only_in_months_with_their_time(api, visitor, agency):
+    year = TODAY.year - 1
+    api.sql("UPDATE users SET is_active = $1 WHERE id = $2", False, api.member_id)
+    rows = {row["Month"]: row for row in read_csv(visitor, "utilisation", table="utilisation-by-month")}
+    march, april = (int(rows[f"{name} {year}"]["Available (minutes)"]) for name in ("Mar", "Apr"))
+    for month, shown in (("03", march), ("04", april)):
+        days = {"from": f"{year}-{month}-01", "to": f"{year}-{month}-30"}
+        days["to"] = days["to"].replace("03-30", "03-31")
+        assert asked(api, "utilisation", **days)["totals"][0]["available_minutes"] == shown
+    assert march > april
+
+
+def test_a_person_without_time_a_year_before_has_no_figure_for_it(api, visitor, agency):
+    year = TODAY.year
+    query = f"from={year - 2}-01-01&to={year - 2}-12-31"
+    rows = read_csv(visitor, "utilisation", query)
+    assert {row["Year before (%)"] for row in rows} == {""}
+    page = visitor.get(f"/console/reports/utilisation?{query}")
+    assert "Nothing a year before" in page.text
+    assert "A year before" not in page.html.partition("<figcaption>")[2].partition("</figcaption>")[0]
+
+
 def test_profitability_has_value_cost_margin_and_budget(api, visitor, agency):
     rows = {row["Project"]: row for row in read_csv(visitor, "profitability")}
     (reported,) = [row for row in asked(api, "project-profitability")["rows"] if row["project_name"] == "Website"]
@@ -143,6 +201,69 @@ def test_the_overview_has_the_figures_of_the_api_and_links_to_lists(api, visitor
 
 
 @pytest.mark.parametrize("report", REPORTS)
+def test_a_csv_file_has_the_rows_and_columns_of_its_table(visitor, agency, report):
+    page = visitor.get(f"/console/reports/{report}?{YEAR}")
+    tables = re.findall(r"<table>.*?</table>", page.html, re.DOTALL)
+    files = [link for link in page.links if link.startswith(f"/console/reports/{report}/")]
+    assert len(tables) == len(files) > 0
+    for table, link in zip(tables, files, strict=True):
+        body = table.partition("<tbody>")[2].partition("</tbody>")[0]
+        shown = [
+            re.findall(r"<t[hd].*?</t[hd]>", row, re.DOTALL) for row in re.findall(r"<tr>.*?</tr>", body, re.DOTALL)
+        ]
+        header, *rows = csv.reader(io.StringIO(visitor.get(link).html.removeprefix("\ufeff"), newline=""))
+        assert len(rows) == len(shown), link
+        for row, cells in zip(rows, shown, strict=True):
+            assert len(row) == len(header) == len(cells) + header.count("Client") * (report == "profitability"), link
+            first = unescape(re.sub("<[^>]*>", "\n", cells[0])).split("\n")
+            assert row[0].removeprefix("'") in first, link
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "first_before", "last_before"),
+    [
+        ("2026-03-01", "2026-03-15", "2025-03-01", "2025-03-15"),
+        ("2025-02-01", "2025-02-28", "2024-02-01", "2024-02-29"),
+        ("2025-02-01", "2025-02-27", "2024-02-01", "2024-02-27"),
+        ("2024-02-01", "2024-02-29", "2023-02-01", "2023-02-28"),
+        ("2024-02-29", "2024-02-29", "2023-02-28", "2023-02-28"),
+        ("2024-01-01", "2024-12-31", "2023-01-01", "2023-12-31"),
+        ("9999-12-01", "9999-12-31", "9998-12-01", "9998-12-31"),
+    ],
+)
+def test_the_year_before_has_the_same_days_and_whole_months_stay_whole(first, last, first_before, last_before):
+    before = a_year_before(Period(first, last, "Europe/Berlin"))
+    assert (before.from_, before.to) == (first_before, last_before)
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "kind", "expected"),
+    [
+        (Decimal("150.00"), Decimal("100.00"), "money", ("150.00", "100.00 a year before", "+50%")),
+        (Decimal("50.00"), Decimal("100.00"), "money", ("50.00", "100.00 a year before", "\u221250%")),
+        (Decimal("1000.00"), Decimal("100.00"), "money", ("1,000.00", "100.00 a year before", "+900%")),
+        (
+            Decimal("1000.01"),
+            Decimal("100.00"),
+            "money",
+            ("1,000.01", "100.00 a year before", "more than 10 times as much"),
+        ),
+        (Decimal("100.00"), Decimal("0.00"), "money", ("100.00", "Nothing a year before", "")),
+        (Decimal("100.00"), Decimal("-10.00"), "money", ("100.00", "\u221210.00 a year before", "")),
+        (Decimal("-5.00"), Decimal("10.00"), "money", ("\u22125.00", "10.00 a year before", "\u2212150%")),
+        (None, Decimal("10.00"), "money", ("\u2013", "10.00 a year before", "")),
+        (Decimal("10.00"), None, "money", ("10.00", "Nothing a year before", "")),
+        (80.0, 72.5, "percent", ("80.0%", "72.5% a year before", "+7.5 points")),
+        (80.0, 0.0, "percent", ("80.0%", "0.0% a year before", "+80.0 points")),
+        (80.0, None, "percent", ("80.0%", "Nothing a year before", "")),
+        (0, 0, "count", ("0", "Nothing a year before", "")),
+    ],
+)
+def test_a_change_is_given_only_where_it_says_something(now, before, kind, expected):
+    assert fact("Revenue", now, before, kind) == Fact("Revenue", *expected)
+
+
+@pytest.mark.parametrize("report", REPORTS)
 def test_an_empty_account_has_reports_that_say_so(visitor, report):
     page = visitor.get(f"/console/reports/{report}")
     assert page.status == 200
@@ -155,6 +276,8 @@ def test_an_empty_account_has_reports_that_say_so(visitor, report):
         ("from=2026-02-30", "2026-02-30"),
         ("from=2026-03-02&to=2026-03-01", "Must not be after to, which is 2026-03-01."),
         ("from=2001-01-01&to=2026-03-01", "at most 1096 are possible"),
+        ("from=2024-12-31&to=2027-12-31", "A year before, these days are 1097"),
+        ("from=0001-03-01&to=0002-02-01", "Must be in the year 2 or later"),
         ("currency=XXQ", "currency"),
         ("client_id=x", "whole number"),
     ],

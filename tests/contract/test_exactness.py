@@ -22,6 +22,7 @@ INVENTED = "demo/"
 """The demo makes its figures up, and sends them as texts like any caller."""
 SECONDS = "seconds that a server waits or measures"
 RATIO = "ratios of reports are JSON numbers"
+POSITIONS = "decimals of a drawing: places of bars and labels"
 LIKENESS = "how alike two words must be for one to be suggested"
 NO_FIGURES = "texts and whole numbers that the product wrote itself"
 ALLOWED = {
@@ -34,6 +35,24 @@ ALLOWED = {
     ("console/words.py", "distance", "division"): SECONDS,
     ("console/words.py", "distance", "float"): SECONDS,
     ("console/words.py", "distance", "rounding"): SECONDS,
+    ("console/charts.py", "_columns", "division"): POSITIONS,
+    ("console/charts.py", "_points", "division"): POSITIONS,
+    ("console/charts.py", "_tick_values", "division"): POSITIONS,
+    ("console/charts.py", "column_chart", "division"): POSITIONS,
+    ("console/charts.py", "scale_of", "division"): POSITIONS,
+    ("console/charts.py", "scale_of", "rounding"): POSITIONS,
+    ("console/charts.py", "x", "division"): POSITIONS,
+    ("console/charts.py", "y", "division"): POSITIONS,
+    ("console/charts.py", "y", "rounding"): POSITIONS,
+    ("console/reports/tables.py", "", "float"): RATIO,
+    ("console/reports/tables.py", "cell_of", "float"): RATIO,
+    ("console/reports/tables.py", "change_of", "rounding"): RATIO,
+    ("console/reports/tables.py", "decimal", "float"): RATIO,
+    ("console/reports/tables.py", "fact", "float"): RATIO,
+    ("console/reports/tables.py", "shown", "rounding"): RATIO,
+    ("console/reports/utilisation.py", "_figures", "float"): RATIO,
+    ("console/reports/utilisation.py", "billable_percent", "float"): RATIO,
+    ("console/reports/utilisation.py", "people_chart", "float"): RATIO,
     ("identity/sign_in/failures.py", "", "math"): SECONDS,
     ("identity/sign_in/failures.py", "__init__", "float"): SECONDS,
     ("reference/answers.py", "", "division"): "a path below a folder",
@@ -47,8 +66,9 @@ ALLOWED = {
         "pad_price",
         "rounding",
     ): "adds zeros: a price with more places than its currency is left alone",
-    ("reports/periods.py", "working_days", "json"): NO_FIGURES,
+    ("reports/periods.py", "working_weekdays", "json"): NO_FIGURES,
     ("reports/ratios.py", "", "float"): RATIO,
+    ("documents/pdf.py", "_compile", "float"): "the name of a parameter, which is a datetime",
     ("sites/uptime.py", "percent", "division"): RATIO,
     ("values/exact.py", "percent", "division"): RATIO,
     ("values/exact.py", "percent", "float"): RATIO,

@@ -23,7 +23,9 @@ MAX_TICKS = 5
 STEPS = (Decimal(1), Decimal(2), Decimal("2.5"), Decimal(5), Decimal(10))
 MAX_LABELS = 13
 """Labels that fit below a chart; with more groups, only some are labelled."""
-BAR, BAR_GAP, ROW_LABEL, ROW_GAP = 11, 3, 20, 14
+MAX_BAR = Decimal(7)
+"""Percent of the drawing's width that a bar takes at most, so that few groups do not become walls."""
+BAR, BAR_GAP, ROW_LABEL, ROW_GAP = 11, 3, 22, 12
 """Pixels of a bar in a chart with rows, between bars, of a row's label, and between rows."""
 FULL = Decimal(100)
 
@@ -76,13 +78,18 @@ class Group(NamedTuple):
 
 
 class Chart(NamedTuple):
-    """Grouped bars and lines over labels."""
+    """Grouped bars and lines over labels; without groups if all values are 0."""
 
     title: str
     series: list[Series]
     groups: list[Group]
     ticks: list[Tick]
     base: int
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether there is nothing to draw."""
+        return not self.groups
 
     @property
     def height(self) -> int:
@@ -101,16 +108,49 @@ class Row(NamedTuple):
     target: Decimal | None
 
 
+class RowTick(NamedTuple):
+    """A vertical gridline, its label, and the side of it on which the label is anchored."""
+
+    x: Decimal
+    text: str
+    anchor: Literal["start", "middle", "end"]
+    is_zero: bool
+
+
 class RowChart(NamedTuple):
-    """Horizontal bars of subjects with names; `zero` is where bars begin."""
+    """Horizontal bars of subjects with names, over an axis."""
 
     title: str
     series: list[Series]
     rows: list[Row]
-    zero: Decimal
-    height: int
+    ticks: list[RowTick]
     target: str
     """The name of the targets; empty without any."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether there is nothing to draw."""
+        return not self.rows
+
+    @property
+    def bars_top(self) -> int:
+        """Return the distance of the first bar from the top of its row."""
+        return ROW_LABEL
+
+    @property
+    def bars_height(self) -> int:
+        """Return the height of the bars of a row."""
+        return len(self.series) * (BAR + BAR_GAP) - BAR_GAP
+
+    @property
+    def plane_height(self) -> int:
+        """Return the height of the rows."""
+        return len(self.rows) * _row_height(self.series)
+
+    @property
+    def height(self) -> int:
+        """Return the height of the drawing."""
+        return self.plane_height + LABELS_HEIGHT
 
 
 class Subject(NamedTuple):
@@ -128,6 +168,10 @@ class Scale(NamedTuple):
     high: Decimal
     step: Decimal
 
+    def x(self, value: Decimal) -> Decimal:
+        """Return the distance of a value in percent from the left of the drawing."""
+        return (value - self.low) * FULL / (self.high - self.low)
+
     def y(self, value: Decimal) -> int:
         """Return the height of a value in pixels from the top of the drawing."""
         return TOP + int(((self.high - value) * HEIGHT / (self.high - self.low)).to_integral_value())
@@ -135,13 +179,15 @@ class Scale(NamedTuple):
 
 def column_chart(title: str, unit: Unit, labels: Sequence[str], series: list[Series]) -> Chart:
     """Return a chart of groups of bars beside each other, and of lines above them."""
-    scale = scale_of([value for each in series for value in each.values if value is not None])
+    series = _drawn(series)
+    values = [value for each in series for value in each.values if value]
+    scale = scale_of(values)
     bars = [each for each in series if each.pattern not in LINES]
     lines = [each for each in series if each.pattern in LINES]
     width = FULL / max(1, len(labels))
     every = -(-len(labels) // MAX_LABELS)
     groups = []
-    for index, label in enumerate(labels):
+    for index, label in enumerate(labels if values else ()):
         left = width * index
         groups.append(
             Group(
@@ -160,14 +206,14 @@ def column_chart(title: str, unit: Unit, labels: Sequence[str], series: list[Ser
 
 
 def _columns(scale: Scale, bars: list[Series], index: int, left: Decimal, width: Decimal) -> list[Box]:
-    bar_width = width * (1 - GAP) / max(1, len(bars))
+    bar_width = min(MAX_BAR, width * (1 - GAP) / max(1, len(bars)))
+    first = left + (width - bar_width * len(bars)) / 2
     boxes = []
     for position, each in enumerate(bars):
         value = each.values[index]
         if value:
             top, bottom = sorted((scale.y(value), scale.y(Decimal(0))))
-            x = left + width * GAP / 2 + bar_width * position
-            boxes.append(Box(each.pattern, x, top, bar_width, max(1, bottom - top)))
+            boxes.append(Box(each.pattern, first + bar_width * position, top, bar_width, max(1, bottom - top)))
     return boxes
 
 
@@ -184,25 +230,47 @@ def _points(scale: Scale, lines: list[Series], index: int, width: Decimal) -> li
 
 def row_chart(title: str, unit: Unit, subjects: Sequence[Subject], series: list[Series], target: str = "") -> RowChart:
     """Return a chart of subjects below each other, each with a bar for each series."""
+    series = _drawn(series)
     ends = [value for each in series for value in each.values if value is not None]
     ends += [subject.target for subject in subjects if subject.target is not None]
-    low, high = min([*ends, Decimal(0)]), max([*ends, Decimal(0)])
-    span = (high - low) or Decimal(1)
-    zero = -low * FULL / span
-    row_height = ROW_LABEL + len(series) * (BAR + BAR_GAP) + ROW_GAP
+    scale = scale_of(ends)
+    zero = scale.x(Decimal(0))
     rows = []
     for index, subject in enumerate(subjects):
-        top = index * row_height
+        top = index * _row_height(series)
         boxes = []
         for position, each in enumerate(series):
             value = each.values[index]
             if value:
-                width = abs(value) * FULL / span
-                x = zero if value > 0 else zero - width
-                boxes.append(Box(each.pattern, x, top + ROW_LABEL + position * (BAR + BAR_GAP), width, BAR))
-        at = None if subject.target is None else (subject.target - low) * FULL / span
+                left, right = sorted((zero, scale.x(value)))
+                y = top + ROW_LABEL + position * (BAR + BAR_GAP)
+                boxes.append(Box(each.pattern, left, y, right - left, BAR))
+        at = None if subject.target is None else scale.x(subject.target)
         rows.append(Row(subject.label, subject.note, top, description_of(series, index, unit), boxes, at))
-    return RowChart(title, series, rows, zero, row_height * len(subjects), target)
+    has_target = any(subject.target is not None for subject in subjects)
+    return RowChart(title, series, rows, _row_ticks(scale, unit), target if has_target else "")
+
+
+def _row_height(series: list[Series]) -> int:
+    return ROW_LABEL + len(series) * (BAR + BAR_GAP) + ROW_GAP
+
+
+def _row_ticks(scale: Scale, unit: Unit) -> list[RowTick]:
+    ends: dict[Decimal, Literal["start", "end"]] = {scale.low: "start", scale.high: "end"}
+    return [
+        RowTick(scale.x(value), compact(value, unit), ends.get(value, "middle"), not value)
+        for value in _tick_values(scale)
+    ]
+
+
+def _drawn(series: list[Series]) -> list[Series]:
+    """Return the series with something to draw: a bar that is not 0, or any point of a line; at least the first."""
+    found = [
+        each
+        for each in series
+        if any(value is not None if each.pattern in LINES else bool(value) for value in each.values)
+    ]
+    return found or series[:1]
 
 
 def scale_of(values: Sequence[Decimal]) -> Scale:

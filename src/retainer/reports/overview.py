@@ -45,7 +45,7 @@ from retainer.reports.common import (
 from retainer.reports.periods import Period
 from retainer.reports.ratios import Ratio, median, ratio
 from retainer.reports.revenue import money_of
-from retainer.reports.utilisation import capacities, worked
+from retainer.reports.utilisation import read_team, worked
 from retainer.rollups import summaries
 from retainer.rollups.summaries import Figures, Sums
 from retainer.schema import expressions
@@ -229,8 +229,7 @@ def money(tx: Tx, period: Period, query: ReportQuery, time_sums: Sums, covered_s
 def time(tx: Tx, period: Period, time_sums: Sums, covered_sums: Sums) -> OverviewTime:
     """Return the time of a period; inactive users count as available if they have tracked time in it."""
     tracking = {user_id for user_id, _ in time_sums}
-    users = capacities(tx, period, None)
-    available = sum(user.minutes for user in users if user.is_active or user.id in tracking)
+    available = sum(user.minutes for user in read_team(tx).present(period, tracking))
     sums, covered = total(time_sums.values()), total(covered_sums.values())
     tracked, billable = sums["tracked_minutes"], sums["billable_minutes"]
     return OverviewTime(

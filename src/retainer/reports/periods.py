@@ -1,6 +1,7 @@
 """Periods: the days of a report."""
 
 import json
+from calendar import monthrange
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Annotated
@@ -97,9 +98,21 @@ def months(period: Period) -> list[str]:
     return [f"{number // 12:04}-{number % 12 + 1:02}" for number in range(first, last + 1)]
 
 
-def working_days(tx: Tx, period: Period) -> tuple[int, int]:
-    """Return the numbers of the account's working days in the period, and in a week."""
-    working = {WEEK.index(name) for name in json.loads(tx.value(WORKING_WEEKDAYS))}
+def month_of(name: str, period: Period) -> Period:
+    """Return the days of a month, by its name, that a period has."""
+    first = date.fromisoformat(f"{name}-01")
+    last = first.replace(day=monthrange(first.year, first.month)[1])
+    days = max(period.first, first.isoformat()), min(period.to, last.isoformat())
+    return msgspec.structs.replace(period, from_=days[0], to=days[1])
+
+
+def working_weekdays(tx: Tx) -> frozenset[int]:
+    """Return the account's working days of a week; Monday is 0."""
+    return frozenset(WEEK.index(name) for name in json.loads(tx.value(WORKING_WEEKDAYS)))
+
+
+def working_days(period: Period, working: frozenset[int]) -> int:
+    """Return the number of working days in a period."""
     weeks, rest = divmod(days_from(period.first, period.to), len(WEEK))
     start = date.fromisoformat(period.first).weekday()
-    return weeks * len(working) + sum((start + day) % len(WEEK) in working for day in range(rest)), len(working)
+    return weeks * len(working) + sum((start + day) % len(WEEK) in working for day in range(rest))

@@ -15,6 +15,12 @@ def ratio(part: int, whole: int) -> Ratio:
     return percent(half_up(10_000 * part, whole)) if whole > 0 else None
 
 
+def growth(now: Decimal, before: Decimal) -> int:
+    """Return the change from a positive figure to another, in whole percent of the first."""
+    (change, whole), base = ((now - before).as_integer_ratio(), before.as_integer_ratio())
+    return half_up(100 * change * base[1], whole * base[0])
+
+
 def average(weighted: Decimal, minutes: int) -> Decimal | None:
     """Divide a sum of percentages x minutes by the minutes: at most three decimal places, None without minutes."""
     if not minutes:

@@ -7,12 +7,13 @@ requested currency, or the account's. `other_currencies` has the values in other
 """
 
 from collections import defaultdict
+from collections.abc import Container
 from decimal import Decimal
 from functools import cache
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
-from sqlalchemy import Select, bindparam, case, func, select
+from sqlalchemy import Select, Text, bindparam, case, cast, func, select
 
 from retainer import schema
 from retainer.kernel.resource import Resource, WithMeta
@@ -35,6 +36,7 @@ from retainer.reports.common import (
 from retainer.reports.periods import Period
 from retainer.reports.ratios import Ratio, average, of_days, ratio
 from retainer.rollups import summaries
+from retainer.rollups.buckets import MONTH
 from retainer.rollups.summaries import Figures, Sums
 from retainer.schema.expressions import is_unpriced
 from retainer.schema.identity import users
@@ -44,6 +46,7 @@ from retainer.values.collation import sort_key
 from retainer.values.exact import amount_of
 from retainer.values.kinds import ME, Currency, Id, Money, Percent, UserId
 
+KEYS = ("user_id", "currency")
 SUMS = ("tracked_minutes", "billable_minutes", "billable_value", "billed_value", "unpriced_minutes")
 
 
@@ -122,15 +125,17 @@ def get_report_utilisation(tx: Tx, query: UtilisationQuery) -> WithMeta[Utilisat
     figures = worked(tx, period, query.only() | ({} if only_user is None else {"user_id": only_user}))
     currency = default_currency(tx, query)
     users_figures = by_user(figures)
-    rows, weighted, available = [], Decimal(0), 0
-    for user in capacities(tx, period, only_user):
-        if user.is_active or user.id in users_figures:
-            fields = use(user.minutes, user.target, currency, users_figures.get(user.id, {}))
-            rows.append(Utilisation(user_id=user.id, user_name=user.name, is_active=user.is_active, **fields))
-            weighted, available = weighted + user.minutes * user.target, available + user.minutes
-    total_sums = by_currency((code, sums) for (_, code), sums in figures.items())
-    totals = UtilisationTotal(**use(available, average(weighted, available), currency, total_sums))
-    return with_meta(tx, UtilisationReport(period, rows, [totals]))
+    team = read_team(tx, only_user).present(period, users_figures)
+    rows = [
+        Utilisation(
+            user_id=user.id,
+            user_name=user.name,
+            is_active=user.is_active,
+            **use(user.minutes, user.target, currency, users_figures.get(user.id, {})),
+        )
+        for user in team
+    ]
+    return with_meta(tx, UtilisationReport(period, rows, [total_of(team, currency, figures)]))
 
 
 class Capacity(NamedTuple):
@@ -143,26 +148,76 @@ class Capacity(NamedTuple):
     target: Decimal
 
 
-def capacities(tx: Tx, period: Period, only_user: int | None) -> list[Capacity]:
-    """Return the capacities of all users by name, or of one."""
-    days, days_per_week = periods.working_days(tx, period)
-    by_name = sorted(tx.all(USERS), key=lambda row: (sort_key(row[1]), row[0]))
-    return [
-        Capacity(user_id, name, bool(is_active), of_days(weekly, days, days_per_week), Decimal(target))
-        for user_id, name, is_active, weekly, target in by_name
+class Member(NamedTuple):
+    """A user with the weekly capacity in minutes, and the target in percent."""
+
+    id: int
+    name: str
+    is_active: bool
+    weekly_minutes: int
+    target: Decimal
+
+
+class Team(NamedTuple):
+    """Users by name, and the account's working days of a week."""
+
+    members: list[Member]
+    working: frozenset[int]
+
+    def present(self, period: Period, tracking: Container[int]) -> list[Capacity]:
+        """Return the capacities of a period: of active users, and of those that are `tracking` time in it."""
+        days, per_week = periods.working_days(period, self.working), len(self.working)
+        return [
+            Capacity(each.id, each.name, each.is_active, of_days(each.weekly_minutes, days, per_week), each.target)
+            for each in self.members
+            if each.is_active or each.id in tracking
+        ]
+
+
+def read_team(tx: Tx, only_user: int | None = None) -> Team:
+    """Return all users by name, or one."""
+    working = periods.working_weekdays(tx)
+    members = [
+        Member(user_id, name, bool(is_active), weekly_minutes, Decimal(target))
+        for user_id, name, is_active, weekly_minutes, target in tx.all(USERS)
         if only_user in {None, user_id}
     ]
+    return Team(sorted(members, key=lambda each: (sort_key(each.name), each.id)), working)
 
 
-def worked(tx: Tx, period: Period, limits: dict[str, Any]) -> Sums:
-    """Return SUMS of the time entries of a period, by user and currency.
+def total_of(team: list[Capacity], currency: str, figures: Sums) -> UtilisationTotal:
+    """Return the total of users from their SUMS by user and currency."""
+    available = sum(user.minutes for user in team)
+    weighted = sum((user.minutes * user.target for user in team), Decimal(0))
+    total_sums = by_currency((code, sums) for (_, code), sums in figures.items())
+    return UtilisationTotal(**use(available, average(weighted, available), currency, total_sums))
+
+
+def totals_by_month(tx: Tx, period: Period, query: UtilisationQuery) -> dict[str, UtilisationTotal]:
+    """Return the total of the days of each month in a period: that of the report about these days, in order.
+
+    The query is limited by client and currency only.
+    """
+    sums_by_month: dict[str, Sums] = defaultdict(dict)
+    for (month, *key), sums in worked(tx, period, query.only(), ("month", *KEYS)).items():
+        sums_by_month[month][tuple(key)] = sums
+    team, currency, totals = read_team(tx), default_currency(tx, query), {}
+    for month in periods.months(period):
+        figures = sums_by_month[month]
+        present = team.present(periods.month_of(month, period), {user_id for user_id, _ in figures})
+        totals[month] = total_of(present, currency, figures)
+    return totals
+
+
+def worked(tx: Tx, period: Period, limits: dict[str, Any], by: tuple[str, ...] = KEYS) -> Sums:
+    """Return SUMS of the time entries of a period by KEYS, or by month and KEYS.
 
     With a client or a project in the limits, it sums time entries, because no summary has both keys.
     """
     if "client_id" in limits or "project_id" in limits:
-        rows = tx.all(_worked(tuple(limits)), **limits, first=period.first, last=period.to)
-        return {(user_id, currency): Figures(zip(SUMS, sums, strict=True)) for user_id, currency, *sums in rows}
-    return summaries.read(tx, schema.rollups.user_sums, period.days, ("user_id", "currency"), SUMS, **limits)
+        rows = tx.all(_worked(tuple(limits), by), **limits, first=period.first, last=period.to)
+        return {tuple(row[: len(by)]): Figures(zip(SUMS, row[len(by) :], strict=True)) for row in rows}
+    return summaries.read(tx, schema.rollups.user_sums, period.days, by, SUMS, **limits)
 
 
 def by_user(figures: Sums) -> dict[int, dict[str, Figures]]:
@@ -174,7 +229,7 @@ def by_user(figures: Sums) -> dict[int, dict[str, Figures]]:
 
 
 @cache
-def _worked(limits: tuple[str, ...]) -> Select[Any]:
+def _worked(limits: tuple[str, ...], by: tuple[str, ...]) -> Select[Any]:
     entry = time_entries.c
     sums: dict[str, Any] = {
         "tracked_minutes": func.sum(entry.duration_minutes),
@@ -185,7 +240,9 @@ def _worked(limits: tuple[str, ...]) -> Select[Any]:
     }
     conditions = [entry[name] == bindparam(name) for name in limits]
     in_period = entry.date.between(bindparam("first"), bindparam("last"))
-    keys = (entry.user_id, entry.currency)
+    keys = [
+        func.substr(cast(entry.date, Text), 1, MONTH).label(name) if name == "month" else entry[name] for name in by
+    ]
     return select(*keys, *(sums[name] for name in SUMS)).where(in_period, *conditions).group_by(*keys)
 
 

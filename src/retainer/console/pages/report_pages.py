@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from retainer.console import charts
 from retainer.console.page_context import NO_STORE, PageContext, Reply
-from retainer.console.reports import overview, profitability, revenue_by_client, revenue_by_month, tables, utilisation
+from retainer.console.reports import overview, profitability, revenue_by_client, revenue_by_month, utilisation
 from retainer.console.reports.controls import Controls, last_year, read_controls
 from retainer.console.reports.tables import Report
 from retainer.errors import Refusal, invalid
@@ -58,7 +58,6 @@ def show(tx: Tx, context: PageContext) -> Reply:
         controls=controls,
         report=kind.build(tx, controls),
         charts=charts,
-        tables=tables,
         max_clients=MAX_CLIENTS,
     )
 

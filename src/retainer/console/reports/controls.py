@@ -1,5 +1,6 @@
 """The controls of a report: period, currency and client, from the query of its page."""
 
+from calendar import monthrange
 from collections.abc import Callable
 from datetime import date, timedelta
 from typing import NamedTuple, TypeVar
@@ -85,6 +86,8 @@ def read_controls(
                 form.errors[name] = [str(error)]
     try:
         period = periods.resolve_period(tx, asked.from_, asked.to, default_start)
+        validate_year_before(tx, period, a_year_before(period))
+        tx.raise_errors()
     except Refusal as refusal:
         form.errors |= refusal.members["errors"]
         tx.errors.clear()
@@ -109,22 +112,33 @@ def read_controls(
 
 def currency_options(own: str, used: set[str], *, has_all: bool) -> list[tuple[str, str]]:
     """Return the choices of a currency: blank for the account's, which `has_all` also offers alone, and the others."""
-    blank = f"All, amounts in {own}" if has_all else own
+    blank = f"All (in {own})" if has_all else own
     return [("", blank), *((code, code) for code in sorted(used | {own}) if has_all or code != own)]
 
 
 def a_year_before(period: Period) -> Period:
-    """Return the same days a year before; of a month that ends on 29 February, its last day."""
-    first, last = (_year_before(date.fromisoformat(day)) for day in (period.first, period.to))
-    return msgspec.structs.replace(period, from_=first, to=last)
+    """Return the same days a year before; a period to the end of a month has all days of that month then too."""
+    first = date.fromisoformat(period.first)
+    last = date.fromisoformat(period.to)
+    is_end = (last + timedelta(days=1)).day == 1 if last < date.max else True
+    days = _year_before(first, is_end=False).isoformat(), _year_before(last, is_end=is_end).isoformat()
+    return msgspec.structs.replace(period, from_=days[0], to=days[1])
 
 
-def _year_before(day: date) -> str:
+def _year_before(day: date, *, is_end: bool) -> date:
     year = max(1, day.year - 1)
-    try:
-        return day.replace(year=year).isoformat()
-    except ValueError:  # 29 February
-        return date(year, day.month, day.day - 1).isoformat()
+    length = monthrange(year, day.month)[1]
+    return date(year, day.month, length if is_end else min(day.day, length))
+
+
+def validate_year_before(tx: Tx, period: Period, before: Period) -> None:
+    """Note an error if no report can be about the days a year before: they are too many, or before the calendar."""
+    if (days := periods.days_from(before.first, before.to)) > periods.MAX_DAYS:
+        tx.error(
+            "from", f"A year before, these days are {days}; at most {periods.MAX_DAYS} are possible. Ask for less."
+        )
+    elif period.first[:4] == periods.FIRST_DAY[:4]:
+        tx.error("from", "Must be in the year 2 or later, as each report shows the year before too.")
 
 
 def presets(today: str, chosen: Period, kept: dict[str, str]) -> list[Preset]:

@@ -2,9 +2,9 @@
 
 from operator import attrgetter
 
-from retainer.console.charts import Series, Subject, exact, row_chart
+from retainer.console.charts import Series, Subject, row_chart
 from retainer.console.reports.controls import Controls
-from retainer.console.reports.tables import Column, Kind, Label, Report, ReportTable, Value, fact, in_currency
+from retainer.console.reports.tables import Column, Kind, Label, Report, ReportTable, Value, fact, in_currency, shown
 from retainer.reports import overview
 from retainer.reports.common import ReportQuery
 from retainer.reports.overview import Overview
@@ -57,7 +57,7 @@ def build(tx: Tx, controls: Controls) -> Report:
     pairs = {name: (getattr(money, name, None), getattr(earlier, name, None)) for name in (*MONEY, *UNBILLED)}
     names = {name: name.replace("_", " ").capitalize() for name in pairs}
     subjects = [
-        Subject(names[name], exact(value, "money") if (value := pairs[name][0]) is not None else "") for name in CHARTED
+        Subject(names[name], shown(value, "money") if (value := pairs[name][0]) is not None else "") for name in CHARTED
     ]
     series = [
         Series("This period", "solid", [pairs[name][0] for name in CHARTED]),

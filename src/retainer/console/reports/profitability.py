@@ -9,11 +9,11 @@ from retainer.reports import profitability
 from retainer.reports.profitability import ProfitabilityQuery, ProjectProfitability, ProjectProfitabilityTotal
 from retainer.store.tx import Tx
 
-SHOWN = 12
+SHOWN = 8
 """Projects with bars; the table has all."""
 COLUMNS = [
     Column("Project"),
-    Column("Client"),
+    Column("Client", "note"),
     Column("Tracked", "minutes"),
     Column("Value of the time", "money"),
     Column("Revenue", "money"),
@@ -52,11 +52,8 @@ def build(tx: Tx, controls: Controls) -> Report:
     last: list[Value] = []
     if total:
         last = ["Total", "", *_figures(total, earlier_total.profit if earlier_total else None), None]
-    title = (
-        f"Revenue, cost and value of {len(charted)} projects"
-        if len(charted) == SHOWN
-        else "Revenue, cost and value by project"
-    )
+    is_cut = sum(1 for row in rows if row.revenue or cost_of(row)) > SHOWN
+    title = f"The {SHOWN} projects with the largest revenue" if is_cut else "Revenue, cost and value by project"
     return Report(
         facts,
         [row_chart(title, "money", subjects, series)],

@@ -2,9 +2,9 @@
 
 from decimal import Decimal
 
-from retainer.console.charts import Series, Subject, exact, row_chart
+from retainer.console.charts import Series, Subject, row_chart
 from retainer.console.reports.controls import Controls
-from retainer.console.reports.tables import Column, Label, Report, ReportTable, Value, fact, in_currency
+from retainer.console.reports.tables import Column, Label, Report, ReportTable, Value, fact, in_currency, shown
 from retainer.reports import revenue
 from retainer.reports.common import ReportQuery
 from retainer.reports.revenue import RevenueByClient
@@ -50,7 +50,7 @@ def build(tx: Tx, controls: Controls) -> Report:
         Series("This period", "solid", [row.revenue for row in charted]),
         Series("A year before", "outlined", [earlier.get(row.client_id) for row in charted]),
     ]
-    subjects = [Subject(row.client_name, exact(row.revenue, "money")) for row in charted]
+    subjects = [Subject(row.client_name, shown(row.revenue, "money")) for row in charted]
     title = (
         f"Revenue of the {len(charted)} largest clients" if rest > 0 and len(charted) == SHOWN else "Revenue by client"
     )

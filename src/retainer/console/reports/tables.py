@@ -5,12 +5,14 @@ from decimal import Decimal
 from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from retainer.console.charts import Chart, RowChart
-from retainer.values.exact import half_up
+from retainer.reports.ratios import growth
 from retainer.web.csv_files import Cell
 
-Kind = Literal["text", "money", "minutes", "percent", "count"]
+Kind = Literal["text", "note", "money", "minutes", "percent", "count"]
 UNITS: dict[Kind, str] = {"minutes": " (minutes)", "percent": " (%)"}
 MINUTES = 60
+MAX_GROWTH = 10
+"""Growth above this is not given in percent."""
 MINUS, DASH = "\u2212", "\u2013"
 
 
@@ -34,10 +36,25 @@ Value = Label | str | int | float | Decimal | None
 
 
 class Column(NamedTuple):
-    """A column: its heading, and the kind of its values."""
+    """A column: its heading, and the kind of its values; a page shows a note below the first cell of its row."""
 
     title: str
     kind: Kind = "text"
+
+
+class ShownCell(NamedTuple):
+    """A value as the page shows it."""
+
+    text: str
+    link: str
+    is_number: bool
+
+
+class Line(NamedTuple):
+    """A row as the page shows it, with the note below its first cell."""
+
+    cells: list[ShownCell]
+    note: str
 
 
 class ReportTable(NamedTuple):
@@ -48,6 +65,16 @@ class ReportTable(NamedTuple):
     columns: Sequence[Column]
     rows: Sequence[Sequence[Value]]
     total: Sequence[Value] = ()
+
+    @property
+    def lines(self) -> list[Line]:
+        """Return the rows of the page."""
+        return [line_of(row, self.columns) for row in self.rows]
+
+    @property
+    def total_line(self) -> Line:
+        """Return the last row of the page."""
+        return line_of(self.total, self.columns)
 
     def header(self, currency: str) -> list[str]:
         """Return the headings of the CSV file, with the units of their values."""
@@ -60,7 +87,7 @@ class ReportTable(NamedTuple):
 
 
 class Fact(NamedTuple):
-    """A figure at the top of a report, its value a year before, and how it has changed."""
+    """A figure at the top of a report, a sentence about its value a year before, and how it has changed."""
 
     name: str
     text: str
@@ -77,6 +104,18 @@ class Report(NamedTuple):
     other_currencies: list[str]
     """Currencies with figures of their own, which these do not include."""
     note: str = ""
+
+
+def line_of(row: Sequence[Value], columns: Sequence[Column]) -> Line:
+    """Return a row of a page."""
+    cells, note = [], ""
+    for value, column in zip(row, columns, strict=True):
+        if column.kind == "note":
+            note = "" if value is None else shown(value, column.kind)
+        else:
+            link = value.link if isinstance(value, Label) else ""
+            cells.append(ShownCell(shown(value, column.kind), link, column.kind != "text"))
+    return Line(cells, note)
 
 
 def cell_of(value: Value) -> Cell:
@@ -111,19 +150,35 @@ def in_currency(rows: Iterable[R], currency: str) -> list[R]:
     return [row for row in rows if row.currency == currency]
 
 
+def own_first(rows: Iterable[R], own: str) -> list[R]:
+    """Return the rows of a report by currency, those in the account's own first."""
+    return sorted(rows, key=lambda row: (row.currency != own, row.currency))
+
+
 def decimal(value: float | Decimal | None) -> Decimal | None:
     """Return a figure of a report as a decimal."""
     return None if value is None else Decimal(str(value))
 
 
 def fact(name: str, now: Value, before: Value, kind: Kind) -> Fact:
-    """Return a figure with its change: in percent of what it was, percentages in percentage points."""
-    is_known = isinstance(now, int | float | Decimal) and isinstance(before, int | float | Decimal)
+    """Return a figure, what it was a year before, and how it has changed."""
+    if not isinstance(before, int | float | Decimal) or (kind != "percent" and not before):
+        return Fact(name, shown(now, kind), "Nothing a year before", "")
     change = ""
-    if is_known and kind == "percent":
-        points = Decimal(str(now)) - Decimal(str(before))
-        change = f"{points.quantize(Decimal('0.1')):+f} points"
-    elif is_known and (then := Decimal(str(before))) > 0:
-        digits = Decimal(10) ** 6
-        change = f"{half_up(int(100 * (Decimal(str(now)) - then) * digits), int(then * digits)):+}%"
-    return Fact(name, shown(now, kind), shown(before, kind), change.replace("-", MINUS))
+    if isinstance(now, int | float | Decimal):
+        change = change_of(Decimal(str(now)), Decimal(str(before)), kind)
+    return Fact(name, shown(now, kind), f"{shown(before, kind)} a year before", change.replace("-", MINUS))
+
+
+def change_of(now: Decimal, before: Decimal, kind: Kind) -> str:
+    """Return a change: of percentages in points, of others in percent of what was, if that says something.
+
+    A percentage of a negative figure has no meaning, and one of almost nothing would be a number of many digits.
+    """
+    if kind == "percent":
+        return f"{(now - before).quantize(Decimal('0.1')):+f} points"
+    if before <= 0:
+        return ""
+    if now > MAX_GROWTH * before:
+        return f"more than {MAX_GROWTH} times as much"
+    return f"{growth(now, before):+}%"

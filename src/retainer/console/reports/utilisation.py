@@ -1,21 +1,18 @@
 """Utilisation: billable and tracked time of what each person can work, with the target."""
 
-from datetime import date, timedelta
 from typing import NamedTuple
 
-import msgspec
-
 from retainer.console.charts import Chart, RowChart, Series, Subject, column_chart, row_chart
-from retainer.console.reports.controls import Controls, a_year_before
+from retainer.console.reports.controls import Controls
 from retainer.console.reports.revenue_by_month import label_of
 from retainer.console.reports.tables import Column, Label, Report, ReportTable, Value, decimal, fact, shown
-from retainer.reports import periods, utilisation
+from retainer.reports import utilisation
 from retainer.reports.periods import Period
 from retainer.reports.utilisation import Utilisation, UtilisationQuery, UtilisationReport, UtilisationTotal
 from retainer.store.tx import Tx
 
-MAX_MONTHS = 13
-"""Months that are charted: each is a report of its own."""
+MAX_PEOPLE = 40
+"""People with bars; the table has all."""
 COLUMNS = [
     Column("Person"),
     Column("Available", "minutes"),
@@ -41,48 +38,63 @@ def build(tx: Tx, controls: Controls) -> Report:
     """Return the report."""
     now, before = (read(tx, controls, period) for period in (controls.period, controls.before))
     total, earlier_total = now.totals[0], before.totals[0]
-    earlier = {row.user_id: row.billable_utilisation_percent for row in before.rows}
-    subjects = [
-        Subject(row.user_name, _note(row), decimal(row.target_percent) if row.available_minutes else None)
-        for row in now.rows
-    ]
-    series = [
-        Series("This period", "solid", [decimal(row.billable_utilisation_percent) for row in now.rows]),
-        Series("A year before", "outlined", [decimal(earlier.get(row.user_id)) for row in now.rows]),
-    ]
-    people = row_chart("Billable utilisation by person", "percent", subjects, series, target="Target")
+    earlier = {row.user_id: billable_percent(row) for row in before.rows}
     rows: list[list[Value]] = [
         [Label(row.user_name, f"/people/{row.user_id}"), *_figures(row, earlier.get(row.user_id))] for row in now.rows
     ]
-    last: list[Value] = ["Total", *_figures(total, earlier_total.billable_utilisation_percent)]
-    charts: list[Chart | RowChart] = [people]
+    last: list[Value] = ["Total", *_figures(total, billable_percent(earlier_total))]
+    charts: list[Chart | RowChart] = [people_chart(now, earlier)]
     tables = [ReportTable("utilisation", "Utilisation by person", COLUMNS, rows, last)]
     if len(pairs := read_months(tx, controls)) > 1:
         charts.insert(0, months_chart(pairs))
         tables.append(months_table(pairs))
-    names = ("billable_utilisation_percent", "utilisation_percent", "billable_share_percent")
-    titles = ("Billable utilisation", "Utilisation", "Billable share of tracked time")
+    ratios = {
+        "Billable utilisation": "billable_utilisation_percent",
+        "Utilisation": "utilisation_percent",
+        "Billable share of tracked time": "billable_share_percent",
+    }
+    had_time = earlier_total.tracked_minutes > 0
+    facts = [
+        fact(title, getattr(total, name), getattr(earlier_total, name) if had_time else None, "percent")
+        for title, name in ratios.items()
+    ]
     return Report(
-        [
-            fact(title, getattr(total, name), getattr(earlier_total, name), "percent")
-            for title, name in zip(titles, names, strict=True)
-        ]
-        + [fact("Billable value", total.billable_value, earlier_total.billable_value, "money")],
+        [*facts, fact("Billable value", total.billable_value, earlier_total.billable_value, "money")],
         charts,
         tables,
         [other.currency for other in total.other_currencies],
-        "Available time is the weekly capacity, spread over the account's working days. Durations are hours:minutes.",
+        "Available time is the weekly capacity, spread over the account's working days. Durations are hours:minutes. "
+        "A person or a month without any tracked time a year before has no figure for it.",
     )
+
+
+def billable_percent(row: Utilisation | UtilisationTotal) -> float | None:
+    """Return the billable utilisation of a year before; None without tracked time, as there is nothing to compare."""
+    return row.billable_utilisation_percent if row.tracked_minutes else None
+
+
+def people_chart(report: UtilisationReport, earlier: dict[int, float | None]) -> RowChart:
+    """Return the bars of billable utilisation by person, with the targets; people without any capacity have none."""
+    rows = [row for row in report.rows if row.available_minutes]
+    busiest = {row.user_id for row in sorted(rows, key=lambda row: -row.tracked_minutes)[:MAX_PEOPLE]}
+    title = "Billable utilisation by person"
+    if len(rows) > MAX_PEOPLE:
+        title = f"Billable utilisation of the {MAX_PEOPLE} people with the most hours"
+        rows = [row for row in rows if row.user_id in busiest]
+    subjects = [
+        Subject(row.user_name, shown(row.billable_utilisation_percent, "percent"), decimal(row.target_percent))
+        for row in rows
+    ]
+    series = [
+        Series("This period", "solid", [decimal(row.billable_utilisation_percent) for row in rows]),
+        Series("A year before", "outlined", [decimal(earlier.get(row.user_id)) for row in rows]),
+    ]
+    return row_chart(title, "percent", subjects, series, target="Target")
 
 
 def read(tx: Tx, controls: Controls, period: Period) -> UtilisationReport:
     """Return the API's report about a period."""
     return utilisation.get_report_utilisation(tx, controls.ask(UtilisationQuery, period)).data
-
-
-def _note(row: Utilisation) -> str:
-    percent = row.billable_utilisation_percent
-    return f"{shown(percent, 'percent')} of {shown(row.available_minutes, 'minutes')} h" if percent is not None else ""
 
 
 def _figures(row: Utilisation | UtilisationTotal, earlier: float | None) -> list[Value]:
@@ -99,31 +111,20 @@ def _figures(row: Utilisation | UtilisationTotal, earlier: float | None) -> list
 
 
 def read_months(tx: Tx, controls: Controls) -> list[Pair]:
-    """Return the totals of each month; none for many months, and of one client, whose time has no monthly sums."""
-    names = periods.months(controls.period)
-    if len(names) > MAX_MONTHS or controls.client_id is not None:
-        return []
-    pairs = []
-    for name in names:
-        month = month_of(name, controls.period)
-        now, before = (read(tx, controls, period).totals[0] for period in (month, a_year_before(month)))
-        pairs.append(Pair(label_of(name), now, before))
-    return pairs
-
-
-def month_of(name: str, period: Period) -> Period:
-    """Return the days of a month that a period has."""
-    first = date.fromisoformat(f"{name}-01")
-    last = (first.replace(day=28) + timedelta(days=4)).replace(day=1) - timedelta(days=1)
-    days = max(period.first, first.isoformat()), min(period.to, last.isoformat())
-    return msgspec.structs.replace(period, from_=days[0], to=days[1])
+    """Return the totals of each month, beside those of the same days a year before."""
+    now, before = (
+        utilisation.totals_by_month(tx, period, controls.ask(UtilisationQuery, period))
+        for period in (controls.period, controls.before)
+    )
+    names = [label_of(name) for name in now]
+    return [Pair(*each) for each in zip(names, now.values(), before.values(), strict=True)]
 
 
 def months_chart(pairs: list[Pair]) -> Chart:
     """Return the lines of billable utilisation by month, with the target."""
     series = [
         Series("This period", "line", [decimal(pair.now.billable_utilisation_percent) for pair in pairs]),
-        Series("A year before", "dashed", [decimal(pair.before.billable_utilisation_percent) for pair in pairs]),
+        Series("A year before", "dashed", [decimal(billable_percent(pair.before)) for pair in pairs]),
         Series("Target", "target", [decimal(pair.now.target_percent) for pair in pairs]),
     ]
     return column_chart("Billable utilisation by month", "percent", [pair.month for pair in pairs], series)
@@ -131,5 +132,5 @@ def months_chart(pairs: list[Pair]) -> Chart:
 
 def months_table(pairs: list[Pair]) -> ReportTable:
     """Return the totals of each month."""
-    rows = [[pair.month, *_figures(pair.now, pair.before.billable_utilisation_percent)] for pair in pairs]
+    rows = [[pair.month, *_figures(pair.now, billable_percent(pair.before))] for pair in pairs]
     return ReportTable("utilisation-by-month", "Utilisation by month", [Column("Month"), *COLUMNS[1:]], rows)
