@@ -1,12 +1,16 @@
 """Today: what needs attention, with figures that agree with the lists to which they link."""
 
+import itertools
 import re
+from collections.abc import Iterator
 from datetime import date, timedelta
+from decimal import Decimal
 from html import unescape
 from typing import Any
 
 import pytest
 
+from retainer.console.reports.tables import hours
 from retainer.values.exact import instant_after, utcnow
 from tests.console.visitor import WebPage
 from tests.databases import any_database
@@ -25,6 +29,16 @@ def figures(page: WebPage) -> list[tuple[str, str]]:
     """The figures of all cards with their links."""
     amounts = " ".join(re.findall(r'<p class="amounts">.*?</p>', page.html, re.DOTALL))
     return [(unescape(text), unescape(link)) for link, text in re.findall(r'<a href="([^"]*)">([^<]*)</a>', amounts)]
+
+
+def followed(page: WebPage) -> Iterator[tuple[str, str, str]]:
+    """The links of all cards that have a figure: the title of the card, the figure, and the link."""
+    for title, html in re.findall(r'<section class="card[^"]*">\s*<h2>(.*?)</h2>(.*?)</section>', page.html, re.DOTALL):
+        for link, text in re.findall(r'<a href="([^"]*)">([^<]*)</a>', html):
+            yield unescape(title), unescape(text), unescape(link)
+        notes = r'<li><a class="plain" href="([^"]*)">[^<]*</a><span class="quiet">([^<]*)</span>'
+        for link, text in re.findall(notes, html):
+            yield unescape(title), unescape(text), unescape(link)
 
 
 def busy(api: ApiClient) -> None:
@@ -50,6 +64,33 @@ def busy(api: ApiClient) -> None:
     api.sql("UPDATE sites SET ssl_expires_at = $1 WHERE id = $2", instant_after(utcnow(), timedelta(days=13)), site)
 
 
+def more_than_fits(api: ApiClient) -> None:
+    """Give cards more than they show, a second currency, and what must not be counted."""
+    today = date.fromisoformat(utcnow()[:10])
+    tomorrow, long_ago = ((today + timedelta(days=days)).isoformat() for days in (1, -90))
+    american = api.make("/clients", name="Harbor", currency="USD")["id"]
+    lines = [{"description": "Design", "unit_price": "70", "tax_rate": "0"}]
+    for _ in range(2):
+        issued: dict[str, Any] = {"issue_date": long_ago, "due_date": long_ago, "status": "sent", "lines": lines}
+        api.make("/invoices", client_id=american, **issued)
+    for number in range(6):
+        name = {"client_id": american, "name": f"Page {number}"}
+        project = api.make("/projects", **name, budget_minutes=1, hourly_rate=None)["id"]
+        entry = {"client_id": american, "project_id": project, "user_id": api.admin_id}
+        api.make("/time-entries", **entry, date=long_ago, duration_minutes=50, hourly_rate=f"{60 + number}")
+        api.make("/time-entries", **entry, date=tomorrow, duration_minutes=10, hourly_rate="60")
+        api.make("/tickets", subject="Help", client_id=american)
+        api.make("/tasks", title="Proofread", due_date=today.isoformat())
+    fixed = api.make("/projects", client_id=american, name="Fixed", billing_type="fixed_fee", budget_minutes=1)["id"]
+    entry = {"client_id": american, "project_id": fixed, "date": long_ago, "duration_minutes": 50}
+    api.make("/time-entries", **entry, user_id=api.admin_id, hourly_rate="60")
+    internal = {"date": long_ago, "duration_minutes": 45, "user_id": api.admin_id}
+    api.make("/time-entries", **internal, hourly_rate="60", billable=True)
+    api.make("/time-entries", **internal, billable=True)
+    down = api.make("/sites", url="https://harbor.example", client_id=american)["id"]
+    api.sql("UPDATE sites SET observed = 'down', down_since = $1 WHERE id = $2", utcnow(), down)
+
+
 def test_today_shows_what_needs_attention(api, visitor):
     busy(api)
     shown = cards(visitor.get("/console"))
@@ -57,28 +98,76 @@ def test_today_shows_what_needs_attention(api, visitor):
     assert shown["Due this week"].startswith("1 invoice 1 task")
     assert shown["Waiting for us"].startswith("1 ticket")
     assert "The shop is slow just now" in shown["Waiting for us"]
-    assert shown["Sites"].startswith("1 certificate optik.example certificate expires in 13 days")
+    assert shown["Sites"].startswith("1 certificate optik.example expires in 13 days")
     assert shown["Over 80% of budget"] == "1 project Website 80%"
     assert shown["Unbilled work"].startswith("879.00 EUR 1 expense Shop 799.00 EUR Website 80.00 EUR")
     assert shown["Drafts"].startswith("1 invoice 1 quote")
     assert shown["Hours this week"].startswith("14:39 of ")
 
 
-def test_each_count_is_that_of_the_list_to_which_it_links(api, visitor):
+def listed(api: ApiClient, link: str) -> list[dict[str, Any]]:
+    """All records of the list to which a link of the console leads, from the API."""
+    path, _, query = link.removeprefix("/console/records").partition("?")
+    pages = itertools.takewhile(len, (api.get(path, f"{query}&per_page=100&page={n}").data for n in itertools.count(1)))
+    return list(itertools.chain.from_iterable(pages))
+
+
+def total_of(records: list[dict[str, Any]], field: str, currency: str) -> Decimal:
+    return sum((Decimal(each[field]) for each in records if each["currency"] == currency), Decimal(0))
+
+
+def counted(api: ApiClient, title: str, text: str, link: str) -> str:
+    """What the figure or the note of a card must say about the list to which it links."""
+    path = link.removeprefix("/console/records/").partition("?")[0]
+    records = listed(api, link)
+    if title == "Hours this week":
+        return f"{hours(sum(each['duration_minutes'] for each in records))} of {text.partition(' of ')[2]}"
+    if re.fullmatch(r"[\d,.]+ [A-Z]{3}", text):
+        currency = text[-3:]
+        field = "balance_due" if path == "invoices" else "amount"
+        return f"{total_of(records, field, currency):,f} {currency}"
+    if text.endswith("without a rate"):
+        return f"{hours(sum(each['duration_minutes'] for each in records))} h without a rate"
+    count, _, noun = text.partition(" ")
+    assert count.isdigit(), (title, text)
+    return f"{len(records)} {noun}"
+
+
+def test_each_figure_and_each_note_is_that_of_the_list_to_which_it_links(api, visitor):
     busy(api)
+    more_than_fits(api)
     page = visitor.get("/console")
-    counted = 0
-    for text, link in figures(page):
-        target = visitor.get(link)
-        assert target.status == 200, link
-        if number := re.match(r"(\d+) (invoice|quote|task|ticket|project|certificate|expense)s?$", text):
-            assert re.search(rf"\b{number[1]}\b", target.text), (text, link)
-            api_path = link.removeprefix("/console/records")
-            assert api.get(api_path.partition("?")[0], api_path.partition("?")[2]).json["meta"]["total"] == int(
-                number[1]
-            )
-            counted += 1
-    assert counted >= 8
+    seen = set()
+    for title, text, link in followed(page):
+        assert visitor.get(link).status == 200, link
+        if "?" in link and link.startswith("/console/records/"):
+            assert text == counted(api, title, text, link), (title, link)
+            seen.add((title, re.sub(r"[\d,.:]+", "1", text)))
+    assert {title for title, _ in seen} == {
+        *("Overdue", "Due this week", "Waiting for us", "Sites", "Hours this week", "Over 80% of budget"),
+        *("Unbilled work", "Drafts"),
+    }
+    assert {text for _, text in seen} >= {"1 EUR", "1 USD", "1 h without a rate", "1 certificate", "1 down"}
+
+
+def test_the_hours_are_those_of_the_report_to_which_they_link(api, visitor):
+    busy(api)
+    (text, link) = next(each for each in figures(visitor.get("/console")) if each[0].endswith(" h"))
+    query = link.partition("?")[2]
+    (total,) = api.get("/reports/utilisation", query).data["totals"]
+    assert text == f"{hours(total['tracked_minutes'])} of {hours(total['available_minutes'])} h"
+    assert hours(total["tracked_minutes"]) in visitor.get(link).text
+
+
+def test_the_most_urgent_come_first(api, visitor):
+    busy(api)
+    more_than_fits(api)
+    shown = cards(visitor.get("/console"))
+    used = [int(percent) for percent in re.findall(r"(\d+)%", shown["Over 80% of budget"])]
+    assert used == sorted(used, reverse=True)
+    assert used[0] == 6000
+    assert shown["Unbilled work"].partition(" ")[2].startswith("EUR ")
+    assert shown["Due this week"].count(" today") <= 5
 
 
 def test_a_new_account_is_told_what_to_do_first(api, visitor):

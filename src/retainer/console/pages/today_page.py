@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from retainer.console import request_charts, words
 from retainer.console.catalogue import label_of
 from retainer.console.page_context import PageContext, Reply
-from retainer.console.reports.tables import hours
+from retainer.console.reports.tables import hours, own_first
 from retainer.identity import accounts
 from retainer.identity.keys import key_list
 from retainer.identity.plans import includes_api
@@ -23,6 +23,8 @@ from retainer.values.exact import day_after, instant_after
 from retainer.values.records import Record
 
 SHOWN = 5
+READ = 100
+"""Records that are read to find the most urgent, where the list has no such order."""
 BUDGET_PERCENT = 80
 CERTIFICATE = timedelta(days=14)
 OPEN_PROJECTS = "planned,active,on_hold"
@@ -94,9 +96,16 @@ class Today:
         found = self.find("invoices", {"status": "overdue"}, size=1)
         report = revenue.get_report_revenue_by_client(self.tx, ReportQuery(from_=self.tx.today)).data
         rows = sorted((row for row in report.rows if row.overdue > 0), key=lambda row: -row.overdue)
-        figures = [Figure(money(each.overdue, each.currency), found.link) for each in report.totals if each.overdue]
+        totals = [each for each in own_first(report.totals, self.tx.actor.currency) if each.overdue]
+        figures = [
+            Figure(money(each.overdue, each.currency), f"{found.link}&currency={each.currency}") for each in totals
+        ]
         items = [
-            Item(row.client_name, f"{found.link}&client_id={row.client_id}", money(row.overdue, row.currency))
+            Item(
+                row.client_name,
+                f"{found.link}&currency={row.currency}&client_id={row.client_id}",
+                money(row.overdue, row.currency),
+            )
             for row in rows[:SHOWN]
         ]
         if found.total:
@@ -114,24 +123,25 @@ class Today:
             "quote": self.find("quotes", {"status": "sent", **valid}),
         }
         figures = [Figure(words.count(each.total, name), each.link) for name, each in kinds.items() if each.total]
-        items = [
-            Item(label_of(record), path_of(f"{name}s", record), self.day(getattr(record, "due_date", None)))
+        dated = [
+            (last_day_of(record), Item(f"{name.capitalize()} {label_of(record)}", path_of(f"{name}s", record)))
             for name, each in kinds.items()
             for record in each.records
         ]
+        items = [item._replace(note=self.day(day)) for day, item in sorted(dated, key=lambda each: each[0])]
         return Card("Due this week", "", figures, items[:SHOWN], "Nothing is due until Sunday.")
 
-    def day(self, day: str | None) -> str:
+    def day(self, day: str) -> str:
         """Return a day of this week as a note."""
-        return "" if day is None else "today" if day == self.tx.today else f"{date.fromisoformat(day):%A}"
+        return "today" if day == self.tx.today else f"{date.fromisoformat(day):%A}"
 
     def tickets(self) -> Card:
-        """Return the tickets that wait for the agency, the oldest first."""
-        found = self.find("tickets", {"awaiting": "us"}, sort="created_at")
+        """Return the tickets that wait for the agency, those that have been waiting longest first."""
+        found = self.find("tickets", {"awaiting": "us"}, size=READ, sort="created_at")
+        tickets = [record for record in found.records if isinstance(record, Ticket)]
         items = [
-            Item(label_of(record), path_of("tickets", record), self.age(record.last_reply_at or record.created_at))
-            for record in found.records
-            if isinstance(record, Ticket)
+            Item(label_of(ticket), path_of("tickets", ticket), self.age(waiting_since(ticket)))
+            for ticket in sorted(tickets, key=waiting_since)[:SHOWN]
         ]
         figures = [Figure(words.count(found.total, "ticket"), found.link)] if found.total else []
         return Card("Waiting for us", "warn" if found.total else "", figures, items, "No ticket waits for an answer.")
@@ -149,7 +159,7 @@ class Today:
             figures.append(Figure(words.count(expiring.total, "certificate"), expiring.link))
         items = [Item(label_of(site), path_of("sites", site), self.since(site, "down_since")) for site in down.records]
         items += [
-            Item(label_of(site), path_of("sites", site), f"certificate {self.since(site, 'ssl_expires_at')}")
+            Item(label_of(site), path_of("sites", site), self.since(site, "ssl_expires_at"))
             for site in expiring.records
         ]
         state: Literal["bad", "warn", ""] = "bad" if down.total else "warn" if expiring.total else ""
@@ -162,7 +172,7 @@ class Today:
             return ""
         text = words.distance(instant, self.context.now)
         if field == "down_since":
-            return f"for {text.removesuffix(' ago')}"
+            return f"down for {text.removesuffix(' ago')}"
         return f"expires {text}" if instant > self.context.now else f"expired {text}"
 
     def hours(self) -> Card:
@@ -186,23 +196,29 @@ class Today:
         return Card("Hours this week", "", figures if report.rows else [], items, "Nobody can work this week.")
 
     def budgets(self) -> Card:
-        """Return the open projects that have used most of their budget."""
-        found = self.find("projects", {"status": OPEN_PROJECTS, "budget_used_percent_min": str(BUDGET_PERCENT)})
+        """Return the open projects that have used most of their budget, the fullest first."""
+        filters = {"status": OPEN_PROJECTS, "budget_used_percent_min": str(BUDGET_PERCENT)}
+        found = self.find("projects", filters, size=READ)
+        used = {record.id: Decimal(str(getattr(record, "budget_used_percent", 0))) for record in found.records}
+        fullest = sorted(found.records, key=lambda record: -used[record.id])
         items = [
-            Item(label_of(record), path_of("projects", record), f"{Decimal(str(used)):.0f}%")
-            for record in found.records
-            if (used := getattr(record, "budget_used_percent", None)) is not None
+            Item(label_of(record), path_of("projects", record), f"{used[record.id]:.0f}%") for record in fullest[:SHOWN]
         ]
         figures = [Figure(words.count(found.total, "project"), found.link)] if found.total else []
         calm = f"No open project has used {BUDGET_PERCENT}% of its budget."
         return Card(f"Over {BUDGET_PERCENT}% of budget", "warn" if found.total else "", figures, items, calm)
 
     def unbilled(self) -> Card:
-        """Return the work that is on no invoice, of all time, and the hours that no rate prices."""
+        """Return the work until today that is on no invoice, and the hours that no rate prices."""
         report = profitability.get_report_project_profitability(self.tx, ProfitabilityQuery()).data
-        link, unpriced = (f"/records/time-entries?billing_status={status}" for status in ("unbilled", "unpriced"))
+        link, unpriced = (
+            f"/records/time-entries?billing_status={status}&date_to={self.tx.today}"
+            for status in ("unbilled", "unpriced")
+        )
         figures = [
-            Figure(money(each.unbilled_amount, each.currency), link) for each in report.totals if each.unbilled_amount
+            Figure(money(each.unbilled_amount, each.currency), link)
+            for each in own_first(report.totals, self.tx.actor.currency)
+            if each.unbilled_amount
         ]
         minutes = sum(each.unpriced_minutes for each in report.totals)
         if minutes:
@@ -219,7 +235,7 @@ class Today:
             )
             for row in rows[:SHOWN]
         ]
-        return Card("Unbilled work", "", figures, items, "All work is billed.")
+        return Card("Unbilled work", "", figures, items, "No work is unbilled.")
 
     def drafts(self) -> Card:
         """Return the invoices and quotes that are not sent yet."""
@@ -271,6 +287,16 @@ def amount_of(record: Record) -> str:
     return "" if total is None else money(total, getattr(record, "currency", ""))
 
 
+def waiting_since(ticket: Ticket) -> str:
+    """Return since when a ticket waits for an answer."""
+    return ticket.last_reply_at or ticket.created_at
+
+
 def path_of(kind: str, record: Record) -> str:
     """Return the path of the page of a record."""
     return f"/records/{kind}/{record.id}"
+
+
+def last_day_of(record: Record) -> str:
+    """Return the day on which something is due, or until which it is valid."""
+    return str(getattr(record, "due_date", None) or getattr(record, "valid_until", ""))
