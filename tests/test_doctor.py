@@ -1,8 +1,16 @@
 """The doctor finds every sum that is kept and wrong, names it, and writes it anew from its rows."""
 
+from datetime import datetime
+
+import pyotp
 import pytest
+from msgspec.structs import replace
 from sqlalchemy import select, update
 
+from retainer.identity import logos
+from retainer.identity.admins import operator_of
+from retainer.identity.people import second_factors
+from retainer.identity.sign_in import pending
 from retainer.rollups import doctor
 from retainer.rollups.record_totals import FORMULAS
 from retainer.schema.rollups import SUMMARIES
@@ -80,3 +88,15 @@ def test_a_counter_that_is_missing_is_found(busy):
         tx.run(totals.delete().where(totals.c.name == "clients", totals.c.account_id == busy.account_id))
     assert doctor.inspect(busy.store, repair=True) == [f"count of clients of account {busy.account_id}"]
     assert busy.get("/clients").json["meta"]["total"] == total > 0
+
+
+def test_tables_without_a_counter_are_not_counted(api):
+    admin = replace(operator_of(api.store, api.account_id), user_id=api.admin_id, role="admin")
+    with api.store.begin(admin, write=True) as tx:
+        logos.set_logo(
+            tx, b"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 9 9'><rect width='9' height='9'/></svg>"
+        )
+        secret = second_factors.new_secret()
+        assert second_factors.add(tx, secret, pyotp.TOTP(secret).at(datetime.fromisoformat(tx.now)))
+        pending.create(tx, api.admin_id)
+    assert doctor.inspect(api.store, repair=False) == []
