@@ -1,4 +1,4 @@
-"""The demo: two agencies with people, clients and a year of plausible work."""
+"""The demo: two agencies with people, clients, a year of plausible work, and a smaller year before it."""
 
 import math
 import random
@@ -8,7 +8,7 @@ from datetime import date, timedelta
 from retainer.crm import clients, contacts, tags
 from retainer.demo import administration, sales, samples
 from retainer.demo.administration import Access
-from retainer.demo.agencies import HARBOUR, NORTHLIGHT, STREETS, TAGS, Agency, Customer, Person
+from retainer.demo.agencies import CITIES, HARBOUR, NORTHLIGHT, STREETS, TAGS, VAT_NUMBERS, Agency, Customer, Person
 from retainer.demo.bills import Bills
 from retainer.demo.care import Care
 from retainer.demo.make import at, create, make
@@ -21,6 +21,8 @@ from retainer.store.tx import Store, Tx
 from retainer.values.collation import SEPARATOR, sort_key
 
 AT_HOME = {"DE", "US"}
+OLDEST_CLIENT = administration.OPENED - 5
+"""How many days ago the clients came."""
 
 
 def fill(store: Store) -> Access:
@@ -45,7 +47,7 @@ def _open(store: Store, agency: Agency, create_samples: Callable[[Tx, date], Non
         tag_ids = {name: create(tags.create_tag, tx, name=name, color=color).id for name, color in TAGS.items()}
         customers = []
         for customer in sorted(agency.customers, key=lambda customer: customer.status == "prospect"):
-            at(tx, today - timedelta(days=9 if customer.status == "prospect" else 395))
+            at(tx, today - timedelta(days=9 if customer.status == "prospect" else OLDEST_CLIENT))
             customers.append(_client(tx, customer, tag_ids, rng))
         at(tx, today)
         work = Work(tx, rng, people, tag_ids)
@@ -53,7 +55,7 @@ def _open(store: Store, agency: Agency, create_samples: Callable[[Tx, date], Non
         work.record()
         sales.offer(tx, rng, customers)
         sales.spend(tx, rng, people, [job.project for job in work.jobs])
-        Bills(tx, rng, work.jobs, tag_ids).send(customers)
+        Bills(tx, rng, work.jobs + work.earlier, tag_ids).send(customers)
         care = Care(tx, rng, people, tag_ids)
         care.host(customers)
         care.support(customers)
@@ -76,6 +78,8 @@ def _user(person: Person, domain: str) -> UserDetails:
 def _client(tx: Tx, customer: Customer, tag_ids: dict[str, int], rng: random.Random) -> clients.Client:
     """Create a client with its contacts; return it with its final status, which `Work.close` writes."""
     domain = f"{_ascii(customer.name)}.example"
+    region, _, postal_code = CITIES[customer.city].rpartition(" ")
+    vat_number = VAT_NUMBERS.get(customer.country)
     client = create(
         clients.create_client,
         tx,
@@ -83,10 +87,13 @@ def _client(tx: Tx, customer: Customer, tag_ids: dict[str, int], rng: random.Ran
         status="prospect" if customer.status == "prospect" else "active",
         email=f"office@{domain}",
         website=f"https://{domain}",
-        address_line1=f"{rng.choice(STREETS)} {rng.randint(1, 120)}",
+        address_line1=rng.choice(STREETS[customer.country]).format(rng.randint(1, 120)),
+        postal_code=postal_code,
         city=customer.city,
+        region=region or None,
         country=customer.country,
-        vat_number=f"{customer.country}{rng.randint(10**8, 10**9 - 1)}",
+        vat_number=vat_number and vat_number.format(rng.randint(10**7, 10**8 - 1)),
+        language="de" if customer.country == "AT" else None,
         currency=customer.currency,
         hourly_rate=customer.hourly_rate,
         tax_rate=None if customer.country in AT_HOME else "0",  # clients abroad pay the tax there

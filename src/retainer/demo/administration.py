@@ -1,4 +1,4 @@
-"""People and keys of the demo's agencies, with a year of audit entries."""
+"""People and keys of the demo's agencies, with two years of audit entries."""
 
 from datetime import date, timedelta
 from decimal import Decimal
@@ -19,7 +19,7 @@ from retainer.schema.identity import api_keys
 from retainer.store.tx import Store, Tx
 from retainer.values.exact import instant_after, utcnow
 
-OPENED = 400
+OPENED = 760
 """How many days ago the accounts were opened."""
 OFFICE, SERVER = "203.0.113.24", "198.51.100.80"
 DASHBOARD = [*(f"{name}:read" for name in ("clients", "projects", "time", "invoices")), "reports:read"]
@@ -42,7 +42,7 @@ def open_agency(store: Store, details: AccountDetails, admin: UserDetails) -> tu
 
 
 def administer(tx: Tx, today: date, team: list[UserDetails]) -> tuple[list[int], str]:
-    """Add people and keys, and change them over a year; return all people's ids, and a key with all scopes."""
+    """Add people and keys, and change them over two years; return all people's ids, and a key with all scopes."""
 
     def ago(days: int) -> None:
         at(tx, today - timedelta(days=days))

@@ -140,16 +140,31 @@ QUESTIONS = [
     Question("Can you renew the font licence?", "The invoice came to us by mistake.", "task", "low",
              "Please forward it to us; we will take care of it.", None),
 ]  # fmt: skip
-STREETS = ("Mill Lane", "Station Road", "Harbour Street", "Park Avenue", "Linden Square", "Bridge Street")
+STREETS = {
+    "AT": ("Neubaugasse {}", "Lindengasse {}"),
+    "DE": ("Lindenallee {}", "Marktstraße {}", "Schillerstraße {}", "Am Stadtpark {}", "Kirchgasse {}"),
+    "DK": ("Strandvejen {}", "Vestergade {}"),
+    "FR": ("{} rue de la République", "{} quai Saint-Antoine"),
+    "NO": ("Strandgaten {}", "Nygårdsgaten {}"),
+    "US": ("{} Mill Lane", "{} Station Road", "{} Park Avenue", "{} Bridge Street"),
+}
+CITIES = {
+    "Hamburg": "20095", "Berlin": "10115", "Leipzig": "04109", "Dresden": "01067", "Bergen": "5003", "Lyon": "69002",
+    "Potsdam": "14467", "Aarhus": "8000", "München": "80331", "Köln": "50667", "Wien": "1070", "Kiel": "24103",
+    "Portland": "OR 97205", "Seattle": "WA 98101", "Bend": "OR 97701", "Astoria": "OR 97103", "Tacoma": "WA 98402",
+}  # fmt: skip
+"""Postal codes; those of American cities follow their state."""
+VAT_NUMBERS = {"AT": "ATU{:08}", "DE": "DE1{:08}", "DK": "DK{:08}", "FR": "FR40{:09}", "NO": "NO9{:08}MVA"}
+"""Forms of VAT numbers. The United States have none."""
 
 NORTHLIGHT_LOGO = """\
-<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 240 48">
+<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 174 48">
 <circle cx="24" cy="24" r="22" fill="#1f4f8f"/>
 <path d="M24 6l4 14 14 4-14 4-4 14-4-14-14-4 14-4z" fill="#ffffff"/>
 <text x="58" y="32" font-family="Helvetica" font-size="24" font-weight="700" fill="#1f4f8f">Northlight</text>
 </svg>"""
 HARBOUR_LOGO = """\
-<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 240 48">
+<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 206 48">
 <path d="M24 2l14 20h-8l10 14H8l10-14h-8z" fill="#1c6b4a"/>
 <path d="M4 42q5-5 10 0t10 0 10 0 10 0" fill="none" stroke="#1c6b4a" stroke-width="3"/>
 <text x="58" y="32" font-family="Georgia, serif" font-size="22" fill="#1c6b4a">Harbour &amp; Pine</text>

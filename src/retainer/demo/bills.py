@@ -1,4 +1,4 @@
-"""A year of invoices: the work of a month is billed at its end, and most of it is paid."""
+"""Two years of invoices: the work of a month is billed at its end, and most of it is paid."""
 
 import random
 from datetime import date, timedelta
@@ -29,13 +29,15 @@ class Bills:
         self.sent: list[Invoice] = []
 
     def send(self, customers: list[clients.Client]) -> None:
-        """Bill twelve months; most of the current month stays unbilled."""
+        """Bill 24 months; most of the current month stays unbilled."""
         busy = [customer for customer in customers if customer.status != "prospect"]
-        first = (self.today - timedelta(days=365)).replace(day=1)
+        first = (self.today - timedelta(days=730)).replace(day=1)
         while (following := (first + timedelta(days=32)).replace(day=1)) <= self.today:
-            for customer in busy:
-                at(self.tx, following)
-                self._bill(customer, first, following)
+            is_earlier = following < self.today - timedelta(days=365)
+            for index, customer in enumerate(busy):
+                if not is_earlier or (index + first.month) % 2:  # two months together in the year before
+                    at(self.tx, following)
+                    self._bill(customer, first, following)
             first = following
         at(self.tx, self.today)
         accepted = select(quotes.c.id).where(quotes.c.status == "accepted").order_by(quotes.c.issue_date.desc())
@@ -120,7 +122,9 @@ class Bills:
         status: dict[int, str] = dict(self.tx.all(select(*table.c["id", "status"])))
         void = next(invoice for invoice in reversed(self.sent) if status[invoice.id] == "sent")
         change(invoices.update_invoice, self.tx, void.id, status="void")
-        issued = [invoice for invoice in self.sent if invoice is not void and invoice.total > 0]
+        a_year_ago = str(self.today - timedelta(days=365))
+        recent = [invoice for invoice in self.sent if str(invoice.issue_date) >= a_year_ago]
+        issued = [invoice for invoice in recent if invoice is not void and invoice.total > 0]
         small = min(issued[: len(issued) // 2], key=lambda invoice: invoice.total)
         corrections = [
             (issued[len(issued) // 3], "correction", 10),

@@ -1,6 +1,7 @@
-"""A year of work: projects in all states, their tasks, and the time that people tracked."""
+"""Work: a year of projects in all states, with tasks and the time that people tracked; a smaller year before it."""
 
 import random
+from collections.abc import Mapping
 from datetime import date, timedelta
 from typing import NamedTuple
 
@@ -15,8 +16,9 @@ from retainer.work import milestones, projects, tasks, time_entries
 from retainer.work.time_entry_types import TimeEntry
 
 YEAR = timedelta(days=365)
-DURATIONS = (15, 30, 45, 60, 60, 90, 90, 120, 120, 180)
-FULL_DAY = 420
+DURATIONS = (30, 60, 90, 120, 120, 180, 180, 240)
+FULL_DAY, HALF_DAY = 420, 180
+EARLIER_DURATIONS = (120, 150, 180, 240, 300)
 STAGE_PERCENT = {2: (40, 60), 3: (20, 50, 30), 4: (15, 30, 40, 15)}
 """The parts of a fixed fee that the stages of a project are billed with."""
 
@@ -32,12 +34,13 @@ class Job(NamedTuple):
 
 
 class Work:
-    """The work of an agency in the last year."""
+    """The work of an agency in the last two years."""
 
     def __init__(self, tx: Tx, rng: random.Random, people: list[int], tag_ids: dict[str, int]) -> None:
         self.tx, self.rng, self.people, self.tag_ids = tx, rng, people, tag_ids
         self.today = date.fromisoformat(tx.today)
         self.jobs: list[Job] = []
+        self.earlier: list[Job] = []
         self.internal: list[int] = []
 
     def plan(self, customers: list[clients.Client]) -> None:
@@ -49,16 +52,28 @@ class Work:
         for index, customer in enumerate(busy):
             for turn in range(3 + index % 2):
                 self._job(KINDS[(index * 3 + turn) % len(KINDS)], customer, is_running=turn == 0)
+        self._plan_earlier(busy)
+
+    def _plan_earlier(self, customers: list[clients.Client]) -> None:
+        """Create one project for each client in the year before, whose hours were billed month by month."""
+        start, end = self.today - 2 * YEAR, self.today - YEAR - timedelta(days=1)
+        at(self.tx, start)
+        for customer in customers:
+            fields = {"name": f"Website {customer.name}", "status": "completed", "billing_type": "time_and_materials"}
+            project = create(projects.create_project, self.tx, client_id=customer.id, start_date=str(start), **fields)
+            self.earlier.append(Job(project, start, end, self.people, []))
 
     def record(self) -> None:
         """Record the time of every working day. The sums are rebuilt once: that is faster than for each entry."""
-        day = self.today - YEAR
-        while day < self.today:
+        day = self.today - 2 * YEAR
+        while day <= self.today:
             at(self.tx, day)
             for user in self.people if day.weekday() < 5 else []:
                 is_away = self.rng.random() < 0.07
-                if not is_away:
-                    self._day(user, day)
+                if day < self.today - YEAR:
+                    self._earlier_day(user, day)
+                elif not is_away:
+                    self._day(user, day, HALF_DAY if day == self.today else FULL_DAY)
             day += timedelta(days=1)
         at(self.tx, self.today)
         doctor.rebuild(self.tx)
@@ -153,12 +168,18 @@ class Work:
             change(tasks.update_task, self.tx, task_id, status="done")
         return task_id
 
-    def _day(self, user: int, day: date) -> None:
-        """Record a working day of a person."""
+    def _earlier_day(self, user: int, day: date) -> None:
+        """Record a part of a day in the year before, when the team was smaller: one entry."""
+        if self.rng.random() < 0.8:
+            project_id = self.rng.choice(self.earlier).project.id
+            self._entry(user, day, self.rng.choice(EARLIER_DURATIONS), {"project_id": project_id})
+
+    def _day(self, user: int, day: date, full: int) -> None:
+        """Record a working day of a person, until it is full."""
         open_jobs = [job for job in self.jobs if user in job.team and job.start <= day <= job.end]
         self.rng.shuffle(open_jobs)
         worked = 0
-        while worked < FULL_DAY:
+        while worked < full:
             minutes = self.rng.choice(DURATIONS)
             worked += minutes
             if open_jobs and self.rng.random() < 0.92:
@@ -167,7 +188,10 @@ class Work:
                 work |= {"project_id": job.project.id, "billable": self.rng.random() < 0.93}
             else:
                 work = {"project_id": self.rng.choice(self.internal)}
-            fields = {"date": day.isoformat(), "user_id": user, "description": self.rng.choice(WORK), **work}
-            sent = make(TimeEntry, duration_minutes=minutes, **fields)
-            entry, _ = time_entries.build_time_entry(self.tx, sent, None, sent_fields(sent))
-            self.tx.insert(schema.work.time_entries, entry)
+            self._entry(user, day, minutes, work)
+
+    def _entry(self, user: int, day: date, minutes: int, work: Mapping[str, object]) -> None:
+        fields = {"date": day.isoformat(), "user_id": user, "description": self.rng.choice(WORK), **work}
+        sent = make(TimeEntry, duration_minutes=minutes, **fields)
+        entry, _ = time_entries.build_time_entry(self.tx, sent, None, sent_fields(sent))
+        self.tx.insert(schema.work.time_entries, entry)
