@@ -13,3 +13,8 @@ only_full = pytest.mark.skipif(not IS_FULL, reason="runs at full length only")
 def length(full: int) -> int:
     """Return a number of repetitions, given that of a run at full length."""
     return full if IS_FULL else max(1, full // 5)
+
+
+def sampled(cases: list[str]) -> list[str]:
+    """Return all cases at full length, else every fifth."""
+    return cases if IS_FULL else cases[::5]

@@ -88,7 +88,9 @@ def random_document(rng: random.Random) -> Document:
     if facts["total"] < 0:
         facts = priced([replace(ln, quantity=-ln.quantity, amount=-ln.amount) for ln in lines], currency)
     has_tax = any(rate != "0" for rate in rates)
-    vat = "DE123456788" if has_tax or rng.random() < 0.7 else rng.choice([None, "123/456/789"])
+    vat = rng.choice(["DE123456788", "DE123456788", "DE123456788", "12/345/67890", None])
+    if has_tax and vat is None:
+        vat = "DE123456788"
     return document(
         kind="credit_note" if is_credit else "invoice",
         language=rng.choice(["de", "en"]),

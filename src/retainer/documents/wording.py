@@ -1,13 +1,15 @@
 """Wording: the words of documents in each language, and numbers, amounts and dates in the reader's habit."""
 
 import gettext
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from datetime import date
 from decimal import Decimal
 from functools import lru_cache
 
 import pycountry
 
-from retainer.documents.facts import Kind, Language
+from retainer.documents.facts import Document, Kind, Language
 from retainer.values import money
 from retainer.values.exact import decimal_text
 
@@ -53,7 +55,9 @@ TITLES: dict[Language, dict[Kind, str]] = {
 """German law calls a bill that the recipient writes a "Gutschrift", so a credit note is a "Rechnungskorrektur"."""
 WORDS: dict[Language, dict[str, str]] = {
     "en": {
-        "number": "Number",
+        "number_invoice": "Invoice no.",
+        "number_quote": "Quote no.",
+        "number_credit_note": "Credit note no.",
         "issue_date": "Date",
         "due_date": "Due date",
         "valid_until": "Valid until",
@@ -76,9 +80,9 @@ WORDS: dict[Language, dict[str, str]] = {
         "total_invoice": "Amount due",
         "total_quote": "Total",
         "total_credit_note": "Amount credited",
-        "pay_by": "Please pay {total} by {due} to this account, with {number} as the reference.",
-        "pay_no_account": "Please pay {total} by {due}, with {number} as the reference.",
-        "no_number": "the number of the invoice",
+        "pay_by": "Please pay {total} by {due} to this account:",
+        "pay_no_account": "Please pay {total} by {due}, quoting {number}.",
+        "no_number": "the invoice number",
         "scan": "Scan to pay",
         "code_alt": "QR code for a SEPA credit transfer",
         "logo_alt": "Logo of {name}",
@@ -92,6 +96,7 @@ WORDS: dict[Language, dict[str, str]] = {
         "page": "Page {page} of {pages}",
         "draft": "Draft",
         "vat": "VAT no.",
+        "tax_number": "Tax no.",
         "registration": "Reg. no.",
         "bank": "Bank",
         "AE": "Reverse charge: the recipient is liable for the VAT.",
@@ -100,16 +105,18 @@ WORDS: dict[Language, dict[str, str]] = {
         "O": "No VAT is charged.",
     },
     "de": {
-        "number": "Nummer",
+        "number_invoice": "Rechnungsnummer",
+        "number_quote": "Angebotsnummer",
+        "number_credit_note": "Belegnummer",
         "issue_date": "Datum",
-        "due_date": "Fällig am",
+        "due_date": "Zahlbar bis",
         "valid_until": "Gültig bis",
         "service_date": "Leistungsdatum",
         "service_period": "Leistungszeitraum",
         "purchase_order": "Ihre Bestellung",
         "customer_vat": "Ihre USt-IdNr.",
-        "credited": "Zu Rechnung",
-        "credited_date": "Rechnungsdatum",
+        "credited": "Zur Rechnung",
+        "credited_date": "Rechnung vom",
         "position": "Pos.",
         "description": "Beschreibung",
         "quantity": "Menge",
@@ -118,20 +125,20 @@ WORDS: dict[Language, dict[str, str]] = {
         "tax_rate": "USt.",
         "amount": "Betrag",
         "hours": "Std.",
-        "subtotal": "Zwischensumme",
-        "tax": "USt. {rate} auf {taxable}",
-        "total_invoice": "Zu zahlen",
+        "subtotal": "Nettobetrag",
+        "tax": "zzgl. {rate} USt. auf {taxable}",
+        "total_invoice": "Rechnungsbetrag",
         "total_quote": "Gesamtbetrag",
         "total_credit_note": "Gutgeschriebener Betrag",
-        "pay_by": "Bitte überweisen Sie {total} bis {due} auf dieses Konto, mit dem Verwendungszweck {number}.",
-        "pay_no_account": "Bitte zahlen Sie {total} bis {due}, mit dem Verwendungszweck {number}.",
-        "no_number": "Rechnungsnummer",
+        "pay_by": "Bitte überweisen Sie {total} bis zum {due} auf dieses Konto:",
+        "pay_no_account": "Bitte zahlen Sie {total} bis zum {due} und geben Sie dabei {number} an.",
+        "no_number": "die Rechnungsnummer",
         "scan": "Scannen und bezahlen",
         "code_alt": "QR-Code für eine SEPA-Überweisung",
         "logo_alt": "Logo von {name}",
         "account_holder": "Kontoinhaber",
         "reference": "Verwendungszweck",
-        "offset": "Wir verrechnen diesen Betrag mit der Rechnung oder erstatten ihn, wenn sie schon bezahlt ist.",
+        "offset": "Wir verrechnen diesen Betrag mit der Rechnung oder erstatten ihn, falls sie bereits bezahlt ist.",
         "accept": "Um dieses Angebot anzunehmen, unterschreiben Sie bitte hier und senden es bis {date} zurück.",
         "signature": "Ort, Datum, Unterschrift",
         "service_note": "Soweit nicht anders angegeben, entspricht das Leistungsdatum dem Rechnungsdatum.",
@@ -139,6 +146,7 @@ WORDS: dict[Language, dict[str, str]] = {
         "page": "Seite {page} von {pages}",
         "draft": "Entwurf",
         "vat": "USt-IdNr.",
+        "tax_number": "Steuernummer",
         "registration": "Reg.-Nr.",
         "bank": "Bank",
         "AE": "Steuerschuldnerschaft des Leistungsempfängers (Reverse Charge).",
@@ -147,6 +155,42 @@ WORDS: dict[Language, dict[str, str]] = {
         "O": "Es wird keine Umsatzsteuer berechnet.",
     },
 }
+
+NO_VAT: AbstractSet[str] = frozenset(["AU", "CA", "HK", "IN", "JP", "MY", "NZ", "SG", "US"])
+"""Countries whose tax is no VAT: sales tax, GST, consumption tax."""
+TAX_WORDS = {
+    "customer_vat": "Your tax no.",
+    "tax_rate": "Tax",
+    "tax": "Tax {rate} on {taxable}",
+    "vat": "Tax no.",
+    "E": "Exempt from tax",
+    "O": "No tax is charged.",
+}
+
+
+def words_of(document: Document) -> Mapping[str, str]:
+    """Return the words of a document: by its language, and by the tax of the issuer's country."""
+    words = WORDS[document.language]
+    return words | TAX_WORDS if document.language == "en" and document.issuer.country in NO_VAT else words
+
+
+UNITS: dict[Language, dict[str, tuple[str, str]]] = {
+    "en": {name: (name, f"{name}s") for name in ("hour", "day", "week", "month", "year")},
+    "de": {
+        "hour": ("Std.", "Std."),
+        "day": ("Tag", "Tage"),
+        "week": ("Woche", "Wochen"),
+        "month": ("Monat", "Monate"),
+        "year": ("Jahr", "Jahre"),
+    },
+}
+"""The units that documents translate, for one and for more."""
+
+
+def unit_text(unit: str, quantity: Decimal, language: Language) -> str:
+    """Return a unit in the language of a document, `month` or `months` by its quantity; other units as they are."""
+    one, more = UNITS[language].get(unit.casefold().removesuffix("s"), (unit, unit))
+    return one if abs(quantity) == 1 else more
 
 
 def number_text(value: Decimal, language: Language) -> str:

@@ -169,7 +169,8 @@ def get_invoice(tx: Tx, invoice_id: Id) -> Invoice:
     """Read an invoice with its lines, payments and credit notes.
 
     `Accept: application/pdf` returns its PDF, which carries its e-invoice (Factur-X, EN 16931), and `application/xml`
-    the e-invoice alone. Once it is issued, these files stay the same, whatever changes later.
+    the e-invoice alone. Once it is issued, these files stay the same, whatever changes later. The PDF prints Latin,
+    Greek and Cyrillic letters; other scripts become squares.
     """
     tx.snapshot()
     return load_invoice(tx, invoice_id)
