@@ -42,7 +42,7 @@ def render_pdf(document: Document, xml: bytes | None = None) -> bytes:
     return pdf if xml is None else declare_factur_x(pdf)
 
 
-def _compile(data: dict[str, object], timestamp: datetime) -> bytes:
+def _compile(data: dict[str, object], issued: datetime) -> bytes:
     compiler = typst.Compiler(
         _template(),
         root=str(TEMPLATES),
@@ -50,7 +50,7 @@ def _compile(data: dict[str, object], timestamp: datetime) -> bytes:
         ignore_system_fonts=True,
         sys_inputs={"data": json.dumps(data)},
     )
-    pdf = compiler.compile(format="pdf", pdf_standards=["a-3a"], timestamp=timestamp)
+    pdf = compiler.compile(format="pdf", pdf_standards=["a-3a"], timestamp=issued)
     if not isinstance(pdf, bytes):
         raise TypeError("typst wrote no PDF.")
     return pdf
