@@ -125,6 +125,7 @@ def counted(api: ApiClient, title: str, text: str, link: str) -> str:
     if re.fullmatch(r"[\d,.]+ [A-Z]{3}", text):
         currency = text[-3:]
         field = "balance_due" if path == "invoices" else "amount"
+        assert path != "invoices" or {each["currency"] for each in records} == {currency}, link
         return f"{total_of(records, field, currency):,f} {currency}"
     if text.endswith("without a rate"):
         return f"{hours(sum(each['duration_minutes'] for each in records))} h without a rate"
