@@ -7,7 +7,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-import msgspec
 from sqlalchemy import bindparam, select
 
 from retainer.billing.credit_notes.types import CreditNote
@@ -22,7 +21,6 @@ from retainer.errors import Refusal
 from retainer.kernel.representations import File, Representation
 from retainer.schema.billing import issued_documents
 from retainer.store.tx import Actor, Store, Tx
-from retainer.values.records import Record
 
 PDF, XML = "application/pdf", "application/xml"
 ISSUED_WITHOUT = "The document was issued without it: correct this, credit the invoice, and issue it again."
@@ -97,13 +95,6 @@ def prepare(suffix: str, tx: Tx, record: Printable) -> Pending:
     owner = owner_of(record)
     stored = load_stored(tx, owner, record.id) if owner else None
     return Pending(suffix, record.id, build_facts(tx, record), stored, owner)
-
-
-def missing_in_draft(tx: Tx, record: Record) -> list[str]:
-    """Return what the e-invoice of a draft will lack when it is issued; empty for other records."""
-    if not isinstance(record, Invoice) or record.sent_at is not None:
-        return []
-    return missing_facts(msgspec.structs.replace(build_facts(tx, record), is_draft=False))
 
 
 def load_file(store: Store, actor: Actor, suffix: str, load: Callable[[Tx], Printable]) -> File:

@@ -3,19 +3,20 @@
 They follow from the operations of the API: a page calls the same handlers, with the rights of its admin.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple, get_args
 
 from sqlalchemy import Table
 
 from retainer.errors import Refusal
-from retainer.kernel.paging import Page, Paged
+from retainer.kernel.paging import Page, Paged, first_records
 from retainer.kernel.query import parameters
 from retainer.kernel.resource import Operation
 from retainer.store.constraints import reference_columns, singular
 from retainer.store.tx import Tx
 from retainer.values.records import Record
 
-NAMES = ("name", "subject", "title", "url", "description", "body")
+NAMES = ("name", "subject", "title", "url", "description", "vendor", "body")
 """The first of these fields with a value is the name of a record."""
 MAX_LABEL = 80
 
@@ -59,6 +60,16 @@ class Kind(NamedTuple):
         parent = [within] if self.parent is not None else []
         listed: Paged[Record] = self.listing.handler(tx, *parent, self.listing.query(**values), page)
         return listed
+
+    def first(self, tx: Tx, filters: dict[str, str], *, size: int, sort: str = "", within: int = 0) -> list[Record]:
+        """Return the first records of the list without counting the others."""
+        known = parameters(self.listing.query)
+        values = {known[name].field: known[name].read(text) for name, text in filters.items() if name in known}
+        parent = {f"{singular(self.parent).replace(' ', '_')}_id": within} if self.parent is not None else {}
+        (model,) = get_args(self.listing.answers)
+        order = (sort,) if sort else self.listing.query.sorts[:1]
+        found: list[Record] = first_records(tx, self.table, model, self.listing.query(**values), order, size, **parent)
+        return found
 
 
 class Relation(NamedTuple):
@@ -117,12 +128,17 @@ class Catalogue:
 
 def label_of(record: Record) -> str:
     """Return the number and name of a record, or its id without either."""
-    name = next((str(text) for field in NAMES if (text := getattr(record, field, None))), "")
-    number = getattr(record, "number", None)
+    return label_from({name: getattr(record, name, None) for name in ("number", *NAMES)}, record.id)
+
+
+def label_from(values: Mapping[str, object], record_id: int) -> str:
+    """Return the number and name among the values of a record, or its id without either."""
+    name = next((str(text) for field in NAMES if (text := values.get(field))), "")
+    number = values.get("number")
     parts = [str(number)] if number is not None else []
     if name:
         parts.append(name if len(name) <= MAX_LABEL else f"{name[: MAX_LABEL - 1]}…")
-    return " · ".join(parts) or f"{record.id}"
+    return " · ".join(parts) or f"{record_id}"
 
 
 def _reads_one(operation: Operation) -> bool:

@@ -11,7 +11,8 @@ from typing import Literal, NamedTuple
 Pattern = Literal["solid", "striped", "outlined", "line", "dashed", "target"]
 """How a series is drawn: bars filled, striped or outlined; lines solid, dashed, or dotted without points."""
 LINES = frozenset({"line", "dashed", "target"})
-Unit = Literal["money", "percent"]
+Unit = Literal["money", "percent", "milliseconds"]
+SUFFIXES = {"percent": "%", "milliseconds": " ms"}
 Values = Sequence[Decimal | None]
 
 TOP, HEIGHT = 10, 220
@@ -298,7 +299,7 @@ def description_of(series: list[Series], index: int, unit: Unit) -> str:
 
 def exact(value: Decimal, unit: Unit) -> str:
     """Return a value with all its digits."""
-    return f"{value:,f}" + ("%" if unit == "percent" else "")
+    return f"{value:,f}" + SUFFIXES.get(unit, "")
 
 
 def compact(value: Decimal, unit: Unit) -> str:

@@ -1,4 +1,4 @@
-"""Websites with a month of checks, and tickets with their threads."""
+"""Websites with 90 days of checks, and tickets with their threads."""
 
 import random
 from datetime import datetime, timedelta
@@ -10,7 +10,7 @@ from retainer.crm import clients
 from retainer.demo.agencies import PLUGINS, QUESTIONS, Question
 from retainer.demo.make import create
 from retainer.schema.crm import external_contacts
-from retainer.schema.sites import site_checks, site_hours
+from retainer.schema.sites import site_checks, site_hours, site_incidents
 from retainer.schema.sites import sites as sites_table
 from retainer.sites import sites, uptime
 from retainer.store.tx import Tx
@@ -19,7 +19,14 @@ from retainer.values.exact import as_instant
 from retainer.work import time_entries
 
 INTERVAL = timedelta(minutes=5)
-CHECKS_AN_HOUR = 12
+CHECKS_AN_HOUR, HOURS = 12, 24 * 90
+BUSY_HOURS, DAYTIME_MS = range(8, 18), 60
+CAUSES = (
+    "Answered 502; 200 to 399 is expected.",
+    "Answered 503; 200 to 399 is expected.",
+    "The site did not answer within 15 seconds.",
+    "The site cannot be reached.",
+)
 WORDPRESS, PHP = ("6.8.3", "6.8.2", "6.7.4"), ("8.3.27", "8.2.29", "8.1.33")
 NEWEST = WORDPRESS[0]
 
@@ -44,7 +51,10 @@ class Care:
         failure = {"observed": "down", "failures": 9, "last_status_code": 502}
         failure |= {"last_error": "Answered 502; 200 to 399 is expected."}
         failure |= {"down_since": as_instant(self.now - timedelta(minutes=47))}
-        self.tx.update_columns(sites_table, staging or min(self.sites.values()), failure)
+        site_id = staging or min(self.sites.values())
+        self.tx.update_columns(sites_table, site_id, failure)
+        incident = (self.tx.actor.account_id, site_id, failure["down_since"], None, failure["last_error"])
+        self.tx.insert_rows(site_incidents, [incident])
 
     def support(self, customers: list[clients.Client]) -> None:
         """Open a few tickets for every client that has a site; some of the newest wait for an answer."""
@@ -71,7 +81,7 @@ class Care:
             for plugin in PLUGINS
             if self.rng.random() < 0.7 or (is_shop and plugin.slug == "woocommerce")
         ]
-        self._at(self.now - uptime.MONTH)
+        self._at(self.now - uptime.QUARTER)
         site_id = create(
             sites.create_site,
             self.tx,
@@ -89,24 +99,30 @@ class Care:
         return site_id
 
     def _check(self, site_id: int) -> None:
-        """Record a month of checks: sums for each hour, and the checks of the last day one by one."""
-        account_id = self.tx.actor.account_id
-        outages = {
-            self.rng.randint(30, 710): self.rng.randint(2, CHECKS_AN_HOUR) for _ in range(self.rng.randint(0, 3))
-        }
-        hours = []
-        for ago in range(719, 0, -1):
-            hour, down = as_instant(self.now - timedelta(hours=ago))[:13], outages.get(ago, 0)
-            hours.append((account_id, site_id, hour, CHECKS_AN_HOUR - down, down))
+        """Record a quarter of checks: sums for each hour, and the checks of the last day one by one."""
+        account_id, rng = self.tx.actor.account_id, self.rng
+        last_hour = self.now.replace(minute=0, second=0, microsecond=0)
+        outages = {rng.randint(30, HOURS - 10): rng.randint(2, CHECKS_AN_HOUR) for _ in range(rng.randint(0, 5))}
+        usual, hours, incidents = rng.randint(120, 480), [], []
+        for ago in range(HOURS - 1, 0, -1):
+            began, down = last_hour - timedelta(hours=ago), outages.get(ago, 0)
+            up = CHECKS_AN_HOUR - down
+            usual = max(80, min(900, usual + rng.randint(-9, 9)))
+            response_ms = up * (usual + (DAYTIME_MS if began.hour in BUSY_HOURS else 0))
+            hours.append((account_id, site_id, as_instant(began)[:13], up, down, up, response_ms))
+            if down:
+                ended = as_instant(began + INTERVAL * down)
+                incidents.append((account_id, site_id, as_instant(began), ended, rng.choice(CAUSES)))
         self.tx.insert_rows(site_hours, hours)
+        self.tx.insert_rows(site_incidents, incidents)
         checked = [as_instant(self.now - INTERVAL * n - timedelta(seconds=7)) for n in range(uptime.DAY // INTERVAL)]
         self.tx.insert_rows(site_checks, [(account_id, site_id, moment, True) for moment in checked])
         values: dict[str, Any] = {
             "observed": "up",
             "last_checked_at": checked[0],
             "last_status_code": 200,
-            "response_time_ms": self.rng.randint(80, 900),
-            "ssl_expires_at": as_instant(self.now + timedelta(days=self.rng.randint(6, 85))),
+            "response_time_ms": usual,
+            "ssl_expires_at": as_instant(self.now + timedelta(days=rng.randint(6, 85))),
             "next_check_at": as_instant(self.now + timedelta(days=365)),  # its host does not exist: no check
         }
         self.tx.update_columns(sites_table, site_id, values)

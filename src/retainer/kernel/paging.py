@@ -111,6 +111,16 @@ def listing(tx: Tx, table: Table, model: type[R], filters: Filter, page: Page, *
     return _paged([read(row) for row in rows], page, offset, total)
 
 
+def first_records(
+    tx: Tx, table: Table, model: type[R], filters: Filter, sort: Sort, size: int, **within: int
+) -> list[R]:
+    """Return the first records of a list, without a count of the others, which may be many."""
+    signature, values = signature_of(filters, tx.actor.user_id)
+    limits = (type(filters), signature, tuple(within))
+    rows = tx.all(Deferred(_rows, (table, model, limits, sort, size, "forward")), offset=0, **values, **within)
+    return list(map(row_mapper(table, model).read, rows))
+
+
 def _paged(records: list[R], page: Page, offset: int, total: int) -> Paged[R]:
     last, number = max(1, -(-total // page.size)), page.number
     links = PageLinks(

@@ -93,5 +93,17 @@ site_hours = keyed_table(
     text("hour"),
     integer("up"),
     integer("down"),
+    integer("responses", server_default="0"),  # checks with a response, which may still have failed
+    integer("response_ms", server_default="0"),  # the sum of their response times
     key=("site_id", "hour"),
 )
+
+site_incidents = keyed_table(
+    "site_incidents",
+    *ref("site_id", "sites", on_delete="cascade"),
+    instant("started_at"),
+    instant("ended_at", optional=True),
+    text("cause", optional=True),
+    key=("site_id", "started_at"),
+)
+"""The times for which sites were down; without an end, the site still is."""

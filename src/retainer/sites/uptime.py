@@ -1,6 +1,6 @@
 """Uptime: the share of checks that found a site up, rolled up with each check.
 
-The last day is counted from the checks themselves, weeks and months from sums for each hour.
+The last day is counted from the checks themselves, weeks and months from sums for each hour, kept for 90 days.
 """
 
 from datetime import timedelta
@@ -8,22 +8,25 @@ from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Select, Table, and_, bindparam, case, delete, func, insert, select, update
 
-from retainer.schema.sites import site_checks, site_hours, sites
+from retainer.schema.sites import site_checks, site_hours, site_incidents, sites
 from retainer.store.row_mapper import Derived
 from retainer.store.tables import NOW
 from retainer.store.transaction import Transaction
 from retainer.store.tx import Tx
 from retainer.values.exact import half_up, instant_after
 
-DAY, WEEK, MONTH = timedelta(days=1), timedelta(days=7), timedelta(days=30)
+DAY, WEEK, MONTH, QUARTER = timedelta(days=1), timedelta(days=7), timedelta(days=30), timedelta(days=90)
 
 OBSERVED = (
     *("uptime_24h", "uptime_7d", "uptime_30d", "last_checked_at", "down_since", "last_status_code"),
     *("response_time_ms", "last_error", "ssl_expires_at"),
 )
+HOUR_SUMS = ("up", "down", "responses", "response_ms")
 CHECK_NOW = update(sites).where(sites.c.id == bindparam("site")).values(next_check_at=NOW)
 RESET = CHECK_NOW.values({"observed": "unknown", "failures": 0, **dict.fromkeys(OBSERVED)})
-DELETE_CHECKS = [delete(table).where(table.c.site_id == bindparam("site")) for table in (site_checks, site_hours)]
+DELETE_CHECKS = [
+    delete(table).where(table.c.site_id == bindparam("site")) for table in (site_checks, site_hours, site_incidents)
+]
 WRITE_SHARES = (
     update(sites)
     .where(sites.c.account_id == bindparam("account"), sites.c.id == bindparam("site"))
@@ -41,12 +44,12 @@ ADD_CHECK = insert(site_checks).values(
 ADD_TO_HOUR = (
     update(site_hours)
     .where(_of_site(site_hours), site_hours.c.hour == bindparam("hour"))
-    .values({name: site_hours.c[name] + bindparam(name) for name in ("up", "down")})
+    .values({name: site_hours.c[name] + bindparam(name) for name in HOUR_SUMS})
 )
 NEW_HOUR = insert(site_hours).values(
     account_id=bindparam("account"),
     site_id=bindparam("site"),
-    **{name: bindparam(name) for name in ("hour", "up", "down")},
+    **{name: bindparam(name) for name in ("hour", *HOUR_SUMS)},
 )
 OLD_CHECKS = delete(site_checks).where(_of_site(site_checks), site_checks.c.checked_at <= bindparam("before"))
 OLD_HOURS = delete(site_hours).where(_of_site(site_hours), site_hours.c.hour <= bindparam("before"))
@@ -77,7 +80,8 @@ def _month_sums() -> Select[int, int, int, int]:
     hours = site_hours.c
     in_week, total = hours.hour > bindparam("week"), hours.up + hours.down
     week_up, week_total = func.sum(case((in_week, hours.up), else_=0)), func.sum(case((in_week, total), else_=0))
-    return select(week_up, week_total, func.sum(hours.up), func.sum(total)).where(_of_site(site_hours))
+    sums = select(week_up, week_total, func.sum(hours.up), func.sum(total))
+    return sums.where(_of_site(site_hours), hours.hour > bindparam("month"))
 
 
 MONTH_SUMS = _month_sums()
@@ -108,21 +112,29 @@ def add_check(tx: Transaction, account_id: int, site_id: int, *, is_up: bool) ->
     tx.run(ADD_CHECK, account=account_id, site=site_id, at=tx.now, up=is_up)
 
 
-def add_to_hour(tx: Transaction, account_id: int, site_id: int, *, up: int, down: int) -> None:
-    """Add checks to the sums of the current hour."""
-    values = {"account": account_id, "site": site_id, "hour": tx.now[:13], "up": up, "down": down}
+def add_to_hour(tx: Transaction, account_id: int, site_id: int, *, is_up: bool, response_ms: int | None) -> None:
+    """Add a check to the sums of the current hour; `response_ms` is None without a response."""
+    values = {
+        "account": account_id,
+        "site": site_id,
+        "hour": tx.now[:13],
+        "up": int(is_up),
+        "down": int(not is_up),
+        "responses": int(response_ms is not None),
+        "response_ms": response_ms or 0,
+    }
     if not tx.change(ADD_TO_HOUR, **values):
         tx.run(NEW_HOUR, **values)
 
 
 def summarise(tx: Transaction, account_id: int, site_id: int) -> None:
-    """Save the shares of a site's checks that were up, and delete checks and hours that no share counts any more."""
+    """Save the shares of a site's checks that were up, and delete checks and hours that are too old."""
     key = {"account": account_id, "site": site_id}
     day, week, month = (instant_after(tx.now, -span) for span in (DAY, WEEK, MONTH))
     tx.run(OLD_CHECKS, **key, before=day)
-    tx.run(OLD_HOURS, **key, before=month[:13])
+    tx.run(OLD_HOURS, **key, before=instant_after(tx.now, -QUARTER)[:13])
     last_day = Sums(*(tx.one(DAY_SUMS, **key) or ()))
-    last_month = MonthSums(*(tx.one(MONTH_SUMS, **key, week=week[:13]) or ()))
+    last_month = MonthSums(*(tx.one(MONTH_SUMS, **key, week=week[:13], month=month[:13]) or ()))
     tx.run(
         WRITE_SHARES,
         **key,

@@ -14,13 +14,15 @@ class ActionLink(NamedTuple):
     is_primary: bool = False
 
 
-def list_actions(kind: Kind, record: Record) -> list[ActionLink]:
+def list_actions(kind: Kind, record: Record, *, has_einvoice: bool = False) -> list[ActionLink]:
     """Return the buttons of a record, in their order: first what changes it, then its files."""
-    return file_links(kind, record)
+    return file_links(kind, record, has_einvoice=has_einvoice)
 
 
-def file_links(kind: Kind, record: Record) -> list[ActionLink]:
-    """Return the link to the PDF of a document; that of a draft is a preview."""
+def file_links(kind: Kind, record: Record, *, has_einvoice: bool) -> list[ActionLink]:
+    """Return the links to the files of a document: the preview of a draft, else the PDF and the e-invoice."""
     if kind.reading is None or not kind.reading.representations:
         return []
-    return [ActionLink("Preview" if getattr(record, "status", "") == "draft" else "PDF", "/pdf")]
+    if getattr(record, "status", "") == "draft":
+        return [ActionLink("Preview PDF", "/pdf")]
+    return [ActionLink("PDF", "/pdf"), *([ActionLink("E-invoice (XML)", "/xml")] if has_einvoice else [])]

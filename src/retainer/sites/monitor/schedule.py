@@ -12,7 +12,7 @@ import msgspec
 from sqlalchemy import and_, bindparam, func, select, update
 
 from retainer.schema.sites import sites
-from retainer.sites import uptime
+from retainer.sites import incidents, uptime
 from retainer.sites.monitor.pause import IS_PAUSED
 from retainer.store.tables import NOW
 from retainer.store.transaction import UnscopedTx
@@ -140,7 +140,11 @@ def save_result(tx: UnscopedTx, site: DueSite, result: CheckResult) -> None:
             observed, down_since = "down", down_since or before.last_checked_at  # the time of the first failure
     if not in_maintenance:
         uptime.add_check(tx, site.account_id, site.id, is_up=result.is_up)
-        uptime.add_to_hour(tx, site.account_id, site.id, up=int(result.is_up), down=int(not result.is_up))
+        uptime.add_to_hour(tx, site.account_id, site.id, is_up=result.is_up, response_ms=result.milliseconds)
+    if down_since is not None and before.down_since is None:
+        incidents.begin_incident(tx, site.account_id, site.id, down_since, result.error)
+    elif down_since is None and before.down_since is not None:
+        incidents.end_incident(tx, site.account_id, site.id)
     interval = timedelta(seconds=site.check_interval_seconds)
     next_check_at = instant_after(site.next_check_at, interval)
     tx.run(

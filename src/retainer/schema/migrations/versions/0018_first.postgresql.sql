@@ -832,9 +832,22 @@ CREATE TABLE site_hours (
 	hour TEXT COLLATE "C" NOT NULL,
 	up BIGINT NOT NULL,
 	down BIGINT NOT NULL,
+	responses BIGINT DEFAULT '0' NOT NULL,
+	response_ms BIGINT DEFAULT '0' NOT NULL,
 	CONSTRAINT site_hours_pk PRIMARY KEY (account_id, site_id, hour),
 	CONSTRAINT site_hours_ref_account_id_site_id FOREIGN KEY(account_id, site_id) REFERENCES sites (account_id, id),
 	CONSTRAINT site_hours_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+);
+
+CREATE TABLE site_incidents (
+	account_id BIGINT NOT NULL,
+	site_id BIGINT NOT NULL,
+	started_at TIMESTAMP WITH TIME ZONE NOT NULL,
+	ended_at TIMESTAMP WITH TIME ZONE,
+	cause TEXT COLLATE "C",
+	CONSTRAINT site_incidents_pk PRIMARY KEY (account_id, site_id, started_at),
+	CONSTRAINT site_incidents_ref_account_id_site_id FOREIGN KEY(account_id, site_id) REFERENCES sites (account_id, id),
+	CONSTRAINT site_incidents_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
 CREATE TABLE site_plugins (

@@ -885,9 +885,24 @@ CREATE TABLE site_hours (
 	hour TEXT NOT NULL,
 	up INTEGER NOT NULL,
 	down INTEGER NOT NULL,
+	responses INTEGER DEFAULT '0' NOT NULL,
+	response_ms INTEGER DEFAULT '0' NOT NULL,
 	CONSTRAINT site_hours_pk PRIMARY KEY (account_id, site_id, hour),
 	CONSTRAINT site_hours_ref_account_id_site_id FOREIGN KEY(account_id, site_id) REFERENCES sites (account_id, id),
 	CONSTRAINT site_hours_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+)
+ WITHOUT ROWID,
+ STRICT;
+
+CREATE TABLE site_incidents (
+	account_id INTEGER NOT NULL,
+	site_id INTEGER NOT NULL,
+	started_at TEXT NOT NULL,
+	ended_at TEXT,
+	cause TEXT,
+	CONSTRAINT site_incidents_pk PRIMARY KEY (account_id, site_id, started_at),
+	CONSTRAINT site_incidents_ref_account_id_site_id FOREIGN KEY(account_id, site_id) REFERENCES sites (account_id, id),
+	CONSTRAINT site_incidents_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 )
  WITHOUT ROWID,
  STRICT;
