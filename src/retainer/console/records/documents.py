@@ -8,27 +8,19 @@ from retainer.billing.credit_notes.types import CreditNote, CreditNoteLine
 from retainer.billing.invoices.types import Invoice, InvoiceLine
 from retainer.billing.quotes.types import Quote, QuoteLine
 from retainer.console import words
-from retainer.console.records.blocks import (
-    Block,
-    DocumentBlock,
-    DocumentLine,
-    Fact,
-    GroupBlock,
-    Party,
-    TableBlock,
-    TextBlock,
-)
+from retainer.console.records.blocks import Block, DocumentBlock, DocumentLine, Fact, Party, TableBlock, TextBlock
 from retainer.console.records.page import RecordPage
 from retainer.console.records.values import NOTHING, Value, day_text, money, percent_text
+from retainer.console.reports.tables import MINUS
 from retainer.documents.einvoice import missing_facts
 from retainer.documents.facts import Customer, Document, Issuer
-from retainer.schema.billing import credit_notes, payments
+from retainer.schema.billing import payments
 from retainer.schema.work import projects
 from retainer.values.records import Record
 
 Printable = Invoice | Quote | CreditNote
 PARTS = 50
-"""Payments or credit notes of an invoice that its page shows; the newest, if there are more."""
+"""Payments of an invoice that its page shows; the newest, if there are more."""
 HIDDEN = frozenset(
     {
         *("number", "status", "client_id", "contact_id", "issue_date", "due_date", "valid_until", "currency", "lines"),
@@ -77,9 +69,8 @@ def blocks(page: RecordPage) -> Iterator[Block]:
     if not isinstance(record, Printable):
         return
     yield document_block(page, record, page.document)
-    if isinstance(record, Invoice) and (record.payments or record.credit_notes):
-        beside = [payment_table(page, record), credit_table(page, record)]
-        yield GroupBlock([table for table in beside if table.rows])
+    if isinstance(record, Invoice) and record.payments:
+        yield payment_table(page, record)
     for title, text in (("Notes", getattr(record, "notes", None)), ("Terms", getattr(record, "terms", None))):
         if text:
             yield TextBlock(title, text)
@@ -107,7 +98,7 @@ def dates(page: RecordPage, record: Printable, document: Document) -> list[Fact]
         found.append(day("Due", document.due_date))
         service = [each for each in (document.service_from, document.service_to) if each]
         if service:
-            found.append(Fact("Work from", Value("text", words.days(service[0], service[-1]))))
+            found.append(Fact("Work", Value("text", words.days(service[0], service[-1]))))
     found.append(day("Valid until", document.valid_until))
     if isinstance(record, CreditNote):
         found.append(Fact("Invoice", page.value("invoice_id")))
@@ -162,7 +153,7 @@ def sums(record: Printable) -> list[tuple[str, str]]:
     found.append(("Total", money(record.total, currency)))
     if isinstance(record, Invoice):
         less = (("Paid", record.amount_paid), ("Credited", record.amount_credited))
-        found += [(label, money(-value, currency)) for label, value in less if value]
+        found += [(label, f"{MINUS}{money(value, currency)}") for label, value in less if value]
         if record.sent_at is not None:
             found.append(("Balance due", money(record.balance_due, currency)))
         if record.refund_due:
@@ -175,15 +166,8 @@ def sums(record: Printable) -> list[tuple[str, str]]:
 
 def payment_table(page: RecordPage, invoice: Invoice) -> TableBlock:
     """Return the payments of an invoice, the newest last."""
-    names = ("paid_date", "amount", "method", "reference", "notes")
+    names = ("paid_date", "method", "reference", "notes", "amount")
     return page.table("Payments", invoice.payments[-PARTS:], payments, names)._replace(total=len(invoice.payments))
-
-
-def credit_table(page: RecordPage, invoice: Invoice) -> TableBlock:
-    """Return the credit notes of an invoice, the newest last."""
-    notes = invoice.credit_notes
-    table = page.table("Credit notes", notes[-PARTS:], credit_notes, ("label", "issue_date", "reason", "total"))
-    return table._replace(total=len(notes))
 
 
 def amount(record: Printable, name: str) -> Value:

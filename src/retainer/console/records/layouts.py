@@ -103,5 +103,5 @@ def rest_of(page: RecordPage, hidden: frozenset[str]) -> Iterator[Block]:
             yield TextBlock(field_label(name), getattr(page.record, name))
             names.remove(name)
     block = page.fields("More details", names)
-    if block.fields or block.unset:
+    if block.fields:
         yield block

@@ -25,7 +25,7 @@ HIDDEN = frozenset(
         *("name", "status", "client_id", "billing_type", "due_date", "start_date", "manager_id", "description"),
         *("budget_amount", "budget_minutes", "budget_used_percent", "progress_percent", "tracked_minutes"),
         *("billable_minutes", "billable_amount", "unbilled_minutes", "unbilled_amount", "invoiced_amount"),
-        *("expense_amount", "currency", "quote_id", "template_id"),
+        *("expense_amount", "currency", "quote_id", "template_id", "hourly_rate", "fixed_fee", "retainer_amount"),
     }
 )
 TASKS_BY_STATUS = (
@@ -118,8 +118,8 @@ def budget_table(project: Project) -> TableBlock:
         minutes, allowed = project.tracked_minutes, project.budget_minutes
         cells = [Value("number", f"{hours(each)} h") for each in (allowed, minutes, allowed - minutes)]
         rows.append([Value("text", "Time"), *cells, of(half_up(minutes * FULL, allowed))])
-    titles = ("Budget", "Used", "Left")
-    return TableBlock("Budget", [Column(""), *(Column(each, is_number=True) for each in titles), Column("Share")], rows)
+    titles = ("Budget", "Used", "Left", "Share")
+    return TableBlock("Budget", [Column("Limit"), *(Column(each, is_number=True) for each in titles)], rows)
 
 
 def money_value(amount: Decimal, project: Project) -> Value:
@@ -129,7 +129,8 @@ def money_value(amount: Decimal, project: Project) -> Value:
 
 def of(hundredths: int) -> Value:
     """Return a share of a budget, in hundredths of a percent."""
-    return budget_share(Decimal(hundredths).scaleb(-2))
+    share = budget_share(Decimal(hundredths).scaleb(-2))
+    return share._replace(kind="number", tone="" if share.tone == "good" else share.tone)
 
 
 def tasks_by_status(page: RecordPage) -> TableBlock:

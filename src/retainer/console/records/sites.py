@@ -1,6 +1,8 @@
 """The page of a site: its uptime of 90 days, incidents, response times, certificate, and plugins."""
 
+from bisect import bisect_right
 from collections.abc import Iterator
+from datetime import date, datetime, time
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -13,14 +15,13 @@ from retainer.console.records.page import RecordPage
 from retainer.console.records.values import NOTHING, Value, day_text, percent_text
 from retainer.schema.sites import site_hours
 from retainer.sites.incidents import Incident, list_incidents
-from retainer.sites.plugins import Plugin
 from retainer.sites.sites import Site
 from retainer.sites.uptime import QUARTER, share
-from retainer.values.exact import day_after, half_up, instant_after, local_day
+from retainer.values.exact import as_instant, day_after, half_up, instant_after
 
 DAYS, CHART_DAYS = 90, 30
 INCIDENTS, PLUGINS = 10, 300
-BAR_HEIGHT, MIN_DOWN = 40, 6
+BAR_HEIGHT, MIN_DOWN = 40, 9
 """Pixels of a day's bar, and at least of its failed share, which must be seen."""
 SOON = 14
 """Days before the end of a certificate from which on it needs attention."""
@@ -34,7 +35,7 @@ HIDDEN = frozenset(
 )
 HOURS = (
     select(*site_hours.c["hour", "up", "down", "responses", "response_ms"])
-    .where(site_hours.c.site_id == bindparam("site"), site_hours.c.hour > bindparam("since"))
+    .where(site_hours.c.site_id == bindparam("site"), site_hours.c.hour >= bindparam("since"))
     .order_by(site_hours.c.hour)
 )
 
@@ -99,26 +100,41 @@ def blocks(page: RecordPage) -> Iterator[Block]:
     )
     yield software._replace(unset=())
     if site.plugins:
-        names = ("name", "version", "update_version", "status", "auto_update")
-        table = page.table("Plugins", by_update(site)[:PLUGINS], None, names)
-        yield table._replace(total=site.plugins_count)
+        yield plugin_table(page, site)
 
 
-def by_update(site: Site) -> list[Plugin]:
+def plugin_table(page: RecordPage, site: Site) -> TableBlock:
     """Return the plugins of a site, those with an available update first."""
-    return sorted(site.plugins, key=lambda plugin: not plugin.update_available)
+    plugins = sorted(site.plugins, key=lambda plugin: not plugin.update_available)[:PLUGINS]
+    rows = [
+        [
+            *(page.values.field(plugin, name) for name in ("name", "version")),
+            Value("badge", plugin.update_version or "", tone="warn") if plugin.update_available else NOTHING,
+            *(page.values.field(plugin, name) for name in ("status", "auto_update")),
+        ]
+        for plugin in plugins
+    ]
+    titles = ("Plugin", "Version", "Update", "Status", "Updates itself")
+    return TableBlock("Plugins", [Column(title) for title in titles], rows, site.plugins_count)
 
 
 def load_days(page: RecordPage) -> dict[str, Day]:
     """Return the checks of the last 90 days by day in the account's time zone, the oldest first."""
-    zone = page.tx.actor.timezone
-    days = {day_after(page.tx.today, -ago): Day() for ago in range(DAYS - 1, -1, -1)}
-    since = instant_after(page.tx.now, -QUARTER)[:13]
-    for hour in map(Hour._make, page.tx.all(HOURS, site=page.record.id, since=since)):
-        day = local_day(f"{hour.hour}:00:00.000000Z", zone)
-        if day in days:
-            days[day] = Day(*(have + more for have, more in zip(days[day], hour[1:], strict=True)))
-    return days
+    days = [day_after(page.tx.today, -ago) for ago in range(DAYS - 1, -1, -1)]
+    zone = words.zone(page.tx.actor.timezone)
+    starts = [as_instant(datetime.combine(date.fromisoformat(day), time(), zone)) for day in days]
+    sums = [Day() for _ in days]
+    for hour in map(Hour._make, page.tx.all(HOURS, site=page.record.id, since=starts[0][:13])):
+        place = bisect_right(starts, f"{hour.hour}:00:00.000000Z") - 1
+        if place >= 0:
+            have = sums[place]
+            sums[place] = Day(
+                have.up + hour.up,
+                have.down + hour.down,
+                have.responses + hour.responses,
+                have.response_ms + hour.response_ms,
+            )
+    return dict(zip(days, sums, strict=True))
 
 
 def uptime_block(days: dict[str, Day]) -> UptimeBlock:
@@ -128,7 +144,7 @@ def uptime_block(days: dict[str, Day]) -> UptimeBlock:
         total = checks.up + checks.down
         text = f"{uptime_text(checks.up, total)} up" if total else "not checked"
         height = max(MIN_DOWN, half_up(checks.down * BAR_HEIGHT, total)) if checks.down else 0
-        bars.append(DayBar(day, height, bool(total), f"{day_text(day)}: {text}"))
+        bars.append(DayBar(day_text(day), height, bool(total), f"{day_text(day)}: {text}"))
         if checks.down:
             figures = (uptime_text(checks.up, total), f"{checks.down:,}", f"{total:,}")
             failing.append([Value("text", day_text(day)), *(Value("number", figure) for figure in figures)])
@@ -171,7 +187,9 @@ def response_chart(days: dict[str, Day]) -> ChartBlock:
     shown = dict(list(days.items())[-CHART_DAYS:])
     averages = [Decimal(half_up(day.response_ms, day.responses)) if day.responses else None for day in shown.values()]
     labels = [day_text(day).rsplit(" ", 1)[0] for day in shown]
-    chart = column_chart("Response time, daily average", "milliseconds", labels, [Series("Average", "line", averages)])
+    chart = column_chart(
+        "Response time, daily average in ms", "milliseconds", labels, [Series("Average", "line", averages)]
+    )
     rows = [
         [Value("text", day_text(day)), Value("number", f"{average:,f} ms")]
         for day, average in zip(shown, averages, strict=True)

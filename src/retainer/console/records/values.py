@@ -35,7 +35,26 @@ LABELS = {
     "check_interval_seconds": "Checked every",
     "date": "Day",
     "duration_minutes": "Time",
+    "core_update_available": "Core update",
+    "created_by_id": "Created by",
+    "expense_amount": "Expenses",
     "external_id": "External ID",
+    "first_response_minutes": "First response after",
+    "is_primary": "Primary",
+    "is_template": "Template",
+    "paid_date": "Day",
+    "plugin_updates_count": "Updates",
+    "remaining_minutes": "Remaining",
+    "reopened_count": "Reopened",
+    "resolution_minutes": "Resolved after",
+    "ssl_expires_at": "Certificate expires",
+    "tasks_count": "Tasks",
+    "tasks_done_count": "Done",
+    "tracked_minutes": "Time",
+    "unbilled_amount": "Unbilled",
+    "update_version": "Available",
+    "user_id": "Person",
+    "estimated_minutes": "Estimated",
     "issue_date": "Issued",
     "due_date": "Due",
     "payment_terms_days": "Payment terms",
@@ -45,7 +64,6 @@ LABELS = {
     "refund_due": "To refund",
     "refundable_amount": "To refund",
     "response_time_ms": "Response time",
-    "ssl_expires_at": "Certificate expires",
     "tag_ids": "Tags",
     "type": "Kind",
     "opened": "Opened",
@@ -60,9 +78,9 @@ LABELS = {
     "wp_version": "WordPress version",
 }
 """Labels of fields that do not follow from their names."""
-TITLES = {"en": "English", "de": "German", "seo": "SEO", "cheque": "Cheque"}
+TITLES = {"en": "English", "de": "German", "wordpress": "WordPress", "woocommerce": "WooCommerce"}
 """Words of enumerations that are not written as they sound."""
-AWAITING = {"requester": "Client"}
+AWAITING = {"us": "Us", "requester": "Client"}
 PERCENTAGES = {"tax_rate", "discount_percent", "markup_percent"}
 LINKED = ("https://", "http://")
 UNITS = {
