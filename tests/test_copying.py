@@ -37,6 +37,7 @@ PLACED: list[tuple[str, dict[str, Any]]] = [
     ("site_checks", {"checked_at": "9999-12-31T23:59:59.999999Z", "is_up": 0}),
     ("site_hours", {"hour": "2026-03-01T00", "up": MAX_INTEGER, "down": 0}),
     ("site_hours", {"hour": "2026-03-01T01", "up": MAX_INTEGER, "down": -MAX_INTEGER}),
+    ("site_incidents", {"started_at": "2026-03-01T00:00:00.000001Z", "ended_at": MOMENT, "cause": ODD}),
     ("cost_rates", {"from_date": "0001-01-01", "amount": 1}),
     ("cost_rates", {"from_date": "9999-12-31", "amount": 2}),
     ("audit_entries", {"action": "test", "target": "key", "target_id": 1, "target_name": "", "before": ODD}),

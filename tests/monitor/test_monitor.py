@@ -164,7 +164,7 @@ def test_uptime_of_a_day_week_and_month_counts_the_checks_within_them(watch, at)
     assert [watch.read(site)[name] for name in FIGURES] == expected
     ((kept,),) = watch.api.sql("SELECT count(*) FROM site_checks")
     ((hours,),) = watch.api.sql("SELECT count(*) FROM site_hours")
-    assert (kept, hours) == (4, 91), "what no share counts any more is forgotten: 3 a day, and the last"
+    assert (kept, hours) == (4, 121), "checks of a day: 3 and the last; hours of 90 days: 3 a day for 40, and the last"
 
 
 def test_checks_during_maintenance_do_not_count_and_bring_no_site_down(watch, at):

@@ -22,8 +22,8 @@ INTERVAL = timedelta(minutes=5)
 CHECKS_AN_HOUR, HOURS = 12, 24 * 90
 BUSY_HOURS, DAYTIME_MS = range(8, 18), 60
 CAUSES = (
-    "Answered 502; 200 to 399 is expected.",
-    "Answered 503; 200 to 399 is expected.",
+    "The site answered 502.",
+    "The site answered 503.",
     "The site did not answer within 15 seconds.",
     "The site cannot be reached.",
 )
@@ -49,7 +49,7 @@ class Care:
                 if self.rng.random() < 0.3:
                     staging = self._site(customer, "staging", url.replace("https://", "https://staging."))
         failure = {"observed": "down", "failures": 9, "last_status_code": 502}
-        failure |= {"last_error": "Answered 502; 200 to 399 is expected."}
+        failure |= {"last_error": "The site answered 502."}
         failure |= {"down_since": as_instant(self.now - timedelta(minutes=47))}
         site_id = staging or min(self.sites.values())
         self.tx.update_columns(sites_table, site_id, failure)

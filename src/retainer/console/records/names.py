@@ -47,11 +47,11 @@ class Names:
 
     def __init__(self, tx: Tx, catalogue: Catalogue) -> None:
         self.tx, self.catalogue = tx, catalogue
-        self._pending: dict[str, dict[int, Link]] = {}
+        self._pending: dict[Table, dict[int, Link]] = {}
 
     def refer(self, table: Table, record_id: int) -> Link:
         """Return the link to a row; its text is the id until `load`."""
-        links = self._pending.setdefault(table.name, {})
+        links = self._pending.setdefault(table, {})
         if record_id not in links:
             links[record_id] = Link(f"{record_id}", self._path(table.name, record_id))
         return links[record_id]
@@ -62,11 +62,11 @@ class Names:
 
     def load(self) -> None:
         """Write the names into all links that were handed out."""
-        for name, links in self._pending.items():
-            if name in NAMES_BY_TABLE:
-                ids = json.dumps(sorted(links)[:MAX_NAMES])
-                for row in self.tx.all(_select_names(name), ids=ids):
-                    links[row[0]].text = label_from(dict(zip(NAMES_BY_TABLE[name], row[1:], strict=True)), row[0])
+        for table, links in self._pending.items():
+            names = NAMES_BY_TABLE.get(table.name, ())
+            ids = json.dumps(sorted(links)[:MAX_NAMES])
+            for row_id, *texts in self.tx.all(_select_names(table), ids=ids) if names else ():
+                links[row_id].text = label_from(dict(zip(names, texts, strict=True)), row_id)
         self._pending = {}
 
     def _path(self, table: str, record_id: int) -> str:
@@ -85,7 +85,6 @@ def title_of(table: Table, record: Record) -> str:
 
 
 @cache
-def _select_names(name: str) -> Select[int]:
-    table = users.metadata.tables[name]
+def _select_names(table: Table) -> Select[int]:
     is_wanted = is_listed(table.c.id, listed("ids", INTEGER).scalar_subquery())
-    return select(table.c.id, *table.c[NAMES_BY_TABLE[name]]).where(is_wanted)
+    return select(table.c.id, *table.c[NAMES_BY_TABLE[table.name]]).where(is_wanted)

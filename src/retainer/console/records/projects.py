@@ -9,17 +9,14 @@ from sqlalchemy import bindparam, func, select
 from retainer.console import words
 from retainer.console.records.blocks import Block, Column, Fact, GroupBlock, TableBlock
 from retainer.console.records.page import RecordPage
-from retainer.console.records.values import NOTHING, Value, budget_share, day_text, money
+from retainer.console.records.values import NOTHING, Value, day_text, money
 from retainer.console.reports.tables import hours
 from retainer.schema.identity import users
 from retainer.schema.work import tasks, time_entries
-from retainer.values.exact import half_up
 from retainer.work.projects import Project
 
 NEWEST_ENTRIES = 2000
 """Time entries whose hours are added up by person; of a longer project, these are the newest."""
-FULL = 10_000
-"""All of a budget, in hundredths of a percent."""
 HIDDEN = frozenset(
     {
         *("name", "status", "client_id", "billing_type", "due_date", "start_date", "manager_id", "description"),
@@ -37,7 +34,7 @@ NEWEST = (
     select(*time_entries.c["user_id", "date", "duration_minutes", "billable"])
     .where(time_entries.c.project_id == bindparam("project"))
     .order_by(time_entries.c.date.desc(), time_entries.c.id.desc())
-    .limit(NEWEST_ENTRIES)
+    .limit(bindparam("limit"))
     .subquery()
 )
 HOURS_BY_PERSON = (
@@ -110,27 +107,18 @@ def budget_table(project: Project) -> TableBlock:
     rows = []
     if project.budget_amount:
         used, limit = project.billable_amount, project.budget_amount
-        share = half_up(int(used.scaleb(4) * FULL), int(limit.scaleb(4)))
-        rows.append(
-            [Value("text", "Amount"), *(money_value(each, project) for each in (limit, used, limit - used)), of(share)]
-        )
+        rows.append([Value("text", "Amount"), *(money_value(each, project) for each in (limit, used, limit - used))])
     if project.budget_minutes:
         minutes, allowed = project.tracked_minutes, project.budget_minutes
         cells = [Value("number", f"{hours(each)} h") for each in (allowed, minutes, allowed - minutes)]
-        rows.append([Value("text", "Time"), *cells, of(half_up(minutes * FULL, allowed))])
-    titles = ("Budget", "Used", "Left", "Share")
+        rows.append([Value("text", "Time"), *cells])
+    titles = ("Budget", "Used", "Left")
     return TableBlock("Budget", [Column("Limit"), *(Column(each, is_number=True) for each in titles)], rows)
 
 
 def money_value(amount: Decimal, project: Project) -> Value:
     """Return an amount in the currency of a project."""
     return Value("number", money(amount, project.currency))
-
-
-def of(hundredths: int) -> Value:
-    """Return a share of a budget, in hundredths of a percent."""
-    share = budget_share(Decimal(hundredths).scaleb(-2))
-    return share._replace(kind="number", tone="" if share.tone == "good" else share.tone)
 
 
 def tasks_by_status(page: RecordPage) -> TableBlock:
@@ -154,7 +142,7 @@ def tasks_by_status(page: RecordPage) -> TableBlock:
 
 def hours_by_person(page: RecordPage, project: Project) -> TableBlock:
     """Return who worked how long: over all time, or of a long project in its newest entries."""
-    people = list(map(PersonHours._make, page.tx.all(HOURS_BY_PERSON, project=project.id)))
+    people = list(map(PersonHours._make, page.tx.all(HOURS_BY_PERSON, project=project.id, limit=NEWEST_ENTRIES)))
     total = sum(person.minutes for person in people)
     rows = [
         [

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -12,19 +12,19 @@ from retainer.console import words
 from retainer.console.charts import Series, column_chart
 from retainer.console.records.blocks import Block, ChartBlock, Column, DayBar, Fact, TableBlock, UptimeBlock
 from retainer.console.records.page import RecordPage
-from retainer.console.records.values import NOTHING, Value, day_text, percent_text
+from retainer.console.records.values import NOTHING, Value, day_text, percent_text, span
 from retainer.schema.sites import site_hours
 from retainer.sites.incidents import Incident, list_incidents
 from retainer.sites.sites import Site
-from retainer.sites.uptime import QUARTER, share
-from retainer.values.exact import as_instant, day_after, half_up, instant_after
+from retainer.sites.uptime import share
+from retainer.values.exact import as_instant, day_after, instant_after
 
 DAYS, CHART_DAYS = 90, 30
 INCIDENTS, PLUGINS = 10, 300
 BAR_HEIGHT, MIN_DOWN = 40, 9
 """Pixels of a day's bar, and at least of its failed share, which must be seen."""
-SOON = 14
-"""Days before the end of a certificate from which on it needs attention."""
+SOON = timedelta(days=14)
+"""Time before the end of a certificate from which on it needs attention."""
 HIDDEN = frozenset(
     {
         *("name", "url", "status", "client_id", "uptime_percent_24h", "uptime_percent_7d", "uptime_percent_30d"),
@@ -70,7 +70,7 @@ def facts(page: RecordPage) -> list[Fact]:
         found.append(Fact("Down since", since, note=site.last_error or ""))
     found += page.facts("uptime_percent_30d", "response_time_ms")
     if site.ssl_expires_at is not None:
-        is_soon = site.ssl_expires_at < instant_after(page.tx.now, (QUARTER / DAYS) * SOON)
+        is_soon = site.ssl_expires_at < instant_after(page.tx.now, SOON)
         moment = page.context.moment(site.ssl_expires_at)
         value = Value("since", moment=moment, tone="bad" if is_soon else "")
         found.append(Fact("Certificate expires", value, note=moment.day if moment else ""))
@@ -143,7 +143,7 @@ def uptime_block(days: dict[str, Day]) -> UptimeBlock:
     for day, checks in days.items():
         total = checks.up + checks.down
         text = f"{uptime_text(checks.up, total)} up" if total else "not checked"
-        height = max(MIN_DOWN, half_up(checks.down * BAR_HEIGHT, total)) if checks.down else 0
+        height = max(MIN_DOWN, checks.down * BAR_HEIGHT // total) if checks.down else 0
         bars.append(DayBar(day_text(day), height, bool(total), f"{day_text(day)}: {text}"))
         if checks.down:
             figures = (uptime_text(checks.up, total), f"{checks.down:,}", f"{total:,}")
@@ -178,14 +178,14 @@ def incident_table(page: RecordPage) -> TableBlock:
 def length(page: RecordPage, incident: Incident) -> Value:
     """Return how long an incident took; one that has not ended is a badge."""
     ended = incident.ended_at or page.context.now
-    text = words.distance(incident.started_at, ended).removesuffix(" ago")
+    text = span(incident.started_at, ended)
     return Value("text", text) if incident.ended_at else Value("badge", f"Down for {text}", tone="bad")
 
 
 def response_chart(days: dict[str, Day]) -> ChartBlock:
     """Return the average response times of the last 30 days."""
     shown = dict(list(days.items())[-CHART_DAYS:])
-    averages = [Decimal(half_up(day.response_ms, day.responses)) if day.responses else None for day in shown.values()]
+    averages = [Decimal(day.response_ms // day.responses) if day.responses else None for day in shown.values()]
     labels = [day_text(day).rsplit(" ", 1)[0] for day in shown]
     chart = column_chart(
         "Response time, daily average in ms", "milliseconds", labels, [Series("Average", "line", averages)]

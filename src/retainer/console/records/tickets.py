@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-from retainer.console import words
 from retainer.console.records.blocks import Block, Fact, Message, ThreadBlock
 from retainer.console.records.page import RecordPage
-from retainer.console.records.values import NOTHING, Value
-from retainer.kernel.paging import Page
+from retainer.console.records.values import NOTHING, Value, span
+from retainer.kernel.paging import Page, listing
 from retainer.schema.crm import external_contacts
 from retainer.schema.identity import users
-from retainer.support.ticket_replies import ReplyFilter, TicketReply, list_ticket_replies
+from retainer.schema.support import ticket_replies
+from retainer.support.ticket_replies import ReplyFilter, TicketReply
 from retainer.support.tickets import Ticket
 from retainer.values.parameters import read_whole
 
@@ -30,7 +30,7 @@ def facts(page: RecordPage) -> list[Fact]:
         return []
     found = []
     if ticket.awaiting:
-        since = words.distance(ticket.last_reply_at or ticket.created_at, page.context.now).removesuffix(" ago")
+        since = span(ticket.last_reply_at or ticket.created_at, page.context.now)
         party = "Us" if ticket.awaiting == "us" else ticket.requester_name or "Client"
         tone = "warn" if ticket.awaiting == "us" else ""
         found.append(Fact("Waiting for", Value("text", party, tone=tone), note=f"for {since}"))
@@ -49,7 +49,7 @@ def blocks(page: RecordPage) -> Iterator[Block]:
     last = max(1, -(-ticket.replies_count // MESSAGES))
     number = min(read_whole(page.context.query.text("page")) or last, last)
     order = Page(number, MESSAGES, ReplyFilter.sorts[:1], "", "")
-    replies = list_ticket_replies(page.tx, ticket.id, ReplyFilter(), order).data
+    replies = listing(page.tx, ticket_replies, TicketReply, ReplyFilter(), order, ticket_id=ticket.id).data
     messages = [request(page, ticket)] if number == 1 else []
     messages += [message(page, ticket, reply) for reply in replies]
     yield ThreadBlock(

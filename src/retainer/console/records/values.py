@@ -227,6 +227,12 @@ def budget_share(value: object) -> Value:
     return Value("share", f"{percent_text(value)}%", tone=tone, share=min(percent, FULL))
 
 
+def span(start: str, end: str) -> str:
+    """Return the time between two instants in words: `2 hours`."""
+    text = words.distance(start, end).removesuffix(" ago")
+    return "a moment" if text == "just now" else text
+
+
 def day_text(day: str) -> str:
     """Return a day, like `24 Nov 2026`."""
     at = date.fromisoformat(day)

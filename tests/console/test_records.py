@@ -1,0 +1,340 @@
+"""The pages of single records: the figures of the API, threads, documents, uptime, and a fixed number of statements."""
+
+import re
+from datetime import datetime, timedelta
+from decimal import Decimal
+from html import unescape
+from typing import Any
+
+import pytest
+
+from retainer.console.records import layouts, projects, tickets
+from retainer.console.records.names import NAMES_BY_TABLE
+from retainer.console.records.page import COLUMNS
+from retainer.console.records.values import field_label
+from retainer.console.reports.tables import DASH, MINUS
+from retainer.schema import metadata
+from retainer.schema.sites import site_hours, site_incidents
+from retainer.store.transaction import Transaction
+from retainer.values.exact import as_instant, day_after, utcnow
+from tests.console.visitor import WebPage
+from tests.databases import any_database
+from tests.factories import ApiClient
+
+pytestmark = any_database
+EVIL = """x'"><zz>&zz;"""
+
+
+def text_of(html: str) -> str:
+    return " ".join(unescape(re.sub("<[^>]*>", " ", html)).split())
+
+
+def facts(page: WebPage) -> dict[str, str]:
+    """The headline facts of a page by their labels."""
+    (html,) = re.findall(r'<dl class="figures wide">(.*?)</dl>', page.html, re.DOTALL)
+    return {
+        text_of(label): text_of(value) for label, value in re.findall(r"<dt>(.*?)</dt>(.*?)</div>", html, re.DOTALL)
+    }
+
+
+def section(page: WebPage, title: str) -> list[list[str]]:
+    """The cells of the table with a heading."""
+    html = page.html.partition(f'aria-label="{title}"')[2].partition("</tbody>")[0].partition("<tbody>")[2]
+    return [
+        [text_of(cell) for cell in re.findall(r"<t[hd].*?</t[hd]>", row)] for row in html.split("</tr>") if row.strip()
+    ]
+
+
+def money(amount: str, currency: str = "EUR") -> str:
+    return f"{Decimal(amount):,f} {currency}"
+
+
+@pytest.fixture
+def client(api: ApiClient) -> dict[str, Any]:
+    return api.make("/clients", name="Bergmann Optik", currency="EUR", tax_rate="19", payment_terms_days=14)
+
+
+def invoice(api: ApiClient, client: dict[str, Any], *, days_ago: int = 0, **fields: Any) -> dict[str, Any]:
+    """Issue an invoice of some days ago."""
+    lines = [
+        {"description": "Design", "quantity": "3", "unit_price": "100.00", "discount_percent": "10"},
+        {"description": "Hosting", "quantity": "1", "unit_price": "50.00", "tax_rate": "7"},
+    ]
+    today = utcnow()[:10]
+    body = {"client_id": client["id"], "lines": lines, "issue_date": day_after(today, -days_ago), **fields}
+    return api.patch(f"/invoices/{api.post('/invoices', body).data['id']}", {"status": "sent"}).data
+
+
+def test_a_client_shows_what_the_reports_say_that_it_owes(api, visitor, client):
+    project = api.make("/projects", client_id=client["id"], name="Website", budget_minutes=600)
+    api.make(
+        "/time-entries",
+        client_id=client["id"],
+        project_id=project["id"],
+        duration_minutes=90,
+        hourly_rate="80",
+        billable=True,
+    )
+    late, paid = invoice(api, client, days_ago=60), invoice(api, client)
+    api.patch(f"/invoices/{paid['id']}", {"record_payment": {"amount": "100"}})
+    api.make("/tickets", client_id=client["id"], subject="Checkout is slow")
+    query = f"client_id={client['id']}"
+    (row,) = api.get("/reports/revenue-by-client?" + query + "&from=2000-01-01").data["rows"]
+    (work,) = api.get("/reports/project-profitability?" + query).data["totals"]
+    page = visitor.get(f"/console/records/clients/{client['id']}")
+    shown = facts(page)
+    assert shown["Outstanding"] == money(row["outstanding"])
+    assert shown["Overdue"] == f"{money(row['overdue'])} 1 invoice"
+    assert Decimal(row["overdue"]) == Decimal(late["balance_due"]) > 0
+    assert shown["Unbilled time"] == money(work["unbilled_amount"])
+    assert Decimal(work["unbilled_amount"]) == 120
+    assert shown["Revenue"] == f"{money(row['revenue'])} before tax, all time"
+    assert section(page, "Projects")[0][:2] == ["Website", "Active"]
+    assert [cells[-2:] for cells in section(page, "Invoices")] == [
+        [money(each["total"]), money(api.get(f"/invoices/{each['id']}").data["balance_due"])] for each in (paid, late)
+    ]
+    assert section(page, "Tickets")[0][1:3] == ["Open", "Us"]
+    for query in ("status=open", "status=overdue"):
+        assert f"/console/records/invoices?client_id={client['id']}&{query}" in page.links
+    assert f"/console/records/time-entries?client_id={client['id']}&billing_status=unbilled" in page.links
+
+
+def test_a_client_with_two_currencies_shows_the_amounts_of_each(api, visitor, client):
+    invoice(api, client)
+    invoice(api, client, currency="USD")
+    rows = section(visitor.get(f"/console/records/clients/{client['id']}"), "Amounts by currency")
+    assert [row[:2] for row in rows] == [["EUR", "374.80 EUR"], ["USD", "374.80 USD"]]
+
+
+def test_an_invoice_is_shown_like_the_document(api, visitor, client):
+    sent = invoice(api, client, days_ago=30)
+    api.patch(f"/invoices/{sent['id']}", {"record_payment": {"amount": "74.80", "reference": "PAY-1"}})
+    api.post(f"/invoices/{sent['id']}/credit-notes", {"amount": "50.00"})
+    record = api.get(f"/invoices/{sent['id']}").data
+    page = visitor.get(f"/console/records/invoices/{sent['id']}")
+    assert section(page, "Lines") == [
+        ["Design", "3", "100.00", "10%", "19%", "270.00"],
+        ["Hosting", "1", "50.00", "", "7%", "50.00"],
+    ]
+    sums = text_of(page.html.partition('<dl class="sums">')[2].partition("</dl>")[0])
+    assert sums == (
+        f"Subtotal 320.00 EUR Tax 7% on 50.00 3.50 EUR Tax 19% on 270.00 51.30 EUR Total {record['total']} EUR "
+        f"Paid {MINUS}74.80 EUR Credited {MINUS}50.00 EUR Balance due {record['balance_due']} EUR"
+    )
+    assert record["balance_due"] == "250.00"
+    assert facts(page)["Balance due"] == "250.00 EUR"
+    assert facts(page)["Due"].endswith("16 days overdue")
+    assert "Partially paid Overdue" in page.text
+    assert section(page, "Payments")[0][-2:] == ["PAY-1", "74.80 EUR"]
+    assert section(page, "Credit notes")[0][-1] == "50.00 EUR"
+    assert "Bergmann Optik" in page.text.partition("To")[2]
+    assert f"/console/records/invoices/{sent['id']}/pdf" in page.links
+    note = visitor.get(f"/console/records/credit-notes/{record['credit_notes'][0]['id']}")
+    assert "Applied to the balance 50.00 EUR" in note.text
+    assert f"/console/records/invoices/{sent['id']}" in note.links
+
+
+def test_an_e_invoice_is_offered_only_where_there_is_one(api, visitor, client):
+    sent = invoice(api, client)
+    path = f"/console/records/invoices/{sent['id']}"
+    assert f"{path}/xml" not in visitor.get(path).links
+    assert visitor.get(f"{path}/xml").status == 422
+    draft = api.make("/invoices", client_id=client["id"])
+    page = visitor.get(f"/console/records/invoices/{draft['id']}")
+    assert "would have no e-invoice" in page.text
+    assert "Preview PDF" in page.text
+
+
+def test_a_thread_is_in_order_and_tells_internal_notes_apart(api, visitor, client):
+    contact = api.make("/external-contacts", client_id=client["id"], first_name="Sofie", email="s@optik.example")
+    ticket = api.make("/tickets", contact_id=contact["id"], subject="Slow", description="Since Monday.")
+    path = f"/tickets/{ticket['id']}/replies"
+    api.post(path, {"body": "We look into it."})
+    api.post(path, {"body": "The host is to blame.", "is_internal": True})
+    assert "Waiting for" in visitor.get(f"/console/records/tickets/{ticket['id']}").text
+    assert facts(visitor.get(f"/console/records/tickets/{ticket['id']}"))["Waiting for"].startswith("Sofie Lenz for ")
+    api.post(path, {"body": "Thank you!", "author_type": "contact"})
+    page = visitor.get(f"/console/records/tickets/{ticket['id']}")
+    assert facts(page)["Waiting for"].startswith("Us for ")
+    articles = re.findall(r'<article class="message([^"]*)">(.*?)</article>', page.html, re.DOTALL)
+    read = [(text_of(html).split(" ")[0], "Internal note" in html, "internal" in kind) for kind, html in articles]
+    bodies = [text_of(html.partition('class="long">')[2]) for _, html in articles]
+    assert bodies == ["Since Monday.", "We look into it.", "The host is to blame.", "Thank you!"]
+    assert [marks[1:] for marks in read] == [(False, False), (False, False), (True, True), (False, False)]
+    assert [name for name, *_ in read] == ["Sofie", "Ana", "Ana", "Sofie"]
+
+
+def test_a_long_thread_shows_the_newest_messages_and_leads_to_the_older(api, visitor, monkeypatch):
+    monkeypatch.setattr(tickets, "MESSAGES", 2)
+    ticket = api.make("/tickets", subject="Long", description="The beginning")
+    for number in range(5):
+        api.post(f"/tickets/{ticket['id']}/replies", {"body": f"Reply {number}"})
+    path = f"/console/records/tickets/{ticket['id']}"
+    newest, first = visitor.get(path), visitor.get(f"{path}?page=1")
+    assert "Reply 4" in newest.text
+    assert "Reply 3" not in newest.text
+    assert "The beginning" not in newest.text
+    assert 'href="?page=2">Older messages' in newest.html
+    assert re.search("The beginning.*Reply 0.*Reply 1", first.text)
+    assert "Reply 2" not in first.text
+    assert visitor.get(f"{path}?page=99").text.count("Reply 4") == 1
+
+
+def test_a_site_shows_its_days_incidents_and_response_times(api, visitor):
+    site = api.make(
+        "/sites",
+        url="https://optik.example",
+        plugins=[
+            {"slug": "shop", "name": "Shop", "version": "1.0", "update_version": "1.1"},
+            {"slug": "seo", "version": "2.0"},
+        ],
+    )
+    with api.operating() as tx:
+        today, account = tx.today, tx.actor.account_id
+        now = datetime.fromisoformat(tx.now)
+        hour = f"{day_after(today, -3)}T12"
+        tx.insert_rows(
+            site_hours,
+            [
+                (account, site["id"], hour, 9, 3, 10, 2500),
+                (account, site["id"], f"{day_after(today, -2)}T12", 12, 0, 12, 1200),
+            ],
+        )
+        tx.insert_rows(
+            site_incidents,
+            [
+                (account, site["id"], f"{hour}:00:00.000000Z", f"{hour}:15:00.000000Z", "The site answered 503."),
+                (account, site["id"], as_instant(now - timedelta(hours=2)), None, "The site cannot be reached."),
+            ],
+        )
+    page = visitor.get(f"/console/records/sites/{site['id']}")
+    assert "87.5% in 90 days, 1 day with a failed check" in page.text
+    bars = page.html.partition('<svg class="uptime"')[2].partition("</svg>")[0]
+    assert (bars.count("<g>"), bars.count('class="up"'), bars.count('class="down"')) == (90, 2, 1)
+    assert section(page, "Days with a failed check")[0][1:] == ["75%", "3", "12"]
+    assert [row[1:] for row in section(page, "Incidents")] == [
+        ["Down for 2 hours", "The site cannot be reached."],
+        ["15 minutes", "The site answered 503."],
+    ]
+    assert [row[1] for row in section(page, "Response times")] == ["100 ms", "250 ms"]
+    assert section(page, "Plugins") == [["Shop", "1.0", "1.1", "Active", "No"], ["seo", "2.0", DASH, "Active", "No"]]
+
+
+def test_a_project_shows_its_budget_tasks_and_people(api, visitor, client, monkeypatch):
+    project = api.make("/projects", client_id=client["id"], budget_minutes=600, budget_amount="1000", hourly_rate="80")
+    api.make("/tasks", project_id=project["id"], title="Draft", estimated_minutes=120)
+    done = api.make("/tasks", project_id=project["id"], title="Launch", status="done")
+    api.post(f"/projects/{project['id']}/milestones", {"name": "Design approved"})
+    for user_id, minutes, day in ((api.admin_id, 240, "2026-03-02"), (api.member_id, 90, "2026-03-03")):
+        entry = {"user_id": user_id, "duration_minutes": minutes, "date": day, "task_id": done["id"]}
+        assert api.post("/time-entries", entry).status == 201
+    record = api.get(f"/projects/{project['id']}").data
+    page = visitor.get(f"/console/records/projects/{project['id']}")
+    shown = facts(page)
+    assert shown["Budget used"] == f"{Decimal(str(record['budget_used_percent'])).normalize():f}%"
+    assert shown["Time"] == "5:30 h 5:30 h billable"
+    assert shown["Unbilled"] == money(record["unbilled_amount"]) == "440.00 EUR"
+    assert section(page, "Budget") == [
+        ["Amount", "1,000.00 EUR", "440.00 EUR", "560.00 EUR"],
+        ["Time", "10:00 h", "5:30 h", "4:30 h"],
+    ]
+    assert section(page, "Tasks by status") == [["Todo", "1", "2:00 h"], ["Done", "1", DASH]]
+    assert [row[1:] for row in section(page, "People")] == [["4:00 h", "2 Mar 2026"], ["1:30 h", "3 Mar 2026"]]
+    assert section(page, "Milestones")[0][0] == "Design approved"
+    assert "newest" not in page.text
+    monkeypatch.setattr(projects, "NEWEST_ENTRIES", 1)
+    page = visitor.get(f"/console/records/projects/{project['id']}")
+    assert [row[1:] for row in section(page, "People")] == [["1:30 h", "3 Mar 2026"]]
+    assert "since 3 Mar 2026" in page.text
+
+
+def test_small_records_show_their_fields_once_with_names_and_units(api, visitor, client):
+    project = api.make("/projects", client_id=client["id"], name="Website")
+    entry = api.make(
+        "/time-entries",
+        client_id=client["id"],
+        project_id=project["id"],
+        duration_minutes=75,
+        description="Call",
+        hourly_rate="80",
+    )
+    expense = api.make(
+        "/expenses", client_id=client["id"], amount="119", tax_rate="19", vendor="Copy shop", date="2026-02-01"
+    )
+    time = visitor.get(f"/console/records/time-entries/{entry['id']}")
+    shown = facts(time)
+    assert (shown["Time"], shown["Project"], shown["Billing status"]) == ("1:15 h", "Website", "Unbilled")
+    assert shown["Amount"] == "100.00 EUR"
+    assert time.title.startswith("Call")
+    spent = visitor.get(f"/console/records/expenses/{expense['id']}")
+    assert (facts(spent)["Net"], facts(spent)["Day"]) == ("100.00 EUR", "1 Feb 2026")
+    assert spent.text.count("Copy shop") == 2, "the heading and the field"
+    assert "Where it came from" in spent.text
+
+
+def test_the_number_of_statements_does_not_depend_on_the_number_of_rows(api, visitor, client, monkeypatch):
+    ran: list[object] = []
+    run = Transaction.execute
+
+    def execute(tx: Transaction, statement: Any, values: Any) -> Any:
+        ran.append(statement)
+        return run(tx, statement, values)
+
+    def statements(path: str) -> int:
+        visitor.get(path)
+        ran.clear()
+        visitor.get(path)
+        return len(ran)
+
+    monkeypatch.setattr(Transaction, "execute", execute)
+    project = api.make("/projects", client_id=client["id"])
+    ticket = api.make("/tickets", client_id=client["id"])
+    sent = invoice(api, client)
+    paths = [
+        f"/console/records/{kind}/{each['id']}"
+        for kind, each in (("clients", client), ("projects", project), ("tickets", ticket), ("invoices", sent))
+    ]
+
+    def add() -> None:
+        for user_id in (api.admin_id, api.member_id):
+            task = api.post("/tasks", {"title": "Task", "project_id": project["id"], "assignee_id": user_id}).data
+            api.post("/time-entries", {"task_id": task["id"], "user_id": user_id, "duration_minutes": 15})
+            api.post(f"/tickets/{ticket['id']}/replies", {"body": "Yes"})
+            api.patch(f"/invoices/{sent['id']}", {"record_payment": {"amount": "1"}})
+            invoice(api, client)
+            api.make("/tickets", client_id=client["id"], assignee_id=user_id)
+            api.make("/projects", client_id=client["id"])
+
+    add()
+    before = [statements(path) for path in paths]
+    add()
+    add()
+    assert [statements(path) for path in paths] == before
+    assert max(before) < 30
+
+
+def test_the_declarations_name_fields_and_tables_that_exist(api):
+    kinds = {kind.name: kind for kind in api.app.site.pages["console"].__self__.catalogue.kinds.values()}
+    assert {*layouts.LAYOUTS} <= {*kinds}
+    assert {*COLUMNS} <= {*kinds} | {kind.table.name for kind in kinds.values()}
+    for name, layout in layouts.LAYOUTS.items():
+        model = kinds[name].reading.record
+        named = layout.facts if isinstance(layout.facts, tuple) else ()
+        unknown = {*named, *layout.hidden} - {
+            *model.__struct_fields__,
+            *metadata.tables[kinds[name].table.name].c.keys(),
+        }
+        assert name in {"invoices", "quotes", "credit-notes"} or unknown == set(), name
+    for name, columns in NAMES_BY_TABLE.items():
+        assert {*columns} <= {*metadata.tables[name].c.keys()}
+
+
+def test_labels_are_words_that_people_use():
+    fields = {name: field_label(name) for name in ("client_id", "due_date", "wp_version", "paid_at", "tag_ids")}
+    assert fields == {
+        "client_id": "Client",
+        "due_date": "Due",
+        "wp_version": "WordPress version",
+        "paid_at": "Paid",
+        "tag_ids": "Tags",
+    }
