@@ -30,8 +30,8 @@ from tests.factories import ApiClient
 from tests.length import IS_FULL
 
 pytestmark = only_sqlite
-NO_PAGES = ("/first-call", "/image", "/overview-money", "/pdf")
-"""The ends of paths that answer JSON, an image, CSV and PDF."""
+NO_PAGES = ("/csv", "/first-call", "/image", "/overview-money", "/pdf", "/search/results")
+"""The ends of paths that answer JSON, an image, CSV, PDF or a part of a page."""
 T = TypeVar("T")
 
 

@@ -40,6 +40,12 @@ class Kind(NamedTuple):
         """Return the singular: `time entry`."""
         return singular(self.table)
 
+    @property
+    def record(self) -> type[Record]:
+        """Return the type of the records that the list returns."""
+        (model,) = get_args(self.listing.answers)
+        return model  # type: ignore[no-any-return]
+
     def get(self, tx: Tx, record_id: int) -> Record:
         """Return a record. Raises `not_found`."""
         if self.reading is None:
@@ -137,8 +143,13 @@ def label_from(values: Mapping[str, object], record_id: int) -> str:
     number = values.get("number")
     parts = [str(number)] if number is not None else []
     if name:
-        parts.append(name if len(name) <= MAX_LABEL else f"{name[: MAX_LABEL - 1]}…")
+        parts.append(shortened(name))
     return " · ".join(parts) or f"{record_id}"
+
+
+def shortened(name: str) -> str:
+    """Return a name with at most MAX_LABEL characters."""
+    return name if len(name) <= MAX_LABEL else f"{name[: MAX_LABEL - 1]}…"
 
 
 def _reads_one(operation: Operation) -> bool:

@@ -9,6 +9,7 @@ from retainer.console import words
 from retainer.console.catalogue import Catalogue
 from retainer.console.cookies import Cookie, Cookies
 from retainer.console.forms import Form
+from retainer.console.lists.views import NAVIGATION
 from retainer.console.trial_notice import TrialNotice, trial_notice
 from retainer.identity.admins import Admin
 from retainer.identity.sign_in.throttle import Throttle
@@ -131,6 +132,7 @@ class PageContext(msgspec.Struct):
             policy=POLICY,
             context=self,
             words=words,
+            record_lists=NAVIGATION,
             notice=Notice(kind, sentence) if text else None,  # type: ignore[arg-type]
             **reply.values,
         )

@@ -40,3 +40,88 @@ if (line) {
   };
   setTimeout(ask, 1000);
 }
+
+// A form that limits a list leaves blank fields out of the address.
+document.addEventListener("formdata", ({ target, formData }) => {
+  if (target.method === "post") return;
+  for (const name of new Set(formData.keys())) {
+    if (formData.getAll(name).every((value) => value === "")) formData.delete(name);
+  }
+});
+
+// The search shows results while somebody types: arrow keys choose one, Enter opens it, Escape closes them.
+const field = document.querySelector(".top [role=search] input");
+if (field) {
+  const box = document.createElement("div");
+  const said = document.createElement("p");
+  let timer;
+  let request = new AbortController();
+  let chosen = -1;
+  Object.assign(box, { id: "search-results", role: "listbox", ariaLabel: "Results", hidden: true, className: "suggestions" });
+  Object.assign(said, { role: "status", className: "hidden" });
+  field.parentElement.append(box, said);
+  for (const [name, value] of Object.entries({ role: "combobox", "aria-controls": box.id, "aria-expanded": "false", "aria-autocomplete": "list" })) {
+    field.setAttribute(name, value);
+  }
+  const options = () => [...box.querySelectorAll("[role=option]")];
+  const choose = (position) => {
+    chosen = position;
+    options().forEach((option, each) => {
+      option.setAttribute("aria-selected", String(each === chosen));
+      if (each === chosen) option.scrollIntoView({ block: "nearest" });
+    });
+    const option = options()[chosen];
+    if (option) field.setAttribute("aria-activedescendant", option.id);
+    else field.removeAttribute("aria-activedescendant");
+  };
+  const show = (isShown) => {
+    box.hidden = !isShown;
+    field.setAttribute("aria-expanded", String(isShown));
+    choose(-1);
+  };
+  const ask = async () => {
+    const text = field.value.trim();
+    request.abort();
+    request = new AbortController();
+    if (text.length < 2) {
+      show(false);
+      return;
+    }
+    try {
+      const answer = await fetch(`/console/search/results?q=${encodeURIComponent(text)}`, { redirect: "error", signal: request.signal });
+      if (!answer.ok) throw new Error(answer.statusText);
+      box.innerHTML = await answer.text();
+      said.textContent = options().at(-1).textContent;
+      show(true);
+    } catch (error) {
+      if (error.name !== "AbortError") show(false);
+    }
+  };
+  field.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(ask, 180);
+  });
+  field.addEventListener("keydown", (event) => {
+    const last = options().length - 1;
+    if (event.key === "Escape") {
+      clearTimeout(timer);
+      request.abort();
+      show(false);
+    } else if (box.hidden) {
+      return;
+    } else if (event.key === "ArrowDown") {
+      event.preventDefault();
+      choose(chosen >= last ? 0 : chosen + 1);
+    } else if (event.key === "ArrowUp") {
+      event.preventDefault();
+      choose(chosen <= 0 ? last : chosen - 1);
+    } else if (event.key === "Enter" && chosen >= 0) {
+      event.preventDefault();
+      options()[chosen].click();
+    }
+  });
+  field.form.addEventListener("focusout", ({ relatedTarget }) => {
+    if (!field.form.contains(relatedTarget)) show(false);
+  });
+  box.addEventListener("mousedown", (event) => event.preventDefault());
+}

@@ -1,33 +1,118 @@
-"""The pages of lists of records."""
+"""The pages of lists of records, and their CSV files: the API's own lists, with the same filters and orders."""
 
-from urllib.parse import urlencode
+from decimal import Decimal
 
-from retainer.console.catalogue import label_of
-from retainer.console.page_context import PageContext, Reply
-from retainer.errors import Refusal
-from retainer.kernel.query import parameters
+import msgspec
+
+from retainer.console.catalogue import Kind
+from retainer.console.lists.cells import Cells, money
+from retainer.console.lists.controls import Asked, Controls, read_asked
+from retainer.console.lists.downloads import MAX_ROWS, build_table
+from retainer.console.lists.sums import MAX_SUMMED, load_sums
+from retainer.console.lists.views import VIEWS, Column, ListView
+from retainer.console.page_context import NO_STORE, PageContext, Reply
+from retainer.console.reports.tables import hours
+from retainer.errors import Refusal, invalid
+from retainer.kernel.paging import Page, Paged
 from retainer.store.tx import Tx
-from retainer.values.parameters import read_whole
+from retainer.values.records import Record
+from retainer.web.csv_files import csv_response
 
-PER_PAGE = 25
+DESCENDING_FIRST = {"money", "minutes", "since", "count", "percent", "day"}
+"""The forms of columns whose largest or latest values are of interest first."""
+
+
+class Order(msgspec.Struct, frozen=True):
+    """How a column sorts: the link of its heading, and the direction in which the list is sorted by it."""
+
+    link: str
+    direction: str = ""
+
+
+def find(context: PageContext) -> tuple[Kind, ListView]:
+    """Return the requested kind and its list. Raises `not_found`."""
+    name = context.path_parameters["kind"]
+    if name not in VIEWS or name not in context.catalogue.kinds:
+        raise Refusal("not_found", "This kind of record does not exist.")
+    return context.catalogue.kinds[name], VIEWS[name]
 
 
 def show_list(tx: Tx, context: PageContext) -> Reply:
-    """Show the records of a kind, filtered by a reference or a search. Raises `not_found`."""
-    kind = context.catalogue.find(context.path_parameters["kind"])
-    known = parameters(kind.listing.query)
-    filters = {name: texts[-1] for name, texts in context.query.texts.items() if name in known and texts[-1]}
-    page = read_whole(context.query.text("page")) or 1
-    try:
-        listed = kind.page(tx, filters, number=page, size=PER_PAGE)
-    except ValueError as error:
-        raise Refusal("not_found", f"The list cannot be filtered like this: {error}") from None
-    others = {"previous": page - 1 if page > 1 else 0, "next": page + 1 if page < listed.meta.last_page else 0}
+    """Show the records of a kind, filtered and sorted. Raises `not_found`."""
+    kind, view = find(context)
+    asked = read_asked(context, kind)
+    texts = asked.texts if asked else context.query.texts
+    controls = Controls(tx, context, kind, view, texts)
+    if asked is None:
+        return context.render(
+            "records", kind=kind, view=view, controls=controls, asked=None, chips=[], rows=[], sorts=sorts_of(kind)
+        )
+    listed = load_page(tx, kind, asked, asked.page)
+    known = {name: dict(found) for name, found in controls.choices.items() if found}
+    cells = Cells(tx, context, kind, view, listed.data, known)
+    sums = load_sums(tx, kind.table, view.sums, asked.filters, listed.meta.total) if view.sums and listed.data else {}
+    number = listed.meta.current_page
     return context.render(
         "records",
         kind=kind,
-        listed=listed,
-        rows=[(label_of(record), record) for record in listed.data],
-        filters=filters,
-        links={name: urlencode({**filters, "page": other}) for name, other in others.items() if other},
+        view=view,
+        controls=controls,
+        asked=asked,
+        chips=list(controls.chips(asked)),
+        sorts=sorts_of(kind),
+        orders=[order_of(kind, column, asked) for column in view.columns],
+        meta=listed.meta,
+        rows=[cells.row(record) for record in listed.data],
+        sums=None if sums is None else {name: lines_of(each.minutes, each.amounts) for name, each in sums.items()},
+        max_summed=MAX_SUMMED,
+        max_rows=MAX_ROWS,
+        previous=asked.link(page=min(number - 1, listed.meta.last_page)) if number > 1 else "",
+        following=asked.link(page=number + 1) if number < listed.meta.last_page else "",
+        query=asked.link(),
     )
+
+
+def download(tx: Tx, context: PageContext) -> Reply:
+    """Return the first MAX_ROWS records of a filtered list as a CSV file. Raises `not_found`, `validation_failed`."""
+    kind, _ = find(context)
+    asked = read_asked(context, kind)
+    if asked is None:
+        raise invalid(context.query.errors)
+    listed = load_page(tx, kind, asked, Page(1, MAX_ROWS, asked.page.sort, "", ""))
+    header, rows = build_table(tx, kind.record, listed.data, context.catalogue.references(kind))
+    part = f"-first-{MAX_ROWS}" if listed.meta.total > MAX_ROWS else ""
+    return csv_response(f"{kind.name}-{tx.today}{part}", header, rows, NO_STORE)
+
+
+def load_page(tx: Tx, kind: Kind, asked: Asked, page: Page) -> Paged[Record]:
+    """Return a page of the API's list."""
+    listed: Paged[Record] = kind.listing.handler(tx, asked.filters, page)
+    return listed
+
+
+def order_of(kind: Kind, column: Column, asked: Asked) -> Order | None:
+    """Return how the heading of a column sorts; None if the API does not sort by its field."""
+    field = column.sort or column.field
+    if field not in {name.lstrip("-") for name in kind.listing.query.sorts}:
+        return None
+    first = asked.page.sort[0]
+    if first.lstrip("-") == field:
+        is_descending = first.startswith("-")
+        return Order(
+            asked.link(sort=field if is_descending else f"-{field}"), "descending" if is_descending else "ascending"
+        )
+    begins_descending = column.form in DESCENDING_FIRST or field == "date"
+    return Order(asked.link(sort=f"-{field}" if begins_descending else field))
+
+
+def sorts_of(kind: Kind) -> list[tuple[str, str]]:
+    """Return the orders of a list for a form."""
+    names = [name.lstrip("-") for name in kind.listing.query.sorts]
+    labels = {name: name.removesuffix("_at").replace("_", " ").capitalize() for name in names}
+    both = [[(name, f"{labels[name]}, ascending"), (f"-{name}", f"{labels[name]}, descending")] for name in names]
+    return [("", "Default"), *(each for pair in both for each in pair)]
+
+
+def lines_of(minutes: int, amounts: list[tuple[str, Decimal]]) -> list[str]:
+    """Return a sum as lines: hours, or the amount in each currency."""
+    return [money(amount, currency) for currency, amount in amounts] if amounts else [hours(minutes)] if minutes else []

@@ -1,28 +1,106 @@
-"""The search over clients, projects, invoices and tickets."""
+"""The search over records, people and keys: its page, and its results while somebody types."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+from urllib.parse import urlencode
 
 from retainer.console.catalogue import label_of
+from retainer.console.lists.views import VIEWS
 from retainer.console.page_context import PageContext, Reply
+from retainer.console.statuses import status_of
 from retainer.errors import Refusal
+from retainer.identity.keys import key_list
+from retainer.identity.keys.key_list import KeyFilter
+from retainer.identity.people import users
 from retainer.store.tx import Tx
 from retainer.traffic import request_log
 
-KINDS = ("clients", "projects", "invoices", "tickets")
-SHOWN = 8
+KINDS = ("clients", "external-contacts", "projects", "invoices", "quotes", "credit-notes", "tickets", "sites")
+SHOWN, SUGGESTED = 8, 4
+"""Results of each kind on the page, and while somebody types."""
+MAX_LENGTH = 191
+
+
+class Result(NamedTuple):
+    """A result: its label, the path of its page, and what adds to the label."""
+
+    label: str
+    path: str
+    note: str = ""
+
+
+class Group(NamedTuple):
+    """The first results of a kind, the number of all, and the path to all."""
+
+    title: str
+    total: int
+    results: list[Result]
+    path: str
 
 
 def show(tx: Tx, context: PageContext) -> Reply:
     """Show the results for a text; a request id redirects to its request."""
     text = context.query.text("q")
-    if text:
-        logged = request_log.list_requests(tx, request_log.LogFilter(request_id=text), limit=1).requests
-        if logged:
-            return context.redirect(f"/requests/{logged[0].position}")
-    found = []
-    for name in KINDS if text else ():
+    position = find_request(tx, text)
+    if position is not None:
+        return context.redirect(f"/requests/{position}")
+    groups = find_groups(tx, context, text, SHOWN)
+    return context.render("search", text=text, groups=groups, total=sum(group.total for group in groups))
+
+
+def suggest(tx: Tx, context: PageContext) -> Reply:
+    """Return the first results for a text as a part of a page."""
+    text = context.query.text("q")
+    position = find_request(tx, text)
+    groups = find_groups(tx, context, text, SUGGESTED)
+    if position is not None:
+        groups.insert(0, Group("Requests", 1, [Result(text, f"/requests/{position}")], ""))
+    total = sum(group.total for group in groups)
+    return context.render("search_results", text=text, groups=groups, total=total, query=urlencode({"q": text}))
+
+
+def find_request(tx: Tx, text: str) -> str | None:
+    """Return the position of the request with an id; None if there is none."""
+    logged = request_log.list_requests(tx, request_log.LogFilter(request_id=text), limit=1).requests if text else []
+    return logged[0].position if logged else None
+
+
+def find_groups(tx: Tx, context: PageContext, text: str, shown: int) -> list[Group]:
+    """Return the results for a text by kind, without empty kinds; none for a text that is blank or too long."""
+    if not text or len(text) > MAX_LENGTH:
+        return []
+    found = [*find_records(tx, context, text, shown), find_people(tx, text, shown), find_keys(tx, text, shown)]
+    return [group for group in found if group.total]
+
+
+def find_records(tx: Tx, context: PageContext, text: str, shown: int) -> Iterator[Group]:
+    """Yield the records of each kind that contain a text; none of a kind whose list refuses it."""
+    for name in KINDS:
         kind = context.catalogue.find(name)
         try:
-            listed = kind.page(tx, {"q": text}, size=SHOWN)
+            listed = kind.page(tx, {"q": text}, size=shown)
         except (ValueError, Refusal):
-            break
-        found.append((kind, listed.meta.total, [(label_of(record), record) for record in listed.data]))
-    return context.render("search", text=text, found=found, total=sum(total for _, total, _ in found))
+            continue
+        results = []
+        for record in listed.data:
+            status = status_of(record) if "status" in record.__struct_fields__ else None
+            results.append(Result(label_of(record), f"/records/{name}/{record.id}", status.word if status else ""))
+        yield Group(VIEWS[name].title, listed.meta.total, results, f"/records/{name}?{urlencode({'q': text})}")
+
+
+def find_people(tx: Tx, text: str, shown: int) -> Group:
+    """Return the people whose name or email address contains a text."""
+    wanted = text.casefold()
+    found = [
+        Result(user["name"], f"/people/{user['id']}", user["email"])
+        for user in users.list_users(tx)
+        if wanted in user["name"].casefold() or wanted in user["email"].casefold()
+    ]
+    return Group("People", len(found), found[:shown], "/people")
+
+
+def find_keys(tx: Tx, text: str, shown: int) -> Group:
+    """Return the keys whose name, prefix, last characters or user contain a text."""
+    found = key_list.list_keys(tx, KeyFilter(q=text))
+    results = [Result(key.name, f"/keys/{key.id}", f"{key.prefix}…{key.last_four}") for key in found[:shown]]
+    return Group("Keys", len(found), results, f"/keys?{urlencode({'q': text})}")

@@ -26,7 +26,7 @@ document.addEventListener("change", ({ target }) => {
 
 // A slash goes to the search.
 document.addEventListener("keydown", (event) => {
-  const search = document.querySelector("[type=search]");
+  const search = document.querySelector("[role=search] input, [type=search]");
   const isTyping = event.target.matches("input, textarea, select, [contenteditable]");
   if (event.key !== "/" || isTyping || event.ctrlKey || event.metaKey || event.altKey || !search) return;
   event.preventDefault();

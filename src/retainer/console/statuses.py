@@ -1,0 +1,62 @@
+"""Statuses as people read them: a word, and a colour that adds to it."""
+
+from typing import Literal, NamedTuple
+
+from retainer.values.records import Record
+
+Tone = Literal["good", "info", "warn", "bad", ""]
+
+TONES: dict[str, Tone] = {
+    "accepted": "good",
+    "active": "good",
+    "billed": "good",
+    "completed": "good",
+    "done": "good",
+    "paid": "good",
+    "resolved": "good",
+    "up": "good",
+    "in_progress": "info",
+    "in_review": "info",
+    "open": "info",
+    "partially_paid": "info",
+    "sent": "info",
+    "high": "warn",
+    "maintenance": "warn",
+    "on_hold": "warn",
+    "pending": "warn",
+    "unbilled": "warn",
+    "unpriced": "warn",
+    "us": "warn",
+    "written_off": "warn",
+    "declined": "bad",
+    "down": "bad",
+    "overdue": "bad",
+    "urgent": "bad",
+}
+"""The colours of statuses; any other has none."""
+WORDS = {"covered": "Covered by a fee", "requester": "Client", "todo": "To do", "unpriced": "No rate", "us": "Us"}
+"""The statuses whose words do not follow from their names."""
+
+
+class Status(NamedTuple):
+    """A status: its word, its colour, and what adds to it."""
+
+    word: str
+    tone: Tone
+    detail: str = ""
+
+
+def word_of(status: str) -> str:
+    """Return the word of a status: `Partially paid`."""
+    return WORDS.get(status) or status.replace("_", " ").capitalize()
+
+
+def status_of(record: Record, field: str = "status") -> Status | None:
+    """Return a status of a record; an overdue invoice says so first. None without one."""
+    value: str | None = getattr(record, field)
+    if value is None:
+        return None
+    days: int = getattr(record, "days_overdue", 0)
+    if field == "status" and days:
+        return Status("Overdue", "bad", f"{days:,} {'day' if days == 1 else 'days'}, {word_of(value).lower()}")
+    return Status(word_of(value), TONES.get(value, ""))

@@ -1,0 +1,275 @@
+"""The lists of the console: they equal the API's lists, filter by filter, and so do their sums and their files."""
+
+import csv
+import io
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from decimal import Decimal
+from html import unescape
+from random import Random
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+import time_machine
+from msgspec.structs import fields
+
+from retainer.app import RESOURCES
+from retainer.console.catalogue import Catalogue
+from retainer.console.lists import downloads, list_pages, sums
+from retainer.console.lists.views import GROUPS, VIEWS
+from retainer.kernel.query import parameters
+from retainer.kernel.resource import Operation, Routes
+from retainer.web.csv_files import BYTE_ORDER_MARK, safe
+from tests.console.visitor import Visitor, WebPage, admin_of
+from tests.contract import test_filters
+from tests.contract.cases import LISTS, statements_of
+from tests.contract.filler import NOW
+from tests.contract.test_filters import Agency, refused
+from tests.databases import only_sqlite
+from tests.factories import ApiClient
+from tests.length import IS_FULL
+
+KINDS = {name: kind for name, kind in Catalogue(Routes(RESOURCES).operations).kinds.items() if kind.parent is None}
+SHOWN = [operation for operation in LISTS if operation.path.strip("/") in VIEWS]
+REPEATED = {"name", "vendor"}
+"""Filters of free text, whose commas are their own."""
+
+
+agency = test_filters.agency
+
+
+@pytest.fixture
+def frozen() -> Iterator[None]:
+    with time_machine.travel(NOW, tick=False):
+        yield
+
+
+def ids_of(page: WebPage) -> list[int]:
+    """The ids of the records on a page, in order."""
+    return [int(found) for found in re.findall(r'<th scope="row"><a href="/console/records/[a-z-]+/(\d+)"', page.html)]
+
+
+def totals_of(page: WebPage) -> list[str]:
+    """The sums below a list, a text for each column with one."""
+    foot = page.html.partition("<tfoot>")[2].partition("</tfoot>")[0]
+    cells = re.findall(r'<td class="number"[^>]*>(.*?)</td>', foot, re.DOTALL)
+    return [unescape(re.sub("<[^>]*>", " ", cell)).strip() for cell in cells]
+
+
+def file_of(page: WebPage) -> list[dict[str, str]]:
+    """The rows of a CSV file."""
+    assert page.headers["content-type"].startswith("text/csv")
+    return list(csv.DictReader(io.StringIO(page.html.removeprefix(BYTE_ORDER_MARK))))
+
+
+def sum_of(rows: list[dict[str, Any]], field: str) -> str:
+    """The sum of a field as a page shows it: hours, or the amount in each currency."""
+    if field == "duration_minutes":
+        minutes = sum(row[field] for row in rows)
+        return f"{minutes // 60:,}:{minutes % 60:02}" if minutes else ""
+    found: dict[str, Decimal] = defaultdict(Decimal)
+    for row in rows:
+        if row[field] is not None:
+            found[row["currency"]] += Decimal(row[field])
+    return " ".join(f"{found[code]:,f} {code}" for code in sorted(found)).replace("-", "\u2212")
+
+
+def cell_of(value: Any) -> str:
+    """What a file has for a value of the API."""
+    text = "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    return str(safe(text)) if isinstance(value, str) and not re.fullmatch(r"-?\d+(\.\d+)?", value) else text
+
+
+def sent(query: dict[str, str]) -> str:
+    return urlencode({name: text.split(",") if name in REPEATED else text for name, text in query.items()}, doseq=True)
+
+
+def queries(agency: Agency, operation: Operation) -> Iterator[dict[str, str]]:
+    """A query without filters, and for each filter some with it."""
+    model, random = agency.lists[operation], Random(operation.path)
+    yield {}
+    for name in model.filters:
+        tried = list(dict.fromkeys(str(text) for text in model.tried(name, random)))
+        for text in tried if IS_FULL else random.sample(tried, min(2, len(tried))):
+            query = model.complete({name: text})
+            if text and not refused(query):
+                yield query
+
+
+@only_sqlite
+@pytest.mark.parametrize("operation", SHOWN, ids=str)
+def test_a_list_its_sums_and_its_file_equal_the_list_of_the_api(agency, frozen, operation):
+    visitor, kind = admin_of(agency.api), operation.path.strip("/")
+    for query in queries(agency, operation):
+        rows, total = agency.ask(operation, query | {"per_page": "100"})
+        page = visitor.get(f"/console/records/{kind}?{sent(query)}&per_page=100")
+        assert page.status == 200
+        if KINDS[kind].reading:
+            assert ids_of(page) == [row["id"] for row in rows], query
+        assert f"{total:,} " in page.text if total else "match" in page.text or "yet" in page.text, query
+        pages = [
+            rows,
+            *(agency.ask(operation, query | {"per_page": "100", "page": n})[0] for n in range(2, 1 - -total // 100)),
+        ]
+        every = [row for each in pages for row in each]
+        if rows:
+            shown = [sum_of(every, field) for field in VIEWS[kind].sums]
+            assert [" ".join(text.split()) for text in totals_of(page)] == shown, query
+        file = file_of(visitor.get(f"/console/records/{kind}/csv?{sent(query)}"))
+        assert len(file) == total, query
+        plain = downloads.plain_fields(KINDS[kind].record)
+        assert [[line[name] for name in plain] for line in file] == [
+            [cell_of(row[name]) for name in plain] for row in every
+        ], query
+
+
+@only_sqlite
+@pytest.mark.parametrize("operation", SHOWN, ids=str)
+def test_the_heads_of_columns_sort_as_the_api_does(agency, frozen, operation):
+    visitor, kind = admin_of(agency.api), operation.path.strip("/")
+    links = re.findall(r'class="sort" href="([^"]*)"', visitor.get(f"/console/records/{kind}").html)
+    assert links
+    for link in map(unescape, links):
+        sort = link.partition("sort=")[2]
+        page = visitor.get(f"{link}&per_page=100")
+        rows, _ = agency.ask(operation, {"sort": sort, "per_page": "100"})
+        if KINDS[kind].reading:
+            assert ids_of(page) == [row["id"] for row in rows], sort
+        assert 'aria-sort="' in page.html
+
+
+@only_sqlite
+@pytest.mark.parametrize("operation", SHOWN, ids=str)
+def test_the_form_of_a_list_says_what_was_asked_for(agency, frozen, operation):
+    visitor, kind = admin_of(agency.api), operation.path.strip("/")
+    shown = visitor.get(f"/console/records/{kind}").html
+    controls = set(re.findall(r'<(?:input|select)[^>]* name="(\w+)"', shown.partition("<main")[2]))
+    references = {"contact_id", "ids", "invoice_id", "milestone_id", "parent_id", "quote_id", "site_id", "task_id"}
+    assert parameters(operation.query).keys() - references - {"ticket_id"} <= controls
+    for name in controls - {"sort", "q"}:
+        query = agency.lists[operation].complete({name: str(agency.lists[operation].tried(name, Random(1))[0])})
+        again = visitor.get(f"/console/records/{kind}?{sent(query)}").html.partition("<main")[2]
+        assert f'href="/console/records/{kind}">Clear</a>' in again
+        assert re.search(
+            rf'name="{name}"[^>]* value="[^"]|name="{name}"[^>]*>(?:(?!</select>).)*<option value="[^"]+" selected',
+            again,
+            re.DOTALL,
+        ), query
+
+
+def test_every_kind_of_record_has_a_list_in_the_navigation(visitor):
+    assert VIEWS.keys() == KINDS.keys() == {name for _, names in GROUPS for name in names}
+    page = visitor.get("/console")
+    assert {f"/console/records/{name}" for name in VIEWS} <= set(page.links)
+    for name, view in VIEWS.items():
+        model = {field.name for field in fields(KINDS[name].record)} | {"open_amount"}
+        assert {each for column in view.columns for each in (column.field, column.detail) if each} <= model
+        assert set(view.sums) <= {column.field for column in view.columns}
+        assert set(view.filters) <= parameters(KINDS[name].listing.query).keys()
+
+
+@pytest.mark.parametrize("kind", VIEWS)
+def test_a_list_of_many_takes_as_many_statements_as_a_list_of_one(api, visitor, kind):
+    def statements() -> int:
+        with statements_of(api) as seen:
+            assert visitor.get(f"/console/records/{kind}").status == 200
+        return len(seen)
+
+    api.make(f"/{kind}")
+    one = statements()
+    for _ in range(6):
+        api.make(f"/{kind}")
+    assert statements() == one
+
+
+@pytest.mark.parametrize("kind", VIEWS)
+def test_an_empty_list_says_what_to_do(api, visitor, kind):
+    if kind == "clients":
+        assert "Create the first one with POST /clients." in visitor.get("/console/records/clients").text
+    assert "match these filters" in visitor.get(f"/console/records/{kind}?q=nothing").text
+
+
+def test_a_list_names_the_filter_that_it_cannot_apply(api, visitor):
+    api.make("/clients", name="Optik")
+    for query, sentence in (
+        ("status=odd", "Must be"),
+        ("statsu=active", "Did you mean status?"),
+        ("created_since=2026-02-30", "Must be a timestamp"),
+    ):
+        page = visitor.get(f"/console/records/clients?{query}")
+        assert page.status == 422
+        assert sentence in page.text
+        assert ids_of(page) == [], "a list without its filter would be wrong"
+        assert visitor.get(f"/console/records/clients/csv?{query}").status == 422
+
+
+def test_a_day_limits_by_the_instant_at_which_it_begins(api, visitor):
+    client = api.make("/clients")
+    day = client["created_at"][:10]
+    assert ids_of(visitor.get(f"/console/records/clients?created_since={day}")) == [client["id"]]
+    assert ids_of(visitor.get(f"/console/records/clients?created_before={day}")) == []
+    assert f'value="{day}"' in visitor.get(f"/console/records/clients?created_since={day}").html
+
+
+def test_a_filter_of_a_link_stays_until_it_is_removed(api, visitor):
+    invoice = api.make("/invoices", status="sent", lines=[{"description": "Design", "unit_price": "500"}])
+    api.make("/time-entries")
+    page = visitor.get(f"/console/records/time-entries?invoice_id={invoice['id']}")
+    assert f"Invoice: {invoice['number']}" in page.text
+    assert f'<input type="hidden" name="invoice_id" value="{invoice["id"]}">' in page.html
+    (removal,) = re.findall(r'<a class="button" href="([^"]*)">Invoice: ', page.html)
+    assert len(ids_of(visitor.get(removal))) == 1
+
+
+def test_a_file_runs_no_formula_and_says_how_many_records_it_has(api, visitor, monkeypatch):
+    api.make("/clients", name='=HYPERLINK("https://evil.example")')
+    api.make("/clients", name="Optik")
+    file = visitor.get("/console/records/clients/csv?sort=id")
+    assert [row["name"] for row in file_of(file)] == ['\'=HYPERLINK("https://evil.example")', "Optik"]
+    assert "first" not in file.headers["content-disposition"]
+    monkeypatch.setattr(list_pages, "MAX_ROWS", 1)
+    file = visitor.get("/console/records/clients/csv")
+    assert len(file_of(file)) == 1
+    assert "-first-1.csv" in file.headers["content-disposition"]
+    assert "The CSV file has the first 1, in this order." in visitor.get("/console/records/clients").text
+
+
+def test_a_file_has_the_names_of_what_its_records_refer_to(api, visitor):
+    client = api.make("/clients", name="Optik")
+    api.make("/projects", client_id=client["id"])
+    (row,) = file_of(visitor.get("/console/records/projects/csv"))
+    assert (row["client_id"], row["client"], row["is_template"]) == (str(client["id"]), "Optik", "false")
+
+
+def test_too_many_rows_are_not_added_up_unless_totals_are_stored(api, visitor, monkeypatch):
+    monkeypatch.setattr(sums, "MAX_SUMMED", 0)
+    entry = api.make("/time-entries", duration_minutes=90)
+    api.make("/expenses")
+    assert "Sums are shown for up to" in visitor.get("/console/records/expenses").text
+    stored = ("", "user_id=me", f"client_id={entry['client_id']}&date_from={entry['date']}", "project_id=none")
+    for query in stored:
+        assert totals_of(visitor.get(f"/console/records/time-entries?{query}"))[0] == "1:30", query
+    assert "Sums are shown for up to" in visitor.get("/console/records/time-entries?billable=true").text
+
+
+def test_a_client_shows_what_is_due_on_its_open_invoices(api, visitor):
+    client = api.make("/clients", name="Optik")
+    lines = [{"description": "Design", "unit_price": "500", "tax_rate": "0"}]
+    api.make("/invoices", client_id=client["id"], status="sent", lines=lines)
+    api.make("/invoices", client_id=client["id"], lines=lines)
+    page = visitor.get("/console/records/clients")
+    assert "500.00" in page.text
+    assert f"/console/records/invoices?client_id={client['id']}&status=open" in page.links
+
+
+def test_a_list_of_another_account_is_empty(both: tuple[ApiClient, ApiClient]):
+    north, south = both
+    client = north.make("/clients", name="Optik")
+    project = north.make("/projects", client_id=client["id"])
+    visitor: Visitor = admin_of(south)
+    assert "Optik" not in visitor.get("/console/records/clients").html
+    assert "Optik" not in visitor.get(f"/console/records/projects?client_id={client['id']}").html
+    assert project["name"] not in visitor.get(f"/console/records/tasks?project_id={project['id']}").html
+    assert file_of(visitor.get("/console/records/clients/csv")) == []
