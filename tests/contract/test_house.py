@@ -70,7 +70,7 @@ MAX_ANY = {
     "": 6,
     "billing": 20,
     "cli": 2,
-    "console": 1,
+    "console": 3,
     "crm": 1,
     "demo": 12,
     "identity": 3,

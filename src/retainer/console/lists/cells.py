@@ -1,7 +1,7 @@
 """The cells of a list: values as people read them, with the names of the records that they refer to."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -68,7 +68,7 @@ class Cells:
         context: PageContext,
         kind: Kind,
         view: ListView,
-        records: list[Any],
+        records: Sequence[Record],
         known: dict[str, dict[int, str]],
     ) -> None:
         self.context, self.kind, self.view = context, kind, view
@@ -96,7 +96,7 @@ class Cells:
         }
         if column.form in special:
             return special[column.form](record, column)
-        value: Any = getattr(record, column.field)
+        value = getattr(record, column.field)
         detail = self.detail(record, column)
         if value is None:
             return Cell(detail=detail)
@@ -165,7 +165,7 @@ def text_of(value: Any, form: str, currency: str) -> str:
 
 
 def read_names(
-    tx: Tx, view: ListView, targets: dict[str, Table], records: list[Any], known: dict[str, dict[int, str]]
+    tx: Tx, view: ListView, targets: dict[str, Table], records: Sequence[Record], known: dict[str, dict[int, str]]
 ) -> dict[str, dict[int, str]]:
     """Return the names of all records that the columns of a page refer to, by table; `known` ones are not read."""
     fields = {name for column in view.columns for name in (column.field, column.detail) if name in targets}
@@ -204,7 +204,7 @@ def bar(day: date, share: Decimal | None) -> Bar:
     )
 
 
-def _checks_by_day() -> Select[Any]:
+def _checks_by_day() -> Select[int, int, int, int]:
     hour = site_hours.c.hour
     started = [(hour >= bindparam(f"begun_{position}"), position) for position in reversed(range(BAR_DAYS))]
     position = case(*started).label("position")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
+from typing import Annotated, Literal, NamedTuple, get_args, get_origin
 from urllib.parse import urlencode
 
 from sqlalchemy import Table
@@ -17,6 +17,7 @@ from retainer.errors import Refusal
 from retainer.kernel.paging import MAX_PAGE_SIZE, PER_PAGE, Page
 from retainer.kernel.query import Filter, Parameter, parameters, read_values
 from retainer.schema import metadata
+from retainer.schema.crm import tags
 from retainer.store.tx import Tx
 from retainer.values.exact import local_day
 from retainer.values.kinds import Day, Instant
@@ -208,7 +209,7 @@ def reference_targets(kind: Kind) -> Iterator[tuple[str, Table]]:
     }
     for name in parameters(kind.listing.query):
         if name == "tag_id":
-            yield name, metadata.tables["tags"]
+            yield name, tags
         elif name in targets:
             yield name, targets[name]
 
@@ -226,7 +227,7 @@ def label_of(name: str) -> str:
     return LABELS.get(name) or name.removesuffix("_id").replace("_", " ").capitalize()
 
 
-def item_of(hint: Any) -> tuple[Any, bool]:
+def item_of(hint: object) -> tuple[object, bool]:
     """Return the plain type of a filter or of the items of its comma list, and whether it can be null."""
     item = get_args(hint)[0] if get_origin(hint) is tuple else hint
     parts = [part for part in get_args(item) if part is not type(None)]
@@ -234,10 +235,10 @@ def item_of(hint: Any) -> tuple[Any, bool]:
     return _bare(parts[0] if or_none else item), or_none
 
 
-def _bare(hint: Any) -> Any:
-    return hint.__origin__ if get_origin(hint) is Annotated else hint
+def _bare(hint: object) -> object:
+    return get_args(hint)[0] if get_origin(hint) is Annotated else hint
 
 
-def _is(hint: Any, kind: Any) -> bool:
+def _is(hint: object, kind: object) -> bool:
     """Whether a filter has values of this kind: days and instants are both texts."""
-    return bool(getattr(hint, "__metadata__", None) == kind.__metadata__)
+    return bool(getattr(hint, "__metadata__", None) == getattr(kind, "__metadata__", None))

@@ -1,16 +1,16 @@
 """The CSV file of a list: the fields of the API's records, exact, with the names of what they refer to."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from types import UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from sqlalchemy import Table
 
 from retainer.console.lists.names import load_names
 from retainer.store.tx import Tx
-from retainer.values.records import WRITE_ONLY
+from retainer.values.records import WRITE_ONLY, Record
 from retainer.web.csv_files import Cell
 
 MAX_ROWS = 10_000
@@ -18,7 +18,7 @@ MAX_ROWS = 10_000
 
 
 def build_table(
-    tx: Tx, model: type[Any], records: list[Any], targets: dict[str, Table]
+    tx: Tx, model: type[Record], records: Sequence[Record], targets: dict[str, Table]
 ) -> tuple[list[str], Iterator[list[Cell]]]:
     """Return the header and the rows of a file: a column for each field with a single value.
 
@@ -36,21 +36,21 @@ def build_table(
     return header, (list(row_of(record, fields, names)) for record in records)
 
 
-def plain_fields(model: type[Any]) -> list[str]:
+def plain_fields(model: type[Record]) -> list[str]:
     """Return the fields of a type with a single value, as lists return them."""
     hints = get_type_hints(model)
     fields = msgspec.structs.fields(model)
     return [field.name for field in fields if field.default is not WRITE_ONLY and is_plain(hints[field.name])]
 
 
-def is_plain(hint: Any) -> bool:
+def is_plain(hint: object) -> bool:
     """Whether a type has no parts."""
     if get_origin(hint) in {Union, UnionType}:
         return all(is_plain(part) for part in get_args(hint))
     return get_origin(hint) is not list and not (isinstance(hint, type) and issubclass(hint, msgspec.Struct))
 
 
-def row_of(record: Any, fields: list[str], names: dict[str, dict[int, str]]) -> Iterator[Cell]:
+def row_of(record: Record, fields: list[str], names: dict[str, dict[int, str]]) -> Iterator[Cell]:
     """Yield the cells of a record."""
     for field in fields:
         value = getattr(record, field)
@@ -59,7 +59,7 @@ def row_of(record: Any, fields: list[str], names: dict[str, dict[int, str]]) -> 
             yield names[field].get(value)
 
 
-def cell_of(value: Any) -> Cell:
+def cell_of(value: bool | float | Cell) -> Cell:  # noqa: FBT001
     """Return a value as it is in JSON: `true`, `12.50`, `2026-11-24`."""
     if isinstance(value, bool):
         return "true" if value else "false"

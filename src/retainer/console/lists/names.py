@@ -2,7 +2,6 @@
 
 import json
 from functools import cache
-from typing import Any
 
 from sqlalchemy import Select, Table, select
 
@@ -42,17 +41,17 @@ def name_of(record_id: int, *parts: object) -> str:
 
 
 @cache
-def _names(table: Table) -> Select[Any]:
+def _names(table: Table) -> Select[int, str]:
     numbers = [table.c.number] if "number" in table.c and table.name != "clients" else []
     names = [table.c[name] for name in NAMES if name in table.c and name not in LONG]
     return select(table.c.id, *numbers, *names[:1])
 
 
 @cache
-def _by_id(table: Table) -> Select[Any]:
+def _by_id(table: Table) -> Select[int, str]:
     return _names(table).where(is_listed(table.c.id, listed("ids", INTEGER).scalar_subquery()))
 
 
 @cache
-def _first(table: Table) -> Select[Any]:
+def _first(table: Table) -> Select[int, str]:
     return _names(table).order_by(table.c.id).limit(MAX_CHOICES + 1)

@@ -8,6 +8,7 @@ from sqlalchemy import Select, Table, func, select
 from retainer.kernel.query import Filter, Signature, conditions, signature_of
 from retainer.rollups import summaries
 from retainer.schema import rollups
+from retainer.store.engines.base import Row
 from retainer.store.statements import Deferred
 from retainer.store.tx import Tx
 from retainer.values.exact import LAST_DAY, amount_of
@@ -46,13 +47,13 @@ def load_sums(tx: Tx, table: Table, fields: tuple[str, ...], filters: Filter, to
     return found
 
 
-def _sums(table: Table, model: type[Filter], signature: Signature, fields: tuple[str, ...]) -> Select[Any]:
+def _sums(table: Table, model: type[Filter], signature: Signature, fields: tuple[str, ...]) -> Select[str]:
     sums = [func.sum(table.c[field]) for field in fields]
     limits = conditions(table, model, signature)
     return select(table.c.currency, *sums).where(*limits).group_by(table.c.currency).order_by(table.c.currency)
 
 
-def _from_summaries(tx: Tx, filters: Filter) -> list[tuple[Any, ...]] | None:
+def _from_summaries(tx: Tx, filters: Filter) -> list[Row] | None:
     """Return the currency, minutes and value of time entries from stored totals; None if no summary has the filters."""
     asked: dict[str, Any] = {
         name: value for name in filters.__struct_fields__ if (value := getattr(filters, name)) is not None
