@@ -14,6 +14,7 @@ import pytest
 from msgspec import Meta
 from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.wait import WebDriverWait
 
@@ -184,6 +185,25 @@ def test_a_small_target_is_found(screen, markup):
     assert len(screen.browser.small_targets()) == 1
     screen.browser.execute_script("document.body.innerHTML = arguments[0]", "<p>A sentence with <a href=/>x</a></p>")
     assert screen.browser.small_targets() == []
+
+
+def test_the_search_shows_results_while_somebody_types(api, screen):
+    client = api.make("/clients", name="Bergmann Optik")
+    enter(screen, api)
+    screen.open("/console")
+    field = screen.find("[role=combobox]")
+    field.send_keys("bergm")
+    screen.find("#search-results [role=option]")
+    assert field.get_attribute("aria-expanded") == "true"
+    assert screen.browser.findings() == []
+    field.send_keys(Keys.ESCAPE)
+    assert field.get_attribute("aria-expanded") == "false"
+    field.send_keys("a")
+    screen.until(lambda _: field.get_attribute("aria-expanded") == "true")
+    field.send_keys(Keys.ARROW_DOWN)
+    assert field.get_attribute("aria-activedescendant") == "found-1-1"
+    field.send_keys(Keys.ENTER)
+    screen.until(lambda browser: browser.current_url.endswith(f"/records/clients/{client['id']}"))
 
 
 def test_a_double_click_creates_one_key(api, screen):
