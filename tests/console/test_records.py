@@ -238,7 +238,7 @@ def test_a_project_shows_its_budget_tasks_and_people(api, visitor, client, monke
         ["Amount", "1,000.00 EUR", "440.00 EUR", "560.00 EUR"],
         ["Time", "10:00 h", "5:30 h", "4:30 h"],
     ]
-    assert section(page, "Tasks by status") == [["Todo", "1", "2:00 h"], ["Done", "1", DASH]]
+    assert section(page, "Tasks by status") == [["To do", "1", "2:00 h"], ["Done", "1", DASH]]
     assert [row[1:] for row in section(page, "People")] == [["4:00 h", "2 Mar 2026"], ["1:30 h", "3 Mar 2026"]]
     assert section(page, "Milestones")[0][0] == "Design approved"
     assert "newest" not in page.text

@@ -2,14 +2,7 @@
 
 from typing import NamedTuple
 
-TONES = {
-    "good": ("active", "paid", "accepted", "resolved", "done", "completed", "up", "billed"),
-    "info": ("sent", "partially_paid", "open", "prospect", "in_progress", "in_review", "maintenance", "unbilled"),
-    "warn": ("on_hold", "expired", "paused", "unpriced"),
-    "bad": ("overdue", "written_off", "declined", "down"),
-}
-"""Words by their colour; all others are grey."""
-TONE_OF = {word: tone for tone, words in TONES.items() for word in words}
+from retainer.console.statuses import TONES, word_of
 
 
 class Badge(NamedTuple):
@@ -21,7 +14,7 @@ class Badge(NamedTuple):
 
 def badge_of(word: str) -> Badge:
     """Return a status as a badge: `partially_paid` is `Partially paid`."""
-    return Badge(word.replace("_", " ").capitalize(), TONE_OF.get(word, ""))
+    return Badge(word_of(word), TONES.get(word, ""))
 
 
 def badges_of(record: object) -> list[Badge]:
