@@ -41,6 +41,7 @@ LAYERS = (
     "server/http",
     "server/operations",
     "console",
+    "console/actions",
     "console/lists",
     "console/pages",
     "console/records",

@@ -27,6 +27,7 @@ def fill(api: ApiClient) -> dict[str, str]:
         position = list_requests(tx, LogFilter(), limit=1).requests[0].position
         session = sessions.list_sessions(tx)[0].id
     texts = {"key": api.key_id, "user": api.member_id, "session": session, "position": position}
+    texts |= {kind.removesuffix("s"): ids[kind] for kind in ("invoices", "quotes", "tickets")}
     texts |= {"report": "overview", "table": "overview-money"}
     return {name: str(text) for name, text in texts.items()} | {
         f"records/{kind}": number for kind, number in ids.items()

@@ -1,5 +1,6 @@
 """What is asked of the console and of the API at the same moment as the right to ask for it ends."""
 
+import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -80,7 +81,8 @@ ACTIONS = [path for path, route in CONSOLE_ROUTES.items() if route.act and not i
 
 def assert_nothing_is_done(api, visitor, path, end):
     """A form is sent while an operator changes the agency so that its admin may not send it."""
-    filled = path.format(key=api.key_id, user=api.member_id, session=1)
+    records = dict.fromkeys(re.findall(r"\{(invoice|quote|ticket)\}", path), 1)
+    filled = path.format(key=api.key_id, user=api.member_id, session=1, **records)
 
     def ask():
         if getattr(CONSOLE_ROUTES[path], "takes_file", False):

@@ -76,6 +76,8 @@ class Fields(HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         if tag == "textarea":
+            name, text = self.forms[self.form].pop()
+            self.forms[self.form].append((name, text.removeprefix("\n")))
             self.textarea = ""
 
 

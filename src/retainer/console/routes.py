@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from falcon.routing import CompiledRouter
 
+from retainer.console.actions import credit_notes, invoices, payments, quotes, tickets
 from retainer.console.lists import list_pages
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.pages import (
@@ -103,6 +104,16 @@ CONSOLE_ROUTES: dict[str, Route] = {
     "/records/{kind}": AdminPage(list_pages.show_list),
     "/records/{kind}/csv": AdminPage(list_pages.download),
     "/records/{kind}/{record}": AdminPage(record_pages.show),
+    "/records/invoices/{invoice}/issue": AdminPage(invoices.show_issue, invoices.issue),
+    "/records/invoices/{invoice}/void": AdminPage(invoices.show_void, invoices.void),
+    "/records/invoices/{invoice}/write-off": AdminPage(invoices.show_write_off, invoices.write_off),
+    "/records/invoices/{invoice}/payment": AdminPage(payments.show_payment, payments.record),
+    "/records/invoices/{invoice}/remove-payment": AdminPage(payments.show_removal, payments.remove),
+    "/records/invoices/{invoice}/credit": AdminPage(credit_notes.show, credit_notes.act),
+    "/records/quotes/{quote}/accept": AdminPage(quotes.show_accept, quotes.accept),
+    "/records/quotes/{quote}/decline": AdminPage(quotes.show_decline, quotes.decline),
+    "/records/tickets/{ticket}/reply": AdminPage(tickets.show_reply, tickets.reply),
+    "/records/tickets/{ticket}/status": AdminPage(tickets.show_status, tickets.set_status),
     "/records/{kind}/{record}/{suffix}": FilePage(file_page.show),
     "/reports/{report}": AdminPage(report_pages.show),
     "/reports/{report}/{table}": AdminPage(report_pages.download),

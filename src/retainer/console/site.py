@@ -24,7 +24,7 @@ from retainer.web.pages import compile_templates
 
 MAX_FORM_BYTES, MAX_UPLOAD_BYTES = 64 * 1024, 256 * 1024
 FORGET_FORM = ended_sessions.KEPT._replace(seconds=0)
-FORM_STATUSES = frozenset({402, 403, 422, 429})
+FORM_STATUSES = frozenset({402, 403, 412, 422, 429})
 """Refusals with these statuses are shown on the page of the form, others on an error page."""
 HEADINGS = {
     404: "Not found",

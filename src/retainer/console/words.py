@@ -1,6 +1,7 @@
 """Words: instants, counts and scopes as people read them."""
 
 from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
 from functools import lru_cache
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
@@ -63,6 +64,16 @@ def hour_label(hour: str, timezone: str) -> str:
     """Return an hour as the label of a bar, like `22 Nov, 14:00`."""
     at = datetime.fromisoformat(hour).astimezone(zone(timezone))
     return f"{at.day} {at:%b, %H:%M}"
+
+
+def money(amount: Decimal, currency: str) -> str:
+    """Return an amount with its currency: `1,190.00 EUR`."""
+    return f"{amount:,f} {currency}"
+
+
+def short_day(day: str) -> str:
+    """Return a day like `24 Nov 2026`."""
+    return days(day, day)
 
 
 def days(first: str, last: str) -> str:

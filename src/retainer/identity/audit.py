@@ -35,7 +35,16 @@ Action = Literal[
     "signed out",
     "sign-in failed",
     "session revoked",
+    "payment recorded",
     "payment removed",
+    "invoice issued",
+    "invoice voided",
+    "invoice written off",
+    "credit note issued",
+    "quote accepted",
+    "quote declined",
+    "ticket answered",
+    "ticket status set",
     "second factor added",
     "second factor removed",
     "recovery codes replaced",
@@ -50,7 +59,7 @@ FIRST, LAST = "0001-01-01T00:00:00.000000Z", "9999-12-31T23:59:59.999999Z"
 class Target(NamedTuple):
     """The target of an action: the kind of record, its id, and its name at the time."""
 
-    kind: Literal["account", "key", "user", "session", "payment"]
+    kind: Literal["account", "key", "user", "session", "payment", "invoice", "credit note", "quote", "ticket"]
     id: int
     name: str
 

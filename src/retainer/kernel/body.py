@@ -1,6 +1,6 @@
 """Bodies of POST, PUT and PATCH, read as records."""
 
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, Self, TypeVar
 
 import msgspec
 from sqlalchemy import Table
@@ -26,18 +26,22 @@ class RequestBody:
     Its errors are raised when the fields are used: a missing record (404) or another state (412) comes first.
     """
 
-    def __init__(self, request: Request, raw: bytes, model: type[Record], use: str) -> None:
-        self.model = model
-        self.fields: dict[str, object] = {}
+    def __init__(
+        self, fields: dict[str, object], model: type[Record], use: str, refusal: Refusal | None = None
+    ) -> None:
+        self.model, self.fields, self.refusal = model, fields, refusal
         self.errors: FieldErrors = {}
-        self.refusal: Refusal | None = None
-        try:
-            content_type, encoding = request.environ.get("CONTENT_TYPE", ""), request.header("CONTENT_ENCODING")
-            self.fields = read_object(raw, content_type, encoding)
-        except Refusal as refusal:
-            self.refusal = refusal
         self.values = read_fields(model, self.fields, self.errors, use=use)
         self.misspelt = misspelt(model, self.fields, use) if self.errors else set()
+
+    @classmethod
+    def read(cls, request: Request, raw: bytes, model: type[Record], use: str) -> Self:
+        """Return the body of a request; an unreadable one has no fields, and the refusal of it."""
+        try:
+            content_type, encoding = request.environ.get("CONTENT_TYPE", ""), request.header("CONTENT_ENCODING")
+            return cls(read_object(raw, content_type, encoding), model, use)
+        except Refusal as refusal:
+            return cls({}, model, use, refusal)
 
     def new(self, tx: Tx) -> Any:
         """Return the record that the fields describe; note their errors. Raises the refusal of an unreadable body."""

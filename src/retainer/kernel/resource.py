@@ -49,7 +49,7 @@ class Call(msgspec.Struct):
         """Read the body if the operation has one; once more for each retry."""
         if self.operation.body is not None:
             use = "Create" if self.operation.created else "Update"
-            self.sent = bodies.RequestBody(self.request, body, self.operation.body, use)
+            self.sent = bodies.RequestBody.read(self.request, body, self.operation.body, use)
 
 
 class WithMeta(msgspec.Struct, Generic[T, M]):

@@ -68,12 +68,17 @@ def next_number(tx: Tx, table: Table, pattern: str, day: str | None = None) -> s
             return form.write(candidate.number)
 
 
-def preview_number(tx: Tx, table: Table, pattern: str) -> str:
-    """Return the number that the next record of today would get with a pattern; nothing is written.
+def preview_document_number(tx: Tx, table: Table, day: str) -> str:
+    """Return the number that the next quote, invoice or credit note of a day would get; nothing is written."""
+    return preview_number(tx, table, tx.value(_select_pattern(table)), day)
+
+
+def preview_number(tx: Tx, table: Table, pattern: str, day: str = "") -> str:
+    """Return the number that the next record of a day, by default today, would get with a pattern; nothing is written.
 
     After many numbers that people have entered, it may be one of theirs.
     """
-    form = read_form(table, pattern, tx.today)
+    form = read_form(table, pattern, day or tx.today)
     first: int = (tx.value(LAST, series=form.series) or 0) + 1
     numbers = [form.write(number) for number in range(first, first + PREVIEWED)]
     taken = {number for (number,) in tx.all(_numbers(table), numbers=json.dumps(numbers))}

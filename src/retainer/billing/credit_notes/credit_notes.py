@@ -39,8 +39,8 @@ class CreditNoteFilter(Filter):
     number: OneOf[Text50] | None = None
 
 
-def build_credit_note(tx: Tx, note: CreditNote, invoice: Invoice) -> CreditNote:
-    """Return a credit note with the fields of its invoice, its totals and its number.
+def price_credit_note(tx: Tx, note: CreditNote, invoice: Invoice) -> CreditNote:
+    """Return a credit note with the fields of its invoice and its totals, but without a number; nothing is written.
 
     Raises all errors of the body, and `locked` for an invoice that is a draft or void.
     """
@@ -57,6 +57,12 @@ def build_credit_note(tx: Tx, note: CreditNote, invoice: Invoice) -> CreditNote:
     crediting.compute_totals(tx, note, invoice)
     note.applied_amount, note.refundable_amount = Decimal(0), note.total  # until recompute_balance applies it
     tx.raise_errors()
+    return note
+
+
+def build_credit_note(tx: Tx, note: CreditNote, invoice: Invoice) -> CreditNote:
+    """Return a credit note with its totals and its number. Raises the errors of `price_credit_note`."""
+    note = price_credit_note(tx, note, invoice)
     note.number = next_document_number(tx, credit_notes, note.issue_date)
     return note
 

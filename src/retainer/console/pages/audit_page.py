@@ -14,7 +14,14 @@ from retainer.identity.audit import ACTIONS, AuditEntry, AuditFilter
 from retainer.identity.people import users
 from retainer.store.tx import Tx
 
-PAGES = {"key": "/keys/{}", "user": "/people/{}"}
+PAGES = {
+    "key": "/keys/{}",
+    "user": "/people/{}",
+    "invoice": "/records/invoices/{}",
+    "credit note": "/records/credit-notes/{}",
+    "quote": "/records/quotes/{}",
+    "ticket": "/records/tickets/{}",
+}
 """The page of an action's target, by its kind."""
 
 
@@ -51,7 +58,9 @@ def with_days(filters: AuditFilter, query: Form, timezone: str) -> AuditFilter:
 
 
 def page_of(entry: AuditEntry) -> str:
-    """Return the path of an action's target; empty if it has no page."""
+    """Return the path of an action's target, for a payment that of its invoice; empty if it has no page."""
+    if entry.target == "payment":
+        return PAGES["invoice"].format((entry.before or entry.after or {}).get("invoice_id"))
     return PAGES.get(entry.target, "").format(entry.target_id)
 
 

@@ -10,6 +10,7 @@ from retainer.console import request_charts, words
 from retainer.console.catalogue import label_of
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.reports.tables import hours, own_first
+from retainer.console.words import money
 from retainer.identity import accounts
 from retainer.identity.keys import key_list
 from retainer.identity.plans import includes_api
@@ -274,11 +275,6 @@ def first_steps(tx: Tx, today: Today) -> Iterator[Item]:
         yield Item("Create a key", "/keys/new", "Clients, projects and invoices come in through the API.")
     yield Item("Add your team", "/people/new", "Hours need people, and people have a weekly capacity and a target.")
     yield Item("Create your first client", "/api", "Send POST /clients with your key. The API page has the base URL.")
-
-
-def money(amount: Decimal, currency: str) -> str:
-    """Return an amount with its currency."""
-    return f"{amount:,f} {currency}"
 
 
 def amount_of(record: Record) -> str:

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from retainer.console.actions.offers import offers_of
 from retainer.console.catalogue import Kind
 from retainer.values.records import Record
 
@@ -16,7 +17,8 @@ class ActionLink(NamedTuple):
 
 def list_actions(kind: Kind, record: Record, *, has_einvoice: bool = False) -> list[ActionLink]:
     """Return the buttons of a record, in their order: first what changes it, then its files."""
-    return file_links(kind, record, has_einvoice=has_einvoice)
+    offers = [ActionLink(*offer) for offer in offers_of(record)]
+    return [*offers, *file_links(kind, record, has_einvoice=has_einvoice)]
 
 
 def file_links(kind: Kind, record: Record, *, has_einvoice: bool) -> list[ActionLink]:

@@ -1,0 +1,354 @@
+"""Actions of the console: each does exactly what the API's operation does, once, and says what is impossible."""
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from retainer.values.exact import utcnow
+from tests.console.visitor import Fields, Visitor, WebPage
+from tests.databases import each_database
+from tests.factories import ApiClient
+
+LINES = [
+    {"description": "Design", "unit_price": "100", "quantity": "10", "tax_rate": "19"},
+    {"description": "Hosting", "unit_price": "50", "tax_rate": "7"},
+]
+OWN = re.compile(r"(^|_)(id|number|reference)$")
+INSTANT = re.compile(r"\d{4}-\d\d-\d\dT.*Z")
+TODAY = utcnow()[:10]
+DONE = {
+    *("invoice issued", "invoice voided", "invoice written off", "payment recorded", "payment removed"),
+    *("credit note issued", "quote accepted", "quote declined", "ticket answered", "ticket status set"),
+}
+
+
+def shape(value: Any) -> Any:
+    """Return a record without what differs between twins: ids, numbers and the microseconds of instants."""
+    if isinstance(value, dict):
+        return {name: shape(each) for name, each in value.items() if not OWN.search(name) and not name.endswith("_ids")}
+    if isinstance(value, list):
+        return [shape(each) for each in value]
+    return "instant" if isinstance(value, str) and INSTANT.fullmatch(value) else value
+
+
+def issued(api: ApiClient, **fields: Any) -> dict[str, Any]:
+    return api.make("/invoices", status="sent", lines=LINES, **fields)
+
+
+def path_of(collection: str, record: dict[str, Any], action: str = "") -> str:
+    return f"/console/records/{collection}/{record['id']}{action}"
+
+
+def read(api: ApiClient, collection: str, record: dict[str, Any]) -> dict[str, Any]:
+    return api.get(f"/{collection}/{record['id']}").data
+
+
+def actions_of(api: ApiClient) -> list[str]:
+    """The actions on records in the audit log, newest first."""
+    rows = api.sql("SELECT action FROM audit_entries WHERE account_id = $1 ORDER BY id DESC", api.account_id)
+    return [action for (action,) in rows if action in DONE]
+
+
+def ready(api: ApiClient, collection: str, status: str) -> dict[str, Any]:
+    """Make a record in a state, for an action."""
+    if collection == "tickets":
+        return api.make("/tickets", subject="The shop is slow")
+    record = api.make(f"/{collection}", lines=LINES)
+    if status == "paid":
+        api.patch(f"/invoices/{record['id']}", {"status": "sent"})
+        api.patch(f"/invoices/{record['id']}", {"record_payment": {"amount": "300", "reference": "A1"}})
+    elif status != "draft":
+        steps = ["sent", status] if status in {"void", "written_off"} else [status]
+        for step in steps:
+            assert api.patch(f"/{collection}/{record['id']}", {"status": step}).status == 200
+    return record
+
+
+TWINS: list[tuple[str, str, dict[str, str], str, dict[str, Any]]] = [
+    ("invoices draft", "/issue", {}, "", {"status": "sent"}),
+    ("invoices sent", "/void", {}, "", {"status": "void"}),
+    ("invoices sent", "/write-off", {}, "", {"status": "written_off"}),
+    ("invoices sent", "/payment", {}, "", {"status": "paid"}),
+    (
+        "invoices written_off",
+        "/payment",
+        {"amount": "100.50", "method": "card", "reference": "X", "notes": "half"},
+        "",
+        {"record_payment": {"amount": "100.50", "method": "card", "reference": "X", "notes": "half"}},
+    ),
+    ("invoices sent", "/credit", {"reason": "goodwill"}, "/credit-notes", {"reason": "goodwill"}),
+    (
+        "invoices paid",
+        "/credit",
+        {"what": "amount", "amount": "1200", "description": "Late"},
+        "/credit-notes",
+        {"amount": "1200", "description": "Late"},
+    ),
+    ("quotes draft", "/accept", {"accepted_by": "Eva"}, "", {"status": "accepted", "accepted_by": "Eva"}),
+    ("quotes sent", "/decline", {"decline_reason": "Fee"}, "", {"status": "declined", "decline_reason": "Fee"}),
+    ("tickets open", "/reply", {"body": "A", "status": "closed"}, "/replies", {"body": "A", "status": "closed"}),
+    ("tickets open", "/reply", {"body": "A", "visibility": "internal"}, "/replies", {"body": "A", "is_internal": True}),
+    ("tickets open", "/status", {"status": "closed"}, "", {"status": "closed"}),
+]
+"""A record, the action with its form, and the operation below the record's path with its body; without one, a PATCH."""
+
+
+def do(visitor: Visitor, path: str, **fields: str) -> WebPage:
+    """Do an action as a browser without script does; a credit note is reviewed first."""
+    if not path.endswith("/credit"):
+        return visitor.submit(path, **fields)
+    form = dict(Fields(visitor.get(path).html).forms[path]) | fields
+    kept = Fields(visitor.post(path, form).html).forms[path]
+    return visitor.follow(visitor.post(path, [*kept, ("step", "issue")]))
+
+
+@each_database
+@pytest.mark.parametrize("twin", TWINS, ids=lambda twin: f"{twin[0]} {twin[1]}")
+def test_an_action_does_what_the_operation_does(api, visitor, twin):
+    record, action, form, below, body = twin
+    collection, status = record.split()
+    by_api, by_console = (ready(api, collection, status) for _ in range(2))
+    answer = api.call("POST" if below else "PATCH", f"/{collection}/{by_api['id']}{below}", body)
+    assert answer.status < 300, answer
+    page = do(visitor, path_of(collection, by_console, action), **form)
+    assert page.status == 200, page.text
+    assert 'role="status"' in page.html
+    assert shape(read(api, collection, by_console)) == shape(read(api, collection, by_api))
+    if collection == "tickets":
+        replies = [api.get(f"/tickets/{each['id']}/replies").data for each in (by_api, by_console)]
+        assert shape(replies[0]) == shape(replies[1])
+    assert len(actions_of(api)) == 1
+
+
+@each_database
+def test_removing_a_payment_does_what_the_command_does(api, visitor):
+    by_command, by_console = (ready(api, "invoices", "paid") for _ in range(2))
+    api.remove_payment(read(api, "invoices", by_command)["payments"][0]["id"])
+    page = visitor.get(path_of("invoices", by_console, "/remove-payment"))
+    assert "status sent; balance due 1,243.50 EUR" in page.text
+    page = visitor.submit(path_of("invoices", by_console, "/remove-payment"))
+    assert "Payment of 300.00 EUR removed." in page.text
+    assert shape(read(api, "invoices", by_console)) == shape(read(api, "invoices", by_command))
+    assert actions_of(api) == ["payment removed"] * 2
+    assert path_of("invoices", by_console) in visitor.get("/console/audit").links
+
+
+def test_part_of_a_line_is_credited_as_reviewed(api, visitor):
+    by_api, by_console = (issued(api) for _ in range(2))
+    path, fields = path_of("invoices", by_console, "/credit"), {}
+    parts = [{"invoice_line_id": by_api["lines"][0]["id"], "quantity": "2.5"}]
+    note = api.post(f"/invoices/{by_api['id']}/credit-notes", {"lines": parts}).data
+    fields = {"what": "lines", f"line_{by_console['lines'][0]['id']}": "2.5"}
+    form = dict(Fields(visitor.get(path).html).forms[path]) | fields
+    review = visitor.post(path, form)
+    assert "Credit 297.50 EUR" in review.title
+    assert "297.50 EUR lowers what is due." in review.text
+    assert "Balance due 1,243.50 EUR 946.00 EUR" in review.text
+    assert api.get("/credit-notes").json["meta"]["total"] == 1, "a review writes nothing"
+    kept = Fields(review.html).forms[path]
+    changed = visitor.post(path, [*kept, ("step", "change")])
+    assert 'value="2.5"' in changed.html
+    assert "CN-" in visitor.follow(visitor.post(path, [*kept, ("step", "issue")])).text
+    assert shape(read(api, "invoices", by_console)) == shape(read(api, "invoices", by_api))
+    (other,) = read(api, "invoices", by_console)["credit_notes"]
+    assert shape(other) == shape(note)
+
+
+def test_voiding_shows_the_work_that_it_frees_and_what_the_client_owes(api, visitor):
+    client = api.make("/clients", name="Optik")["id"]
+    issued(api, client_id=client)
+    for minutes in (720, 30):
+        api.make("/time-entries", client_id=client, duration_minutes=minutes, hourly_rate="60")
+    invoice = api.make("/invoices", client_id=client, unbilled_work={"time": {}}, status="sent")
+    text = visitor.get(path_of("invoices", invoice, "/void")).text
+    assert "It frees 12:30 h of time (2 entries) to be billed again." in text
+    assert f"Its number {invoice['number']} stays used" in text
+    owed = api.get("/reports/revenue-by-client", {"client_id": client}).data["totals"][0]["outstanding"]
+    assert f"Open invoices of Optik {owed.replace('1993', '1,993')} EUR 1,243.50 EUR" in text
+    visitor.submit(path_of("invoices", invoice, "/void"))
+    assert api.get("/reports/revenue-by-client", {"client_id": client}).data["totals"][0]["outstanding"] == "1243.50"
+
+
+def test_issuing_shows_the_number_that_the_invoice_then_has(api, visitor):
+    draft = api.make("/invoices", lines=LINES, issue_date=f"{int(TODAY[:4]) - 1}-05-06")
+    text = visitor.get(path_of("invoices", draft, "/issue")).text
+    visitor.submit(path_of("invoices", draft, "/issue"))
+    invoice = read(api, "invoices", draft)
+    assert f"Number none {invoice['number']}" in text
+    assert invoice["number"].startswith(f"INV-{int(TODAY[:4]) - 1}-")
+
+
+IMPOSSIBLE = [
+    ("sent", "/issue", "It was issued before and is sent."),
+    ("empty", "/issue", "It has no lines."),
+    ("draft", "/void", "It is a draft"),
+    ("paid", "/void", "Something was paid or credited on it."),
+    ("void", "/void", "It is void already."),
+    ("draft", "/write-off", "It is a draft, so nothing is open on it."),
+    ("void", "/write-off", "It is void, so nothing is open on it."),
+    ("draft", "/payment", "It is a draft. Issue it first."),
+    ("void", "/payment", "It is void, so nothing is due."),
+    ("sent", "/remove-payment", "It has no payments."),
+    ("draft", "/credit", "It is a draft. Change its lines instead."),
+    ("void", "/credit", "It is void."),
+]
+
+
+@pytest.mark.parametrize(("status", "action", "sentence"), IMPOSSIBLE)
+def test_an_impossible_action_is_explained_not_offered_and_refused(api, visitor, status, action, sentence):
+    invoice = api.make("/invoices") if status == "empty" else ready(api, "invoices", status)
+    path = path_of("invoices", invoice, action)
+    page = visitor.get(path)
+    assert f"This is not possible now. {sentence}" in page.text
+    assert 'name="state"' not in page.html
+    assert f'href="{path}"' not in visitor.get(path_of("invoices", invoice)).html
+    before, other = read(api, "invoices", invoice), path_of("invoices", invoice, "/issue")
+    state = dict(Fields(visitor.get(other).html).forms.get(other, [])).get("state", "")
+    form = {"state": state, "amount": "1", "paid_date": TODAY, "what": "everything", "payment": "1"}
+    assert visitor.post(path, form).status in {412, 422}
+    assert read(api, "invoices", invoice) == before
+
+
+def test_a_quote_that_was_answered_or_has_expired_is_not_answered_again(api, visitor):
+    accepted = ready(api, "quotes", "accepted")
+    expired = ready(api, "quotes", "sent")
+    api.sql("UPDATE quotes SET valid_until = '2020-01-31', issue_date = '2020-01-01' WHERE id = $1", expired["id"])
+    assert "It is accepted already." in visitor.get(path_of("quotes", accepted, "/decline")).text
+    assert "It expired after 31 Jan 2020." in visitor.get(path_of("quotes", expired, "/accept")).text
+    for quote in (accepted, expired):
+        assert "/accept" not in visitor.get(path_of("quotes", quote)).html
+
+
+PAYMENTS = [
+    ({"amount": "2000"}, "amount", "Takes more than 0 and at most what is due: 1243.50."),
+    ({"amount": "0"}, "amount", "Takes more than 0 and at most what is due: 1243.50."),
+    ({"amount": "1.234,50"}, "amount", "Use a decimal point and no thousands separators."),
+    ({"amount": ""}, "amount", "Is required."),
+    ({"amount": "1.001"}, "amount", "decimal places"),
+    ({"paid_date": "2999-01-01"}, "paid_date", ""),
+    ({"method": "barter"}, "method", "Must be one of: bank_transfer"),
+    ({"amount": "5", "reference": "A1"}, "reference", "Give another payment another reference."),
+]
+
+
+@pytest.mark.parametrize(("fields", "name", "sentence"), PAYMENTS)
+def test_a_refused_payment_says_why_beside_the_field_and_keeps_what_was_typed(api, visitor, fields, name, sentence):
+    invoice = issued(api)
+    api.patch(f"/invoices/{invoice['id']}", {"record_payment": {"amount": "1", "reference": "A1"}})
+    sentence = sentence.replace("1243.50", "1242.50")
+    page = visitor.submit(path_of("invoices", invoice, "/payment"), **fields, notes="typed before")
+    assert page.status == 422
+    found = re.search(rf'id="{name}-error">(.*?)</p>', page.html)
+    assert found, page.text
+    assert sentence in found[1]
+    assert "typed before" in page.html
+    assert read(api, "invoices", invoice)["amount_paid"] == "1.00"
+
+
+CREDITS = [
+    ({"what": "lines"}, "what", "Enter a quantity for at least one line."),
+    ({"what": "amount", "amount": ""}, "amount", "Is required."),
+    ({"what": "amount", "amount": "9999"}, "amount", "Must be at most what is left to credit"),
+    ({"what": "lines", "line_0": "11"}, "line_0", "at most what is left of the line: 10."),
+    ({"what": "lines", "line_0": "ten"}, "line_0", "Must be"),
+    ({"what": "everything", "issue_date": "2001-01-01"}, "issue_date", "Must not be before the invoice"),
+]
+
+
+@pytest.mark.parametrize(("fields", "name", "sentence"), CREDITS)
+def test_a_refused_credit_says_why_beside_the_field(api, visitor, fields, name, sentence):
+    invoice = issued(api)
+    named = {"line_0": f"line_{invoice['lines'][0]['id']}"}
+    page = visitor.submit(
+        path_of("invoices", invoice, "/credit"), **{named.get(key, key): text for key, text in fields.items()}
+    )
+    assert page.status == 422
+    found = re.search(rf'id="{named.get(name, name)}-error">(.*?)</p>', page.html)
+    assert found, page.text
+    assert sentence in found[1]
+
+
+def test_a_payment_with_a_recorded_reference_adds_nothing_and_says_so(api, visitor):
+    invoice = issued(api)
+    payment = {"amount": "10", "reference": "A1", "paid_date": "2020-01-02"}
+    api.patch(f"/invoices/{invoice['id']}", {"record_payment": payment})
+    page = visitor.submit(path_of("invoices", invoice, "/payment"), **payment)
+    assert "The payment A1 was recorded before, so nothing was added." in page.text
+    assert len(read(api, "invoices", invoice)["payments"]) == 1
+    assert actions_of(api) == []
+
+
+def test_a_reply_needs_a_text_and_keeps_its_status(api, visitor):
+    ticket = ready(api, "tickets", "open")
+    page = visitor.submit(path_of("tickets", ticket, "/reply"), body=" ", status="resolved", visibility="internal")
+    assert page.status == 422
+    assert 'id="body-error"' in page.html
+    assert '<option value="resolved" selected>' in page.html
+    assert read(api, "tickets", ticket)["status"] == "open"
+    same = visitor.submit(path_of("tickets", ticket, "/status"), status="open")
+    assert "The ticket was open before, so nothing was changed." in same.text
+
+
+STALE = [
+    ("invoices", "sent", "/void", {}, {"notes": "Changed meanwhile"}),
+    ("invoices", "sent", "/payment", {"amount": "7"}, {"record_payment": {"amount": "7"}}),
+    ("invoices", "sent", "/credit", {"what": "everything"}, {"record_payment": {"amount": "7"}}),
+    ("quotes", "sent", "/accept", {"accepted_by": "Eva"}, {"title": "Other offer"}),
+    ("tickets", "open", "/reply", {"body": "Hello there"}, {"priority": "urgent"}),
+]
+
+
+@pytest.mark.parametrize("stale", STALE)
+def test_a_changed_record_is_shown_again_with_what_was_typed(api, visitor, stale):
+    collection, status, action, form, change = stale
+    record = ready(api, collection, status)
+    path = path_of(collection, record, action)
+    old = dict(Fields(visitor.get(path).html).forms[path]) | form
+    assert api.patch(f"/{collection}/{record['id']}", change).status == 200
+    before = read(api, collection, record)
+    page = visitor.post(path, old)
+    assert page.status == 412
+    assert "Nothing was done this time" in page.text
+    assert read(api, collection, record) == before
+    new = dict(Fields(page.html).forms[path])
+    assert new["state"] != old["state"]
+    assert form.items() <= new.items()
+    assert visitor.post(path, new).status in {200, 303}, "the page that was shown again works"
+
+
+@each_database
+@pytest.mark.parametrize("twin", TWINS, ids=lambda twin: f"{twin[0]} {twin[1]}")
+def test_two_presses_at_once_do_it_once(api, visitor, twin):
+    named, action, form, *_ = twin
+    collection, status = named.split()
+    record = ready(api, collection, status)
+    path = path_of(collection, record, action)
+    sent = dict(Fields(visitor.get(path).html).forms[path]) | form
+    if action == "/payment":
+        sent |= {"amount": "1", "reference": ""}
+    sent |= {"step": "issue"}
+    with ThreadPoolExecutor(2) as pool:
+        statuses = sorted(page.status for page in pool.map(lambda _: visitor.post(path, sent), range(2)))
+    assert statuses == [303, 412]
+    assert len(actions_of(api)) == 1
+
+
+def test_a_form_without_a_state_does_nothing(api, visitor):
+    invoice = issued(api)
+    page = visitor.post(path_of("invoices", invoice, "/void"))
+    assert page.status == 412
+    assert read(api, "invoices", invoice)["status"] == "sent"
+
+
+def test_another_site_cannot_act_and_a_member_has_no_page(api, visitor):
+    invoice = issued(api)
+    path = path_of("invoices", invoice, "/void")
+    form = dict(Fields(visitor.get(path).html).forms[path])
+    assert visitor.post(path, form, HTTP_SEC_FETCH_SITE="cross-site").status == 403
+    assert Visitor(api.app).post(path, form).location == "/console/sign-in"
+    api.set_user(api.member_id, {"role": "admin"})
+    api.set_user(api.admin_id, {"role": "member"})
+    assert visitor.post(path, form).location == "/console/sign-in"
+    assert read(api, "invoices", invoice)["status"] == "sent"
