@@ -106,7 +106,12 @@ class Catalogue:
             for operation in lists
             if operation.resource.table is not None and operation.path == operation.resource.path
         }
+        self._operations = {(operation.method, operation.path): operation for operation in operations}
         self.by_table = {kind.table.name: kind for kind in self.kinds.values() if kind.reading is not None}
+
+    def operation(self, method: str, path: str) -> Operation:
+        """Return an operation of the API, whose handler an action calls."""
+        return self._operations[method, path]
 
     def find(self, name: str) -> Kind:
         """Return a kind by its name in paths. Raises `not_found`."""

@@ -3,16 +3,16 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import Any, NamedTuple, get_args
+from typing import NamedTuple, get_args
 
 from sqlalchemy import Table
 
 from retainer.console.catalogue import label_of
 from retainer.console.forms import Form
-from retainer.console.page_context import PageContext, Reply
+from retainer.console.page_context import Reply, View
 from retainer.errors import FieldErrors, Refusal, invalid
 from retainer.identity import audit
-from retainer.identity.audit import Action, Target
+from retainer.identity.audit import Action, Fields, Target
 from retainer.kernel import etag
 from retainer.kernel.body import Patch, RequestBody
 from retainer.store.constraints import singular
@@ -56,22 +56,21 @@ class ActionPage(NamedTuple):
     obstacle: str
     is_danger: bool = False
 
-    def render(self, context: PageContext, record: Record, consequences: Consequences, **values: Any) -> Reply:
+    def render(self, record: Record, consequences: Consequences, **values: object) -> Reply:
         """Return the page. Its form carries the state of the record that it shows."""
         kind = self.table.name.replace("_", "-")
-        return context.render(
-            f"action_{self.template}",
-            page=self,
-            noun=singular(self.table),
-            kind_name=self.table.name.replace("_", " ").capitalize(),
-            list_path=f"/console/records/{kind}",
-            record_path=f"/console/records/{kind}/{record.id}",
-            label=label_of(record),
-            record=record,
-            state=etag.compute_for_record(self.table, record, b""),
-            consequences=NO_CONSEQUENCES if self.obstacle else consequences,
-            **values,
-        )
+        shown = {
+            "page": self,
+            "noun": singular(self.table),
+            "kind_name": self.table.name.replace("_", " ").capitalize(),
+            "list_path": f"/console/records/{kind}",
+            "record_path": f"/console/records/{kind}/{record.id}",
+            "label": label_of(record),
+            "record": record,
+            "state": etag.compute_for_record(self.table, record, b""),
+            "consequences": NO_CONSEQUENCES if self.obstacle else consequences,
+        }
+        return View(f"action_{self.template}", shown | values)
 
 
 def check_state(tx: Tx, table: Table, record: Record, form: Form) -> None:
@@ -83,12 +82,12 @@ def check_state(tx: Tx, table: Table, record: Record, form: Form) -> None:
         raise Refusal("precondition_failed", CHANGED.format(noun=singular(table))) from None
 
 
-def patch_of(tx: Tx, table: Table, model: type[R], fields: dict[str, Any]) -> Patch[R]:
+def patch_of(tx: Tx, table: Table, model: type[R], fields: dict[str, object]) -> Patch[R]:
     """Return fields as the body of a PATCH, which the API's function applies."""
     return Patch(tx, table, RequestBody(fields, model, "Update"))
 
 
-def new_of(tx: Tx, model: type[R], fields: dict[str, Any]) -> R:
+def new_of(tx: Tx, model: type[R], fields: dict[str, object]) -> R:
     """Return the record that fields describe as the body of a POST; note their errors."""
     record: R = RequestBody(fields, model, "Create").new(tx)
     return record
@@ -118,16 +117,16 @@ def errors_of(tx: Tx, names: Mapping[str, str] = NO_NAMES) -> Iterator[None]:
         raise invalid(errors, refusal.code) from None
 
 
-def note(tx: Tx, action: Action, target: Target, before: dict[str, Any], after: dict[str, Any]) -> None:
+def note(tx: Tx, action: Action, target: Target, before: Fields, after: Fields) -> None:
     """Add an action to the audit log, with what it changed."""
     audit.note(tx, action, target, before=before or None, after=after)
 
 
-def options_of(kind: Any) -> list[tuple[str, str]]:
+def options_of(kind: object) -> list[tuple[str, str]]:
     """Return the values of an enumeration with their labels."""
     return [(value, value.replace("_", " ").capitalize()) for value in get_args(unwrapped(kind)[0])]
 
 
-def filled(form: Form, *names: str) -> dict[str, Any]:
+def filled(form: Form, *names: str) -> dict[str, object]:
     """Return the fields of a form that are filled in."""
     return {name: form.text(name) for name in names if form.text(name)}

@@ -1,10 +1,10 @@
 """The action that credits an issued invoice: choose everything, lines or an amount, review the note, and issue it."""
 
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from retainer.billing.credit_notes import crediting
-from retainer.billing.credit_notes.credit_notes import create_credit_note, price_credit_note
+from retainer.billing.credit_notes.credit_notes import price_credit_note
 from retainer.billing.credit_notes.types import CreditNote, Reason
 from retainer.billing.invoices.types import Invoice, InvoiceLine
 from retainer.console.actions import effects
@@ -59,7 +59,6 @@ def show(tx: Tx, context: PageContext) -> Reply:
         "The next page shows the credit note and everything it changes, before it is issued.",
     ]
     return page.render(
-        context,
         invoice,
         Consequences(sentences, []),
         title=f"Credit {invoice.number or 'draft'}",
@@ -108,7 +107,6 @@ def review(tx: Tx, context: PageContext) -> Reply:
     ]
     page = ActionPage("credit_review", invoices, f"Issue credit note of {total}", "")
     return page.render(
-        context,
         invoice,
         Consequences(sentences, changes),
         title=f"Credit {total} on {invoice.number}?",
@@ -123,7 +121,8 @@ def issue(tx: Tx, context: PageContext) -> Reply:
     check_state(tx, invoices, invoice, form)
     fields = read_fields(form, invoice)
     with errors_of(tx, names_of(form, invoice)):
-        credited = create_credit_note(tx, invoice.id, new_of(tx, CreditNote, fields))
+        create = context.catalogue.operation("POST", "/invoices/{invoice_id}/credit-notes").handler
+        credited: CreditNote = create(tx, invoice.id, new_of(tx, CreditNote, fields))
     names = ("total", "applied_amount", "refundable_amount")
     amounts = {name: f"{getattr(credited, name)} {credited.currency}" for name in names}
     target = Target("credit note", credited.id, credited.number)
@@ -158,7 +157,7 @@ def chosen_lines(form: Form, invoice: Invoice) -> list[InvoiceLine]:
     return [line for line in invoice.lines if form.text(field_of(line))]
 
 
-def read_fields(form: Form, invoice: Invoice) -> dict[str, Any]:
+def read_fields(form: Form, invoice: Invoice) -> dict[str, object]:
     """Return the body of the credit note that a form describes. Raises `validation_failed` for an incomplete choice."""
     what = form.text("what")
     fields = filled(form, "issue_date", "reason", "description")

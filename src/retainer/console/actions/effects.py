@@ -65,7 +65,7 @@ def balance_changes(
 
     The status follows as in `balance.recompute_balance`: an invoice that was written off stays so until a payment.
     """
-    due = max(invoice.total - paid - credited, Decimal(0))
+    due = max(invoice.total - paid - credited, amount_of(0, invoice.currency))
     status: str = invoice.status
     if is_payment or status != "written_off":
         units = [minor_units(amount, invoice.currency) for amount in (due, paid + credited)]

@@ -1,10 +1,9 @@
 """Actions on an invoice: issue a draft, void an invoice that nothing was paid on, write off what stays unpaid."""
 
-from decimal import Decimal
 from typing import Literal
 
 from retainer.billing import files
-from retainer.billing.invoices.invoices import load_invoice, update_invoice
+from retainer.billing.invoices.invoices import load_invoice
 from retainer.billing.invoices.issuing import CLIENT, TRANSITIONS
 from retainer.billing.invoices.types import Invoice
 from retainer.console.actions import effects
@@ -16,9 +15,7 @@ from retainer.kernel.resource import read_id
 from retainer.schema.billing import invoices
 from retainer.shared.numbering import preview_document_number
 from retainer.store.tx import Tx
-from retainer.values.exact import day_after
-
-NO_AMOUNT = Decimal(0)
+from retainer.values.exact import amount_of, day_after
 
 
 def invoice_of(tx: Tx, context: PageContext) -> Invoice:
@@ -84,7 +81,7 @@ def show_issue(tx: Tx, context: PageContext) -> Reply:
             Change("Due date", short_day(invoice.due_date) if invoice.due_date else "none", short_day(due)),
             effects.owed_change(tx, invoice, invoice.total),
         ]
-    return page.render(context, invoice, Consequences(sentences, changes), title="Issue this invoice?")
+    return page.render(invoice, Consequences(sentences, changes), title="Issue this invoice?")
 
 
 def show_void(tx: Tx, context: PageContext) -> Reply:
@@ -101,10 +98,14 @@ def show_void(tx: Tx, context: PageContext) -> Reply:
         ]
         changes = [
             effects.status_change(invoice.status, "void"),
-            Change("Balance due", money(invoice.balance_due, invoice.currency), money(NO_AMOUNT, invoice.currency)),
+            Change(
+                "Balance due",
+                money(invoice.balance_due, invoice.currency),
+                money(amount_of(0, invoice.currency), invoice.currency),
+            ),
             effects.owed_change(tx, invoice, -invoice.balance_due),
         ]
-    return page.render(context, invoice, Consequences(sentences, changes), title=f"Void {invoice.number or 'draft'}?")
+    return page.render(invoice, Consequences(sentences, changes), title=f"Void {invoice.number or 'draft'}?")
 
 
 def show_write_off(tx: Tx, context: PageContext) -> Reply:
@@ -122,7 +123,7 @@ def show_write_off(tx: Tx, context: PageContext) -> Reply:
             effects.owed_change(tx, invoice, -invoice.balance_due),
         ]
     title = f"Write off {invoice.number or 'draft'}?"
-    return page.render(context, invoice, Consequences(sentences, changes), title=title)
+    return page.render(invoice, Consequences(sentences, changes), title=title)
 
 
 def issue(tx: Tx, context: PageContext) -> Reply:
@@ -145,12 +146,19 @@ def write_off(tx: Tx, context: PageContext) -> Reply:
     return context.redirect(f"/records/invoices/{invoice.id}", notice, kind="warn")
 
 
+def patch_invoice(tx: Tx, context: PageContext, invoice: Invoice, fields: dict[str, object]) -> Invoice:
+    """Change an invoice through the API's own handler; return it."""
+    update = context.catalogue.operation("PATCH", "/invoices/{invoice_id}").handler
+    changed: Invoice = update(tx, invoice.id, patch_of(tx, invoices, Invoice, fields)).data
+    return changed
+
+
 def set_status(tx: Tx, context: PageContext, status: Literal["sent", "void", "written_off"], action: Action) -> Invoice:
     """Set the status of an invoice through the function of the API; return the invoice."""
     before = invoice_of(tx, context)
     check_state(tx, invoices, before, context.form)
     with errors_of(tx):
-        after = update_invoice(tx, before.id, patch_of(tx, invoices, Invoice, {"status": status})).data
+        after = patch_invoice(tx, context, before, {"status": status})
     target = Target("invoice", after.id, after.number or "")
     note(tx, action, target, {"status": before.status}, {"status": after.status})
     return after

@@ -5,7 +5,6 @@ from typing import NamedTuple
 import msgspec
 
 from retainer.billing import payments
-from retainer.billing.invoices.invoices import update_invoice
 from retainer.billing.invoices.types import Invoice, Payment, PaymentMethod
 from retainer.console.actions import effects
 from retainer.console.actions.basis import (
@@ -17,9 +16,8 @@ from retainer.console.actions.basis import (
     filled,
     note,
     options_of,
-    patch_of,
 )
-from retainer.console.actions.invoices import invoice_of
+from retainer.console.actions.invoices import invoice_of, patch_invoice
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.words import money, short_day
 from retainer.errors import invalid
@@ -71,7 +69,7 @@ def show_payment(tx: Tx, context: PageContext) -> Reply:
         changes = effects.balance_changes(tx, invoice, paid, invoice.amount_credited, is_payment=True)
         consequences = Consequences(sentences, changes)
     title = f"Record a payment on {invoice.number or 'draft'}"
-    return page.render(context, invoice, consequences, title=title, methods=options_of(PaymentMethod), today=tx.today)
+    return page.render(invoice, consequences, title=title, methods=options_of(PaymentMethod), today=tx.today)
 
 
 def record(tx: Tx, context: PageContext) -> Reply:
@@ -83,7 +81,7 @@ def record(tx: Tx, context: PageContext) -> Reply:
     if missing:
         raise invalid(missing)
     with errors_of(tx, NAMES):
-        after = update_invoice(tx, before.id, patch_of(tx, invoices, Invoice, {"record_payment": fields})).data
+        after = patch_invoice(tx, context, before, {"record_payment": fields})
     former = {payment.id for payment in before.payments}
     path = f"/records/invoices/{after.id}"
     new = next((payment for payment in after.payments if payment.id not in former), None)
@@ -113,7 +111,7 @@ def show_removal(tx: Tx, context: PageContext) -> Reply:
         for payment in invoice.payments
     ]
     title = f"Remove a payment from {invoice.number or 'draft'}"
-    return page.render(context, invoice, Consequences(sentences, []), title=title, payments=found)
+    return page.render(invoice, Consequences(sentences, []), title=title, payments=found)
 
 
 def remove(tx: Tx, context: PageContext) -> Reply:

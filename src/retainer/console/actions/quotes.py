@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from retainer.billing.quotes.quotes import TRANSITIONS, load_quote, update_quote
+from retainer.billing.quotes.quotes import TRANSITIONS, load_quote
 from retainer.billing.quotes.types import Quote
 from retainer.console.actions import effects
 from retainer.console.actions.basis import ActionPage, Consequences, check_state, errors_of, filled, note, patch_of
@@ -41,7 +41,7 @@ def show_accept(tx: Tx, context: PageContext) -> Reply:
         "Nothing is billed yet.",
     ]
     changes = [effects.status_change(quote.status, "accepted")]
-    return page.render(context, quote, Consequences(sentences, changes), title=f"Accept {quote.number}?")
+    return page.render(quote, Consequences(sentences, changes), title=f"Accept {quote.number}?")
 
 
 def show_decline(tx: Tx, context: PageContext) -> Reply:
@@ -54,7 +54,7 @@ def show_decline(tx: Tx, context: PageContext) -> Reply:
         "To offer it again, make the quote a draft through the API.",
     ]
     changes = [effects.status_change(quote.status, "declined")]
-    return page.render(context, quote, Consequences(sentences, changes), title=f"Decline {quote.number}?")
+    return page.render(quote, Consequences(sentences, changes), title=f"Decline {quote.number}?")
 
 
 def accept(tx: Tx, context: PageContext) -> Reply:
@@ -73,9 +73,10 @@ def answer(tx: Tx, context: PageContext, status: Answered, action: Action, field
     """Set the status of a quote and the field that goes with it; return the quote."""
     before = quote_of(tx, context)
     check_state(tx, quotes, before, context.form)
-    fields = {"status": status, **filled(context.form, field)}
+    fields: dict[str, object] = {"status": status, **filled(context.form, field)}
     with errors_of(tx, {field: field}):
-        after = update_quote(tx, before.id, patch_of(tx, quotes, Quote, fields))
+        update = context.catalogue.operation("PATCH", "/quotes/{quote_id}").handler
+        after: Quote = update(tx, before.id, patch_of(tx, quotes, Quote, fields))
     target = Target("quote", after.id, after.number)
     note(tx, action, target, {"status": before.status}, fields)
     return after

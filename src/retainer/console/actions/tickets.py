@@ -15,18 +15,18 @@ from retainer.console.actions.basis import (
 from retainer.console.page_context import PageContext, Reply
 from retainer.errors import invalid
 from retainer.identity.audit import Target
-from retainer.kernel.resource import read_id
+from retainer.kernel.resource import WithMeta, read_id
 from retainer.schema.support import tickets
 from retainer.store.tx import Tx
-from retainer.support.ticket_replies import TicketReply, create_ticket_reply
-from retainer.support.tickets import UNRESOLVED, Status, Ticket, get_ticket, update_ticket
+from retainer.support.ticket_replies import TicketChanged, TicketReply
+from retainer.support.tickets import UNRESOLVED, Status, Ticket
 
 STATUSES = options_of(Status)
 
 
 def ticket_of(tx: Tx, context: PageContext) -> Ticket:
     """Return the ticket of the path. Raises `not_found`."""
-    return get_ticket(tx, read_id(context.path_parameters["ticket"], tickets))
+    return tx.get(tickets, read_id(context.path_parameters["ticket"], tickets), Ticket)
 
 
 def show_reply(tx: Tx, context: PageContext) -> Reply:
@@ -41,7 +41,7 @@ def show_reply(tx: Tx, context: PageContext) -> Reply:
         "Retainer sends no mail: the requester sees a reply where your integration shows it. Replies can't be changed.",
     ]
     title = f"Reply to ticket {ticket.number}"
-    return page.render(context, ticket, Consequences(sentences, []), title=title, statuses=STATUSES)
+    return page.render(ticket, Consequences(sentences, []), title=title, statuses=STATUSES)
 
 
 def reply(tx: Tx, context: PageContext) -> Reply:
@@ -53,7 +53,8 @@ def reply(tx: Tx, context: PageContext) -> Reply:
         raise invalid({"visibility": ["Select who reads it."]})
     fields = {"body": form.text("body"), "is_internal": is_internal, **filled(form, "status")}
     with errors_of(tx, {"body": "body", "status": "status"}):
-        answered = create_ticket_reply(tx, before.id, new_of(tx, TicketReply, fields))
+        create = context.catalogue.operation("POST", "/tickets/{ticket_id}/replies").handler
+        answered: WithMeta[TicketReply, TicketChanged] = create(tx, before.id, new_of(tx, TicketReply, fields))
     after = answered.meta.ticket
     note(
         tx,
@@ -80,7 +81,7 @@ def show_status(tx: Tx, context: PageContext) -> Reply:
         "A public reply of the requester opens a pending, resolved or closed ticket again.",
     ]
     title = f"Set the status of ticket {ticket.number}"
-    return page.render(context, ticket, Consequences(sentences, []), title=title, statuses=STATUSES)
+    return page.render(ticket, Consequences(sentences, []), title=title, statuses=STATUSES)
 
 
 def set_status(tx: Tx, context: PageContext) -> Reply:
@@ -88,7 +89,8 @@ def set_status(tx: Tx, context: PageContext) -> Reply:
     before, form = ticket_of(tx, context), context.form
     check_state(tx, tickets, before, form)
     with errors_of(tx, {"status": "status"}):
-        after = update_ticket(tx, before.id, patch_of(tx, tickets, Ticket, {"status": form.text("status")}))
+        update = context.catalogue.operation("PATCH", "/tickets/{ticket_id}").handler
+        after: Ticket = update(tx, before.id, patch_of(tx, tickets, Ticket, {"status": form.text("status")}))
     path = f"/records/tickets/{after.id}"
     name = effects.status_name(after.status)
     if after.status == before.status:
