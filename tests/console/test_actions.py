@@ -95,7 +95,7 @@ TWINS: list[tuple[str, str, dict[str, str], str, dict[str, Any]]] = [
 """A record, the action with its form, and the operation below the record's path with its body; without one, a PATCH."""
 
 
-def do(visitor: Visitor, path: str, **fields: str) -> WebPage:
+def do(visitor: Visitor, path: str, **fields: Any) -> WebPage:
     """Do an action as a browser without script does; a credit note is reviewed first."""
     if not path.endswith("/credit"):
         return visitor.submit(path, **fields)
