@@ -132,7 +132,7 @@ def questions(key_ids: list[int], count: int) -> dict[str, Question]:
         "counts of 30 days by the hour": lambda tx: counts.by_hour(tx, since, as_instant(NOW)),
         "counts of 30 days by day": counts.by_day,
         "usage of all keys": counts.usage,
-        "counts of each key": lambda tx: counts.by_key(tx, since),
+        "counts of each key": lambda tx: counts.by_key(tx, since, as_instant(NOW)),
         "the last hour": counts.last_hour,
         "operations of a key": lambda tx: counts.operations(tx, since, key_id=first),
         "keys of an operation": lambda tx: counts.operations(tx, since, operation="getInvoice"),

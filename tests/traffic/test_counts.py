@@ -46,15 +46,18 @@ def test_hours_have_their_counts_and_the_busiest_minute_and_those_between_are_th
 
 def test_each_key_has_its_counts(busy):
     api, second = busy
-    assert asked(api, counts.by_key, NOON) == {api.key_id: Counts(14, 8, 1, 7, 7), second: Counts(3, 0, 0, 0, 3)}
-    assert asked(api, counts.by_key, later(7200)) == {}
+    assert asked(api, counts.by_key, NOON, later(7200)) == {
+        api.key_id: Counts(14, 8, 1, 7, 7),
+        second: Counts(3, 0, 0, 0, 3),
+    }
+    assert asked(api, counts.by_key, later(7200), later(7200)) == {}
 
 
 def test_a_later_batch_of_a_minute_counts_with_the_earlier_ones(api):
     for n in range(4):
         write(api, answered(api, time=later(10 * n)))
     write(api, answered(api, time=later(70)))
-    assert asked(api, counts.by_key, NOON)[api.key_id].busiest_minute == 4
+    assert asked(api, counts.by_key, NOON, later(70))[api.key_id].busiest_minute == 4
 
 
 def test_operations_say_what_a_key_does_and_which_keys_call_one(busy):

@@ -9,7 +9,7 @@ from retainer.schema.requests import operation_hours, request_hours, requests
 from retainer.store.engines import OutcomeUnknown, Unavailable
 from retainer.traffic import counts, recorder, retention
 from retainer.traffic.recorder import RequestRecorder
-from retainer.values.exact import utcnow
+from retainer.values.exact import LAST_DAY, utcnow
 from tests.databases import each_database
 from tests.traffic.common import NOON, answered, asked, later, listed, write
 
@@ -85,7 +85,7 @@ def test_a_batch_whose_commit_was_not_confirmed_is_written_once(api, is_there):
             unsure.write(Failing(api.store, OutcomeUnknown("lost"), after=is_there))
     unsure.write(api.store)
     assert kept(api) == 3
-    assert asked(api, counts.by_key, NOON)[api.key_id].requests == 3
+    assert asked(api, counts.by_key, NOON, LAST_DAY)[api.key_id].requests == 3
 
 
 @pytest.mark.parametrize("place", [0, 4, 9])
@@ -102,7 +102,7 @@ def test_a_request_that_the_database_refuses_is_lost_and_counted_alone(api, plac
     assert [request.answered_at for request in listed(api).requests] == [later(n) for n in others]
     for n in others:
         assert [request.request_id for request in listed(api, request_id=f"sent-{n}").requests] == [f"sent-{n}"]
-    assert asked(api, counts.by_key, NOON)[api.key_id].requests == 9
+    assert asked(api, counts.by_key, NOON, LAST_DAY)[api.key_id].requests == 9
     assert len({request.position for request in listed(api).requests}) == 9
     writing.add([answered(api, time=later(10))])
     writing.write(api.store)
@@ -126,7 +126,7 @@ def test_the_last_write_of_a_server_counts_the_busiest_minute_though_a_request_w
     writing.add([answered(api, time=now, key_id=999), answered(api, time=now), answered(api, time=now)])
     with pytest.raises(api.store.engine.conflict):
         writing.finish(api.store)
-    assert asked(api, counts.by_key, now)[api.key_id].busiest_minute == 2
+    assert asked(api, counts.by_key, now, LAST_DAY)[api.key_id].busiest_minute == 2
 
 
 def test_a_busy_server_writes_more_at_once(api):
@@ -143,7 +143,7 @@ def test_many_requests_are_all_written(api, monkeypatch):
     monkeypatch.setattr(recorder, "BATCH_SIZE", 1000)
     write(api, *(answered(api, time=later(n)) for n in range(2345)))
     assert kept(api) == 2345
-    assert asked(api, counts.by_key, NOON)[api.key_id].requests == 2345
+    assert asked(api, counts.by_key, NOON, LAST_DAY)[api.key_id].requests == 2345
 
 
 class FailingLater:
@@ -167,7 +167,7 @@ def test_busiest_minutes_are_committed_a_few_at_a_time_so_that_servers_do_not_wa
     writing.add([answered(api, time=later(60 * n)) for n in range(1, 6) for _ in range(n)])
 
     def busiest():
-        return asked(api, counts.by_key, NOON)[api.key_id].busiest_minute
+        return asked(api, counts.by_key, NOON, LAST_DAY)[api.key_id].busiest_minute
 
     with pytest.raises(Unavailable):
         writing.finish(FailingLater(api.store, 2))
@@ -191,7 +191,7 @@ def test_several_servers_write_at_once_and_the_sums_are_those_of_all(both):
         thread.join()
     for each in both:
         assert kept(api) == 800
-        (of_key,) = asked(each, counts.by_key, NOON).values()
+        (of_key,) = asked(each, counts.by_key, NOON, LAST_DAY).values()
         assert (of_key.requests, of_key.busiest_minute) == (400, 400)
         assert asked(each, counts.operations, NOON)[0].requests == 400
 

@@ -4,10 +4,12 @@ import random
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from sqlalchemy import select
 
 from retainer.identity.keys.keys import KeyDetails, create_key
-from retainer.traffic import request_log
-from retainer.traffic.answered import MAX_PATH_LENGTH
+from retainer.schema.requests import refusals
+from retainer.traffic import request_log, retention
+from retainer.traffic.answered import MAX_NAME_LENGTH, MAX_NAMES, MAX_PATH_LENGTH, Reason
 from tests.databases import each_database
 from tests.traffic.common import NOON, answered, asked, later, listed, write
 
@@ -84,6 +86,47 @@ def test_a_write_is_logged_with_the_record_that_it_wrote(api):
     ]
 
 
+def test_a_refusal_is_logged_with_its_code_and_the_names_of_the_wrong_fields_but_no_values(api):
+    api.post("/clients", {"name": "", "email": "not an address", "secret-field": "secret value"})
+    api.get("/clients", query={"colour": "blue"})
+    api.get("/clients/999999")
+    api.get("/clients")
+    assert [(request.code, sorted(request.names)) for request in logged(api)] == [
+        ("validation_failed", ["email", "name", "secret-field"]),
+        ("unknown_parameter", ["colour"]),
+        ("not_found", []),
+        (None, []),
+    ]
+
+
+def test_a_missing_scope_is_logged(api):
+    with api.operating() as tx:
+        _, value = create_key(tx, KeyDetails("Reader", api.admin_id, ["clients:read"]))
+    api.post("/clients", {"name": "Bergmann"}, key=value)
+    (request,) = logged(api)
+    assert (request.status, request.code, request.names) == (403, "missing_scope", ["clients:write"])
+
+
+def test_names_in_a_reason_are_few_short_and_without_keys(api):
+    api.post("/clients", {f"{n}" * 100: n for n in range(50)} | {api.key: 1})
+    api.post("/clients", {"name": "x", api.key: 1, "odd\u0001": 1})
+    first, second = logged(api)
+    assert len(first.names) == MAX_NAMES
+    assert max(map(len, first.names)) == MAX_NAME_LENGTH
+    assert "rtn_***" in second.names
+    assert api.key not in str(second)
+
+
+def test_a_refusal_is_deleted_with_its_request(api, other_tenant):
+    old, now = "2020-01-01T12:00:00.000000Z", datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.000000Z")
+    for agency in (api, other_tenant):
+        reason = Reason("not_found", [])
+        write(agency, *(answered(agency, time=time, status=404, reason=reason) for time in (old, old, now)))
+    assert retention.delete_requests(api.store, 30) == 4
+    with api.store.unscoped() as tx:
+        assert [row[0] for row in tx.all(select(refusals.c.answered_at))] == [now, now]
+
+
 def test_a_repeated_answer_has_written_nothing(api):
     for _ in range(2):
         api.post("/clients", {"name": "Once"}, headers={"Idempotency-Key": "k"})
@@ -112,7 +155,7 @@ def test_requests_beside_those_that_wrote_a_record_are_not_shown_with_them(api):
 MADE_HERE = f"req_{int(datetime.fromisoformat(NOON).timestamp() * 1000):012x}{7:012x}"
 ROWS = [
     {"request_id": MADE_HERE},
-    {"status": 404, "path": "/clients/9", "operation": "getClient"},
+    {"status": 404, "path": "/clients/9", "operation": "getClient", "reason": Reason("not_found", [])},
     {"status": 500, "method": "POST", "request_id": "broken-1"},
     {"status": 304, "request_id": "req_mine"},
     {"status": 429, "operation": None, "path": "/client"},
@@ -146,6 +189,12 @@ ROWS = [
         ({"request_id": MADE_HERE[:-1] + "8"}, []),
         ({"request_id": "req_" + "f" * 24}, []),
         ({"status": "4xx", "path": "/clients"}, [1]),
+        ({"code": "not_found"}, [1]),
+        ({"code": "not_found", "status": "5xx"}, []),
+        ({"code": "not_found", "writes": True}, []),
+        ({"code": "odd"}, []),
+        ({"writes": True}, [5, 2]),
+        ({"writes": False, "status": "4xx"}, [4, 1]),
         ({"since": later(1), "until": later(3)}, [2, 1]),
         ({"since": later(1), "method": "GET"}, [4, 3, 1]),
     ],
@@ -165,7 +214,7 @@ def test_filters_narrow_the_log(api, other_tenant, wanted, found):
 def one_by_one(rng, keys, count=400):
     """Requests of several keys, for two minutes, each at a moment of its own, in any order."""
     moments = rng.sample(range(120_000_000), count)
-    return [
+    made = [
         {
             "time": later(moment / 1_000_000),
             "key_id": rng.choice(keys),
@@ -179,6 +228,8 @@ def one_by_one(rng, keys, count=400):
         }
         for moment in moments
     ]
+    codes = {404: "not_found", 500: "server_error"}
+    return [each | {"reason": Reason(codes[each["status"]], []) if each["status"] in codes else None} for each in made]
 
 
 def expected(requests, wanted):
@@ -189,6 +240,8 @@ def expected(requests, wanted):
         span = wanted.get("since", "") <= each["time"] < wanted.get("until", "9")
         equal = ("key_id", "method", "operation", "request_id", "address", "record")
         same = all(each[name] == wanted[name] for name in equal if name in wanted)
+        same = same and wanted.get("writes", each["method"] == "POST") == (each["method"] == "POST")
+        same = same and ("code" not in wanted or (each["reason"] is not None and each["reason"].code == wanted["code"]))
         return status and span and same and each["path"].startswith(wanted.get("path", ""))
 
     return sorted((each["time"] for each in requests if is_found(each)), reverse=True)
@@ -214,6 +267,8 @@ def test_every_search_finds_what_looking_at_each_request_finds(api, monkeypatch,
         "record": ("/clients/1", "/clients/11", "/clients/9"),
         "since": (later(25.5), later(30)),
         "until": (later(82.5), later(90)),
+        "code": ("not_found", "server_error"),
+        "writes": (True, False),
     }
     found_some = 0
     for turn in range(60):

@@ -20,6 +20,10 @@ Operation = Annotated[str | None, typer.Option(help="Only this operation, like l
 RequestId = Annotated[str | None, typer.Option(help="Only the request with this id, as in X-Request-Id.")]
 Address = Annotated[str | None, typer.Option(help="Only requests from this IP address, like 203.0.113.7.")]
 Record = Annotated[str | None, typer.Option(help="Only requests that changed this record, like /clients/17.")]
+Code = Annotated[str | None, typer.Option(help="Only refused requests with this error code, like validation_failed.")]
+Writes = Annotated[
+    bool | None, typer.Option("--writes/--reads", help="Only requests that write, or only those that read.")
+]
 After = Annotated[str | None, typer.Option(help="The `next` of the previous page.")]
 Limit = Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of requests.")]
 
@@ -36,6 +40,8 @@ def list_logged(
     request_id: RequestId = None,
     address: Address = None,
     record: Record = None,
+    code: Code = None,
+    writes: Writes = None,
     since: Since = None,
     until: Until = None,
     after: After = None,
@@ -67,4 +73,6 @@ def shown(request: LoggedRequest) -> dict[str, str | int | None]:
         "address": request.address,
         "request_id": request.request_id,
         "record": request.record,
+        "code": request.code,
+        "names": " ".join(request.names),
     }

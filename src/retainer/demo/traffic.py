@@ -15,15 +15,17 @@ from retainer.identity.keys.key_list import Key
 from retainer.kernel.resource import Operation
 from retainer.schema.identity import api_keys
 from retainer.store.tx import Actor, Store
-from retainer.traffic.answered import RECORD, Answered
+from retainer.traffic.answered import RECORD, Answered, Reason
 from retainer.traffic.recorder import RequestRecorder
 from retainer.values.exact import as_instant, instant_after
+from retainer.values.reading import writable_fields
 
 DAYS = 30
 PER_DAY = (70, 35, 20, 10)
 """Requests on a working day by the first key, the second and so on; later keys send as few as the last."""
 BURST, LIMIT = 640, 600
 BURST_DAYS_AGO, OUTAGE_DAYS_AGO = 6, 1
+CODES = {403: "missing_scope", 404: "not_found", 422: "validation_failed", 429: "rate_limited", 503: "unavailable"}
 
 
 class Sender(NamedTuple):
@@ -50,7 +52,7 @@ class Traffic:
         for index, sender in enumerate(self.senders()):
             requests = [*self.everyday(sender, PER_DAY[min(index, len(PER_DAY) - 1)])]
             if index == 0:
-                requests += [*self.burst(sender), *self.outage(sender)]
+                requests += [*self.burst(sender), *self.outage(sender), *self.forbidden(sender)]
             requests.sort(key=lambda answered: answered.time)
             recorder.add(requests)
             recorder.write(self.store)
@@ -100,6 +102,13 @@ class Traffic:
         for n in range(5):
             yield self.answer(sender, sender.operations[0], start + timedelta(seconds=9 * n), 503)
 
+    def forbidden(self, sender: Sender) -> Iterator[Answered]:
+        """Yield a request that the key has no scope for."""
+        scope_less = [operation for operation in callable_operations() if operation.scope not in sender.key.scopes]
+        moment = self.now - timedelta(hours=3, minutes=7)
+        if scope_less and sender.since <= moment < sender.until:
+            yield self.answer(sender, next((each for each in scope_less if each.writes), scope_less[0]), moment, 403)
+
     def status(self, operation: Operation) -> int:
         """Return a plausible status of a response."""
         draw = self.rng.random()
@@ -116,6 +125,7 @@ class Traffic:
         for parameter in operation.parameters:
             path = path.replace(f"{{{parameter}}}", str(self.rng.choice(self.ids_of(table))))
         found = RECORD.match(path) if operation.writes and status < 300 else None
+        code = CODES.get(status)
         return Answered(
             time=as_instant(moment),
             request_id=f"req_{int(moment.timestamp()) * 1000:012x}{self.rng.getrandbits(48):012x}",
@@ -130,6 +140,7 @@ class Traffic:
             key=sender.key.prefix,
             address=sender.address,
             record=found and found[0],
+            reason=Reason(code, names_for(operation, status)) if code else None,
         )
 
     def ids_of(self, table: Table | None) -> list[int]:
@@ -141,6 +152,13 @@ class Traffic:
                 rows = tx.all(select(table.c.id).order_by(table.c.id.desc()).limit(bindparam("limit")), limit=200)
             self.ids[table] = [row_id for (row_id,) in rows] or [1]
         return self.ids[table]
+
+
+def names_for(operation: Operation, status: int) -> list[str]:
+    """Return the names in the reason of a refusal: the missing scope, or a field."""
+    if status == 403:
+        return [operation.scope] if operation.scope else []
+    return list(writable_fields(operation.body))[:1] if status == 422 and operation.body else []
 
 
 @cache

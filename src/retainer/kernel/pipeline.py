@@ -47,8 +47,15 @@ class Access(Protocol):
 class RequestLog(Protocol):
     """The log of requests and internal errors."""
 
-    def request(self, request: Request, response: Response, caller: Caller | None, operation: Operation | None) -> None:
-        """Log a request and its response."""
+    def request(
+        self,
+        request: Request,
+        response: Response,
+        caller: Caller | None,
+        operation: Operation | None,
+        refusal: Refusal | None,
+    ) -> None:
+        """Log a request and its response, with the reason if it was refused."""
 
     def report(self, what: Request | str, error: Exception) -> None:
         """Log an internal error, or an error of the database."""
@@ -68,7 +75,7 @@ class Pipeline:
 
     def answer(self, request: Request) -> Response:
         """Take a request through all stages; each may refuse it."""
-        caller = allowance = operation = None
+        caller = allowance = operation = refusal = None
         try:
             request.check()  # 400, 413
             caller = self.access.authenticate(request, self.store)  # 401
@@ -90,7 +97,7 @@ class Pipeline:
                 allowance, refusal = limit_anonymous(request, refusal, self.limiter)
             response = refuse(refusal, request)
         add_headers(response, request, allowance)
-        self.log.request(request, response, caller, operation)
+        self.log.request(request, response, caller, operation, refusal)
         return response
 
     def perform(self, call: Call) -> Response:

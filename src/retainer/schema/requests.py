@@ -2,7 +2,17 @@
 
 from sqlalchemy import ColumnElement, Index, literal_column
 
-from retainer.schema.columns import content, index_where, instant, integer, keyed_table, partial_index, ref, text
+from retainer.schema.columns import (
+    content,
+    embedded,
+    index_where,
+    instant,
+    integer,
+    keyed_table,
+    partial_index,
+    ref,
+    text,
+)
 from retainer.store.engines.sql import INTEGER
 
 HOUR, MINUTE = len("2026-03-10T09"), len("2026-03-10T09:30")
@@ -50,6 +60,19 @@ requests = keyed_table(
 """The requests of the account's keys, with the path of the record that each has written, like `/clients/17`.
 
 The primary key is the order of the log. `number` distinguishes requests of the same microsecond.
+"""
+
+refusals = keyed_table(
+    "refusals",
+    instant("answered_at"),
+    integer("number"),
+    text("code"),
+    embedded("names"),
+    key=("answered_at", "number"),
+)
+"""Why a request was refused: its error code, and the missing scope or the names of the wrong fields.
+
+A table of its own, so that logging a successful request costs nothing more.
 """
 
 request_hours = keyed_table(

@@ -4,13 +4,23 @@ import re
 
 import msgspec
 
+from retainer.errors import Refusal
 from retainer.kernel.http import Request, Response
 from retainer.kernel.resource import Operation
 from retainer.settings import BASE_PATH
 
 MAX_PATH_LENGTH, MAX_METHOD_LENGTH = 500, 20
+MAX_NAMES, MAX_NAME_LENGTH = 20, 60
+"""Limits of the names in a reason, since callers choose the names of unknown fields."""
 KEY_PATTERN = re.compile(r"rtn_[0-9A-Za-z]+")
 RECORD = re.compile(r"/[a-z-]+/[1-9][0-9]*")
+
+
+class Reason(msgspec.Struct, gc=False):
+    """Why a request was refused: its error code, and the missing scope or the names of the wrong fields, no values."""
+
+    code: str
+    names: list[str]
 
 
 class Answered(msgspec.Struct, gc=False, tag_field="event", tag="request"):
@@ -32,6 +42,7 @@ class Answered(msgspec.Struct, gc=False, tag_field="event", tag="request"):
     key: str | None
     address: str | None
     record: str | None
+    reason: Reason | None = None
     level: str = "info"
 
 
@@ -39,6 +50,18 @@ def shown_path(path: str) -> str:
     """Return a path that every database can store: not too long, and without a key that was put there by mistake."""
     path = path[:MAX_PATH_LENGTH].replace("\0", "\ufffd")
     return KEY_PATTERN.sub("rtn_***", path) if "rtn_" in path else path
+
+
+def reason_of(refusal: Refusal) -> Reason:
+    """Return the reason of a refusal: at most MAX_NAMES names, each shortened, and without keys."""
+    scope = refusal.members.get("required_scope")
+    names = [scope] if scope else list(refusal.members.get("errors", ()))[:MAX_NAMES]
+    return Reason(refusal.code, [shown_name(name) for name in names])
+
+
+def shown_name(name: str) -> str:
+    """Return the name of a field or parameter as text that every database can store."""
+    return shown_path(name[:MAX_NAME_LENGTH]).encode(errors="replace").decode()
 
 
 def written_record(request: Request, response: Response, operation: Operation | None) -> str | None:

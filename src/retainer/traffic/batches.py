@@ -6,7 +6,7 @@ from typing import Any
 from msgspec.json import encode
 from sqlalchemy import bindparam, select
 
-from retainer.schema.requests import HOUR, MINUTE, SUMS, operation_hours, request_hours, requests
+from retainer.schema.requests import HOUR, MINUTE, SUMS, operation_hours, refusals, request_hours, requests
 from retainer.store.engines.base import Row
 from retainer.store.engines.sql import insert_or_add, listed_rows
 from retainer.store.transaction import UnscopedTx
@@ -69,6 +69,14 @@ class Batch:
             for number, each in enumerate(self.requests, self.number)
         ]
 
+    def refusals(self) -> list[Row]:
+        """Return the rows of refused requests, with the columns as declared."""
+        return [
+            (each.account_id, each.time, number, each.reason.code, encode(each.reason.names).decode())
+            for number, each in enumerate(self.requests, self.number)
+            if each.reason is not None
+        ]
+
     def insert(self, tx: UnscopedTx) -> None:
         """Insert the requests, and add them to the sums of their hours."""
         hours, operations = Sums(), Sums()
@@ -77,6 +85,8 @@ class Batch:
             if operation is not None:
                 operations.add((account_id, key_id, operation, minute[:HOUR]), status, count)
         tx.insert_rows(requests, self.rows())
+        if refused := self.refusals():
+            tx.insert_rows(refusals, refused)
         tx.run(ADD_TO_HOURS, rows=hours.as_rows())
         tx.run(ADD_TO_OPERATION_HOURS, rows=operations.as_rows())
 

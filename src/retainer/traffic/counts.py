@@ -1,8 +1,9 @@
 """Counts of requests over time, by key and operation, for charts and usage lines."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
 
 import msgspec
 from sqlalchemy import Select, bindparam, func, select
@@ -10,13 +11,13 @@ from sqlalchemy import Select, bindparam, func, select
 from retainer.schema.identity import api_keys
 from retainer.schema.requests import HOUR, SUMS, operation_hours, request_hours, requests
 from retainer.store.tx import Tx
-from retainer.values.exact import as_instant, day_after, local_day
+from retainer.values.exact import as_instant, day_after, instant_after, local_day
 
 
 class Counts(msgspec.Struct):
-    """The numbers of requests, of failed ones, and of those in the busiest minute.
+    """Number of requests, of failed ones, and of those in the busiest minute.
 
-    429s count as client errors and in the busiest minute, which can thus exceed the rate limit.
+    A 429 counts as a client error and in the busiest minute, which can thus exceed the rate limit.
     """
 
     requests: int = 0
@@ -33,8 +34,15 @@ class Counts(msgspec.Struct):
         self.busiest_minute = max(self.busiest_minute, other.busiest_minute)
 
 
+class Period(NamedTuple):
+    """The hours that all figures of a page count, from the first to the last, named by their first instant."""
+
+    since: str
+    until: str
+
+
 class OperationCounts(msgspec.Struct):
-    """The numbers of calls of an operation by a key, and the hour of the last one."""
+    """Number of calls of an operation by a key, and the hour of the last call."""
 
     key_id: int
     operation: str
@@ -46,13 +54,14 @@ class OperationCounts(msgspec.Struct):
     """Like `2026-03-10T09`, in UTC."""
 
 
+FIGURES = (*SUMS, "busiest_minute")
 COUNTS = (*(func.sum(request_hours.c[name]) for name in SUMS), func.max(request_hours.c.busiest_minute))
-SINCE = request_hours.c.hour >= bindparam("since")
-BY_HOUR = select(request_hours.c.hour, *COUNTS).where(SINCE, request_hours.c.hour <= bindparam("until"))
+IN_PERIOD = (request_hours.c.hour >= bindparam("since"), request_hours.c.hour <= bindparam("until"))
+BY_HOUR = select(request_hours.c.hour, *COUNTS).where(*IN_PERIOD)
 BY_HOUR_OF_ALL = BY_HOUR.group_by(request_hours.c.hour)
 BY_HOUR_OF_KEY = BY_HOUR_OF_ALL.where(request_hours.c.key_id == bindparam("key_id"))
-BY_KEY = select(request_hours.c.key_id, *COUNTS).where(SINCE).group_by(request_hours.c.key_id)
-USAGE = select(*request_hours.c["key_id", "hour", "requests"]).where(SINCE)
+BY_KEY = select(request_hours.c.key_id, *COUNTS).where(*IN_PERIOD).group_by(request_hours.c.key_id)
+USAGE = select(*request_hours.c["key_id", "hour", "requests"]).where(*IN_PERIOD)
 LAST_HOUR = select(
     api_keys.c.id,
     select(func.count())
@@ -60,6 +69,21 @@ LAST_HOUR = select(
     .scalar_subquery(),
 )
 SUMMED = [func.sum(operation_hours.c[name]).label(name) for name in SUMS]
+
+
+def last_hours(tx: Tx, hours: int = 24) -> Period:
+    """Return the current hour and those before it."""
+    return Period(f"{instant_after(tx.now, -timedelta(hours=hours - 1))[:HOUR]}:00:00.000000Z", tx.now)
+
+
+def last_days(tx: Tx, days: int = 30, last: str = "") -> Period:
+    """Return the hours of some days in the account's zone, by default those until today.
+
+    An hour belongs to the day on which it begins.
+    """
+    last = last or tx.today
+    first, end = (_first_hour(day_after(last, after), tx.actor.timezone) for after in (1 - days, 1))
+    return Period(first, instant_after(end, -timedelta(hours=1)))
 
 
 def by_hour(tx: Tx, since: str, until: str, key_id: int | None = None) -> dict[str, Counts]:
@@ -77,29 +101,28 @@ def by_hour(tx: Tx, since: str, until: str, key_id: int | None = None) -> dict[s
     return shown
 
 
-def by_day(tx: Tx, days: int = 30, key_id: int | None = None) -> dict[str, Counts]:
-    """Return the counts of the last days, today the last, of one key or all; an hour is of the day it begins on."""
-    shown = {day: Counts() for day in _last_days(tx, days)}
-    for hour, counts in _hours(tx, _start(tx, days), tx.now, key_id).items():
-        if (day := _day_of(hour, tx.actor.timezone)) in shown:
-            shown[day].add(counts)
+def by_day(tx: Tx, days: int = 30, key_id: int | None = None, last: str = "") -> dict[str, Counts]:
+    """Return the counts of some days, by default those until today, of one key or all."""
+    shown = {day: Counts() for day in _days_until(last or tx.today, days)}
+    for hour, counts in _hours(tx, *last_days(tx, days, last), key_id).items():
+        shown[_day_of(hour, tx.actor.timezone)].add(counts)
     return shown
 
 
 def usage(tx: Tx, days: int = 30) -> dict[int, list[int]]:
     """Return the requests of each key on each of the last days, today the last; keys without requests are omitted."""
-    places = {day: place for place, day in enumerate(_last_days(tx, days))}
+    positions = {day: position for position, day in enumerate(_days_until(tx.today, days))}
     lines: dict[int, list[int]] = {}
-    for key_id, hour, count in tx.all(USAGE, since=_start(tx, days)[:HOUR]):
-        place = places.get(_day_of(hour, tx.actor.timezone))
-        if place is not None:
-            lines.setdefault(key_id, [0] * days)[place] += count
+    since, until = last_days(tx, days)
+    for key_id, hour, count in tx.all(USAGE, since=since[:HOUR], until=until[:HOUR]):
+        lines.setdefault(key_id, [0] * days)[positions[_day_of(hour, tx.actor.timezone)]] += count
     return lines
 
 
-def by_key(tx: Tx, since: str) -> dict[int, Counts]:
-    """Return the counts of each key from the hour of `since` on; keys without requests are omitted."""
-    return {key_id: Counts(*figures) for key_id, *figures in tx.all(BY_KEY, since=since[:HOUR])}
+def by_key(tx: Tx, since: str, until: str) -> dict[int, Counts]:
+    """Return the counts of each key from the hour of `since` to that of `until`; keys without requests are omitted."""
+    rows = tx.all(BY_KEY, since=since[:HOUR], until=until[:HOUR])
+    return {key_id: _counts(figures) for key_id, *figures in rows}
 
 
 def last_hour(tx: Tx) -> dict[int, int]:
@@ -112,7 +135,7 @@ def operations(tx: Tx, since: str, key_id: int | None = None, operation: str | N
     """Return the calls of each operation by each key from the hour of `since` on, the most frequent first."""
     values = {name: value for name, value in (("key_id", key_id), ("operation", operation)) if value is not None}
     rows = tx.all(_operations(frozenset(values)), since=since[:HOUR], **values)
-    return [OperationCounts(*figures) for figures in rows]
+    return [OperationCounts(**dict(zip(OperationCounts.__struct_fields__, row, strict=True))) for row in rows]
 
 
 @cache
@@ -131,17 +154,23 @@ def _hours(tx: Tx, since: str, until: str, key_id: int | None) -> dict[str, Coun
     """Return the counts of each hour in which there were requests."""
     statement = BY_HOUR_OF_ALL if key_id is None else BY_HOUR_OF_KEY
     rows = tx.all(statement, since=since[:HOUR], until=until[:HOUR], key_id=key_id)
-    return {hour: Counts(*figures) for hour, *figures in rows}
+    return {hour: _counts(figures) for hour, *figures in rows}
 
 
-def _last_days(tx: Tx, days: int) -> list[str]:
-    """Return the last days in the account's zone, today the last."""
-    return [day_after(tx.today, place - days + 1) for place in range(days)]
+def _counts(figures: list[int]) -> Counts:
+    return Counts(**dict(zip(FIGURES, figures, strict=True)))
 
 
-def _start(tx: Tx, days: int) -> str:
-    """Return an instant before the last days began, in any zone."""
-    return as_instant(datetime.fromisoformat(tx.now) - timedelta(days=days + 1))
+def _days_until(last: str, days: int) -> list[str]:
+    """Return some consecutive days."""
+    return [day_after(last, position - days + 1) for position in range(days)]
+
+
+def _first_hour(day: str, timezone: str) -> str:
+    """Return the first instant of the first hour that begins on a day in a time zone."""
+    start = datetime.combine(date.fromisoformat(day), time(), ZoneInfo(timezone)).astimezone(UTC)
+    hour = start.replace(minute=0)
+    return as_instant(hour if hour == start else hour + timedelta(hours=1))
 
 
 @lru_cache(maxsize=4096)

@@ -20,11 +20,11 @@ BUSY_THRESHOLD = 1000
 BATCH_SIZE = 5000
 """Maximum number of requests in one transaction, which other writers wait for."""
 MAX_WAITING = 100_000
-"""Maximum number of requests that wait while the database is out of reach, some 500 bytes each. The oldest are lost."""
+"""Maximum number of queued requests while the database is unreachable, some 500 bytes each. The oldest are dropped."""
 MAX_REFUSED = 20
-"""Number of requests in one write that are found one by one to be refused. After that, refused batches are lost."""
+"""Number of refused requests that one write searches for by halving. After that, refused batches are dropped whole."""
 MAX_LOCKED = 20
-"""Maximum number of keys whose busiest minutes are updated in one transaction, which other servers wait for."""
+"""Maximum number of keys in one transaction that updates busiest minutes, which other servers wait for."""
 
 IN_MINUTE = (
     select(func.count())
@@ -46,17 +46,17 @@ class RequestRecorder:
     """The requests of this process that are not in the database yet."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()  # held briefly, for what waits and what was dropped
+        self._lock = threading.Lock()  # held briefly, for `_waiting` and `_dropped`
         self._waiting: deque[Answered] = deque()
         self._batches: list[Batch] = []
-        """The batches taken from what waits; the last is written next."""
+        """Batches taken from `_waiting`; the last one is written next."""
         self._number = random.getrandbits(48)  # of the next request; other processes start elsewhere
         self._is_unsure = False
         self._dropped = 0
         self._minutes: set[Minute] = set()
 
     def add(self, answered: list[Answered]) -> None:
-        """Keep requests until they are written. Requests without a key belong to no account, and are left out."""
+        """Queue requests until they are written. Requests without a key belong to no account and are skipped."""
         with self._lock:
             self._waiting.extend(each for each in answered if each.key_id is not None)
             while len(self._waiting) > MAX_WAITING:
@@ -64,7 +64,7 @@ class RequestRecorder:
                 self._dropped += 1
 
     def is_due(self, seconds: float) -> bool:
-        """Return whether to write now, when the last write was this many seconds ago."""
+        """Return whether a write is due, this many seconds after the last one."""
         return seconds >= (BUSY_SECONDS if len(self._waiting) > BUSY_THRESHOLD else QUIET_SECONDS)
 
     def count_dropped(self, requests: int = 1) -> None:
@@ -79,7 +79,7 @@ class RequestRecorder:
         return dropped
 
     def write(self, store: Store) -> None:
-        """Write what waits. Raise the error of the database; after an outage, the same batch is tried again.
+        """Write all queued requests. Raises errors of the database; after an outage, the same batch is tried again.
 
         A batch that the database refuses is halved until the refused request stands alone. That request is dropped.
         """
@@ -109,14 +109,14 @@ class RequestRecorder:
             raise refusal
 
     def finish(self, store: Store) -> None:
-        """Write what waits for the last time, and count the current minute too."""
+        """Write all queued requests before the process ends, and count the current minute too."""
         try:
             self.write(store)
         finally:
             self._keep_busiest(store, LAST_DAY)
 
     def _next_batch(self) -> Batch | None:
-        """Return the batch to write next, from what waits if none is left; None if nothing waits."""
+        """Return the batch to write next; None if no requests are queued."""
         if not self._batches:
             with self._lock:
                 taken = [self._waiting.popleft() for _ in range(min(BATCH_SIZE, len(self._waiting)))]

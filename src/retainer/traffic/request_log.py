@@ -5,10 +5,13 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 import msgspec
-from sqlalchemy import ColumnElement, Select, and_, bindparam, func, select, tuple_
+from sqlalchemy import ColumnElement, Select, and_, bindparam, func, not_, select, tuple_
 
+from retainer.errors import STATUS
 from retainer.kernel.http import ID_PREFIX, created_at
-from retainer.schema.requests import HAS_FAILED, HAS_OWN_ID, requests, status_class
+from retainer.schema.columns import in_literals
+from retainer.schema.requests import HAS_FAILED, HAS_OWN_ID, refusals, requests, status_class
+from retainer.store.engines.base import Row
 from retainer.store.engines.sql import TEXT, is_rare
 from retainer.store.statements import Deferred
 from retainer.store.tx import Tx
@@ -30,7 +33,8 @@ class LoggedRequest(msgspec.Struct, frozen=True):
     """A request of a key: no query, no body, no header but the request id. The duration is in microseconds.
 
     `record` is the path of the record that the request has written: `/time-entries/17`. A part of a record, like a
-    line, counts as that record: `/invoices/5`.
+    line, counts as that record: `/invoices/5`. A refused request has an error `code`, and in `names` the missing scope
+    or the wrong fields.
     """
 
     answered_at: str
@@ -44,6 +48,8 @@ class LoggedRequest(msgspec.Struct, frozen=True):
     duration_us: int
     address: str | None
     record: str | None
+    code: str | None
+    names: list[str]
 
     @property
     def position(self) -> str:
@@ -64,6 +70,10 @@ class LogFilter(msgspec.Struct, frozen=True, kw_only=True):
     address: Text191 | None = None
     record: Text191 | None = None
     """The path of the record that was written: `/clients/17`."""
+    code: Text191 | None = None
+    """The error code of a refused request."""
+    writes: bool | None = None
+    """True for methods that write, false for methods that read."""
     since: Instant | None = None
     """From this instant on."""
     until: Instant | None = None
@@ -85,7 +95,12 @@ class LogPage(msgspec.Struct, frozen=True):
 LOG = requests.c
 PLACE = tuple_(LOG.answered_at, LOG.number)
 NEWEST_FIRST = (LOG.answered_at.desc(), LOG.number.desc())
-COLUMNS = [LOG[name] for name in LoggedRequest.__struct_fields__]
+OF_REQUEST = (refusals.c.answered_at == LOG.answered_at, refusals.c.number == LOG.number)
+COLUMNS = [
+    *(LOG[name] for name in LoggedRequest.__struct_fields__ if name in LOG),
+    *(select(refusals.c[name]).where(*OF_REQUEST).scalar_subquery() for name in ("code", "names")),
+]
+WRITES = in_literals(LOG.method, ("POST", "PUT", "PATCH", "DELETE"))
 
 RANGE = {
     "since": LOG.answered_at >= bindparam("since"),
@@ -109,6 +124,9 @@ COMPARED: dict[str, ColumnElement[bool]] = INDEXED | {
     "path": func.substr(LOG.path, 1, func.length(bindparam("path", type_=TEXT))) == bindparam("path", type_=TEXT),
     "operation": LOG.operation == bindparam("operation"),
     "address": LOG.address == bindparam("address"),
+    "code": select(refusals.c.code).where(*OF_REQUEST).scalar_subquery() == bindparam("code"),
+    "writes": WRITES,
+    "reads": not_(WRITES),
 }
 """Conditions as they are compared with each request along an index."""
 
@@ -154,7 +172,7 @@ def _search(tx: Tx, values: Values, limit: int) -> LogPage:
     if end is not None:
         values |= {"end_instant": end[0], "end_number": end[1]}
     rows = tx.all(Deferred(_page, (names, end is not None)), **values)
-    found = [LoggedRequest(*row) for row in rows]
+    found = [_logged(row) for row in rows]
     if len(found) > limit:
         return LogPage(found[:limit], found[limit - 1].position, None)
     if end is not None:
@@ -162,11 +180,21 @@ def _search(tx: Tx, values: Values, limit: int) -> LogPage:
     return LogPage(found, None, None)
 
 
+def _logged(row: Row) -> LoggedRequest:
+    """Return a row of COLUMNS."""
+    values = dict(zip(LoggedRequest.__struct_fields__, row, strict=True))
+    return LoggedRequest(**values | {"names": msgspec.json.decode(values["names"] or "[]")})
+
+
 def _conditions(values: Values) -> tuple[frozenset[str], Values]:
     """Return the names of the conditions for the values of a filter, and the values that they bind."""
     names, bound = set(values), dict(values)
     if "before" in values:
         bound["before_instant"], bound["before_number"] = bound.pop("before")
+    if values.get("writes") is False:
+        names = names - {"writes"} | {"reads"}
+    if "code" in values and "status" not in values:  # the class of its status has an index
+        values = values | {"status": str(STATUS.get(values["code"], 400))}
     if "status" in values:
         bound["status"] = int(values["status"][0])
         names.add("failure" if bound["status"] >= 4 else "success")

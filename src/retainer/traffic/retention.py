@@ -5,12 +5,12 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy import Delete, Table, bindparam, delete, func, select
 
 from retainer.schema.identity import accounts
-from retainer.schema.requests import HOUR, operation_hours, request_hours, requests
+from retainer.schema.requests import HOUR, operation_hours, refusals, request_hours, requests
 from retainer.store.tx import Store
 from retainer.values.exact import as_instant
 
 BATCH_SIZE = 5000
-"""Number of requests of an account that are deleted in one transaction, and those of the same instant as the last."""
+"""Number of requests that one transaction deletes, plus those of the same instant as the last one."""
 SUMS_DAYS = 90
 """Retention of sums in days, or that of requests if it is longer."""
 
@@ -27,7 +27,10 @@ OLDEST = (
     .subquery()
 )
 LAST_OF_BATCH = select(func.max(OLDEST.c.answered_at)).scalar_subquery()
-DELETE = delete(requests).where(requests.c.account_id == bindparam("account"), requests.c.answered_at <= LAST_OF_BATCH)
+DELETE, DELETE_REFUSALS = (
+    delete(table).where(table.c.account_id == bindparam("account"), table.c.answered_at <= LAST_OF_BATCH)
+    for table in (requests, refusals)
+)
 
 
 def _delete_sums(table: Table) -> Delete:
@@ -46,7 +49,9 @@ def delete_requests(store: Store, days: int) -> int:
         accounts_with_old = tx.all(OLD, before=before)
     for (account_id,) in accounts_with_old:
         with store.unscoped(write=True) as tx:
-            deleted += tx.change(DELETE, account=account_id, before=before, batch=BATCH_SIZE)
+            batch = {"account": account_id, "before": before, "batch": BATCH_SIZE}
+            tx.change(DELETE_REFUSALS, **batch)  # first, because it finds the batch in the log
+            deleted += tx.change(DELETE, **batch)
     return deleted
 
 

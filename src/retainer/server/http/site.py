@@ -37,7 +37,7 @@ class Site:
             [*pipeline.COMMON_HEADERS, STAY_SECURE] if request.origin.startswith("https:") else pipeline.COMMON_HEADERS
         )
         pipeline.add_headers(response, request, allowance, [pair for pair in common if pair[0] not in present])
-        self.log.request(request, response, None, None)
+        self.log.request(request, response, None, None, None)
         return response
 
 

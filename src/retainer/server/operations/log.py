@@ -11,13 +11,14 @@ from pathlib import Path
 
 import msgspec
 
+from retainer.errors import Refusal
 from retainer.kernel.caller import Caller
 from retainer.kernel.http import Request, Response
 from retainer.kernel.resource import Operation
 from retainer.server.operations.outages import Outages
 from retainer.server.operations.writer import Stream, Writer
 from retainer.store.engines import Busy, DeadlineExceeded, Engine, Unavailable
-from retainer.traffic.answered import MAX_METHOD_LENGTH, Answered, shown_path, written_record
+from retainer.traffic.answered import MAX_METHOD_LENGTH, Answered, reason_of, shown_path, written_record
 from retainer.traffic.recorder import RequestRecorder
 from retainer.values.exact import utcnow
 
@@ -89,7 +90,14 @@ class Log:
         self._lock = threading.Lock()  # held briefly, for `_overflowed`
         self._flushing = threading.Lock()  # held without waiting for anything
 
-    def request(self, request: Request, response: Response, caller: Caller | None, operation: Operation | None) -> None:
+    def request(
+        self,
+        request: Request,
+        response: Response,
+        caller: Caller | None,
+        operation: Operation | None,
+        refusal: Refusal | None,
+    ) -> None:
         """Log and count a request."""
         microseconds = (time.perf_counter_ns() - request.began) // 1000
         answered = Answered(
@@ -106,6 +114,7 @@ class Log:
             caller.prefix if caller else None,
             request.shown_address,
             written_record(request, response, operation) if operation and operation.writes else None,
+            reason_of(refusal) if refusal else None,
         )
         if not self._keep(answered) and self.recorder is not None:
             self.recorder.count_dropped()

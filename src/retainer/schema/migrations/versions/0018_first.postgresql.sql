@@ -170,6 +170,16 @@ CREATE TABLE project_sums (
 	CONSTRAINT project_sums_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
+CREATE TABLE refusals (
+	account_id BIGINT NOT NULL,
+	answered_at TIMESTAMP WITH TIME ZONE NOT NULL,
+	number BIGINT NOT NULL,
+	code TEXT COLLATE "C" NOT NULL,
+	names TEXT COLLATE "C" NOT NULL,
+	CONSTRAINT refusals_pk PRIMARY KEY (account_id, answered_at, number),
+	CONSTRAINT refusals_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+);
+
 CREATE TABLE series (
 	account_id BIGINT NOT NULL,
 	name TEXT COLLATE "C" NOT NULL,

@@ -180,6 +180,18 @@ CREATE TABLE project_sums (
  WITHOUT ROWID,
  STRICT;
 
+CREATE TABLE refusals (
+	account_id INTEGER NOT NULL,
+	answered_at TEXT NOT NULL,
+	number INTEGER NOT NULL,
+	code TEXT NOT NULL,
+	names TEXT NOT NULL,
+	CONSTRAINT refusals_pk PRIMARY KEY (account_id, answered_at, number),
+	CONSTRAINT refusals_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+)
+ WITHOUT ROWID,
+ STRICT;
+
 CREATE TABLE series (
 	account_id INTEGER NOT NULL,
 	name TEXT NOT NULL,
