@@ -1,16 +1,12 @@
 """Charts of requests: bars and sparklines in whole units of a drawing, which templates render as SVG."""
 
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import NamedTuple
 
 from retainer.console import words
 from retainer.store.tx import Tx
-from retainer.traffic.counts import Counts, by_day, by_hour
-from retainer.values.exact import instant_after
+from retainer.traffic.counts import Counts, Period, by_day, by_hour, last_hours
 
-HOURS = timedelta(hours=23)
-"""With the current hour, a chart shows 24."""
 BAR_WIDTH, HEIGHT = 10, 100
 SPARKLINE_HEIGHT = 20
 MIN_HEIGHT, MIN_SPARKLINE_HEIGHT = 3, 2
@@ -54,15 +50,15 @@ class Sparkline(NamedTuple):
     total: int
 
 
-def hourly_chart(tx: Tx, key_id: int | None = None) -> Chart:
-    """Return a chart of the last 24 hours, of one key or all."""
-    counts = by_hour(tx, instant_after(tx.now, -HOURS), tx.now, key_id)
+def hourly_chart(tx: Tx, key_id: int | None = None, period: Period | None = None) -> Chart:
+    """Return a chart of a period by the hour, by default of the last 24 hours, of one key or all."""
+    counts = by_hour(tx, *(period or last_hours(tx)), key_id)
     return status_chart({words.hour_label(hour, tx.actor.timezone): each for hour, each in counts.items()})
 
 
-def daily_chart(tx: Tx, days: int, key_id: int | None = None) -> Chart:
-    """Return a chart of the last days, of one key or all."""
-    return status_chart({words.day_label(day): each for day, each in by_day(tx, days, key_id).items()})
+def daily_chart(tx: Tx, days: int, key_id: int | None = None, last: str = "") -> Chart:
+    """Return a chart of some days, by default those until today, of one key or all."""
+    return status_chart({words.day_label(day): each for day, each in by_day(tx, days, key_id, last).items()})
 
 
 def status_chart(counts: Mapping[str, Counts]) -> Chart:

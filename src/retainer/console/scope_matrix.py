@@ -65,4 +65,5 @@ def chosen(context: PageContext, held: list[str] | None = None) -> set[str]:
     for preset in PRESETS:
         if context.typed.text("preset") == preset.name:
             return set(preset.scopes)
-    return set(context.typed.texts_of("scopes") if context.typed.texts else held or [])
+    is_typed = bool(context.form.texts) or "scopes" in context.query
+    return set(context.typed.texts_of("scopes") if is_typed else held or [])

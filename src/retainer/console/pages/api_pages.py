@@ -1,7 +1,5 @@
 """The page of the API: its switch, plan, keys and last requests; and the page that switches it on or off."""
 
-from datetime import timedelta
-
 from retainer.console import request_charts, words
 from retainer.console.page_context import PageContext, Reply
 from retainer.errors import Refusal, invalid
@@ -11,10 +9,8 @@ from retainer.identity.plans import PLANS, WITH_API, includes_api
 from retainer.store.tx import Tx
 from retainer.traffic import counts
 from retainer.traffic.request_log import LogFilter, list_requests
-from retainer.values.exact import instant_after
 
 CONFIRMATION = "switch off"
-FAILURES_OF = timedelta(days=1)
 RECENT_FAILURES = 5
 
 
@@ -22,7 +18,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
     """Show the API's switch, plan, keys, and the last 24 hours."""
     account = accounts.get_account(tx)
     keys = key_list.list_keys(tx)
-    failed = LogFilter(status="5xx", since=instant_after(tx.now, -FAILURES_OF))
+    failed = LogFilter(status="5xx", since=counts.last_hours(tx).since)
     return context.render(
         "api",
         account=account,

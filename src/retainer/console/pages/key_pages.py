@@ -11,6 +11,7 @@ from retainer.identity import accounts
 from retainer.identity.keys import key_changes, key_list
 from retainer.identity.keys.key_changes import KeyChanges, Rotation
 from retainer.identity.keys.key_list import Key, KeyFilter
+from retainer.identity.keys.keys import SCOPES
 from retainer.identity.people import users
 from retainer.kernel.resource import read_id
 from retainer.schema.identity import api_keys
@@ -21,7 +22,7 @@ from retainer.traffic.counts import OperationCounts
 from retainer.values.exact import instant_after
 
 DAYS = 30
-RECENT = 10
+RECENT, MAX_OPERATIONS = 10, 10
 HOURS = {0: "Immediately", 1: "1 hour", 24: "24 hours", 72: "3 days", 168: "7 days"}
 """How long the former key remains valid after a rotation, by hours."""
 
@@ -53,11 +54,14 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
 def show(tx: Tx, context: PageContext) -> Reply:
     """Show a key, its permissions and its use."""
     key = key_of(tx, context)
+    chart = request_charts.daily_chart(tx, DAYS, key.id)
+    operations = counts.operations(tx, counts.last_days(tx, DAYS).since, key.id)
     return context.render(
         "key",
         key=key,
-        chart=request_charts.daily_chart(tx, DAYS, key.id),
-        operations=counts.operations(tx, instant_after(tx.now, -key_list.UNUSED), key.id)[:RECENT],
+        chart=chart,
+        operations=operations[:MAX_OPERATIONS],
+        other_requests=chart.total.requests - sum(each.requests for each in operations[:MAX_OPERATIONS]),
         recent=request_log.list_requests(tx, request_log.LogFilter(key_id=key.id), limit=RECENT).requests,
         rate_limit=accounts.get_plan(tx).requests_per_minute,
         in_words=words.scopes_in_words,
@@ -69,10 +73,18 @@ def show(tx: Tx, context: PageContext) -> Reply:
 
 
 def show_edit(tx: Tx, context: PageContext) -> Reply:
-    """Show the form that changes name and scopes."""
+    """Show the form that changes name and scopes. `add` is a scope to be added: it is selected, but not saved."""
     key = key_of(tx, context)
+    added = context.query.text("add")
+    if added not in SCOPES or added in key.scopes:
+        added = ""
     return context.render(
-        "key_edit", key=key, matrix=scope_matrix.matrix(), chosen=scope_matrix.chosen(context, key.scopes)
+        "key_edit",
+        key=key,
+        matrix=scope_matrix.matrix(),
+        chosen=scope_matrix.chosen(context, [*key.scopes, added] if added else key.scopes),
+        added=added,
+        in_words=words.scopes_in_words,
     )
 
 

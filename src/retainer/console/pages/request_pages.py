@@ -1,22 +1,36 @@
 """The pages of the request log: the list with its chart, and one request."""
 
-from datetime import timedelta
+from datetime import date
 from typing import NamedTuple
 from urllib.parse import urlencode
 
-from retainer.console import forms, request_charts
+import msgspec
+from markupsafe import Markup
+
+from retainer.console import forms, request_charts, words
+from retainer.console.forms import Form
 from retainer.console.page_context import PageContext, Reply
-from retainer.errors import Refusal
+from retainer.console.request_charts import Chart
+from retainer.errors import STATUS, Refusal
 from retainer.identity import accounts
 from retainer.identity.keys import key_list
+from retainer.identity.keys.key_list import Key
+from retainer.reference.codes import ADVICE
+from retainer.reference.markdown import html_of
 from retainer.store.tx import Tx
 from retainer.traffic import counts, request_log
+from retainer.traffic.answered import MAX_NAMES
+from retainer.traffic.counts import Period
 from retainer.traffic.request_log import LogFilter, LoggedRequest, LogPage
-from retainer.values.exact import instant_after
+from retainer.values.exact import day_after
 
 PER_PAGE = 50
 SPANS = {"24h": "24 hours", "7d": "7 days", "30d": "30 days"}
 DAYS = {"7d": 7, "30d": 30}
+MAX_DAYS, OLDEST = 92, 400
+"""Days of a chart, and days from today to the oldest one: sums are deleted earlier."""
+HOURLY_DAYS = 2
+"""Up to this many chosen days, a chart has a bar for each hour."""
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 STATUSES = {"2xx": "2xx, successful", "4xx": "4xx, client error", "5xx": "5xx, server error"}
 
@@ -32,13 +46,34 @@ class Share(NamedTuple):
     percent: int
 
 
+class Span(NamedTuple):
+    """The hours that the figures of the page count: one of SPANS, or chosen days with an empty name."""
+
+    name: str
+    label: str
+    period: Period
+    days: int
+    last: str
+
+    @property
+    def is_hourly(self) -> bool:
+        """Return whether the chart has a bar for each hour."""
+        return self.days <= HOURLY_DAYS and self.name not in DAYS
+
+    def chart(self, tx: Tx, key_id: int | None) -> Chart:
+        """Return the chart of these hours, of one key or all."""
+        if self.is_hourly:
+            return request_charts.hourly_chart(tx, key_id, self.period)
+        return request_charts.daily_chart(tx, self.days, key_id, self.last)
+
+
 def show_list(tx: Tx, context: PageContext) -> Reply:
     """Show the log, newest first, with a chart and each key's share of the rate limit."""
     query = context.query
-    filters = forms.read_filters(LogFilter, query)
+    filters = with_days(forms.read_filters(LogFilter, query), query, tx.actor.timezone)
     page = read_page(tx, filters, query.text("after") or None)
     names = {key.id: key.name for key in key_list.list_keys(tx)}
-    span = query.text("span") if query.text("span") in SPANS else "24h"
+    span = read_span(tx, query)
     rate_limit = accounts.get_plan(tx).requests_per_minute
     return context.render(
         "requests",
@@ -50,11 +85,10 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
         span=span,
         methods=METHODS,
         statuses=STATUSES,
-        chart=request_charts.daily_chart(tx, DAYS[span], filters.key_id)
-        if span in DAYS
-        else request_charts.hourly_chart(tx, filters.key_id),
+        codes=list(STATUS),
+        chart=span.chart(tx, filters.key_id),
         rate_limit=rate_limit,
-        shares=shares_of(tx, span, names, rate_limit),
+        shares=shares_of(tx, span.period, names, rate_limit),
         next_link=page.next and link_with(context, after=page.next),
         days=context.request.settings.request_log_days,
         link_with=lambda **others: link_with(context, **others),
@@ -64,8 +98,60 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
 def show(tx: Tx, context: PageContext) -> Reply:
     """Show one request. Raises `not_found`."""
     request = find_request(tx, context.path_parameters["position"])
-    keys = [key for key in key_list.list_keys(tx) if key.id == request.key_id]
-    return context.render("request", logged=request, key=keys[0] if keys else None)
+    key = next((key for key in key_list.list_keys(tx) if key.id == request.key_id), None)
+    return context.render(
+        "request",
+        logged=request,
+        key=key,
+        advice=Markup(html_of(ADVICE.get(request.code or "", ""))),  # noqa: S704  # ours
+        missing_scope=missing_scope(request),
+        can_add_scope=key is not None and can_add_scope(key, missing_scope(request)),
+        max_names=MAX_NAMES,
+    )
+
+
+def missing_scope(request: LoggedRequest) -> str:
+    """Return the scope that the key of a refused request did not have; empty if that was not the reason."""
+    return request.names[0] if request.code == "missing_scope" and request.names else ""
+
+
+def can_add_scope(key: Key, scope: str) -> bool:
+    """Return whether the form of a key can add a scope."""
+    return bool(scope) and key.status == "active" and scope not in key.scopes
+
+
+def with_days(filters: LogFilter, query: Form, timezone: str) -> LogFilter:
+    """Return the filter with the days `from` and `to`, both included, as instants. An invalid day is noted."""
+    found = {}
+    for name, bound in (("from", words.day_start), ("to", words.day_end)):
+        if day := read_day(query, name):
+            try:
+                found[name] = bound(day, timezone)
+            except (ValueError, OverflowError):
+                query.errors[name] = ["Must be a date, like 2026-03-10."]
+    return msgspec.structs.replace(filters, since=found.get("from"), until=found.get("to"))
+
+
+def read_day(query: Form, name: str) -> str:
+    """Return a day of the query; empty if there is none. An invalid day is noted."""
+    try:
+        return date.fromisoformat(query.text(name)).isoformat() if query.text(name) else ""
+    except ValueError:
+        query.errors[name] = ["Must be a date, like 2026-03-10."]
+        return ""
+
+
+def read_span(tx: Tx, query: Form) -> Span:
+    """Return the hours to count: those of the days `from` and `to`, or those of `span`."""
+    since, until = read_day(query, "from"), read_day(query, "to")
+    if not since and not until:
+        name = query.text("span") if query.text("span") in SPANS else "24h"
+        period = counts.last_days(tx, DAYS[name]) if name in DAYS else counts.last_hours(tx)
+        return Span(name, f"the last {SPANS[name]}", period, DAYS.get(name, 1), tx.today)
+    last = max(min(until or tx.today, tx.today), day_after(tx.today, -OLDEST))
+    first = min(last, max(since or day_after(last, 1 - DAYS["30d"]), day_after(last, 1 - MAX_DAYS)))
+    days = (date.fromisoformat(last) - date.fromisoformat(first)).days + 1
+    return Span("", words.days(first, last), counts.last_days(tx, days, last), days, last)
 
 
 def read_page(tx: Tx, filters: LogFilter, after: str | None) -> LogPage:
@@ -87,9 +173,8 @@ def find_request(tx: Tx, position: str) -> LoggedRequest:
     return found
 
 
-def shares_of(tx: Tx, span: str, names: dict[int, str], rate_limit: int) -> list[Share]:
-    """Return each key's share of the rate limit in a span, the highest first."""
-    since = instant_after(tx.now, -timedelta(days=DAYS[span]) if span in DAYS else -request_charts.HOURS)
+def shares_of(tx: Tx, period: Period, names: dict[int, str], rate_limit: int) -> list[Share]:
+    """Return each key's share of the rate limit in a period, the highest first."""
     shares = [
         Share(
             key_id=key_id,
@@ -99,7 +184,7 @@ def shares_of(tx: Tx, span: str, names: dict[int, str], rate_limit: int) -> list
             busiest_minute=each.busiest_minute,
             percent=min(100, max(1, each.busiest_minute * 100 // rate_limit)),
         )
-        for key_id, each in counts.by_key(tx, since).items()
+        for key_id, each in counts.by_key(tx, *period).items()
     ]
     return sorted(shares, key=lambda share: (-share.busiest_minute, -share.requests, share.name))
 

@@ -1,0 +1,145 @@
+"""The pages of requests: filters, the reason of a refusal, and figures that agree on every page."""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from retainer.identity.keys.keys import KeyDetails, create_key
+from retainer.traffic.answered import Reason
+from retainer.values.exact import as_instant
+from tests.databases import each_database
+from tests.traffic.common import answered, write
+
+pytestmark = each_database
+TOTAL = r"([\d,]+) requests, [\d,]+ client errors?, [\d,]+ server errors?\."
+FORBIDDEN = Reason("missing_scope", ["clients:write"])
+
+
+def now():
+    return datetime.now(UTC)
+
+
+def link_to_a_request(page):
+    return next(link for link in page.links if re.match(r"/console/requests/\d", link))
+
+
+def number(text, pattern):
+    """The number that a page says before a word."""
+    return int(re.search(pattern, text)[1].replace(",", ""))
+
+
+@pytest.fixture
+def reader(api):
+    """A key that can read clients only."""
+    with api.operating() as tx:
+        return create_key(tx, KeyDetails("Reader", api.admin_id, ["clients:read"]))[0]
+
+
+def test_the_log_is_filtered_by_days_writes_and_code(api, visitor):
+    today = now().date()
+    days = [as_instant(datetime(2026, 3, day, 12, tzinfo=UTC)) for day in (9, 10, 11)]
+    write(
+        api,
+        answered(api, time=days[0], path="/first"),
+        answered(api, time=days[1], path="/second", method="PATCH", record="/clients/7"),
+        answered(api, time=days[2], path="/third", status=404, reason=Reason("not_found", [])),
+    )
+    found = lambda query: re.findall(r"/(first|second|third)\b", visitor.get(f"/console/requests?{query}").text)  # noqa: E731
+    assert found("from=2026-03-10") == ["third", "second"]
+    assert found("to=2026-03-10") == ["second", "first"]
+    assert found("from=2026-03-10&to=2026-03-10") == ["second"]
+    assert found("writes=yes") == ["second"]
+    assert found("code=not_found") == ["third"]
+    page = visitor.get("/console/requests")
+    assert "/console/records/clients/7" in page.links
+    assert "/console/requests?code=not_found" in page.links
+    assert visitor.get("/console/requests?from=odd").status == 422
+    for query in (
+        f"from={today}&to=2020-01-01",
+        "to=0001-01-05",
+        "from=0001-01-01",
+        "to=9999-12-31",
+        "from=9999-12-31",
+    ):
+        assert visitor.get(f"/console/requests?{query}").status in {200, 422}, query
+
+
+def test_the_page_of_a_refused_request_names_the_wrong_fields_and_the_code(api, visitor):
+    write(api, answered(api, time=as_instant(now()), status=422, reason=Reason("validation_failed", ["name", "<b>"])))
+    page = visitor.get(link_to_a_request(visitor.get("/console/requests?code=validation_failed")))
+    assert "Wrong fields: name , <b> ." in page.text
+    assert 'href="/docs/errors#validation_failed"' in page.html
+    assert "Add scope" not in page.text
+
+
+def test_a_missing_scope_leads_to_the_form_of_the_key_which_saves_nothing_by_itself(api, visitor, reader):
+    write(api, answered(api, key_id=reader, time=as_instant(now()), status=403, reason=FORBIDDEN))
+    refused = link_to_a_request(visitor.get("/console/requests?code=missing_scope"))
+    page = visitor.get(refused)
+    assert "Missing scope: clients:write" in page.text
+    (form,) = [link for link in page.links if "add=" in link]
+    edit = visitor.get(form)
+    assert re.search(r'value="clients:write" checked', edit.html)
+    assert re.search(r'value="clients:read" checked', edit.html)
+    assert "Now Can read clients." in edit.text
+    assert "After saving Can read and edit clients." in edit.text
+    assert "clients:write" not in visitor.get(f"/console/keys/{reader}").text, "nothing is saved yet"
+    visitor.submit(form, action=f"/console/keys/{reader}/edit")
+    assert "clients:write" in visitor.get(f"/console/keys/{reader}").text
+    assert "has this scope now" in visitor.get(refused).text
+    assert "not saved yet" not in visitor.get(form).text
+    assert visitor.get(f"/console/keys/{reader}/edit?add=odd:scope").status == 200
+
+
+def test_a_revoked_key_is_offered_no_scope(api, visitor, reader):
+    write(api, answered(api, key_id=reader, time=as_instant(now()), status=403, reason=FORBIDDEN))
+    visitor.submit(f"/console/keys/{reader}/revoke", confirmation="Reader")
+    page = visitor.get(link_to_a_request(visitor.get("/console/requests?code=missing_scope")))
+    assert "Missing scope: clients:write" in page.text
+    assert "Add scope" not in page.text
+
+
+def test_all_pages_count_the_same_requests_in_the_same_span(api, visitor, reader):
+    start = now().replace(minute=0, second=0, microsecond=0)
+    midnight = start.replace(hour=0)
+    moments = [start - timedelta(hours=hours, minutes=-1) for hours in (0, 22, 23, 24, 25)]
+    moments += [midnight - timedelta(days=days, minutes=sign) for days in (6, 7, 29, 30) for sign in (-1, 1)]
+    moments = [min(moment, now()) for moment in moments]
+    write(
+        api,
+        *(answered(api, time=as_instant(moment)) for moment in moments),
+        *(answered(api, time=as_instant(moment), status=429, operation=None) for moment in moments),
+        *(answered(api, key_id=reader, time=as_instant(moment), status=500) for moment in moments),
+    )
+    spans = {name: visitor.get(f"/console/requests?span={name}") for name in ("24h", "7d", "30d")}
+    shown = {name: number(page.text, TOTAL) for name, page in spans.items()}
+    since = {
+        "24h": start - timedelta(hours=23),
+        "7d": midnight - timedelta(days=6),
+        "30d": midnight - timedelta(days=29),
+    }
+    expected = {name: 3 * sum(moment >= since[name] for moment in moments) for name in spans}
+    assert shown == expected
+    for name, page in spans.items():
+        rows = page.html.partition('class="shares')[2].partition("</table>")[0]
+        cells = re.findall(r'<td class="number">([\d,]+)</td><td class="number">', rows)
+        assert sum(int(cell.replace(",", "")) for cell in cells) == shown[name], name
+    assert number(visitor.get("/console").text, r"([\d,]+) requests") == shown["24h"]
+    api_page = visitor.get("/console/api").text
+    assert number(api_page, r"Last 24 hours ([\d,]+) request") == shown["24h"]
+    failures = visitor.get("/console/api").html.partition("Server errors in the last 24 hours")[2]
+    assert failures.count("/console/requests/2") == min(5, shown["24h"] // 3)
+    sparklines = re.findall(r"([\d,]+) requests?", visitor.get("/console/keys").html)
+    of_keys = {key: visitor.get(f"/console/keys/{key}").html for key in (api.key_id, reader)}
+    charts = {key: number(visitor.get(f"/console/requests?span=30d&key_id={key}").text, TOTAL) for key in of_keys}
+    assert sum(charts.values()) == shown["30d"]
+    assert sorted(map(str, charts.values())) == sorted(sparklines)
+    for key, html in of_keys.items():
+        rows = html.partition("Operations in the last 30 days")[2].partition("</table>")[0]
+        assert sum(map(int, re.findall(r'</th><td class="number">(\d+)</td>', rows))) == charts[key]
+    days = f"from={(midnight - timedelta(days=6)).date()}&to={midnight.date()}"
+    chosen = visitor.get(f"/console/requests?{days}").text
+    assert number(chosen, TOTAL) == shown["7d"]
+    listed = visitor.get(f"/console/requests?{days}").html.count('href="/console/requests/2')
+    assert listed == min(50, shown["7d"])
