@@ -12,6 +12,8 @@ from retainer.openapi.page import document_of
 from retainer.reference import pages
 from retainer.reference.codes import ADVICE
 from retainer.reference.examples import examples
+from retainer.reference.markdown import slug
+from retainer.reference.models import title_of
 from retainer.reference.pages import pages_of
 from retainer.reference.search import search
 from retainer.settings import Settings
@@ -77,6 +79,63 @@ def test_every_field_and_filter_of_the_document_is_on_the_page_of_its_resource()
                 body = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
                 for name in document["components"]["schemas"][body]["properties"]:
                     assert f"\n| `{name}` | " in page.text, f"{method} {path}: {name}"
+
+
+def test_each_operation_has_a_table_of_its_writable_fields_before_its_sample():
+    document = document_of(ROUTES)
+    schemas = document["components"]["schemas"]
+    for operation in (each for each in ROUTES.operations if each.body):
+        (page,) = [page for page in PAGES.values() if f"\n`{operation.method} {operation.path}` needs " in page.text]
+        section = page.text.partition(f"\n`{operation.method} {operation.path}` needs ")[2].partition("\n## ")[0]
+        table = section.partition("```bash")[0].partition("| Body field |")[2]
+        reference = document["paths"][operation.path][operation.method.lower()]["requestBody"]["content"]
+        schema = schemas[reference["application/json"]["schema"]["$ref"].rpartition("/")[2]]
+        writable = {name for name, each in schema["properties"].items() if not each.get("readOnly")}
+        assert set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == writable, operation
+        required = re.findall(r"^\| `(\w+)` \| [^|]*\*\*required\*\*", table, re.MULTILINE)
+        assert set(required) == set(schema["required"]), operation
+    assert "| `name` | string, 1 to 191 characters, **required** |" in PAGES["/docs/api/clients"].text
+
+
+def test_the_whole_reference_is_one_text_too(site):
+    answer = site("/llms-full.txt")
+    text = text_of(answer)
+    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+    for operation in ROUTES.operations:
+        assert f"\n`{operation.method} {operation.path}` needs " in text
+    for page in PAGES.values():
+        assert f"# {page.title}\n" in text
+    assert all(f"## `{code}`" in text for code in STATUS)
+    assert "retainer.invalid" not in text
+    assert "https://agency.example/llms-full.txt" in text_of(site("/llms.txt"))
+
+
+@pytest.mark.parametrize(
+    ("query", "address"),
+    [
+        ("pagination", "/docs/lists#pages"),
+        ("authentication", "/docs/keys#sending-the-key"),
+        ("webhook", "/docs/questions#are-there-webhooks"),
+        ("Webhooks", "/docs/questions#are-there-webhooks"),
+        ("callback", "/docs/questions#are-there-webhooks"),
+        ("pdf", "/docs/questions#can-i-get-a-pdf-or-an-e-invoice"),
+        ("bulk", "/docs/questions#can-i-write-in-bulk"),
+        ("batch import", "/docs/questions#can-i-write-in-bulk"),
+        ("oauth", "/docs/questions#is-there-oauth-or-a-login-for-users"),
+        ("key rotation", "/docs/keys#rotate-a-key"),
+        ("throttling", "/docs/limits#handle-429"),
+    ],
+)
+def test_search_knows_the_words_of_other_apis(query, address):
+    assert search(ROUTES, query)[0].address == address
+
+
+def test_the_sidebar_has_the_operations_of_the_page(site):
+    side = text_of(site("/docs/api/clients")).partition('id="side"')[2].partition("</nav>")[0]
+    for operation in ROUTES.operations:
+        is_here = operation.resource.tag == "Clients"
+        anchor = f'<a href="#{slug(title_of(operation.id))}"><span class="verb {operation.method.lower()}">'
+        assert (anchor in side) == is_here, operation
 
 
 def test_every_code_has_its_place_where_refusals_lead(site):

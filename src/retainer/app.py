@@ -80,6 +80,7 @@ PAGES: Mapping[str, site.Page] = {
     "assets": assets.answer,
     "docs": partial(reference.answer, routes=ROUTES),
     "llms.txt": partial(reference.answer_llms, routes=ROUTES),
+    "llms-full.txt": partial(reference.answer_llms_full, routes=ROUTES),
     "openapi.json": partial(openapi_page.answer, routes=ROUTES),
     "openapi.yaml": partial(openapi_page.answer_yaml, routes=ROUTES),
 }

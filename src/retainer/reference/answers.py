@@ -1,4 +1,4 @@
-"""Responses under /docs and at /llms.txt: pages as HTML and as Markdown, the search, and Swagger UI."""
+"""Responses under /docs, at /llms.txt and /llms-full.txt: pages as HTML and as Markdown, the search, and Swagger UI."""
 
 from functools import cache
 from importlib.metadata import distribution
@@ -12,8 +12,8 @@ from retainer import __version__
 from retainer.kernel.http import Request, Response
 from retainer.kernel.resource import Routes
 from retainer.reference.examples import ORIGIN
-from retainer.reference.markdown import html_of
-from retainer.reference.pages import START, ReferencePage, groups_of, pages_of
+from retainer.reference.markdown import beside_samples, html_of
+from retainer.reference.pages import RESOURCES, START, ReferencePage, groups_of, pages_of
 from retainer.reference.search import search
 from retainer.web.assets import publish
 from retainer.web.pages import markup, page, render
@@ -70,6 +70,12 @@ def answer_llms(request: Request, routes: Routes) -> Response:
     return document(request, TEXT, text.encode())
 
 
+def answer_llms_full(request: Request, routes: Routes) -> Response:
+    """Return /llms-full.txt: the Markdown of all pages, in the order of the menu."""
+    text = "\n".join(page.text for page in pages_of(routes).values()).replace(ORIGIN, request.origin)
+    return document(request, TEXT, text.encode())
+
+
 def answer_try(request: Request, routes: Routes) -> Response:
     """Return the page with Swagger UI, which can send requests to this server only."""
     context = frame(routes, TRY) | {"swagger_style": SWAGGER_STYLE, "swagger_script": SWAGGER_SCRIPT}
@@ -81,7 +87,10 @@ def answer_try(request: Request, routes: Routes) -> Response:
 def html_page(routes: Routes, path: str) -> str:
     """Return a page as HTML, cached with a placeholder for the address of the server."""
     found = pages_of(routes)[path]
-    context = frame(routes, found) | {"body": Markup(html_of(found.text)), "headings": found.headings}  # noqa: S704  # ours
+    body = html_of(found.text)
+    if found.group == RESOURCES:
+        body = beside_samples(body)
+    context = frame(routes, found) | {"body": Markup(body), "headings": found.headings}  # noqa: S704  # ours
     return markup("reference/page.html", **context)
 
 

@@ -14,6 +14,9 @@ from pygments.token import Comment, Keyword, Name, String
 SECTION = "h2"
 """The tag of headings with an anchor."""
 ENDPOINT = re.compile(r"(GET|POST|PUT|PATCH|DELETE) (/\S*)")
+OPERATION = re.compile(r"`(GET|POST|PUT|PATCH|DELETE) /\S*` needs ")
+"""The first words of a section about an operation."""
+TABS = '<fieldset class="tabs">'
 METHODS = {"GET": "info", "POST": "good", "PUT": "warn", "PATCH": "warn", "DELETE": "bad"}
 LANGUAGES = {"bash": "curl", "python": "Python", "javascript": "JavaScript"}
 TOKENS = {Name.Tag: "name", String: "string", Keyword: "name", Comment: "comment"}
@@ -25,6 +28,8 @@ class Heading(NamedTuple):
 
     text: str
     anchor: str
+    method: str = ""
+    """The method of the operation that the section describes."""
 
 
 class Renderer(RendererHTML):
@@ -68,7 +73,7 @@ class Renderer(RendererHTML):
         name = f"sample-{group}"
         chosen = " checked" if first else ""
         return (
-            ('<fieldset class="tabs"><legend class="hidden">Language</legend>\n' if first else "")
+            (f'{TABS}<legend class="hidden">Language</legend>\n' if first else "")
             + f'<input type="radio" name="{name}" id="{name}-{language}" value="{language}"{chosen}>'
             + f'<label for="{name}-{language}">{LANGUAGES[language]}</label>\n{block}'
             + ("" if is_sample(tokens, index + 1) else "</fieldset>\n")
@@ -87,8 +92,25 @@ def html_of(text: str) -> str:
 def headings(text: str) -> list[Heading]:
     """Return the headings of a text's sections."""
     tokens = MARKDOWN.parse(text)
-    inlines = [tokens[place + 1] for place, token in enumerate(tokens) if token.nesting == 1 and token.tag == SECTION]
-    return [Heading(inline.content.replace("`", ""), slug(inline.content)) for inline in inlines]
+    found = []
+    for index, token in enumerate(tokens):
+        if token.nesting == 1 and token.tag == SECTION:
+            title, first = tokens[index + 1].content, tokens[index + 4 : index + 5]
+            operation = OPERATION.match(first[0].content) if first else None
+            found.append(Heading(title.replace("`", ""), slug(title), operation[1] if operation else ""))
+    return found
+
+
+def beside_samples(html: str) -> str:
+    """Return a page whose sections with samples have two columns: the text, and the samples with the response."""
+    parts = re.split(r"(?=<h2 )", html)
+    for index, part in enumerate(parts):
+        text, tabs, samples = part.partition(TABS)
+        if tabs and part.startswith("<h2 "):
+            parts[index] = (
+                f'<section class="operation"><div>{text}</div><div class="samples">{tabs}{samples}</div></section>\n'
+            )
+    return "".join(parts)
 
 
 def slug(text: str) -> str:

@@ -98,6 +98,39 @@ def described(model: type[msgspec.Struct], *, is_sent: bool) -> Model:
     return Model(title_of(model.__name__), docstring_of(model), is_sent, fields)
 
 
+def body_fields(model: type[msgspec.Struct], *, is_new: bool) -> list[Field]:
+    """Return the writable fields of a body, with their limits; fields of a change are never required."""
+    writable = writable_fields(model, "Create" if is_new else "Update")
+    found = []
+    for field in fields_of(model):
+        write = writable.get(field.name)
+        if write is None:
+            continue
+        schema = schema_of(field.hint, field.name, NAMES, sent=True)
+        default = default_text(write) if is_new else ""
+        texts = (description_of(field.hint), schema.get("description", ""), default, words_of(schema))
+        kind = ", ".join(filter(None, (kind_of(schema), limits_of(schema))))
+        use = "required" if is_new and write.required and not write.unless else ""
+        found.append(Field(field.name, kind, use, " ".join(filter(None, texts))))
+    return found
+
+
+def limits_of(schema: Json) -> str:
+    """Return the limits of a value in words: of its length, its size or its number of entries."""
+    schema = schema["anyOf"][0] if "anyOf" in schema else schema
+    for names, unit in (
+        (("minLength", "maxLength"), " characters"),
+        (("minItems", "maxItems"), " entries"),
+        (("minimum", "maximum"), ""),
+    ):
+        low, high = (schema.get(name) for name in names)
+        if high is not None:
+            return f"{low} to {high}{unit}" if low else f"up to {high}{unit}"
+        if low:
+            return f"at least {low}{unit if low != 1 else unit.removesuffix('s')}"
+    return ""
+
+
 def use_of(field: Declared, write: WritableField | None, *, is_sent: bool) -> str:
     """Return the use of a field: required, read-only or write-only, and whether lists omit it."""
     if write is None:

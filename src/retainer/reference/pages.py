@@ -21,7 +21,7 @@ from retainer.reference.resources import EVERY_LIST, Resource, parameter_of, res
 from retainer.web.pages import TEMPLATES, markup
 
 CHANGELOG = Path(__file__).parent / "changelog.md"
-GUIDE = ("keys", "lists", "writing", "values", "limits", "retries", "reports")
+GUIDE = ("keys", "lists", "writing", "values", "limits", "retries", "reports", "questions")
 
 
 class ReferencePage(NamedTuple):
@@ -53,7 +53,7 @@ class ReferencePage(NamedTuple):
         return headings(self.text)
 
 
-START = "/docs"
+START, RESOURCES = "/docs", "Resources"
 
 
 @cache
@@ -82,7 +82,7 @@ def pages_of(routes: Routes) -> dict[str, ReferencePage]:
         example = written.operations[shown[name]] if name in shown else None
         found.append(page_of(f"{START}/{name}", "Guide", f"guide/{name}.md", context | {"example": example}))
     found += [page_of(f"{START}/{name}", "Guide", f"{name}.md", context) for name in ("errors", "scopes")]
-    found += [page_of(each.path, "Resources", "resource.md", {"resource": each}) for each in resources]
+    found += [page_of(each.path, RESOURCES, "resource.md", {"resource": each}) for each in resources]
     found.append(ReferencePage(f"{START}/changelog", "More", CHANGELOG.read_text(encoding="utf-8")))
     return {page.path: page for page in found}
 

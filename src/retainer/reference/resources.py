@@ -6,7 +6,7 @@ from retainer.kernel.resource import Operation, Routes
 from retainer.openapi.values import Json
 from retainer.reference.examples import Example, examples
 from retainer.reference.markdown import slug
-from retainer.reference.models import Field, Model, kind_of, models_of, title_of, words_of
+from retainer.reference.models import Field, Model, body_fields, kind_of, models_of, title_of, words_of
 
 EVERY_LIST = {"page", "per_page", "sort", "ids", "created_since", "created_before", "updated_since", "updated_before"}
 """The parameters that all lists share; the page on lists describes them."""
@@ -34,7 +34,7 @@ class Entry(NamedTuple):
     sorts: list[str]
     headers: list[str]
     body: str
-    required: list[str]
+    fields: list[Field]
     errors: dict[str, list[str]]
     example: Example
 
@@ -84,9 +84,6 @@ def entry(operation: Operation, document: Json) -> Entry:
     refusals = {status: codes_of(answer, document) for status, answer in described["responses"].items()}
     refusals = {status: codes for status, codes in refusals.items() if codes and status not in ALWAYS}
     refusals["422"] = [code for code in refusals["422"] if may_have(operation, code)]
-    schema = (
-        resolved(described["requestBody"]["content"]["application/json"]["schema"], document) if operation.body else {}
-    )
     return Entry(
         title_of(operation.id),
         operation,
@@ -99,7 +96,7 @@ def entry(operation: Operation, document: Json) -> Entry:
         list(dict.fromkeys(name.removeprefix("-") for name in operation.query.sorts)) if operation.paged else [],
         [each["name"] for each in parameters if each["in"] == "header"],
         title_of(operation.body.__name__) if operation.body else "",
-        schema.get("required", []),
+        body_fields(operation.body, is_new=operation.created) if operation.body else [],
         refusals,
         examples().operations[operation.id],
     )

@@ -1,4 +1,4 @@
-"""Search: the sections of all pages that contain every word of a query."""
+"""Search: the sections of all pages that contain every word of a query, or a synonym of it."""
 
 import re
 from functools import cache
@@ -13,6 +13,44 @@ FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 MARKS = re.compile(r"[`*|]|\]\([^)]*\)|\[|^[ |-]+$", re.MULTILINE)
 MAX_RESULTS = 30
 BEFORE, MAX_EXCERPT = 60, 200  # characters of an excerpt: before the first word, and in all
+
+SYNONYMS = {
+    "pagination": ("pages",),
+    "paginate": ("pages",),
+    "paging": ("pages",),
+    "cursor": ("pages",),
+    "offset": ("pages",),
+    "authentication": ("sending the key",),
+    "authenticate": ("sending the key",),
+    "authorization": ("sending the key", "scopes"),
+    "auth": ("sending the key",),
+    "token": ("sending the key",),
+    "bearer": ("sending the key",),
+    "login": ("oauth",),
+    "permission": ("scopes",),
+    "permissions": ("scopes",),
+    "rotation": ("rotate",),
+    "callback": ("webhooks",),
+    "events": ("webhooks",),
+    "notifications": ("webhooks",),
+    "polling": ("webhooks",),
+    "batch": ("bulk",),
+    "import": ("bulk",),
+    "export": ("pdf", "pages"),
+    "download": ("pdf",),
+    "print": ("pdf",),
+    "xrechnung": ("e-invoice",),
+    "zugferd": ("e-invoice",),
+    "throttling": ("handle 429",),
+    "quota": ("handle 429", "limits"),
+    "locking": ("concurrent changes",),
+    "optimistic": ("concurrent changes",),
+    "staging": ("sandbox",),
+    "timezone": ("time zone",),
+    "timezones": ("time zone",),
+    "ordering": ("sorting",),
+}
+"""Words of other APIs, with the words of these pages. A query finds both."""
 
 
 class Section(NamedTuple):
@@ -57,14 +95,23 @@ def search(routes: Routes, query: str) -> list[Result]:
 def rank(section: Section, words: list[str]) -> int | None:
     """Return how well a section matches the words; None if one is missing."""
     title, page, text = (part.casefold() for part in section[1:])
-    if any(word not in title and word not in text and word not in page for word in words):
-        return None
-    return sum(8 * (word in title) + 4 * (word in title.split()) + min(text.count(word), 3) for word in words)
+    ranks = []
+    for word in words:
+        found = [
+            16 * (each in title) + 4 * (each in title.split()) + min(text.count(each), 3)
+            for each in (word, *SYNONYMS.get(word, ()))
+            if each in title or each in text or each in page
+        ]
+        if not found:
+            return None
+        ranks.append(max(found))
+    return sum(ranks)
 
 
 def excerpt(text: str, words: list[str]) -> str:
     """Return the part of a text around the first match."""
-    places = [place for word in words if (place := text.casefold().find(word)) >= 0]
+    wanted = [each for word in words for each in (word, *SYNONYMS.get(word, ()))]
+    places = [place for word in wanted if (place := text.casefold().find(word)) >= 0]
     start = max(0, min(places, default=0) - BEFORE)
     start = text.find(" ", start) + 1 if start else 0
     part = text[start : start + MAX_EXCERPT]
