@@ -1,7 +1,8 @@
 """The pages of requests: filters, the reason of a refusal, and figures that agree on every page."""
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -9,7 +10,7 @@ from retainer.identity.keys.keys import KeyDetails, create_key
 from retainer.traffic.answered import Reason
 from retainer.values.exact import as_instant
 from tests.databases import each_database
-from tests.traffic.common import answered, write
+from tests.traffic.common import answered, asked, write
 
 pytestmark = each_database
 TOTAL = r"([\d,]+) requests, [\d,]+ client errors?, [\d,]+ server errors?\."
@@ -102,7 +103,8 @@ def test_a_revoked_key_is_offered_no_scope(api, visitor, reader):
 
 def test_all_pages_count_the_same_requests_in_the_same_span(api, visitor, reader):
     start = now().replace(minute=0, second=0, microsecond=0)
-    midnight = start.replace(hour=0)
+    today, timezone = asked(api, lambda tx: (tx.today, tx.actor.timezone))
+    midnight = datetime.combine(date.fromisoformat(today), time(), ZoneInfo(timezone))
     moments = [start - timedelta(hours=hours, minutes=-1) for hours in (0, 22, 23, 24, 25)]
     moments += [midnight - timedelta(days=days, minutes=sign) for days in (6, 7, 29, 30) for sign in (-1, 1)]
     moments = [min(moment, now()) for moment in moments]
