@@ -36,6 +36,7 @@ from testing.agencies import new_store, open_agency
 SOURCE = Path(retainer.__file__).resolve().parent.parent
 COMMAND = [sys.executable, "-m", "retainer"]
 PATIENCE = 60
+UNUSED_SECONDS = 7  # a server closes unused connections after 10
 LIMIT_HEADERS = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset")
 LIVING_COLUMNS = {"last_used_at", "last_used_address"}
 REQUEST_LOG = {"requests", "request_hours", "operation_hours"}
@@ -134,7 +135,10 @@ def checked(answer: Answer, method: str = "GET") -> Answer:
 
 
 class Client:
-    """A keep-alive connection to the API, opened again after the server has closed it."""
+    """A keep-alive connection to the API, opened again after the server has closed it.
+
+    Like the clients of integrators, it does not use a connection again that the server may just close as unused.
+    """
 
     def __init__(
         self, port: int, key: str | None = None, address: str = "127.0.0.1", timeout: float = PATIENCE
@@ -144,6 +148,7 @@ class Client:
         self.key = key
         self.address = address
         self._connection: http.client.HTTPConnection | None = None
+        self._used_at = 0.0
 
     def __enter__(self) -> Self:
         return self
@@ -173,6 +178,8 @@ class Client:
         if body is not None:
             sent.setdefault("Content-Type", "application/json")
             body = body if isinstance(body, bytes) else json.dumps(body).encode()
+        if time.monotonic() - self._used_at > UNUSED_SECONDS:
+            self.close()
         connection = self._connected()
         try:
             connection.request(method, target, body, sent)
@@ -181,6 +188,7 @@ class Client:
         except Exception:
             self.close()
             raise
+        self._used_at = time.monotonic()
         found = {name.lower(): value for name, value in response.getheaders()}
         if response.will_close:
             self.close()
@@ -202,6 +210,7 @@ class Client:
 
     def _connected(self) -> http.client.HTTPConnection:
         if self._connection is None:
+            self._used_at = time.monotonic()
             source = (self.address, 0)
             self._connection = http.client.HTTPConnection(
                 "127.0.0.1", self.port, timeout=self.timeout, source_address=source
