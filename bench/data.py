@@ -2,6 +2,7 @@
 
 import random
 from datetime import date, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import NamedTuple
 
@@ -63,7 +64,7 @@ def open_agency(path: Path, count: int) -> Agency:
     engine = engines.Sqlite(path)
     migrate(engine)
     store = Store(engine)
-    details = AccountDetails(name="North Agency", plan="enterprise")
+    details = AccountDetails(name="North Agency", plan="enterprise", hourly_rate=Decimal(90))
     admin = users.UserDetails(name="Ana Lima", email="ana@north.example", role="admin")
     account, user = users.open_account(store, details, admin)
     with store.begin(operator_of(store, account), write=True) as tx:

@@ -25,7 +25,7 @@ from retainer.kernel.query import Parameter, parameters
 from retainer.kernel.resource import Operation
 
 LISTS = [operation for operation in ROUTES.operations if operation.paged and not operation.parameters]
-KEYS, AT_MOST_MB = 40, 40  # enough keys for the limit of 3,000 a minute
+KEYS, AT_MOST_MB = 40, 80  # enough keys for the limit of 3,000 a minute
 TEXTS = ("1", "true", "2026-03-10", "2026-03-10T09:00:00Z", "EUR", "DE", "text", "a@b.example")
 
 

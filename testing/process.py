@@ -15,11 +15,11 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import IO, Any, Self
 
 import psycopg
 
@@ -32,10 +32,15 @@ from retainer.settings import BASE_PATH
 from retainer.store.engines import Sqlite, connect
 from retainer.store.tx import Store
 from testing.agencies import new_store, open_agency
+from testing.preloaded import Preloaded, Process
 
 SOURCE = Path(retainer.__file__).resolve().parent.parent
 COMMAND = [sys.executable, "-m", "retainer"]
+PRELOADED: Preloaded | None = None
+"""Set if commands begin as copies of a process that has loaded the product."""
 PATIENCE = 60
+UNUSED_SECONDS = 7  # a server closes unused connections after 10
+MAX_OUTPUT = 1 << 24
 LIMIT_HEADERS = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset")
 LIVING_COLUMNS = {"last_used_at", "last_used_address"}
 REQUEST_LOG = {"requests", "request_hours", "operation_hours"}
@@ -64,16 +69,24 @@ class Result:
 
 def command(folder: Path, *arguments: Any, **settings: str) -> Result:
     """Run a command to its end."""
-    done = subprocess.run(
-        [*COMMAND, *map(str, arguments)],
-        cwd=folder,
-        env=environment(folder, **settings),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE * 2,
-        check=False,
-    )
-    return Result(done.returncode, done.stdout, done.stderr)
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        process = spawn(folder, arguments, out, err, **settings)
+        try:
+            status = process.wait(PATIENCE * 2)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+        return Result(status, *(os.pread(file.fileno(), MAX_OUTPUT, 0).decode() for file in (out, err)))
+
+
+def spawn(
+    folder: Path, arguments: Iterable[Any], out: IO[bytes], err: IO[bytes], **settings: str
+) -> subprocess.Popen[bytes] | Process:
+    """Start a command in its own process group, with its output in files."""
+    words, env = [str(argument) for argument in arguments], environment(folder, **settings)
+    if PRELOADED is not None:
+        return PRELOADED.start(words, folder, env, out, err)
+    return subprocess.Popen([*COMMAND, *words], cwd=folder, env=env, stdout=out, stderr=err, start_new_session=True)
 
 
 def tell(folder: Path, *arguments: Any, **settings: str) -> Any:
@@ -134,7 +147,10 @@ def checked(answer: Answer, method: str = "GET") -> Answer:
 
 
 class Client:
-    """A keep-alive connection to the API, opened again after the server has closed it."""
+    """A keep-alive connection to the API, opened again after the server has closed it.
+
+    Like the clients of integrators, it does not use a connection again that the server may just close as unused.
+    """
 
     def __init__(
         self, port: int, key: str | None = None, address: str = "127.0.0.1", timeout: float = PATIENCE
@@ -144,6 +160,7 @@ class Client:
         self.key = key
         self.address = address
         self._connection: http.client.HTTPConnection | None = None
+        self._used_at = 0.0
 
     def __enter__(self) -> Self:
         return self
@@ -173,6 +190,8 @@ class Client:
         if body is not None:
             sent.setdefault("Content-Type", "application/json")
             body = body if isinstance(body, bytes) else json.dumps(body).encode()
+        if time.monotonic() - self._used_at > UNUSED_SECONDS:
+            self.close()
         connection = self._connected()
         try:
             connection.request(method, target, body, sent)
@@ -181,6 +200,7 @@ class Client:
         except Exception:
             self.close()
             raise
+        self._used_at = time.monotonic()
         found = {name.lower(): value for name, value in response.getheaders()}
         if response.will_close:
             self.close()
@@ -202,6 +222,7 @@ class Client:
 
     def _connected(self) -> http.client.HTTPConnection:
         if self._connection is None:
+            self._used_at = time.monotonic()
             source = (self.address, 0)
             self._connection = http.client.HTTPConnection(
                 "127.0.0.1", self.port, timeout=self.timeout, source_address=source
@@ -215,7 +236,7 @@ class Server:
 
     folder: Path
     port: int
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[bytes] | Process
     settings: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -341,11 +362,8 @@ def with_database(folder: Path) -> Path:
 def start(folder: Path, *options: Any, port: int | None = None, does: str = "serve", **settings: str) -> Server:
     """Start a server whose output goes to files in its folder; return it when it answers."""
     port = port or free_port()
-    arguments = [*COMMAND, does, "--port", str(port), *map(str, options)]
     with (folder / "out.txt").open("ab") as out, (folder / "err.txt").open("ab") as err:
-        process = subprocess.Popen(
-            arguments, cwd=folder, env=environment(folder, **settings), stdout=out, stderr=err, start_new_session=True
-        )
+        process = spawn(folder, (does, "--port", port, *options), out, err, **settings)
     server = Server(folder, port, process, settings)
     try:
         until(lambda: answers(server), "the server answers")

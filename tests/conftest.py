@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from testing import process
+from testing.preloaded import Preloaded
 
 from tests.browser import Browser, opened
 from tests.contract.cases import rows_of
@@ -24,6 +26,7 @@ SLOW_FILES = ("test_life_of_money.py", "test_money.py", "test_doctor.py", "test_
 """The slowest files start first, so that no process runs one of them alone at the end."""
 settings.register_profile("chosen", max_examples=length(100))
 settings.load_profile("chosen")
+process.PRELOADED = None if IS_FULL else Preloaded()
 MEMORY = Path("/dev/shm")
 ROOM = 1 << 30
 

@@ -35,6 +35,7 @@ def test_a_write_is_acknowledged_only_after_a_flush_that_began_when_it_was_sent(
     trace = tmp_path / "trace.txt"
     calls = ("-e", "trace=fsync,fdatasync,recvfrom,read,readv,sendto,write,writev")
     slow = ("-e", "inject=fsync,fdatasync:delay_exit=20000")
+    monkeypatch.setattr(process, "PRELOADED", None)
     monkeypatch.setattr(process, "COMMAND", ["strace", "-f", "-y", "-s", "4096", "-o", trace, *calls, *slow, *COMMAND])
     with running(with_database(tmp_path), "--no-monitor") as server:
         agency = server.agency("North", "enterprise")

@@ -12,7 +12,6 @@ from zoneinfo import available_timezones
 
 import idna
 import pycountry
-from email_validator import EmailNotValidError, validate_email
 from msgspec import Meta
 
 from retainer.errors import Slip, Unreadable
@@ -160,6 +159,8 @@ def read_email(value: object) -> str:
     text = read_text(value)
     if len(text) <= 191 and PLAIN_EMAIL.fullmatch(text):
         return text
+    from email_validator import EmailNotValidError, validate_email  # noqa: PLC0415  # 30 ms, and rarely needed
+
     try:
         address = validate_email(text, check_deliverability=False, globally_deliverable=False)
     except EmailNotValidError:
