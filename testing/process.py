@@ -43,7 +43,7 @@ UNUSED_SECONDS = 7  # a server closes unused connections after 10
 MAX_OUTPUT = 1 << 24
 LIMIT_HEADERS = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset")
 LIVING_COLUMNS = {"last_used_at", "last_used_address"}
-REQUEST_LOG = {"requests", "request_hours", "operation_hours"}
+REQUEST_LOG = {"requests", "refusals", "request_hours", "operation_hours"}
 Database = Path | str
 """The file of an embedded database, or the address of a PostgreSQL database."""
 

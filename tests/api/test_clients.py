@@ -11,6 +11,7 @@ def test_it_works(api):
         "invoice_email": "rechnung@bergmann.example",
         "phone": "+49 40 123",
         "website": "https://bergmann.example",
+        "language": "de",
         "address_line1": "Markt 1",
         "address_line2": "Hof",
         "city": "Hamburg",

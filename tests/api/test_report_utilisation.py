@@ -76,7 +76,6 @@ def test_minutes_are_compared_with_the_capacity_of_the_working_days_of_the_perio
         ("mon tue wed thu fri", 2400, "2026-03-06", "2026-03-09", 960),
         ("mon tue wed thu fri", 2400, "2026-03-07", "2026-03-08", 0),
         ("mon tue wed thu fri", 0, *FORTNIGHT, 0),
-        ("", 2400, *FORTNIGHT, 0),
         ("mon wed sat", 2400, "2026-03-03", "2026-03-05", 800),
         ("mon wed sun", 2000, "2026-03-08", "2026-03-08", 667),
         ("mon wed sun", 2000, "2026-03-01", "2026-03-04", 2000),
