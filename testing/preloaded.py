@@ -1,4 +1,4 @@
-"""Commands that begin as copies of a process that has loaded the product: a start costs 20 ms of CPU, not 600.
+"""Commands that begin as copies of a process that has loaded the product, and so spare half a second of the processor.
 
 From its start on, a copy is a command like any other: its own process group, environment, files and exit status. What
 depends on the loading itself is for starts with `python -m retainer`, as everywhere at full length.
