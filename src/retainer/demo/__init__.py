@@ -41,7 +41,7 @@ def _open(store: Store, agency: Agency, create_samples: Callable[[Tx, date], Non
         today = date.fromisoformat(tx.today)
         people, key = administration.administer(tx, today, team[1:])
         at(tx, today - timedelta(days=administration.OPENED - 2))
-        logos.set_logo(tx, agency.logo.encode())
+        logos.set_logo(tx, agency.logo)
         if create_samples is not None:
             create_samples(tx, today)
         tag_ids = {name: create(tags.create_tag, tx, name=name, color=color).id for name, color in TAGS.items()}

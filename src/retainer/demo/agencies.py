@@ -1,5 +1,6 @@
 """Data of the demo: two agencies with their people and clients, kinds of project, plugins and tickets."""
 
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 
@@ -38,7 +39,7 @@ class Agency(NamedTuple):
     """An agency."""
 
     account: dict[str, str]
-    logo: str
+    logo: bytes
     domain: str
     people: list[Person]
     customers: list[Customer]
@@ -157,18 +158,8 @@ CITIES = {
 VAT_NUMBERS = {"AT": "ATU{:08}", "DE": "DE1{:08}", "DK": "DK{:08}", "FR": "FR40{:09}", "NO": "NO9{:08}MVA"}
 """Forms of VAT numbers. The United States have none."""
 
-NORTHLIGHT_LOGO = """\
-<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 174 48">
-<circle cx="24" cy="24" r="22" fill="#1f4f8f"/>
-<path d="M24 6l4 14 14 4-14 4-4 14-4-14-14-4 14-4z" fill="#ffffff"/>
-<text x="58" y="32" font-family="Helvetica" font-size="24" font-weight="700" fill="#1f4f8f">Northlight</text>
-</svg>"""
-HARBOUR_LOGO = """\
-<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 206 48">
-<path d="M24 2l14 20h-8l10 14H8l10-14h-8z" fill="#1c6b4a"/>
-<path d="M4 42q5-5 10 0t10 0 10 0 10 0" fill="none" stroke="#1c6b4a" stroke-width="3"/>
-<text x="58" y="32" font-family="Georgia, serif" font-size="22" fill="#1c6b4a">Harbour &amp; Pine</text>
-</svg>"""
+LOGOS = Path(__file__).parent / "logos"
+"""The logos of the agencies. Their letters are outlines, which look the same without the font."""
 
 NORTHLIGHT = Agency(
     {"name": "Northlight Studio", "plan": "agency", "currency": "EUR", "timezone": "Europe/Berlin",
@@ -179,7 +170,7 @@ NORTHLIGHT = Agency(
      "iban": "DE89370400440532013000", "bic": "COBADEFFXXX", "bank_name": "Commerzbank",
      "document_color": "#1f4f8f",
      "document_footer": "Managing directors: Lena Hartwig, Sofia Rossi · Amtsgericht Hamburg, HRB 123456"},
-    NORTHLIGHT_LOGO,
+    (LOGOS / "northlight.svg").read_bytes(),
     "northlight.example",
     [
         Person("Lena Hartwig", "admin", "130.00", "62.00"),
@@ -231,7 +222,7 @@ HARBOUR = Agency(
      "city": "Astoria", "region": "Oregon", "country": "US", "registration_number": "EIN 00-0000000",
      "email": "hello@harbourpine.example", "phone": "+1 503 555 0142", "website": "https://harbourpine.example",
      "document_color": "#1c6b4a", "document_footer": "Harbour & Pine LLC · Astoria, Oregon"},
-    HARBOUR_LOGO,
+    (LOGOS / "harbour.svg").read_bytes(),
     "harbourpine.example",
     [
         Person("Beth Carver", "admin", "150.00", "70.00"),
