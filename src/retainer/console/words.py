@@ -67,8 +67,8 @@ def hour_label(hour: str, timezone: str) -> str:
 
 
 def money(amount: Decimal, currency: str) -> str:
-    """Return an amount with its currency: `1,190.00 EUR`."""
-    return f"{amount:,f} {currency}"
+    """Return an amount with its currency: `1,190.00 EUR`; the amount alone if the currency is empty."""
+    return f"{amount:,f} {currency}".rstrip()
 
 
 def short_day(day: str) -> str:

@@ -1,4 +1,4 @@
-"""SVG images: written anew from a list of harmless elements and attributes, so that nothing else can pass.
+"""SVG images: a new file with the harmless elements and attributes of the original, and nothing else.
 
 Styles become attributes, since a logo from a drawing program has its colours in them. The result has no scripts,
 links, external references, animations, embedded images or style sheets.
@@ -82,7 +82,7 @@ def read_styles(text: str) -> Styles:
 def clean_element(element: ET.Element, classes: Classes, depth: int, *, is_clip: bool) -> ET.Element:
     """Return an element with the attributes and children that may pass. Raises ValueError if it is too deep.
 
-    A clip path cannot be clipped itself: that could multiply the work of whoever renders it.
+    A clip path loses its own clip path, since a chain of them could make rendering very slow.
     """
     if depth > MAX_DEPTH:
         raise ValueError(f"The SVG file nests more than {MAX_DEPTH} elements. Simplify it, or use a PNG.")

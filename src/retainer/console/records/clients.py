@@ -6,7 +6,8 @@ from decimal import Decimal
 from retainer.console import words
 from retainer.console.records.blocks import Block, Column, Fact, GroupBlock, TableBlock
 from retainer.console.records.page import RecordPage
-from retainer.console.records.values import Value, money
+from retainer.console.records.values import Value
+from retainer.console.words import money
 from retainer.reports import profitability
 from retainer.reports.profitability import ProfitabilityQuery
 from retainer.rollups import summaries

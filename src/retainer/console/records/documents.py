@@ -10,8 +10,9 @@ from retainer.billing.quotes.types import Quote, QuoteLine
 from retainer.console import words
 from retainer.console.records.blocks import Block, DocumentBlock, DocumentLine, Fact, Party, TableBlock, TextBlock
 from retainer.console.records.page import RecordPage
-from retainer.console.records.values import NOTHING, Value, day_text, money, percent_text
+from retainer.console.records.values import NOTHING, Value, percent_text
 from retainer.console.reports.tables import MINUS
+from retainer.console.words import money, short_day
 from retainer.documents.einvoice import missing_facts
 from retainer.documents.facts import Customer, Document, Issuer
 from retainer.schema.billing import payments
@@ -110,7 +111,7 @@ def dates(page: RecordPage, record: Printable, document: Document) -> list[Fact]
 
 def day(label: str, text: str | None) -> Fact:
     """Return a day of a document."""
-    return Fact(label, Value("text", day_text(text)) if text else NOTHING)
+    return Fact(label, Value("text", short_day(text)) if text else NOTHING)
 
 
 def address(party: Issuer | Customer) -> list[str]:

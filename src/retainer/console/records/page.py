@@ -26,7 +26,7 @@ SHOWN = 5
 SHOWN_PARTS = 50
 """Parts of a record, such as milestones, which have no list of their own."""
 UNCOUNTED = frozenset({"time-entries"})
-"""Kinds of which a record may have so many that counting them would be slow."""
+"""Kinds that are not counted, because a record may have very many."""
 COLUMNS = {
     "clients": ("label", "status", "currency"),
     "external-contacts": ("label", "job_title", "role", "email", "phone", "is_primary"),

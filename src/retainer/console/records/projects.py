@@ -9,8 +9,9 @@ from sqlalchemy import bindparam, func, select
 from retainer.console import words
 from retainer.console.records.blocks import Block, Column, Fact, GroupBlock, TableBlock
 from retainer.console.records.page import RecordPage
-from retainer.console.records.values import NOTHING, Value, day_text, money
+from retainer.console.records.values import NOTHING, Value
 from retainer.console.reports.tables import hours
+from retainer.console.words import money, short_day
 from retainer.schema.identity import users
 from retainer.schema.work import tasks, time_entries
 from retainer.work.projects import Project
@@ -150,13 +151,13 @@ def hours_by_person(page: RecordPage, project: Project) -> TableBlock:
             page.link(
                 f"{hours(person.minutes)} h", "time-entries", project_id=f"{project.id}", user_id=f"{person.user_id}"
             ),
-            Value("number", day_text(person.last)),
+            Value("number", short_day(person.last)),
         ]
         for person in people
     ]
     note = ""
     if people and total != project.tracked_minutes:
-        first = day_text(min(person.first for person in people))
+        first = short_day(min(person.first for person in people))
         note = f"In the newest {words.count(NEWEST_ENTRIES, 'entry', 'entries')}, since {first}."
     columns = [Column("Person"), Column("Time", is_number=True), Column("Last day", is_number=True)]
     return TableBlock("People", columns, rows, note=note)

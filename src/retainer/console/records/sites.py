@@ -12,7 +12,8 @@ from retainer.console import words
 from retainer.console.charts import Series, column_chart
 from retainer.console.records.blocks import Block, ChartBlock, Column, DayBar, Fact, TableBlock, UptimeBlock
 from retainer.console.records.page import RecordPage
-from retainer.console.records.values import NOTHING, Value, day_text, percent_text, span
+from retainer.console.records.values import NOTHING, Value, percent_text, span
+from retainer.console.words import short_day
 from retainer.schema.sites import site_hours
 from retainer.sites.incidents import Incident, list_incidents
 from retainer.sites.sites import Site
@@ -144,10 +145,10 @@ def uptime_block(days: dict[str, Day]) -> UptimeBlock:
         total = checks.up + checks.down
         text = f"{uptime_text(checks.up, total)} up" if total else "not checked"
         height = max(MIN_DOWN, checks.down * BAR_HEIGHT // total) if checks.down else 0
-        bars.append(DayBar(day_text(day), height, bool(total), f"{day_text(day)}: {text}"))
+        bars.append(DayBar(short_day(day), height, bool(total), f"{short_day(day)}: {text}"))
         if checks.down:
             figures = (uptime_text(checks.up, total), f"{checks.down:,}", f"{total:,}")
-            failing.append([Value("text", day_text(day)), *(Value("number", figure) for figure in figures)])
+            failing.append([Value("text", short_day(day)), *(Value("number", figure) for figure in figures)])
     up, down = (sum(getattr(day, name) for day in days.values()) for name in ("up", "down"))
     columns = [Column("Day"), *(Column(title, is_number=True) for title in ("Uptime", "Failed checks", "Checks"))]
     count = words.count(len(failing), "day") + " with a failed check" if failing else "no failed check"
@@ -186,12 +187,12 @@ def response_chart(days: dict[str, Day]) -> ChartBlock:
     """Return the average response times of the last 30 days."""
     shown = dict(list(days.items())[-CHART_DAYS:])
     averages = [Decimal(day.response_ms // day.responses) if day.responses else None for day in shown.values()]
-    labels = [day_text(day).rsplit(" ", 1)[0] for day in shown]
+    labels = [short_day(day).rsplit(" ", 1)[0] for day in shown]
     chart = column_chart(
         "Response time, daily average in ms", "milliseconds", labels, [Series("Average", "line", averages)]
     )
     rows = [
-        [Value("text", day_text(day)), Value("number", f"{average:,f} ms")]
+        [Value("text", short_day(day)), Value("number", f"{average:,f} ms")]
         for day, average in zip(shown, averages, strict=True)
         if average is not None
     ]

@@ -1,4 +1,4 @@
-"""The page of a ticket: who waits for whom, and the thread of messages."""
+"""The ticket page: the thread of messages, and whose turn it is."""
 
 from collections.abc import Iterator
 

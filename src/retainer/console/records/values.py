@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from datetime import date
 from decimal import Decimal
 from functools import cache
 from typing import Literal, NamedTuple, get_args, get_origin, get_type_hints
@@ -163,14 +162,14 @@ class Values:
             return Value("number", f"{percent_text(value)}%")
         if name == "quantity":
             return Value("number", f"{value.normalize():,f}")
-        return Value("number", money(value, getattr(record, "currency", "")))
+        return Value("number", words.money(value, getattr(record, "currency", "")))
 
     def text(self, name: str, value: str) -> Value:
         """Return a text: an instant, a day, an address of the web or of mail, or a paragraph."""
         if name.endswith(("_at", "_until", "_since")) and INSTANT.fullmatch(value):
             return Value("moment", moment=self.context.moment(value))
         if (name.endswith("date") or name == "valid_until") and DAY.fullmatch(value):
-            return Value("text", day_text(value))
+            return Value("text", words.short_day(value))
         if name.endswith(("url", "website")) and value.startswith(LINKED):
             return Value("address", value, Link(value, value))
         if name.endswith("email"):
@@ -196,11 +195,6 @@ def field_label(name: str) -> str:
 def title_of(word: str) -> str:
     """Return a word of an enumeration as a title: `time_and_materials` is `Time and materials`."""
     return TITLES.get(word) or word.replace("_", " ").capitalize()
-
-
-def money(amount: Decimal, currency: str) -> str:
-    """Return an amount with its currency: `1,200.00 EUR`."""
-    return f"{amount:,f} {currency}".rstrip()
 
 
 def number_text(name: str, value: int) -> str:
@@ -231,9 +225,3 @@ def span(start: str, end: str) -> str:
     """Return the time between two instants in words: `2 hours`."""
     text = words.distance(start, end).removesuffix(" ago")
     return "a moment" if text == "just now" else text
-
-
-def day_text(day: str) -> str:
-    """Return a day, like `24 Nov 2026`."""
-    at = date.fromisoformat(day)
-    return f"{at.day} {at:%b} {at.year}"

@@ -89,7 +89,7 @@ def pair(now: Overview, before: Overview, path: str) -> tuple[Value, Value]:
 
 
 def figures_table(kind: Kind, now: Overview, before: Overview) -> ReportTable:
-    """Return the figures of a kind beside those of a year before."""
+    """Return a table of the figures of a kind, with a column for the year before."""
     columns = [Column(TITLES[kind]), Column("This period", kind), Column("Year before", kind)]
     rows = [[name, *pair(now, before, path)] for name, (path, of_kind) in FIGURES.items() if of_kind == kind]
     return ReportTable(f"overview-{kind}", TITLES[kind], columns, rows)

@@ -111,7 +111,7 @@ def _figures(row: Utilisation | UtilisationTotal, earlier: float | None) -> list
 
 
 def read_months(tx: Tx, controls: Controls) -> list[Pair]:
-    """Return the totals of each month, beside those of the same days a year before."""
+    """Return each month's totals, paired with the totals of the same days a year earlier."""
     now, before = (
         utilisation.totals_by_month(tx, period, controls.ask(UtilisationQuery, period))
         for period in (controls.period, controls.before)
