@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+from retainer.console.names import NAME_COLUMNS
 from retainer.console.records import layouts, projects, tickets
-from retainer.console.records.names import NAMES_BY_TABLE
 from retainer.console.records.page import COLUMNS
 from retainer.console.records.values import field_label
-from retainer.console.reports.tables import DASH, MINUS
+from retainer.console.reports.tables import DASH
+from retainer.console.words import MINUS
 from retainer.schema import metadata
 from retainer.schema.sites import site_hours, site_incidents
 from retainer.store.transaction import Transaction
@@ -269,7 +270,7 @@ def test_small_records_show_their_fields_once_with_names_and_units(api, visitor,
     spent = visitor.get(f"/console/records/expenses/{expense['id']}")
     assert (facts(spent)["Net"], facts(spent)["Day"]) == ("100.00 EUR", "1 Feb 2026")
     assert spent.text.count("Copy shop") == 2, "the heading and the field"
-    assert "Where it came from" in spent.text
+    assert "History" in spent.text
 
 
 def test_the_number_of_statements_does_not_depend_on_the_number_of_rows(api, visitor, client, monkeypatch):
@@ -325,7 +326,7 @@ def test_the_declarations_name_fields_and_tables_that_exist(api):
             *metadata.tables[kinds[name].table.name].c.keys(),
         }
         assert name in {"invoices", "quotes", "credit-notes"} or unknown == set(), name
-    for name, columns in NAMES_BY_TABLE.items():
+    for name, columns in NAME_COLUMNS.items():
         assert {*columns} <= {*metadata.tables[name].c.keys()}
 
 

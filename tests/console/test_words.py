@@ -1,5 +1,7 @@
 """Instants, scopes and charts as people read them."""
 
+from decimal import Decimal
+
 import pytest
 
 from retainer.console import request_charts, words
@@ -30,6 +32,19 @@ def test_an_instant_is_shown_in_the_account_s_time_zone():
     assert (at.text, at.day, at.second) == ("11 Mar 2026, 00:30", "11 Mar 2026", "11 Mar, 00:30:05")
     assert words.day_end("2026-03-29", "Europe/Berlin") == "2026-03-29T22:00:00.000000Z"
     assert words.day_start("2026-03-29", "Europe/Berlin") == "2026-03-28T23:00:00.000000Z"
+
+
+@pytest.mark.parametrize(
+    ("amount", "currency", "text"),
+    [
+        ("1190.00", "EUR", "1,190.00 EUR"),
+        ("-5.50", "EUR", "\u22125.50 EUR"),
+        ("1200", "JPY", "1,200 JPY"),
+        ("7.00", "", "7.00"),
+    ],
+)
+def test_an_amount_has_its_currency_and_a_minus_as_wide_as_a_digit(amount, currency, text):
+    assert words.money(Decimal(amount), currency) == text
 
 
 @pytest.mark.parametrize(

@@ -33,12 +33,17 @@ class Kind(NamedTuple):
     @property
     def title(self) -> str:
         """Return the heading: `Time entries`."""
-        return self.table.name.replace("_", " ").capitalize()
+        return self.plural.capitalize()
+
+    @property
+    def plural(self) -> str:
+        """Return the plural: `time entries`; the contacts of clients are external only to the API."""
+        return self.table.name.replace("_", " ").removeprefix("external ")
 
     @property
     def noun(self) -> str:
         """Return the singular: `time entry`."""
-        return singular(self.table)
+        return singular(self.table).removeprefix("external ")
 
     @property
     def record(self) -> type[Record]:

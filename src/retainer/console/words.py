@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 from retainer.identity.keys.keys import SCOPE_RESOURCES, SCOPES
 from retainer.values.exact import as_instant
 
+MINUS = "\u2212"
 JUST_NOW_SECONDS = 10
 HOUR, DAY, MONTH, YEAR = 3600, 86400, 2629800, 31557600
 UNITS = (
@@ -68,7 +69,7 @@ def hour_label(hour: str, timezone: str) -> str:
 
 def money(amount: Decimal, currency: str) -> str:
     """Return an amount with its currency: `1,190.00 EUR`; the amount alone if the currency is empty."""
-    return f"{amount:,f} {currency}".rstrip()
+    return f"{amount:,f} {currency}".rstrip().replace("-", MINUS)
 
 
 def short_day(day: str) -> str:

@@ -11,8 +11,8 @@ from sqlalchemy import Select, Table, bindparam, case, func, select
 
 from retainer.console import words
 from retainer.console.catalogue import Kind, shortened
-from retainer.console.lists.names import load_names
 from retainer.console.lists.views import Column, ListView
+from retainer.console.names import load_names, path_of
 from retainer.console.page_context import PageContext
 from retainer.console.reports.tables import hours
 from retainer.console.statuses import Status, status_of, word_of
@@ -24,12 +24,9 @@ from retainer.store.tx import Tx
 from retainer.values.exact import amount_of, as_instant, local_day
 from retainer.values.records import Record
 
-MINUS = "\u2212"
 BAR_DAYS, BAR_HEIGHT = 30, 18
 LOWEST_SHARE = Decimal("0.9")
 """The uptime of a day at and below which its bar is lowest, so that a short outage can be seen."""
-ADMINS_PAGES = {"users": "people"}
-"""The tables whose records have a page that is not one of records."""
 IDS = listed("ids", INTEGER).scalar_subquery()
 OPEN_AMOUNTS = (
     select(invoices.c.client_id, invoices.c.currency, func.sum(invoices.c.balance_due))
@@ -79,7 +76,7 @@ class Cells:
         self.open_amounts: dict[int, list[str]] = {}
         for client_id, currency, units in tx.all(OPEN_AMOUNTS, ids=ids) if "open_amount" in forms else ():
             if units:
-                self.open_amounts.setdefault(client_id, []).append(money(amount_of(units, currency), currency))
+                self.open_amounts.setdefault(client_id, []).append(words.money(amount_of(units, currency), currency))
         self.bars = read_bars(tx, ids) if "uptime" in forms else {}
 
     def row(self, record: Record) -> list[Cell]:
@@ -143,11 +140,7 @@ class Cells:
 
     def link(self, field: str, record_id: int) -> str:
         """Return the path of the page of the record that a field refers to; empty without a page."""
-        table = self.targets[field].name
-        if table in ADMINS_PAGES:
-            return f"/{ADMINS_PAGES[table]}/{record_id}"
-        kind = self.context.catalogue.by_table.get(table)
-        return f"/records/{kind.name}/{record_id}" if kind else ""
+        return path_of(self.context.catalogue, self.targets[field], record_id)
 
 
 def text_of(value: Any, form: str, currency: str) -> str:
@@ -157,7 +150,7 @@ def text_of(value: Any, form: str, currency: str) -> str:
         "day": lambda: words.days(value, value),
         "due": lambda: words.days(value, value),
         "minutes": lambda: hours(value),
-        "money": lambda: money(value, currency),
+        "money": lambda: words.money(value, currency),
         "percent": lambda: f"{Decimal(str(value)).quantize(Decimal(1))}%",
         "words": lambda: word_of(value),
     }
@@ -216,8 +209,3 @@ def _checks_by_day() -> Select[int, int, int, int]:
 
 
 CHECKS_BY_DAY = _checks_by_day()
-
-
-def money(amount: Decimal, currency: str) -> str:
-    """Return an amount with its currency."""
-    return f"{amount:,f} {currency}".replace("-", MINUS)

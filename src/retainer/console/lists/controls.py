@@ -9,8 +9,8 @@ from sqlalchemy import Table
 
 from retainer.console import words
 from retainer.console.catalogue import Kind
-from retainer.console.lists.names import load_choices, load_names
 from retainer.console.lists.views import ListView
+from retainer.console.names import load_choices, load_names
 from retainer.console.page_context import PageContext
 from retainer.console.statuses import word_of
 from retainer.errors import Refusal
@@ -31,11 +31,17 @@ LABELS = {
     "budget_used_percent_min": "Budget used, at least %",
     "created_before": "Created before",
     "created_since": "Created since",
+    "date_from": "From",
+    "date_to": "To",
+    "due_date_from": "Due from",
+    "due_date_to": "Due by",
     "external_id": "External ID",
     "has_overdue": "Overdue invoices",
     "has_rate": "With a rate",
     "has_updates": "Updates available",
     "ids": "IDs",
+    "issue_date_from": "Issued from",
+    "issue_date_to": "Issued until",
     "is_primary": "Primary contact",
     "is_template": "Templates",
     "monitoring_enabled": "Monitored",

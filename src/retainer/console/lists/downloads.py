@@ -8,7 +8,7 @@ from typing import Union, get_args, get_origin, get_type_hints
 import msgspec
 from sqlalchemy import Table
 
-from retainer.console.lists.names import load_names
+from retainer.console.names import load_names
 from retainer.store.tx import Tx
 from retainer.values.records import WRITE_ONLY, Record
 from retainer.web.csv_files import Cell

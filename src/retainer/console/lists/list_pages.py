@@ -4,8 +4,9 @@ from decimal import Decimal
 
 import msgspec
 
+from retainer.console import words
 from retainer.console.catalogue import Kind
-from retainer.console.lists.cells import Cells, money
+from retainer.console.lists.cells import Cells
 from retainer.console.lists.controls import Asked, Controls, read_asked
 from retainer.console.lists.downloads import MAX_ROWS, build_table
 from retainer.console.lists.sums import MAX_SUMMED, load_sums
@@ -115,4 +116,6 @@ def sorts_of(kind: Kind) -> list[tuple[str, str]]:
 
 def lines_of(minutes: int, amounts: list[tuple[str, Decimal]]) -> list[str]:
     """Return a sum as lines: hours, or the amount in each currency."""
-    return [money(amount, currency) for currency, amount in amounts] if amounts else [hours(minutes)] if minutes else []
+    if amounts:
+        return [words.money(amount, currency) for currency, amount in amounts]
+    return [hours(minutes)] if minutes else []

@@ -1,11 +1,11 @@
 """The page of a single record: what matters first, then the rest, then where it came from."""
 
 from retainer.console import charts
+from retainer.console.names import title_of
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.records import documents
 from retainer.console.records.actions import list_actions
 from retainer.console.records.layouts import GENERIC, LAYOUTS, facts_of, related_blocks, rest_of
-from retainer.console.records.names import title_of
 from retainer.console.records.page import RecordPage
 from retainer.console.records.statuses import badges_of
 from retainer.identity.keys import key_list

@@ -11,7 +11,6 @@ from retainer.console import words
 from retainer.console.records.blocks import Block, DocumentBlock, DocumentLine, Fact, Party, TableBlock, TextBlock
 from retainer.console.records.page import RecordPage
 from retainer.console.records.values import NOTHING, Value, percent_text
-from retainer.console.reports.tables import MINUS
 from retainer.console.words import money, short_day
 from retainer.documents.einvoice import missing_facts
 from retainer.documents.facts import Customer, Document, Issuer
@@ -154,7 +153,7 @@ def sums(record: Printable) -> list[tuple[str, str]]:
     found.append(("Total", money(record.total, currency)))
     if isinstance(record, Invoice):
         less = (("Paid", record.amount_paid), ("Credited", record.amount_credited))
-        found += [(label, f"{MINUS}{money(value, currency)}") for label, value in less if value]
+        found += [(label, money(-value, currency)) for label, value in less if value]
         if record.sent_at is not None:
             found.append(("Balance due", money(record.balance_due, currency)))
         if record.refund_due:

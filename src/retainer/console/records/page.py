@@ -12,9 +12,9 @@ from retainer.billing.file_facts import build_facts
 from retainer.billing.invoices.types import Invoice
 from retainer.billing.quotes.types import Quote
 from retainer.console.catalogue import Kind, Relation
+from retainer.console.names import Link, Names
 from retainer.console.page_context import PageContext
 from retainer.console.records.blocks import Column, Fact, FieldsBlock, TableBlock
-from retainer.console.records.names import Link, Names
 from retainer.console.records.values import Value, Values, field_label
 from retainer.documents.facts import Document
 from retainer.schema.support import ticket_replies

@@ -10,8 +10,8 @@ import msgspec
 from sqlalchemy import Table
 
 from retainer.console import words
+from retainer.console.names import Link, Names
 from retainer.console.page_context import PageContext
-from retainer.console.records.names import Link, Names
 from retainer.console.records.statuses import badge_of
 from retainer.console.reports.tables import hours
 from retainer.schema.crm import tags
@@ -203,6 +203,8 @@ def number_text(name: str, value: int) -> str:
         return f"{hours(value)} h"
     if name.endswith("_ms"):
         return f"{value:,} ms"
+    if name.endswith("_seconds") and value % 60 == 0:
+        return words.count(value // 60, "minute")
     if name in UNITS:
         return words.count(value, UNITS[name])
     return f"{value}" if name in {"number", "last_status_code"} else f"{value:,}"

@@ -5,6 +5,7 @@ from decimal import Decimal
 from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from retainer.console.charts import Chart, RowChart
+from retainer.console.words import MINUS
 from retainer.reports.ratios import growth
 from retainer.web.csv_files import Cell
 
@@ -13,7 +14,7 @@ UNITS: dict[Kind, str] = {"minutes": " (minutes)", "percent": " (%)"}
 MINUTES = 60
 MAX_GROWTH = 10
 """Growth above this is not given in percent."""
-MINUS, DASH = "\u2212", "\u2013"
+DASH = "\u2013"
 
 
 class InCurrency(Protocol):
@@ -176,9 +177,9 @@ def change_of(now: Decimal, before: Decimal, kind: Kind) -> str:
     A percentage of a negative figure has no meaning, and one of almost nothing would be a number of many digits.
     """
     if kind == "percent":
-        return f"{(now - before).quantize(Decimal('0.1')):+f} points"
+        return "unchanged" if now == before else f"{(now - before).quantize(Decimal('0.1')):+f} points"
     if before <= 0:
         return ""
     if now > MAX_GROWTH * before:
         return f"more than {MAX_GROWTH} times as much"
-    return f"{growth(now, before):+}%"
+    return "unchanged" if now == before else f"{growth(now, before):+}%"

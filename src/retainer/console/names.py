@@ -1,0 +1,122 @@
+"""Names of records: those that a page refers to, and those that a form offers; one statement reads those of a table."""
+
+import json
+from collections.abc import Iterable
+from functools import cache
+
+import msgspec
+from sqlalchemy import Select, Table, select
+
+from retainer.console.catalogue import Catalogue, label_from, label_of
+from retainer.schema.crm import tags
+from retainer.schema.identity import users
+from retainer.store.constraints import singular
+from retainer.store.engines.sql import INTEGER, is_listed, listed
+from retainer.store.tx import Tx
+from retainer.values.collation import sort_key
+from retainer.values.records import Record
+
+NAME_COLUMNS = {
+    "clients": ("name",),
+    "external_contacts": ("name",),
+    "projects": ("name",),
+    "milestones": ("name",),
+    "tasks": ("title",),
+    "tickets": ("number", "subject"),
+    "sites": ("name",),
+    "quotes": ("number", "title"),
+    "invoices": ("number", "subject"),
+    "credit_notes": ("number",),
+    "expenses": ("description", "vendor"),
+    "time_entries": ("description",),
+    "users": ("name",),
+    "tags": ("name",),
+}
+"""The columns that make up the name of a row."""
+MAX_NAMES = 10_000
+"""Names that are read of a table at once: one for each row of the longest CSV file."""
+MAX_CHOICES = 500
+"""Records that a form offers for choice; with more, it asks for the id."""
+
+
+class Link(msgspec.Struct):
+    """A name, and the path of its page below `/console`; the path is empty without a page."""
+
+    text: str
+    path: str
+
+
+class Names:
+    """Collects references while a page is built; `load` resolves all of them together."""
+
+    def __init__(self, tx: Tx, catalogue: Catalogue) -> None:
+        self.tx, self.catalogue = tx, catalogue
+        self._pending: dict[Table, dict[int, Link]] = {}
+
+    def refer(self, table: Table, record_id: int) -> Link:
+        """Return the link to a row; its text is the id until `load`."""
+        links = self._pending.setdefault(table, {})
+        if record_id not in links:
+            links[record_id] = Link(f"{record_id}", path_of(self.catalogue, table, record_id))
+        return links[record_id]
+
+    def own(self, table: Table, record: Record) -> Link:
+        """Return the link to a record that is known."""
+        return Link(title_of(table, record), path_of(self.catalogue, table, record.id))
+
+    def load(self) -> None:
+        """Write the names into all links that were handed out."""
+        for table, links in self._pending.items():
+            for record_id, name in load_names(self.tx, table, links).items():
+                links[record_id].text = name
+        self._pending = {}
+
+
+def load_names(tx: Tx, table: Table, ids: Iterable[int]) -> dict[int, str]:
+    """Return the names of records by their ids, of at most MAX_NAMES; a table without names has none."""
+    wanted = sorted(ids)[:MAX_NAMES] if table.name in NAME_COLUMNS else []
+    rows = tx.all(_by_id(table), ids=json.dumps(wanted)) if wanted else ()
+    return {record_id: _name(table, record_id, texts) for record_id, *texts in rows}
+
+
+def load_choices(tx: Tx, table: Table) -> list[tuple[int, str]] | None:
+    """Return all records of a table with their names, by name; None if there are more than a form can offer."""
+    rows = tx.all(_first(table))
+    if len(rows) > MAX_CHOICES:
+        return None
+    found = [(record_id, _name(table, record_id, texts)) for record_id, *texts in rows]
+    return sorted(found, key=lambda choice: (sort_key(choice[1]), choice[0]))
+
+
+def title_of(table: Table, record: Record) -> str:
+    """Return the number and name of a record; without either, its kind and id: `Time entry 12`."""
+    label = label_of(record)
+    return f"{singular(table).capitalize()} {label}" if label == f"{record.id}" else label
+
+
+def path_of(catalogue: Catalogue, table: Table, record_id: int) -> str:
+    """Return the path of the page of a row below `/console`; empty without a page."""
+    if table is users:
+        return f"/people/{record_id}"
+    kind = catalogue.by_table.get(table.name)
+    has_page = kind is not None and kind.parent is None and table is not tags
+    return f"/records/{kind.name}/{record_id}" if kind and has_page else ""
+
+
+def _name(table: Table, record_id: int, texts: list[object]) -> str:
+    return label_from(dict(zip(NAME_COLUMNS[table.name], texts, strict=True)), record_id)
+
+
+@cache
+def _names(table: Table) -> Select[int, str]:
+    return select(table.c.id, *table.c[NAME_COLUMNS[table.name]])
+
+
+@cache
+def _by_id(table: Table) -> Select[int, str]:
+    return _names(table).where(is_listed(table.c.id, listed("ids", INTEGER).scalar_subquery()))
+
+
+@cache
+def _first(table: Table) -> Select[int, str]:
+    return _names(table).order_by(table.c.id).limit(MAX_CHOICES + 1)
