@@ -291,6 +291,18 @@ def test_a_reply_needs_a_text_and_keeps_its_status(api, visitor):
     assert "The ticket was open before, so nothing was changed." in same.text
 
 
+def test_a_reply_is_written_at_the_foot_of_the_thread(api, visitor):
+    ticket = ready(api, "tickets", "open")
+    path = path_of("tickets", ticket)
+    page = visitor.submit(path, action=f"{path}/reply", body="We are on it.", status="pending")
+    assert "Reply added, ticket pending." in page.text
+    assert re.search("The shop is slow.*We are on it.*Add reply", page.text)
+    blank = visitor.submit(path, action=f"{path}/reply", body=" ", visibility="internal")
+    assert blank.status == 422
+    assert 'id="body-error"' in blank.html
+    assert len(api.get(f"/tickets/{ticket['id']}/replies").data) == 1
+
+
 STALE = [
     ("invoices", "sent", "/void", {}, {"notes": "Changed meanwhile"}),
     ("invoices", "sent", "/payment", {"amount": "7"}, {"record_payment": {"amount": "7"}}),

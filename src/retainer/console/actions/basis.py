@@ -67,10 +67,15 @@ class ActionPage(NamedTuple):
             "record_path": f"/console/records/{kind}/{record.id}",
             "label": label_of(record),
             "record": record,
-            "state": etag.compute_for_record(self.table, record, b""),
+            "state": state_of(self.table, record),
             "consequences": NO_CONSEQUENCES if self.obstacle else consequences,
         }
         return View(f"action_{self.template}", shown | values)
+
+
+def state_of(table: Table, record: Record) -> str:
+    """Return the state of a record, which the form of an action carries."""
+    return etag.compute_for_record(table, record, b"")
 
 
 def check_state(tx: Tx, table: Table, record: Record, form: Form) -> None:

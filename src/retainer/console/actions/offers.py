@@ -13,7 +13,7 @@ from retainer.values.records import Record
 
 
 class Offer(NamedTuple):
-    """An action: its label, its path below the record's page, and whether it is the likely next step."""
+    """An action: its label, its path below the record's page or its place there, and whether it is the next step."""
 
     label: str
     path: str
@@ -34,11 +34,11 @@ def offers_of(record: Record) -> list[Offer]:
         }
     elif isinstance(record, Quote):
         offers = {
-            Offer("Accept…", "/accept", is_primary=True): obstacle_to("accepted", record),
+            Offer("Accept…", "/accept", is_primary=record.status == "sent"): obstacle_to("accepted", record),
             Offer("Decline…", "/decline"): obstacle_to("declined", record),
         }
     elif isinstance(record, Ticket):
-        offers = {Offer("Reply…", "/reply", is_primary=True): "", Offer("Set status…", "/status"): ""}
+        offers = {Offer("Reply", "#reply", is_primary=True): "", Offer("Set status…", "/status"): ""}
     else:
         return []
     return [offer for offer, obstacle in offers.items() if not obstacle]

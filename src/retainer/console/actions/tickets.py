@@ -50,7 +50,7 @@ def reply(tx: Tx, context: PageContext) -> Reply:
     check_state(tx, tickets, before, form)
     is_internal = form.text("visibility") == "internal"
     if form.text("visibility") not in {"public", "internal"}:
-        raise invalid({"visibility": ["Select who reads it."]})
+        raise invalid({"visibility": ["Select who can read it."]})
     fields = {"body": form.text("body"), "is_internal": is_internal, **filled(form, "status")}
     with errors_of(tx, {"body": "body", "status": "status"}):
         create = context.catalogue.operation("POST", "/tickets/{ticket_id}/replies").handler

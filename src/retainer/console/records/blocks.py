@@ -105,6 +105,16 @@ class ThreadBlock(NamedTuple):
     macro: str = "thread"
 
 
+class ReplyBlock(NamedTuple):
+    """The form of a reply to a ticket, which it shows in this state."""
+
+    requester: str
+    status: str
+    statuses: Sequence[tuple[str, str]]
+    state: str
+    macro: str = "reply"
+
+
 class DayBar(NamedTuple):
     """A day of a site: the height of its failed share in pixels, if any, and its figures in words."""
 
@@ -139,4 +149,14 @@ class GroupBlock(NamedTuple):
     macro: str = "group"
 
 
-Block = TableBlock | FieldsBlock | TextBlock | DocumentBlock | ThreadBlock | UptimeBlock | ChartBlock | GroupBlock
+Block = (
+    TableBlock
+    | FieldsBlock
+    | TextBlock
+    | DocumentBlock
+    | ThreadBlock
+    | ReplyBlock
+    | UptimeBlock
+    | ChartBlock
+    | GroupBlock
+)
