@@ -96,7 +96,7 @@ class Today:
         """Return the overdue invoices, with the amount of each client."""
         found = self.find("invoices", {"status": "overdue"}, size=1)
         report = revenue.get_report_revenue_by_client(self.tx, ReportQuery(from_=self.tx.today)).data
-        rows = sorted((row for row in report.rows if row.overdue > 0), key=lambda row: -row.overdue)
+        largest = sorted((row for row in report.rows if row.overdue > 0), key=lambda row: -row.overdue)
         totals = [each for each in own_first(report.totals, self.tx.actor.currency) if each.overdue]
         figures = [
             Figure(money(each.overdue, each.currency), f"{found.link}&currency={each.currency}") for each in totals
@@ -107,7 +107,7 @@ class Today:
                 f"{found.link}&currency={row.currency}&client_id={row.client_id}",
                 money(row.overdue, row.currency),
             )
-            for row in rows[:SHOWN]
+            for row in own_first(largest, self.tx.actor.currency)[:SHOWN]
         ]
         if found.total:
             figures.append(Figure(words.count(found.total, "invoice"), found.link))
@@ -216,10 +216,9 @@ class Today:
             f"/records/time-entries?billing_status={status}&date_to={self.tx.today}"
             for status in ("unbilled", "unpriced")
         )
+        totals = [each for each in own_first(report.totals, self.tx.actor.currency) if each.unbilled_amount]
         figures = [
-            Figure(money(each.unbilled_amount, each.currency), link)
-            for each in own_first(report.totals, self.tx.actor.currency)
-            if each.unbilled_amount
+            Figure(money(each.unbilled_amount, each.currency), f"{link}&currency={each.currency}") for each in totals
         ]
         minutes = sum(each.unpriced_minutes for each in report.totals)
         if minutes:
@@ -227,14 +226,14 @@ class Today:
         expenses = self.find("expenses", {"billing_status": "unbilled"}, size=1)
         if expenses.total:
             figures.append(Figure(words.count(expenses.total, "expense"), expenses.link))
-        rows = sorted((row for row in report.rows if row.unbilled_amount), key=lambda row: -row.unbilled_amount)
+        largest = sorted((row for row in report.rows if row.unbilled_amount), key=lambda row: -row.unbilled_amount)
         items = [
             Item(
                 row.project_name or "Without a project",
-                f"{link}&project_id={row.project_id or 'none'}",
+                f"{link}&currency={row.currency}&project_id={row.project_id or 'none'}",
                 money(row.unbilled_amount, row.currency),
             )
-            for row in rows[:SHOWN]
+            for row in own_first(largest, self.tx.actor.currency)[:SHOWN]
         ]
         return Card("Unbilled work", "", figures, items, "No work is unbilled.")
 
