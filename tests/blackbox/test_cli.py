@@ -126,7 +126,7 @@ def test_users_are_created_listed_changed_deactivated_and_activated(folder, acco
     account_id = account["account_id"]
     made = tell(folder, "user", "create", account_id, "--name", "Max", "--email", "max@north.example", "--role",
                 "member", "--weekly-capacity-minutes", "1200", "--hourly-rate", "80", "--cost-rate", "45")  # fmt: skip
-    assert set(made) == {"user_id", "password"}
+    assert set(made) == {"user_id"}, "a member does not sign in"
     (shown,) = [one for one in tell(folder, "user", "list", account_id)["users"] if one["id"] == made["user_id"]]
     assert (shown["name"], shown["role"], shown["is_active"], shown["weekly_capacity_minutes"]) == (
         "Max",
@@ -142,6 +142,14 @@ def test_users_are_created_listed_changed_deactivated_and_activated(folder, acco
     assert f"is the last active admin of account {account_id}" in last
     assert f"retainer user invite {account_id}" in last
     assert tell(folder, "user", "activate", made["user_id"])["is_active"] is True
+
+
+def test_a_new_admin_gets_a_link_unless_a_password_is_given(folder, account):
+    ann = ("user", "create", account["account_id"], "--role", "admin", "--name", "Ann", "--email")
+    invited = tell(folder, *ann, "ann@north.example", "--base-url", "https://agency.example")
+    assert set(invited) == {"user_id", "link", "expires_at"}
+    assert invited["link"].startswith("https://agency.example/console/password?token=")
+    assert set(tell(folder, *ann, "anna@north.example", "--password", "seven quiet lanterns")) == {"user_id"}
 
 
 def test_keys_are_created_listed_without_their_values_and_revoked(folder, account):

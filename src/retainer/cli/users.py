@@ -60,7 +60,7 @@ CostRateFrom = Annotated[
 ]
 Password = Annotated[
     str | None,
-    typer.Option(help="The user's password, 12 to 1000 characters.", show_default="a random one, which is printed"),
+    typer.Option(help="The user's password, 12 to 1000 characters.", show_default="an admin chooses it by a link"),
 ]
 KeysTo = Annotated[
     int | None,
@@ -83,15 +83,21 @@ def create_user(
     hourly_rate: HourlyRate = None,
     cost_rate: CostRate = None,
     password: Password = None,
+    base_url: PublicAddress = None,
     json: Json = False,
 ) -> None:
-    """Add a user to an account."""
+    """Add a user to an account; print the one-time link with which an admin chooses a password."""
     details = whole(UserDetails, locals())
-    initial = details.password or passwords.generate()
-    password_hash = passwords.hash_password(initial)
+    is_invited = details.role == "admin" and details.password is None
+    address = public_address(base_url, json=json) if is_invited else ""
+    password_hash = None if details.password is None else passwords.hash_password(details.password)
     with acting_for(account) as tx:
         user_id = users.create_user(tx, details, password_hash)
-    say({"user_id": user_id, "password": initial}, json=json)
+        link = password_links.create(tx, user_id) if is_invited else None
+    if link is None:
+        say({"user_id": user_id}, json=json)
+    else:
+        say_link(user_id, link, address, json=json)
 
 
 @user_cli.command("invite")
