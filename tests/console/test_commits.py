@@ -3,7 +3,8 @@
 import pytest
 
 from retainer.identity.people import sessions
-from tests.console.visitor import HASH, PASSWORD, Visitor
+from tests.console.test_actions import TWINS, actions_of, path_of, read, ready
+from tests.console.visitor import HASH, PASSWORD, Fields, Visitor
 from tests.databases import each_database
 from tests.factories import ApiClient
 
@@ -21,6 +22,8 @@ FORMS = {
     "/profile": {"current": PASSWORD, "password": "eleven red doors", "again": "eleven red doors"},
     "/sign-out": {},
 }
+ACTIONS = [*(twin[:3] for twin in TWINS), ("invoices paid", "/remove-payment", {})]
+"""A record, and an action on it with its form."""
 
 
 @pytest.mark.parametrize("path", FORMS)
@@ -36,6 +39,23 @@ def test_a_failed_commit_shows_neither_a_notice_nor_a_secret(api, visitor, path)
     assert "rtn_" not in failed.html
     assert "token=" not in failed.html
     assert 'role="status"' not in visitor.get("/console").html
+
+
+@pytest.mark.parametrize("action", ACTIONS, ids=lambda action: f"{action[0]} {action[1]}")
+def test_a_failed_commit_of_an_action_leaves_the_record_and_its_form_as_they_were(api, visitor, action):
+    named, suffix, fields = action
+    collection, status = named.split()
+    record = ready(api, collection, status)
+    path, before = path_of(collection, record, suffix), read(api, collection, record)
+    form = dict(Fields(visitor.get(path).html).forms[path]) | fields | {"step": "issue"}
+    with api.databases.broken_commits(api.app):
+        failed = visitor.post(path, form, may_fail=True)
+    assert failed.status >= 500
+    assert "set-cookie" not in failed.headers
+    assert 'role="status"' not in visitor.get(path_of(collection, record)).html
+    assert read(api, collection, record) == before
+    assert actions_of(api) == []
+    assert visitor.post(path, form).status == 303, "the same form does it once commits work"
 
 
 def test_a_failed_commit_starts_no_session(api: ApiClient):

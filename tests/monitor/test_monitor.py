@@ -11,6 +11,8 @@ import pytest
 import time_machine
 from testing.process import PATIENCE, until
 
+from retainer.sites import incidents
+from retainer.sites.incidents import Incident
 from retainer.sites.monitor import loop, schedule
 from retainer.sites.monitor.loop import Monitor
 from retainer.sites.monitor.probe import Prober
@@ -19,6 +21,7 @@ from tests.monitor.test_probe import KB, UP, FakeSite, response
 
 LOOPBACK = (ip_network("127.0.0.0/8"),)
 DOWN = response(500)
+CAUSE = "The site answered 500."
 START = datetime.fromisoformat("2026-03-02T12:00:00.000000+00:00")
 FIGURES = ("uptime_percent_24h", "uptime_percent_7d", "uptime_percent_30d")
 
@@ -69,6 +72,10 @@ class Watch:
     def due_again(self):
         """Make every site due."""
         self.api.sql("UPDATE sites SET next_check_at = '2020-01-01T00:00:00.000000Z'")
+
+    def incidents(self, site):
+        with self.api.operating() as tx:
+            return incidents.list_incidents(tx, site, 10)
 
     def next_at(self, site):
         ((moment,),) = self.api.sql("SELECT next_check_at FROM sites WHERE id = $1", site)
@@ -128,6 +135,35 @@ def test_a_site_is_down_after_two_failures_in_a_row_and_up_after_one_success(wat
     assert [readings[place]["down_since"] for place in (1, 3, 7)] == [None, None, None]
     assert readings[5]["last_error"] == "The site answered 500."
     assert readings[7]["uptime_percent_24h"] == 37.5  # 3 of 8
+
+
+def test_an_incident_lasts_from_the_first_of_two_failures_to_the_next_success(watch, at):
+    site, other = watch.site(), watch.site(monitoring_enabled=False)
+    with watch.api.operating() as tx:
+        incidents.begin_incident(tx, watch.api.account_id, other, written(START), "Refused.")
+    for number, answer in enumerate([DOWN, UP, DOWN, DOWN, DOWN, UP, UP, DOWN, DOWN]):
+        at(minutes=5 * number)
+        watch.check(answer)
+    first = Incident(written(START + timedelta(minutes=10)), written(START + timedelta(minutes=25)), CAUSE)
+    second = Incident(written(START + timedelta(minutes=35)), None, CAUSE)
+    assert watch.incidents(site) == [second, first]
+    assert watch.incidents(other) == [Incident(written(START), None, "Refused.")]
+    at(days=90)
+    watch.check(UP)
+    assert watch.incidents(site) == [second._replace(ended_at=written(START + timedelta(days=90))), first]
+    for minutes in (30, 35):
+        at(days=90, minutes=minutes)
+        watch.check(DOWN)
+    third = Incident(written(START + timedelta(days=90, minutes=30)), None, CAUSE)
+    assert [each.started_at for each in watch.incidents(site)] == [third.started_at, second.started_at], "90 days kept"
+
+
+def test_maintenance_begins_no_incident(watch, at):
+    site = watch.site(maintenance_until=written(START + timedelta(hours=1)))
+    for minutes in (0, 5, 10):
+        at(minutes=minutes)
+        watch.check(DOWN)
+    assert watch.incidents(site) == []
 
 
 @pytest.mark.parametrize(
