@@ -17,6 +17,8 @@ from pathlib import Path
 from selenium.webdriver.common.by import By
 from tests.browser import Browser, opened
 
+from retainer.console.lists.views import VIEWS
+
 FOLDER = Path(__file__).parent.parent / "docs" / "screenshots"
 LOOKS = {"light": (1280, False), "dark": (1280, True), "narrow": (390, False)}
 MAX_HEIGHT = 1600
@@ -42,8 +44,9 @@ PAGES = {
     "audit": "/audit",
     "sessions": "/sessions",
     "search": "/search?q=optik",
-    "records": "/records/invoices",
-    "client": "/records/clients/1",
+    **{f"list-{kind}": f"/records/{kind}" for kind in VIEWS},
+    **{f"record-{kind}": f"/records/{kind}/1" for kind in VIEWS if kind != "tags"},
+    "reply-to-ticket": "/records/tickets/1/reply",
     "profile": "/profile",
     "second-factor": "/profile/second-factor",
     "settings": "/settings",
