@@ -37,7 +37,14 @@ TONES: dict[str, Tone] = {
     "written_off": "bad",
 }
 """The colours of statuses; any other has none."""
-WORDS = {"covered": "Covered by a fee", "requester": "Client", "todo": "To do", "unpriced": "No rate", "us": "Us"}
+WORDS = {
+    "covered": "Covered by a fee",
+    "non_billable": "Not billable",
+    "requester": "Client",
+    "todo": "To do",
+    "unpriced": "No rate",
+    "us": "Us",
+}
 """The statuses whose words do not follow from their names."""
 
 

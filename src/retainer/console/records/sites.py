@@ -115,7 +115,7 @@ def plugin_table(page: RecordPage, site: Site) -> TableBlock:
         ]
         for plugin in plugins
     ]
-    titles = ("Plugin", "Version", "Update", "Status", "Updates itself")
+    titles = ("Plugin", "Version", "Update", "Status", "Auto-update")
     return TableBlock("Plugins", [Column(title) for title in titles], rows, site.plugins_count)
 
 

@@ -71,7 +71,7 @@ def build(tx: Tx, controls: Controls) -> Report:
             fact("Outstanding", *pairs["outstanding"], "money"),
             fact("Billable utilisation", *pair(now, before, "time.billable_utilisation_percent"), "percent"),
         ],
-        [row_chart("Money of the period", "money", subjects, series)],
+        [row_chart("Money in this period", "money", subjects, series)],
         [
             ReportTable("overview-money", "Money", columns, [[names[name], *both] for name, both in pairs.items()]),
             *(figures_table(kind, now, before) for kind in TITLES),

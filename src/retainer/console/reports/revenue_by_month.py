@@ -79,7 +79,7 @@ def build(tx: Tx, controls: Controls) -> Report:
         facts,
         [
             column_chart("Invoiced, collected and outstanding", "money", labels, flow),
-            column_chart("Invoiced, beside the year before", "money", labels, years),
+            column_chart("Invoiced, compared with the year before", "money", labels, years),
         ],
         [ReportTable("revenue-by-month", "Revenue by month", COLUMNS, rows, total)],
         now.other_currencies,
