@@ -78,7 +78,7 @@ def test_a_missing_scope_leads_to_the_form_of_the_key_which_saves_nothing_by_its
     write(api, answered(api, key_id=reader, time=as_instant(now()), status=403, reason=FORBIDDEN))
     refused = link_to_a_request(visitor.get("/console/requests?code=missing_scope"))
     page = visitor.get(refused)
-    assert "Missing scope: clients:write" in page.text
+    assert "did not have the scope clients:write , which this request needs." in page.text
     (form,) = [link for link in page.links if "add=" in link]
     edit = visitor.get(form)
     assert re.search(r'value="clients:write" checked', edit.html)
@@ -97,7 +97,7 @@ def test_a_revoked_key_is_offered_no_scope(api, visitor, reader):
     write(api, answered(api, key_id=reader, time=as_instant(now()), status=403, reason=FORBIDDEN))
     visitor.submit(f"/console/keys/{reader}/revoke", confirmation="Reader")
     page = visitor.get(link_to_a_request(visitor.get("/console/requests?code=missing_scope")))
-    assert "Missing scope: clients:write" in page.text
+    assert "did not have the scope clients:write , which this request needs." in page.text
     assert "Add scope" not in page.text
 
 

@@ -175,8 +175,8 @@ def test_a_new_account_is_told_what_to_do_first(api, visitor):
     page = visitor.get("/console")
     shown = cards(page)
     assert "Create your first client" in shown["Start here"]
-    assert shown["Overdue"] == "No invoice is overdue."
-    assert shown["Drafts"] == "There are no drafts."
+    assert shown["Overdue"] == "No overdue invoices."
+    assert shown["Drafts"] == "No drafts."
     api.make("/clients")
     assert "Start here" not in cards(visitor.get("/console"))
 

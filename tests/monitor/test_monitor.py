@@ -138,7 +138,7 @@ def test_a_site_is_down_after_two_failures_in_a_row_and_up_after_one_success(wat
 
 
 def test_an_incident_lasts_from_the_first_of_two_failures_to_the_next_success(watch, at):
-    site, other = watch.site(), watch.site(monitoring_enabled=False)
+    site, other = watch.site(), watch.site("other", monitoring_enabled=False)
     with watch.api.operating() as tx:
         incidents.begin_incident(tx, watch.api.account_id, other, written(START), "Refused.")
     for number, answer in enumerate([DOWN, UP, DOWN, DOWN, DOWN, UP, UP, DOWN, DOWN]):

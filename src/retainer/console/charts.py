@@ -22,8 +22,8 @@ GAP = Decimal("0.28")
 """Share of a group's width that separates it from the next group."""
 MAX_TICKS = 5
 STEPS = (Decimal(1), Decimal(2), Decimal("2.5"), Decimal(5), Decimal(10))
-MAX_LABELS = 13
-"""Labels that fit below a chart; with more groups, only some are labelled."""
+MAX_LABELS, LABELS_ON_PHONE = 13, 3
+"""Labels that fit below a chart; with more groups, only some are labelled, and on a phone every third of these."""
 MAX_BAR = Decimal(7)
 """Percent of the drawing's width that a bar takes at most, so that few groups do not become walls."""
 BAR, BAR_GAP, ROW_LABEL, ROW_GAP = 11, 3, 22, 12
@@ -66,13 +66,17 @@ class Tick(NamedTuple):
 
 
 class Group(NamedTuple):
-    """The bars and points at a label; `description` names their values, `is_labelled` whether the label fits."""
+    """The bars and points at a label; `description` names their values.
+
+    `is_labelled` says whether the label fits, `is_spare` whether it does not on a phone.
+    """
 
     label: str
     x: Decimal
     width: Decimal
     middle: Decimal
     is_labelled: bool
+    is_spare: bool
     description: str
     boxes: list[Box]
     points: list[Point]
@@ -131,7 +135,7 @@ class RowChart(NamedTuple):
     @property
     def is_empty(self) -> bool:
         """Return whether there is nothing to draw."""
-        return not self.rows
+        return not any(row.boxes for row in self.rows)
 
     @property
     def bars_top(self) -> int:
@@ -197,6 +201,7 @@ def column_chart(title: str, unit: Unit, labels: Sequence[str], series: list[Ser
                 width,
                 left + width / 2,
                 index % every == 0,
+                index // every % LABELS_ON_PHONE != 0,
                 description_of(series, index, unit),
                 _columns(scale, bars, index, left, width),
                 _points(scale, lines, index, width),

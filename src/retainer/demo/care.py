@@ -29,6 +29,8 @@ CAUSES = (
 )
 WORDPRESS, PHP = ("6.8.3", "6.8.2", "6.7.4"), ("8.3.27", "8.2.29", "8.1.33")
 NEWEST = WORDPRESS[0]
+FAILED = 9
+"""The checks of the last 47 minutes, all of which failed at the site that is down."""
 
 
 class Care:
@@ -48,13 +50,16 @@ class Care:
                 self.sites[customer.id] = self._site(customer, "production", url)
                 if self.rng.random() < 0.3:
                     staging = self._site(customer, "staging", url.replace("https://", "https://staging."))
-        failure = {"observed": "down", "failures": 9, "last_status_code": 502}
+        failure = {"observed": "down", "failures": FAILED, "last_status_code": 502}
         failure |= {"last_error": "The site answered 502."}
         failure |= {"down_since": as_instant(self.now - timedelta(minutes=47))}
         site_id = staging or min(self.sites.values())
         self.tx.update_columns(sites_table, site_id, failure)
         incident = (self.tx.actor.account_id, site_id, failure["down_since"], None, failure["last_error"])
         self.tx.insert_rows(site_incidents, [incident])
+        checks = (self.tx.actor.account_id, site_id, as_instant(self.now)[:13], 0, FAILED, 0, 0)
+        self.tx.insert_rows(site_hours, [checks])
+        uptime.summarise(self.tx, self.tx.actor.account_id, site_id)
 
     def support(self, customers: list[clients.Client]) -> None:
         """Open a few tickets for every client that has a site; some of the newest wait for an answer."""

@@ -15,13 +15,13 @@ from retainer.work import projects
 OUTCOMES = ("accepted",) * 4 + ("declined",) * 3 + ("sent", "cancelled", "draft")
 REASONS = ("Over our budget this year", "We chose another agency", "The project was postponed")
 SPENT = [
-    ("hosting", "Nordrack", "Server hosting", 15, 120),
-    ("domains", "Nordrack", "Domain renewal", 12, 40),
-    ("stock", "Bildfang", "Photographs", 30, 400),
-    ("stock", "Letterhouse", "Font licence", 50, 600),
-    ("travel", "Railway", "Trip to a client workshop", 25, 260),
-    ("software", "Plugwerk", "Plugin licence", 40, 250),
-    ("print", "Druckerei Lang", "Proofs", 20, 180),
+    ("Hosting", "Nordrack", "Server hosting", 15, 120),
+    ("Domains", "Nordrack", "Domain renewal", 12, 40),
+    ("Stock", "Bildfang", "Photographs", 30, 400),
+    ("Stock", "Letterhouse", "Font licence", 50, 600),
+    ("Travel", "Railway", "Trip to a client workshop", 25, 260),
+    ("Software", "Plugwerk", "Plugin licence", 40, 250),
+    ("Print", "Druckerei Lang", "Proofs", 20, 180),
 ]
 
 
@@ -83,6 +83,6 @@ def spend(tx: Tx, rng: random.Random, people: list[int], booked: list[projects.P
             vendor=vendor,
             description=description,
             tax_rate="19",
-            markup_percent="10" if project and category == "stock" else "0",
-            reimbursable=category == "travel",
+            markup_percent="10" if project and category == "Stock" else "0",
+            reimbursable=category == "Travel",
         )

@@ -51,6 +51,8 @@ def reply(tx: Tx, context: PageContext) -> Reply:
     is_internal = form.text("visibility") == "internal"
     if form.text("visibility") not in {"public", "internal"}:
         raise invalid({"visibility": ["Select who can read it."]})
+    if not form.text("body").strip():
+        raise invalid({"body": ["Enter a text."]})
     fields = {"body": form.text("body"), "is_internal": is_internal, **filled(form, "status")}
     with errors_of(tx, {"body": "body", "status": "status"}):
         create = context.catalogue.operation("POST", "/tickets/{ticket_id}/replies").handler

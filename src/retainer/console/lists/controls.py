@@ -45,6 +45,8 @@ LABELS = {
     "is_primary": "Primary contact",
     "is_template": "Templates",
     "monitoring_enabled": "Monitored",
+    "paid_date_from": "Paid from",
+    "paid_date_to": "Paid until",
     "plugin_version_lt": "Plugin older than",
     "ssl_expires_before": "Certificate expires before",
     "tag_id": "Tag",
@@ -52,6 +54,7 @@ LABELS = {
     "vat_number": "VAT number",
 }
 """The labels of filters that do not follow from their names."""
+ENDS = {"_min": ", at least", "_max": ", at most"}
 
 
 class Control(NamedTuple):
@@ -230,6 +233,9 @@ def with_value(options: list[tuple[str, str]], value: str) -> list[tuple[str, st
 
 def label_of(name: str) -> str:
     """Return the label of a filter."""
+    for end, words_of_end in ENDS.items():
+        if name.endswith(end) and name not in LABELS:
+            return label_of(name.removesuffix(end)) + words_of_end
     return LABELS.get(name) or name.removesuffix("_id").replace("_", " ").capitalize()
 
 

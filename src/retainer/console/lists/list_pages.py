@@ -7,7 +7,7 @@ import msgspec
 from retainer.console import words
 from retainer.console.catalogue import Kind
 from retainer.console.lists.cells import Cells
-from retainer.console.lists.controls import Asked, Controls, read_asked
+from retainer.console.lists.controls import Asked, Controls, label_of, read_asked
 from retainer.console.lists.downloads import MAX_ROWS, build_table
 from retainer.console.lists.sums import MAX_SUMMED, load_sums
 from retainer.console.lists.views import VIEWS, Column, ListView
@@ -46,7 +46,15 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
     controls = Controls(tx, context, kind, view, texts)
     if asked is None:
         return context.render(
-            "records", kind=kind, view=view, controls=controls, asked=None, chips=[], rows=[], sorts=sorts_of(kind)
+            "records",
+            kind=kind,
+            view=view,
+            controls=controls,
+            labels={name: label_of(name) for name in context.query.errors},
+            asked=None,
+            chips=[],
+            rows=[],
+            sorts=sorts_of(kind),
         )
     listed = load_page(tx, kind, asked, asked.page)
     known = {name: dict(found) for name, found in controls.choices.items() if found}

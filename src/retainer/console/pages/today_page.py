@@ -111,7 +111,7 @@ class Today:
         ]
         if found.total:
             figures.append(Figure(words.count(found.total, "invoice"), found.link))
-        return Card("Overdue", "bad" if found.total else "", figures, items, "No invoice is overdue.")
+        return Card("Overdue", "bad" if found.total else "", figures, items, "No overdue invoices.")
 
     def due(self) -> Card:
         """Return what is due until the end of the week."""
@@ -145,7 +145,9 @@ class Today:
             for ticket in sorted(tickets, key=waiting_since)[:SHOWN]
         ]
         figures = [Figure(words.count(found.total, "ticket"), found.link)] if found.total else []
-        return Card("Waiting for us", "warn" if found.total else "", figures, items, "No ticket waits for an answer.")
+        return Card(
+            "Waiting for us", "warn" if found.total else "", figures, items, "No tickets are waiting for an answer."
+        )
 
     def age(self, instant: str) -> str:
         """Return for how long somebody has been waiting."""
@@ -164,7 +166,9 @@ class Today:
             for site in expiring.records
         ]
         state: Literal["bad", "warn", ""] = "bad" if down.total else "warn" if expiring.total else ""
-        return Card("Sites", state, figures, items[:SHOWN], "No site is down, and no certificate expires in 14 days.")
+        return Card(
+            "Sites", state, figures, items[:SHOWN], "No sites are down, and no certificates expire within 14 days."
+        )
 
     def since(self, record: Record, field: str) -> str:
         """Return the distance of an instant of a record; of a certificate that has expired, how long ago it did."""
@@ -194,7 +198,7 @@ class Today:
             for row in rows[:SHOWN]
         ]
         figures = [Figure(f"{hours(total.tracked_minutes)} of {hours(total.available_minutes)} h", link)]
-        return Card("Hours this week", "", figures if report.rows else [], items, "Nobody can work this week.")
+        return Card("Hours this week", "", figures if report.rows else [], items, "No working hours this week.")
 
     def budgets(self) -> Card:
         """Return the open projects that have used most of their budget, the fullest first."""
@@ -235,7 +239,7 @@ class Today:
             )
             for row in own_first(largest, self.tx.actor.currency)[:SHOWN]
         ]
-        return Card("Unbilled work", "", figures, items, "No work is unbilled.")
+        return Card("Unbilled work", "", figures, items, "No unbilled work.")
 
     def drafts(self) -> Card:
         """Return the invoices and quotes that are not sent yet."""
@@ -246,7 +250,7 @@ class Today:
             for name, each in kinds.items()
             for record in each.records
         ]
-        return Card("Drafts", "", figures, items[:SHOWN], "There are no drafts.")
+        return Card("Drafts", "", figures, items[:SHOWN], "No drafts.")
 
 
 def show(tx: Tx, context: PageContext) -> Reply:
@@ -272,7 +276,9 @@ def first_steps(tx: Tx, today: Today) -> Iterator[Item]:
         return
     if not has_keys:
         yield Item("Create a key", "/keys/new", "Clients, projects and invoices come in through the API.")
-    yield Item("Add your team", "/people/new", "Hours need people, and people have a weekly capacity and a target.")
+    yield Item(
+        "Add your team", "/people/new", "The people whose time you track, with their weekly capacity and target."
+    )
     yield Item("Create your first client", "/api", "Send POST /clients with your key. The API page has the base URL.")
 
 

@@ -14,6 +14,7 @@ from retainer.console.records.values import NOTHING, Value, percent_text
 from retainer.console.words import money, short_day
 from retainer.documents.einvoice import missing_facts
 from retainer.documents.facts import Customer, Document, Issuer
+from retainer.documents.wording import unit_text
 from retainer.schema.billing import payments
 from retainer.schema.work import projects
 from retainer.values.records import Record
@@ -133,7 +134,7 @@ def line(page: RecordPage, each: QuoteLine | InvoiceLine | CreditNoteLine) -> Do
     return DocumentLine(
         description=each.description,
         project=NOTHING if project_id is None else Value("link", link=page.names.refer(projects, project_id)),
-        quantity=f"{each.quantity.normalize():,f}" + (f" {unit}" if unit else ""),
+        quantity=f"{each.quantity.normalize():,f}" + (f" {unit_text(unit, each.quantity, 'en')}" if unit else ""),
         unit_price=f"{each.unit_price:,f}",
         discount=f"{percent_text(each.discount_percent)}%" if each.discount_percent else "",
         tax=f"{percent_text(each.tax_rate)}%",

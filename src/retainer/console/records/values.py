@@ -128,7 +128,8 @@ class Values:
         if target is not None:
             return Value("link", link=self.names.refer(target, value))
         if name in literal_fields(type(record)):
-            return self.word(name, value)
+            is_overdue = name == "status" and getattr(record, "is_overdue", False)
+            return self.word(name, "overdue" if is_overdue else value)
         return self.plain(record, name, value)
 
     def word(self, name: str, value: str) -> Value:
@@ -189,7 +190,11 @@ def literal_fields(model: type[msgspec.Struct]) -> frozenset[str]:
 
 def field_label(name: str) -> str:
     """Return the label of a field."""
-    return LABELS.get(name) or name.removesuffix("_id").removesuffix("_at").replace("_", " ").capitalize()
+    if name in LABELS:
+        return LABELS[name]
+    for ending in ("_id", "_at", "_count"):
+        name = name.removesuffix(ending)
+    return name.removeprefix("is_").replace("_", " ").capitalize()
 
 
 def title_of(word: str) -> str:
