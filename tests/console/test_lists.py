@@ -48,7 +48,8 @@ def frozen() -> Iterator[None]:
 
 def ids_of(page: WebPage) -> list[int]:
     """The ids of the records on a page, in order."""
-    return [int(found) for found in re.findall(r'<th scope="row"><a href="/console/records/[a-z-]+/(\d+)"', page.html)]
+    links = re.findall(r'<th scope="row"(?: class="date")?><a href="/console/records/[a-z-]+/(\d+)"', page.html)
+    return [int(found) for found in links]
 
 
 def totals_of(page: WebPage) -> list[str]:

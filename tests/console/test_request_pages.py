@@ -125,7 +125,7 @@ def test_all_pages_count_the_same_requests_in_the_same_span(api, visitor, reader
     assert shown == expected
     for name, page in spans.items():
         rows = page.html.partition('class="shares')[2].partition("</table>")[0]
-        cells = re.findall(r'<td class="number">([\d,]+)</td><td class="number">', rows)
+        cells = re.findall(r'<td class="number" data-label="Requests">([\d,]+)</td>', rows)
         assert sum(int(cell.replace(",", "")) for cell in cells) == shown[name], name
     assert number(visitor.get("/console").text, r"([\d,]+) requests") == shown["24h"]
     api_page = visitor.get("/console/api").text
