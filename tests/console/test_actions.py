@@ -135,6 +135,17 @@ def test_removing_a_payment_does_what_the_command_does(api, visitor):
     assert path_of("invoices", by_console) in visitor.get("/console/audit").links
 
 
+def test_the_chosen_one_of_several_payments_is_removed(api, visitor):
+    invoice = issued(api)
+    for reference in ("A1", "A2", "A3"):
+        api.patch(f"/invoices/{invoice['id']}", {"record_payment": {"amount": "10", "reference": reference}})
+    payments = read(api, "invoices", invoice)["payments"]
+    chosen = next(payment for payment in payments if payment["reference"] == "A2")
+    visitor.submit(path_of("invoices", invoice, "/remove-payment"), payment=str(chosen["id"]))
+    left = {payment["reference"] for payment in read(api, "invoices", invoice)["payments"]}
+    assert left == {"A1", "A3"}
+
+
 def test_part_of_a_line_is_credited_as_reviewed(api, visitor):
     by_api, by_console = (issued(api) for _ in range(2))
     path, fields = path_of("invoices", by_console, "/credit"), {}

@@ -16,6 +16,7 @@ import time_machine
 from msgspec.structs import fields
 
 from retainer.app import RESOURCES
+from retainer.console import names
 from retainer.console.catalogue import Catalogue
 from retainer.console.lists import downloads, list_pages, sums
 from retainer.console.lists.views import GROUPS, VIEWS
@@ -208,10 +209,45 @@ def test_a_list_names_the_filter_that_it_cannot_apply(api, visitor):
 
 def test_a_day_limits_by_the_instant_at_which_it_begins(api, visitor):
     client = api.make("/clients")
-    day = client["created_at"][:10]
+    api.set_account({"timezone": "Europe/Berlin"})
+    api.sql("UPDATE clients SET created_at = $1 WHERE id = $2", "2026-03-10T23:30:00.000000Z", client["id"])
+    day = "2026-03-11"
     assert ids_of(visitor.get(f"/console/records/clients?created_since={day}")) == [client["id"]]
     assert ids_of(visitor.get(f"/console/records/clients?created_before={day}")) == []
+    assert ids_of(visitor.get("/console/records/clients?created_before=2026-03-12")) == [client["id"]]
     assert f'value="{day}"' in visitor.get(f"/console/records/clients?created_since={day}").html
+
+
+def test_next_leads_through_all_pages(api, visitor):
+    made = {api.make("/clients", name=f"Client {number}")["id"] for number in range(3)}
+    seen, path = [], "/console/records/clients?per_page=1"
+    while path:
+        page = visitor.get(path)
+        seen += ids_of(page)
+        path = unescape("".join(re.findall(r'<a class="button" href="([^"]*)" rel="next">', page.html)))
+    assert len(seen) == 3
+    assert set(seen) == made
+
+
+def test_references_lead_to_the_pages_of_records_and_people(api, visitor):
+    entry = api.make("/time-entries", user_id=api.member_id)
+    page = visitor.get("/console/records/time-entries")
+    for path in (f"/console/people/{api.member_id}", f"/console/records/clients/{entry['client_id']}"):
+        assert path in page.links
+        assert visitor.get(path).status == 200
+
+
+def test_a_filter_by_too_many_records_asks_for_the_id(api, visitor, monkeypatch):
+    monkeypatch.setattr(names, "MAX_CHOICES", 1)
+    client = api.make("/clients", name="Optik")
+    assert '<select id="client_id"' in visitor.get("/console/records/projects").html
+    api.make("/clients")
+    project = api.make("/projects", client_id=client["id"])
+    api.make("/projects")
+    page = visitor.get(f"/console/records/projects?client_id={client['id']}")
+    assert "Client (ID)" in page.text
+    assert f'<input id="client_id" name="client_id" value="{client["id"]}"' in page.html
+    assert ids_of(page) == [project["id"]]
 
 
 def test_a_filter_of_a_link_stays_until_it_is_removed(api, visitor):
