@@ -18,7 +18,7 @@ from tests.console.test_hostile import fields_of
 from tests.console.test_key_pages import recorded
 from tests.console.test_pages import RECORDS
 from tests.console.visitor import PASSWORD, Visitor, WebPage, admin_of
-from tests.contract.cases import CREATES, bare, body_schema, kinds, members_of
+from tests.contract.cases import CREATES, bare, body_schema, kinds, schema_fields
 from tests.databases import any_database
 from tests.factories import ApiClient
 
@@ -47,7 +47,7 @@ def text_for(schema: dict[str, Any]) -> str | None:
 def hostile(schema: dict[str, Any]) -> dict[str, Any]:
     """The fields of a body that take free text, with hostile text, those of its parts included."""
     found: dict[str, Any] = {}
-    for name, field in members_of(schema).items():
+    for name, field in schema_fields(schema).items():
         if "array" in kinds(field) and "properties" in bare(field["items"]):
             found[name] = [hostile(bare(field["items"])) | NEEDED.get(name, {})]
         elif kinds(field) <= {"string", "null"} and (text := text_for(field)):

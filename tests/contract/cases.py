@@ -203,7 +203,7 @@ def body_schema(operation: Operation) -> dict[str, Any]:
     return resolved(described(operation)["requestBody"]["content"]["application/json"]["schema"])
 
 
-def members_of(schema: dict[str, Any]) -> dict[str, dict[str, Any]]:
+def schema_fields(schema: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Return the schemas of the fields that a body may set, each without its null."""
     return {name: bare(field) for name, field in schema["properties"].items() if not field.get("readOnly")}
 
@@ -247,7 +247,7 @@ def references(operation: Operation) -> list[tuple[str, ...]]:
 
 
 def _references(schema: dict[str, Any], path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    for name, field in members_of(schema).items():
+    for name, field in schema_fields(schema).items():
         item = bare(field["items"]) if "array" in kinds(field) else field
         here = (*path, name, "0") if "array" in kinds(field) else (*path, name)
         if name.endswith(("_id", "_ids")) and "integer" in kinds(item):
@@ -260,7 +260,7 @@ def with_reference(operation: Operation, body: dict[str, Any], path: tuple[str, 
     """Return a body whose field at a path refers to this record, without the price, which work has by itself."""
     if path[0] in {"time_entry_ids", "expense_ids", "milestone_id"}:
         body = {name: value for name, value in body.items() if name != "unit_price"}
-    return body | {path[0]: _planted(members_of(body_schema(operation))[path[0]], path[1:], record_id)}
+    return body | {path[0]: _planted(schema_fields(body_schema(operation))[path[0]], path[1:], record_id)}
 
 
 def _planted(schema: dict[str, Any], path: tuple[str, ...], record_id: int) -> Any:
@@ -268,9 +268,9 @@ def _planted(schema: dict[str, Any], path: tuple[str, ...], record_id: int) -> A
         return record_id
     if path[0] == "0":
         return [_planted(bare(schema["items"]), path[1:], record_id)]
-    members = members_of(schema)
-    needed = {name: members[name]["examples"][0] for name in schema.get("required", []) if name != path[0]}
-    return needed | {path[0]: _planted(members[path[0]], path[1:], record_id)}
+    fields = schema_fields(schema)
+    needed = {name: fields[name]["examples"][0] for name in schema.get("required", []) if name != path[0]}
+    return needed | {path[0]: _planted(fields[path[0]], path[1:], record_id)}
 
 
 def target_of(operation: Operation, path: tuple[str, ...]) -> Table:
@@ -310,5 +310,5 @@ def reference_filters(operation: Operation) -> dict[str, Table]:
 
 def _filtered(operation: Operation, name: str) -> Table:
     model = get_args(operation.answers)[0] if get_args(operation.answers) else operation.answers
-    members = dict(constraints.reference_lists(model))
-    return members.get(f"{name}s") if f"{name}s" in members else target_of(operation, (name,))
+    lists = dict(constraints.reference_lists(model))
+    return lists.get(f"{name}s") if f"{name}s" in lists else target_of(operation, (name,))

@@ -31,11 +31,11 @@ from tests.contract.cases import (
     is_decimal,
     kept_headers,
     kinds,
-    members_of,
     query_parameters,
     reference_filters,
     references,
     sample,
+    schema_fields,
     send,
     shown,
     some,
@@ -195,16 +195,16 @@ def foreign_id_in_body_is_nothing(api: ApiClient, other_tenant: ApiClient, opera
     """Another account's id in a body is refused in the words for one that never was; one's own is not."""
     request = sample(api, operation)
     for path in references(operation):
-        table, member = target_of(operation, path), ".".join(path)
+        table, field = target_of(operation, path), ".".join(path)
         own_id, foreign = some(api, table), some(other_tenant, table)
         before = commits(api)
         bodies = (with_reference(operation, request.body, path, record_id) for record_id in (UNKNOWN_ID, foreign))
         never, answer = (send(api, request, body=body) for body in bodies)
-        assert member in answer.errors, answer
+        assert field in answer.errors, answer
         assert shown(answer) == shown(never)
         assert commits(api) == before
         found = send(db_copy(api), request, body=with_reference(operation, request.body, path, own_id))
-        assert found.status != 422 or found.errors.get(member) != answer.errors[member], found
+        assert found.status != 422 or found.errors.get(field) != answer.errors[field], found
     succeeds(send(api, request))
 
 
@@ -219,13 +219,13 @@ def foreign_id_in_filter_is_nothing(api: ApiClient, other_tenant: ApiClient, ope
         assert answer.json["meta"]["total"] == 0
         place = path if "{" not in operation.path else None
         creates = [create for create in CREATES if home(create) == operation.path]
-        settable = name == "ids" or (creates and _member_of(creates[0], name))
+        settable = name == "ids" or (creates and _field_of(creates[0], name))
         if place and creates and settable:
             assert len(api.get(path, {name: own_id}).data) == 1
 
 
-def _member_of(operation: Operation, name: str) -> tuple[str, ...] | None:
-    """The member of a body that a filter looks for."""
+def _field_of(operation: Operation, name: str) -> tuple[str, ...] | None:
+    """The field of a body that a filter looks for."""
     return next((path for path in references(operation) if path in {(name,), (f"{name}s", "0")}), None)
 
 
@@ -234,10 +234,10 @@ def _found_by(api: ApiClient, operation: Operation, name: str, table: Any) -> in
     create = next((candidate for candidate in CREATES if home(candidate) == operation.path), None)
     if name == "ids" or create is None:
         return api.make(operation.path)["id"] if name == "ids" else some(api, table)
-    member, record_id = _member_of(create, name), some(api, table)
-    if member is not None:
+    field, record_id = _field_of(create, name), some(api, table)
+    if field is not None:
         request = sample(api, create)
-        succeeds(send(api, request, body=with_reference(create, request.body, member, record_id)))
+        succeeds(send(api, request, body=with_reference(create, request.body, field, record_id)))
     return record_id
 
 
@@ -365,7 +365,7 @@ def retry_is_replayed(api: ApiClient, operation: Operation) -> None:
 def refusal_is_not_kept(api: ApiClient, operation: Operation) -> None:
     """A refused write leaves its Idempotency-Key free."""
     request, headers = sample(api, operation), {"Idempotency-Key": "once"}
-    wrong = {"raw": b'{"no_such_member": 1}'} if operation.body else {"path": f"{request.collection}/{UNKNOWN_ID}"}
+    wrong = {"raw": b'{"no_such_field": 1}'} if operation.body else {"path": f"{request.collection}/{UNKNOWN_ID}"}
     assert send(api, request, headers=headers, **wrong).status in {404, 422}
     assert "idempotency-replayed" not in succeeds(send(api, request, headers=headers)).headers
 
@@ -373,7 +373,7 @@ def refusal_is_not_kept(api: ApiClient, operation: Operation) -> None:
 def malformed_is_refused(api: ApiClient, operation: Operation) -> None:
     """JSON that can be understood in two ways, or in none, is refused and changes nothing."""
     request = sample(api, operation)
-    name = next(iter(members_of(body_schema(operation))))
+    name = next(iter(schema_fields(body_schema(operation))))
     quoted = json.dumps(name).encode()
     before = commits(api)
     for raw in (
@@ -403,11 +403,11 @@ def malformed_is_refused(api: ApiClient, operation: Operation) -> None:
     succeeds(send(api, request))
 
 
-def unknown_members_are_refused(api: ApiClient, operation: Operation) -> None:
-    """A member that is none is refused, and the nearest known one is named."""
+def unknown_fields_are_refused(api: ApiClient, operation: Operation) -> None:
+    """An unknown field is refused, and the nearest known one is named."""
     request = sample(api, operation)
     before = commits(api)
-    for name in members_of(body_schema(operation)):
+    for name in schema_fields(body_schema(operation)):
         answer = send(api, request, body=request.body | {f"{name}x": 1})
         assert list(answer.errors) == [f"{name}x"]
         assert name in answer.errors[f"{name}x"][0]
@@ -416,10 +416,10 @@ def unknown_members_are_refused(api: ApiClient, operation: Operation) -> None:
 
 
 def wrong_kinds_are_refused(api: ApiClient, operation: Operation) -> None:
-    """A value of a wrong kind is refused on its member: no member takes what only looks like its kind."""
+    """A value of a wrong kind is refused on its field: no field takes what only looks like its kind."""
     request = sample(api, operation)
     before = commits(api)
-    for name, schema in members_of(body_schema(operation)).items():
+    for name, schema in schema_fields(body_schema(operation)).items():
         types = kinds(schema) - {"null"}
         wrong: list[Any] = [{}, [{}]] if "properties" not in schema else [1]
         if types == {"integer"}:
@@ -439,9 +439,9 @@ def wrong_kinds_are_refused(api: ApiClient, operation: Operation) -> None:
 def faults_are_named_at_once(api: ApiClient, operation: Operation) -> None:
     """A body with many faults is answered with all of them."""
     request = sample(api, operation)
-    members = members_of(body_schema(operation))
-    body = {name: 1.5 if "boolean" in kinds(schema) else False for name, schema in members.items()}
-    assert set(send(api, request, body=body | {"no_such": 1}).errors) == {*members, "no_such"}
+    fields = schema_fields(body_schema(operation))
+    body = {name: 1.5 if "boolean" in kinds(schema) else False for name, schema in fields.items()}
+    assert set(send(api, request, body=body | {"no_such": 1}).errors) == {*fields, "no_such"}
     if operation.created:
         required = set(body_schema(operation).get("required", []))
         empty = send(db_copy(api), request, body={})
@@ -456,7 +456,7 @@ def put_is_patch(api: ApiClient, path: str) -> None:
     request = sample(api, put)
     clients = [(db_copy(api), "PUT"), (db_copy(api), "PATCH")]
     bodies = [{}, {"no_such": 1}, request.record]
-    for name, schema in members_of(body_schema(patch)).items():
+    for name, schema in schema_fields(body_schema(patch)).items():
         bodies += [{name: schema["examples"][0]}, {name: None}, {name: ""}]
     accepted = 0
     for body in bodies:
@@ -476,8 +476,8 @@ def record_can_be_sent_back(api: ApiClient, operation: Operation) -> None:
     assert answer.data == record
 
 
-def read_only_members_are_ignored(api: ApiClient, operation: Operation) -> None:
-    """Read-only members of a change are accepted with any value, and nothing comes of it.
+def read_only_fields_are_ignored(api: ApiClient, operation: Operation) -> None:
+    """Read-only fields of a change are accepted with any value, and nothing comes of it.
 
     Those that must say what the record holds are refused with another, and a new record has none but null.
     """

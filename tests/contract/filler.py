@@ -11,7 +11,7 @@ import time_machine
 from retainer.kernel.limits import SlidingWindow
 from retainer.kernel.resource import Operation
 from retainer.settings import BASE_PATH
-from tests.contract.cases import CREATES, UPDATES, bare, body_schema, kinds, members_of, references, target_of
+from tests.contract.cases import CREATES, UPDATES, bare, body_schema, kinds, references, schema_fields, target_of
 from tests.factories import PARENTS, SENT, Answer, ApiClient
 from tests.reference.lists import PLUGINS, VERSIONS, Row
 
@@ -51,7 +51,7 @@ FIELD_VALUES = {
     **dict.fromkeys(("version", "update_version", "wp_version", "wp_update_version"), VERSIONS),
     "slug": PLUGINS,
 }
-"""Values of members whose schema does not tell what they are."""
+"""Values of fields whose schema does not tell what they are."""
 LATE = {"due_date": (YESTERDAY, TODAY), "due_at": AROUND_NOW}
 """The edges of being late."""
 OBSERVED = {
@@ -74,7 +74,7 @@ LEFT_OUT = object()
 
 
 class Filler:
-    """Fills an account with records whose members are drawn; refused records are drawn again."""
+    """Fills an account with records whose fields are drawn; refused records are drawn again."""
 
     def __init__(self, api: ApiClient, clock: time_machine.Traveller) -> None:
         self.api = api
@@ -108,9 +108,9 @@ class Filler:
         and work that was.
         """
         for operation in CREATES:
-            members = members_of(body_schema(operation))
-            edges = [(name, edge) for name in LATE if {"status", name} <= members.keys() for edge in LATE[name]]
-            for word, (name, edge) in itertools.product(members["status"]["enum"], edges) if edges else ():
+            fields = schema_fields(body_schema(operation))
+            edges = [(name, edge) for name in LATE if {"status", name} <= fields.keys() for edge in LATE[name]]
+            for word, (name, edge) in itertools.product(fields["status"]["enum"], edges) if edges else ():
                 self.reach(operation, word, {"start_date": None, name: edge, "is_template": False})
         for minutes in (89, 90, 91, 480):
             project = self.make("/projects", name="Budget", budget_minutes=90)
@@ -149,9 +149,9 @@ class Filler:
         for site, known in itertools.product(self.ids["sites"], OBSERVED):
             self.api.sql(f"UPDATE sites SET {known} = $1 WHERE id = $2", self.random.choice(OBSERVED[known]), site)
 
-    def make(self, path: str, **members: Any) -> int:
-        """Make a record of these members alone; return its id."""
-        answer = self.call("POST", path, members)
+    def make(self, path: str, **fields: Any) -> int:
+        """Make a record of these fields alone; return its id."""
+        answer = self.call("POST", path, fields)
         self.keep(next(create for create in CREATES if create.path == path), answer)
         return answer.data["id"]
 
@@ -162,28 +162,28 @@ class Filler:
         if steps:
             requested |= {"client_id": self.make("/clients", name="Debtor"), "issue_date": DAYS[0]}
             requested |= SENT if word in steps else {}
-        members = members_of(body_schema(operation))
-        answer = self.write(operation, requested={name: value for name, value in requested.items() if name in members})
+        fields = schema_fields(body_schema(operation))
+        answer = self.write(operation, requested={name: value for name, value in requested.items() if name in fields})
         self.keep(operation, answer)
         if steps and steps.get(word):
             assert self.call("PATCH", path_of(answer), steps[word]).data["status"] == word
 
     def write(self, operation: Operation, path: str = "", requested: Row | None = None) -> Answer:
-        """Create a record, with the requested members if they are taken; or change the one at a path."""
-        settable = members_of(body_schema(operation))
-        members = {name: schema for name, schema in settable.items() if is_drawn(name, schema)}
+        """Create a record, with the requested fields if they are taken; or change the one at a path."""
+        settable = schema_fields(body_schema(operation))
+        fields = {name: schema for name, schema in settable.items() if is_drawn(name, schema)}
         place = path or self.place(operation)
         body = requested or {}
-        to_draw = members.keys() - body.keys()
+        to_draw = fields.keys() - body.keys()
         for _ in range(100):
             if path:
-                body, to_draw = {}, set(self.random.sample(sorted(members), min(3, len(members))))
-            drawn = {name: self.draw(operation, (name,), members[name]) for name in sorted(to_draw)}
+                body, to_draw = {}, set(self.random.sample(sorted(fields), min(3, len(fields))))
+            drawn = {name: self.draw(operation, (name,), fields[name]) for name in sorted(to_draw)}
             body = {name: value for name, value in (body | drawn).items() if value is not LEFT_OUT}
             answer = self.call(operation.method, place, body)
             if answer.status in {200, 201}:
                 return answer
-            faulty = {field.partition(".")[0] for field in answer.errors} & set(members)
+            faulty = {field.partition(".")[0] for field in answer.errors} & set(fields)
             to_draw = faulty - set(requested or ()) or faulty
             if not path and (not to_draw or self.random.random() < 0.1):
                 place = self.place(operation)
@@ -210,7 +210,7 @@ class Filler:
         return f"{self.random.choice(self.made[head])}{tail.partition('}')[2]}"
 
     def draw(self, operation: Operation, path: tuple[str, ...], schema: Row) -> Any:
-        """A value of a member, or none."""
+        """A value of a field, or none."""
         random, name = self.random, path[-1]
         reference = next((candidate for candidate in references(operation) if candidate in {path, (*path, "0")}), None)
         required = path[1:] == () and name in body_schema(operation).get("required", [])
@@ -237,16 +237,16 @@ class Filler:
         return random.choice(FIELD_VALUES.get(name, values))
 
     def draw_item(self, operation: Operation, path: tuple[str, ...], schema: Row) -> Any:
-        """An entry of a list: a value or none, or a record of drawn members."""
+        """An entry of a list: a value or none, or a record of drawn fields."""
         if "properties" not in schema:
             return self.draw(operation, path, schema)
-        members = members_of(schema)
-        part = {member: self.draw(operation, (*path, member), members[member]) for member in sorted(members)}
-        return {member: value for member, value in part.items() if value is not LEFT_OUT}
+        fields = schema_fields(schema)
+        part = {field: self.draw(operation, (*path, field), fields[field]) for field in sorted(fields)}
+        return {field: value for field, value in part.items() if value is not LEFT_OUT}
 
 
 def is_drawn(name: str, schema: Row) -> bool:
-    """Whether a member is drawn: not what makes other records by the way."""
+    """Whether a field is drawn: not what makes other records by the way."""
     return not (schema.get("writeOnly") and ("properties" in schema or name.endswith("_id")))
 
 

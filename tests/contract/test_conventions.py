@@ -31,9 +31,9 @@ from tests.contract.cases import (
     home,
     kept_headers,
     kinds,
-    members_of,
     query_parameters,
     sample,
+    schema_fields,
     send,
     succeeds,
     timeless,
@@ -51,11 +51,11 @@ from tests.contract.checks import (
     malformed_is_refused,
     paths_and_methods,
     put_is_patch,
-    read_only_members_are_ignored,
+    read_only_fields_are_ignored,
     record_can_be_sent_back,
     refusal_is_not_kept,
     retry_is_replayed,
-    unknown_members_are_refused,
+    unknown_fields_are_refused,
     unknown_parameter_is_refused,
     wrong_kinds_are_refused,
 )
@@ -376,7 +376,7 @@ def test_put_and_patch_are_one_operation(api, path):
 
 
 @each(UPDATES)
-def test_a_record_can_be_sent_back_as_it_was_read_and_members_left_out_keep_their_value(api, operation):
+def test_a_record_can_be_sent_back_as_it_was_read_and_fields_left_out_keep_their_value(api, operation):
     record_can_be_sent_back(api, operation)
     request = sample(api, operation)
     answer = succeeds(send(api, request, body={}))
@@ -385,16 +385,16 @@ def test_a_record_can_be_sent_back_as_it_was_read_and_members_left_out_keep_thei
 
 @any_database
 @each(BODIES)
-def test_wrong_members_are_refused_by_name_all_of_them_together(api, operation):
-    unknown_members_are_refused(api, operation)
+def test_wrong_fields_are_refused_by_name_all_of_them_together(api, operation):
+    unknown_fields_are_refused(api, operation)
     wrong_kinds_are_refused(api, operation)
     faults_are_named_at_once(api, operation)
 
 
 @any_database
 @each(BODIES)
-def test_read_only_members_are_ignored_in_a_change_and_refused_in_a_new_record(api, operation):
-    read_only_members_are_ignored(api, operation)
+def test_read_only_fields_are_ignored_in_a_change_and_refused_in_a_new_record(api, operation):
+    read_only_fields_are_ignored(api, operation)
 
 
 @any_database
@@ -403,8 +403,8 @@ def test_json_that_is_ambiguous_or_broken_is_400(api, operation):
     malformed_is_refused(api, operation)
 
 
-@each([operation for operation in BODIES if {"tag_ids", "external_id"} <= members_of(body_schema(operation)).keys()])
-def test_a_reference_to_nothing_and_a_faulty_member_are_named_at_once(api, operation):
+@each([operation for operation in BODIES if {"tag_ids", "external_id"} <= schema_fields(body_schema(operation)).keys()])
+def test_a_reference_to_nothing_and_a_faulty_field_are_named_at_once(api, operation):
     request = sample(api, operation)
     answer = send(api, request, body=request.body | {"tag_ids": [UNKNOWN_ID], "external_id": 5})
     assert set(answer.errors) == {"tag_ids.0", "external_id"}

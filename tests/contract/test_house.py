@@ -178,7 +178,7 @@ BOUNDED = {
     "values/reading.py:read_only": "two uses: Create and Change",
     "values/reading.py:writable_fields": "two uses: Create and Change",
     "work/propagation.py:_count_entries": "two nouns",
-    "work/propagation.py:_update_tasks": "the members that tasks inherit",
+    "work/propagation.py:_update_tasks": "the fields that tasks inherit",
     "shared/relations.py:_count_references": "the tables and columns that callers name",
     "shared/relations.py:_select_row": "the tables and types that callers name",
     "work/templates.py:_select_by": "the parents of milestones and tasks",
@@ -357,16 +357,16 @@ def is_derived(hint: Any) -> bool:
 
 
 @pytest.mark.parametrize(("table", "shape"), sorted(SHAPES, key=str), ids=lambda part: getattr(part, "__name__", ""))
-def test_the_columns_of_a_table_are_the_members_of_its_type(table, shape):
+def test_the_columns_of_a_table_are_the_fields_of_its_type(table, shape):
     hints = get_type_hints(shape, include_extras=True)
     plain = get_type_hints(shape)
     kept = {field.name for field in msgspec.structs.fields(shape) if field.default is not WRITE_ONLY}
-    members = {name: NoneType in get_args(plain[name]) for name in kept if not is_derived(hints[name])}
+    fields = {name: NoneType in get_args(plain[name]) for name in kept if not is_derived(hints[name])}
     columns = [
         column for column in table.c if column.name != "account_id" and not {"folds", "hidden"} & column.info.keys()
     ]
-    stored = {column.name: column.nullable for column in columns if column.name in members or column.name not in hints}
-    assert members == stored
+    stored = {column.name: column.nullable for column in columns if column.name in fields or column.name not in hints}
+    assert fields == stored
 
 
 def schema(connection: Any) -> dict[str, list[str]]:

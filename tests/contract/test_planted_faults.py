@@ -207,15 +207,15 @@ FAULTS = {
     "nesting has no bound": Fault(
         at(strict_json, "_check_depth", do_nothing), "malformed_is_refused", on("POST /clients"), r"\[\[\["
     ),
-    "unknown members are dropped": Fault(
+    "unknown fields are dropped": Fault(
         at(body, "read_fields", drop_unknown), "faults_are_named_at_once", on("POST /tags"), "no_such"
     ),
     "only the first fault is named": Fault(
         at(body, "read_fields", one_error), "faults_are_named_at_once", on("POST /tags"), "no_such"
     ),
-    "read-only members are written": Fault(
+    "read-only fields are written": Fault(
         at(body, "read_fields", keep_read_only),
-        "read_only_members_are_ignored",
+        "read_only_fields_are_ignored",
         on("PATCH /time-entries/{entry_id}"),
         r"^(422|500) ",
     ),
@@ -286,7 +286,7 @@ def test_a_header_that_is_missing_is_seen_by_the_contract_checker(api, monkeypat
 
 
 @pytest.mark.parametrize("telling", [talkative, talkative_within])
-def test_a_member_that_is_not_documented_is_seen_by_the_contract_checker(api, monkeypatch, telling):
+def test_a_field_that_is_not_documented_is_seen_by_the_contract_checker(api, monkeypatch, telling):
     api.get("/me")
     monkeypatch.setattr(pipeline, "encode", telling)
     with pytest.raises(AssertionError):

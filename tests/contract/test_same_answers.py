@@ -17,7 +17,7 @@ import time_machine
 
 from retainer.kernel.limits import SlidingWindow
 from retainer.kernel.resource import Operation
-from tests.contract.cases import BODIES, CREATES, LISTS, READS, UNKNOWN_ID, body_schema, members_of, query_parameters
+from tests.contract.cases import BODIES, CREATES, LISTS, READS, UNKNOWN_ID, body_schema, query_parameters, schema_fields
 from tests.contract.filler import NOW, TODAY, Filler, is_in
 from tests.contract_checker import SCOPED, NoChecks
 from tests.databases import PostgresqlDatabases, SqliteDatabases
@@ -44,7 +44,7 @@ me none EUR JPY KWD eur DE a@b.example A@B.example https://ä.example/ß #ABCDEF
 NUMBERS = (0, 1, -1, 1.5, 2**53 - 1, 2**53, 2**63, 10**30, UNKNOWN_ID)
 TEXTS = ("", " ", "a\u0000b", "\ud800", "x" * 191, "ß" * 192, "🙂" * 200, str(UNKNOWN_ID))
 EDGES = (None, True, False, [], {}, *NUMBERS, *TEXTS, *EDGE_WORDS.split())
-"""Values at the edges of what members and parameters take, and beyond."""
+"""Values at the edges of what fields and parameters take, and beyond."""
 CURRENCIES = ("EUR", "USD", "JPY", "KWD", "CLF")
 PRICES = ("0", "0.01", "0.005", "0.0050", "1.005", "33.33", "-33.33", "99999.99", "123456", "999999999999", "-0.0001")
 QUANTITIES = ("0", "0.333", "1", "1.5", "2.675", "99999", "999999999", "0.0001")
@@ -294,15 +294,16 @@ def test_every_record_is_the_same_and_can_be_sent_back(filled):
 def test_every_body_is_taken_or_refused_with_the_same_errors(filled):
     pair, filler = filled.pair, filled.filler
     for operation in BODIES:
-        random, members = Random(f"edges of {operation}"), sorted(members_of(body_schema(operation)))
+        random, fields = Random(f"edges of {operation}"), sorted(schema_fields(body_schema(operation)))
         made = filler.made.get(operation.path.rpartition("/{")[0], [])
-        for count in [*range(1, length(60)), len(members)]:
+        for count in [*range(1, length(60)), len(fields)]:
             path = random.choice(made) if operation.method != "POST" else filler.place(operation)
-            body = {name: random.choice(EDGES) for name in random.sample(members, min(len(members), 1 + count % 4))}
+            body = {name: random.choice(EDGES) for name in random.sample(fields, min(len(fields), 1 + count % 4))}
             if operation.method == "POST":
                 needed = set(body_schema(operation).get("required", ())) - body.keys()
                 body |= {
-                    name: filler.draw(operation, (name,), members_of(body_schema(operation))[name]) for name in needed
+                    name: filler.draw(operation, (name,), schema_fields(body_schema(operation))[name])
+                    for name in needed
                 }
             pair.call(operation.method, path, body)
 

@@ -22,10 +22,10 @@ from tests.contract.cases import (
     body_schema,
     commits,
     each,
-    members_of,
     reference_filters,
     references,
     sample,
+    schema_fields,
     send,
     shown,
     succeeds,
@@ -78,7 +78,7 @@ def test_a_value_that_one_account_has_taken_is_free_in_another(api, other_tenant
     mine, theirs = sample(api, operation), sample(other_tenant, operation)
     made = succeeds(send(api, mine)).data
     linked = {path[0] for path in references(operation)}
-    taken = {name: made[name] for name in members_of(body_schema(operation)) if name in made and name not in linked}
+    taken = {name: made[name] for name in schema_fields(body_schema(operation)) if name in made and name not in linked}
     succeeds(send(other_tenant, theirs, body=theirs.body | taken))
 
 
