@@ -39,6 +39,7 @@ COMMAND = [sys.executable, "-m", "retainer"]
 PRELOADED: Preloaded | None = None
 """Set if commands begin as copies of a process that has loaded the product."""
 PATIENCE = 60
+START_PATIENCE = 300  # a demo fills its database first, which a busy machine may take minutes for
 UNUSED_SECONDS = 7  # a server closes unused connections after 10
 MAX_OUTPUT = 1 << 24
 LIMIT_HEADERS = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset")
@@ -366,7 +367,7 @@ def start(folder: Path, *options: Any, port: int | None = None, does: str = "ser
         process = spawn(folder, (does, "--port", port, *options), out, err, **settings)
     server = Server(folder, port, process, settings)
     try:
-        until(lambda: answers(server), "the server answers")
+        until(lambda: answers(server), "the server answers", START_PATIENCE)
     except BaseException:
         server.kill()
         raise

@@ -166,7 +166,7 @@ def test_numbers_of_fifty_writers_have_neither_gap_nor_duplicate(tmp_path, reque
     assert len(book.acknowledged["invoices"]) == issued + 4, "one more in each series"
     assert sum(book.refused.values()) == issued // 4
     assert set(book.refused) == set(gapless.KINDS)
-    assert set(book.answers) <= {200, 201, 409, 412, 422}
+    assert set(book.answers) <= {200, 201, 409, 412, 422, 503}, "503: another waited too long for its turn, and retries"
     assert len(figures["series"]) == 8, "invoices and credit notes of two accounts in two years"
 
 
