@@ -219,7 +219,7 @@ def test_killed_under_writes_nothing_acknowledged_is_lost_and_nothing_is_there_t
             stopped.set()
             for thread in threads:
                 thread.join(timeout=PATIENCE)
-                assert not thread.is_alive()
+                assert not thread.is_alive(), (crashed, server.processes(), server.log()[-2000:])
             if crashed == "worker":
                 until(lambda server=server: answers(server), "a killed worker is replaced")
             else:

@@ -1,7 +1,5 @@
 """Housekeeping: write the logs, record the use of keys, delete expired data."""
 
-import os
-import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -92,7 +90,6 @@ class Housekeeping:
         """Updates the metrics of this process."""
         self._has_old_requests = False
         self._has_pending_rates = True  # possibly: another process may have ended before it had recounted all
-        self._parent = os.getppid()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="housekeeping", daemon=True)
 
@@ -134,8 +131,6 @@ class Housekeeping:
         noted = recorded = swept = summed = time.monotonic()
         while not self._stopped.wait(LOG_SECONDS):
             now = time.monotonic()
-            if os.getppid() != self._parent:  # the main process was killed, and nothing else would stop this one
-                os.kill(os.getpid(), signal.SIGTERM)
             if now - noted >= NOTE_SECONDS:
                 noted = now
                 self._try("noting used keys", lambda: self.keys_used.write(self.store))

@@ -10,6 +10,8 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from datetime import timedelta
+from functools import partial
+from multiprocessing import parent_process
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 HEADER_SECONDS = 10
 MAX_HEAD = 64 * 1024
 BACKLOG = 2048  # connections that wait for a worker
+STOP_SECONDS = 15  # for requests in flight
 DRAIN_SECONDS = 10  # for clients of a drained worker to close their connections
 WAKE_SECONDS = 1
 DRAIN_SIGNAL = signal.SIGUSR1
@@ -82,7 +85,7 @@ def work(
         gc.freeze()  # the objects so far live as long as the process; no collection needs to scan them
         gc.set_threshold(20_000, 20, 50)
         install_drain(app, guard)
-        wake_for_signals()
+        wake_for_signals(partial(end_if_orphaned, app))
         chores.callback(signal.setitimer, signal.ITIMER_REAL, 0)
         ready()
         http_server(app.settings.threads).run(app, listener)
@@ -135,13 +138,27 @@ def install_drain(app: App, guard: ConnectionGuard) -> None:
     signal.signal(DRAIN_SIGNAL, on_signal)
 
 
-def wake_for_signals() -> None:
-    """Wake the main thread every second.
+def wake_for_signals(then: Callable[[], None]) -> None:
+    """Wake the main thread every second, and call `then`.
 
     Python handles signals in its main thread, which misses one that arrives just as it begins to wait.
     """
-    signal.signal(signal.SIGALRM, lambda *_: None)
+    signal.signal(signal.SIGALRM, lambda *_: then())
     signal.setitimer(signal.ITIMER_REAL, WAKE_SECONDS, WAKE_SECONDS)
+
+
+def end_if_orphaned(app: App) -> None:
+    """Stop this worker if its main process was killed, because nothing else would; kill it after the timeout.
+
+    Its socket still takes connections, which nothing would answer.
+    """
+    parent = parent_process()
+    if parent is not None and parent.pid != os.getppid() and not app.is_draining:
+        app.is_draining = True  # responses close their connections
+        killer = threading.Timer(STOP_SECONDS, os.kill, (os.getpid(), signal.SIGKILL))
+        killer.daemon = True
+        killer.start()
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 def start_monitor(app: App) -> Callable[[], None]:

@@ -15,12 +15,11 @@ from multiprocessing.context import ForkProcess
 from retainer.server.operations.log import Log
 from retainer.server.process import systemd
 from retainer.server.process.server import Server, listen
-from retainer.server.process.worker import DRAIN_SECONDS, DRAIN_SIGNAL
+from retainer.server.process.worker import DRAIN_SECONDS, DRAIN_SIGNAL, STOP_SECONDS
 from retainer.settings import Settings, SettingsError
 from retainer.store.engines import connect
 
 START_SECONDS = 60  # until a worker must be ready
-STOP_SECONDS = 15  # for requests in flight
 PAUSE_SECONDS = 1  # between two starts that replace dead workers
 MAX_DEATHS = 10  # in DEATHS_SECONDS; then the server stops
 DEATHS_SECONDS = 60
