@@ -511,8 +511,8 @@ class World:
         """The monitor looks at all that is due."""
         self.cached_rows.clear()
         with self.store.unscoped(write=True) as tx:
-            for due in schedule.claim(tx, 100, timedelta(minutes=1)):
-                schedule.save_result(tx, due, CheckResult(self.sometimes()))
+            taken = schedule.claim(tx, 100, timedelta(minutes=1))
+        schedule.save_results(self.store, [(due, CheckResult(self.sometimes())) for due in taken])
 
     # What is asked
 

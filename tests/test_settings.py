@@ -61,6 +61,7 @@ def test_the_settings_in_force_are_shown_as_they_are_written_with_their_source(t
         "RETAINER_BACKUP_EVERY": ("0.5", "environment"),
         "RETAINER_BACKUP_KEEP": ("3", f"environment, file {tmp_path / 'keep'}"),
         "RETAINER_REQUEST_LOG_DAYS": ("30", "default"),
+        "RETAINER_EVENT_DAYS": ("30", "default"),
     }
 
 
@@ -115,6 +116,7 @@ def test_a_value_may_come_from_a_file(tmp_path):
         ),
         *(("RETAINER_BACKUP_KEEP", text, "from 1 to 9999") for text in ("0", "all", "10000")),
         *(("RETAINER_REQUEST_LOG_DAYS", text, "from 0 to 3650") for text in ("-1", "all", "3651")),
+        *(("RETAINER_EVENT_DAYS", text, "from 1 to 3650") for text in ("0", "all", "3651")),
         ("RETAINER_BASE_URL", "agency.example", "an address like https://"),
         ("RETAINER_CONTACT", "a\tb", "a name or an address"),
         ("RETAINER_TRUSTED_PROXIES", "localhost", "address ranges"),

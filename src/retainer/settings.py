@@ -194,6 +194,12 @@ class Settings:
     request_log_days: int = _setting(
         30, "Retention of the request log in days; 0 turns it off.", "a whole number from 0 to 3650", _whole(0, 3650)
     )
+    event_days: int = _setting(
+        30,
+        "Retention of events in days: a consumer that stops for longer has to read all records again.",
+        "a whole number from 1 to 3650",
+        _whole(1, 3650),
+    )
     sources: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @property

@@ -507,8 +507,8 @@ def test_sites_are_up_down_or_unknown_now_or_in_the_total_alone(api, clock, clie
     for hour in (1, 2):
         clock.move_to(datetime.fromisoformat(NOW) + timedelta(hours=hour))
         with api.store.unscoped(write=True) as tx:
-            for due in schedule.claim(tx, 99, timedelta(minutes=1)):
-                schedule.save_result(tx, due, CheckResult(is_up="up" in due.url))
+            taken = schedule.claim(tx, 99, timedelta(minutes=1))
+        schedule.save_results(api.store, [(due, CheckResult(is_up="up" in due.url)) for due in taken])
     place("new")
     for paths, members in zip(
         out, ({"monitoring_enabled": False}, {"maintenance_until": "2027-01-01T00:00:00Z"}), strict=True

@@ -35,9 +35,10 @@ def found(api, **query):
 def observe(api, *results):
     """Write for each result what the monitor has found at the sites that are due, an hour later each time."""
     for hour, result in enumerate(results, 10):
-        with at(f"{hour}:00:00"), api.store.unscoped(write=True) as tx:
-            for due in schedule.claim(tx, 10, timedelta(minutes=1)):
-                schedule.save_result(tx, due, result)
+        with at(f"{hour}:00:00"):
+            with api.store.unscoped(write=True) as tx:
+                taken = schedule.claim(tx, 10, timedelta(minutes=1))
+            schedule.save_results(api.store, [(due, result) for due in taken])
 
 
 def test_it_works(api):

@@ -443,9 +443,7 @@ def test_a_result_does_not_reveal_whether_an_address_is_forbidden_or_missing(api
     with api.store.unscoped(write=True) as tx:
         taken = schedule.claim(tx, 100, loop.LEASE)
     found = world.probe([check.url for check in taken])
-    with api.store.unscoped(write=True) as tx:
-        for check, result in zip(taken, found, strict=True):
-            schedule.save_result(tx, check, result)
+    schedule.save_results(api.store, list(zip(taken, found, strict=True)))
     expected = [api.get(f"/sites/{site}").data for site in sites]
     own_fields = ("id", "url", "name", "created_at", "updated_at", "last_checked_at", "down_since")
     assert [{name: each[name] for name in each if name not in own_fields} for each in expected] == [

@@ -54,17 +54,15 @@ class Watch:
         with self.api.store.unscoped(write=True) as tx:
             taken = schedule.claim(tx, 100, loop.LEASE)
         found = asyncio.run(probed(taken))
-        with self.api.store.unscoped(write=True) as tx:
-            for due, result in zip(taken, found, strict=True):
-                schedule.save_result(tx, due, result)
+        schedule.save_results(self.api.store, list(zip(taken, found, strict=True)))
         return len(taken)
 
     def note(self, *, is_up):
         """Make every site due, and save this result for it."""
         self.due_again()
         with self.api.store.unscoped(write=True) as tx:
-            for due in schedule.claim(tx, 100, loop.LEASE):
-                schedule.save_result(tx, due, CheckResult(is_up))
+            taken = schedule.claim(tx, 100, loop.LEASE)
+        schedule.save_results(self.api.store, [(due, CheckResult(is_up)) for due in taken])
 
     def read(self, site):
         return self.api.get(f"/sites/{site}").data

@@ -19,7 +19,7 @@ from retainer.schema.billing import allocations, expenses, invoice_lines
 from retainer.schema.work import milestones, time_entries
 from retainer.store.engines.sql import INTEGER, is_listed, listed, listed_rows
 from retainer.store.row_mapper import R
-from retainer.store.tables import ACCOUNT, NOW
+from retainer.store.tables import ACCOUNT, NOW, PARTS
 from retainer.store.tx import Tx
 from retainer.values.reading import writable_fields
 
@@ -86,7 +86,12 @@ MARK = {kind: _mark(kind) for kind in KINDS.values() if kind.billed}
 UNMARK = {kind: _unmark(kind) for kind in KINDS.values() if kind.billed}
 ON_LINES = _on_lines(allocations.c.invoice_line_id)
 MILESTONES = select(allocations.c.milestone_id).where(ON_LINES, allocations.c.milestone_id.is_not(None))
-TOUCH_MILESTONES = update(milestones).where(milestones.c.id.in_(MILESTONES)).values(updated_at=NOW)
+TOUCH_MILESTONES = (
+    update(milestones)
+    .where(milestones.c.id.in_(MILESTONES))
+    .values(updated_at=NOW)
+    .execution_options(**{PARTS: ("invoice_id",)})
+)
 """A milestone shows its invoice, although its row does not refer to it."""
 FORGET = delete(allocations).where(ON_LINES)
 END = update(allocations).where(ON_LINES).values(is_live=None, updated_at=NOW)

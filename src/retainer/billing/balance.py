@@ -66,6 +66,7 @@ class InvoiceState(NamedTuple):
     written_off_at: str | None
     issue_date: str
     settled_date: str | None
+    amount_paid: int
 
 
 class Paid(NamedTuple):
@@ -103,10 +104,12 @@ def recompute_balance(tx: Tx, invoice_id: int, *, by_payment: bool) -> None:
     (invoice,) = map(InvoiceState._make, tx.all(INVOICE, id=invoice_id))
     (paid,) = map(Paid._make, tx.all(PAID, invoice=invoice_id))
     due, credited, last_day = invoice.total - paid.amount, 0, max(invoice.issue_date, paid.last_date or "")
+    changed = ["payments"] if paid.amount != invoice.amount_paid else []
     for note in map(AppliedNote._make, tx.all(NOTES, invoice=invoice_id)):
         applied = min(note.total, due)
         shares = {"applied_amount": applied, "refundable_amount": note.total - applied}
         tx.update_columns(credit_notes, note.id, shares)
+        changed.append("credit_notes")
         due, credited, last_day = due - applied, credited + note.total, max(last_day, note.issue_date)
     status, written_off_at, settled_date = invoice.status, invoice.written_off_at, invoice.settled_date
     if by_payment or status != "written_off":
@@ -121,7 +124,7 @@ def recompute_balance(tx: Tx, invoice_id: int, *, by_payment: bool) -> None:
         "written_off_at": written_off_at,
         "settled_date": settled_date,
     }
-    tx.update_columns(invoices, invoice_id, values)
+    tx.update_columns(invoices, invoice_id, values, *dict.fromkeys(changed))
 
 
 def derive_status(due: int, settled: int) -> str:

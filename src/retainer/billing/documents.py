@@ -212,7 +212,7 @@ def save_lines(tx: Tx, table: Table, before: Sequence[Line], after: Sequence[Lin
     if [line.id for line in before] == [line.id for line in after] and len(unchanged) == len(before):
         return
     ((reference, document_id),) = parent.items()
-    tx.touch(metadata.tables[table.c[reference].info["target"]], document_id)
+    tx.touch(metadata.tables[table.c[reference].info["target"]], document_id, "lines")
     for line_id in current.keys() - {line.id for line in after}:
         tx.delete(table, line_id)
     for position, line in enumerate(after, start=1):

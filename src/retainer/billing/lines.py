@@ -71,7 +71,7 @@ def save_totals(tx: Tx, table: Table, document: Document) -> DocumentTotals:
     """Compute and write the totals of a document whose lines have changed; return them."""
     documents.compute_totals(document)
     tx.update(table, document)
-    tx.touch(table, document.id)
+    tx.touch(table, document.id, "lines")
     return DocumentTotals(*(getattr(document, name) for name in DocumentTotals.__struct_fields__))
 
 

@@ -94,6 +94,7 @@ class RemovedPayment(msgspec.Struct):
 def remove(tx: Tx, payment_id: int) -> RemovedPayment:
     """Remove a payment that was recorded by mistake; its amount is due again. Raises `not_found`."""
     payment = tx.get(payments, payment_id, Payment)
+    tx.get(invoices, payment.invoice_id, Invoice)  # its former status decides which event is written
     changes.removed(tx, PAYMENTS, payment_id)
     with changing_balance(tx, payment.invoice_id):
         tx.delete(payments, payment_id)

@@ -135,6 +135,7 @@ class Console:
     def _write(self, act: Handler, context: PageContext, retries: int = RETRIES) -> Reply:
         try:
             with self.store.begin(context.admin, write=True) as tx:
+                tx.request_id = context.request.id
                 return act(tx, context)
         except TransientConflict as conflict:
             if isinstance(conflict, ActorChanged) or not retries:

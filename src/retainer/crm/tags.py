@@ -81,7 +81,7 @@ def save_tags(
     if added := sorted(wanted - current):
         tx.write_checked(table, record, record_id, partial(_change_links, tx, _add_tags(links), record_id, added, 1))
     if before is not None and current != wanted:
-        tx.touch(table, record_id)
+        tx.touch(table, record_id, "tag_ids")
 
 
 def _change_links(tx: Tx, change: UpdateBase, record_id: int, tag_ids: list[int], uses: int) -> int:

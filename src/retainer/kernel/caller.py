@@ -26,6 +26,11 @@ class Caller(Actor, frozen=True, gc=False):
     api_enabled: bool
     requests_per_minute: int
 
+    @property
+    def acting_key(self) -> int:
+        """Return the key of the request."""
+        return self.key_id
+
     def ask(self, tx: Tx) -> Callable[[], bool]:
         """Ask whether the caller is unchanged, so that a revoked key writes nothing; return a function that answers."""
         row = tx.first_row(BY_KEY, key_id=self.key_id)
@@ -36,9 +41,13 @@ class Caller(Actor, frozen=True, gc=False):
 
         return is_same
 
+    def has_scope(self, scope: str) -> bool:
+        """Return whether the key has a scope."""
+        return scope in _set_of(self.scopes)
+
     def require_scope(self, scope: str | None) -> None:
         """Raise `missing_scope` unless the key has the operation's scope."""
-        if scope is not None and scope not in _set_of(self.scopes):
+        if scope is not None and not self.has_scope(scope):
             raise Refusal(
                 "missing_scope",
                 f"This key lacks the scope {scope}. Ask an admin for a key with this scope.",

@@ -11,7 +11,7 @@ from retainer.rollups import labour, record_totals, summaries
 from retainer.rollups.record_totals import FORMULAS
 from retainer.schema import identity, metadata
 from retainer.schema.rollups import SUMMARIES
-from retainer.store.tables import totals
+from retainer.store.tables import events, totals
 from retainer.store.tx import Store, Tx
 
 UNCOUNTED: tuple[Table, ...] = (
@@ -23,8 +23,9 @@ UNCOUNTED: tuple[Table, ...] = (
     identity.second_factors,
     identity.recovery_codes,
     identity.logos,
+    events,
 )
-"""The tables that `Tx.insert_raw` writes: no list shows how many rows they have."""
+"""The tables without a list that shows how many rows they have."""
 COUNTER = select(totals.c.count).where(totals.c.name == bindparam("name"))
 
 

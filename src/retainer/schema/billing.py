@@ -83,6 +83,7 @@ quotes = tenant_table(
     Index(None, "account_id", "project_id"),
     Index(None, "account_id", "contact_id"),
     Index("quotes_by_moments", "account_id", "sent_at", "accepted_at", "declined_at", "client_id"),
+    is_announced=True,
 )
 
 quote_lines = line_table(
@@ -131,6 +132,7 @@ invoices = tenant_table(
     Index(None, "account_id", "project_id"),
     Index(None, "account_id", "contact_id"),
     partial_index("invoices", "quote_id"),
+    is_announced=True,
 )
 
 invoice_lines = line_table(
@@ -144,9 +146,25 @@ invoice_lines = line_table(
 allocations = tenant_table(
     "allocations",
     *ref("invoice_line_id", "invoice_lines", on_delete="cascade"),
-    *ref("time_entry_id", "time_entries", optional=True, on_delete="cascade", holder="invoice_line_id.invoice_id"),
-    *ref("expense_id", "expenses", optional=True, on_delete="cascade", holder="invoice_line_id.invoice_id"),
-    *ref("milestone_id", "milestones", optional=True, on_delete="cascade", holder="invoice_line_id.invoice_id"),
+    *ref(
+        "time_entry_id",
+        "time_entries",
+        optional=True,
+        on_delete="cascade",
+        holder="invoice_line_id.invoice_id",
+        part="lines",
+    ),
+    *ref(
+        "expense_id", "expenses", optional=True, on_delete="cascade", holder="invoice_line_id.invoice_id", part="lines"
+    ),
+    *ref(
+        "milestone_id",
+        "milestones",
+        optional=True,
+        on_delete="cascade",
+        holder="invoice_line_id.invoice_id",
+        part="lines",
+    ),
     integer("is_live", optional=True),  # 1 or null, since nulls do not violate a unique index
     Index(None, "account_id", "invoice_line_id"),
     *(
@@ -193,6 +211,7 @@ credit_notes = tenant_table(
     Index("credit_notes_by_invoice", "account_id", "invoice_id", "issue_date", "total"),
     Index(None, "account_id", "client_id", "created_at", "id"),
     Index(None, "account_id", "issue_date"),
+    is_announced=True,
 )
 
 credit_note_shares = tenant_table(
@@ -253,4 +272,5 @@ expenses = tenant_table(
     Index(None, "account_id", "user_id", "date", "id"),
     partial_index("expenses", "invoice_id"),
     partial_index("expenses", "invoice_line_id"),
+    is_announced=True,
 )

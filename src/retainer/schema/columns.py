@@ -92,17 +92,24 @@ def content(name: str, *, optional: bool = False) -> Column[bytes]:
 
 
 def ref(
-    name: str, target: str, *, optional: bool = False, on_delete: str = "block", holder: str | None = None
+    name: str,
+    target: str,
+    *,
+    optional: bool = False,
+    on_delete: str = "block",
+    holder: str | None = None,
+    part: str | None = None,
 ) -> tuple[Column[int], ForeignKeyConstraint]:
     """A foreign key within the account, (account_id, name), which cannot refer to a row of another account.
 
     `on_delete` is what `Tx.delete` of the target does: fail (`block`), delete this row (`cascade`), set null
     (`detach`), or nothing (`none`), if rules never delete a target that has such a row. If this row is part of another
     record, `holder` names the column that refers to it, or `a.b` if that is part of a third. A deletion then sets the
-    `updated_at` of that record.
+    `updated_at` of that record, whose field `part` has changed.
     """
+    info = {"target": target, "on_delete": on_delete, "holder": holder, "part": part}
     return (
-        Column(name, INTEGER, nullable=optional, info={"target": target, "on_delete": on_delete, "holder": holder}),
+        Column(name, INTEGER, nullable=optional, info=info),
         ForeignKeyConstraint(["account_id", name], [f"{target}.account_id", f"{target}.id"]),
     )
 
@@ -167,8 +174,11 @@ def account_id() -> Column[int]:
     return Column("account_id", INTEGER, ForeignKey("accounts.id"), nullable=False)
 
 
-def tenant_table(name: str, *items: SchemaItem) -> Table:
-    """A table whose rows belong to an account, with `id`, `account_id`, `created_at` and `updated_at`."""
+def tenant_table(name: str, *items: SchemaItem, is_announced: bool = False, parent: str | None = None) -> Table:
+    """A table whose rows belong to an account, with `id`, `account_id`, `created_at` and `updated_at`.
+
+    Changes of its rows become events if it `is_announced`. `parent` is the column of the record in their path.
+    """
     return Table(
         name,
         metadata,
@@ -178,7 +188,7 @@ def tenant_table(name: str, *items: SchemaItem) -> Table:
         instant("updated_at"),
         *items,
         key_with_account(),
-        info={"tenant": True},
+        info={"tenant": True, "announced": is_announced, "parent": parent},
         **NUMBERED,
     )
 

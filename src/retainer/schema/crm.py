@@ -25,7 +25,7 @@ def tag_links(owner: str) -> Table:
     return keyed_table(
         f"{owner}_tags",
         *ref("record_id", owner, on_delete="cascade"),
-        *ref("tag_id", "tags", on_delete="cascade", holder="record_id"),
+        *ref("tag_id", "tags", on_delete="cascade", holder="record_id", part="tag_ids"),
         Index(None, "account_id", "tag_id"),
         key=("record_id", "tag_id"),
     )
@@ -42,6 +42,7 @@ tags = tenant_table(
     unique("name_folded"),
     Index(None, "account_id", "name_sort", "id"),
     Index(None, "account_id", "created_at", "id"),
+    is_announced=True,
 )
 
 clients = tenant_table(
@@ -81,6 +82,7 @@ clients = tenant_table(
     Index(None, "account_id", "updated_at", "id"),
     Index(None, "account_id", "name"),
     partial_index("clients", "vat_number"),
+    is_announced=True,
 )
 index_amounts(clients)
 clients_tags = tag_links("clients")
@@ -108,5 +110,6 @@ external_contacts = tenant_table(
     Index(None, "account_id", "last_name_sort", "id"),
     Index(None, "account_id", "created_at", "id"),
     Index(None, "account_id", "updated_at", "id"),
+    is_announced=True,
 )
 external_contacts_tags = tag_links("external_contacts")

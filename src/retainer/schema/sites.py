@@ -61,6 +61,7 @@ sites = tenant_table(
     Index(None, "account_id", "client_id", "name_sort", "id"),
     Index(None, "account_id", "project_id"),
     Index("sites_due", "monitoring_enabled", "next_check_at"),
+    is_announced=True,
 )
 sites_tags = tag_links("sites")
 

@@ -57,6 +57,7 @@ tickets = tenant_table(
     Index(None, "account_id", "project_id"),
     partial_index("tickets", "requester_email_folded", "created_at", "id"),
     partial_index("tickets", "resolved_at"),
+    is_announced=True,
 )
 tickets_tags = tag_links("tickets")
 
@@ -71,4 +72,6 @@ ticket_replies = tenant_table(
     folded("body", into="search"),
     Index(None, "account_id", "ticket_id", "created_at", "id"),
     Index(None, "account_id", "contact_id"),
+    is_announced=True,
+    parent="ticket_id",
 )

@@ -60,6 +60,7 @@ projects = tenant_table(
     Index("projects_by_client", "account_id", "client_id", "is_template"),
     Index(None, "account_id", "created_at", "id"),
     Index(None, "account_id", "updated_at", "id"),
+    is_announced=True,
 )
 index_amounts(projects)
 projects_tags = tag_links("projects")
@@ -80,6 +81,8 @@ milestones = tenant_table(
     maintained("tasks_done_count"),
     folded("name", "description", into="search"),
     Index(None, "account_id", "project_id", "position", "id"),
+    is_announced=True,
+    parent="project_id",
 )
 
 tasks = tenant_table(
@@ -119,6 +122,7 @@ tasks = tenant_table(
     partial_index("tasks", "ticket_id", "created_at", "id"),
     Index("tasks_by_status_and_due_date", "account_id", "status", "due_date", "project_id"),
     Index("tasks_by_status_and_completed_at", "account_id", "status", "completed_at", "project_id"),
+    is_announced=True,
 )
 tasks_tags = tag_links("tasks")
 
@@ -155,6 +159,7 @@ time_entries = tenant_table(
     partial_index("time_entries", "invoice_id"),
     partial_index("time_entries", "invoice_line_id"),
     partial_index("time_entries", "ticket_id", "date", "id", "duration_minutes"),
+    is_announced=True,
 )
 index_amounts(time_entries)
 

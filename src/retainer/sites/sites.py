@@ -233,7 +233,7 @@ def update_site(tx: Tx, site_id: Id, patch: Patch[Site]) -> Site:
     changes.update(tx, SITES, sites, before, after)
     if after.plugins != before.plugins:
         plugins.save_plugins(tx, site_id, after.plugins)
-        tx.touch(sites, site_id)
+        tx.touch(sites, site_id, "plugins")
     save_tags(tx, sites, site_id, after, after.tag_ids, before.tag_ids)
     if any(getattr(after, name) != getattr(before, name) for name in CHECKED_FIELDS):
         uptime.check_now(tx, site_id, reset=after.url != before.url)

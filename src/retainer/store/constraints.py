@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Select, Table, UniqueConstraint, bindparam
 from sqlalchemy.sql.dml import UpdateBase
 
 from retainer.store.row_mapper import RefersTo
-from retainer.store.tables import NOW, metadata
+from retainer.store.tables import NOW, PARTS, metadata
 
 MISSING = "There is no such {} in this account."
 
@@ -90,7 +90,7 @@ def _plan(
                 continue
             affected = column.in_(ids)
             if column.info["holder"] is not None:
-                steps += _touches(child, column.info["holder"], affected)
+                steps += _touches(child, column.info["holder"], column.info["part"], affected)
             if column.info["on_delete"] == "cascade":
                 _plan((*path, child), affected, column.name, blockers, steps)
             elif column.info["on_delete"] == "detach":
@@ -100,13 +100,13 @@ def _plan(
     steps.append(Step(delete(table).where(doomed), table, doomed, found_by))
 
 
-def _touches(table: Table, path: str, affected: ColumnElement[bool]) -> Iterator[Step]:
+def _touches(table: Table, path: str, part: str, affected: ColumnElement[bool]) -> Iterator[Step]:
     """Yield updates of `updated_at` for the records that contain the affected rows, on all levels."""
     for name in path.split("."):
         holder = table.c[name]
         table = metadata.tables[holder.info["target"]]
         affected = table.c.id.in_(select(holder).where(affected))
-        yield Step(update(table).values(updated_at=NOW).where(affected))
+        yield Step(update(table).values(updated_at=NOW).where(affected).execution_options(**{PARTS: (part,)}))
 
 
 def singular(table: Table) -> str:

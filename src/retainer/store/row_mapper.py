@@ -66,6 +66,7 @@ class RowMapper:
         self._into = [(name, table.c[name].info["into"]) for name in self.names if "into" in table.c[name].info]
         self._out: list[tuple[int, Convert]] = []
         self._derived: list[tuple[int, Convert]] = []
+        self._stored = [(fields.index(name), name) for name in self.names]
         self._money = [name for name in self.names if table.c[name].info.get("money")]
         self._amounts: list[int] = []
         self._currency = fields.index("currency") if "currency" in fields else -1
@@ -113,6 +114,10 @@ class RowMapper:
             except ValueError as error:
                 note_error(name, str(error))
         return values
+
+    def stored(self, values: list[Any]) -> dict[str, Any]:
+        """Return the columns that `write` returns of the decoded row of a record."""
+        return {name: values[position] for position, name in self._stored}
 
     def order(self, name: str) -> ColumnElement[Any]:
         """Return what a field sorts by: its folded text, its position in its enumeration, its amount, or its value."""

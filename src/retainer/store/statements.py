@@ -10,8 +10,10 @@ from typing import Any, NamedTuple, cast
 
 from sqlalchemy import Alias, BindParameter, Dialect, FromClause, Join, Table, and_, literal, literal_column
 from sqlalchemy.sql import visitors
+from sqlalchemy.sql.dml import UpdateBase
 from sqlalchemy.sql.elements import ClauseElement
 
+from retainer.store.outbox import Change, change_of
 from retainer.store.tables import ACCOUNT, FROM_TRANSACTION, RESERVED, TODAY
 
 CACHE_SIZE = 1024
@@ -44,6 +46,8 @@ class Compiled(NamedTuple):
     """The values that the compiler adds."""
     supplied: list[str]
     """The names of the values that are attributes of the transaction."""
+    change: Change | None
+    """The change of records that it makes, which becomes an event for each."""
 
 
 class Statements:
@@ -60,6 +64,9 @@ class Statements:
     def _compile(self, statement: Statement, *, scope: bool) -> Compiled:
         built = statement.build(*statement.arguments) if isinstance(statement, Deferred) else statement
         check_names(built)
+        change = change_of(built)
+        if change is not None and change.returns:
+            built = cast("UpdateBase", built).returning(*change.returns)
         whole = with_constants(scoped(built) if scope else built, self.dialect)
         compiled: Any = whole.compile(dialect=self.dialect)
         names: list[str] = compiled.positiontup
@@ -68,7 +75,7 @@ class Statements:
         supplied = [name for name in values if name not in constants]
         if not scope and {ACCOUNT.key, TODAY.key}.intersection(supplied):
             raise TypeError("A statement over all accounts cannot use ACCOUNT or TODAY: no account is known.")
-        return Compiled(compiled.string.replace("$", self.marker), names, constants, supplied)
+        return Compiled(compiled.string.replace("$", self.marker), names, constants, supplied, change)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Common parts of all tables: the metadata, the values that a transaction binds, and the counters of rows."""
+"""Common parts of all tables: the metadata, the values that a transaction binds, the counters of rows, and events."""
 
 from sqlalchemy import Column, ForeignKey, MetaData, Table, bindparam
 
@@ -22,6 +22,8 @@ TODAY = bindparam("today", FROM_TRANSACTION, type_=DAY)
 NOW = bindparam("now", FROM_TRANSACTION, type_=INSTANT)
 RESERVED = frozenset(bind.key for bind in (ACCOUNT, TODAY, NOW))
 """Names that no other bind may have."""
+PARTS = "parts"
+"""The option of an update that names the fields it changes outside of the row, like the tags of a record."""
 
 totals = Table(
     "totals",
@@ -33,3 +35,26 @@ totals = Table(
     **KEYED,
 )
 """Number of rows of an account in a table, maintained in the transaction that adds or removes them."""
+
+events = Table(
+    "events",
+    metadata,
+    Column("account_id", INTEGER, ForeignKey("accounts.id"), primary_key=True),
+    Column("id", INTEGER, primary_key=True, autoincrement=False),
+    Column("at", INSTANT, nullable=False),
+    Column("type", TEXT, nullable=False),
+    Column("record_id", INTEGER, nullable=False),
+    Column("parent_id", INTEGER, nullable=True),
+    Column("fields", TEXT, nullable=False),
+    Column("user_id", INTEGER, nullable=True),
+    Column("key_id", INTEGER, nullable=True),
+    Column("request_id", TEXT, nullable=True),
+    info={"tenant": True},
+    **KEYED,
+)
+"""What has happened to the records of an account; `store/outbox.py` writes it.
+
+The ids of an account are 1, 2, 3 and so on, in the order of the commits; the newest event is never deleted, so no id is
+used again. Events outlive what they name, so nothing refers to it. The key is the only index: each other one would have
+to be written with every change of a record.
+"""

@@ -6,12 +6,10 @@ from typing import Any, Self
 
 from sqlalchemy import Table
 
-from retainer.store.engines.base import DeadlineExceeded, DriverConnection, DriverCursor, Engine, Row
+from retainer.store.engines.base import Columns, DeadlineExceeded, DriverConnection, DriverCursor, Engine, Row, Rows
+from retainer.store.outbox import CREATED, Change, Outbox
 from retainer.store.statements import Statement, Statements
 from retainer.values.exact import utcnow
-
-Columns = dict[str, Any]
-"""Values by the names of columns or binds."""
 
 
 class Transaction:
@@ -32,6 +30,8 @@ class Transaction:
         self.seconds = seconds
         self.deadline = math.inf
         self.is_snapshot = False
+        self.outbox: Outbox | None = None
+        """The changes of records; a transaction without one cannot change any."""
         self._compile = statements.of_all if account_id is None else statements.of_account
         self._now = ""
         self._is_used = False
@@ -94,11 +94,31 @@ class Transaction:
             if self._is_used:
                 raise RuntimeError("A second statement would see another state of the database: tx.snapshot() first.")
             self._is_used = True
-        text, names, constants, supplied = self._compile(statement)
+        text, names, constants, supplied, change = self._compile(statement)
         values = constants | values
         for name in supplied:
             values[name] = getattr(self, name)
-        return self.engine.run(self.connection, text, [values[name] for name in names])
+        if change is None:
+            return self.engine.run(self.connection, text, [values[name] for name in names])
+        if self.outbox is None:
+            message = f"Records of {change.table} change only in a transaction of their account: they become events."
+            raise RuntimeError(message)
+        cursor = self.engine.run(self.connection, text, [values[name] for name in names])
+        self.outbox.note(change, self.now, self._changed(change, cursor, values), values)
+        return cursor
+
+    def _changed(self, change: Change, cursor: DriverCursor, values: Columns) -> Rows:
+        """Return a function that returns the records that a statement has changed, when its result has arrived."""
+        parent = change.parent
+        if change.kind == CREATED:
+            new = self.engine.rows_inserted(self.connection, cursor)
+            return new if parent is None else lambda: [(*row, values[parent]) for row in new()]
+        if change.returns or change.bound is None:
+            return self.engine.rows_returned(self.connection, cursor)
+        record: Row = (values[change.bound],)
+        if change.is_certain:
+            return lambda: [record]
+        return self.engine.rows_if_changed(self.connection, cursor, record)
 
     def all(self, statement: Statement, **values: object) -> list[Row]:
         """Return every row of a statement."""
@@ -119,6 +139,8 @@ class Transaction:
 
     def insert_rows(self, table: Table, rows: list[Row]) -> None:
         """Insert many rows, each with the values of a table's columns as declared."""
+        if table.info.get("announced"):
+            raise TypeError(f"Insert records of {table} one by one with Tx.insert, so that their ids are known.")
         self.engine.insert_rows(self.connection, table, rows)
 
     def change(self, statement: Statement, **values: object) -> int:

@@ -1,6 +1,6 @@
 """Tx: a transaction of one account, which cannot see rows of another; and the store, which begins transactions."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import cache, lru_cache, partial
 from typing import Any
 
@@ -12,12 +12,13 @@ from sqlalchemy.sql.elements import ClauseElement
 from retainer.errors import BodyErrors, FieldErrors, Refusal, not_found
 from retainer.store import constraints
 from retainer.store.constraints import MISSING, Step, singular
-from retainer.store.engines.base import TRANSACTION_SECONDS, Engine, Row, TransientConflict
+from retainer.store.engines.base import TRANSACTION_SECONDS, Columns, Engine, Row, TransientConflict
 from retainer.store.engines.sql import INTEGER, TEXT, Part, combined, insert_or_add, rows_of
+from retainer.store.outbox import INSERT_EVENT, INSERT_EVENTS, Outbox, values_of
 from retainer.store.row_mapper import R, folds, row_mapper
 from retainer.store.statements import Statement, Statements, statements_of
-from retainer.store.tables import ACCOUNT, NOW, totals
-from retainer.store.transaction import Columns, Transaction, UnscopedTx
+from retainer.store.tables import ACCOUNT, NOW, PARTS, totals
+from retainer.store.transaction import Transaction, UnscopedTx
 from retainer.values.collation import folded_text
 from retainer.values.exact import local_day
 from retainer.values.records import Record
@@ -37,6 +38,11 @@ class Actor(msgspec.Struct, frozen=True, gc=False):
     timezone: str
     payment_terms_days: int
     client_number_pattern: str
+
+    @property
+    def acting_key(self) -> int | None:
+        """Return the key of the request, if the actor has one."""
+        return None
 
     def ask(self, tx: "Tx") -> Callable[[], bool] | None:  # noqa: ARG002
         """Query whether the actor may still act; return the function that reads the result, or None without a check."""
@@ -59,6 +65,10 @@ class Tx(BodyErrors, Transaction):
         self.actor = actor
         self.may_repeat = False
         self.if_match: str | None = None
+        self.request_id: str | None = None
+        self.announced: Callable[[int], None] = lambda _: None
+        """Called with the account after a commit with events."""
+        self.outbox = Outbox() if write else None
         self._may_act: Callable[[], bool] | None = None
 
     def _start(self) -> None:
@@ -67,18 +77,42 @@ class Tx(BodyErrors, Transaction):
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """End the transaction. Raises ActorChanged if its actor may no longer act."""
+        has_events = False
         try:
             if kind is None or issubclass(kind, Refusal):
                 self._check_actor()
+            if kind is None:
+                has_events = self._write_events()
         except BaseException as error:
             kind = type(error)
             raise
         finally:
             super().__exit__(kind)
+        if has_events:
+            self.announced(self.actor.account_id)
 
     def _check_actor(self) -> None:
         if self._may_act is not None and not self._may_act():
             raise ActorChanged("The actor has changed.")
+
+    def _write_events(self) -> bool:
+        """Write an event for each changed record; return whether there are any."""
+        if self.outbox is None:
+            return False
+        found = self.outbox.events()
+        if not found:
+            return False
+        values = values_of(found)
+        values["user_id"], values["key_id"] = self.actor.user_id or None, self.actor.acting_key
+        values["request_id"] = self.request_id
+        self.execute(INSERT_EVENT if len(found) == 1 else INSERT_EVENTS, values)
+        return True
+
+    def announce(self, table: Table, record_id: int, turned: str, fields: Collection[str]) -> None:
+        """Note what a record has become, if no field that is written says so: a site that is down."""
+        if self.outbox is None:
+            raise RuntimeError("Nothing is announced in a transaction that reads.")
+        self.outbox.announce(table, self.now, record_id, turned, fields)
 
     @property
     def today(self) -> str:
@@ -95,7 +129,11 @@ class Tx(BodyErrors, Transaction):
             return None
         records = row_mapper(table, model)
         row = self.one(records.one, id=record_id)
-        record: R | None = None if row is None else records.read(row)
+        if row is None:
+            return None
+        if self.outbox is not None:
+            self.outbox.note_read(records, record_id, row)
+        record: R = records.read(row)
         return record
 
     def get(self, table: Table, record_id: int, model: type[R], **within: int) -> R:
@@ -132,9 +170,9 @@ class Tx(BodyErrors, Transaction):
         statement = _insert(table, tuple(values), returns_id=self.engine.returns_ids)
         return self.engine.new_id(self.execute(statement, values))
 
-    def update_columns(self, table: Table, row_id: int, values: Columns) -> None:
-        """Write valid values to columns of a row, if one of them changes."""
-        self.run(_update(table, tuple(values)), **values, row_id=row_id)
+    def update_columns(self, table: Table, row_id: int, values: Columns, *parts: str) -> None:
+        """Write valid values to columns of a row, if one of them changes; `parts` are fields that change with them."""
+        self.run(_update(table, tuple(values), parts), **values, row_id=row_id)
 
     def update(self, table: Table, record: Record) -> None:
         """Write the record's fields to its row, if one has changed. Raises `validation_failed` with every error."""
@@ -142,9 +180,9 @@ class Tx(BodyErrors, Transaction):
         change = partial(self.change, _update(table, tuple(values)), **values, row_id=record.id)
         self.write_checked(table, record, record.id, change)
 
-    def touch(self, table: Table, record_id: int) -> None:
-        """Set `updated_at` of a record after a change outside of its row, such as of its tags or lines."""
-        self.run(_touch(table), row_id=record_id)
+    def touch(self, table: Table, record_id: int, *parts: str) -> None:
+        """Set `updated_at` of a record after a change of these fields outside of its row, such as its tags or lines."""
+        self.run(_touch(table, parts), row_id=record_id)
 
     def delete(self, table: Table, record_id: int, before: Callable[[Step], None] | None = None) -> None:
         """Delete a row; as references to it declare, they block the deletion, are deleted too, or are set to null.
@@ -234,6 +272,8 @@ class Store:
         self.engine = engine
         self.statements = statements_of(engine.dialect, engine.marker)
         self.seconds: float = TRANSACTION_SECONDS
+        self.announced: Callable[[int], None] = lambda _: None
+        """Called with the account after each commit with events."""
 
     def begin(self, actor: Actor, *, write: bool, may_repeat: bool = False, seconds: float | None = None) -> Tx:
         """Return a transaction of the actor's account; leaving its block commits, an exception rolls back.
@@ -242,7 +282,7 @@ class Store:
         it is rolled back and raises DeadlineExceeded; commands without a limit pass `math.inf`.
         """
         tx = Tx(self.engine, self.statements, actor, write=write, seconds=self.seconds if seconds is None else seconds)
-        tx.may_repeat = may_repeat
+        tx.may_repeat, tx.announced = may_repeat, self.announced
         return tx
 
     def unscoped(self, *, write: bool = False, seconds: float | None = None) -> UnscopedTx:
@@ -254,6 +294,7 @@ class Store:
         """Return a part of a transaction that is limited to an account, such as one that it has created."""
         part = Tx(self.engine, self.statements, actor, write=tx.writes, seconds=tx.seconds)
         part.connection, part.now, part.deadline = tx.connection, tx.now, tx.deadline
+        part.outbox = None  # its events would not wait for other writes of the account
         return part
 
     def unscoped_one(self, statement: Statement, **values: object) -> Row | None:
@@ -283,12 +324,14 @@ def _insert_combined(table: Table, names: tuple[str, ...], parts: tuple[Part, ..
 
 
 @lru_cache(maxsize=1024)  # forms may change any fields of a user
-def _update(table: Table, names: tuple[str, ...]) -> UpdateBase:
+def _update(table: Table, names: tuple[str, ...], parts: tuple[str, ...] = ()) -> UpdateBase:
     values: Columns = {name: bindparam(name, type_=table.c[name].type) for name in names}
     changed = or_(*(table.c[name].is_distinct_from(value) for name, value in values.items()))
-    return update(table).where(table.c.id == bindparam("row_id"), changed).values(updated_at=NOW, **values)
+    statement = update(table).where(table.c.id == bindparam("row_id"), changed).values(updated_at=NOW, **values)
+    return statement.execution_options(**{PARTS: parts})
 
 
-@cache
-def _touch(table: Table) -> UpdateBase:
-    return update(table).where(table.c.id == bindparam("row_id")).values(updated_at=NOW)
+@lru_cache(maxsize=256)
+def _touch(table: Table, parts: tuple[str, ...]) -> UpdateBase:
+    statement = update(table).where(table.c.id == bindparam("row_id")).values(updated_at=NOW)
+    return statement.execution_options(**{PARTS: parts})

@@ -108,5 +108,5 @@ def create_ticket_reply(tx: Tx, ticket_id: Id, body: New[TicketReply]) -> WithMe
     reply_id = changes.insert(tx, REPLIES, ticket_replies, reply)
     tx.update(tickets, ticket)
     if reply.is_internal:  # the ticket's own row may be unchanged
-        tx.touch(tickets, ticket_id)
+        tx.touch(tickets, ticket_id, "replies_count")
     return WithMeta(tx.get(ticket_replies, reply_id, TicketReply), TicketChanged(tx.get(tickets, ticket_id, Ticket)))

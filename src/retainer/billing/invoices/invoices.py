@@ -158,7 +158,7 @@ def create_invoice(tx: Tx, body: New[Invoice]) -> WithMeta[Invoice, InvoiceMeta]
     invoice.id = tx.insert(invoices, invoice)
     allocations.save_invoice_lines(tx, invoice.id, [], invoice.lines)
     if invoice.quote_id is not None:
-        tx.touch(quotes, invoice.quote_id)
+        tx.touch(quotes, invoice.quote_id, "invoice_id")
     with changing_balance(tx, invoice.id):
         issuing.save_step(tx, invoice, "draft")
     return WithMeta(load_invoice(tx, invoice.id), meta)
@@ -207,4 +207,4 @@ def delete_invoice(tx: Tx, invoice_id: Id) -> None:
     allocations.save_invoice_lines(tx, invoice_id, before.lines, [])
     tx.delete(invoices, invoice_id)
     if before.quote_id is not None:
-        tx.touch(quotes, before.quote_id)
+        tx.touch(quotes, before.quote_id, "invoice_id")

@@ -82,4 +82,4 @@ def save_step(tx: Tx, invoice: Invoice, former: str) -> None:
         changes.removed(tx, INVOICE_LINES, invoice.id)
         allocations.release(tx, invoice.lines)
         if invoice.quote_id is not None:
-            tx.touch(quotes, invoice.quote_id)  # it can become another invoice
+            tx.touch(quotes, invoice.quote_id, "invoice_id")  # it can become another invoice

@@ -4,10 +4,11 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from sqlalchemy import and_, bindparam, delete, or_, update
 
+from retainer.events.retention import delete_events
 from retainer.identity.people import expiry
 from retainer.kernel.caller import Caller
 from retainer.kernel.http import Request
@@ -36,6 +37,13 @@ class Counter(Protocol):
 
     def sweep(self) -> None:
         """Delete expired counts."""
+
+
+class Kept(NamedTuple):
+    """Retention in days of requests and of events."""
+
+    request_days: int
+    event_days: int
 
 
 class KeysUsed:
@@ -82,13 +90,13 @@ class Housekeeping:
         log: Log,
         keys_used: KeysUsed,
         recorder: RequestRecorder,
-        request_log_days: int,
+        kept: Kept,
     ) -> None:
         self.store, self.counters, self.log, self.keys_used = store, counters, log, keys_used
-        self.recorder, self.request_log_days = recorder, request_log_days
+        self.recorder, self.kept = recorder, kept
         self.note_state: Callable[[], None] = lambda: None
         """Updates the metrics of this process."""
-        self._has_old_requests = False
+        self._has_old = False
         self._has_pending_rates = True  # possibly: another process may have ended before it had recounted all
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="housekeeping", daemon=True)
@@ -118,9 +126,10 @@ class Housekeeping:
                 message = f"{dropped} requests are missing from the request log: {reason}."
                 self.log.warning(message)
 
-    def _delete_requests(self) -> None:
-        """Delete a batch of old requests; the next ones follow with the notes until none is left."""
-        self._has_old_requests = retention.delete_requests(self.store, self.request_log_days) > 0
+    def _delete_old(self) -> None:
+        """Delete a batch of old requests and events; the next ones follow with the notes until none is left."""
+        requests = retention.delete_requests(self.store, self.kept.request_days)
+        self._has_old = requests + delete_events(self.store, self.kept.event_days) > 0
 
     def _recount_labour(self) -> None:
         """Recount a batch of hours at changed cost rates; the next ones follow after a pause until none is left."""
@@ -134,8 +143,8 @@ class Housekeeping:
             if now - noted >= NOTE_SECONDS:
                 noted = now
                 self._try("noting used keys", lambda: self.keys_used.write(self.store))
-                if self._has_old_requests:
-                    self._try("deleting old requests", self._delete_requests)
+                if self._has_old:
+                    self._try("deleting old requests and events", self._delete_old)
             if self.recorder.is_due(now - recorded):
                 recorded = now
                 self._try("writing the request log", lambda: self._record(self.recorder.write))
@@ -146,11 +155,11 @@ class Housekeeping:
                 for counter in self.counters:
                     counter.sweep()
                 self._try("deleting old idempotency keys", lambda: delete_responses(self.store))
-                self._try("deleting old requests", self._delete_requests)
+                self._try("deleting old requests and events", self._delete_old)
                 self._try("deleting old sessions", lambda: expiry.delete_expired(self.store))
             if now - summed >= SUMS_SECONDS:
                 summed = now
-                self._try("deleting old sums", lambda: retention.delete_sums(self.store, self.request_log_days))
+                self._try("deleting old sums", lambda: retention.delete_sums(self.store, self.kept.request_days))
             self._try("noting metrics", self.note_state)
             self._try("writing the log", self.log.flush)
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 from retainer.settings import Network
 from retainer.sites.monitor import schedule
 from retainer.sites.monitor.probe import TOTAL_SECONDS, Prober
-from retainer.sites.monitor.schedule import CheckResult, DueSite
+from retainer.sites.monitor.schedule import Checked, DueSite
 from retainer.store.tx import Store
 
 TICK_SECONDS = 0.5
@@ -22,7 +22,6 @@ DRAIN_SECONDS = 5.0
 LEASE = timedelta(seconds=4 * TOTAL_SECONDS)  # longer than a probe and saving its result can take
 REFRESH_TICKS = 120
 
-Checked = tuple[DueSite, CheckResult]
 T = TypeVar("T")
 
 
@@ -97,11 +96,9 @@ class Monitor:
             return None
 
     def _save(self, results: list[Checked]) -> None:
-        """Save results in one transaction; if that fails, save each in its own."""
+        """Save results together; if that fails, save each alone."""
         try:
-            with self.store.unscoped(write=True) as tx:
-                for site, result in results:
-                    schedule.save_result(tx, site, result)
+            schedule.save_results(self.store, results)
         except Exception as error:  # noqa: BLE001  # a site without its result is due again when its lease ends
             if len(results) == 1:
                 self.on_error(f"saving the result of site {results[0][0].id}", error)

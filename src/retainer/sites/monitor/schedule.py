@@ -11,11 +11,13 @@ from typing import NamedTuple
 import msgspec
 from sqlalchemy import and_, bindparam, func, select, update
 
+from retainer.identity.admins import operator_of
 from retainer.schema.sites import sites
 from retainer.sites import incidents, uptime
 from retainer.sites.monitor.pause import IS_PAUSED
 from retainer.store.tables import NOW
 from retainer.store.transaction import UnscopedTx
+from retainer.store.tx import Store, Tx
 from retainer.values.exact import instant_after
 
 MAX_FAILURES = 2
@@ -49,6 +51,9 @@ class CheckResult(NamedTuple):
     milliseconds: int | None = None
     error: str | None = None
     ssl_expires_at: str | None = None
+
+
+Checked = tuple[DueSite, CheckResult]
 
 
 class StaleSite(NamedTuple):
@@ -124,11 +129,24 @@ def lateness(tx: UnscopedTx) -> timedelta:
     return datetime.fromisoformat(tx.now) - datetime.fromisoformat(DueSite(*row).next_check_at) if row else timedelta()
 
 
-def save_result(tx: UnscopedTx, site: DueSite, result: CheckResult) -> None:
-    """Save a result and when the next check is due, unless the lease has ended or the site was deleted."""
+def save_results(store: Store, results: list[Checked]) -> None:
+    """Save results in one transaction; a site that has gone down or up follows in one of its account."""
+    with store.unscoped(write=True) as tx:
+        turned = [each for each in results if not save_result(tx, *each)]
+    for site, result in turned:
+        with store.begin(operator_of(store, site.account_id), write=True) as own:
+            save_result(own, site, result)
+
+
+def save_result(tx: UnscopedTx | Tx, site: DueSite, result: CheckResult) -> bool:
+    """Save a result and when the next check is due, unless the lease has ended or the site was deleted.
+
+    What a site has become is an event, which takes a transaction of its account. In another one this returns False
+    then, and has changed nothing.
+    """
     row = tx.one(LOCK_LEASED, account=site.account_id, site=site.id, until=site.leased_until)
     if row is None:
-        return
+        return True
     before = Observation(*row)
     observed, failures, down_since = before.observed, before.failures, before.down_since
     in_maintenance = before.maintenance_until is not None and before.maintenance_until > tx.now
@@ -138,6 +156,10 @@ def save_result(tx: UnscopedTx, site: DueSite, result: CheckResult) -> None:
         failures += 1
         if failures >= MAX_FAILURES:
             observed, down_since = "down", down_since or before.last_checked_at  # the time of the first failure
+    if observed != before.observed:
+        if not isinstance(tx, Tx):
+            return False
+        tx.announce(sites, site.id, observed, ("status", "down_since"))
     if not in_maintenance:
         uptime.add_check(tx, site.account_id, site.id, is_up=result.is_up)
         uptime.add_to_hour(tx, site.account_id, site.id, is_up=result.is_up, response_ms=result.milliseconds)
@@ -162,6 +184,7 @@ def save_result(tx: UnscopedTx, site: DueSite, result: CheckResult) -> None:
         next_check_at=next_check_at if next_check_at > tx.now else instant_after(tx.now, interval),
     )
     uptime.summarise(tx, site.account_id, site.id)
+    return True
 
 
 def refresh(tx: UnscopedTx) -> None:

@@ -21,6 +21,10 @@ DriverCursor = Any
 Values = list[object]
 """The values of a statement's numbered placeholders."""
 Row = tuple[Any, ...]
+Columns = dict[str, Any]
+"""Values by the names of columns or binds."""
+Rows = Callable[[], list[Row]]
+"""Returns rows, once they have arrived."""
 
 
 class Unavailable(Exception):
@@ -161,6 +165,21 @@ class Engine(ABC):
     @abstractmethod
     def new_id(self, cursor: DriverCursor) -> int:
         """Return the id of the row that a statement has inserted."""
+
+    def rows_inserted(self, connection: DriverConnection, cursor: DriverCursor) -> Rows:  # noqa: ARG002
+        """Return the id of the row that a statement has inserted, in a row."""
+        row: Row = (self.new_id(cursor),)
+        return lambda: [row]
+
+    def rows_returned(self, connection: DriverConnection, cursor: DriverCursor) -> Rows:  # noqa: ARG002
+        """Return the rows that a change has returned; nothing else reads them."""
+        rows = self.all(cursor)
+        return lambda: rows
+
+    def rows_if_changed(self, connection: DriverConnection, cursor: DriverCursor, row: Row) -> Rows:
+        """Return this row if a statement has changed any, else none."""
+        rows = [row] if self.count_changed(connection, cursor) else []
+        return lambda: rows
 
     @abstractmethod
     def schema_change(self) -> AbstractContextManager[SchemaConnection]:

@@ -16,7 +16,7 @@ from sqlalchemy.dialects.postgresql import psycopg as dialects
 from sqlalchemy.exc import DBAPIError
 
 from retainer.settings import SettingsError
-from retainer.store.engines.base import Engine, OutcomeUnknown, Row, TransientConflict, Unavailable, Values
+from retainer.store.engines.base import Engine, OutcomeUnknown, Row, Rows, TransientConflict, Unavailable, Values
 from retainer.store.engines.postgresql_connection import Connection, Cursor, InstantLoader, translate_error, translated
 from retainer.store.engines.postgresql_pool import Pool
 
@@ -211,6 +211,29 @@ class Postgresql(Engine):
         """Return the id of the row that a statement has inserted."""
         ((row_id,),) = cursor.fetchall()
         return int(row_id)
+
+    def rows_inserted(self, connection: Connection, cursor: Cursor) -> Rows:
+        """Return the id of the row that a statement has inserted, in a row."""
+        return self.rows_returned(connection, cursor)
+
+    def rows_returned(self, connection: Connection, cursor: Cursor) -> Rows:
+        """Return the rows of a statement, also once they were fetched."""
+
+        def rows() -> list[Row]:
+            if not self._count(connection, cursor):
+                return []
+            cursor.scroll(0, "absolute")
+            return cursor.fetchall()
+
+        return rows
+
+    def rows_if_changed(self, connection: Connection, cursor: Cursor, row: Row) -> Rows:
+        """Return this row if a statement has changed any, else none."""
+        return lambda: [row] if self._count(connection, cursor) else []
+
+    def _count(self, connection: Connection, cursor: Cursor) -> int:
+        """Return how many rows a statement has changed; wait only if its result has not arrived."""
+        return self.count_changed(connection, cursor) if cursor.pgresult is None else int(cursor.rowcount)
 
     @contextlib.contextmanager
     def schema_change(self) -> Iterator[SchemaConnection]:

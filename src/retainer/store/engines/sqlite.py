@@ -207,8 +207,10 @@ class Sqlite(Engine):
         """Do nothing: a statement that fails has changed nothing."""
         return contextlib.nullcontext()
 
-    def count_changed(self, connection: DriverConnection, cursor: DriverCursor) -> int:  # noqa: ARG002
+    def count_changed(self, connection: DriverConnection, cursor: DriverCursor) -> int:
         """Return how many rows a statement has changed."""
+        if cursor.description is not None:  # the driver counts too early if the statement has returned rows
+            return int(connection.execute("SELECT changes()").fetchone()[0])
         return int(cursor.rowcount)
 
     def new_id(self, cursor: DriverCursor) -> int:

@@ -118,6 +118,21 @@ CREATE INDEX clients_by_vat_number ON clients (account_id, vat_number) WHERE vat
 
 CREATE INDEX clients_with_amount ON clients (account_id) WHERE hourly_rate != 0;
 
+CREATE TABLE events (
+	account_id BIGINT NOT NULL,
+	id BIGINT NOT NULL,
+	at TIMESTAMP WITH TIME ZONE NOT NULL,
+	type TEXT COLLATE "C" NOT NULL,
+	record_id BIGINT NOT NULL,
+	parent_id BIGINT,
+	fields TEXT COLLATE "C" NOT NULL,
+	user_id BIGINT,
+	key_id BIGINT,
+	request_id TEXT COLLATE "C",
+	CONSTRAINT events_pk PRIMARY KEY (account_id, id),
+	CONSTRAINT events_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+);
+
 CREATE TABLE logos (
 	id BIGSERIAL NOT NULL,
 	account_id BIGINT NOT NULL,

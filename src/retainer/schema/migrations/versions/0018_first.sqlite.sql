@@ -123,6 +123,23 @@ CREATE INDEX clients_by_vat_number ON clients (account_id, vat_number) WHERE vat
 
 CREATE INDEX clients_with_amount ON clients (account_id) WHERE hourly_rate != 0;
 
+CREATE TABLE events (
+	account_id INTEGER NOT NULL,
+	id INTEGER NOT NULL,
+	at TEXT NOT NULL,
+	type TEXT NOT NULL,
+	record_id INTEGER NOT NULL,
+	parent_id INTEGER,
+	fields TEXT NOT NULL,
+	user_id INTEGER,
+	key_id INTEGER,
+	request_id TEXT,
+	CONSTRAINT events_pk PRIMARY KEY (account_id, id),
+	CONSTRAINT events_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+)
+ WITHOUT ROWID,
+ STRICT;
+
 CREATE TABLE logos (
 	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
 	account_id INTEGER NOT NULL,

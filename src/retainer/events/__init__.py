@@ -1,0 +1,1 @@
+"""Events: what has happened to records, which other systems follow."""
