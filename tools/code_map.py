@@ -31,6 +31,7 @@ LAYERS = (
     "sites",
     "sites/monitor",
     "reports",
+    "events",
     "web",
     "openapi",
     "reference",

@@ -11,6 +11,7 @@ from retainer.billing.invoices import invoices
 from retainer.billing.quotes import quotes
 from retainer.console.site import Console, root
 from retainer.crm import clients, contacts, tags
+from retainer.events import events
 from retainer.identity.keys import access, me
 from retainer.identity.sign_in.failures import Failures
 from retainer.identity.sign_in.hashing_queue import HashingQueue
@@ -19,6 +20,7 @@ from retainer.kernel.http import Request
 from retainer.kernel.limits import Limiter, SlidingWindow
 from retainer.kernel.pipeline import Pipeline
 from retainer.kernel.resource import Routes
+from retainer.kernel.waiting import Waiting
 from retainer.openapi import page as openapi_page
 from retainer.reference import answers as reference
 from retainer.reports import overview, profitability, revenue, utilisation
@@ -28,7 +30,7 @@ from retainer.server.http.slots import FORM_SLOTS, BodyReader, RunningSlots
 from retainer.server.http.unread_bodies import discard_after
 from retainer.server.operations.endpoints import STATUS_LINES, Operations, Page
 from retainer.server.operations.health import Health
-from retainer.server.operations.housekeeping import Housekeeping, KeysUsed
+from retainer.server.operations.housekeeping import Housekeeping, Kept, KeysUsed
 from retainer.server.operations.log import Log
 from retainer.server.operations.writer import Stream
 from retainer.settings import BASE_PATH, PUBLIC, Settings
@@ -68,6 +70,7 @@ RESOURCES = [
     revenue.by_month,
     utilisation.api,
     profitability.api,
+    events.api,
     me.api,
 ]
 """Every resource of the API, in the order of the reference."""
@@ -111,11 +114,12 @@ class App:
         self.throttle = Throttle(self.limiter, failures, HashingQueue(self.running.left))
         keys_used = KeysUsed()
         self.health = Health(self.store, self.limiter, self.is_stopping, uses_valkey=bool(settings.valkey_url))
-        self.housekeeping = Housekeeping(
-            self.store, (self.limiter, failures), self.log, keys_used, recorder, settings.request_log_days
-        )
+        kept = Kept(settings.request_log_days, settings.event_days)
+        self.housekeeping = Housekeeping(self.store, (self.limiter, failures), self.log, keys_used, recorder, kept)
         self.metrics = create_metrics(self, metrics, worker_index) if metrics else None
         self.operations = Operations(self.pages(PUBLIC) | {spare_thread.PATH: partial(spare_thread.page, self.running)})
+        waiting = Waiting(self.running.left, lambda: self.is_draining or self.is_stopping())
+        self.store.announced = waiting.notify
         read_body = BodyReader(self.running).read
         self.pipeline = Pipeline(
             store=self.store,
@@ -125,6 +129,7 @@ class App:
             access=access,
             note_key_use=keys_used.note,
             read_body=read_body,
+            waiting=waiting,
         )
         read_form = BodyReader(self.running, FORM_SLOTS).read
         console = Console(self.store, ROUTES.operations, read_body, read_form, self.log, self.throttle)

@@ -18,6 +18,7 @@ STATUS = {
     "not_found": 404,
     "method_not_allowed": 405,
     "idempotency_in_progress": 409,
+    "events_gone": 410,
     "precondition_failed": 412,
     "body_too_large": 413,
     "unsupported_media_type": 415,

@@ -67,6 +67,7 @@ ALLOWED = {
     ("kernel/limits.py", "__init__", "float"): SECONDS,
     ("kernel/limits.py", "_fresh", "float"): SECONDS,
     ("kernel/limits_valkey.py", "", "literal"): SECONDS,
+    ("kernel/waiting.py", "", "literal"): SECONDS,
     ("kernel/limits_valkey.py", "__init__", "float"): SECONDS,
     (
         "values/money.py",

@@ -25,6 +25,7 @@ def refusals(api: ApiClient, studio: dict[str, Any]) -> Iterator[Answer]:
     yield api.get("/clients/4711")
     yield api.call("DELETE", "/clients")
     yield from of_repeated_writes(api)
+    yield api.get("/events", "after=4711")
     yield api.patch("/clients/1", {"phone": "+49 221 5550143"}, headers={"If-Match": '"c0ffee"'})
     yield api.call("POST", "/tags", raw=b" " * (MAX_BODY_BYTES + 1))
     yield api.call("POST", "/tags", raw=b"name=Urgent", headers={"Content-Type": "application/x-www-form-urlencoded"})

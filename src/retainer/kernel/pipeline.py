@@ -11,10 +11,12 @@ import msgspec
 from retainer.errors import Refusal
 from retainer.kernel import etag, idempotency, representations
 from retainer.kernel.caller import Caller
+from retainer.kernel.following import Followed
 from retainer.kernel.http import Request, Response
 from retainer.kernel.limits import Allowance, Limiter, hit_address
 from retainer.kernel.paging import Paged
 from retainer.kernel.resource import Call, Operation, Routes, WithMeta
+from retainer.kernel.waiting import Waiting, preferred_seconds
 from retainer.store.engines import TransientConflict, Unavailable
 from retainer.store.tx import ActorChanged, Store, Tx
 from retainer.values.records import Record
@@ -72,6 +74,7 @@ class Pipeline:
     access: Access
     note_key_use: Callable[[Caller, Request], None]
     read_body: Callable[[Request, int], bytes]
+    waiting: Waiting
 
     def answer(self, request: Request) -> Response:
         """Take a request through all stages; each may refuse it."""
@@ -104,7 +107,7 @@ class Pipeline:
         """Run the operation in its transaction, which only commits here: 404, 412, 400, 415, 422, 409."""
         request, operation = call.request, call.operation
         if not operation.writes:
-            return self.read(call)
+            return self.follow(call) if operation.waits else self.read(call)
         body = self.read_body(request, call.caller.account_id)
         call.read(body)
         content = call.sent.fields if call.sent and not call.sent.refusal else body
@@ -146,6 +149,27 @@ class Pipeline:
         headers = [("content-type", chosen.media_type), ("content-disposition", disposition), ("etag", tag)]
         return Response(200, headers, file.content)
 
+    def follow(self, call: Call) -> Response:
+        """Run an operation that lists what is new; if there is nothing, wait for it as long as the client prefers.
+
+        The log does not count the time that the request has waited.
+        """
+        request, seconds = call.request, preferred_seconds(call.request.header("PREFER"))
+        with self.waiting.place(call.caller.account_id, seconds) as place:
+            while True:
+                with self.store.begin(call.caller, write=False) as tx:
+                    result = call.operation.call(tx, call)
+                if not isinstance(result, Followed):
+                    raise TypeError(f"{call.operation} waits, and returns no followed list.")
+                if result.data or place is None or not place.wait():
+                    break
+                call.caller = self.caller_now(call)  # the key may have been revoked
+        response = reply(call.operation, result, request)
+        if place is not None:
+            request.began += place.waited_ns
+            response.headers.append(("preference-applied", f"wait={place.seconds}"))
+        return response
+
     def caller_now(self, call: Call) -> Caller:
         """Return the current caller of a write that had to wait. Raises if the caller may not write any more."""
         caller = self.access.authenticate(call.request, self.store)
@@ -162,7 +186,7 @@ class Pipeline:
             return reply(call.operation, result, call.request)
 
         with self.store.begin(call.caller, write=True, may_repeat=may_repeat) as tx:
-            tx.if_match = call.request.header("IF_MATCH")
+            tx.if_match, tx.request_id = call.request.header("IF_MATCH"), call.request.id
             return attempt.run_or_replay(tx, lambda: run(tx)) if attempt else run(tx)
 
 
@@ -171,7 +195,7 @@ def reply(operation: Operation, result: object, request: Request) -> Response:
     if result is None:
         return Response(204, [])
     data = encode(result)
-    if isinstance(result, Paged):
+    if isinstance(result, Paged | Followed):
         return Response(200, [CONTENT], data)
     headers, record, meta = [CONTENT], result, b""
     if isinstance(result, WithMeta):

@@ -16,6 +16,7 @@ from sqlalchemy import Table
 from retainer.errors import Refusal, method_not_allowed, not_found
 from retainer.kernel import body as bodies
 from retainer.kernel.caller import Caller
+from retainer.kernel.following import Following, read_following
 from retainer.kernel.http import Request
 from retainer.kernel.limits import Allowance
 from retainer.kernel.paging import Page, Paged, read_list
@@ -65,6 +66,7 @@ ARGUMENT_FACTORIES: dict[Any, ArgumentFactory] = {
     Allowance: lambda _, call: call.allowance,
     Caller: lambda _, call: call.caller,
     Page: lambda _, call: call.query[1],
+    Following: lambda _, call: read_following(call.request),
 }
 
 
@@ -78,8 +80,11 @@ class Operation:
         path: str,
         handler: Callable[..., Any],
         representations: Sequence[Representation] = (),
+        *,
+        waits: bool = False,
     ) -> None:
         self.resource = resource
+        self.waits = waits
         self.representations = representations
         self.method = method
         self.path = resource.path + path
@@ -179,15 +184,16 @@ class Resource:
         self.get, self.post, self.put, self.patch, self.delete = (partial(self._register, method) for method in METHODS)
 
     def _register(
-        self, method: str, path: str = "", *, representations: Sequence[Representation] = ()
+        self, method: str, path: str = "", *, representations: Sequence[Representation] = (), waits: bool = False
     ) -> Callable[[Handler], Handler]:
         """Return a decorator that registers a handler and returns it unchanged.
 
-        `representations` are the forms in which a GET of a record answers besides JSON.
+        `representations` are the forms in which a GET of a record answers besides JSON. A GET of a followed list
+        `waits` for something new if the request prefers to.
         """
 
         def register(handler: Handler) -> Handler:
-            self.operations.append(Operation(self, method, path, handler, representations))
+            self.operations.append(Operation(self, method, path, handler, representations, waits=waits))
             return handler
 
         return register

@@ -16,6 +16,7 @@ RESPONSE_HEADERS: dict[str, tuple[str, int | str]] = {
     "ETag": ("The version of the record, for If-Match and If-None-Match.", '"5f2b8c0d"'),
     "Location": ("The address of the new record.", "https://agency.example/1"),
     "Idempotency-Replayed": ("`true` on the stored response to an earlier request.", "true"),
+    "Preference-Applied": ("The `Prefer` that was followed; absent if no place to wait was left.", "wait=20"),
     "Retry-After": ("Seconds to wait before trying again.", 2),
     "WWW-Authenticate": ("How to authenticate.", 'Bearer realm="Retainer"'),
 }
@@ -26,6 +27,11 @@ REQUEST_HEADERS: dict[str, tuple[str, str, Json]] = {
         {"pattern": f"^{KEY_PATTERN.pattern}$", "minLength": 1, "maxLength": 255},
     ),
     "If-Match": ("Refuse the write with 412 unless the record still has this ETag.", '"5f2b8c0d"', {}),
+    "Prefer": (
+        "`wait=20`: if there is nothing new, wait for it, up to 20 seconds (RFC 7240). The server may answer at once.",
+        "wait=20",
+        {},
+    ),
     "If-None-Match": ("Return 304 without a body if the record still has this ETag.", '"5f2b8c0d"', {}),
 }
 

@@ -18,6 +18,7 @@ ADVICE = {
     403: "The API is switched off for this account, or the key lacks the scope. Ask an admin.",
     404: "There is no such record in this account. Check the id in the path.",
     409: "The first request with this Idempotency-Key is still running. Wait a second and send it again.",
+    410: "The events after this position are gone. Read all records again, then continue from the newest position.",
     412: "The record has changed since you read it. Read it again, then change it.",
     413: "The body is larger than 1 MiB. Split it into several requests.",
     415: "The body is not declared as JSON. Send the header Content-Type: application/json.",

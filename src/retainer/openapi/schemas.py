@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from retainer.kernel import paging
+from retainer.kernel.following import Followed, FollowLinks, FollowMeta
 from retainer.openapi.values import Json, description_of, schema_of
 from retainer.values.kinds import Id, Instant
 from retainer.values.reading import WritableField, writable_fields
@@ -136,6 +137,16 @@ class Schemas:
             "meta": {**self.answer(paging.PageMeta), "description": "The position of the page in the list."},
         }
         return self.add(f"{model.__name__}Page", model, {"description": PAGE}, fields, fields)
+
+    def followed(self, model: type[Struct]) -> Json:
+        """Return the reference to a part of a followed list."""
+        rows = {"type": "array", "description": "What follows the position, oldest first; often nothing."}
+        fields = {
+            "data": {**rows, "items": self.answer(model)},
+            "links": {**self.answer(FollowLinks), "description": docstring_of(FollowLinks)},
+            "meta": {**self.answer(FollowMeta), "description": docstring_of(FollowMeta)},
+        }
+        return self.add(f"{model.__name__}Page", model, {"description": docstring_of(Followed)}, fields, fields)
 
     def response(self, model: type[Struct], meta: type[Struct] | None) -> Json:
         """Return the reference to a response with a model under `data`, and another under `meta` if there is one.

@@ -35,6 +35,10 @@ ADVICE = {
         "The first request with this `Idempotency-Key` is still running. Wait for the seconds in `Retry-After` and "
         "send the request again; you then get the response of the first."
     ),
+    "events_gone": (
+        "`after` lies before the events that are kept, or the database was restored from an older backup. Start again: "
+        "note the position in `message`, read all records, and continue from that position."
+    ),
     "precondition_failed": (
         "The record has changed since you read the `ETag` that you sent in `If-Match`. Read the record again, apply "
         "your change to it, and send that."

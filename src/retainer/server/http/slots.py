@@ -10,6 +10,7 @@ import msgspec
 from retainer.errors import Refusal
 from retainer.identity.sign_in.hashing_queue import MAX_WAITING
 from retainer.kernel.http import Request
+from retainer.kernel.waiting import WAIT_SLOTS
 
 BODY_SLOTS = 128
 """Threads that may wait for bodies; also the MiB of memory that unfinished bodies may take."""
@@ -156,4 +157,4 @@ def is_whole(request: Request, body: bytes) -> bool:
 
 def thread_count(running: int) -> int:
     """Return the number of threads with which some are always free."""
-    return BODY_SLOTS + FORM_SLOTS + MAX_WAITING + 2 * running
+    return BODY_SLOTS + FORM_SLOTS + WAIT_SLOTS + MAX_WAITING + 2 * running

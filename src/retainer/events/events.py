@@ -1,0 +1,148 @@
+"""Events: what has happened to the records that the key may read, in order and without gaps, deletions included.
+
+Every change of a record writes one event in the same transaction, whoever makes it: a key, an admin in the console, a
+command, or the monitor. An event has the most specific `type` and no copy of the record: read the record at `url`.
+
+`<resource>.<status>`, like `invoice.paid`, says what the status has become. **Computed fields announce nothing by
+themselves**: counts, sums and rates over other records (`tracked_minutes`, `contacts_count`, `usage_count`), what the
+monitor measures (`last_checked_at`, `response_time_ms`, uptime), and what follows from the time (`is_overdue`). Lines,
+payments, tags and plugins are fields of their record.
+
+Events are kept for 30 days, unless the operator has set another time. `/docs/sync` shows how to keep a copy in sync.
+"""
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+from msgspec.json import decode, encode
+from sqlalchemy import Select, bindparam, func, select, text
+
+from retainer.errors import Refusal
+from retainer.events.catalogue import ANNOUNCED, EventResource, EventType
+from retainer.kernel.caller import Caller
+from retainer.kernel.following import Followed, Following, FollowLinks, FollowMeta
+from retainer.kernel.query import OneOf, Query
+from retainer.kernel.resource import Resource
+from retainer.store.engines.base import Row
+from retainer.store.engines.sql import INTEGER, is_listed, listed
+from retainer.store.outbox import DELETED, FIRST_ROW, NEWEST_ID
+from retainer.store.statements import Deferred
+from retainer.store.tables import events
+from retainer.store.tx import Tx
+from retainer.values.kinds import MAX_INTEGER, Id, Instant
+
+PER_PAGE, MAX_PAGE_SIZE = 25, 100
+Position = Annotated[int, Meta(ge=0, le=MAX_INTEGER)]
+PageSize = Annotated[int, Meta(ge=1, le=MAX_PAGE_SIZE)]
+
+
+class Event(msgspec.Struct):
+    """What has happened to a record."""
+
+    id: Annotated[Id, "Position of the event. The events of an account are numbered in the order of their commits."]
+    type: Annotated[EventType, "The resource, and what has happened to the record or what its status has become."]
+    resource: Annotated[EventResource, "The type of the record."]
+    record_id: Annotated[Id, "Identifies the record among those of its `resource`."]
+    parent_id: Annotated[Id | None, "The project of a milestone, or the ticket of a reply; else null."]
+    url: Annotated[
+        str | None,
+        Meta(examples=["https://agency.example/api/public/v1/clients/1"]),
+        "Where to read the record. For a tag, a milestone or a reply this is its list, limited to it. Null if it was "
+        "deleted.",
+    ]
+    fields: Annotated[
+        list[str],
+        "The changed fields; a change of many records at once may list one whose value stays. Empty if the record "
+        "was created or deleted.",
+    ]
+    at: Annotated[Instant, "When the change was made."]
+    user_id: Annotated[Id | None, "The user who made the change. Null: the monitor or the operator."]
+    key_id: Annotated[Id | None, "The key of the request. Null: the change was made without one, as in the console."]
+    request_id: Annotated[str | None, "The `X-Request-Id` of the request. Null: there was none."]
+
+
+class EventQuery(Query):
+    """The position in the events, and which of them to list."""
+
+    after: Annotated[
+        Position | None, "Only events after this position: `meta.next_after`. Default: the oldest that is kept."
+    ] = None
+    types: Annotated[OneOf[EventType] | None, "Events of one of these types."] = None
+    resource: Annotated[OneOf[EventResource] | None, "Events of records of one of these types."] = None
+    record_id: Annotated[OneOf[Id] | None, "Events of records with one of these ids; usually with `resource`."] = None
+    per_page: Annotated[PageSize | None, f"Maximum number of events. Default: {PER_PAGE}."] = None
+
+
+POSITIONS = select(
+    func.coalesce(select(events.c.id - 1).order_by(events.c.id).suffix_with(FIRST_ROW).scalar_subquery(), 0),
+    func.coalesce(NEWEST_ID, 0),
+)
+"""The last event that was deleted because of its age, and the newest one."""
+SHOWN = ("id", "type", "record_id", "parent_id", "fields", "at", "user_id", "key_id", "request_id")
+
+TYPES_LISTED, RECORDS_LISTED = listed("types").scalar_subquery(), listed("records", INTEGER).scalar_subquery()
+
+api = Resource("/events", tag="Events", scope=None)
+api.instead["webhooks"] = "There are no webhooks yet: GET /events with `Prefer: wait=20` waits for the next change."
+
+
+@api.get(waits=True)
+def list_events(tx: Tx, caller: Caller, query: EventQuery, following: Following) -> Followed[Event]:
+    """List the events after a position, oldest first; with `Prefer: wait=20`, wait for the next one.
+
+    Any valid key may, and sees the events of resources that it has the `:read` scope of. An empty response is no end:
+    continue with `meta.next_after`.
+    """
+    tx.snapshot()
+    pruned, latest = tx.one(POSITIONS) or (0, 0)
+    after = pruned if query.after is None else query.after
+    check_position(after, pruned, latest)
+    size = query.per_page or PER_PAGE
+    rows = load_rows(tx, caller, query, after, size + 1) if after < latest else []
+    has_more = len(rows) > size
+    shown = [event_of(row, following.base_url) for row in rows[:size]]
+    next_after = shown[-1].id if has_more else latest
+    meta = FollowMeta(next_after, has_more, latest, size)
+    return Followed(shown, FollowLinks(following.link(next_after)), meta)
+
+
+def check_position(after: int, pruned: int, latest: int) -> None:
+    """Raise `events_gone` for a position before the kept events, or one that the database has not reached."""
+    if pruned <= after <= latest:
+        return
+    reason = "were deleted, because they are too old" if after < pruned else "do not exist: a backup was restored"
+    advice = f"Note {latest}, read all records again, then continue with after={latest}."
+    raise Refusal("events_gone", f"Events that follow position {after} {reason}. {advice}")
+
+
+def load_rows(tx: Tx, caller: Caller, query: EventQuery, after: int, limit: int) -> list[Row]:
+    """Return the first events after a position that the key may see and the query asks for."""
+    shown = [each for each in ANNOUNCED.values() if caller.has_scope(each.scope)]
+    if query.resource is not None:
+        shown = [each for each in shown if each.name in query.resource]
+    types = [kind for each in shown for kind in each.types if query.types is None or kind in query.types]
+    sent = {"types": encode(types).decode()}
+    if query.record_id is not None:
+        sent["records"] = encode(query.record_id).decode()
+    return tx.all(Deferred(_after, (query.record_id is not None, limit)), **sent, after=after)
+
+
+def _after(of_records: bool, limit: int) -> Select[Any]:  # noqa: FBT001  # an argument of Deferred
+    """Return the statement of events after a position: it follows the key, whatever else is asked.
+
+    LIMIT is literal: for an unknown one, PostgreSQL plans to read a tenth of all events, and compiles the plan first.
+    """
+    limits = [events.c.id > bindparam("after", type_=INTEGER), is_listed(events.c.type, TYPES_LISTED)]
+    if of_records:
+        limits.append(is_listed(events.c.record_id, RECORDS_LISTED))
+    return select(*events.c[SHOWN]).where(*limits).order_by(events.c.id).suffix_with(text(f"LIMIT {limit}"))
+
+
+def event_of(row: Row, base_url: str) -> Event:
+    """Return a row as an event."""
+    values = dict(zip(SHOWN, row, strict=True))
+    values["fields"] = decode(values["fields"])
+    resource, _, change = row[SHOWN.index("type")].partition(".")
+    address = ANNOUNCED[resource].address.format(parent_id=values["parent_id"], id=values["record_id"])
+    return Event(resource=resource, url=None if change == DELETED else f"{base_url}{address}", **values)

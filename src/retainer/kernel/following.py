@@ -1,0 +1,53 @@
+"""Followed lists: what is added at their end, in order, after a position that the client keeps."""
+
+from typing import Annotated, Generic, TypeVar
+from urllib.parse import urlencode
+
+import msgspec
+
+from retainer.kernel.http import Request
+from retainer.kernel.query import read_pairs
+
+T = TypeVar("T")
+
+
+class Following(msgspec.Struct, frozen=True):
+    """The address of a followed list; `others` are the parameters as sent, without the position."""
+
+    base_url: str
+    path: str
+    others: str
+
+    def link(self, after: int) -> str:
+        """Return the address of what comes after a position."""
+        return f"{self.base_url}{self.path}?{self.others}after={after}"
+
+
+class FollowLinks(msgspec.Struct):
+    """Where the list goes on."""
+
+    next: Annotated[str, "Address of what comes next, also if nothing has come yet."]
+
+
+class FollowMeta(msgspec.Struct):
+    """The position in the list."""
+
+    next_after: Annotated[int, "The position to continue from: send it as `after`. Store it with what you have read."]
+    has_more: Annotated[bool, "Whether more has come already. If false, the next request can wait with `Prefer`."]
+    latest: Annotated[int, "Id of the account's newest event, whether or not this key and these parameters show it."]
+    per_page: Annotated[int, "Maximum number of events in a response."]
+
+
+class Followed(msgspec.Struct, Generic[T]):
+    """What has come after a position."""
+
+    data: list[T]
+    links: FollowLinks
+    meta: FollowMeta
+
+
+def read_following(request: Request) -> Following:
+    """Return the address of the followed list of a request."""
+    pairs = read_pairs(request) if request.query else []
+    others = urlencode([pair for pair in pairs if pair[0] != "after"])
+    return Following(request.base_url, request.path, f"{others}&" if others else "")

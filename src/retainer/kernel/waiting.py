@@ -1,0 +1,98 @@
+"""Waiting: requests that prefer to wait for something new in a followed list (RFC 7240, `Prefer: wait`).
+
+A waiting request keeps its thread, but neither its running slot nor a connection to the database. It looks again when
+this process has written something for its account, and once a second for what other processes have written.
+"""
+
+import re
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+MAX_SECONDS = 20
+"""Maximum wait of a request, less than the half minute after which the server closes connections."""
+POLL_SECONDS = 1.0
+WAIT_SLOTS = 64
+"""Requests of a process that may wait. An account may hold as many as are still free, so that none can take all."""
+WAIT = re.compile(r'(?:^|[,;])\s*wait\s*=\s*"?([0-9]{1,9})"?\s*(?=$|[,;])', re.IGNORECASE)
+
+
+def preferred_seconds(header: str | None) -> int:
+    """Return how long a request prefers to wait, at most MAX_SECONDS; 0 without such a preference."""
+    found = WAIT.search(header) if header else None
+    return min(int(found[1]), MAX_SECONDS) if found else 0
+
+
+class Place:
+    """The place of a request that may wait until a deadline."""
+
+    def __init__(self, waiting: "Waiting", seconds: int) -> None:
+        self.seconds = seconds
+        self.waited_ns = 0
+        self.woken = threading.Event()
+        self._waiting = waiting
+        self._deadline = time.monotonic() + seconds
+
+    def wait(self) -> bool:
+        """Wait until there may be something new; return False if the time is up, or the server is ending."""
+        left = self._deadline - time.monotonic()
+        if left <= 0 or self._waiting.is_ending():
+            return False
+        began = time.perf_counter_ns()
+        with self._waiting.left():
+            self.woken.wait(min(left, POLL_SECONDS))
+        self.waited_ns += time.perf_counter_ns() - began
+        self.woken.clear()  # before the caller looks, so that nothing that comes meanwhile is missed
+        return not self._waiting.is_ending()
+
+
+class Waiting:
+    """The requests of a process that wait. They are outside of the running slots in a block of `left`."""
+
+    def __init__(self, left: Callable[[], AbstractContextManager[None]], is_ending: Callable[[], bool]) -> None:
+        self.left, self.is_ending = left, is_ending
+        self._places: dict[int, set[Place]] = {}
+        self._free = WAIT_SLOTS
+        self._lock = threading.Lock()
+
+    @property
+    def counts(self) -> Counter[int]:
+        """Return the number of waiting requests of each account."""
+        with self._lock:
+            return Counter({account_id: len(places) for account_id, places in self._places.items()})
+
+    @contextmanager
+    def place(self, account_id: int, seconds: int) -> Iterator[Place | None]:
+        """Give a request a place for the block; None if it prefers not to wait, or no place is left for its account."""
+        place = self._take(account_id, seconds) if seconds else None
+        try:
+            yield place
+        finally:
+            if place is not None:
+                self._give_back(account_id, place)
+
+    def notify(self, account_id: int) -> None:
+        """Wake the waiting requests of an account, after a commit."""
+        if account_id in self._places:
+            with self._lock:
+                for place in self._places.get(account_id, ()):
+                    place.woken.set()
+
+    def _take(self, account_id: int, seconds: int) -> Place | None:
+        with self._lock:
+            places = self._places.get(account_id, set())
+            if len(places) >= self._free:
+                return None
+            place = Place(self, seconds)
+            self._places[account_id] = places | {place}
+            self._free -= 1
+            return place
+
+    def _give_back(self, account_id: int, place: Place) -> None:
+        with self._lock:
+            self._free += 1
+            self._places[account_id] = self._places[account_id] - {place}
+            if not self._places[account_id]:
+                del self._places[account_id]
