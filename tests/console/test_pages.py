@@ -258,12 +258,13 @@ def test_search_finds_records_by_name_and_number_and_requests_by_id(api, visitor
     for text, path in {
         "ana admin": f"/people/{api.admin_id}",
         api.key[-4:]: f"/keys/{api.key_id}",
-        "shop": f"/records/sites/{api.make('/sites', name='Shop')['id']}",
+        "shop": f"/records/sites/{api.make('/sites', name='Shop', client_id=client['id'])['id']}",
         "relaunch": f"/records/quotes/{api.make('/quotes', title='Relaunch')['id']}",
         "lenz": f"/records/external-contacts/{api.make('/external-contacts')['id']}",
     }.items():
         for page in (visitor.get(f"/console/search?q={text}"), visitor.get(f"/console/search/results?q={text}")):
             assert f"/console{path}" in page.links, text
+    assert "Shop Überall Optik · " in visitor.get("/console/search?q=shop").text, "a result names its client"
     part = visitor.get("/console/search/results?q=lenz").html
     assert "<html" not in part
     assert "View all 1 result for “lenz”" in part

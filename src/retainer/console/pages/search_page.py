@@ -1,19 +1,24 @@
 """The search over records, people and keys: its page, and its results while somebody types."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import NamedTuple
 from urllib.parse import urlencode
 
 from retainer.console.catalogue import label_of
 from retainer.console.lists.views import VIEWS
+from retainer.console.names import load_names
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.statuses import status_of
 from retainer.errors import Refusal
 from retainer.identity.keys import key_list
 from retainer.identity.keys.key_list import KeyFilter
 from retainer.identity.people import users
+from retainer.kernel.paging import Paged
+from retainer.schema.crm import clients
 from retainer.store.tx import Tx
 from retainer.traffic import request_log
+from retainer.values.records import Record
 
 KINDS = ("clients", "external-contacts", "projects", "invoices", "quotes", "credit-notes", "tickets", "sites")
 SHOWN, SUGGESTED = 8, 4
@@ -75,17 +80,24 @@ def find_groups(tx: Tx, context: PageContext, text: str, shown: int) -> list[Gro
 
 def find_records(tx: Tx, context: PageContext, text: str, shown: int) -> Iterator[Group]:
     """Yield the records of each kind that contain a text; none of a kind whose list refuses it."""
+    found: dict[str, Paged[Record]] = {}
     for name in KINDS:
-        kind = context.catalogue.find(name)
-        try:
-            listed = kind.page(tx, {"q": text}, size=shown)
-        except (ValueError, Refusal):
-            continue
-        results = []
-        for record in listed.data:
-            status = status_of(record) if "status" in record.__struct_fields__ else None
-            results.append(Result(label_of(record), f"/records/{name}/{record.id}", status.word if status else ""))
+        with suppress(ValueError, Refusal):
+            found[name] = context.catalogue.find(name).page(tx, {"q": text}, size=shown)
+    ids = {getattr(record, "client_id", None) for listed in found.values() for record in listed.data}
+    names = load_names(tx, clients, [client_id for client_id in ids if client_id is not None])
+    for name, listed in found.items():
+        results = [
+            Result(label_of(record), f"/records/{name}/{record.id}", note_of(record, names)) for record in listed.data
+        ]
         yield Group(VIEWS[name].title, listed.meta.total, results, f"/records/{name}?{urlencode({'q': text})}")
+
+
+def note_of(record: Record, names: dict[int, str]) -> str:
+    """Return the client and the status of a record, as far as it has them."""
+    status = status_of(record) if "status" in record.__struct_fields__ else None
+    client = names.get(getattr(record, "client_id", None) or 0, "")
+    return " · ".join(part for part in (client, status.word if status else "") if part)
 
 
 def find_people(tx: Tx, text: str, shown: int) -> Group:

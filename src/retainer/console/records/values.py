@@ -42,6 +42,7 @@ LABELS = {
     "is_primary": "Primary",
     "is_template": "Template",
     "paid_date": "Day",
+    "markup_percent": "Markup",
     "plugin_updates_count": "Updates",
     "remaining_minutes": "Remaining",
     "reopened_count": "Reopened",
