@@ -99,6 +99,15 @@ def create_key(browser: Browser, console: str) -> None:
     capture(browser, "new-key-created")
 
 
+def show_actions(browser: Browser, console: str) -> None:
+    """Open the actions on an overdue invoice, without doing any."""
+    browser.get(f"{console}/records/invoices?status=overdue")
+    record = browser.find_element(By.CSS_SELECTOR, ".list tbody th a").get_attribute("href")
+    for action in ("payment", "credit", "write-off", "void"):
+        browser.get(f"{record}/{action}")
+        capture(browser, f"invoice-{action}")
+
+
 def main() -> None:
     """Write all screenshots."""
     FOLDER.mkdir(exist_ok=True)
@@ -107,6 +116,7 @@ def main() -> None:
         for name, path in PAGES.items():
             browser.get(access["console"] + path)
             capture(browser, name)
+        show_actions(browser, access["console"])
         create_key(browser, access["console"])
     print(f"{len(list(FOLDER.glob('*.png')))} screenshots in {FOLDER}")
 
