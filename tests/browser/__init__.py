@@ -24,12 +24,12 @@ RUN_AXE = "axe.run(document, {resultTypes: ['violations']}).then(found => argume
 class Browser(Chrome):
     """A browser in which pages are opened and examined."""
 
-    def show(self, *, width: int = 1280, height: int = 900, dark: bool = False) -> None:
-        """Set the size of the screen, and the dark or light color scheme."""
+    def show(self, *, width: int = 1280, height: int = 900, dark: bool = False, media: str = "") -> None:
+        """Set the size of the screen, the dark or light color scheme, and the medium, such as `print`."""
         screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
         self.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
+        self.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": [scheme]})
 
     def get(self, url: str) -> None:
         """Open a page, and forget the errors of pages opened earlier, by this test or by another."""
@@ -53,6 +53,14 @@ class Browser(Chrome):
     def small_targets(self) -> list[str]:
         """Return the links, buttons and fields of the open page that are too small to tap."""
         found: list[str] = self.execute_script(TARGETS.read_text(encoding="utf-8"))
+        return found
+
+    def cut_parts(self) -> list[str]:
+        """Return the tables, samples and figures of the open page that are wider than their place: paper cuts them."""
+        found: list[str] = self.execute_script(
+            "return [...document.querySelectorAll('main .table, main pre, main .figures')]"
+            ".filter(part => part.scrollWidth > part.clientWidth + 1).map(part => part.ariaLabel || part.textContent)"
+        )
         return found
 
     def overflows(self) -> bool:

@@ -34,6 +34,8 @@ from tests.length import IS_FULL, length
 pytestmark = only_sqlite
 NO_PAGES = ("/csv", "/first-call", "/image", "/overview-money", "/pdf", "/search/results")
 """The ends of paths that answer JSON, an image, CSV, PDF or a part of a page."""
+A4 = 718
+"""The width of a sheet between its margins, in pixels."""
 T = TypeVar("T")
 
 
@@ -168,6 +170,17 @@ def test_every_page_is_accessible(api, screen, dark):
     for path in pages if IS_FULL else chosen(pages)[dark::2]:
         screen.open(path)
         assert screen.browser.findings() == [], path
+        assert not screen.browser.overflows(), path
+
+
+def test_no_page_is_cut_on_a4(api, screen):
+    enter(screen, api)
+    screen.browser.show(width=A4, dark=True, media="print")
+    pages = [path for path in paths(fill(api)) if not path.endswith(NO_PAGES)]
+    for path in pages if IS_FULL else chosen(pages)[::3]:
+        screen.open(path)
+        assert screen.find("h1").value_of_css_property("color") == "rgba(35, 35, 43, 1)", "dark on paper"
+        assert screen.browser.cut_parts() == [], path
         assert not screen.browser.overflows(), path
 
 
