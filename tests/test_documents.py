@@ -65,3 +65,4 @@ def test_a_decision_has_its_paragraphs_in_order_and_says_what_it_costs(page):
 def test_every_decision_is_in_the_list():
     pages = {page.name for page in ROOT.glob("docs/decisions/0*.md")}
     assert set(re.findall(r"\((0[\w-]+\.md)\)", (ROOT / "docs/decisions/README.md").read_text())) == pages
+    assert len({name[:4] for name in pages}) == len(pages), "each has a number of its own"
