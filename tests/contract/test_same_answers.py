@@ -245,7 +245,7 @@ def test_search_finds_the_same_for_odd_letters(filled):
 
 def test_every_parameter_refuses_the_same_at_its_edges(filled):
     random = Random("edges of parameters")
-    for operation in READS:
+    for operation in (read for read in READS if read.path != "/events"):  # events name requests, whose ids are random
         parameters = sorted(query_parameters(operation))
         path = filled.paths.get(operation, operation.path)
         for name in parameters if "{" not in path else ():
