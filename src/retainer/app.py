@@ -5,12 +5,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 from wsgiref.types import StartResponse, WSGIEnvironment
 
-from retainer.billing import expenses, lines
-from retainer.billing.credit_notes import credit_notes
-from retainer.billing.invoices import invoices
-from retainer.billing.quotes import quotes
+from retainer import resources
 from retainer.console.site import Console, root
-from retainer.crm import clients, contacts, tags
 from retainer.events import events
 from retainer.identity.keys import access, me
 from retainer.identity.sign_in.failures import Failures
@@ -23,58 +19,28 @@ from retainer.kernel.resource import Routes
 from retainer.kernel.waiting import Waiting
 from retainer.openapi import page as openapi_page
 from retainer.reference import answers as reference
-from retainer.reports import overview, profitability, revenue, utilisation
 from retainer.server.http import site, spare_thread
 from retainer.server.http.compression import compressed
 from retainer.server.http.slots import FORM_SLOTS, BodyReader, RunningSlots
 from retainer.server.http.unread_bodies import discard_after
 from retainer.server.operations.endpoints import STATUS_LINES, Operations, Page
 from retainer.server.operations.health import Health
-from retainer.server.operations.housekeeping import Housekeeping, Kept, KeysUsed
+from retainer.server.operations.housekeeping import Housekeeping, KeysUsed, RetentionDays
 from retainer.server.operations.log import Log
 from retainer.server.operations.writer import Stream
 from retainer.settings import BASE_PATH, PUBLIC, Settings
-from retainer.sites import sites
 from retainer.store.engines import connect
 from retainer.store.tx import Store
-from retainer.support import ticket_replies, tickets
 from retainer.traffic.recorder import RequestRecorder
 from retainer.web import assets
-from retainer.work import milestones, projects, tasks, time_entries
 
 if TYPE_CHECKING:
     from retainer.server.operations.metrics import MetricsPage, SharedMetrics
 
 ROOT = f"{BASE_PATH}/"
 CLOSE = ("connection", "close")
-RESOURCES = [
-    clients.api,
-    contacts.api,
-    tags.api,
-    projects.api,
-    milestones.api,
-    tasks.api,
-    time_entries.api,
-    expenses.api,
-    quotes.api,
-    lines.of_quotes,
-    invoices.api,
-    lines.of_invoices,
-    credit_notes.made,
-    credit_notes.api,
-    tickets.api,
-    ticket_replies.api,
-    sites.api,
-    overview.api,
-    revenue.by_client,
-    revenue.by_month,
-    utilisation.api,
-    profitability.api,
-    events.api,
-    me.api,
-]
+RESOURCES = [*resources.OF_AREAS, events.api, me.api]
 """Every resource of the API, in the order of the reference."""
-
 
 ROUTES = Routes(RESOURCES)
 """The operations by path and method, shared by all applications of a process."""
@@ -114,8 +80,8 @@ class App:
         self.throttle = Throttle(self.limiter, failures, HashingQueue(self.running.left))
         keys_used = KeysUsed()
         self.health = Health(self.store, self.limiter, self.is_stopping, uses_valkey=bool(settings.valkey_url))
-        kept = Kept(settings.request_log_days, settings.event_days)
-        self.housekeeping = Housekeeping(self.store, (self.limiter, failures), self.log, keys_used, recorder, kept)
+        days = RetentionDays(settings.request_log_days, settings.event_days)
+        self.housekeeping = Housekeeping(self.store, (self.limiter, failures), self.log, keys_used, recorder, days)
         self.metrics = create_metrics(self, metrics, worker_index) if metrics else None
         self.operations = Operations(self.pages(PUBLIC) | {spare_thread.PATH: partial(spare_thread.page, self.running)})
         waiting = Waiting(self.running.left, lambda: self.is_draining or self.is_stopping())

@@ -48,6 +48,7 @@ LAYERS = [
     "support",
     "sites",
     "reports",
+    "resources",
     "events",
     "web",
     "openapi",

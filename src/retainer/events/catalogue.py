@@ -4,33 +4,11 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, get_args, get_
 
 from msgspec import Meta
 
-from retainer.billing import expenses
-from retainer.billing.credit_notes import credit_notes
-from retainer.billing.invoices import invoices
-from retainer.billing.quotes import quotes
-from retainer.crm import clients, contacts, tags
 from retainer.kernel.resource import Resource
+from retainer.resources import OF_AREAS
 from retainer.sites import sites
 from retainer.store.outbox import CREATED, DELETED, UPDATED, resource_of
-from retainer.support import ticket_replies, tickets
-from retainer.work import milestones, projects, tasks, time_entries
 
-RESOURCES = [
-    clients.api,
-    contacts.api,
-    tags.api,
-    projects.api,
-    milestones.api,
-    tasks.api,
-    time_entries.api,
-    expenses.api,
-    quotes.api,
-    invoices.api,
-    credit_notes.api,
-    tickets.api,
-    ticket_replies.api,
-    sites.api,
-]
 OBSERVED = ("up", "down")
 """The statuses of a site that are announced: the monitor observes them. The others follow from fields and the time."""
 UNANNOUNCED = {"invoice.draft", "quote.expired"}
@@ -52,24 +30,29 @@ class Announced(NamedTuple):
         return [f"{self.name}.{change}" for change in self.changes]
 
 
+def is_announced(resource: Resource) -> bool:
+    """Return whether a resource lists the records of an announced table."""
+    return resource.table is not None and resource.table.info["announced"] and resource.operations[0].paged
+
+
 def _announced(resource: Resource) -> Announced:
     table, (listing, *others) = resource.table, resource.operations
-    if table is None or resource.scope is None or not listing.paged:
-        raise TypeError(f"{resource.path} has no table, no scope or no list, so its records cannot be followed.")
+    if table is None or resource.scope is None:
+        raise TypeError(f"{resource.path} has no table or no scope, so its records cannot be followed.")
     name = resource_of(table)
     statuses = get_args(get_type_hints(get_args(listing.answers)[0]).get("status")) if "status" in table.c else ()
     turns = OBSERVED if resource is sites.api else statuses
     changes = tuple(turn for turn in turns if f"{name}.{turn}" not in UNANNOUNCED)
-    path = (
-        resource.path
-        if resource.parent is None
-        else resource.path.replace(f"{{{listing.parameters[0]}}}", "{parent_id}")
-    )
+    path = resource.path
+    for parameter in listing.parameters:
+        path = path.replace(f"{{{parameter}}}", "{parent_id}")
     is_read_alone = any(each.method == "GET" for each in others)
     address = f"{path}/{{id}}" if is_read_alone else f"{path}?ids={{id}}"
     return Announced(name, f"{resource.scope}:read", (CREATED, UPDATED, DELETED, *changes), address)
 
 
+RESOURCES = list(filter(is_announced, OF_AREAS))
+"""The resources whose changes are announced."""
 ANNOUNCED = {each.name: each for each in map(_announced, RESOURCES)}
 """The announced resources by name, in the order of the reference."""
 TYPES = tuple(kind for each in ANNOUNCED.values() for kind in each.types)

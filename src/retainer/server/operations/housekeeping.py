@@ -39,11 +39,11 @@ class Counter(Protocol):
         """Delete expired counts."""
 
 
-class Kept(NamedTuple):
-    """Retention in days of requests and of events."""
+class RetentionDays(NamedTuple):
+    """Days for which requests and events are kept."""
 
-    request_days: int
-    event_days: int
+    requests: int
+    events: int
 
 
 class KeysUsed:
@@ -90,10 +90,10 @@ class Housekeeping:
         log: Log,
         keys_used: KeysUsed,
         recorder: RequestRecorder,
-        kept: Kept,
+        retention_days: RetentionDays,
     ) -> None:
         self.store, self.counters, self.log, self.keys_used = store, counters, log, keys_used
-        self.recorder, self.kept = recorder, kept
+        self.recorder, self.retention_days = recorder, retention_days
         self.note_state: Callable[[], None] = lambda: None
         """Updates the metrics of this process."""
         self._has_old = False
@@ -128,8 +128,8 @@ class Housekeeping:
 
     def _delete_old(self) -> None:
         """Delete a batch of old requests and events; the next ones follow with the notes until none is left."""
-        requests = retention.delete_requests(self.store, self.kept.request_days)
-        self._has_old = requests + delete_events(self.store, self.kept.event_days) > 0
+        requests = retention.delete_requests(self.store, self.retention_days.requests)
+        self._has_old = requests + delete_events(self.store, self.retention_days.events) > 0
 
     def _recount_labour(self) -> None:
         """Recount a batch of hours at changed cost rates; the next ones follow after a pause until none is left."""
@@ -159,7 +159,7 @@ class Housekeeping:
                 self._try("deleting old sessions", lambda: expiry.delete_expired(self.store))
             if now - summed >= SUMS_SECONDS:
                 summed = now
-                self._try("deleting old sums", lambda: retention.delete_sums(self.store, self.kept.request_days))
+                self._try("deleting old sums", lambda: retention.delete_sums(self.store, self.retention_days.requests))
             self._try("noting metrics", self.note_state)
             self._try("writing the log", self.log.flush)
 

@@ -1,0 +1,36 @@
+"""The resources of all areas, in the order of the reference."""
+
+from retainer.billing import expenses, lines
+from retainer.billing.credit_notes import credit_notes
+from retainer.billing.invoices import invoices
+from retainer.billing.quotes import quotes
+from retainer.crm import clients, contacts, tags
+from retainer.reports import overview, profitability, revenue, utilisation
+from retainer.sites import sites
+from retainer.support import ticket_replies, tickets
+from retainer.work import milestones, projects, tasks, time_entries
+
+OF_AREAS = [
+    clients.api,
+    contacts.api,
+    tags.api,
+    projects.api,
+    milestones.api,
+    tasks.api,
+    time_entries.api,
+    expenses.api,
+    quotes.api,
+    lines.of_quotes,
+    invoices.api,
+    lines.of_invoices,
+    credit_notes.made,
+    credit_notes.api,
+    tickets.api,
+    ticket_replies.api,
+    sites.api,
+    overview.api,
+    revenue.by_client,
+    revenue.by_month,
+    utilisation.api,
+    profitability.api,
+]
