@@ -1,7 +1,7 @@
 """Events: what has happened to the records that the key may read, in order and without gaps, deletions included.
 
-Every change of a record writes one event in the same transaction, whoever makes it: a key, an admin in the console, a
-command, or the monitor. An event has the most specific `type` and no copy of the record: read the record at `url`.
+Each change of a record writes one event in the same transaction, whether a key, an admin in the console, a command or
+the monitor makes it. An event has the most specific `type` and no copy of the record: read the record at `url`.
 
 `<resource>.<status>`, like `invoice.paid`, says what the status has become. **Computed fields announce nothing by
 themselves**: counts, sums and rates over other records (`tracked_minutes`, `contacts_count`, `usage_count`), what the
@@ -87,12 +87,12 @@ api = Resource("/events", tag="Events", scope=None)
 api.instead["webhooks"] = "There are no webhooks yet: GET /events with `Prefer: wait=20` waits for the next change."
 
 
-@api.get(waits=True)
+@api.get()
 def list_events(tx: Tx, caller: Caller, query: EventQuery, following: Following) -> Followed[Event]:
     """List the events after a position, oldest first; with `Prefer: wait=20`, wait for the next one.
 
-    Any valid key may, and sees the events of resources that it has the `:read` scope of. An empty response is no end:
-    continue with `meta.next_after`.
+    Any valid key can call it, and gets the events of the resources for which it has the `:read` scope. More events can
+    follow an empty response: continue with `meta.next_after`.
     """
     tx.snapshot()
     pruned, latest = tx.one(POSITIONS) or (0, 0)

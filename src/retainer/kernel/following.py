@@ -1,12 +1,11 @@
 """Followed lists: what is added at their end, in order, after a position that the client keeps."""
 
 from typing import Annotated, Generic, TypeVar
-from urllib.parse import urlencode
 
 import msgspec
 
 from retainer.kernel.http import Request
-from retainer.kernel.query import read_pairs
+from retainer.kernel.query import others_of, read_pairs
 
 T = TypeVar("T")
 
@@ -24,16 +23,16 @@ class Following(msgspec.Struct, frozen=True):
 
 
 class FollowLinks(msgspec.Struct):
-    """Where the list goes on."""
+    """Where the list continues."""
 
-    next: Annotated[str, "Address of what comes next, also if nothing has come yet."]
+    next: Annotated[str, "Address of what comes next, even if nothing has come yet."]
 
 
 class FollowMeta(msgspec.Struct):
     """The position in the list."""
 
     next_after: Annotated[int, "The position to continue from: send it as `after`. Store it with what you have read."]
-    has_more: Annotated[bool, "Whether more has come already. If false, the next request can wait with `Prefer`."]
+    has_more: Annotated[bool, "Whether there is more now. If false, the next request can wait with `Prefer`."]
     latest: Annotated[int, "Id of the account's newest event, whether or not this key and these parameters show it."]
     per_page: Annotated[int, "Maximum number of events in a response."]
 
@@ -49,5 +48,4 @@ class Followed(msgspec.Struct, Generic[T]):
 def read_following(request: Request) -> Following:
     """Return the address of the followed list of a request."""
     pairs = read_pairs(request) if request.query else []
-    others = urlencode([pair for pair in pairs if pair[0] != "after"])
-    return Following(request.base_url, request.path, f"{others}&" if others else "")
+    return Following(request.base_url, request.path, others_of(pairs, "after"))

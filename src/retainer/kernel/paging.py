@@ -3,13 +3,21 @@
 from collections.abc import Iterator
 from functools import partial
 from typing import Any, Generic, TypeVar
-from urllib.parse import urlencode
 
 import msgspec
 from sqlalchemy import ColumnElement, Select, Table, bindparam, func, null, select, text
 
 from retainer.kernel.http import Request
-from retainer.kernel.query import Filter, Signature, conditions, parameters, read_pairs, read_values, signature_of
+from retainer.kernel.query import (
+    Filter,
+    Signature,
+    conditions,
+    others_of,
+    parameters,
+    read_pairs,
+    read_values,
+    signature_of,
+)
 from retainer.store.engines.base import Row
 from retainer.store.row_mapper import R, RowMapper, row_mapper
 from retainer.store.statements import Deferred
@@ -77,10 +85,9 @@ def read_list(request: Request, model: type[Filter]) -> tuple[Filter, Page]:
     size = partial(read_number, maximum=MAX_PAGE_SIZE)
     sort = partial(read_sort, [name.lstrip("-") for name in model.sorts])
     values = read_values(pairs, {"page": read_number, "per_page": size, "sort": sort, **readers})
-    others = urlencode([pair for pair in pairs if pair[0] != "page"])
     defaults = {"page": 1, "per_page": PER_PAGE, "sort": model.sorts[:1]}
     number, per_page, order = (values.pop(name, default) for name, default in defaults.items())
-    return model(**values), Page(number, per_page, order, url, f"{others}&" if others else "")
+    return model(**values), Page(number, per_page, order, url, others_of(pairs, "page"))
 
 
 def listing(tx: Tx, table: Table, model: type[R], filters: Filter, page: Page, **within: int) -> Paged[R]:

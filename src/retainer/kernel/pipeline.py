@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, cast
 
 import msgspec
 
@@ -107,7 +107,7 @@ class Pipeline:
         """Run the operation in its transaction, which only commits here: 404, 412, 400, 415, 422, 409."""
         request, operation = call.request, call.operation
         if not operation.writes:
-            return self.follow(call) if operation.waits else self.read(call)
+            return self.follow(call) if operation.followed else self.read(call)
         body = self.read_body(request, call.caller.account_id)
         call.read(body)
         content = call.sent.fields if call.sent and not call.sent.refusal else body
@@ -158,9 +158,7 @@ class Pipeline:
         with self.waiting.place(call.caller.account_id, seconds) as place:
             while True:
                 with self.store.begin(call.caller, write=False) as tx:
-                    result = call.operation.call(tx, call)
-                if not isinstance(result, Followed):
-                    raise TypeError(f"{call.operation} waits, and returns no followed list.")
+                    result = cast("Followed[object]", call.operation.call(tx, call))
                 if result.data or place is None or not place.wait():
                     break
                 call.caller = self.caller_now(call)  # the key may have been revoked

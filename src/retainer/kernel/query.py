@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import cache
 from types import NoneType
 from typing import Annotated, Any, ClassVar, TypeVar, get_args, get_origin, get_type_hints
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlencode
 
 import msgspec
 from sqlalchemy import ColumnElement, Table, bindparam, false, or_
@@ -76,6 +76,12 @@ def read_pairs(request: Request) -> list[tuple[str, str]]:
         return parse_qsl(request.query, keep_blank_values=True, errors="strict", max_num_fields=200)
     except ValueError:
         raise Refusal("bad_request", "The query string cannot be read: send at most 200 parameters in UTF-8.") from None
+
+
+def others_of(pairs: list[tuple[str, str]], name: str) -> str:
+    """Return all parameters but one, as they were sent, so that this one can follow them."""
+    others = urlencode([pair for pair in pairs if pair[0] != name])
+    return f"{others}&" if others else ""
 
 
 def read_values(pairs: list[tuple[str, str]], readers: dict[str, Callable[[str], object]]) -> dict[str, Any]:

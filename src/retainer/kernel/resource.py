@@ -16,7 +16,7 @@ from sqlalchemy import Table
 from retainer.errors import Refusal, method_not_allowed, not_found
 from retainer.kernel import body as bodies
 from retainer.kernel.caller import Caller
-from retainer.kernel.following import Following, read_following
+from retainer.kernel.following import Followed, Following, read_following
 from retainer.kernel.http import Request
 from retainer.kernel.limits import Allowance
 from retainer.kernel.paging import Page, Paged, read_list
@@ -80,11 +80,8 @@ class Operation:
         path: str,
         handler: Callable[..., Any],
         representations: Sequence[Representation] = (),
-        *,
-        waits: bool = False,
     ) -> None:
         self.resource = resource
-        self.waits = waits
         self.representations = representations
         self.method = method
         self.path = resource.path + path
@@ -100,6 +97,7 @@ class Operation:
             raise TypeError(f"{where} does not say what it returns.")
         self.answers = hints.pop("return")
         self.paged = get_origin(self.answers) is Paged
+        self.followed = get_origin(self.answers) is Followed
         self.record = get_args(self.answers)[0] if get_origin(self.answers) is WithMeta else self.answers
         self.query: Any = Query
         self.body: Any = None
@@ -184,16 +182,15 @@ class Resource:
         self.get, self.post, self.put, self.patch, self.delete = (partial(self._register, method) for method in METHODS)
 
     def _register(
-        self, method: str, path: str = "", *, representations: Sequence[Representation] = (), waits: bool = False
+        self, method: str, path: str = "", *, representations: Sequence[Representation] = ()
     ) -> Callable[[Handler], Handler]:
         """Return a decorator that registers a handler and returns it unchanged.
 
-        `representations` are the forms in which a GET of a record answers besides JSON. A GET of a followed list
-        `waits` for something new if the request prefers to.
+        `representations` are the forms in which a GET of a record answers besides JSON.
         """
 
         def register(handler: Handler) -> Handler:
-            self.operations.append(Operation(self, method, path, handler, representations, waits=waits))
+            self.operations.append(Operation(self, method, path, handler, representations))
             return handler
 
         return register

@@ -10,7 +10,6 @@ import msgspec
 from msgspec import Meta
 
 from retainer.kernel import paging, query
-from retainer.kernel.following import Followed
 from retainer.kernel.resource import Operation
 from retainer.openapi import refusals
 from retainer.openapi.headers import always_and
@@ -36,14 +35,14 @@ def described(operation: Operation, responses: Json, schemas: Schemas, lists: se
         "Idempotency-Key": writes,
         "If-Match": changes,
         "If-None-Match": _reads(operation),
-        "Prefer": operation.waits,
+        "Prefer": operation.followed,
     }
     headers = [{"$ref": f"#/components/parameters/{name}"} for name in taken if taken[name]]
     body = model and {"schema": schemas.create(model) if operation.created else schemas.update(model)}
     reasons = {
         404: operation.parameters,
         409: writes,
-        410: operation.waits,
+        410: operation.followed,
         412: changes,
         413: writes,
         415: model is not None,
@@ -66,14 +65,14 @@ def answers_of(operation: Operation, schemas: Schemas) -> Json:
     """Return the Responses Object of an operation's successful responses, by status."""
     record, created, is_record = operation.record, operation.created, _is_record(operation)
     carried = {"ETag": is_record, "Location": is_record and created, "Idempotency-Replayed": operation.writes}
-    carried |= {"Preference-Applied": operation.waits}
+    carried |= {"Preference-Applied": operation.followed}
     headers = {"headers": always_and([name for name in carried if carried[name]])}
     unchanged: Json = {"304": {"description": "The record still has the ETag that was sent.", **headers}}
     if operation.answers is NoneType:
         return {"204": {"description": "Done; the response has no body.", **headers}}
     if operation.paged:
         schema = schemas.page(*get_args(operation.answers))
-    elif get_origin(operation.answers) is Followed:
+    elif operation.followed:
         schema = schemas.followed(*get_args(operation.answers))
     else:
         schema = schemas.response(record, get_args(operation.answers)[1] if record is not operation.answers else None)

@@ -1,6 +1,6 @@
 """Billing: quotes, invoices, allocations (the work on each line), payments, credit notes and expenses."""
 
-from sqlalchemy import Index, Table, column
+from sqlalchemy import Column, ForeignKeyConstraint, Index, Table, column
 from sqlalchemy.schema import SchemaItem
 
 from retainer.schema.columns import (
@@ -143,28 +143,18 @@ invoice_lines = line_table(
     Index(None, "account_id", "project_id"),
 )
 
+
+def billed(name: str, target: str) -> tuple[Column[int], ForeignKeyConstraint]:
+    """The reference to work that a line bills; its deletion changes the lines of the invoice."""
+    return ref(name, target, optional=True, on_delete="cascade", holder="invoice_line_id.invoice_id", part="lines")
+
+
 allocations = tenant_table(
     "allocations",
     *ref("invoice_line_id", "invoice_lines", on_delete="cascade"),
-    *ref(
-        "time_entry_id",
-        "time_entries",
-        optional=True,
-        on_delete="cascade",
-        holder="invoice_line_id.invoice_id",
-        part="lines",
-    ),
-    *ref(
-        "expense_id", "expenses", optional=True, on_delete="cascade", holder="invoice_line_id.invoice_id", part="lines"
-    ),
-    *ref(
-        "milestone_id",
-        "milestones",
-        optional=True,
-        on_delete="cascade",
-        holder="invoice_line_id.invoice_id",
-        part="lines",
-    ),
+    *billed("time_entry_id", "time_entries"),
+    *billed("expense_id", "expenses"),
+    *billed("milestone_id", "milestones"),
     integer("is_live", optional=True),  # 1 or null, since nulls do not violate a unique index
     Index(None, "account_id", "invoice_line_id"),
     *(
