@@ -5,7 +5,7 @@ from typing import Annotated, Any, Generic, Self, TypeVar
 import msgspec
 from sqlalchemy import Table
 
-from retainer.errors import FieldErrors, Refusal
+from retainer.errors import BodyErrors, FieldErrors, Refusal
 from retainer.kernel import etag
 from retainer.kernel.http import Request
 from retainer.store.row_mapper import R
@@ -43,17 +43,17 @@ class RequestBody:
         except Refusal as refusal:
             return cls({}, model, use, refusal)
 
-    def new(self, tx: Tx) -> Any:
+    def new(self, errors: BodyErrors) -> Any:
         """Return the record that the fields describe; note their errors. Raises the refusal of an unreadable body."""
         record = complete(self.model, self.values, self.fields, self.errors)
-        self.note_errors(tx)
+        self.note_errors(errors)
         return record
 
-    def note_errors(self, tx: Tx) -> None:
-        """Note the errors in the transaction, which raises them together with those of rules."""
+    def note_errors(self, errors: BodyErrors) -> None:
+        """Note the errors, mostly in the transaction, which raises them together with those of rules."""
         if self.refusal:
             raise self.refusal
-        tx.note_unreadable(self.errors, self.misspelt)
+        errors.note_unreadable(self.errors, self.misspelt)
 
 
 class Patch(Generic[R]):

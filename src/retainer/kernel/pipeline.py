@@ -4,12 +4,15 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol, cast
 
 import msgspec
 
 from retainer.errors import Refusal
+from retainer.kernel import batch as batches
 from retainer.kernel import etag, idempotency, representations
+from retainer.kernel.batch import Batch, BatchResult
 from retainer.kernel.caller import Caller
 from retainer.kernel.following import Followed
 from retainer.kernel.http import Request, Response
@@ -91,9 +94,9 @@ class Pipeline:
                 response = Response(204, [("allow", methods.allow)])
             else:
                 operation = methods.get(request.method)  # 405
-                caller.require_scope(operation.scope)  # 403 missing scope
-                query = operation.read_query(request)  # 422
-                response = self.perform(Call(request, caller, allowance, operation, ids, query))
+                call = prepare(request, caller, allowance, operation, ids)  # 403 missing scope, 422 query
+                response = self.perform(call)
+                allowance = call.allowance
         except Exception as error:  # noqa: BLE001  # every error becomes a response of the catalogue
             refusal = to_refusal(error, request, self.log)
             if allowance is None:
@@ -110,6 +113,12 @@ class Pipeline:
             return self.follow(call) if operation.followed else self.read(call)
         body = self.read_body(request, call.caller.account_id)
         call.read(body)
+        if operation.batched and call.sent:
+            sent_batch = batches.read_batch(call.sent)
+            if not sent_batch.atomic:
+                return self.perform_apart(call, sent_batch)
+            self.charge(call, sent_batch)
+            call.perform = partial(self.perform_together, call)
         content = call.sent.fields if call.sent and not call.sent.refusal else body
         attempt = idempotency.read_attempt(request, call.caller.key_id, content)
         with attempt or nullcontext():
@@ -124,6 +133,35 @@ class Pipeline:
                         raise
                 call.read(body)  # rules may have changed the fields
             return self.write(call, attempt, may_repeat=False)
+
+    def perform_apart(self, call: Call, batch: Batch) -> Response:
+        """Perform the operations of a batch, each as a request of its own."""
+        performer = partial(batches.perform_apart, call.request, self.answer, refuse)
+        response = reply(call.operation, call.operation.handler(batch, performer), call.request)
+        call.allowance = self.limiter.hit(f"key:{call.caller.key_id}", call.caller.requests_per_minute, charge=False)
+        return response
+
+    def charge(self, call: Call, batch: Batch) -> None:
+        """Count each operation of an atomic batch as a request. Raises `rate_limited` before any is counted."""
+        batches.check_room(call.allowance, batch)
+        for _ in batch.operations:
+            call.allowance = self.limiter.hit(f"key:{call.caller.key_id}", call.caller.requests_per_minute)
+            call.allowance.admit()
+
+    def perform_together(self, call: Call, tx: Tx, batch: Batch) -> list[BatchResult]:
+        """Perform the operations of an atomic batch in its transaction. Raises the refusal of the first that fails."""
+        results = []
+        for position, each in enumerate(batch.operations):
+            request = batches.request_of(call.request, each, request_id=call.request.id)
+            try:
+                methods, ids = self.routes.find(request)
+                part = prepare(request, call.caller, call.allowance, methods.get(request.method), ids)
+                part.read(request.read())
+                tx.if_match = request.header("IF_MATCH")
+                results.append(batches.result_of(request, run(tx, part)))
+            except Refusal as refusal:
+                raise batches.of_operation(refusal, position, each) from refusal
+        return results
 
     def read(self, call: Call) -> Response:
         """Run a reading operation; a form other than JSON is finished after the transaction."""
@@ -177,15 +215,22 @@ class Pipeline:
 
     def write(self, call: Call, attempt: idempotency.Attempt | None, *, may_repeat: bool) -> Response:
         """Run a writing operation in one transaction. Raises TransientConflict if a retry may succeed."""
-
-        def run(tx: Tx) -> Response:
-            result = call.operation.call(tx, call)
-            tx.raise_errors()
-            return reply(call.operation, result, call.request)
-
         with self.store.begin(call.caller, write=True, may_repeat=may_repeat) as tx:
             tx.if_match, tx.request_id = call.request.header("IF_MATCH"), call.request.id
-            return attempt.run_or_replay(tx, lambda: run(tx)) if attempt else run(tx)
+            return attempt.run_or_replay(tx, lambda: run(tx, call)) if attempt else run(tx, call)
+
+
+def prepare(request: Request, caller: Caller, allowance: Allowance, operation: Operation, ids: dict[str, str]) -> Call:
+    """Return the call of an operation. Raises `missing_scope`, and the refusals of the query."""
+    caller.require_scope(operation.scope)
+    return Call(request, caller, allowance, operation, ids, operation.read_query(request))
+
+
+def run(tx: Tx, call: Call) -> Response:
+    """Call a writing operation in a transaction; return its response."""
+    result = call.operation.call(tx, call)
+    tx.raise_errors()
+    return reply(call.operation, result, call.request)
 
 
 def reply(operation: Operation, result: object, request: Request) -> Response:

@@ -15,6 +15,7 @@ from sqlalchemy import Table
 
 from retainer.errors import Refusal, method_not_allowed, not_found
 from retainer.kernel import body as bodies
+from retainer.kernel.batch import Batch, BatchResult, Performer
 from retainer.kernel.caller import Caller
 from retainer.kernel.following import Followed, Following, read_following
 from retainer.kernel.http import Request
@@ -45,12 +46,13 @@ class Call(msgspec.Struct):
     ids: dict[str, str]
     query: tuple[Query, Page | None]
     sent: bodies.RequestBody | None = None
+    perform: Callable[[Tx, Batch], list[BatchResult]] | None = None
+    """Performs the operations of an atomic batch in a transaction."""
 
     def read(self, body: bytes) -> None:
         """Read the body if the operation has one; once more for each retry."""
         if self.operation.body is not None:
-            use = "Create" if self.operation.created else "Update"
-            self.sent = bodies.RequestBody.read(self.request, body, self.operation.body, use)
+            self.sent = bodies.RequestBody.read(self.request, body, self.operation.body, self.operation.use)
 
 
 class WithMeta(msgspec.Struct, Generic[T, M]):
@@ -67,6 +69,7 @@ ARGUMENT_FACTORIES: dict[Any, ArgumentFactory] = {
     Caller: lambda _, call: call.caller,
     Page: lambda _, call: call.query[1],
     Following: lambda _, call: read_following(call.request),
+    Performer: lambda tx, call: call.perform and partial(call.perform, tx),
 }
 
 
@@ -88,7 +91,6 @@ class Operation:
         self.handler = handler
         self.writes = method != "GET"
         self.scope = None if resource.scope is None else f"{resource.scope}:{'write' if self.writes else 'read'}"
-        self.created = method == "POST"
         where = f"{handler.__module__}.{handler.__name__}"
         hints = get_type_hints(handler, include_extras=True)
         if not handler.__doc__:
@@ -96,6 +98,9 @@ class Operation:
         if "return" not in hints:
             raise TypeError(f"{where} does not say what it returns.")
         self.answers = hints.pop("return")
+        self.batched = Performer in hints.values()
+        self.created = method == "POST" and not self.batched
+        self.use = "Create" if method == "POST" else "Update"
         self.paged = get_origin(self.answers) is Paged
         self.followed = get_origin(self.answers) is Followed
         self.record = get_args(self.answers)[0] if get_origin(self.answers) is WithMeta else self.answers

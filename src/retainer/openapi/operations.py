@@ -38,12 +38,12 @@ def described(operation: Operation, responses: Json, schemas: Schemas, lists: se
         "Prefer": operation.followed,
     }
     headers = [{"$ref": f"#/components/parameters/{name}"} for name in taken if taken[name]]
-    body = model and {"schema": schemas.create(model) if operation.created else schemas.update(model)}
+    body = model and {"schema": schemas.create(model) if operation.use == "Create" else schemas.update(model)}
     reasons = {
-        404: operation.parameters,
+        404: operation.parameters or operation.batched,
         409: writes,
         410: operation.followed,
-        412: changes,
+        412: changes or operation.batched,
         413: writes,
         415: model is not None,
     }
@@ -116,7 +116,7 @@ def _reads(operation: Operation) -> bool:
 
 
 def _changes(operation: Operation) -> bool:
-    return operation.writes and not operation.created
+    return operation.writes and operation.method != "POST"
 
 
 def _path_parameters(operation: Operation, lists: set[str], schemas: Schemas) -> list[Json]:

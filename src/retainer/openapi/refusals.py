@@ -33,6 +33,12 @@ WITH_HEADERS = {401: ["WWW-Authenticate"], 409: ["Retry-After"], 429: ["Retry-Af
 BARE = {"api_disabled", "idempotency_key_reused"}
 """The codes whose errors have only the common fields."""
 
+OF_BATCH: Json = {
+    "operation": Annotated[
+        int, Meta(ge=0, examples=[0]), "Position of the refused operation, from 0. Only with an atomic batch."
+    ]
+}
+
 
 class Shape(NamedTuple):
     """An error schema; `members` are its fields in addition to the common ones."""
@@ -78,10 +84,10 @@ def responses(schemas: Schemas) -> Json:
     for model in (ERROR, *SHAPES.values()):
         statuses = [status for status in {*STATUS.values()} if SHAPES.get(status, ERROR) is model]
         codes = [code for code, status in STATUS.items() if status in statuses]
-        hints = _common_fields(codes, f"{model.name}Code") | model.members
+        hints = _common_fields(codes, f"{model.name}Code") | model.members | OF_BATCH
         fields = {name: _described(hint, schema_of(hint, name, schemas)) for name, hint in hints.items()}
         bare = any(STATUS[code] in statuses for code in BARE)
-        required = [name for name in fields if not bare or name not in model.members]
+        required = [name for name in fields if name not in OF_BATCH and (not bare or name not in model.members)]
         schemas.add(model.name, model, {"description": model.description}, fields, required)
     return {f"Error{status}": _response(status, schemas) for status in ADVICE}
 
@@ -116,7 +122,7 @@ def _response(status: int, schemas: Schemas) -> Json:
     model = SHAPES.get(status, ERROR)
     codes = [code for code, code_status in STATUS.items() if code_status == status]
     fields = schemas.named[model.name]["properties"]
-    values = {name: schemas.example(field) for name, field in fields.items()}
+    values = {name: schemas.example(field) for name, field in fields.items() if name not in OF_BATCH}
     values["message"] = ADVICE[status]
     examples = {
         code: {

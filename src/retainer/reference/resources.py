@@ -96,7 +96,7 @@ def entry(operation: Operation, document: Json) -> Entry:
         list(dict.fromkeys(name.removeprefix("-") for name in operation.query.sorts)) if operation.paged else [],
         [each["name"] for each in parameters if each["in"] == "header"],
         title_of(operation.body.__name__) if operation.body else "",
-        body_fields(operation.body, is_new=operation.created) if operation.body else [],
+        body_fields(operation.body, is_new=operation.use == "Create") if operation.body else [],
         refusals,
         examples().operations[operation.id],
     )

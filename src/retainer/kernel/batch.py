@@ -1,0 +1,184 @@
+"""Batches: several requests in the body of one."""
+
+import time
+from collections.abc import Callable
+from io import BytesIO
+from typing import Annotated, Any, Literal, Protocol
+from urllib.parse import unquote
+
+import msgspec
+from msgspec import Meta
+
+from retainer.errors import BodyErrors, Refusal
+from retainer.kernel.body import RequestBody
+from retainer.kernel.http import Request, Response, new_request_id
+from retainer.kernel.limits import Allowance
+from retainer.settings import BASE_PATH
+from retainer.values.kinds import kind
+
+PATH = "/batch"
+MAX_OPERATIONS = 100
+RUN_SECONDS = 20
+"""Time after which a batch runs no further operation, so that its response arrives within 30 seconds."""
+MAX_RESPONSE_BYTES = 8 * 1024 * 1024
+"""Size of the responses after which a batch runs no further operation."""
+NOT_RUN = "Not performed: the batch {} before. Send this operation again."
+OWN_HEADERS = ("IDEMPOTENCY_KEY", "IF_MATCH", "IF_NONE_MATCH", "PREFER", "ACCEPT", "X_REQUEST_ID", "TRANSFER_ENCODING")
+"""Headers of the batch that do not apply to its operations."""
+
+
+encode_body = msgspec.json.Encoder(decimal_format="number").encode
+
+
+def read_object(value: object) -> dict[str, Any]:
+    """Return a JSON object unchanged. Raises ValueError for anything else."""
+    if not isinstance(value, dict):
+        raise ValueError  # noqa: TRY004
+    return value
+
+
+def read_path(value: object) -> str:
+    """Return the path of an operation, with its query. Raises ValueError."""
+    is_path = isinstance(value, str) and len(value) <= 2000 and value.isascii() and value.isprintable()
+    if not isinstance(value, str) or not is_path or not value.startswith("/") or " " in value or "#" in value:
+        raise ValueError
+    return value
+
+
+JsonObject = Annotated[
+    dict[str, Any], kind(read_object, "an object", type="object", examples=[{"name": "Nordwind Logistics"}])
+]
+Path = Annotated[
+    str, kind(read_path, f"a path under {BASE_PATH} with its query, like /clients/1", examples=["/clients"])
+]
+Method = Annotated[Literal["GET", "POST", "PUT", "PATCH", "DELETE"], Meta(title="BatchMethod")]
+ETag = Annotated[str, Meta(min_length=1, max_length=191, examples=['"5f0a1c"'])]
+
+
+class BatchOperation(msgspec.Struct):
+    """A request of a batch."""
+
+    method: Annotated[Method, "Its method."]
+    path: Annotated[Path, "Its path and query, as in a request of its own, without the base path."]
+    body: Annotated[JsonObject | None, "Its body."] = None
+    if_match: Annotated[ETag | None, "Its `If-Match`: the ETag that the record must still have."] = None
+
+
+class Batch(msgspec.Struct):
+    """Several requests in one."""
+
+    operations: Annotated[
+        list[BatchOperation], Meta(min_length=1, max_length=MAX_OPERATIONS), "The requests; they run in this order."
+    ]
+    atomic: Annotated[
+        bool,
+        "Whether all are written, or none. An atomic batch only writes, in one transaction: the first error refuses "
+        "the whole batch, with the error's status and the operation's position in `operation`.",
+    ] = False
+
+
+class BatchResult(msgspec.Struct):
+    """The response to an operation."""
+
+    status: Annotated[int, "The status of the response."]
+    request_id: Annotated[str, "The `X-Request-Id` of the operation. In an atomic batch, that of the batch."]
+    etag: Annotated[str | None, Meta(examples=['"5f0a1c"']), "The `ETag` of the record."]
+    body: Annotated[
+        JsonObject | None, "The body of the response: `data`, or an error. Null if there is none, as after a DELETE."
+    ]
+
+
+class BatchResults(msgspec.Struct):
+    """The responses to the operations of a batch."""
+
+    results: Annotated[list[BatchResult], "One for each operation, in the same order."]
+
+
+class Performer(Protocol):
+    """Performs the operations of a batch."""
+
+    def __call__(self, batch: Batch) -> list[BatchResult]:
+        """Return the response to each operation."""
+
+
+def read_batch(sent: RequestBody) -> Batch:
+    """Return the batch of a body. Raises `validation_failed` with all errors."""
+    errors = BodyErrors()
+    batch: Batch = sent.new(errors)
+    for position, operation in enumerate(batch.operations or ()):  # None if it could not be read
+        errors.prefix = f"operations.{position}."
+        if operation.path.partition("?")[0] == PATH:
+            errors.error("path", "A batch cannot have another batch. Send it by itself.")
+        if batch.atomic and operation.method == "GET":
+            errors.error("method", "An atomic batch only writes. Send GET in a batch that is not atomic.")
+        if operation.body is not None and operation.method in {"GET", "DELETE"}:
+            errors.error("body", f"{operation.method} has no body. Leave it out.")
+    errors.raise_errors()
+    return batch
+
+
+def check_room(allowance: Allowance, batch: Batch) -> None:
+    """Raise `rate_limited` if the window of the key has no room for all operations of an atomic batch."""
+    needed = len(batch.operations)
+    if needed > allowance.remaining:
+        wait = max(1, allowance.reset - int(time.time()))
+        advice = f"Try again in {wait} seconds." if needed < allowance.limit else "Split it into smaller batches."
+        message = (
+            f"Each operation counts as a request: the batch has {needed}, and {allowance.remaining} of "
+            f"{allowance.limit} a minute are left. {advice}"
+        )
+        raise Refusal("rate_limited", message, headers={"Retry-After": str(wait)})
+
+
+def perform_apart(
+    outer: Request, answer: Callable[[Request], Response], refuse: Callable[[Refusal, Request], Response], batch: Batch
+) -> list[BatchResult]:
+    """Perform each operation like a request of its own, in order; return the responses.
+
+    With an Idempotency-Key, each write has the key and its position as its own, so that a repeated batch continues
+    where the first one ended.
+    """
+    key, end, room = outer.header("IDEMPOTENCY_KEY"), time.monotonic() + RUN_SECONDS, MAX_RESPONSE_BYTES
+    results = []
+    for position, operation in enumerate(batch.operations):
+        own_key = None if key is None or operation.method == "GET" else f"{key}/{position}"
+        request = request_of(outer, operation, request_id=new_request_id(), idempotency_key=own_key)
+        if time.monotonic() > end:
+            response = refuse(Refusal("unavailable", NOT_RUN.format(f"ran for {RUN_SECONDS} seconds")), request)
+        elif room < 0:
+            response = refuse(Refusal("unavailable", NOT_RUN.format("has reached 8 MiB of responses")), request)
+        else:
+            response = answer(request)
+        room -= len(response.body)
+        results.append(result_of(request, response))
+    return results
+
+
+def of_operation(refusal: Refusal, position: int, operation: BatchOperation) -> Refusal:
+    """Return the refusal of an atomic batch for the refusal of one of its operations."""
+    message = f"Operation {position} ({operation.method} {operation.path}) was refused, so nothing was written. "
+    members = {**refusal.members, "operation": position}
+    return Refusal(refusal.code, message + refusal.message, headers=refusal.headers, **members)
+
+
+def request_of(
+    outer: Request, operation: BatchOperation, *, request_id: str, idempotency_key: str | None = None
+) -> Request:
+    """Return the request of an operation: the key and address are those of the batch, the rest is its own."""
+    path, _, query = operation.path.partition("?")
+    environ = {name: value for name, value in outer.environ.items() if name.removeprefix("HTTP_") not in OWN_HEADERS}
+    body = b"" if operation.body is None else encode_body(operation.body)
+    environ |= {"REQUEST_METHOD": operation.method, "PATH_INFO": unquote(path), "QUERY_STRING": query}
+    environ |= {"CONTENT_TYPE": "application/json", "CONTENT_LENGTH": str(len(body)), "wsgi.input": BytesIO(body)}
+    for name, value in (("IF_MATCH", operation.if_match), ("IDEMPOTENCY_KEY", idempotency_key)):
+        if value is not None:
+            environ[f"HTTP_{name}"] = value
+    request = Request(environ, outer.settings)
+    request.id = request_id
+    return request
+
+
+def result_of(request: Request, response: Response) -> BatchResult:
+    """Return the response to an operation as a part of the response to the batch."""
+    body: Any = msgspec.Raw(response.body) if response.body else None
+    return BatchResult(response.status, request.id, dict(response.headers).get("etag"), body)

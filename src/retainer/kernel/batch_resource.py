@@ -1,0 +1,25 @@
+"""Batches: up to 100 requests in one, each checked like a request of its own.
+
+Each operation needs the scope of its own path, and counts against the rate limit like the batch itself. By default an
+operation succeeds or fails by itself, and the response has a status for each. With `"atomic": true`, all are written in
+one transaction, or none.
+
+With an `Idempotency-Key`, a batch can be sent again safely: an operation that was performed answers as it did before.
+Operations run in the order of the list.
+"""
+
+from retainer.kernel.batch import Batch, BatchResults, Performer
+from retainer.kernel.body import New
+from retainer.kernel.resource import Resource
+
+api = Resource("/batch", tag="Batches", scope=None)
+
+
+@api.post()
+def run_batch(batch: New[Batch], perform: Performer) -> BatchResults:
+    """Perform up to 100 requests in one.
+
+    The status is 200, whatever the operations answer: read `status` of each result. A batch that is not atomic stops
+    after 20 seconds or 8 MiB of responses; the operations that were not performed have the status 503.
+    """
+    return BatchResults(perform(batch))
