@@ -41,6 +41,10 @@ RECIPES = {
     "/tickets": lambda _: {"subject": "The checkout is slow"},
     "/tickets/{ticket_id}/replies": lambda _: {"body": "We are looking into it."},
     "/sites": lambda api: {"url": f"https://shop{api.next()}.example"},
+    "/batch": lambda _: {
+        "operations": [{"method": "POST", "path": "/clients", "body": {"name": "Nordwind"}}],
+        "atomic": True,
+    },
 }
 """The required fields of each collection; the records that they refer to are created as needed."""
 

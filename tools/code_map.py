@@ -32,6 +32,7 @@ LAYERS = (
     "sites/monitor",
     "reports",
     "events",
+    "batches",
     "web",
     "openapi",
     "reference",

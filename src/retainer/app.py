@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 from wsgiref.types import StartResponse, WSGIEnvironment
 
 from retainer import resources
+from retainer.batches import batches
 from retainer.console.site import Console, root
 from retainer.events import events
 from retainer.identity.keys import access, me
 from retainer.identity.sign_in.failures import Failures
 from retainer.identity.sign_in.hashing_queue import HashingQueue
 from retainer.identity.sign_in.throttle import Throttle
-from retainer.kernel import batch_resource
 from retainer.kernel.http import Request
 from retainer.kernel.limits import Limiter, SlidingWindow
 from retainer.kernel.pipeline import Pipeline
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 ROOT = f"{BASE_PATH}/"
 CLOSE = ("connection", "close")
-RESOURCES = [*resources.OF_AREAS, events.api, batch_resource.api, me.api]
+RESOURCES = [*resources.OF_AREAS, events.api, batches.api, me.api]
 """Every resource of the API, in the order of the reference."""
 
 ROUTES = Routes(RESOURCES)

@@ -31,7 +31,7 @@ TRIED = [one for one in OPERATIONS if IS_FULL or (one.path, one.method) not in T
 SCOPED = [operation for operation in OPERATIONS if operation.scope]
 READS = [operation for operation in OPERATIONS if not operation.writes]
 WRITES = [operation for operation in TRIED if operation.writes]
-CREATES = [operation for operation in OPERATIONS if operation.method == "POST"]
+CREATES = [operation for operation in OPERATIONS if operation.created]
 UPDATES = [operation for operation in TRIED if operation.method in {"PUT", "PATCH"}]
 DELETES = [operation for operation in OPERATIONS if operation.method == "DELETE"]
 BODIES = [operation for operation in TRIED if operation.body]
@@ -92,7 +92,7 @@ def sample(api: ApiClient, operation: Operation) -> Sample:
     """Create the records that an operation needs; return a request that succeeds."""
     if not operation.path.endswith("}"):
         path = api.at(operation.path)
-        return Sample(operation.method, path, api.recipe(path) if operation.created else None, None, None)
+        return Sample(operation.method, path, api.recipe(path) if operation.use == "Create" else None, None, None)
     collection, _, _ = operation.path.rpartition("/{")
     collection = api.at(collection)
     made = api.create(collection)

@@ -355,8 +355,9 @@ def retry_is_replayed(api: ApiClient, operation: Operation) -> None:
     assert (again.status, again.body) == (first.status, first.body), again
     assert kept_headers(again) == kept_headers(first) | {"idempotency-replayed": "true"}
     assert commits(api) == after
-    reused = send(api, request, headers=headers, raw=b'{"another": "body"}')
-    assert (reused.status, reused.code) == (422, "idempotency_key_reused"), reused
+    if not operation.batched:  # which is read before its key, because only an atomic one uses the key as it is
+        reused = send(api, request, headers=headers, raw=b'{"another": "body"}')
+        assert (reused.status, reused.code) == (422, "idempotency_key_reused"), reused
     other = send(api, request, headers=headers, key=api.new_key())
     assert "idempotency-replayed" not in other.headers, "another API key is another client"
     assert other.status < 400 or other.code != "idempotency_key_reused", other

@@ -50,6 +50,7 @@ LAYERS = [
     "reports",
     "resources",
     "events",
+    "batches",
     "web",
     "openapi",
     "reference",
@@ -67,7 +68,7 @@ LAYERS = [
     "__main__",
 ]
 """Each imports only from itself and from those above it, so that no two of them depend on each other."""
-AREAS = ("identity", "crm", "billing", "work", "support", "sites", "reports", "events")
+AREAS = ("identity", "crm", "billing", "work", "support", "sites", "reports", "events", "batches")
 MAX_ANY = {
     "": 6,
     "billing": 20,

@@ -271,6 +271,14 @@ def report(show: Show) -> None:
     for name in ("Utilisation", "ProjectProfitability"):
         show(f"getReport{name}", query={"from": "2026-03-01", "to": "2026-03-31"})
     show("listEvents", query={"types": "invoice.paid,ticket.created", "per_page": 2})
+    show(
+        "runBatch",
+        operations=[
+            {"method": "PATCH", "path": "/clients/1", "body": {"phone": "+49 40 5550142"}},
+            {"method": "POST", "path": "/tasks", "body": {"title": "Call about the new shop", "client_id": 1}},
+        ],
+        atomic=True,
+    )
     show("getMe")
 
 

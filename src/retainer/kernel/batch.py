@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from io import BytesIO
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Literal, Protocol, cast
 from urllib.parse import unquote
 
 import msgspec
@@ -30,7 +30,7 @@ OWN_HEADERS = ("IDEMPOTENCY_KEY", "IF_MATCH", "IF_NONE_MATCH", "PREFER", "ACCEPT
 encode_body = msgspec.json.Encoder(decimal_format="number").encode
 
 
-def read_object(value: object) -> dict[str, Any]:
+def read_object(value: object) -> dict[str, object]:
     """Return a JSON object unchanged. Raises ValueError for anything else."""
     if not isinstance(value, dict):
         raise ValueError  # noqa: TRY004
@@ -46,7 +46,7 @@ def read_path(value: object) -> str:
 
 
 JsonObject = Annotated[
-    dict[str, Any], kind(read_object, "an object", type="object", examples=[{"name": "Nordwind Logistics"}])
+    dict[str, object], kind(read_object, "an object", type="object", examples=[{"name": "Nordwind Logistics"}])
 ]
 Path = Annotated[
     str, kind(read_path, f"a path under {BASE_PATH} with its query, like /clients/1", examples=["/clients"])
@@ -58,7 +58,7 @@ ETag = Annotated[str, Meta(min_length=1, max_length=191, examples=['"5f0a1c"'])]
 class BatchOperation(msgspec.Struct):
     """A request of a batch."""
 
-    method: Annotated[Method, "Its method."]
+    method: Annotated[Method, "What to do at the path."]
     path: Annotated[Path, "Its path and query, as in a request of its own, without the base path."]
     body: Annotated[JsonObject | None, "Its body."] = None
     if_match: Annotated[ETag | None, "Its `If-Match`: the ETag that the record must still have."] = None
@@ -80,9 +80,13 @@ class Batch(msgspec.Struct):
 class BatchResult(msgspec.Struct):
     """The response to an operation."""
 
-    status: Annotated[int, "The status of the response."]
-    request_id: Annotated[str, "The `X-Request-Id` of the operation. In an atomic batch, that of the batch."]
-    etag: Annotated[str | None, Meta(examples=['"5f0a1c"']), "The `ETag` of the record."]
+    status: Annotated[int, Meta(examples=[201]), "The status of the response."]
+    request_id: Annotated[
+        str,
+        Meta(examples=["req_5f2b8c0d"]),
+        "The `X-Request-Id` of the operation. In an atomic batch, that of the batch.",
+    ]
+    etag: Annotated[str | None, Meta(examples=['"5f0a1c"']), "The state of the record, for a later `if_match`."]
     body: Annotated[
         JsonObject | None, "The body of the response: `data`, or an error. Null if there is none, as after a DELETE."
     ]
@@ -180,5 +184,5 @@ def request_of(
 
 def result_of(request: Request, response: Response) -> BatchResult:
     """Return the response to an operation as a part of the response to the batch."""
-    body: Any = msgspec.Raw(response.body) if response.body else None
+    body = cast("dict[str, object]", msgspec.Raw(response.body)) if response.body else None
     return BatchResult(response.status, request.id, dict(response.headers).get("etag"), body)

@@ -53,7 +53,8 @@ def schema_of(hint: Any, name: str, types: Types, *, sent: bool = False) -> Json
         return _or_null(schema_of(Annotated[inner, *marks, Meta()], name, types, sent=sent))
     if isinstance(bare, type) and issubclass(bare, msgspec.Struct):
         return types.part(bare, name) if sent else types.answer(bare)
-    schema: Json = msgspec.json.schema(Annotated[list[Any] if origin in {list, tuple} else bare, *marks, Meta()])
+    outer = {list: list, tuple: list}.get(origin, bare)
+    schema: Json = msgspec.json.schema(Annotated[dict if bare == dict[str, object] else outer, *marks, Meta()])
     if origin is Literal:
         schema |= {"type": "string", "enum": list(parts)}
     if "enum" in schema:

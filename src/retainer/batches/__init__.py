@@ -1,0 +1,1 @@
+"""Batches: several requests in one."""
