@@ -1,6 +1,7 @@
 """Batches: several requests in one, each checked like a request of its own."""
 
 import pytest
+from tests.databases import each_database
 
 from retainer.kernel import batch
 from retainer.kernel.limits import SlidingWindow
@@ -84,6 +85,7 @@ def test_an_atomic_batch_over_the_limit_is_refused_before_it_is_counted(api):
     assert refused.headers["retry-after"]
 
 
+@each_database
 def test_an_atomic_batch_is_written_as_a_whole(api):
     client = api.make("/clients")
     path = f"/clients/{client['id']}"
@@ -100,6 +102,7 @@ def test_an_atomic_batch_is_written_as_a_whole(api):
     ]
 
 
+@each_database
 @pytest.mark.parametrize("failing", [REFUSED, {"method": "DELETE", "path": "/clients/999"}])
 def test_nothing_of_an_atomic_batch_is_written_if_one_operation_is_refused(api, failing):
     refused = send(api, CREATE, failing, CREATE, atomic=True)
@@ -119,6 +122,7 @@ def test_an_operation_has_an_if_match_of_its_own(api, atomic):
     assert again.status == 412 if atomic else statuses(again) == [201, 412]
 
 
+@each_database
 def test_a_repeated_batch_continues_where_the_first_one_ended(api):
     headers = {"Idempotency-Key": "import-2026-11"}
     left = int(api.get("/me").headers["x-ratelimit-remaining"])
@@ -132,6 +136,7 @@ def test_a_repeated_batch_continues_where_the_first_one_ended(api):
     assert count_clients(api) == 2
 
 
+@each_database
 def test_a_repeated_atomic_batch_gets_the_stored_response(api):
     headers = {"Idempotency-Key": "import-2026-11"}
     first, second = (send(api, CREATE, atomic=True, headers=headers) for _ in range(2))
