@@ -144,11 +144,22 @@ class UnbilledExpenses(DayRange):
     ] = "project"
 
 
+class UnbilledMilestones(msgspec.Struct):
+    """Which completed milestones to bill, one line for each."""
+
+    project_ids: Annotated[Ids | None, "Only milestones of these projects; null: of all."] = None
+
+
 class UnbilledWork(msgspec.Struct):
     """Which unbilled work of the client, in the invoice's currency, to bill."""
 
     time: Annotated[UnbilledTime | None, "Which time to bill, `{}` for all; null: none."] = None
     expenses: Annotated[UnbilledExpenses | None, "Which expenses to bill, `{}` for all; null: none."] = None
+    milestones: Annotated[
+        UnbilledMilestones | None,
+        "Which milestones to bill, `{}` for all; null: none. Those that are completed, have an amount, and are on no "
+        "invoice match.",
+    ] = None
 
 
 class LeftOut(msgspec.Struct):

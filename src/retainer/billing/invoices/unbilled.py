@@ -1,7 +1,7 @@
 """Unbilled work: all billable work of a client that is not yet billed, as lines of an invoice.
 
 Time that a fee covers is left out unless the request names its project; time without a rate is always left out. The
-response counts what was left out.
+response counts what was left out. A completed milestone with an amount is a line of its own.
 """
 
 import json
@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import ColumnElement, FromClause, Select, Table, bindparam, case, func, literal, or_, select
 
-from retainer.billing import documents
+from retainer.billing import allocation_types, documents
 from retainer.billing.allocations import KINDS, WorkKind, item_ids, work_of
 from retainer.billing.invoices.types import (
     MAX_DESCRIPTION,
@@ -21,13 +21,14 @@ from retainer.billing.invoices.types import (
     InvoiceLine,
     LeftOut,
     UnbilledExpenses,
+    UnbilledMilestones,
     UnbilledTime,
     UnbilledWork,
 )
 from retainer.schema import expressions
 from retainer.schema.billing import expenses
 from retainer.schema.identity import users
-from retainer.schema.work import projects, tasks, time_entries
+from retainer.schema.work import milestones, projects, tasks, time_entries
 from retainer.store import constraints
 from retainer.store.engines.sql import INTEGER, is_listed, listed
 from retainer.store.tx import Tx
@@ -115,6 +116,26 @@ def _select_items(table: Table, group_by: str, *, by_project: bool) -> Select[An
     return items.where(*_matching(table, by_project=by_project), is_billable).order_by(table.c.date, table.c.id)
 
 
+def _select_milestones(*, by_project: bool) -> Select[Any]:
+    """Select the milestones that can be billed, in the order of their completion."""
+    columns, invoice_id = milestones.c, allocation_types.MILESTONE_INVOICE.expression(milestones)
+    wanted = (is_listed(columns.project_id, listed("wanted", INTEGER).scalar_subquery()),) if by_project else ()
+    found = select(columns.id).select_from(milestones.join(projects, projects.c.id == columns.project_id))
+    return found.where(
+        projects.c.client_id == bindparam("client"),
+        projects.c.is_template.is_(False),
+        columns.currency == bindparam("currency"),
+        columns.status == "completed",
+        columns.amount > 0,
+        or_(invoice_id.is_(None), invoice_id == bindparam("invoice")),
+        columns.id.not_in(listed("named", INTEGER)),
+        *wanted,
+    ).order_by(columns.completed_at, columns.id)
+
+
+MILESTONES = {by_project: _select_milestones(by_project=by_project) for by_project in (False, True)}
+
+
 def build_unbilled_lines(tx: Tx, request: UnbilledWork, invoice: Invoice) -> tuple[list[InvoiceLine], list[LeftOut]]:
     """Return lines for all requested work, and what was left out.
 
@@ -122,16 +143,17 @@ def build_unbilled_lines(tx: Tx, request: UnbilledWork, invoice: Invoice) -> tup
     """
     requested = ((KINDS["time"], "time", request.time), (KINDS["expense"], "expenses", request.expenses))
     selections = [(kind, name, selection) for kind, name, selection in requested if selection is not None]
-    if not selections:
-        tx.error("unbilled_work", 'Say what to bill: {"time": {}}, {"expenses": {}}, or both.')
+    if not selections and request.milestones is None:
+        tx.error("unbilled_work", 'Say what to bill: {"time": {}, "expenses": {}, "milestones": {}}, or some of these.')
     matches: list[Match] = []
     for kind, name, selection in selections:
         validate_selection(tx, f"unbilled_work.{name}", selection, invoice.client_id)
         statement = _select_matches(kind.table, by_project=selection.project_ids is not None)
-        matches += map(Match._make, tx.all(statement, **_parameters(kind, selection, invoice)))
+        matches += map(Match._make, tx.all(statement, **_of_days(kind, selection, invoice)))
     matches.sort()
     left_out = [LeftOut(match.state, match.size, match.minutes) for match in matches if match.state != "billable"]
-    found = sum(match.size for match in matches if match.state == "billable")
+    completed = load_milestones(tx, request.milestones, invoice)
+    found = sum(match.size for match in matches if match.state == "billable") + len(completed)
     named = sum(len(work_of(line)) for line in invoice.lines)
     if found + named > MAX_WORK:
         tx.error("unbilled_work", _too_much(found, named))
@@ -143,14 +165,27 @@ def build_unbilled_lines(tx: Tx, request: UnbilledWork, invoice: Invoice) -> tup
         for description, ids in group_items(tx, kind, selection, invoice):
             fields: dict[str, Any] = {"description": description, kind.field: ids}
             lines.append(complete(InvoiceLine, fields, fields, {}))
+    for milestone_id in completed:
+        fields = {"milestone_id": milestone_id}
+        lines.append(complete(InvoiceLine, fields, fields, {}))
     return lines, left_out
+
+
+def load_milestones(tx: Tx, selection: UnbilledMilestones | None, invoice: Invoice) -> list[int]:
+    """Return the ids of the milestones to bill; note an error for each project that is not the client's."""
+    if selection is None:
+        return []
+    validate_projects(tx, "unbilled_work.milestones", selection.project_ids, invoice.client_id)
+    values = _parameters(KINDS["milestone"], selection.project_ids, invoice)
+    rows = tx.all(MILESTONES[selection.project_ids is not None], **values)
+    return [milestone_id for (milestone_id,) in rows]
 
 
 def _too_much(found: int, named: int) -> str:
     """Return the error for too much work: how much matches, and how to split it."""
     besides = f", besides {named} that lines name" if named else ""
     return (
-        f"Matches {found} time entries and expenses{besides}; one invoice takes {MAX_WORK}. Bill them with several "
+        f"Matches {found} pieces of work{besides}; one invoice takes {MAX_WORK}. Bill them with several "
         "invoices: limit the days with from and to, or the projects with project_ids."
     )
 
@@ -169,30 +204,39 @@ def _nothing(invoice: Invoice, left_out: list[LeftOut]) -> str:
     return f"{message} Left out: {', '.join(parts)}." if parts else message
 
 
-def _parameters(kind: WorkKind, selection: Selection, invoice: Invoice) -> dict[str, object]:
-    """Return the parameters of the statements for a selection."""
-    wanted = {} if selection.project_ids is None else {"wanted": json.dumps(selection.project_ids)}
+def _of_days(kind: WorkKind, selection: Selection, invoice: Invoice) -> dict[str, object]:
+    """Return the parameters of the statements for a selection of time or expenses."""
+    days = {"first": selection.from_ or FIRST_DAY, "last": selection.to or LAST_DAY}
+    return _parameters(kind, selection.project_ids, invoice) | days
+
+
+def _parameters(kind: WorkKind, project_ids: list[int] | None, invoice: Invoice) -> dict[str, object]:
+    """Return the parameters of the statements for work of some projects, or of all."""
+    wanted = {} if project_ids is None else {"wanted": json.dumps(project_ids)}
     return wanted | {
         "client": invoice.client_id,
         "currency": invoice.currency,
         "invoice": invoice.id or 0,
-        "first": selection.from_ or FIRST_DAY,
-        "last": selection.to or LAST_DAY,
         "named": json.dumps([item_id for line in invoice.lines for item_id in item_ids(line, kind)]),
     }
 
 
 def validate_selection(tx: Tx, path: str, selection: Selection, client_id: int | None) -> None:
     """Note an error for each project that is not the client's, and for days in the wrong order."""
-    owners = documents.load_projects(tx, selection.project_ids or ())
-    for position, project_id in enumerate(selection.project_ids or ()):
+    validate_projects(tx, path, selection.project_ids, client_id)
+    if selection.from_ and selection.to and selection.to < selection.from_:
+        tx.error(f"{path}.to", f"Must not be before from, which is {selection.from_}.")
+
+
+def validate_projects(tx: Tx, path: str, project_ids: list[int] | None, client_id: int | None) -> None:
+    """Note an error for each project that is not the client's."""
+    owners = documents.load_projects(tx, project_ids or ())
+    for position, project_id in enumerate(project_ids or ()):
         owner = owners.get(project_id)
         if owner is None:
             tx.error(f"{path}.project_ids.{position}", constraints.MISSING.format("project"))
         elif client_id is not None and owner.client_id != client_id:
             tx.error(f"{path}.project_ids.{position}", f"Is not a project of client {client_id}.")
-    if selection.from_ and selection.to and selection.to < selection.from_:
-        tx.error(f"{path}.to", f"Must not be before from, which is {selection.from_}.")
 
 
 def group_items(
@@ -205,7 +249,7 @@ def group_items(
     groups: dict[tuple[int | str | None, int | None], tuple[str | None, str | None, list[int]]] = {}
     projects_of_key: dict[int | str | None, set[int | None]] = {}
     statement = _select_items(kind.table, selection.group_by, by_project=selection.project_ids is not None)
-    for item in map(UnbilledItem._make, tx.all(statement, **_parameters(kind, selection, invoice))):
+    for item in map(UnbilledItem._make, tx.all(statement, **_of_days(kind, selection, invoice))):
         text = item.label or DESCRIPTIONS_WITHOUT.get((kind.table, selection.group_by))
         projects_of_key.setdefault(item.key, set()).add(item.project_id)
         groups.setdefault((item.key, item.project_id), (text, item.project_name, []))[-1].append(item.id)
