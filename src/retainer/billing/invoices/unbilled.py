@@ -116,7 +116,7 @@ def _select_items(table: Table, group_by: str, *, by_project: bool) -> Select[An
     return items.where(*_matching(table, by_project=by_project), is_billable).order_by(table.c.date, table.c.id)
 
 
-def _select_milestones(*, by_project: bool) -> Select[Any]:
+def _select_milestones(*, by_project: bool) -> Select[tuple[int]]:
     """Select the milestones that can be billed, in the order of their completion."""
     columns, invoice_id = milestones.c, allocation_types.MILESTONE_INVOICE.expression(milestones)
     wanted = (is_listed(columns.project_id, listed("wanted", INTEGER).scalar_subquery()),) if by_project else ()
