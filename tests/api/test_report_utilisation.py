@@ -4,6 +4,8 @@ from decimal import Decimal
 import pytest
 import time_machine
 
+from retainer.reports import utilisation_groups
+
 FORTNIGHT = "2026-03-02", "2026-03-13"
 OF_USERS = (
     "user_name is_active available_minutes tracked_minutes billable_minutes utilisation_percent "
@@ -23,7 +25,7 @@ def read(api, first, last, name="utilisation", **query):
 
 def format_row(row):
     """What a row says, in one line; the id is left out."""
-    return " ".join(str(value) for name, value in row.items() if name != "user_id")
+    return " ".join(str(value) for name, value in row.items() if name not in {"user_id", "groups"})
 
 
 def new(api, collection, **members):
@@ -56,7 +58,7 @@ def test_minutes_are_compared_with_the_capacity_of_the_working_days_of_the_perio
     ):
         work(api, minutes, day, client_id=client, billable=billable)
     found = read(api, *FORTNIGHT)
-    assert list(found["rows"][0]) == ["user_id", *OF_USERS.split()]
+    assert list(found["rows"][0]) == ["user_id", *OF_USERS.split(), "groups"]
     assert [format_row(row) for row in found["rows"]] == [
         "Ana Admin True 4800 0 0 0.0 0.0 None 75 EUR 0.00 []",
         "Max Member True 4800 3600 2700 75.0 56.25 75.0 75 EUR 2700.00 []",
@@ -217,3 +219,44 @@ def test_currencies_in_which_nothing_is_worth_anything_are_not_told(api, client)
     work(api, 60, client_id=abroad)
     (total,) = read(api, *FORTNIGHT)["totals"]
     assert total["other_currencies"] == [{"currency": "USD", "billable_value": "60.00"}]
+
+
+def groups_of(api, group_by, **query):
+    """The groups of the only user with time: id, name, minutes, billable minutes and value of each."""
+    rows = [row for row in read(api, *FORTNIGHT, group_by=group_by, **query)["rows"] if row["tracked_minutes"]]
+    names = ("id", "name", "tracked_minutes", "billable_minutes", "billable_value")
+    (groups,) = (row["groups"] for row in rows)
+    return [tuple(group[name] for name in names) for group in groups]
+
+
+def test_the_time_of_a_user_is_divided_by_client_task_or_day(api, client):
+    other = new(api, "/clients", name="Birch", hourly_rate="120")
+    task = new(api, "/tasks", title="Texts", client_id=client)
+    work(api, 60, "2026-03-03", client_id=client, task_id=task)
+    work(api, 30, "2026-03-02", client_id=client, billable=False)
+    work(api, 45, "2026-03-02", client_id=other)
+    work(api, 20, "2026-03-03", project_id=new(api, "/projects", name="Our own site"))
+    assert groups_of(api, "client") == [
+        (client, "Alder", 90, 60, "60.00"),
+        (other, "Birch", 45, 45, "90.00"),
+        (None, None, 20, 0, "0.00"),
+    ]
+    assert groups_of(api, "task") == [(None, None, 95, 45, "90.00"), (task, "Texts", 60, 60, "60.00")]
+    assert groups_of(api, "day") == [(None, "2026-03-02", 75, 45, "90.00"), (None, "2026-03-03", 80, 60, "60.00")]
+    assert groups_of(api, "day", client_id=client) == [
+        (None, "2026-03-02", 30, 0, "0.00"),
+        (None, "2026-03-03", 60, 60, "60.00"),
+    ]
+
+
+def test_groups_are_null_unless_they_are_asked_for_and_empty_without_time(api):
+    assert {row["groups"] for row in read(api, *FORTNIGHT)["rows"]} == {None}
+    assert [row["groups"] for row in read(api, *FORTNIGHT, group_by="task")["rows"]] == [[], []]
+
+
+def test_a_report_with_too_many_groups_says_how_to_limit_it(api, client, monkeypatch):
+    monkeypatch.setattr(utilisation_groups, "MAX_GROUPS", 1)
+    work(api, 60, "2026-03-02", client_id=client)
+    work(api, 60, "2026-03-03", client_id=client)
+    query = {"from": "2026-03-02", "to": "2026-03-13", "group_by": "day"}
+    assert "Shorten the period" in api.get("/reports/utilisation", query).errors["group_by"][0]

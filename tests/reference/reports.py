@@ -338,7 +338,7 @@ def utilisation(books, params):
         worked = {currency: sums for (who, currency), sums in found.items() if who == user_id}
         if scope.filters.get("user_id", user_id) == user_id and (user["is_active"] or worked):
             room, target = scope.capacity(user), Fraction(user["target_percent"])
-            who = {"user_id": user_id, "user_name": user["name"], "is_active": user["is_active"]}
+            who = {"user_id": user_id, "user_name": user["name"], "is_active": user["is_active"], "groups": None}
             rows.append(who | figures_of(room, thousandths(target), worked))
             available, weighed = available + room, weighed + room * target
     target = thousandths(Fraction(weighed, available)) if available else None

@@ -45,7 +45,8 @@ from retainer.reports.common import (
 from retainer.reports.periods import Period
 from retainer.reports.ratios import Ratio, median, ratio
 from retainer.reports.revenue import money_of
-from retainer.reports.utilisation import read_team, worked
+from retainer.reports.utilisation import read_team
+from retainer.reports.worked_time import worked
 from retainer.rollups import summaries
 from retainer.rollups.summaries import Figures, Sums
 from retainer.schema import expressions

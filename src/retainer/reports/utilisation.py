@@ -9,13 +9,11 @@ requested currency, or the account's. `other_currencies` has the values in other
 from collections import defaultdict
 from collections.abc import Container
 from decimal import Decimal
-from functools import cache
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
-from sqlalchemy import Select, Text, bindparam, case, cast, func, select
+from sqlalchemy import select
 
-from retainer import schema
 from retainer.kernel.resource import Resource, WithMeta
 from retainer.reports import periods
 from retainer.reports.common import (
@@ -30,24 +28,17 @@ from retainer.reports.common import (
     begin,
     by_currency,
     default_currency,
-    total,
     with_meta,
 )
 from retainer.reports.periods import Period
-from retainer.reports.ratios import Ratio, average, of_days, ratio
-from retainer.rollups import summaries
-from retainer.rollups.buckets import MONTH
+from retainer.reports.ratios import average, of_days, ratio
+from retainer.reports.utilisation_groups import GroupBy, UtilisationGroup, groups_of_users
+from retainer.reports.worked_time import KEYS, BillableValue, OtherCurrencies, SharePercent, shares, worked
 from retainer.rollups.summaries import Figures, Sums
-from retainer.schema.expressions import is_unpriced
 from retainer.schema.identity import users
-from retainer.schema.work import time_entries
 from retainer.store.tx import Tx
 from retainer.values.collation import sort_key
-from retainer.values.exact import amount_of
-from retainer.values.kinds import ME, Currency, Id, Money, Percent, UserId
-
-KEYS = ("user_id", "currency")
-SUMS = ("tracked_minutes", "billable_minutes", "billable_value", "billed_value", "unpriced_minutes")
+from retainer.values.kinds import ME, Id, Percent, UserId
 
 
 class UtilisationQuery(ReportQuery):
@@ -55,18 +46,7 @@ class UtilisationQuery(ReportQuery):
 
     project_id: Annotated[Id | None, "Only time on this project."] = None
     user_id: Annotated[UserId | None, "Only this user; `me` is the key's user."] = None
-
-
-class OtherCurrency(msgspec.Struct):
-    """The value of billable time in a currency."""
-
-    currency: Annotated[Currency, "A currency other than that of the row."]
-    billable_value: Annotated[Money, "Value of the billable time in this currency, billed or not, before tax."]
-
-
-SharePercent = Annotated[Ratio, "`billable_minutes` in percent of `tracked_minutes`; null if that is 0."]
-BillableValue = Annotated[Money, "Value of the billable time in `currency`, billed or not, before tax."]
-OtherCurrencies = Annotated[list[OtherCurrency], "Value of billable time in other currencies, one entry for each."]
+    group_by: Annotated[GroupBy | None, "Divide the time of each user by this."] = None
 
 
 class UtilisationTotal(msgspec.Struct):
@@ -102,6 +82,10 @@ class Utilisation(msgspec.Struct):
     currency: RowCurrency
     billable_value: BillableValue
     other_currencies: OtherCurrencies
+    groups: Annotated[
+        list[UtilisationGroup] | None,
+        "The time of the user, divided by `group_by`: days in order, clients and tasks by minutes. Null without it.",
+    ]
 
 
 class UtilisationReport(msgspec.Struct):
@@ -122,15 +106,18 @@ def get_report_utilisation(tx: Tx, query: UtilisationQuery) -> WithMeta[Utilisat
     """Read the utilisation of each user, by name. Default period: this month."""
     period = begin(tx, query, periods.month_begins)
     only_user = tx.actor.user_id if query.user_id == ME else query.user_id
-    figures = worked(tx, period, query.only() | ({} if only_user is None else {"user_id": only_user}))
+    limits = query.only() | ({} if only_user is None else {"user_id": only_user})
+    figures = worked(tx, period, limits)
     currency = default_currency(tx, query)
     users_figures = by_user(figures)
+    groups = groups_of_users(tx, period, limits, query.group_by, currency) if query.group_by else None
     team = read_team(tx, only_user).present(period, users_figures)
     rows = [
         Utilisation(
             user_id=user.id,
             user_name=user.name,
             is_active=user.is_active,
+            groups=None if groups is None else groups.get(user.id, []),
             **use(user.minutes, user.target, currency, users_figures.get(user.id, {})),
         )
         for user in team
@@ -209,17 +196,6 @@ def totals_by_month(tx: Tx, period: Period, query: UtilisationQuery) -> dict[str
     return totals
 
 
-def worked(tx: Tx, period: Period, limits: dict[str, Any], by: tuple[str, ...] = KEYS) -> Sums:
-    """Return SUMS of the time entries of a period by KEYS, or by month and KEYS.
-
-    With a client or a project in the limits, it sums time entries, because no summary has both keys.
-    """
-    if "client_id" in limits or "project_id" in limits:
-        rows = tx.all(_worked(tuple(limits), by), **limits, first=period.first, last=period.to)
-        return {tuple(row[: len(by)]): Figures(zip(SUMS, row[len(by) :], strict=True)) for row in rows}
-    return summaries.read(tx, schema.rollups.user_sums, period.days, by, SUMS, **limits)
-
-
 def by_user(figures: Sums) -> dict[int, dict[str, Figures]]:
     """Group sums by user, those of each user by currency."""
     grouped: dict[int, dict[str, Figures]] = defaultdict(dict)
@@ -228,40 +204,12 @@ def by_user(figures: Sums) -> dict[int, dict[str, Figures]]:
     return grouped
 
 
-@cache
-def _worked(limits: tuple[str, ...], by: tuple[str, ...]) -> Select[Any]:
-    entry = time_entries.c
-    sums: dict[str, Any] = {
-        "tracked_minutes": func.sum(entry.duration_minutes),
-        "billable_minutes": func.sum(case((entry.billable, entry.duration_minutes), else_=0)),
-        "billable_value": func.coalesce(func.sum(entry.amount), 0),
-        "billed_value": func.sum(case((entry.invoice_line_id.is_not(None), entry.amount), else_=0)),
-        "unpriced_minutes": func.sum(case((is_unpriced(time_entries), entry.duration_minutes), else_=0)),
-    }
-    conditions = [entry[name] == bindparam(name) for name in limits]
-    in_period = entry.date.between(bindparam("first"), bindparam("last"))
-    keys = [
-        func.substr(cast(entry.date, Text), 1, MONTH).label(name) if name == "month" else entry[name] for name in by
-    ]
-    return select(*keys, *(sums[name] for name in SUMS)).where(in_period, *conditions).group_by(*keys)
-
-
 def use(available: int, target: Decimal | None, currency: str, figures: dict[str, Figures]) -> dict[str, Any]:
     """Return the fields of UtilisationTotal from the SUMS in each currency."""
-    sums = total(figures.values())
-    tracked, billable = sums["tracked_minutes"], sums["billable_minutes"]
-    values = {code: amount_of(each["billable_value"], code) for code, each in sorted(figures.items())}
-    return {
+    row = shares(currency, figures)
+    return row | {
         "available_minutes": available,
-        "tracked_minutes": tracked,
-        "billable_minutes": billable,
-        "utilisation_percent": ratio(tracked, available),
-        "billable_utilisation_percent": ratio(billable, available),
-        "billable_share_percent": ratio(billable, tracked),
+        "utilisation_percent": ratio(row["tracked_minutes"], available),
+        "billable_utilisation_percent": ratio(row["billable_minutes"], available),
         "target_percent": target,
-        "currency": currency,
-        "billable_value": values.get(currency, amount_of(0, currency)),
-        "other_currencies": [
-            OtherCurrency(code, value) for code, value in values.items() if value and code != currency
-        ],
     }
