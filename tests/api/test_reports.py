@@ -18,7 +18,7 @@ OPTIONS = {
     "overview": "from, to, currency, client_id",
     "revenue-by-client": "from, to, currency, client_id",
     "revenue-by-month": "from, to, currency, client_id",
-    "utilisation": "from, to, currency, client_id, project_id, user_id",
+    "utilisation": "from, to, currency, client_id, project_id, user_id, group_by",
     "project-profitability": "from, to, currency, client_id, project_id",
 }
 SUMS = "currency invoice_count invoiced credited revenue"
