@@ -18,6 +18,8 @@ FILTERS = [
     ("/tickets", {"requester_email": "lea@lenz.example"}, "tickets_by_requester_email_folded"),
     ("/invoices", {"paid_date_from": "2026-01-01"}, "payments_by_account_id_paid_date_invoice_id"),
     ("/time-entries", {"has_rate": "false"}, "time_entries_without_rate"),
+    ("/time-entries", {"billing_status": "unbilled"}, "time_entries_unbilled"),
+    ("/time-entries", {"billing_status": "covered,unpriced"}, "time_entries_unbilled"),
 ]
 LOG_FILTERS = [
     ({"key_id": 1}, "requests_by_key_id"),

@@ -4,10 +4,11 @@ from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
-from sqlalchemy import ColumnElement, Table, case, select
+from sqlalchemy import ColumnElement, Table, and_, case, select
 
 from retainer.schema.billing import allocations, invoice_lines
-from retainer.schema.expressions import has_covered_hours, is_unpriced
+from retainer.schema.columns import in_literals
+from retainer.schema.expressions import has_covered_hours, is_unbilled, is_unpriced
 from retainer.schema.filters import Where
 from retainer.store.engines.sql import comma_list
 from retainer.store.row_mapper import Derived
@@ -23,6 +24,11 @@ def _status_of_time(table: Table) -> ColumnElement[str]:
     billed, billable = table.c.invoice_line_id.is_not(None), table.c.billable.is_(True)
     excluded = ((has_covered_hours(table), "covered"), (is_unpriced(table), "unpriced"))
     return case((billed, "billed"), (~billable, "non_billable"), *excluded, else_="unbilled")
+
+
+def _has_time_status(table: Table, statuses: frozenset[str]) -> ColumnElement[bool]:
+    found = in_literals(_status_of_time(table), sorted(statuses))
+    return and_(is_unbilled(table), found) if statuses.isdisjoint({"billed", "non_billable"}) else found
 
 
 def _status_of_expense(table: Table) -> ColumnElement[str]:
@@ -44,7 +50,7 @@ TimeBillingStatusField = Annotated[
 ]
 TimeBillingStatusFilter = Annotated[
     tuple[TimeBillingStatus, ...] | None,
-    Where(lambda table, statuses: _status_of_time(table).in_(statuses)),
+    Where(_has_time_status, is_literal=True),
     "Records whose `billing_status` is one of these.",
 ]
 ExpenseBillingStatusField = Annotated[

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 import msgspec
-from sqlalchemy import ColumnElement, Select, Table, bindparam, func, null, select, text
+from sqlalchemy import ColumnElement, Select, Table, bindparam, func, literal_column, null, select, text
 
 from retainer.kernel.http import Request
 from retainer.kernel.query import (
@@ -40,6 +40,13 @@ class Page(msgspec.Struct, frozen=True):
     sort: Sort
     url: str
     others: str
+    max_counted: int | None = None
+    """Records of a filtered list that are counted, and those of the page; None counts all."""
+
+    @property
+    def max_total(self) -> int | None:
+        """Return the total that stands for this number or more; None if all are counted."""
+        return None if self.max_counted is None else max(self.max_counted, self.number * self.size) + 1
 
     def link(self, number: int) -> str:
         """Return the address of a page, with all other query parameters as they were sent."""
@@ -94,22 +101,24 @@ def listing(tx: Tx, table: Table, model: type[R], filters: Filter, page: Page, *
     """Return a page of the records `within` a parent that match the filters, with the total.
 
     The first page is one statement, with the total in each row. Other pages need the total first, because a page in
-    the second half is read from the end.
+    the second half is read from the end. With `max_counted`, every page does: counting stops at `max_total`.
     """
     signature, values = signature_of(filters, tx.actor.user_id)
     values |= within
     limits = (type(filters), signature, tuple(within))
     total, offset = 0, (page.number - 1) * page.size
     rows: list[Row] = []
-    if page.number == 1:
+    if page.number == 1 and page.max_total is None:
         rows = tx.all(Deferred(_rows, (table, model, limits, page.sort, page.size, "first")), **values)
         total = rows[0][-1] or 0 if rows else 0
     else:
         tx.snapshot()
-        total = tx.value(Deferred(_total, (table, limits)), **values) or 0
+        bounds = {} if page.max_total is None else {"max_total": page.max_total}
+        total = tx.value(Deferred(_total, (table, limits, *bounds)), **bounds, **values) or 0
         size = min(page.size, total - offset)
         behind = total - offset - size
-        direction, skipped = ("backward", behind) if behind < offset else ("forward", offset)
+        is_behind = behind < offset and total != page.max_total
+        direction, skipped = ("backward", behind) if is_behind else ("forward", offset)
         if size > 0:
             rows = tx.all(Deferred(_rows, (table, model, limits, page.sort, size, direction)), offset=skipped, **values)
         if direction == "backward":
@@ -157,13 +166,19 @@ def _limits(table: Table, limits: Limits) -> list[ColumnElement[bool]]:
     return [*(table.c[name] == bindparam(name) for name in within), *conditions(table, model, signature)]
 
 
-def _total(table: Table, limits: Limits) -> Select[Any]:
-    """Return the statement for the total: without filters the stored count, because counting slows with the rows."""
+def _total(table: Table, limits: Limits, bound: str = "") -> Select[Any]:
+    """Return the statement for the total: without filters the stored count, because counting slows with the rows.
+
+    With filters, it counts up to the value that is bound as `bound`, if that is given.
+    """
     default_exclusion = limits[0].default_exclusion
     if limits[1:] == (default_exclusion.by_default if default_exclusion else (), ()):
         count = totals.c.count - default_exclusion.total.scalar_subquery() if default_exclusion else totals.c.count
         return select(count).where(totals.c.name == table.name)
-    return select(func.count()).select_from(table).where(*_limits(table, limits))
+    if not bound:
+        return select(func.count()).select_from(table).where(*_limits(table, limits))
+    found: Select[Any] = select(literal_column("1")).select_from(table).where(*_limits(table, limits))
+    return select(func.count()).select_from(found.suffix_with(text(f"LIMIT :{bound}")).subquery("found"))
 
 
 def _rows(table: Table, model: type[Record], limits: Limits, sort: Sort, size: int, direction: str) -> Select[Any]:

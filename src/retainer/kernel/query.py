@@ -124,8 +124,8 @@ def read_query(request: Request, model: type[Query]) -> Query:
     return model(**{declared[name].field: value for name, value in values.items()})
 
 
-Form = bool | tuple[int, bool] | None
-"""The form of a filter: a boolean value, the number of values and whether null is among them, or one value."""
+Form = bool | tuple[int, bool] | frozenset[str] | None
+"""The form of a filter: a boolean value, the number of values and whether null is among them, words, or one value."""
 Signature = tuple[tuple[str, Form], ...]
 """The filters of a request without their values: requests with the same signature share a statement."""
 
@@ -136,7 +136,9 @@ def signature_of(asked: Filter, me: int) -> tuple[Signature, dict[str, Any]]:
     values: dict[str, Any] = {}
     for name, parameter in parameters(type(asked)).items():
         value, bound = getattr(asked, name), parameter.where.value
-        if isinstance(value, tuple):
+        if isinstance(value, tuple) and value and parameter.where.is_literal:
+            signature.append((name, frozenset(value)))
+        elif isinstance(value, tuple):
             items = [me if item is ME else bound(item) for item in value if item is not None]
             room = 1 << (len(items) - 1).bit_length() if items else 0  # padded to a power of two, for few signatures
             signature.append((name, (room, None in value)))
@@ -154,7 +156,7 @@ def conditions(table: Table, model: type[Filter], signature: Signature) -> list[
     """Return the SQL conditions of a signature."""
     limits = model.default_exclusion.conditions(table, dict(signature)) if model.default_exclusion else []
     for name, form in signature:
-        value: object = form if isinstance(form, bool) else bindparam(name)
+        value: object = form if isinstance(form, bool | frozenset) else bindparam(name)
         room, or_none = form if isinstance(form, tuple) else (0, False)
         if room:
             value = [bindparam(f"{name}__{position}") for position in range(room)]

@@ -36,6 +36,11 @@ def is_live(table: FromClause) -> ColumnElement[bool]:
     return table.c.is_template.is_(False)
 
 
+def is_unbilled(table: Table) -> ColumnElement[bool]:
+    """Return whether a time entry is billable and on no invoice: the condition of the index of those."""
+    return and_(table.c.invoice_line_id.is_(None), table.c.billable.is_(True))
+
+
 def ratio(part: ColumnElement[int], whole: ColumnElement[int]) -> ColumnElement[int | None]:
     """Return a part of a whole in hundredths of a percent, halves up; null if the whole is not positive."""
     return case((whole > 0, (20000 * part + whole) // (2 * whole)))

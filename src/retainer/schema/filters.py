@@ -17,9 +17,9 @@ FOUND = "Records that contain this text, ignoring case, in {searched}"
 class Where(NamedTuple):
     """A condition of a filter on the rows.
 
-    `condition` builds it from the table and a placeholder: bound parameters for a comma list, the bool itself for a
-    flag, one bound parameter otherwise. `value` converts each value before it is bound; `description` names the records
-    that are returned.
+    `condition` builds it from the table and a placeholder: bound parameters for a comma list, or its words if the
+    filter `is_literal`; the bool itself for a flag; one bound parameter otherwise. `value` converts each value before
+    it is bound; `description` names the records that are returned.
     """
 
     condition: Callable[[Table, Any], ColumnElement[bool]]
@@ -27,6 +27,8 @@ class Where(NamedTuple):
     description: str = ""
     is_small: bool = False
     """Whether few records pass: sorting them is faster than reading an index in the order of the list."""
+    is_literal: bool = False
+    """Whether the words of a comma list are part of the statement, for an index of the rows with some of them."""
 
 
 def default(name: str, hint: Any) -> Where:

@@ -1,6 +1,6 @@
 """Work: projects with their milestones and tasks, time entries, and cost rates."""
 
-from sqlalchemy import Index, column
+from sqlalchemy import Index, and_, column
 
 from retainer.schema.columns import (
     day,
@@ -126,6 +126,8 @@ tasks = tenant_table(
 )
 tasks_tags = tag_links("tasks")
 
+UNBILLED = and_(column("invoice_line_id").is_(None), column("billable").is_(True))
+
 time_entries = tenant_table(
     "time_entries",
     *ref("client_id", "clients", optional=True),
@@ -156,6 +158,9 @@ time_entries = tenant_table(
     Index("time_entries_by_user", "account_id", "user_id", "date", "id", "project_id", "billable", "duration_minutes"),
     Index("time_entries_by_task", "account_id", "task_id", "date", "id", "duration_minutes"),
     index_where("time_entries_without_rate", "hourly_rate", "date", "id", condition=column("hourly_rate").is_(None)),
+    index_where(
+        "time_entries_unbilled", *("billable", "date", "id", "project_id", "amount", "currency"), condition=UNBILLED
+    ),  # `billable` first: without statistics, SQLite would prefer the index by date
     partial_index("time_entries", "invoice_id"),
     partial_index("time_entries", "invoice_line_id"),
     partial_index("time_entries", "ticket_id", "date", "id", "duration_minutes"),

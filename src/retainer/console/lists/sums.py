@@ -13,7 +13,7 @@ from retainer.store.statements import Deferred
 from retainer.store.tx import Tx
 from retainer.values.exact import LAST_DAY, amount_of
 
-MAX_SUMMED = 50_000
+MAX_SUMMED = 20_000
 """Rows that are added up one by one; time of all, or by client, project, user and day, has stored totals instead."""
 TIME_KEYS = {"client_id", "project_id", "user_id"}
 DAYS = {"date_from", "date_to"}

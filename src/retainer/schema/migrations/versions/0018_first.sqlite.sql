@@ -1390,6 +1390,8 @@ CREATE INDEX time_entries_by_updated_at ON time_entries (account_id, updated_at,
 
 CREATE INDEX time_entries_by_user ON time_entries (account_id, user_id, date, id, project_id, billable, duration_minutes);
 
+CREATE INDEX time_entries_unbilled ON time_entries (account_id, billable, date, id, project_id, amount, currency) WHERE invoice_line_id IS NULL AND billable IS 1;
+
 CREATE INDEX time_entries_with_amount ON time_entries (account_id) WHERE hourly_rate != 0 OR amount != 0;
 
 CREATE INDEX time_entries_without_rate ON time_entries (account_id, hourly_rate, date, id) WHERE hourly_rate IS NULL;
