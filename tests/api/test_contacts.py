@@ -146,3 +146,11 @@ def test_moving_to_another_client_keeps_one_primary_there(api):
     assert api.patch(f"/external-contacts/{mover}", {"client_id": other}).data["is_primary"] is True
     assert api.get(f"/external-contacts/{settled}").data["is_primary"] is False
     assert "no such client" in api.patch(f"/external-contacts/{mover}", {"client_id": 999}).errors["client_id"][0]
+
+
+def test_the_longest_name_is_that_of_the_requester_too_and_can_be_sent_back(api):
+    contact = api.make("/external-contacts", first_name="é" * 100, last_name="日" * 100)
+    assert len(contact["name"]) == 201
+    ticket = api.make("/tickets", client_id=contact["client_id"], contact_id=contact["id"])
+    assert ticket["requester_name"] == contact["name"]
+    assert api.patch(f"/tickets/{ticket['id']}", {"requester_name": contact["name"]}).status == 200

@@ -26,7 +26,7 @@ from retainer.shared import relations
 from retainer.store.tables import NOW
 from retainer.store.tx import Tx
 from retainer.values.common import ExternalId
-from retainer.values.kinds import Email, Id, Text50, Text100, Text191, Text5000
+from retainer.values.kinds import Email, FullName, Id, Text50, Text100, Text191, Text5000
 from retainer.values.records import READ_ONLY, SERVER_DEFAULT, Record
 
 Role = Annotated[
@@ -49,7 +49,7 @@ class ExternalContact(Record):
     ]
     first_name: Annotated[Text100 | None, "One of `first_name`, `last_name` and `email` is required."] = None
     last_name: Annotated[Text100 | None, "Lists are sorted by it, else by first name or email."] = None
-    name: Annotated[Text191, "First and last name, else the email address."] = READ_ONLY
+    name: Annotated[FullName, "First and last name, else the email address."] = READ_ONLY
     email: Annotated[Email | None, "Unique within the client, ignoring case. Tickets of the person keep it."] = None
     phone: Annotated[Text50 | None, "Stored as sent, in any format."] = None
     mobile: Annotated[Text50 | None, "Stored as sent, in any format."] = None

@@ -31,7 +31,7 @@ from retainer.store.tables import NOW
 from retainer.store.tx import Tx
 from retainer.values.common import ExternalId, Priority
 from retainer.values.exact import minutes_between
-from retainer.values.kinds import Email, Id, Instant, Text191, Text255, Text50000, UserId
+from retainer.values.kinds import Email, FullName, Id, Instant, Text191, Text255, Text50000, UserId
 from retainer.values.records import READ_ONLY, Record, Stated
 from retainer.work import propagation
 
@@ -109,7 +109,7 @@ class Ticket(Record):
     site_id: Annotated[Id | None, "Site that the ticket is about. Becomes null when it is deleted."] = None
     project_id: Annotated[Id | None, "Project that the ticket belongs to. Becomes null when it is deleted."] = None
     requester_name: Annotated[
-        Text191 | None, "Name of the requester. Default: that of the contact. Kept when the contact is deleted."
+        FullName | None, "Name of the requester. Default: that of the contact. Kept when the contact is deleted."
     ] = None
     requester_email: Annotated[
         Email | None,

@@ -250,6 +250,8 @@ Text20 = Annotated[str, Meta(min_length=1, max_length=20)]
 Text50 = Annotated[str, Meta(min_length=1, max_length=50)]
 Text100 = Annotated[str, Meta(min_length=1, max_length=100)]
 Text191 = Annotated[str, Meta(min_length=1, max_length=191)]
+FullName = Annotated[str, Meta(min_length=1, max_length=201)]
+"""A first and a last name of 100 characters each, and a space between them."""
 Password = Annotated[str, Meta(min_length=12, max_length=1000)]
 Text255 = Annotated[str, Meta(min_length=1, max_length=255)]
 Text1000 = Annotated[str, Meta(min_length=1, max_length=1000)]
