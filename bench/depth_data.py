@@ -17,9 +17,10 @@ RECENT = 100
 FAST = ("journal_mode=OFF", "synchronous=OFF", "foreign_keys=OFF", "cache_size=-262144")  # a crash may lose it
 
 INSERT_USER = """
-INSERT INTO users (account_id, created_at, updated_at, name, email, email_folded, role, is_active,
+INSERT INTO users (account_id, created_at, updated_at, name, name_sort, search, email, email_folded, role, is_active,
                    weekly_capacity_minutes, target_percent, hourly_rate, password_hash)
-SELECT account_id, created_at, created_at, ?2, ?3, ?3, 'member', 1, weekly_capacity_minutes, target_percent, ?4, ''
+SELECT account_id, created_at, created_at, ?2, ?2, ?2, ?3, ?3, 'member', 1, weekly_capacity_minutes, target_percent, ?4,
+       ''
 FROM users WHERE id = ?1"""
 STAMPS = ("account_id", "created_at", "updated_at")
 CLIENT = (
@@ -65,6 +66,7 @@ def fill(path: Path, count: int) -> Made:
     put(connection, account, "projects", PROJECT, projects(rng, first))
     put(connection, account, "tasks", TASK, tasks(rng, account, count // TASK_ENTRIES, days))
     put(connection, account, "time_entries", ENTRY, time_entries(rng, account, count, days))
+    connection.execute("UPDATE totals SET count = (SELECT count(*) FROM users) WHERE name = 'users'")
     connection.execute("COMMIT")
     last = "SELECT updated_at FROM time_entries ORDER BY account_id DESC, updated_at DESC LIMIT 1 OFFSET ?"
     recent = connection.execute(last, (min(RECENT, count) - 1,)).fetchone()[0]

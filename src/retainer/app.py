@@ -10,6 +10,7 @@ from retainer.batches import batches
 from retainer.console.site import Console, root
 from retainer.events import events
 from retainer.identity.keys import access, me
+from retainer.identity.people import directory
 from retainer.identity.sign_in.failures import Failures
 from retainer.identity.sign_in.hashing_queue import HashingQueue
 from retainer.identity.sign_in.throttle import Throttle
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 ROOT = f"{BASE_PATH}/"
 CLOSE = ("connection", "close")
-RESOURCES = [*resources.OF_AREAS, events.api, batches.api, me.api]
+RESOURCES = [*resources.OF_AREAS, directory.api, events.api, batches.api, me.api]
 """Every resource of the API, in the order of the reference."""
 
 ROUTES = Routes(RESOURCES)

@@ -12,7 +12,7 @@ from retainer.kernel.limits import SlidingWindow
 from retainer.kernel.resource import Operation
 from retainer.settings import BASE_PATH
 from tests.contract.cases import CREATES, UPDATES, bare, body_schema, kinds, references, schema_fields, target_of
-from tests.factories import PARENTS, SENT, Answer, ApiClient
+from tests.factories import PARENTS, SENT, UNPOSTED, Answer, ApiClient
 from tests.reference.lists import PLUGINS, VERSIONS, Row
 
 NOW = datetime(2026, 3, 31, 22, 30, tzinfo=UTC)
@@ -143,6 +143,17 @@ class Filler:
             other = {"slug": PLUGINS[1], "version": VERSIONS[-place]}
             more = {"monitoring_enabled": enabled, "maintenance_until": until, "plugins": [plugin, other]}
             self.make("/sites", url=f"https://edge{place}.example", name="Care", **more)
+
+    def add_people(self) -> None:
+        """Make users of every role, active or not, with names that differ only in accents and case."""
+        for name, role, is_active in itertools.product(("Öl Werk", "ol werk", "Zebra"), ("admin", "member"), (1, 0)):
+            self.clock.shift(self.random.choice((0, 1, 3600)))
+            user_id = self.api.add_user(name, role=role)
+            self.clock.shift(60)
+            self.api.set_user(user_id, {"is_active": bool(is_active)})
+        for collection in UNPOSTED:
+            rows = self.api.sql(f"SELECT id FROM {collection[1:]} WHERE account_id = $1", self.api.account_id)
+            self.made[collection] = [f"{collection}/{row[0]}" for row in rows]
 
     def observe(self) -> None:
         """Write what the monitor would have found out about the sites."""

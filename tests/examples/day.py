@@ -270,6 +270,8 @@ def report(show: Show) -> None:
     show("getReportRevenueByMonth", query={"from": "2026-02-01", "to": "2026-03-31"})
     for name in ("Utilisation", "ProjectProfitability"):
         show(f"getReport{name}", query={"from": "2026-03-01", "to": "2026-03-31"})
+    show("listUsers", query={"is_active": "true", "per_page": 2})
+    show("getUser", 2)
     show("listEvents", query={"types": "invoice.paid,ticket.created", "per_page": 2})
     show(
         "runBatch",

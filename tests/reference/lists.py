@@ -34,6 +34,7 @@ SORTS_AND_SEARCHES = {
     "/tickets": ("-created_at", "number subject description"),
     "/tickets/{ticket_id}/replies": ("created_at", "body"),
     "/sites": ("name", "name url"),
+    "/users": ("name", "name"),
 }
 """The default order of each list, and the fields that `q` searches."""
 DEFAULT_FILTERS = {"is_template": "false"}

@@ -91,10 +91,13 @@ class Relation(NamedTuple):
 
 
 class Catalogue:
-    """The kinds of records that have a table and a list."""
+    """The kinds of records that have a list and announce their changes.
+
+    The others are shown elsewhere: users on the pages of people, payments with their invoice.
+    """
 
     def __init__(self, operations: list[Operation]) -> None:
-        lists = [operation for operation in operations if operation.paged and operation.resource.table is not None]
+        lists = [each for each in operations if each.paged and is_announced(each.resource.table)]
         details = {
             operation.resource.path: operation
             for operation in operations
@@ -160,6 +163,11 @@ def label_from(values: Mapping[str, object], record_id: int) -> str:
 def shortened(name: str) -> str:
     """Return a name with at most MAX_LABEL characters."""
     return name if len(name) <= MAX_LABEL else f"{name[: MAX_LABEL - 1]}…"
+
+
+def is_announced(table: Table | None) -> bool:
+    """Return whether changes of a table's records are announced."""
+    return table is not None and bool(table.info["announced"])
 
 
 def _reads_one(operation: Operation) -> bool:

@@ -15,7 +15,6 @@ from retainer.store.tables import events, totals
 from retainer.store.tx import Store, Tx
 
 UNCOUNTED: tuple[Table, ...] = (
-    identity.users,
     identity.api_keys,
     identity.sessions,
     identity.password_links,

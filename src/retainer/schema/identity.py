@@ -12,6 +12,7 @@ from retainer.schema.columns import (
     keyed_table,
     money,
     ref,
+    sortable,
     tenant_table,
     text,
     unique,
@@ -76,8 +77,11 @@ users = tenant_table(
     decimal("target_percent"),
     money("hourly_rate", optional=True),
     text("password_hash", optional=True),
+    sortable("name"),
+    folded("name", into="search"),
     unique("email_folded"),
     Index("users_by_email_folded", "email_folded"),
+    Index(None, "account_id", "name_sort", "id"),
 )
 
 api_keys = tenant_table(

@@ -84,7 +84,6 @@ USER = select(*(users.c[name] for name in MyUser.__struct_fields__)).where(users
 MINE = select(*(accounts.c[name] for name in MyAccount.__struct_fields__)).where(accounts.c.id == ACCOUNT)
 
 api = Resource("/me", tag="Me", scope=None)
-api.instead["users"] = "GET /me returns the user of the key; other users are not listed."
 
 
 @api.get()

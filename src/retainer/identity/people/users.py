@@ -20,6 +20,7 @@ from retainer.schema.identity import accounts, users
 from retainer.schema.work import cost_rates, counted_cost_rates
 from retainer.store.engines.base import Row
 from retainer.store.engines.sql import DAY
+from retainer.store.row_mapper import folds
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Store, Tx
 from retainer.values.collation import folded_text
@@ -61,7 +62,7 @@ NEW_COST_RATE, COUNT_COST_RATE = (
     )
     for table in (cost_rates, counted_cost_rates)
 )
-SECRET = {"password_hash", "email_folded"}
+SECRET = {"password_hash", *folds(users)}
 
 
 def open_account(
@@ -92,6 +93,7 @@ def create_user(tx: Tx, details: UserDetails, password_hash: str | None = None) 
     fields = msgspec.structs.asdict(details)
     values = _user_values(tx, 0, fields) | {"is_active": True, "password_hash": password_hash}
     user_id = tx.insert_raw(users, values)
+    tx.count(users, 1)
     _, cost_rate = _set_cost_rate(tx, user_id, fields, is_new=True)
     chosen = {name: value for name, value in get_user(tx, user_id).items() if name in fields}
     audit.note(tx, "user created", Target("user", user_id, details.name), after=chosen | cost_rate)
@@ -186,11 +188,10 @@ def _user_values(tx: Tx, user_id: int, fields: Fields) -> Fields:
         values.pop(name, None)
     if "target_percent" in values:
         values["target_percent"] = decimal_text(values["target_percent"])
-    if "email" in values:
-        values["email_folded"] = folded_text(values, ("email",))
-        if tx.one(EMAIL_TAKEN, email=values["email_folded"], except_id=user_id):
-            message = f"Another user of account {tx.actor.account_id} has this email. Choose a different one."
-            raise invalid({"email": [message]})
+    values |= {name: folded_text(values, *how) for name, how in folds(users).items() if how[0][0] in values}
+    if "email" in values and tx.one(EMAIL_TAKEN, email=values["email_folded"], except_id=user_id):
+        message = f"Another user of account {tx.actor.account_id} has this email. Choose a different one."
+        raise invalid({"email": [message]})
     return values
 
 

@@ -259,10 +259,14 @@ CREATE TABLE users (
 	target_percent TEXT COLLATE "C" NOT NULL,
 	hourly_rate BIGINT,
 	password_hash TEXT COLLATE "C",
+	name_sort TEXT COLLATE "C" NOT NULL,
+	search TEXT COLLATE "C" NOT NULL,
 	CONSTRAINT users_pk PRIMARY KEY (account_id, id),
 	CONSTRAINT users_unique_account_id_email_folded UNIQUE (account_id, email_folded),
 	CONSTRAINT users_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
+
+CREATE INDEX users_by_account_id_name_sort_id ON users (account_id, name_sort, id);
 
 CREATE INDEX users_by_email_folded ON users (email_folded);
 

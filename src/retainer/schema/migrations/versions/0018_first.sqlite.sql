@@ -280,11 +280,15 @@ CREATE TABLE users (
 	target_percent TEXT NOT NULL,
 	hourly_rate INTEGER,
 	password_hash TEXT,
+	name_sort TEXT NOT NULL,
+	search TEXT NOT NULL,
 	CONSTRAINT users_unique_account_id_email_folded UNIQUE (account_id, email_folded),
 	CONSTRAINT users_unique_account_id_id UNIQUE (account_id, id),
 	CONSTRAINT users_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 )
  STRICT;
+
+CREATE INDEX users_by_account_id_name_sort_id ON users (account_id, name_sort, id);
 
 CREATE INDEX users_by_email_folded ON users (email_folded);
 

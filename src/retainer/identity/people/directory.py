@@ -1,0 +1,65 @@
+"""Users: the people of the account, to whom tasks, tickets and time belong.
+
+Any valid key can read them, so that an integration finds the id for `assignee_id`, `manager_id` or `user_id`. Users are
+created and changed by admins in the console, or by the operator. A deactivated user keeps its records, but accepts no
+new ones.
+"""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from retainer.kernel.paging import Page, Paged, listing
+from retainer.kernel.query import Filter, OneOf
+from retainer.kernel.resource import Resource
+from retainer.schema.identity import users
+from retainer.store.tx import Tx
+from retainer.values.kinds import Email, Id, Text191
+from retainer.values.records import READ_ONLY, Record
+
+Role = Annotated[
+    Literal["admin", "member"],
+    Meta(title="UserRole"),
+    "A `member` can change only their own time and expenses, an `admin` everyone's.",
+]
+
+
+class User(Record):
+    """A person of the account."""
+
+    name: Annotated[Text191, "Lists are sorted by it; `q` searches it."] = READ_ONLY
+    email: Annotated[Email | None, "Only for keys of admins. Null for keys of members."] = READ_ONLY
+    role: Role = READ_ONLY
+    is_active: Annotated[bool, "False once an admin has deactivated the user; the user's keys then stop."] = READ_ONLY
+
+
+class UserFilter(Filter):
+    """The filters of users."""
+
+    sorts = ("name", "role", "created_at", "updated_at")
+    role: OneOf[Role] | None = None
+    is_active: bool | None = None
+
+
+def shown_to(tx: Tx, user: User) -> User:
+    """Return a user with the fields that the caller may see."""
+    if tx.actor.role != "admin":
+        user.email = None
+    return user
+
+
+api = Resource("/users", tag="Users", scope=None, table=users)
+
+
+@api.get()
+def list_users(tx: Tx, filters: UserFilter, page: Page) -> Paged[User]:
+    """List the users of the account, by name. Any valid key can call it."""
+    found = listing(tx, users, User, filters, page)
+    found.data = [shown_to(tx, user) for user in found.data]
+    return found
+
+
+@api.get("/{user_id}")
+def get_user(tx: Tx, user_id: Id) -> User:
+    """Read a user. Any valid key can call it."""
+    return shown_to(tx, tx.get(users, user_id, User))
