@@ -48,7 +48,10 @@ RECIPES = {
 }
 """The required fields of each collection; the records that they refer to are created as needed."""
 
-UNPOSTED = {"/users": lambda api: f"/users/{api.add_user('Jo Ott')}"}
+UNPOSTED = {
+    "/users": lambda api: f"/users/{api.add_user('Jo Ott')}",
+    "/payments": lambda api: f"/payments/{api.pay()['id']}",
+}
 """Collections without a POST: how a record comes to be, and where it is read."""
 
 CREATION_PATHS = {"/credit-notes": "/invoices/{invoice_id}/credit-notes"}
@@ -282,6 +285,12 @@ class ApiClient:
     def revoke_newest_key(self) -> None:
         with self.operating() as tx:
             key_changes.revoke_key(tx, key_list.list_keys(tx)[-1].id)
+
+    def pay(self, invoice_id: int | None = None, **payment: Any) -> dict[str, Any]:
+        """Record a payment on an invoice, by default on a new one; return it."""
+        invoice_id = invoice_id or self.make("/invoices", **SENT)["id"]
+        paid = self.patch(f"/invoices/{invoice_id}", {"record_payment": payment}).data["payments"]
+        return cast("dict[str, Any]", paid[-1])
 
     def remove_payment(self, payment_id: int) -> payments.RemovedPayment:
         with self.operating() as tx:

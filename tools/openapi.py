@@ -108,6 +108,8 @@ def _lost_in(
     if _types(old) - _types(new) if taken else _types(new) - _types(old):
         yield f"{where}: {'/'.join(sorted(_types(old)))} is {'/'.join(sorted(_types(new)))} now."
     for name in fields.keys() & now.keys():
+        if taken and now[name].get("readOnly"):
+            continue  # ignored in a body, whatever is in it
         yield from _lost_in(f"{where} {name}", fields[name], now[name], documents, taken=taken, seen=seen)
     if "items" in old and "items" in new:
         yield from _lost_in(where, old["items"], new["items"], documents, taken=taken, seen=seen)

@@ -1,6 +1,6 @@
 """The resources of all areas, in the order of the reference."""
 
-from retainer.billing import expenses, lines
+from retainer.billing import expenses, lines, payments
 from retainer.billing.credit_notes import credit_notes
 from retainer.billing.invoices import invoices
 from retainer.billing.quotes import quotes
@@ -23,6 +23,7 @@ OF_AREAS = [
     lines.of_quotes,
     invoices.api,
     lines.of_invoices,
+    payments.api,
     credit_notes.made,
     credit_notes.api,
     tickets.api,

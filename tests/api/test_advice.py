@@ -2,7 +2,7 @@
 
 import pytest
 
-RECORD_PAYMENT = "An invoice has its `payments`; PATCH /invoices/{invoice_id} with `record_payment` records one."
+RECORD_PAYMENT = "GET /payments lists payments; PATCH /invoices/{invoice_id} with `record_payment` records one."
 
 
 @pytest.mark.parametrize(
@@ -22,11 +22,9 @@ RECORD_PAYMENT = "An invoice has its `payments`; PATCH /invoices/{invoice_id} wi
         ("/reports", "Did you mean /reports/overview, /reports/revenue-by-client, "),
         ("/quotes/7/accept", "Did you mean PATCH /quotes/7?"),
         ("/tickets/7/replies/8", "Did you mean /tickets/7/replies?"),
-        ("/payments", RECORD_PAYMENT),
         ("/invoices/7/payments", RECORD_PAYMENT),
         ("/plugins", "A site has its `plugins`"),
         ("/sites/7/plugins/8", "A site has its `plugins`"),
-        ("/users", "GET /me returns the user"),
         ("/webhooks", "There are no webhooks yet: GET /events"),
         ("/gadgets", "The paths of the API are at /docs."),
         ("/", "The paths of the API are at /docs."),
@@ -51,6 +49,7 @@ def test_an_unknown_path_names_the_nearest_one_or_what_does_the_job(api, path, a
         ("GET", "/tags/7", "Read it with GET /tags?ids={tag_id}."),
         ("GET", "/projects/7/milestones/8", "Read it with GET /projects/{project_id}/milestones?ids={milestone_id}."),
         ("POST", "/credit-notes", "Send POST /invoices/{invoice_id}/credit-notes instead."),
+        ("POST", "/payments", RECORD_PAYMENT),
         ("POST", "/clients/7", "Send POST /clients instead."),
         ("PATCH", "/clients", "Send PATCH /clients/{client_id} instead."),
         ("DELETE", "/projects/7/milestones", "Send DELETE /projects/{project_id}/milestones/{milestone_id} instead."),

@@ -144,6 +144,18 @@ class Filler:
             more = {"monitoring_enabled": enabled, "maintenance_until": until, "plugins": [plugin, other]}
             self.make("/sites", url=f"https://edge{place}.example", name="Care", **more)
 
+    def add_payments(self) -> None:
+        """Make payments by every method, on days and of amounts of their own, some with a reference or notes."""
+        methods = itertools.cycle(("card", "cash", "cheque", "direct_debit", "other", "bank_transfer"))
+        for currency, day in itertools.product(("EUR", "JPY"), ("2026-01-15", "2026-01-31", "2026-03-02")):
+            client = self.make("/clients", name="Payer", currency=currency)
+            invoice = self.make("/invoices", client_id=client, issue_date=DAYS[0], **SENT)
+            for amount, words in itertools.product(("20", "75"), ({}, {"reference": "Öl 7"}, {"notes": "100%"})):
+                payment = {"amount": amount, "paid_date": day, "method": next(methods), **words}
+                payment |= {"reference": f"Öl {amount}"} if "reference" in words else {}
+                changed = self.call("PATCH", f"/invoices/{invoice}", {"record_payment": payment})
+                assert changed.status == 200, changed
+
     def add_people(self) -> None:
         """Make users of every role, active or not, with names that differ only in accents and case."""
         for name, role, is_active in itertools.product(("Öl Werk", "ol werk", "Zebra"), ("admin", "member"), (1, 0)):

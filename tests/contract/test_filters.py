@@ -74,6 +74,7 @@ def agency(prototype: tuple[Path, dict[str, Any]], fast_disk: Path) -> Iterator[
             filler.fill(22, seed)
         ours.add_edges()
         ours.add_care()
+        ours.add_payments()
         ours.add_people()
         ours.observe()
         assert datetime.now(UTC) < NOW - timedelta(days=1), "the records must be older than the day they are read on"

@@ -16,7 +16,7 @@ FILTERS = [
     ("/clients", {"name": "Berg"}, "clients_by_account_id_name"),
     ("/clients", {"vat_number": "DE1,DE2"}, "clients_by_vat_number"),
     ("/tickets", {"requester_email": "lea@lenz.example"}, "tickets_by_requester_email_folded"),
-    ("/invoices", {"paid_date_from": "2026-01-01"}, "payments_by_account_id_paid_date_invoice_id"),
+    ("/invoices", {"paid_date_from": "2026-01-01"}, "payments_by_day"),
     ("/time-entries", {"has_rate": "false"}, "time_entries_without_rate"),
     ("/time-entries", {"billing_status": "unbilled"}, "time_entries_unbilled"),
     ("/time-entries", {"billing_status": "covered,unpriced"}, "time_entries_unbilled"),

@@ -219,6 +219,9 @@ def bill(show: Show) -> None:
     show("createInvoiceLine", 1, description="Hosting, March", quantity="1", unit_price="39.90", tax_rate="19")
     show("deleteInvoiceLine", 1, 1)
 
+    show("listPayments", query={"client_id": 1, "paid_date_from": "2026-03-01", "per_page": 2})
+    show("getPayment", 1)
+
     show("createCreditNote", 4, amount="59.50", reason="goodwill", description="For the late start")
     show("listCreditNotes", query={"client_id": 1, "per_page": 2})
     show("getCreditNote", 1)

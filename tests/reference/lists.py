@@ -30,6 +30,7 @@ SORTS_AND_SEARCHES = {
     "/expenses": ("-date", "description vendor"),
     "/quotes": ("-created_at", "number title client"),
     "/invoices": ("-created_at", "number subject purchase_order client"),
+    "/payments": ("-paid_date", "reference notes"),
     "/credit-notes": ("-created_at", "number description"),
     "/tickets": ("-created_at", "number subject description"),
     "/tickets/{ticket_id}/replies": ("created_at", "body"),

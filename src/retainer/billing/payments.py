@@ -1,20 +1,53 @@
-"""Payments of clients on invoices. They are recorded with the invoice and removed by operators."""
+"""Payments: the money that clients have paid on invoices, across all invoices.
+
+A payment is recorded with its invoice: PATCH /invoices/{invoice_id} with `record_payment`. It never changes; an admin
+can remove one that was recorded by mistake. To keep a copy, follow the events of invoices, whose `payments` change.
+"""
 
 from decimal import Decimal
+from typing import Annotated, Any
 
 import msgspec
+from sqlalchemy import ColumnElement, Table, select
 
 from retainer.billing import balance
-from retainer.billing.invoices.types import Invoice, Payment
+from retainer.billing.invoices.types import Invoice, Payment, PaymentMethod
 from retainer.identity import audit
 from retainer.identity.audit import Target
+from retainer.kernel.paging import Page, Paged, listing
+from retainer.kernel.query import Filter, OneOf
+from retainer.kernel.resource import Resource
 from retainer.rollups import changes
 from retainer.rollups.changes import changing_balance
 from retainer.rollups.sources import PAYMENTS
 from retainer.schema.billing import OPEN_INVOICES, invoices, payments
+from retainer.schema.filters import Where, at_least, at_most, since, until
 from retainer.store.tx import Tx
 from retainer.values.exact import minor_units
+from retainer.values.kinds import Currency, Day, Id, SignedMoney
 from retainer.values.reading import complete
+
+
+def has_client(table: Table, clients: Any) -> ColumnElement[bool]:
+    """Return whether the invoice of a payment belongs to one of these clients."""
+    return table.c.invoice_id.in_(select(invoices.c.id).where(invoices.c.client_id.in_(clients)))
+
+
+class PaymentFilter(Filter):
+    """The filters of payments."""
+
+    sorts = ("-paid_date", "amount", "created_at", "updated_at")
+    invoice_id: OneOf[Id] | None = None
+    client_id: Annotated[
+        OneOf[Id] | None, Where(has_client, description="Payments on invoices of one of these clients.")
+    ] = None
+    paid_date_from: Annotated[Day | None, since("paid_date")] = None
+    paid_date_to: Annotated[Day | None, until("paid_date")] = None
+    method: OneOf[PaymentMethod] | None = None
+    currency: OneOf[Currency] | None = None
+    amount_min: Annotated[SignedMoney | None, at_least("amount")] = None
+    amount_max: Annotated[SignedMoney | None, at_most("amount")] = None
+
 
 PAYABLE = (*OPEN_INVOICES, "written_off")
 """The statuses of an invoice that accepts payments."""
@@ -111,3 +144,21 @@ def remove(tx: Tx, payment_id: int) -> RemovedPayment:
         invoice_status=invoice.status,
         balance_due=str(invoice.balance_due),
     )
+
+
+api = Resource("/payments", tag="Payments", scope="invoices", table=payments)
+api.instead["payments"] = (
+    "GET /payments lists payments; PATCH /invoices/{invoice_id} with `record_payment` records one."
+)
+
+
+@api.get()
+def list_payments(tx: Tx, filters: PaymentFilter, page: Page) -> Paged[Payment]:
+    """List the payments on all invoices, newest day first."""
+    return listing(tx, payments, Payment, filters, page)
+
+
+@api.get("/{payment_id}")
+def get_payment(tx: Tx, payment_id: Id) -> Payment:
+    """Read a payment."""
+    return tx.get(payments, payment_id, Payment)

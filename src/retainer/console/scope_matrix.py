@@ -11,7 +11,7 @@ COVERED = {
     "projects": "Projects, milestones and templates",
     "tasks": "Tasks",
     "time": "Time entries",
-    "invoices": "Quotes, invoices and credit notes",
+    "invoices": "Quotes, invoices, payments and credit notes",
     "expenses": "Expenses",
     "tickets": "Tickets and replies",
     "sites": "Sites, plugins and uptime",

@@ -16,7 +16,7 @@ class Signposts:
     """All paths: their methods, the `filters` of lists, and the fields that a PATCH changes.
 
     `location` has the list of the records that a path creates, if it differs; `instead` has advice for parts of paths
-    that clients may expect but that do not exist.
+    that clients may expect but that do not exist, or do not accept a POST.
     """
 
     def __init__(
@@ -56,6 +56,8 @@ class Signposts:
         else:
             places = [other for other in self.methods if is_below(other, path)]
         place = next((place for place in places if method in self.methods.get(place, ())), None)
+        if method == "POST" and place is None and path.rpartition("/")[2] in self.instead:
+            return self.instead[path.rpartition("/")[2]]
         if place:
             return f"Send {method} {place} instead."
         owner, _, part = path.partition("}/")

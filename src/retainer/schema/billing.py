@@ -172,8 +172,10 @@ payments = tenant_table(
     text("method"),
     text("reference", optional=True),
     text("notes", optional=True),
+    folded("reference", "notes", into="search", optional=True),
     Index("payments_unique_reference", "account_id", "invoice_id", "reference", unique=True),
-    Index(None, "account_id", "paid_date", "invoice_id"),
+    Index("payments_by_day", "account_id", "paid_date", "id", "invoice_id"),
+    Index(None, "account_id", "updated_at", "id"),
     Index("payments_by_invoice", "account_id", "invoice_id", "paid_date", "amount"),
 )
 

@@ -140,9 +140,6 @@ def client_lock(invoice: Invoice) -> str:
 
 
 api = Resource("/invoices", tag="Invoices", scope="invoices", table=invoices)
-api.instead["payments"] = (
-    "An invoice has its `payments`; PATCH /invoices/{invoice_id} with `record_payment` records one."
-)
 
 
 @api.get()

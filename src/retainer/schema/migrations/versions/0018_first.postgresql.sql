@@ -1049,12 +1049,15 @@ CREATE TABLE payments (
 	method TEXT COLLATE "C" NOT NULL,
 	reference TEXT COLLATE "C",
 	notes TEXT COLLATE "C",
+	search TEXT COLLATE "C",
 	CONSTRAINT payments_pk PRIMARY KEY (account_id, id),
 	CONSTRAINT payments_ref_account_id_invoice_id FOREIGN KEY(account_id, invoice_id) REFERENCES invoices (account_id, id),
 	CONSTRAINT payments_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
-CREATE INDEX payments_by_account_id_paid_date_invoice_id ON payments (account_id, paid_date, invoice_id);
+CREATE INDEX payments_by_account_id_updated_at_id ON payments (account_id, updated_at, id);
+
+CREATE INDEX payments_by_day ON payments (account_id, paid_date, id, invoice_id);
 
 CREATE INDEX payments_by_invoice ON payments (account_id, invoice_id, paid_date, amount);
 

@@ -1117,13 +1117,16 @@ CREATE TABLE payments (
 	method TEXT NOT NULL,
 	reference TEXT,
 	notes TEXT,
+	search TEXT,
 	CONSTRAINT payments_ref_account_id_invoice_id FOREIGN KEY(account_id, invoice_id) REFERENCES invoices (account_id, id),
 	CONSTRAINT payments_unique_account_id_id UNIQUE (account_id, id),
 	CONSTRAINT payments_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 )
  STRICT;
 
-CREATE INDEX payments_by_account_id_paid_date_invoice_id ON payments (account_id, paid_date, invoice_id);
+CREATE INDEX payments_by_account_id_updated_at_id ON payments (account_id, updated_at, id);
+
+CREATE INDEX payments_by_day ON payments (account_id, paid_date, id, invoice_id);
 
 CREATE INDEX payments_by_invoice ON payments (account_id, invoice_id, paid_date, amount);
 
