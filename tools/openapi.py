@@ -107,12 +107,15 @@ def _lost_in(
         yield f"{where}: {', '.join(sorted(words - words_now))} is no longer taken."
     if _types(old) - _types(new) if taken else _types(new) - _types(old):
         yield f"{where}: {'/'.join(sorted(_types(old)))} is {'/'.join(sorted(_types(new)))} now."
-    for name in fields.keys() & now.keys():
-        if taken and now[name].get("readOnly"):
-            continue  # ignored in a body, whatever is in it
+    for name in _compared(fields, now, taken=taken):
         yield from _lost_in(f"{where} {name}", fields[name], now[name], documents, taken=taken, seen=seen)
     if "items" in old and "items" in new:
         yield from _lost_in(where, old["items"], new["items"], documents, taken=taken, seen=seen)
+
+
+def _compared(old: Json, new: Json, *, taken: bool) -> list[str]:
+    """Return the fields of both; not those that are ignored in a body, whatever is in them."""
+    return [name for name in old.keys() & new.keys() if not (taken and new[name].get("readOnly"))]
 
 
 def _plain(schema: Any, document: Json) -> Json:

@@ -18,10 +18,11 @@ from msgspec.structs import fields
 from retainer.app import RESOURCES
 from retainer.console import names
 from retainer.console.catalogue import Catalogue
-from retainer.console.lists import controls, downloads, list_pages, sums
+from retainer.console.lists import controls, downloads, list_pages
 from retainer.console.lists.views import GROUPS, VIEWS
 from retainer.kernel.query import parameters
 from retainer.kernel.resource import Operation, Routes
+from retainer.rollups import list_sums
 from retainer.web.csv_files import BYTE_ORDER_MARK, safe
 from tests.console.visitor import Visitor, WebPage, admin_of
 from tests.contract import test_filters
@@ -281,7 +282,7 @@ def test_a_file_has_the_names_of_what_its_records_refer_to(api, visitor):
 
 
 def test_too_many_rows_are_not_added_up_unless_totals_are_stored(api, visitor, monkeypatch):
-    monkeypatch.setattr(sums, "MAX_SUMMED", 0)
+    monkeypatch.setattr(list_sums, "MAX_SUMMED", 0)
     entry = api.make("/time-entries", duration_minutes=90)
     api.make("/expenses")
     assert "Sums are shown for up to" in visitor.get("/console/records/expenses").text
@@ -292,7 +293,7 @@ def test_too_many_rows_are_not_added_up_unless_totals_are_stored(api, visitor, m
 
 
 def test_a_filtered_list_is_counted_up_to_a_bound_and_every_page_is_reached(api, visitor, monkeypatch):
-    for module in (controls, list_pages, sums):
+    for module in (controls, list_pages, list_sums):
         monkeypatch.setattr(module, "MAX_SUMMED", 2)
     expected = [api.make("/expenses", billable=True)["id"] for _ in range(5)][::-1]
     path, found = "/console/records/expenses?billable=true&per_page=1", []

@@ -8,6 +8,8 @@ client must also send `"billable": false` or null. The key of a member changes a
 from decimal import Decimal
 from typing import Annotated, NamedTuple
 
+import msgspec
+
 from retainer.billing import allocations
 from retainer.billing.allocation_types import (
     BillingInvoice,
@@ -17,10 +19,11 @@ from retainer.billing.allocation_types import (
 )
 from retainer.kernel import etag
 from retainer.kernel.body import New, Patch
-from retainer.kernel.paging import Page, Paged, listing
+from retainer.kernel.paging import Page, Summed
 from retainer.kernel.query import REPEATED, Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.rollups import changes
+from retainer.rollups.list_sums import summed_listing
 from retainer.rollups.sources import EXPENSES
 from retainer.schema.billing import expenses
 from retainer.schema.crm import clients
@@ -73,6 +76,15 @@ class Expense(Record):
     reimbursable: Annotated[bool, "Whether to pay the user back; for your information only."] = False
     receipt_url: Annotated[Url | None, "Address of the receipt; Retainer stores no files."] = None
     external_id: ExternalId = None
+
+
+class ExpenseTotals(msgspec.Struct):
+    """The sums of expenses in one currency."""
+
+    currency: Annotated[Currency, "Currency of the expenses."]
+    amount: Annotated[SignedMoney, "Sum of the amounts paid, with or without tax as each expense says."]
+    net_amount: Annotated[SignedMoney, "Sum of the amounts without tax."]
+    billable_amount: Annotated[SignedMoney, "Sum of what clients are billed, before tax."]
 
 
 class ExpenseFilter(Filter):
@@ -163,9 +175,9 @@ api = Resource("/expenses", tag="Expenses", scope="expenses", table=expenses)
 
 
 @api.get()
-def list_expenses(tx: Tx, filters: ExpenseFilter, page: Page) -> Paged[Expense]:
+def list_expenses(tx: Tx, filters: ExpenseFilter, page: Page) -> Summed[Expense, ExpenseTotals]:
     """List expenses, newest day first."""
-    return listing(tx, expenses, Expense, filters, page)
+    return summed_listing(tx, expenses, Expense, ExpenseTotals, filters, page)
 
 
 @api.post()

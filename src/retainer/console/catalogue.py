@@ -48,7 +48,7 @@ class Kind(NamedTuple):
     @property
     def record(self) -> type[Record]:
         """Return the type of the records that the list returns."""
-        (model,) = get_args(self.listing.answers)
+        model, *_ = get_args(self.listing.answers)
         return model  # type: ignore[no-any-return]
 
     def get(self, tx: Tx, record_id: int) -> Record:
@@ -77,7 +77,7 @@ class Kind(NamedTuple):
         known = parameters(self.listing.query)
         values = {known[name].field: known[name].read(text) for name, text in filters.items() if name in known}
         parent = {f"{singular(self.parent).replace(' ', '_')}_id": within} if self.parent is not None else {}
-        (model,) = get_args(self.listing.answers)
+        model, *_ = get_args(self.listing.answers)
         order = (sort,) if sort else self.listing.query.sorts[:1]
         found: list[Record] = first_records(tx, self.table, model, self.listing.query(**values), order, size, **parent)
         return found

@@ -23,10 +23,11 @@ from retainer.store.row_mapper import R, RowMapper, row_mapper
 from retainer.store.statements import Deferred
 from retainer.store.tables import totals
 from retainer.store.tx import Tx
-from retainer.values.parameters import read_number, read_sort
+from retainer.values.parameters import from_text, read_number, read_sort
 from retainer.values.records import Record
 
 T = TypeVar("T")
+S = TypeVar("S")
 Sort = tuple[str, ...]
 PER_PAGE = 25
 MAX_PAGE_SIZE = 100
@@ -40,6 +41,8 @@ class Page(msgspec.Struct, frozen=True):
     sort: Sort
     url: str
     others: str
+    has_totals: bool = False
+    """Whether sums over the whole list were requested."""
     max_counted: int | None = None
     """Records of a filtered list that are counted, and those of the page; None counts all."""
 
@@ -82,7 +85,17 @@ class Paged(msgspec.Struct, Generic[T]):
     meta: PageMeta
 
 
-def read_list(request: Request, model: type[Filter]) -> tuple[Filter, Page]:
+class SummedMeta(PageMeta, Generic[S]):
+    """The position of the page in the list, and the sums of the list if they were requested."""
+
+    totals: list[S] | msgspec.UnsetType = msgspec.UNSET
+
+
+class Summed(Paged[T], Generic[T, S]):
+    """A page of records of a list that can be summed up; `S` has a currency and the sums in it."""
+
+
+def read_list(request: Request, model: type[Filter], *, is_summed: bool = False) -> tuple[Filter, Page]:
     """Return the filters and the page of a list request. Raises one refusal for all invalid parameters."""
     url = request.base_url + request.path
     if not request.query:
@@ -91,10 +104,11 @@ def read_list(request: Request, model: type[Filter]) -> tuple[Filter, Page]:
     readers = {name: parameter.read for name, parameter in parameters(model).items()}
     size = partial(read_number, maximum=MAX_PAGE_SIZE)
     sort = partial(read_sort, [name.lstrip("-") for name in model.sorts])
-    values = read_values(pairs, {"page": read_number, "per_page": size, "sort": sort, **readers})
-    defaults = {"page": 1, "per_page": PER_PAGE, "sort": model.sorts[:1]}
-    number, per_page, order = (values.pop(name, default) for name, default in defaults.items())
-    return model(**values), Page(number, per_page, order, url, others_of(pairs, "page"))
+    totals = {"totals": from_text(bool)} if is_summed else {}
+    values = read_values(pairs, {"page": read_number, "per_page": size, "sort": sort, **totals, **readers})
+    defaults = {"page": 1, "per_page": PER_PAGE, "sort": model.sorts[:1], "totals": False}
+    number, per_page, order, has_totals = (values.pop(name, default) for name, default in defaults.items())
+    return model(**values), Page(number, per_page, order, url, others_of(pairs, "page"), has_totals)
 
 
 def listing(tx: Tx, table: Table, model: type[R], filters: Filter, page: Page, **within: int) -> Paged[R]:

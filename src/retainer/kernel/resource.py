@@ -20,7 +20,7 @@ from retainer.kernel.caller import Caller
 from retainer.kernel.following import Followed, Following, read_following
 from retainer.kernel.http import Request
 from retainer.kernel.limits import Allowance
-from retainer.kernel.paging import Page, Paged, read_list
+from retainer.kernel.paging import Page, Paged, Summed, read_list
 from retainer.kernel.query import Query, parameters, read_query
 from retainer.kernel.representations import Representation
 from retainer.kernel.signposts import Signposts
@@ -101,7 +101,8 @@ class Operation:
         self.batched = Performer in hints.values()
         self.created = method == "POST" and not self.batched
         self.use = "Create" if method == "POST" else "Update"
-        self.paged = get_origin(self.answers) is Paged
+        self.summed = get_origin(self.answers) is Summed
+        self.paged = self.summed or get_origin(self.answers) is Paged
         self.followed = get_origin(self.answers) is Followed
         self.record = get_args(self.answers)[0] if get_origin(self.answers) is WithMeta else self.answers
         self.query: Any = Query
@@ -119,7 +120,9 @@ class Operation:
 
     def read_query(self, request: Request) -> tuple[Query, Page | None]:
         """Return the query, and the page of a list. Raises `unknown_parameter`, `validation_failed`."""
-        return read_list(request, self.query) if self.paged else (read_query(request, self.query), None)
+        if self.paged:
+            return read_list(request, self.query, is_summed=self.summed)
+        return read_query(request, self.query), None
 
     def call(self, tx: Tx, call: Call) -> object:
         """Call the handler, after the parent in the path was found."""

@@ -15,6 +15,7 @@ from retainer.openapi import refusals
 from retainer.openapi.headers import always_and
 from retainer.openapi.schemas import Schemas
 from retainer.openapi.values import Json, description_of, schema_of
+from retainer.rollups.list_sums import MAX_SUMMED
 from retainer.store.constraints import singular
 from retainer.store.row_mapper import folds
 from retainer.values.kinds import Id
@@ -22,6 +23,10 @@ from retainer.values.records import Record
 
 PAGE = Annotated[int, Meta(ge=1), "Page number, from 1; pages past the end are empty."]
 PER_PAGE = Annotated[int, Meta(ge=1, le=paging.MAX_PAGE_SIZE), "Maximum number of records on a page."]
+TOTALS = (
+    "With true, `meta.totals` has the sums of the whole filtered list by currency. Refused if more than "
+    f"{MAX_SUMMED:,} records match and no stored totals have their sums."
+)
 SORT_KEY = "A field to sort by; a minus means descending order."
 SORT = "Fields to sort by, in order; a minus means descending order. `id` is always the last."
 
@@ -154,7 +159,7 @@ def _paging(operation: Operation, schemas: Schemas) -> list[Json]:
     sorts = operation.query.sorts
     keys = list(dict.fromkeys([*(name.removeprefix("-") for name in sorts), "id"]))
     words: Any = Literal[tuple(sign + name for name in keys for sign in ("", "-"))]
-    (listed,) = get_args(operation.answers)
+    listed, *_ = get_args(operation.answers)
     names = [
         name + end for name in keys for end in ("", "_descending")
     ]  # for generated code, where -name is not a valid name
@@ -166,6 +171,7 @@ def _paging(operation: Operation, schemas: Schemas) -> list[Json]:
         _query_parameter("page", description_of(PAGE), PAGE, schemas, default=1),
         _query_parameter("per_page", description_of(PER_PAGE), PER_PAGE, schemas, default=paging.PER_PAGE),
         _query_parameter("sort", SORT, tuple[order, ...], schemas, **default),
+        *([_query_parameter("totals", TOTALS, bool, schemas, default=False)] if operation.summed else []),
     ]
 
 

@@ -47,6 +47,7 @@ CLOSER: dict[type, Json] = {  # descriptions and examples for base models
 
 
 RECORD = "The current record."
+TOTALS = "The sums of the whole filtered list, an entry for each currency; only with `totals=true`."
 PAGE = "A page of a list, its position, and links to other pages."
 
 
@@ -128,15 +129,25 @@ class Schemas:
             return self._request_schema(model, name if name.endswith(model.__name__) else model.__name__, "")
         return self.create(model)
 
-    def page(self, model: type[Struct]) -> Json:
-        """Return the reference to a page of a list."""
+    def page(self, model: type[Struct], totals: type[Struct] | None = None) -> Json:
+        """Return the reference to a page of a list, whose sums are `totals`."""
         rows = {"type": "array", "description": "The records of the page, in the order of `sort`."}
         fields = {
             "data": {**rows, "items": self.row(model)},
             "links": {**self.answer(paging.PageLinks), "description": "Addresses of other pages of the same list."},
-            "meta": {**self.answer(paging.PageMeta), "description": "The position of the page in the list."},
+            "meta": {**self._page_meta(model, totals), "description": "The position of the page in the list."},
         }
         return self.add(f"{model.__name__}Page", model, {"description": PAGE}, fields, fields)
+
+    def _page_meta(self, model: type[Struct], totals: type[Struct] | None) -> Json:
+        """Return the reference to the `meta` of a page, which has `totals` only if they were requested."""
+        plain = self.answer(paging.PageMeta)
+        if totals is None:
+            return plain
+        name, fields = f"{model.__name__}PageMeta", self.named[paging.PageMeta.__name__]["properties"]
+        about = {"description": docstring_of(paging.SummedMeta)}
+        sums = {"type": "array", "description": TOTALS, "items": self.answer(totals)}
+        return self.add(name, totals, about, fields | {"totals": sums}, fields)
 
     def followed(self, model: type[Struct]) -> Json:
         """Return the reference to a part of a followed list."""

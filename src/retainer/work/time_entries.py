@@ -22,10 +22,11 @@ from retainer.billing import allocations
 from retainer.billing.allocation_types import TimeBillingStatusFilter
 from retainer.kernel import etag
 from retainer.kernel.body import New, Patch
-from retainer.kernel.paging import Page, Paged, listing
+from retainer.kernel.paging import Page, Summed
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.rollups import changes
+from retainer.rollups.list_sums import summed_listing
 from retainer.rollups.sources import TIME
 from retainer.schema.crm import clients
 from retainer.schema.filters import Where, since, until
@@ -39,7 +40,7 @@ from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
 from retainer.values.kinds import Currency, Day, Id, Text191, UserId
 from retainer.work import rates, timing
-from retainer.work.time_entry_types import Context, TimeEntry
+from retainer.work.time_entry_types import Context, TimeEntry, TimeTotals
 
 RELATIONS = ("client_id", "project_id", "ticket_id", "task_id")  # the broader first
 
@@ -196,9 +197,9 @@ api = Resource("/time-entries", tag="Time entries", scope="time", table=time_ent
 
 
 @api.get()
-def list_time_entries(tx: Tx, filters: TimeEntryFilter, page: Page) -> Paged[TimeEntry]:
+def list_time_entries(tx: Tx, filters: TimeEntryFilter, page: Page) -> Summed[TimeEntry, TimeTotals]:
     """List time entries, newest day first."""
-    return listing(tx, time_entries, TimeEntry, filters, page)
+    return summed_listing(tx, time_entries, TimeEntry, TimeTotals, filters, page)
 
 
 @api.post()

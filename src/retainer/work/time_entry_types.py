@@ -2,6 +2,7 @@
 
 from typing import Annotated, NamedTuple
 
+import msgspec
 from msgspec import Meta
 
 from retainer.billing.allocation_types import BillingInvoice, BillingLine, Locked, TimeBillingStatusField
@@ -47,6 +48,15 @@ class TimeEntry(Record):
     invoice_line_id: BillingLine = READ_ONLY
     is_locked: Locked = READ_ONLY
     external_id: ExternalId = None
+
+
+class TimeTotals(msgspec.Struct):
+    """The sums of time entries in one currency."""
+
+    currency: Annotated[Currency, "Currency of the client, else of the account."]
+    duration_minutes: Annotated[int, "Sum of the durations."]
+    billable_minutes: Annotated[int, "Sum of the durations of billable entries."]
+    amount: Annotated[Money, "Sum of the amounts; unpriced time counts as 0."]
 
 
 class Context(NamedTuple):

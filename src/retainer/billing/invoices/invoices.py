@@ -24,15 +24,16 @@ from retainer.billing.allocations import work_of
 from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.invoices import issuing, pricing, unbilled
 from retainer.billing.invoices.issuing import TRANSITIONS
-from retainer.billing.invoices.types import Invoice, InvoiceLine, InvoiceMeta, LeftOut, Payment
+from retainer.billing.invoices.types import Invoice, InvoiceLine, InvoiceMeta, InvoiceTotals, LeftOut, Payment
 from retainer.billing.quotes import conversion
 from retainer.errors import Refusal
 from retainer.kernel import etag
 from retainer.kernel.body import New, Patch
-from retainer.kernel.paging import Page, Paged, listing
+from retainer.kernel.paging import Page, Summed
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource, WithMeta
 from retainer.rollups.changes import changing_balance
+from retainer.rollups.list_sums import summed_listing
 from retainer.schema.billing import credit_notes, invoice_lines, invoices, quotes
 from retainer.schema.filters import Where, at_least, at_most, since, until
 from retainer.shared import relations
@@ -143,9 +144,9 @@ api = Resource("/invoices", tag="Invoices", scope="invoices", table=invoices)
 
 
 @api.get()
-def list_invoices(tx: Tx, filters: InvoiceFilter, page: Page) -> Paged[Invoice]:
+def list_invoices(tx: Tx, filters: InvoiceFilter, page: Page) -> Summed[Invoice, InvoiceTotals]:
     """List invoices, newest first; without their lines, payments and credit notes."""
-    return listing(tx, invoices, Invoice, filters, page)
+    return summed_listing(tx, invoices, Invoice, InvoiceTotals, filters, page)
 
 
 @api.post()

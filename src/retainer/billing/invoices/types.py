@@ -273,3 +273,15 @@ class Invoice(Record):
     record_payment: Annotated[Payment | None, AllowedOn("Update"), "Records a payment on an issued invoice."] = (
         WRITE_ONLY
     )
+
+
+class InvoiceTotals(msgspec.Struct):
+    """The sums of invoices in one currency, drafts and void ones included unless `status` says otherwise."""
+
+    currency: Annotated[Currency, "Currency of the invoices."]
+    subtotal: Annotated[SignedMoney, "Sum of the amounts before tax."]
+    tax_total: Annotated[SignedMoney, "Sum of the taxes."]
+    total: Annotated[SignedMoney, "Sum of the totals, tax included."]
+    amount_paid: Annotated[Money, "Sum of the payments."]
+    amount_credited: Annotated[Money, "Sum of the totals of credit notes."]
+    balance_due: Annotated[SignedMoney, "Sum of the amounts still to pay."]

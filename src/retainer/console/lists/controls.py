@@ -9,7 +9,7 @@ from sqlalchemy import Table
 
 from retainer.console import words
 from retainer.console.catalogue import Kind
-from retainer.console.lists.sums import MAX_SUMMED
+from retainer.rollups.list_sums import MAX_SUMMED
 from retainer.console.lists.views import ListView
 from retainer.console.names import load_choices, load_names
 from retainer.console.page_context import PageContext
@@ -116,7 +116,7 @@ def read_asked(context: PageContext, kind: Kind) -> Asked | None:
         values = read_values(pairs, {"page": read_number, "per_page": size, "sort": sort, **readers})
         defaults = {"page": 1, "per_page": PER_PAGE, "sort": model.sorts[:1]}
         number, per_page, order = (values.pop(name, default) for name, default in defaults.items())
-        return Asked(model(**values), Page(number, per_page, order, "", "", MAX_SUMMED), texts)
+        return Asked(model(**values), Page(number, per_page, order, "", "", max_counted=MAX_SUMMED), texts)
     except Refusal as refusal:
         context.query.errors = refusal.members["errors"]
         return None

@@ -1,21 +1,24 @@
 """The pages of lists of records, and their CSV files: the API's own lists, with the same filters and orders."""
 
-from decimal import Decimal
+from collections.abc import Iterator
 
 import msgspec
+from sqlalchemy import Table
 
 from retainer.console import words
 from retainer.console.catalogue import Kind
 from retainer.console.lists.cells import Cells
 from retainer.console.lists.controls import Asked, Controls, label_of, read_asked
 from retainer.console.lists.downloads import MAX_ROWS, build_table
-from retainer.console.lists.sums import MAX_SUMMED, load_sums
 from retainer.console.lists.views import VIEWS, Column, ListView
 from retainer.console.page_context import NO_STORE, PageContext, Reply
 from retainer.console.reports.tables import hours
 from retainer.errors import Refusal, invalid
 from retainer.kernel.paging import Page, Paged
+from retainer.rollups.list_sums import MAX_SUMMED, is_money, load_sums
+from retainer.store.engines.base import Row
 from retainer.store.tx import Tx
+from retainer.values.exact import amount_of
 from retainer.values.records import Record
 from retainer.web.csv_files import csv_response
 
@@ -59,7 +62,7 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
     listed = load_page(tx, kind, asked, asked.page)
     known = {name: dict(found) for name, found in controls.choices.items() if found}
     cells = Cells(tx, context, kind, view, listed.data, known)
-    sums = load_sums(tx, kind.table, view.sums, asked.filters, listed.meta.total) if view.sums and listed.data else {}
+    sums = load_sums(tx, kind.table, view.sums, asked.filters, listed.meta.total) if view.sums and listed.data else []
     number = listed.meta.current_page
     return context.render(
         "records",
@@ -72,7 +75,7 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
         orders=[order_of(kind, column, asked) for column in view.columns],
         meta=listed.meta,
         rows=[cells.row(record) for record in listed.data],
-        sums=None if sums is None else {name: lines_of(each.minutes, each.amounts) for name, each in sums.items()},
+        sums=None if sums is None else dict(shown_sums(kind.table, view.sums, sums)),
         is_counted=listed.meta.total != asked.page.max_total,
         max_summed=MAX_SUMMED,
         max_rows=MAX_ROWS,
@@ -88,7 +91,7 @@ def download(tx: Tx, context: PageContext) -> Reply:
     asked = read_asked(context, kind)
     if asked is None:
         raise invalid(context.query.errors)
-    listed = load_page(tx, kind, asked, Page(1, MAX_ROWS, asked.page.sort, "", "", MAX_ROWS))
+    listed = load_page(tx, kind, asked, Page(1, MAX_ROWS, asked.page.sort, "", "", max_counted=MAX_ROWS))
     header, rows = build_table(tx, kind.record, listed.data, context.catalogue.references(kind))
     part = f"-first-{MAX_ROWS}" if listed.meta.total > MAX_ROWS else ""
     return csv_response(f"{kind.name}-{tx.today}{part}", header, rows, NO_STORE)
@@ -123,8 +126,12 @@ def sorts_of(kind: Kind) -> list[tuple[str, str]]:
     return [("", "Default"), *(each for pair in both for each in pair)]
 
 
-def lines_of(minutes: int, amounts: list[tuple[str, Decimal]]) -> list[str]:
-    """Return a sum as lines: hours, or the amount in each currency."""
-    if amounts:
-        return [words.money(amount, currency) for currency, amount in amounts]
-    return [hours(minutes)] if minutes else []
+def shown_sums(table: Table, fields: tuple[str, ...], rows: list[Row]) -> Iterator[tuple[str, list[str]]]:
+    """Yield each summed field with its sum as lines: hours, or the amount in each currency."""
+    for position, field in enumerate(fields if rows else (), start=1):
+        if is_money(table, field):
+            amounts = [(amount_of(row[position], row[0]), row[0]) for row in rows if row[position] is not None]
+            yield field, [words.money(*amount) for amount in amounts]
+        else:
+            minutes = sum(row[position] for row in rows)
+            yield field, [hours(minutes)] if minutes else []

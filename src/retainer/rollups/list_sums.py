@@ -1,0 +1,112 @@
+"""Sums of a filtered list over all of its rows, by currency: for `totals=true` of the API, and lists of the console."""
+
+from typing import Any, TypeVar
+
+import msgspec
+from sqlalchemy import ColumnElement, Select, Table, case, func, select
+
+from retainer.errors import invalid
+from retainer.kernel.paging import Page, Summed, SummedMeta, listing
+from retainer.kernel.query import Filter, Signature, conditions, parameters, signature_of
+from retainer.rollups import summaries
+from retainer.schema import rollups
+from retainer.store.engines.base import Row
+from retainer.store.row_mapper import R
+from retainer.store.statements import Deferred
+from retainer.store.tx import Tx
+from retainer.values.exact import LAST_DAY, amount_of
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+MAX_SUMMED = 20_000
+"""Rows that are added up one by one; time of all, or by client, project, user and day, has stored totals instead."""
+TIME_KEYS = {"client_id", "project_id", "user_id"}
+DAYS = {"date_from", "date_to"}
+FIRST_SUMMED, LAST_SUMMED = "1900-01-01", "2199-12-31"
+TIME_SUMS = {"duration_minutes": "tracked_minutes", "billable_minutes": "billable_minutes", "amount": "billable_value"}
+"""The summed fields of time, and their stored totals."""
+
+
+def summed_listing(tx: Tx, table: Table, model: type[R], totals: type[S], filters: Filter, page: Page) -> Summed[R, S]:
+    """Return a page of records, with the sums of the whole list if they were requested.
+
+    `totals` has a currency, then the fields to sum up. Raises `validation_failed` if too many records match.
+    """
+    if page.has_totals:
+        tx.snapshot()
+    listed = listing(tx, table, model, filters, page)
+    if not page.has_totals:
+        return Summed(listed.data, listed.links, listed.meta)
+    _, *fields = totals.__struct_fields__
+    rows = load_sums(tx, table, tuple(fields), filters, listed.meta.total)
+    if rows is None:
+        raise invalid({"totals": [_too_many(filters, listed.meta.total)]})
+    meta: SummedMeta[S] = SummedMeta(*msgspec.structs.astuple(listed.meta))
+    meta.totals = [
+        totals(currency, *(_exact(table, *pair, currency) for pair in zip(fields, sums, strict=True)))
+        for currency, *sums in rows
+    ]
+    return Summed(listed.data, listed.links, meta)
+
+
+def load_sums(tx: Tx, table: Table, fields: tuple[str, ...], filters: Filter, total: int) -> list[Row] | None:
+    """Return a row for each currency in a filtered list of `total` rows: the currency, and the sum of each field.
+
+    Amounts are in minor units, and null if no row has one. None: there are too many rows to add up.
+    """
+    rows = _from_summaries(tx, fields, filters) if table.name == "time_entries" else None
+    if rows is not None:
+        return rows
+    if total > MAX_SUMMED:
+        return None
+    signature, values = signature_of(filters, tx.actor.user_id)
+    return tx.all(Deferred(_sums, (table, type(filters), signature, fields)), **values)
+
+
+def is_money(table: Table, field: str) -> bool:
+    """Return whether the sum of a field is an amount; else it is a number of minutes."""
+    return field in table.c and bool(table.c[field].info.get("money"))
+
+
+def _exact(table: Table, field: str, units: int | None, currency: str) -> object:
+    return amount_of(units or 0, currency) if is_money(table, field) else units or 0
+
+
+def _too_many(filters: Filter, total: int) -> str:
+    days = [name for name in parameters(type(filters)) if name in {"date_from", "issue_date_from"}]
+    return (
+        f"Sums are computed for up to {MAX_SUMMED:,} records; {total:,} match. Narrow the list, for example with "
+        f"{days[0]} and {days[0].removesuffix('from')}to, or leave totals out."
+    )
+
+
+def _sums(table: Table, model: type[Filter], signature: Signature, fields: tuple[str, ...]) -> Select[Any]:
+    sums = [func.sum(_summed(table, field)) for field in fields]
+    limits = conditions(table, model, signature)
+    return select(table.c.currency, *sums).where(*limits).group_by(table.c.currency).order_by(table.c.currency)
+
+
+def _summed(table: Table, field: str) -> ColumnElement[int]:
+    if field == "billable_minutes":
+        return case((table.c.billable, table.c.duration_minutes), else_=0)
+    return table.c[field]
+
+
+def _from_summaries(tx: Tx, fields: tuple[str, ...], filters: Filter) -> list[Row] | None:
+    """Return the sums of time entries from stored totals; None if no summary has the filters."""
+    asked: dict[str, Any] = {
+        name: value for name in filters.__struct_fields__ if (value := getattr(filters, name)) is not None
+    }
+    keys = asked.keys() & TIME_KEYS
+    is_single = all(len(asked[name]) == 1 for name in keys)
+    if not is_single or asked.keys() - TIME_KEYS - DAYS or ("user_id" in keys and len(keys) > 1):
+        return None
+    table = rollups.user_sums if "user_id" in keys else rollups.project_sums
+    only: dict[str, int] = {name: asked[name][0] or 0 for name in keys}  # the key of rows without a project is 0
+    if only.get("user_id", 1) < 0:
+        only["user_id"] = tx.actor.user_id
+    first, last = asked.get("date_from"), min(asked.get("date_to") or LAST_DAY, LAST_SUMMED)
+    days = (None, last) if first is None else (max(first, FIRST_SUMMED), last)
+    names = tuple(TIME_SUMS[field] for field in fields)
+    found = summaries.read(tx, table, days, ("currency",), names, None, **only)
+    return [(code, *(found[code,][name] for name in names)) for (code,) in sorted(found)]
