@@ -40,7 +40,14 @@ def documented() -> dict[str, Any]:
 @functools.cache
 def path_patterns() -> list[tuple[re.Pattern[str], str]]:
     """Return each documented path and its pattern."""
-    return [(re.compile(re.sub(r"\{\w+\}", "[^/]+", path)), path) for path in documented()["paths"]]
+    return [
+        (re.compile(re.sub(r"\{\w+\}", "[^/]+", path)), path) for path in sorted(documented()["paths"], key=is_general)
+    ]
+
+
+def is_general(path: str) -> bool:
+    """Return whether another path may match a part of what a path matches."""
+    return "external:" not in path
 
 
 @functools.lru_cache(maxsize=4096)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
+from urllib.parse import quote
 
 import pytest
 from sqlalchemy import Table
@@ -36,7 +37,7 @@ UPDATES = [operation for operation in TRIED if operation.method in {"PUT", "PATC
 DELETES = [operation for operation in OPERATIONS if operation.method == "DELETE"]
 BODIES = [operation for operation in TRIED if operation.body]
 LISTS = [operation for operation in OPERATIONS if operation.paged]
-BY_ID = [operation for operation in TRIED if operation.parameters]
+BY_ID = [operation for operation in TRIED if operation.parameters and not operation.upserts]
 ONES = [read for read in READS if isinstance(read.answers, type) and issubclass(read.answers, Record)]
 
 SUCCESS = {200, 201, 204}
@@ -90,6 +91,10 @@ class Sample(NamedTuple):
 
 def sample(api: ApiClient, operation: Operation) -> Sample:
     """Create the records that an operation needs; return a request that succeeds."""
+    if operation.upserts:
+        made = api.create(operation.resource.path, external_id=f"Ö:{api.next()}")
+        path = f"{operation.resource.path}/external:{quote(made.data['external_id'])}"
+        return Sample("PUT", path, made.data, made.data, made.headers["etag"])
     if not operation.path.endswith("}"):
         path = api.at(operation.path)
         return Sample(operation.method, path, api.recipe(path) if operation.use == "Create" else None, None, None)

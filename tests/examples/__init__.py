@@ -31,7 +31,7 @@ class Recorder:
         self.api, self.clock = api, clock
         self.examples: dict[str, Any] = {}
 
-    def show(self, operation_id: str, *ids: int, query: dict[str, Any] | None = None, **body: Any) -> None:
+    def show(self, operation_id: str, *ids: int | str, query: dict[str, Any] | None = None, **body: Any) -> None:
         assert operation_id not in self.examples, f"{operation_id} has an example already"
         operation = OPERATIONS[operation_id]
         path = path_of(operation, ids)

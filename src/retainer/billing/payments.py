@@ -4,8 +4,9 @@ A payment is recorded with its invoice: PATCH /invoices/{invoice_id} with `recor
 can remove one that was recorded by mistake. To keep a copy, follow the events of invoices, whose `payments` change.
 """
 
+from collections.abc import Sequence
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from sqlalchemy import ColumnElement, Table, select
@@ -28,7 +29,7 @@ from retainer.values.kinds import Currency, Day, Id, SignedMoney
 from retainer.values.reading import complete
 
 
-def has_client(table: Table, clients: Any) -> ColumnElement[bool]:
+def has_client(table: Table, clients: Sequence[ColumnElement[int]]) -> ColumnElement[bool]:
     """Return whether the invoice of a payment belongs to one of these clients."""
     return table.c.invoice_id.in_(select(invoices.c.id).where(invoices.c.client_id.in_(clients)))
 

@@ -74,3 +74,36 @@ class Patch(Generic[R]):
         for name, message in fixed_errors(current, values).items():
             self.tx.error(name, message)
         return msgspec.structs.replace(current, **values)
+
+
+class Upsert(Generic[R]):
+    """The fields of a PUT that creates a record, or changes the one with its external id."""
+
+    def __init__(self, body: RequestBody) -> None:
+        self.body = body
+        self.fields = dict(body.fields)
+
+    @property
+    def external_id(self) -> object:
+        """Return the external id as it is stored; None if it is invalid."""
+        return self._read("Update").values.get("external_id")
+
+    def set_external_id(self, tx: Tx, external_id: str) -> None:
+        """Take the external id from the path; note an error if the body has another one, or if it is blank."""
+        if self.fields.setdefault("external_id", external_id) != external_id:
+            tx.error("external_id", "Must be that of the path. Leave it out.")
+        elif not external_id.strip():
+            tx.error("external_id", "Must not be blank in the path.")
+        self.fields["external_id"] = external_id
+
+    def new(self, tx: Tx) -> R:
+        """Return the record to create; note errors. Raises the refusal of an unreadable body."""
+        record: R = self._read("Create").new(tx)
+        return record
+
+    def patch(self, tx: Tx, table: Table) -> Patch[R]:
+        """Return the change of the existing record."""
+        return Patch(tx, table, self._read("Update"))
+
+    def _read(self, use: str) -> RequestBody:
+        return RequestBody(self.fields, self.body.model, use, self.body.refusal)

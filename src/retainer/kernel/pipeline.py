@@ -18,7 +18,7 @@ from retainer.kernel.following import Followed
 from retainer.kernel.http import Request, Response
 from retainer.kernel.limits import Allowance, Limiter, hit_address
 from retainer.kernel.paging import Paged
-from retainer.kernel.resource import Call, Operation, Routes, WithMeta
+from retainer.kernel.resource import Call, Created, Operation, Routes, WithMeta
 from retainer.kernel.waiting import Waiting, preferred_seconds
 from retainer.store.engines import TransientConflict, Unavailable
 from retainer.store.tx import ActorChanged, Store, Tx
@@ -237,6 +237,8 @@ def reply(operation: Operation, result: object, request: Request) -> Response:
     """Return the response for the result of an operation."""
     if result is None:
         return Response(204, [])
+    is_new = operation.created or isinstance(result, Created)
+    result = result.result if isinstance(result, Created) else result
     data = encode(result)
     if isinstance(result, Paged | Followed):
         return Response(200, [CONTENT], data)
@@ -250,10 +252,10 @@ def reply(operation: Operation, result: object, request: Request) -> Response:
         if not operation.writes and etag.matches(request.header("IF_NONE_MATCH"), tag):
             return Response(304, [("etag", tag)])
         headers.append(("etag", tag))
-        if operation.created:
-            place = operation.resource.location or request.path
+        if is_new:
+            place = operation.resource.location or request.path.partition("/external:")[0]
             headers.append(("location", f"{request.base_url}{place}/{record.id}"))
-    return Response(201 if operation.created else 200, headers, b'{"data":%b%b}' % (data, meta))
+    return Response(201 if is_new else 200, headers, b'{"data":%b%b}' % (data, meta))
 
 
 def refuse(refusal: Refusal, request: Request) -> Response:

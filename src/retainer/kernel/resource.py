@@ -7,7 +7,7 @@ import inspect
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Generic, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 from falcon.routing import CompiledRouter
@@ -55,6 +55,18 @@ class Call(msgspec.Struct):
             self.sent = bodies.RequestBody.read(self.request, body, self.operation.body, self.operation.use)
 
 
+class ExternalKey(str):
+    """The external id in a path."""
+
+    __slots__ = ()
+
+
+class Created(NamedTuple):
+    """The result of an operation that has created a record, where it could have changed one."""
+
+    result: object
+
+
 class WithMeta(msgspec.Struct, Generic[T, M]):
     """A result with more information under `meta`."""
 
@@ -91,6 +103,8 @@ class Operation:
         self.handler = handler
         self.writes = method != "GET"
         self.scope = None if resource.scope is None else f"{resource.scope}:{'write' if self.writes else 'read'}"
+        self.upserts = False
+        """Whether it creates a record, or changes it if there is one."""
         where = f"{handler.__module__}.{handler.__name__}"
         hints = get_type_hints(handler, include_extras=True)
         if not handler.__doc__:
@@ -112,7 +126,7 @@ class Operation:
             self._argument(where, name, hints.get(name)) for name in inspect.signature(handler).parameters
         ]
         verb, _, noun = handler.__name__.partition("_")
-        words = ["replace" if method == "PUT" else verb, *noun.split("_")]
+        words = ["replace" if method == "PUT" and not self.upserts else verb, *noun.split("_")]
         self.id = words[0] + "".join(word.title() for word in words[1:])
 
     def __repr__(self) -> str:
@@ -141,6 +155,12 @@ class Operation:
             return lambda _, call: call.query[0]
         if name in self.parameters and hint == Id:
             return lambda _, call: read_id(call.ids[name], self.resource.table)
+        if name in self.parameters and hint == ExternalKey:
+            return lambda _, call: read_external_id(call.ids[name])
+        if get_origin(hint) is bodies.Upsert:
+            (self.body,) = get_args(hint)
+            self.upserts = True
+            return lambda _, call: bodies.Upsert(call.sent) if call.sent else None
         if get_origin(hint) is bodies.Patch:
             (model,) = get_args(hint)
             self.body = model
@@ -160,6 +180,14 @@ def read_id(text: str, table: Table | None) -> int:
     if not ID.fullmatch(text) or int(text) > MAX_INTEGER:
         raise not_found("record" if table is None else singular(table))
     return int(text)
+
+
+def read_external_id(text: str) -> ExternalKey:
+    """Return an external id of a path, whose bytes WSGI passes as Latin-1. Raises `bad_request` unless it is UTF-8."""
+    try:
+        return ExternalKey(text.encode("latin-1").decode())
+    except UnicodeError:
+        raise Refusal("bad_request", "The external id in the path must be UTF-8, percent-encoded.") from None
 
 
 class Resource:

@@ -87,6 +87,9 @@ class Signposts:
 
     def _read(self, path: str) -> str | None:
         """Return where to read the records of a path that does not support GET."""
+        collection, _, external = path.partition("/external:")
+        if external:
+            return f"{collection}?external_id={external}"
         collection, _, name = path.rpartition("/{")
         if path in self.location:
             relation = PARAMETER.findall(path)[-1]

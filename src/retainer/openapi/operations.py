@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
 from msgspec import Meta
+from sqlalchemy import Table
 
 from retainer.kernel import paging, query
 from retainer.kernel.resource import Operation
@@ -18,7 +19,7 @@ from retainer.openapi.values import Json, description_of, schema_of
 from retainer.rollups.list_sums import MAX_SUMMED
 from retainer.store.constraints import singular
 from retainer.store.row_mapper import folds
-from retainer.values.kinds import Id
+from retainer.values.kinds import Id, Text191
 from retainer.values.records import Record
 
 PAGE = Annotated[int, Meta(ge=1), "Page number, from 1; pages past the end are empty."]
@@ -45,7 +46,7 @@ def described(operation: Operation, responses: Json, schemas: Schemas, lists: se
     headers = [{"$ref": f"#/components/parameters/{name}"} for name in taken if taken[name]]
     body = model and {"schema": schemas.create(model) if operation.use == "Create" else schemas.update(model)}
     reasons = {
-        404: operation.parameters or operation.batched,
+        404: (operation.parameters and not operation.upserts) or operation.batched,
         409: writes,
         410: operation.followed,
         412: changes or operation.batched,
@@ -86,6 +87,9 @@ def answers_of(operation: Operation, schemas: Schemas) -> Json:
     for form in operation.representations:
         content[form.media_type] = {"schema": {"type": "string", "format": "binary"}}
     success = {"201" if created else "200": {"description": done, **headers, "content": content}}
+    if operation.upserts:
+        located = {"headers": always_and([*(name for name in carried if carried[name]), "Location"])}
+        success["201"] = {"description": "The record was created.", **located, "content": content}
     return success | (unchanged if _reads(operation) else {})
 
 
@@ -127,16 +131,26 @@ def _changes(operation: Operation) -> bool:
 def _path_parameters(operation: Operation, lists: set[str], schemas: Schemas) -> list[Json]:
     """Return the ids in a path; the description of each names the list that has it."""
     parameters = []
+    if operation.upserts:
+        noun = noun_of(operation.resource.table)
+        description = f"The `external_id` of the {noun}, percent-encoded. One with a slash cannot be in a path."
+        schema = schema_of(Text191, "external_id", schemas, sent=True)
+        return [{"name": "external_id", "description": description, "schema": schema, "in": "path", "required": True}]
     for name in operation.parameters:
         path, _, rest = operation.path.partition(f"/{{{name}}}")
         parent_table = operation.resource.parent
         table = parent_table if rest and parent_table is not None else operation.resource.table
         parent, _, children = path.rpartition("/")
         source = f"`id` in {path}" if path in lists else f"`id` in the `{children}` of {parent}"
-        description = f"The id of the {'record' if table is None else singular(table)}, as {source}."
+        description = f"The id of the {noun_of(table)}, as {source}."
         place = {"in": "path", "required": True}
         parameters.append({"name": name, "description": description, "schema": schema_of(Id, name, schemas), **place})
     return parameters
+
+
+def noun_of(table: Table | None) -> str:
+    """Return what a record of a table is called."""
+    return "record" if table is None else singular(table)
 
 
 def _query_parameters(operation: Operation, schemas: Schemas) -> list[Json]:

@@ -80,7 +80,7 @@ def _too_many(filters: Filter, total: int) -> str:
     )
 
 
-def _sums(table: Table, model: type[Filter], signature: Signature, fields: tuple[str, ...]) -> Select[Any]:
+def _sums(table: Table, model: type[Filter], signature: Signature, fields: tuple[str, ...]) -> Select[str]:
     sums = [func.sum(_summed(table, field)) for field in fields]
     limits = conditions(table, model, signature)
     return select(table.c.currency, *sums).where(*limits).group_by(table.c.currency).order_by(table.c.currency)

@@ -13,6 +13,7 @@ from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.schema.identity import users
+from retainer.store.row_mapper import Derived
 from retainer.store.tx import Tx
 from retainer.values.kinds import Email, Id, Text191
 from retainer.values.records import READ_ONLY, Record
@@ -28,7 +29,9 @@ class User(Record):
     """A person of the account."""
 
     name: Annotated[Text191, "Lists are sorted by it; `q` searches it."] = READ_ONLY
-    email: Annotated[Email | None, "Only for keys of admins. Null for keys of members."] = READ_ONLY
+    email: Annotated[
+        Email | None, Derived(lambda table: table.c.email), "Only for keys of admins. Null for keys of members."
+    ] = READ_ONLY
     role: Role = READ_ONLY
     is_active: Annotated[bool, "False once an admin has deactivated the user; the user's keys then stop."] = READ_ONLY
 

@@ -1,0 +1,105 @@
+"""PUT by external id creates a record, or changes the one that has the id."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from tests.contract.cases import OPERATIONS
+from tests.databases import each_database
+from tests.factories import RECIPES
+
+COLLECTIONS = [each.resource.path for each in OPERATIONS if each.upserts]
+OPTIONAL = {"/time-entries": "description", "/expenses": "vendor", "/external-contacts": "job_title"}
+"""A text that is not required, where it is not `notes` or the like."""
+
+
+@pytest.mark.parametrize("collection", COLLECTIONS)
+def test_a_second_put_changes_what_the_first_created(api, collection):
+    body, path = RECIPES[collection](api), f"{collection}/external:erp-7"
+    created = api.put(path, body)
+    assert (created.status, created.data["external_id"]) == (201, "erp-7")
+    assert created.headers["location"].endswith(f"{collection}/{created.data['id']}")
+    again = api.put(path, body)
+    assert (again.status, again.data["id"]) == (200, created.data["id"])
+    assert "location" not in again.headers
+    assert api.get(f"{collection}/{created.data['id']}").data == again.data
+    assert api.get(collection, {"external_id": "erp-7"}).json["meta"]["total"] == 1
+
+
+def test_omitted_fields_keep_their_values_and_are_required_only_to_create(api):
+    assert api.put("/clients/external:7", {"city": "Köln"}).errors == {"name": ["Is required."]}
+    api.put("/clients/external:7", {"name": "Optik", "city": "Köln"})
+    changed = api.put("/clients/external:7", {"phone": "1"}).data
+    assert [changed[name] for name in ("name", "city", "phone")] == ["Optik", "Köln", "1"]
+    assert api.put("/clients/external:7", {"city": None}).data["city"] is None
+
+
+def test_the_path_decides_about_the_external_id(api):
+    assert api.put("/clients/external:7", {"name": "Optik", "external_id": "7"}).status == 201
+    for other in ("8", None):
+        (message,) = api.put("/clients/external:7", {"external_id": other}).errors["external_id"]
+        assert message == "Must be that of the path. Leave it out."
+    assert api.put("/clients/external:%20", {"name": "Optik"}).errors.keys() == {"external_id"}
+    assert api.put(f"/clients/external:{'x' * 192}", {"name": "Optik"}).errors.keys() == {"external_id"}
+    assert api.put("/clients/external:a%00b", {"name": "Optik"}).errors.keys() == {"external_id"}
+    assert api.put("/clients/external:%FF", {"name": "Optik"}).code == "bad_request"
+    assert api.get("/clients").json["meta"]["total"] == 1
+
+
+@pytest.mark.parametrize("external_id", ["a:b", "K%C3%B6ln%207", "50%25", "external:7"])
+def test_any_text_without_a_slash_is_an_external_id(api, external_id):
+    first = api.put(f"/clients/external:{external_id}", {"name": "Optik"})
+    assert first.status == 201
+    assert api.put(f"/clients/external:{external_id}", {}).data["id"] == first.data["id"]
+    assert api.get("/clients", f"external_id={external_id}").data[0]["id"] == first.data["id"]
+
+
+def test_if_match_changes_only_the_state_it_names_and_creates_nothing(api):
+    path = "/clients/external:7"
+    assert api.put(path, {"name": "Optik"}, headers={"If-Match": "*"}).code == "precondition_failed"
+    created = api.put(path, {"name": "Optik"})
+    changed = api.put(path, {"name": "Optik 2"}, headers={"If-Match": created.headers["etag"]})
+    assert changed.status == 200
+    stale = api.put(path, {"name": "Optik 3"}, headers={"If-Match": created.headers["etag"]})
+    assert stale.code == "precondition_failed"
+    assert api.get("/clients").data[0]["name"] == "Optik 2"
+
+
+def test_an_idempotent_retry_gets_the_201_again(api):
+    headers = {"Idempotency-Key": "one"}
+    first, again = (api.put("/clients/external:7", {"name": "Optik"}, headers=headers) for _ in range(2))
+    assert (first.status, again.status, first.data) == (201, 201, again.data)
+
+
+def test_it_needs_the_scope_of_writes_and_stays_in_its_account(api, other_tenant):
+    ours = api.put("/clients/external:7", {"name": "Ours"}).data
+    assert api.put("/clients/external:7", {}, key=api.new_key(["clients:read"])).json["required_scope"] == (
+        "clients:write"
+    )
+    theirs = other_tenant.put("/clients/external:7", {"name": "Theirs"})
+    assert theirs.status == 201
+    assert api.get(f"/clients/{ours['id']}").data == ours
+
+
+def test_another_method_is_told_where_to_go(api):
+    answer = api.get("/clients/external:7")
+    assert (answer.status, answer.headers["allow"]) == (405, "PUT, OPTIONS")
+    assert "GET /clients?external_id={external_id}" in answer.json["message"]
+
+
+def test_an_event_says_whether_it_was_created(api):
+    for name in ("Optik", "Optik", "Brille"):
+        api.put("/clients/external:7", {"name": name})
+    told = [(event["type"], event["fields"]) for event in api.get("/events").data]
+    assert told == [("client.created", []), ("client.updated", ["name"])]
+
+
+@each_database
+def test_of_many_at_once_one_creates_and_the_others_change(api):
+    def put(number):
+        return api.put("/clients/external:7", {"name": f"Optik {number}", "number": "C-7"})
+
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(put, range(16)))
+    assert sorted(answer.status for answer in answers) == [200] * 15 + [201]
+    assert len({answer.data["id"] for answer in answers}) == 1
+    assert api.get("/clients").json["meta"]["total"] == 1
