@@ -18,6 +18,7 @@ LAYERS = (
     "identity/people",
     "identity/keys",
     "identity/sign_in",
+    "outbound",
     "rollups",
     "shared",
     "documents",

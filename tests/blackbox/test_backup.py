@@ -29,8 +29,8 @@ from testing.writing import writing
 
 from retainer import __version__
 from retainer.backup.create import create
+from retainer.outbound import pause
 from retainer.schema.migrations import head
-from retainer.sites.monitor import pause
 from tests.blackbox.backups import bulky, database, refused, with_agency
 from tests.length import length
 
@@ -84,7 +84,7 @@ def test_a_copy_does_not_start_over_when_other_processes_write(folder):
         if what == "Copying" and len(copied) < 1000:
             copied.append(done)
             with opened(database(folder)) as store:
-                pause.pause(store, str(done))
+                pause.pause(store, pause.MONITOR, str(done))
 
     create(database(folder), folder / "b", write)
     assert len(copied) > 10

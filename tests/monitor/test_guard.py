@@ -7,7 +7,8 @@ from ipaddress import IPv4Address, ip_address, ip_network
 
 import pytest
 
-from retainer.sites.monitor import guard, loop, probe, schedule
+from retainer.outbound import guard
+from retainer.sites.monitor import loop, probe, schedule
 from retainer.sites.monitor.probe import Prober
 from tests.monitor.test_probe import FakeSite, due_site, response
 

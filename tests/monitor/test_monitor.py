@@ -331,7 +331,7 @@ def test_several_monitors_check_each_site_once_in_an_interval(watch):
             thread.start()
         for thread in threads:
             thread.join(timeout=PATIENCE)
-        assert sum(monitor.checked for monitor in monitors) == len(paths)
+        assert sum(monitor.done for monitor in monitors) == len(paths)
         assert watch.asked() == dict.fromkeys(paths, rounds)
         watch.due_again()
     ((checks,),) = watch.api.sql("SELECT count(*) FROM site_checks")
@@ -439,7 +439,7 @@ def test_a_monitor_checks_the_sites_of_all_accounts_until_it_is_stopped(watch, o
     monitor = running(
         watch, lambda: other_tenant.get(f"/sites/{other}").data["status"] == watch.read(site)["status"] == "up"
     )
-    assert monitor.checked == 2
+    assert monitor.done == 2
     assert watch.failures == []
     watch.due_again()
     time.sleep(0.2)
@@ -457,7 +457,7 @@ def test_a_stopped_monitor_saves_its_running_checks(watch, monkeypatch):
 
     watch.server.answer = answer
     monitor = running(watch, asked.is_set)
-    assert (monitor.checked, watch.read(site)["status"]) == (1, "up")
+    assert (monitor.done, watch.read(site)["status"]) == (1, "up")
 
 
 def test_a_stopped_monitor_does_not_wait_for_slow_sites(watch, monkeypatch):
@@ -471,7 +471,7 @@ def test_a_stopped_monitor_does_not_wait_for_slow_sites(watch, monkeypatch):
 
     watch.server.answer = answer
     monitor = running(watch, asked.is_set)
-    assert (monitor.checked, watch.read(site)["status"]) == (0, "unknown")
+    assert (monitor.done, watch.read(site)["status"]) == (0, "unknown")
     released.set()
     watch.due_again()
     assert watch.check(UP) == 1

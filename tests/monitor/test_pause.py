@@ -2,7 +2,9 @@
 
 from datetime import timedelta
 
-from retainer.sites.monitor import pause, schedule
+from retainer.outbound import pause
+from retainer.outbound.pause import MONITOR
+from retainer.sites.monitor import schedule
 
 
 def claimed(store):
@@ -16,14 +18,14 @@ def claimed(store):
 
 def test_no_site_is_claimed_from_a_pause_until_it_is_resumed(api):
     api.make("/sites")
-    assert pause.warning(api.store) is None
-    pause.pause(api.store, "a first reason")
-    pause.pause(api.store, "a second reason")
+    assert pause.warning(api.store, MONITOR) is None
+    pause.pause(api.store, MONITOR, "a first reason")
+    pause.pause(api.store, MONITOR, "a second reason")
     assert claimed(api.store) == 0
-    warning = pause.warning(api.store)
+    warning = pause.warning(api.store, MONITOR)
     assert "a second reason" in warning
     assert "retainer monitor --resume" in warning
-    pause.resume(api.store)
-    pause.resume(api.store)
-    assert pause.warning(api.store) is None
+    pause.resume(api.store, MONITOR)
+    pause.resume(api.store, MONITOR)
+    assert pause.warning(api.store, MONITOR) is None
     assert claimed(api.store) == 1

@@ -10,9 +10,9 @@ from retainer.backup import BackupError, Progress, archive, embedded
 from retainer.backup.archive import Manifest
 from retainer.backup.staging import staging_dir
 from retainer.identity.people import expiry
+from retainer.outbound import pause
 from retainer.rollups import doctor
 from retainer.schema.migrations import head, migrate
-from retainer.sites.monitor import pause
 from retainer.store.engines import Sqlite
 from retainer.store.tx import Store
 
@@ -61,8 +61,8 @@ def _accept(manifest: Manifest, file: Path, folder: Path) -> None:
 def restore(file: Path, database: Path, progress: Progress, *, force: bool = False) -> tuple[Restorable, Path | None]:
     """Replace the database with that of a backup; return the path of the former one, if there was one.
 
-    Its monitor is paused. Its sessions and password links are void, since some may have ended after the backup. Without
-    `force`, a database with accounts is not replaced. Raises BackupError; then nothing has changed.
+    Its background work is paused. Its sessions and password links are void, since some may have ended after the backup.
+    Without `force`, a database with accounts is not replaced. Raises BackupError; then nothing has changed.
     """
     if not force and not embedded.is_empty(database):
         raise BackupError(
@@ -75,7 +75,8 @@ def restore(file: Path, database: Path, progress: Progress, *, force: bool = Fal
         engine = Sqlite(restorable.database)
         try:
             reason = f"restored from a backup of {restorable.manifest.made_at}"
-            pause.pause(Store(engine), reason)
+            for work in pause.EVERY:
+                pause.pause(Store(engine), work, reason)
             expiry.revoke_all(Store(engine))
         finally:
             engine.close()

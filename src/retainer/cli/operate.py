@@ -17,9 +17,10 @@ from retainer import __version__, settings
 from retainer.cli.common import Json, opened, say, site, warn, warnings
 from retainer.errors import Refusal
 from retainer.identity.accounts import has_accounts
+from retainer.outbound import pause
+from retainer.outbound.pause import Work
 from retainer.schema.migrations import current, head, migrate, plan
 from retainer.settings import BASE_PATH
-from retainer.sites.monitor import pause
 from retainer.store.engines import Engine, connect
 from retainer.store.tx import Store
 
@@ -96,7 +97,7 @@ def demo(
 def monitor(*, once: Once = False, paused: Paused = None, json: Json = False) -> None:
     """Check the sites of all accounts without a server, until SIGTERM or once."""
     if paused is not None:
-        switch(paused=paused, json=json)
+        switch(pause.MONITOR, paused=paused, json=json)
         return
     from retainer.server.operations.log import Log  # noqa: PLC0415
     from retainer.server.operations.writer import standard_error  # noqa: PLC0415
@@ -107,7 +108,7 @@ def monitor(*, once: Once = False, paused: Paused = None, json: Json = False) ->
     log = Log(standard_error(), engine)
     migrate(engine, partial(log_now, log))
     store = Store(engine)
-    if warning := pause.warning(store):
+    if warning := pause.warning(store, pause.MONITOR):
         log.warning(warning)
         log.drain()
 
@@ -123,14 +124,14 @@ def monitor(*, once: Once = False, paused: Paused = None, json: Json = False) ->
     say({"checked": checked}, json=json)
 
 
-def switch(*, paused: bool, json: bool) -> None:
-    """Pause or resume the monitor in all processes of the database."""
+def switch(work: Work, *, paused: bool, json: bool) -> None:
+    """Pause or resume background work in all processes of the database."""
     store = opened()
     if paused:
-        pause.pause(store, "an operator paused it")
+        pause.pause(store, work, "an operator paused it")
     else:
-        pause.resume(store)
-    say({"monitor": "paused" if paused else "on"}, json=json)
+        pause.resume(store, work)
+    say({work.name: "paused" if paused else "on"}, json=json)
 
 
 def watch(*, no_monitor: bool) -> None:
@@ -190,8 +191,8 @@ def doctor(*, repair: Repair = False, json: Json = False) -> None:
     if mismatched and not repair:
         advice = "Run retainer doctor --repair, and report a bug."
         raise Refusal("server_error", f"Stored totals do not match their rows: {', '.join(mismatched)}. {advice}")
-    messages = [*warnings(engine), pause.warning(Store(engine)) if schema == head() else None]
-    for message in filter(None, messages):
+    messages = [*warnings(engine), *(pause.warnings(Store(engine)) if schema == head() else [])]
+    for message in messages:
         typer.echo(message, err=True)
     say(
         {
@@ -224,7 +225,7 @@ def run(host: str, port: int, workers: int, threads: int | None, ready: Callable
     engine = connect(loaded.database)
     log = Log(standard_error(), engine)
     migrate(engine, partial(log_now, log))
-    messages = [*warnings(engine), pause.warning(Store(engine)), without_accounts(engine)]
+    messages = [*warnings(engine), *pause.warnings(Store(engine)), without_accounts(engine)]
     engine.close()
     for message in filter(None, messages):
         log.warning(message)

@@ -2,14 +2,13 @@
 
 import asyncio
 import math
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import partial
-from typing import TypeVar
 
+from retainer.outbound.loop import BackgroundLoop
 from retainer.settings import Network
 from retainer.sites.monitor import schedule
 from retainer.sites.monitor.probe import TOTAL_SECONDS, Prober
@@ -21,38 +20,16 @@ CONCURRENCY = 100
 DRAIN_SECONDS = 5.0
 LEASE = timedelta(seconds=4 * TOTAL_SECONDS)  # longer than a probe and saving its result can take
 REFRESH_TICKS = 120
+WHAT = "checking sites"
 
-T = TypeVar("T")
 
-
-class Monitor:
-    """Checks the sites of all accounts, in its own thread; `on_error` is called with errors of the monitor itself."""
+class Monitor(BackgroundLoop):
+    """Checks the sites of all accounts; the results of probes that end within DRAIN_SECONDS of a stop are saved."""
 
     def __init__(self, store: Store, allowed: tuple[Network, ...], on_error: Callable[[str, Exception], None]) -> None:
-        self.store = store
-        self.allowed = allowed
-        self.on_error = on_error
-        self.checked = 0
+        super().__init__("monitor", store, allowed, on_error)
         self._results: list[Checked] = []
         self._running: set[asyncio.Task[None]] = set()
-        self._database = ThreadPoolExecutor(1, "monitor-database")  # one thread: one connection
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self.run, name="monitor", daemon=True)
-
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Claim no more sites; the results of probes that end within DRAIN_SECONDS are saved."""
-        self._stopped.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout=2 * DRAIN_SECONDS)
-
-    def run(self, *, once: bool = False) -> int:
-        """Check sites until stopped, or `once` those that are due; return the number of checks."""
-        asyncio.run(self._run(once=once))
-        return self.checked
 
     async def _run(self, *, once: bool) -> None:
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(CONCURRENCY, "monitor-names"))
@@ -66,9 +43,9 @@ class Monitor:
                     task.cancel()
             results, self._results = self._results, []
             if results:
-                await self._in_database(partial(self._save, results))
+                await self._in_database(WHAT, partial(self._save, results))
             free = 0 if stopping else CONCURRENCY - len(self._running)
-            for site in (await self._in_database(partial(self._claim, free)) if free else None) or []:
+            for site in (await self._in_database(WHAT, partial(self._claim, free)) if free else None) or []:
                 task = asyncio.create_task(self._probe(prober, site))
                 self._running.add(task)
                 task.add_done_callback(self._running.discard)
@@ -76,7 +53,7 @@ class Monitor:
                 break
             ticks += 1
             if ticks % REFRESH_TICKS == 0:
-                await self._in_database(self._refresh)
+                await self._in_database(WHAT, self._refresh)
             await asyncio.sleep(TICK_SECONDS if not once else 0.05)
         await prober.close()
 
@@ -86,14 +63,6 @@ class Monitor:
             self._results.append((site, result))  # not before the await: every tick replaces the list
         except Exception as error:  # noqa: BLE001  # no result: the site is due again when its lease ends
             self.on_error(f"probing site {site.id}", error)
-
-    async def _in_database(self, action: Callable[[], T]) -> T | None:
-        """Run an action in the thread of the database; return its result, or None if it failed."""
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._database, action)
-        except Exception as error:  # noqa: BLE001
-            self.on_error("checking sites", error)
-            return None
 
     def _save(self, results: list[Checked]) -> None:
         """Save results together; if that fails, save each alone."""
@@ -106,7 +75,7 @@ class Monitor:
                 for each in results:
                     self._save([each])
         else:
-            self.checked += len(results)
+            self.done += len(results)
 
     def _claim(self, free: int) -> list[DueSite]:
         with self.store.unscoped() as tx:  # most ticks find nothing, and need no lock

@@ -12,9 +12,9 @@ import msgspec
 from sqlalchemy import and_, bindparam, func, select, update
 
 from retainer.identity.admins import operator_of
+from retainer.outbound.pause import MONITOR
 from retainer.schema.sites import sites
 from retainer.sites import incidents, uptime
-from retainer.sites.monitor.pause import IS_PAUSED
 from retainer.store.tables import NOW
 from retainer.store.transaction import UnscopedTx
 from retainer.store.tx import Store, Tx
@@ -73,7 +73,7 @@ class Observation(NamedTuple):
     last_checked_at: str | None
 
 
-IS_DUE = and_(sites.c.monitoring_enabled.is_(True), sites.c.next_check_at <= NOW, ~IS_PAUSED)
+IS_DUE = and_(sites.c.monitoring_enabled.is_(True), sites.c.next_check_at <= NOW, ~MONITOR.is_paused)
 DUE_SITES = (
     select(*sites.c[DueSite._fields[:-1]]).where(IS_DUE).order_by(sites.c.next_check_at).limit(bindparam("limit"))
 )

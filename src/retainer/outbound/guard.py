@@ -1,4 +1,4 @@
-"""SSRF guard: which addresses the monitor may connect to.
+"""SSRF guard: which addresses the server may connect to.
 
 Tenants enter the URLs, so the addresses of a host are checked before every connection, and the connection goes to the
 checked address. Embedded IPv4 addresses are checked, too: Python calls `64:ff9b::7f00:1`, which is 127.0.0.1 behind
@@ -39,7 +39,7 @@ ALL_ONES = 0xFFFFFFFF
 
 
 class Forbidden(Exception):
-    """The monitor must not connect to a host, or the host does not exist: callers cannot tell which."""
+    """The server must not connect to a host, or the host does not exist: callers cannot tell which."""
 
 
 def embedded(address: Address) -> Iterator[Address]:
@@ -67,7 +67,7 @@ def is_public(address: Address) -> bool:
 
 
 def is_allowed(address: Address, allowed: Sequence[Network]) -> bool:
-    """Whether the monitor may connect: to public addresses, and to networks that the operator has allowed."""
+    """Whether the server may connect: to public addresses, and to networks that the operator has allowed."""
     addresses = list(embedded(address))
     if any(each in network for each in addresses for network in METADATA):
         return False

@@ -1,0 +1,56 @@
+"""Pauses: background work that sends nothing out until an operator resumes it, as after a restore."""
+
+from typing import NamedTuple
+
+from sqlalchemy import ColumnElement, bindparam, delete, exists, insert, select
+
+from retainer.schema.installation import pauses
+from retainer.store.tables import NOW
+from retainer.store.tx import Store
+
+NAMED = pauses.c.name == bindparam("name")
+PAUSE = insert(pauses).values(name=bindparam("name"), since=NOW, reason=bindparam("reason"))
+RESUME = delete(pauses).where(NAMED)
+PAUSED = select(pauses.c.since + ": " + pauses.c.reason).where(NAMED)
+
+
+class Work(NamedTuple):
+    """Background work of all processes: its name, the command that resumes it, and what its pause means."""
+
+    name: str
+    command: str
+    effect: str
+
+    @property
+    def is_paused(self) -> ColumnElement[bool]:
+        """Return a condition for statements, so that a pause takes effect in every process with its next query."""
+        return exists(select(pauses.c.name).where(pauses.c.name == self.name))
+
+
+MONITOR = Work("monitor", "monitor", "The monitor has been paused since {}. No site is checked.")
+EVERY = (MONITOR,)
+
+
+def pause(store: Store, work: Work, reason: str) -> None:
+    """Stop the work of all processes; `reason` is for operators."""
+    with store.unscoped(write=True) as tx:
+        tx.run(RESUME, name=work.name)
+        tx.run(PAUSE, name=work.name, reason=reason)
+
+
+def resume(store: Store, work: Work) -> None:
+    """Resume the work."""
+    with store.unscoped(write=True) as tx:
+        tx.run(RESUME, name=work.name)
+
+
+def warnings(store: Store) -> list[str]:
+    """Return a message for each work that is paused."""
+    return [message for message in (warning(store, work) for work in EVERY) if message]
+
+
+def warning(store: Store, work: Work) -> str | None:
+    """Return a message while the work is paused, else None."""
+    with store.unscoped() as tx:
+        since = tx.value(PAUSED, name=work.name)
+    return since and f"{work.effect.format(since)} Resume: retainer {work.command} --resume"
