@@ -50,6 +50,10 @@ PLACED: list[tuple[str, dict[str, Any]]] = [
     ("logos", {"media_type": "image/png", "content": bytes(range(256)), "sha256": "e"}),
     ("refusals", {"answered_at": MOMENT, "number": 1, "code": "missing_scope", "names": '["clients:read"]'}),
     ("issued_documents", {"pdf": b"%PDF-1.7\0", "xml": b"<xml/>"}),
+    (
+        "webhook_deliveries",
+        {"type": "client.created", "record_id": 1, "status": "pending", "attempts": 3, "error": ODD},
+    ),
     ("pauses", {"name": "monitor", "since": MOMENT, "reason": "A rehearsal"}),
 ]
 """Rows that no request creates, for the first site, user and account."""
@@ -193,11 +197,13 @@ def filled(all_places, sqlite_databases) -> dict[str, Place]:
         north.post("/clients", {"name": "Twice", "notes": ODD.replace("\x01", "")}, headers={"Idempotency-Key": "a"})
         gone = north.make("/time-entries")["id"]
         assert north.delete(f"/time-entries/{gone}").status == 204
+        webhook = north.make("/webhooks")["id"]
         traffic.write(north, traffic.answered(north, status=422, record="/clients/1"))
     place = Place(url)
     account, site = place.run("SELECT account_id, id FROM sites")[0]
     (user,) = place.run(f"SELECT id FROM users WHERE account_id = {account}")[0]
-    common = {"account_id": account, "site_id": site, "user_id": user, "created_at": MOMENT, "updated_at": MOMENT}
+    common = {"account_id": account, "site_id": site, "user_id": user, "webhook_id": webhook}
+    common |= {"created_at": MOMENT, "updated_at": MOMENT}
     for table, values in PLACED:
         row = {name: value for name, value in common.items() if name in metadata.tables[table].c} | values
         with place.connected() as connection:

@@ -73,7 +73,8 @@ def says_what_it_does_what_it_needs_and_how_it_refuses(operation, spec):
     assert ("404" in spec["responses"]) == (is_in_path or operation.batched)
     assert {"409", "413"} <= spec["responses"].keys() or not operation.writes
     assert ("412" in spec["responses"]) == (operation.method in {"PUT", "PATCH", "DELETE"} or operation.batched)
-    assert ("requestBody" in spec) == ("415" in spec["responses"]) == (operation.method in {"POST", "PUT", "PATCH"})
+    assert ("requestBody" in spec) == ("415" in spec["responses"]) == (operation.body is not None)
+    assert operation.body is not None or operation.method not in {"PUT", "PATCH"}
 
 
 def test_every_response_has_the_limits_and_the_request_id():

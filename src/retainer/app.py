@@ -8,7 +8,7 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 from retainer import resources
 from retainer.batches import batches
 from retainer.console.site import Console, root
-from retainer.events import events
+from retainer.events import deliveries, events, webhooks
 from retainer.identity.keys import access, me
 from retainer.identity.people import directory
 from retainer.identity.sign_in.failures import Failures
@@ -41,7 +41,17 @@ if TYPE_CHECKING:
 
 ROOT = f"{BASE_PATH}/"
 CLOSE = ("connection", "close")
-RESOURCES = [*resources.OF_AREAS, directory.api, events.api, batches.api, me.api]
+RESOURCES = [
+    *resources.OF_AREAS,
+    directory.api,
+    events.api,
+    webhooks.api,
+    deliveries.tests,
+    deliveries.again,
+    deliveries.of_webhook,
+    batches.api,
+    me.api,
+]
 """Every resource of the API, in the order of the reference."""
 
 ROUTES = Routes(RESOURCES)

@@ -25,7 +25,7 @@ RECORD_PAYMENT = "GET /payments lists payments; PATCH /invoices/{invoice_id} wit
         ("/invoices/7/payments", RECORD_PAYMENT),
         ("/plugins", "A site has its `plugins`"),
         ("/sites/7/plugins/8", "A site has its `plugins`"),
-        ("/webhooks", "There are no webhooks yet: GET /events"),
+        ("/webhook", "Did you mean /webhooks?"),
         ("/gadgets", "The paths of the API are at /docs."),
         ("/", "The paths of the API are at /docs."),
         ("", "The paths of the API are at /docs."),

@@ -37,6 +37,8 @@ UPDATES = [operation for operation in TRIED if operation.method in {"PUT", "PATC
 DELETES = [operation for operation in OPERATIONS if operation.method == "DELETE"]
 BODIES = [operation for operation in TRIED if operation.body]
 LISTS = [operation for operation in OPERATIONS if operation.paged]
+BUSINESS = [operation for operation in OPERATIONS if operation.resource.tag != "Webhooks"]
+"""The operations on what an agency may have many of, whose changes are events."""
 BY_ID = [operation for operation in TRIED if operation.parameters and not operation.upserts]
 ONES = [read for read in READS if isinstance(read.answers, type) and issubclass(read.answers, Record)]
 
@@ -48,6 +50,8 @@ CONVERTIBLE: dict[str, dict[str, Any]] = {
     "time_entries": {"hourly_rate": "60"},
 }
 """The fields of records from which others can be created."""
+POSITIONS = {"event_id"}
+"""Fields of bodies that are named like references, but are positions: each account has event 1."""
 REFERENCED_TABLES = {"template_id": "projects", "assignee_id": "users"}
 """Fields of bodies that are not columns, and not named after the table that they refer to."""
 VOLATILE_HEADERS = {"date", "x-request-id", "x-ratelimit-remaining", "x-ratelimit-reset"}
@@ -67,6 +71,10 @@ def few(operations: Iterable[Operation]) -> pytest.MarkDecorator:
 def home(operation: Operation) -> str:
     """Return the declared path of the collection in which an operation creates records."""
     return operation.resource.location or operation.path
+
+
+CREATED_LISTS = [operation for operation in LISTS if operation.path in map(home, CREATES)]
+"""The lists of records that requests create."""
 
 
 def rows_of(name: str) -> list[tuple[str, ...]]:
@@ -97,7 +105,8 @@ def sample(api: ApiClient, operation: Operation) -> Sample:
         return Sample("PUT", path, made.data, made.data, made.headers["etag"])
     if not operation.path.endswith("}"):
         path = api.at(operation.path)
-        return Sample(operation.method, path, api.recipe(path) if operation.use == "Create" else None, None, None)
+        is_sent = operation.use == "Create" and operation.body is not None
+        return Sample(operation.method, path, api.recipe(path) if is_sent else None, None, None)
     collection, _, _ = operation.path.rpartition("/{")
     collection = api.at(collection)
     made = api.create(collection)
@@ -255,7 +264,7 @@ def _references(schema: dict[str, Any], path: tuple[str, ...]) -> Iterator[tuple
     for name, field in schema_fields(schema).items():
         item = bare(field["items"]) if "array" in kinds(field) else field
         here = (*path, name, "0") if "array" in kinds(field) else (*path, name)
-        if name.endswith(("_id", "_ids")) and "integer" in kinds(item):
+        if name.endswith(("_id", "_ids")) and "integer" in kinds(item) and name not in POSITIONS:
             yield here
         elif "properties" in item:
             yield from _references(item, here)

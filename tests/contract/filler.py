@@ -11,10 +11,12 @@ import time_machine
 from retainer.kernel.limits import SlidingWindow
 from retainer.kernel.resource import Operation
 from retainer.settings import BASE_PATH
-from tests.contract.cases import CREATES, UPDATES, bare, body_schema, kinds, references, schema_fields, target_of
+from tests.contract.cases import BUSINESS, TRIED, bare, body_schema, kinds, references, schema_fields, target_of
 from tests.factories import PARENTS, SENT, UNPOSTED, Answer, ApiClient
 from tests.reference.lists import PLUGINS, VERSIONS, Row
 
+CREATES = [operation for operation in BUSINESS if operation.created]
+UPDATES = [operation for operation in BUSINESS if operation in TRIED and operation.method in {"PUT", "PATCH"}]
 NOW = datetime(2026, 3, 31, 22, 30, tzinfo=UTC)
 TODAY, YESTERDAY = "2026-04-01", "2026-03-31"  # in Berlin, where the account is
 DAYS = ("2026-01-15", "2026-03-30", YESTERDAY, TODAY, "2026-06-30")

@@ -11,6 +11,7 @@ from retainer.kernel.limits import SlidingWindow
 from retainer.settings import BASE_PATH
 from tests.contract.cases import (
     BODIES,
+    CREATED_LISTS,
     CREATES,
     DELETES,
     LISTS,
@@ -62,7 +63,6 @@ from tests.contract.checks import (
 from tests.databases import any_database
 
 MEBIBYTE = 1024 * 1024
-CREATED_LISTS = [operation for operation in LISTS if operation.path in map(home, CREATES)]
 
 # Paths and methods
 

@@ -13,10 +13,12 @@ import retainer.app  # so that every table is known
 from retainer.schema import metadata
 
 SRC = Path(retainer.__file__).parent
+OF_SECONDS = {SRC / "sites" / "monitor", SRC / "events" / "sender", SRC / "outbound"}
+"""They measure seconds, and know of no money."""
 TREES = {
     path.relative_to(SRC).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
     for path in sorted(SRC.rglob("*.py"))
-    if path.parent not in {SRC / "sites" / "monitor", SRC / "outbound"}  # measure seconds, and know of no money
+    if path.parent not in OF_SECONDS
 }
 INVENTED = "demo/"
 """The demo makes its figures up, and sends them as texts like any caller."""

@@ -111,6 +111,7 @@ UNSCOPED = {
     "server/operations/housekeeping.py",
     "server/operations/metrics.py",
     "events/retention.py",
+    "events/sender/schedule.py",
     "sites/monitor/schedule.py",
     "traffic/recorder.py",
     "traffic/retention.py",

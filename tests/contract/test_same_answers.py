@@ -18,7 +18,7 @@ import time_machine
 
 from retainer.kernel.limits import SlidingWindow
 from retainer.kernel.resource import Operation
-from tests.contract.cases import BODIES, CREATES, LISTS, READS, UNKNOWN_ID, body_schema, query_parameters, schema_fields
+from tests.contract.cases import BUSINESS, TRIED, UNKNOWN_ID, body_schema, query_parameters, schema_fields
 from tests.contract.filler import NOW, TODAY, Filler, is_in
 from tests.contract_checker import SCOPED, NoChecks
 from tests.databases import PostgresqlDatabases, SqliteDatabases
@@ -26,6 +26,10 @@ from tests.factories import Answer, ApiClient
 from tests.length import IS_FULL, length
 from tests.reference.lists import ListModel, Row, filters_of, sorts_of
 
+BODIES = [operation for operation in BUSINESS if operation in TRIED and operation.body]
+CREATES = [operation for operation in BUSINESS if operation.created]
+LISTS = [operation for operation in BUSINESS if operation.paged]
+READS = [operation for operation in BUSINESS if not operation.writes]
 SECRETS = ("hash", "prefix", "last_four")
 STAMPS = ("created_at", "updated_at")
 ODD_WORDS = """

@@ -20,6 +20,8 @@ HEADERS = ("content-type", "etag", "location", "retry-after", "www-authenticate"
 """What is recorded of the headers of an answer: those that not every answer has."""
 REQUEST_ID = re.compile("req_[0-9a-f]{24}")
 SHOWN_REQUEST_ID = "req_5f2b8c0d9a41e7736b10c2fe"
+SECRET = re.compile("whsec_[0-9A-Za-z+/]+=*")
+SHOWN_SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 SHOWN_KEY = "rtn_7kQ2"
 """The beginning of the key in the examples; that of the key which the day is recorded with is random."""
 
@@ -63,4 +65,5 @@ def record(database: str) -> str:
         assert not answers
         app.store.engine.close()
     text = json.dumps({"operations": recorder.examples, "errors": errors}, indent=1, ensure_ascii=False)
+    text = SECRET.sub(SHOWN_SECRET, text)
     return REQUEST_ID.sub(SHOWN_REQUEST_ID, text).replace(studio["key"][:8], SHOWN_KEY) + "\n"

@@ -286,6 +286,7 @@ def report(show: Show) -> None:
     show("listUsers", query={"is_active": "true", "per_page": 2})
     show("getUser", 2)
     show("listEvents", query={"types": "invoice.paid,ticket.created", "per_page": 2})
+    follow(show)
     show(
         "runBatch",
         operations=[
@@ -295,6 +296,24 @@ def report(show: Show) -> None:
         atomic=True,
     )
     show("getMe")
+
+
+def follow(show: Show) -> None:
+    """Show webhooks and their deliveries."""
+    show("listWebhooks", query={"status": "active", "per_page": 2})
+    show(
+        "createWebhook",
+        url="https://hooks.northlight.example/accounting",
+        description="Accounting",
+        types=["invoice.sent", "invoice.paid", "credit_note.created"],
+    )
+    show("getWebhook", 1)
+    show("updateWebhook", 1, types=["invoice.sent", "invoice.paid"])
+    show("deleteWebhook", 2)
+    show("rotateWebhookSecret", 1)
+    show("sendWebhookTest", 1)
+    show("redeliverWebhookEvents", 1, since="2026-03-16T09:00:00Z")
+    show("listWebhookDeliveries", 1, query={"status": "pending", "per_page": 2})
 
 
 def path_of(operation: Operation, ids: tuple[int | str, ...]) -> str:

@@ -15,7 +15,7 @@ from retainer.kernel.resource import Resource
 api = Resource("/batch", tag="Batches", scope=None)
 
 
-@api.post()
+@api.post(creates=False)
 def run_batch(batch: New[Batch], perform: Performer) -> BatchResults:
     """Perform up to 100 requests in one.
 

@@ -15,6 +15,7 @@ COVERED = {
     "expenses": "Expenses",
     "tickets": "Tickets and replies",
     "sites": "Sites, plugins and uptime",
+    "webhooks": "Webhooks and their deliveries",
     "reports": "All reports",
 }
 

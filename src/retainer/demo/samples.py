@@ -10,7 +10,9 @@ from retainer.billing.credit_notes import credit_notes
 from retainer.billing.invoices import invoices
 from retainer.billing.quotes import quotes
 from retainer.crm import clients, contacts, tags
-from retainer.demo.make import change, create
+from retainer.demo.make import change, create, make
+from retainer.events import webhooks
+from retainer.settings import BASE_PATH
 from retainer.sites import sites
 from retainer.store.tx import Tx
 from retainer.support import ticket_replies, tickets
@@ -78,3 +80,6 @@ def _care(tx: Tx) -> None:
         ticket = create(tickets.create_ticket, tx, subject=subject, site_id=1, type="incident", **people)
         reply = {"body": "We are looking into it.", "status": "pending"}
         create(ticket_replies.create_ticket_reply, tx, ticket.id, **reply)
+    for path in ("invoices", "archive"):
+        webhook = make(webhooks.Webhook, url=f"https://hooks.northlight.example/{path}", types=["invoice.paid"])
+        webhooks.add_webhook(tx, webhook, f"http://127.0.0.1:8000{BASE_PATH}")

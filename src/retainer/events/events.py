@@ -84,7 +84,6 @@ SHOWN = ("id", "type", "record_id", "parent_id", "fields", "at", "user_id", "key
 TYPES_LISTED, RECORDS_LISTED = listed("types").scalar_subquery(), listed("records", INTEGER).scalar_subquery()
 
 api = Resource("/events", tag="Events", scope=None)
-api.instead["webhooks"] = "There are no webhooks yet: GET /events with `Prefer: wait=20` waits for the next change."
 
 
 @api.get()
@@ -122,10 +121,17 @@ def load_rows(tx: Tx, caller: Caller, query: EventQuery, after: int, limit: int)
     if query.resource is not None:
         shown = [each for each in shown if each.name in query.resource]
     types = [kind for each in shown for kind in each.types if query.types is None or kind in query.types]
+    return load_after(tx, types, after, limit, query.record_id)
+
+
+def load_after(
+    tx: Tx, types: list[str], after: int, limit: int, record_ids: tuple[int, ...] | None = None
+) -> list[Row]:
+    """Return the first events of some types after a position, as rows for `event_of`."""
     sent = {"types": encode(types).decode()}
-    if query.record_id is not None:
-        sent["records"] = encode(query.record_id).decode()
-    return tx.all(Deferred(_after, (query.record_id is not None, limit)), **sent, after=after)
+    if record_ids is not None:
+        sent["records"] = encode(record_ids).decode()
+    return tx.all(Deferred(_after, (record_ids is not None, limit)), **sent, after=after)
 
 
 def _after(of_records: bool, limit: int) -> Select[Any]:  # noqa: FBT001  # an argument of Deferred

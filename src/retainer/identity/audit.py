@@ -49,6 +49,12 @@ Action = Literal[
     "second factor removed",
     "recovery codes replaced",
     "recovery code used",
+    "webhook created",
+    "webhook changed",
+    "webhook secret rotated",
+    "webhook paused",
+    "webhook disabled",
+    "webhook deleted",
 ]
 ACTIONS: tuple[Action, ...] = get_args(Action)
 Fields = dict[str, Any]
@@ -59,7 +65,9 @@ FIRST, LAST = "0001-01-01T00:00:00.000000Z", "9999-12-31T23:59:59.999999Z"
 class Target(NamedTuple):
     """The target of an action: the kind of record, its id, and its name at the time."""
 
-    kind: Literal["account", "key", "user", "session", "payment", "invoice", "credit note", "quote", "ticket"]
+    kind: Literal[
+        "account", "key", "user", "session", "payment", "invoice", "credit note", "quote", "ticket", "webhook"
+    ]
     id: int
     name: str
 

@@ -7,7 +7,7 @@ import inspect
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Annotated, Any, Generic, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Generic, NamedTuple, NewType, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 from falcon.routing import CompiledRouter
@@ -74,12 +74,16 @@ class WithMeta(msgspec.Struct, Generic[T, M]):
     meta: M
 
 
+BaseUrl = NewType("BaseUrl", str)
+"""The address of the API, as the request has reached it."""
+
 ArgumentFactory = Callable[[Tx, Call], object]
 ARGUMENT_FACTORIES: dict[Any, ArgumentFactory] = {
     Tx: lambda tx, _: tx,
     Allowance: lambda _, call: call.allowance,
     Caller: lambda _, call: call.caller,
     Page: lambda _, call: call.query[1],
+    BaseUrl: lambda _, call: call.request.base_url,
     Following: lambda _, call: read_following(call.request),
     Performer: lambda tx, call: call.perform and partial(call.perform, tx),
 }
@@ -95,6 +99,8 @@ class Operation:
         path: str,
         handler: Callable[..., Any],
         representations: Sequence[Representation] = (),
+        *,
+        creates: bool = True,
     ) -> None:
         self.resource = resource
         self.representations = representations
@@ -103,6 +109,7 @@ class Operation:
         self.handler = handler
         self.writes = method != "GET"
         self.scope = None if resource.scope is None else f"{resource.scope}:{'write' if self.writes else 'read'}"
+        self.created = method == "POST" and creates
         self.upserts = False
         """Whether it creates a record, or changes it if there is one."""
         where = f"{handler.__module__}.{handler.__name__}"
@@ -113,7 +120,6 @@ class Operation:
             raise TypeError(f"{where} does not say what it returns.")
         self.answers = hints.pop("return")
         self.batched = Performer in hints.values()
-        self.created = method == "POST" and not self.batched
         self.use = "Create" if method == "POST" else "Update"
         self.summed = get_origin(self.answers) is Summed
         self.paged = self.summed or get_origin(self.answers) is Paged
@@ -218,15 +224,16 @@ class Resource:
         self.get, self.post, self.put, self.patch, self.delete = (partial(self._register, method) for method in METHODS)
 
     def _register(
-        self, method: str, path: str = "", *, representations: Sequence[Representation] = ()
+        self, method: str, path: str = "", *, representations: Sequence[Representation] = (), creates: bool = True
     ) -> Callable[[Handler], Handler]:
         """Return a decorator that registers a handler and returns it unchanged.
 
-        `representations` are the forms in which a GET of a record answers besides JSON.
+        `representations` are the forms in which a GET of a record answers besides JSON. A POST creates a record, unless
+        it says otherwise.
         """
 
         def register(handler: Handler) -> Handler:
-            self.operations.append(Operation(self, method, path, handler, representations))
+            self.operations.append(Operation(self, method, path, handler, representations, creates=creates))
             return handler
 
         return register

@@ -160,7 +160,7 @@ def _query_parameters(operation: Operation, schemas: Schemas) -> list[Json]:
     for name, parameter in query.parameters(model).items():
         field = parameter.field
         description = parameter.description or (parameter.where.description if operation.paged else "")
-        if name == "q" and table is not None:
+        if name == "q" and table is not None and "search" in folds(table):
             description = description.format(searched=_listed(folds(table)["search"][0]))
         if not description:
             schemas.undescribed.append(f"{model.__module__}.{model.__name__}.{field}")

@@ -1,6 +1,6 @@
 """The data model: all tables, with one module for each area, and filters and expressions over them."""
 
-from retainer.schema import billing, crm, identity, installation, requests, rollups, sites, support, work
+from retainer.schema import billing, crm, identity, installation, requests, rollups, sites, support, webhooks, work
 from retainer.store.tables import metadata
 
 TAG_LINKS = {
@@ -24,5 +24,6 @@ __all__ = [
     "rollups",
     "sites",
     "support",
+    "webhooks",
     "work",
 ]

@@ -148,12 +148,13 @@ class Tx(BodyErrors, Transaction):
         if self.one(constraints.exists(table), id=record_id) is None:
             raise not_found(singular(table))
 
-    def insert(self, table: Table, record: Record, parts: tuple[Part, ...] = ()) -> int:
+    def insert(self, table: Table, record: Record, parts: tuple[Part, ...] = (), **hidden: object) -> int:
         """Insert a row with the record's fields; return its id. Raises `validation_failed` with every error.
 
-        If the engine combines writes, `parts` run in the same statement, and read the row as `inserted`.
+        If the engine combines writes, `parts` run in the same statement, and read the row as `inserted`. `hidden` are
+        the values of columns that are not fields.
         """
-        values = self._values(table, record)
+        values = self._values(table, record) | hidden
         return self.write_checked(table, record, None, partial(self.insert_counted, table, values, parts))
 
     def insert_counted(self, table: Table, values: Columns, parts: tuple[Part, ...] = ()) -> int:

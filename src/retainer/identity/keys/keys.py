@@ -26,7 +26,7 @@ from retainer.values.kinds import Id, Instant, Text100, kind, one_of
 BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
 KEY_PATTERN = re.compile(r"rtn_[0-9A-Za-z]{38}")
 
-SCOPE_RESOURCES = ("clients", "projects", "tasks", "time", "invoices", "expenses", "tickets", "sites")
+SCOPE_RESOURCES = ("clients", "projects", "tasks", "time", "invoices", "expenses", "tickets", "sites", "webhooks")
 SCOPES = (*(f"{name}:{level}" for name in SCOPE_RESOURCES for level in ("read", "write")), "reports:read")
 Scope = Annotated[str, kind(one_of(lambda: SCOPES), f"one of: {', '.join(SCOPES)}", title="Scope", enum=list(SCOPES))]
 

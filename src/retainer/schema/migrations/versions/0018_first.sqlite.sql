@@ -292,6 +292,37 @@ CREATE INDEX users_by_account_id_name_sort_id ON users (account_id, name_sort, i
 
 CREATE INDEX users_by_email_folded ON users (email_folded);
 
+CREATE TABLE webhooks (
+	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+	account_id INTEGER NOT NULL,
+	created_at TEXT NOT NULL,
+	updated_at TEXT NOT NULL,
+	url TEXT NOT NULL,
+	description TEXT,
+	types TEXT,
+	scopes TEXT NOT NULL,
+	status TEXT NOT NULL,
+	status_reason TEXT,
+	position INTEGER NOT NULL,
+	pending_count INTEGER DEFAULT '0' NOT NULL,
+	last_delivered_at TEXT,
+	api_url TEXT NOT NULL,
+	secret TEXT NOT NULL,
+	former_secret TEXT,
+	former_secret_until TEXT,
+	is_failing INTEGER DEFAULT '0' NOT NULL,
+	next_attempt_at TEXT,
+	leased_until TEXT NOT NULL,
+	search TEXT NOT NULL,
+	CONSTRAINT webhooks_unique_account_id_id UNIQUE (account_id, id),
+	CONSTRAINT webhooks_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+)
+ STRICT;
+
+CREATE INDEX webhooks_by_account_id_created_at_id ON webhooks (account_id, created_at, id);
+
+CREATE INDEX webhooks_by_account_id_updated_at_id ON webhooks (account_id, updated_at, id);
+
 CREATE TABLE api_keys (
 	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
 	account_id INTEGER NOT NULL,
@@ -563,6 +594,37 @@ CREATE TABLE sessions (
  STRICT;
 
 CREATE UNIQUE INDEX sessions_unique_hash ON sessions (hash);
+
+CREATE TABLE webhook_deliveries (
+	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+	account_id INTEGER NOT NULL,
+	created_at TEXT NOT NULL,
+	updated_at TEXT NOT NULL,
+	webhook_id INTEGER NOT NULL,
+	event_id INTEGER,
+	type TEXT NOT NULL,
+	record_id INTEGER NOT NULL,
+	status TEXT NOT NULL,
+	attempts INTEGER NOT NULL,
+	attempted_at TEXT,
+	next_attempt_at TEXT,
+	response_status INTEGER,
+	response_body TEXT,
+	duration_ms INTEGER,
+	error TEXT,
+	failing_since TEXT,
+	CONSTRAINT webhook_deliveries_ref_account_id_webhook_id FOREIGN KEY(account_id, webhook_id) REFERENCES webhooks (account_id, id),
+	CONSTRAINT webhook_deliveries_unique_account_id_webhook_id_event_id UNIQUE (account_id, webhook_id, event_id),
+	CONSTRAINT webhook_deliveries_unique_account_id_id UNIQUE (account_id, id),
+	CONSTRAINT webhook_deliveries_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+)
+ STRICT;
+
+CREATE INDEX webhook_deliveries_by_account_id_created_at_id ON webhook_deliveries (account_id, created_at, id);
+
+CREATE INDEX webhook_deliveries_by_account_id_webhook_id_id ON webhook_deliveries (account_id, webhook_id, id);
+
+CREATE INDEX webhook_deliveries_pending ON webhook_deliveries (account_id, webhook_id) WHERE status = 'pending';
 
 CREATE TABLE external_contacts_tags (
 	account_id INTEGER NOT NULL,

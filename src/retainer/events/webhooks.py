@@ -1,0 +1,232 @@
+"""Webhooks: addresses to which Retainer sends the events of the account, in order and until they have arrived.
+
+Each event is sent as `GET /events` returns it, with a signature (Standard Webhooks). If the receiver fails, it is sent
+again after growing pauses, for three days. An account has at most 20 webhooks.
+
+A webhook sends only what the key that created it, or last changed its `url` or `types`, may read: see its `scopes`.
+"""
+
+import base64
+import secrets
+from datetime import timedelta
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+from sqlalchemy import bindparam, func, select, update
+
+from retainer.events.catalogue import ANNOUNCED, TYPES, EventType
+from retainer.identity import audit
+from retainer.identity.audit import Fields, Target
+from retainer.identity.keys.keys import Scope
+from retainer.kernel import etag
+from retainer.kernel.body import New, Patch
+from retainer.kernel.caller import Caller
+from retainer.kernel.paging import Page, Paged, listing
+from retainer.kernel.query import Filter, OneOf
+from retainer.kernel.resource import BaseUrl, Resource, WithMeta
+from retainer.schema.webhooks import webhook_deliveries, webhooks
+from retainer.store.outbox import NEWEST_ID
+from retainer.store.tables import NOW, totals
+from retainer.store.tx import Tx
+from retainer.values.exact import instant_after
+from retainer.values.kinds import Id, Instant, Text191, kind, read_site_url
+from retainer.values.records import READ_ONLY, Record
+
+MAX_WEBHOOKS = 20
+SECRET_BYTES = 32
+OVERLAP = timedelta(hours=24)
+"""How long deliveries also carry a signature with the former secret."""
+READ_SCOPES = list(dict.fromkeys(each.scope for each in ANNOUNCED.values()))
+
+WebhookUrl = Annotated[
+    str,
+    kind(
+        read_site_url,
+        "an http or https URL without user and password, like https://example.com/hooks",
+        format="uri",
+        maxLength=2048,
+        examples=["https://example.com/hooks"],
+    ),
+]
+Status = Annotated[
+    Literal["active", "paused", "disabled"],
+    Meta(title="WebhookStatus"),
+    "Only `active` webhooks send. `paused`: you have paused it, or its receiver has failed for three days. `disabled`: "
+    "its receiver has answered 410. If you set it to `active`, it continues after its `position`.",
+]
+
+
+class Webhook(Record):
+    """An address to which events are sent."""
+
+    url: Annotated[WebhookUrl, "Where events are sent with POST. Redirects are not followed."]
+    description: Annotated[Text191 | None, "What receives the events, for people."] = None
+    types: Annotated[
+        Annotated[list[EventType], Meta(min_length=1)] | None,
+        "The types of events to send; null: all that `scopes` allow.",
+    ] = None
+    status: Status = "active"
+    status_reason: Annotated[str | None, "Why it is paused or disabled, or which events were missed; else null."] = (
+        READ_ONLY
+    )
+    scopes: Annotated[
+        list[Scope],
+        "It sends events of what these scopes may read: those of the key that created it, or last changed `url` or "
+        "`types`.",
+    ] = READ_ONLY
+    position: Annotated[int, "Id of the last event that was taken. All up to it are delivered or pending."] = READ_ONLY
+    pending_count: Annotated[int, "Number of deliveries that wait to be sent again."] = READ_ONLY
+    last_delivered_at: Annotated[Instant | None, "When its receiver last accepted an event; null: never."] = READ_ONLY
+
+
+class WebhookFilter(Filter):
+    """Filters of webhooks."""
+
+    sorts = ("created_at", "updated_at")
+    status: OneOf[Status] | None = None
+
+
+class WebhookSecret(msgspec.Struct):
+    """The secret of a webhook, which is shown only once."""
+
+    secret: Annotated[
+        str,
+        Meta(examples=["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"]),
+        "Verify signatures with it. It is not shown again: store it where your receiver can read it.",
+    ]
+
+
+NEWEST = select(func.coalesce(NEWEST_ID, 0))
+COUNT = select(totals.c.count).where(totals.c.name == webhooks.name)
+SECRET = select(webhooks.c.secret).where(webhooks.c.id == bindparam("id"))
+RETRY_NOW = (
+    update(webhook_deliveries)
+    .where(webhook_deliveries.c.webhook_id == bindparam("webhook"), webhook_deliveries.c.status == "pending")
+    .values(next_attempt_at=NOW, failing_since=None, updated_at=NOW)
+)
+
+
+def types_of(webhook: Webhook) -> list[str]:
+    """Return the types of the events that a webhook sends."""
+    readable = [kind for each in ANNOUNCED.values() if each.scope in webhook.scopes for kind in each.types]
+    return readable if webhook.types is None else [kind for kind in readable if kind in webhook.types]
+
+
+def readable_scopes(tx: Tx) -> list[str]:
+    """Return the scopes whose records the caller may read; admins and operators may read all."""
+    caller = tx.actor
+    return [scope for scope in READ_SCOPES if not isinstance(caller, Caller) or caller.has_scope(scope)]
+
+
+def build_webhook(tx: Tx, webhook: Webhook, before: Webhook | None) -> Webhook:
+    """Return a webhook that is limited to what the caller may read. Notes every error."""
+    if webhook.types is not None:
+        webhook.types = [kind for kind in TYPES if kind in webhook.types]
+    if before is None or (webhook.url, webhook.types) != (before.url, before.types):
+        webhook.scopes = readable_scopes(tx)
+        lacking = {ANNOUNCED[kind.partition(".")[0]].scope for kind in webhook.types or ()}.difference(webhook.scopes)
+        for scope in sorted(lacking):
+            resources = [each.name for each in ANNOUNCED.values() if each.scope == scope]
+            tx.error("types", f"This key lacks the scope {scope}. Leave out the events of: {', '.join(resources)}.")
+    if webhook.status == "disabled" and (before is None or before.status != "disabled"):
+        tx.error("status", "Must be active or paused. Only a receiver that answers 410 disables its webhook.")
+    return webhook
+
+
+def add_webhook(tx: Tx, webhook: Webhook, api_url: str) -> tuple[Webhook, str]:
+    """Save a new webhook, which sends the events from now on; return it and its secret. Raises every error."""
+    webhook = build_webhook(tx, webhook, None)
+    if (tx.value(COUNT) or 0) >= MAX_WEBHOOKS:
+        tx.error("url", f"The account has {MAX_WEBHOOKS} webhooks, which is the maximum. Delete one first.")
+    secret = new_secret()
+    hidden = {"position": tx.value(NEWEST), "api_url": api_url, "secret": secret, "leased_until": tx.now}
+    webhook_id = tx.insert(webhooks, webhook, **hidden)
+    audit.note(tx, "webhook created", target(webhook_id, webhook.url), after=shown(webhook))
+    return tx.get(webhooks, webhook_id, Webhook), secret
+
+
+def change_webhook(tx: Tx, before: Webhook, webhook: Webhook) -> Webhook:
+    """Save the changes of a webhook; return it. If it becomes active, what is pending is due now."""
+    former = shown(before)
+    after = build_webhook(tx, webhook, before)
+    tx.update(webhooks, after)
+    if after.status != before.status:
+        tx.update_columns(webhooks, after.id, {"status_reason": None})
+        if after.status == "active":
+            tx.run(RETRY_NOW, webhook=after.id)
+            tx.update_columns(webhooks, after.id, {"next_attempt_at": tx.now})
+    audit.note_changes(tx, "webhook changed", target(after.id, after.url), former, shown(after))
+    return tx.get(webhooks, after.id, Webhook)
+
+
+def rotate_secret(tx: Tx, webhook: Webhook) -> str:
+    """Give a webhook another secret, and return it; the former one signs as well for 24 hours."""
+    secret = new_secret()
+    former = {"former_secret": tx.value(SECRET, id=webhook.id), "former_secret_until": instant_after(tx.now, OVERLAP)}
+    tx.update_columns(webhooks, webhook.id, {"secret": secret, **former})
+    audit.note(tx, "webhook secret rotated", target(webhook.id, webhook.url))
+    return secret
+
+
+def remove_webhook(tx: Tx, webhook: Webhook) -> None:
+    """Delete a webhook and its deliveries."""
+    tx.delete(webhooks, webhook.id)
+    audit.note(tx, "webhook deleted", target(webhook.id, webhook.url), before=shown(webhook))
+
+
+def new_secret() -> str:
+    """Return a new secret in the form of Standard Webhooks: `whsec_`, and random bytes in Base64."""
+    return "whsec_" + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
+
+
+def target(webhook_id: int, url: str) -> Target:
+    """Return a webhook as the target of an action in the audit."""
+    return Target("webhook", webhook_id, url)
+
+
+def shown(webhook: Webhook) -> Fields:
+    """Return the fields of a webhook that the audit shows."""
+    return {"url": webhook.url, "types": webhook.types, "status": webhook.status, "scopes": webhook.scopes}
+
+
+api = Resource("/webhooks", tag="Webhooks", scope="webhooks", table=webhooks)
+
+
+@api.get()
+def list_webhooks(tx: Tx, filters: WebhookFilter, page: Page) -> Paged[Webhook]:
+    """List webhooks, oldest first."""
+    return listing(tx, webhooks, Webhook, filters, page)
+
+
+@api.post()
+def create_webhook(tx: Tx, base_url: BaseUrl, body: New[Webhook]) -> WithMeta[Webhook, WebhookSecret]:
+    """Create a webhook, which sends the events from now on; meta.secret is shown only in this response."""
+    webhook, secret = add_webhook(tx, body, base_url)
+    return WithMeta(webhook, WebhookSecret(secret))
+
+
+@api.get("/{webhook_id}")
+def get_webhook(tx: Tx, webhook_id: Id) -> Webhook:
+    """Read a webhook."""
+    return tx.get(webhooks, webhook_id, Webhook)
+
+
+@api.patch("/{webhook_id}")
+def update_webhook(tx: Tx, webhook_id: Id, patch: Patch[Webhook]) -> Webhook:
+    """Change a webhook, pause it, or let it continue where it was; omitted fields keep their values."""
+    before = tx.get(webhooks, webhook_id, Webhook)
+    return change_webhook(tx, before, patch.apply_to(before))
+
+
+@api.delete("/{webhook_id}")
+def delete_webhook(tx: Tx, webhook_id: Id) -> None:
+    """Delete a webhook and its deliveries; what has not been sent is not sent any more."""
+    remove_webhook(tx, etag.check_unchanged(tx, webhooks, tx.get(webhooks, webhook_id, Webhook)))
+
+
+@api.post("/{webhook_id}/rotate-secret", creates=False)
+def rotate_webhook_secret(tx: Tx, webhook_id: Id) -> WithMeta[Webhook, WebhookSecret]:
+    """Replace the secret; meta.secret is the new one. For 24 hours, deliveries are signed with both."""
+    webhook = tx.get(webhooks, webhook_id, Webhook)
+    return WithMeta(webhook, WebhookSecret(rotate_secret(tx, webhook)))

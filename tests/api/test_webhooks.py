@@ -1,0 +1,202 @@
+"""Webhooks: what a key may have sent, their secrets, their log, and sending again. tests/webhooks sends events."""
+
+import base64
+import re
+from datetime import timedelta
+
+import pytest
+import time_machine
+from tests.contract.filler import NOW
+from tests.databases import each_database, only_sqlite
+
+from retainer.events.catalogue import TYPES
+from retainer.events.deliveries import MAX_PENDING
+from retainer.events.webhooks import MAX_WEBHOOKS, READ_SCOPES
+
+HOOKS = {"url": "https://Receiver.example/hooks"}
+
+
+def stored(api, webhook_id, *columns):
+    ((*values,),) = api.sql(f"SELECT {', '.join(columns)} FROM webhooks WHERE id = $1", webhook_id)
+    return values
+
+
+def audited(api):
+    return [action for (action,) in api.sql("SELECT action FROM audit_entries WHERE target = 'webhook' ORDER BY id")]
+
+
+@each_database
+def test_a_webhook_begins_after_the_newest_event_and_shows_its_secret_once(api):
+    api.make("/clients")
+    made = api.post("/webhooks", HOOKS)
+    webhook, secret = made.data, made.json["meta"]["secret"]
+    assert (webhook["url"], webhook["types"], webhook["status"]) == ("https://receiver.example/hooks", None, "active")
+    assert (webhook["position"], webhook["pending_count"], webhook["last_delivered_at"]) == (1, 0, None)
+    assert webhook["scopes"] == READ_SCOPES
+    assert re.fullmatch(r"whsec_[A-Za-z0-9+/]+=*", secret)
+    assert len(base64.b64decode(secret.removeprefix("whsec_"))) == 32
+    assert secret not in str(api.get(f"/webhooks/{webhook['id']}").json)
+    assert secret not in str(api.sql("SELECT after FROM audit_entries"))
+    assert audited(api) == ["webhook created"]
+    assert api.get("/events").json["meta"]["latest"] == 1, "a webhook is no record of the business"
+
+
+@only_sqlite
+def test_a_webhook_sends_only_what_the_key_may_read_that_set_its_address(api):
+    narrow = api.new_key(["webhooks:write", "webhooks:read", "clients:read"])
+    refused = api.post("/webhooks", HOOKS | {"types": ["client.created", "invoice.paid", "site.up"]}, key=narrow)
+    assert [message.split(".")[0] for message in refused.errors["types"]] == [
+        "This key lacks the scope invoices:read",
+        "This key lacks the scope sites:read",
+    ]
+    mine = api.post("/webhooks", HOOKS, key=narrow).data
+    assert (mine["types"], mine["scopes"]) == (None, ["clients:read"])
+    all_types = api.post("/webhooks", HOOKS).data
+    paused = api.patch(f"/webhooks/{all_types['id']}", {"status": "paused"}, key=narrow).data
+    assert paused["scopes"] == READ_SCOPES, "another status shows nothing to anybody"
+    moved = api.patch(f"/webhooks/{all_types['id']}", {"url": "https://elsewhere.example"}, key=narrow).data
+    assert moved["scopes"] == ["clients:read"]
+    explicit = api.post("/webhooks", HOOKS | {"types": ["invoice.paid"]}).data
+    stolen = api.patch(f"/webhooks/{explicit['id']}", {"url": "https://elsewhere.example"}, key=narrow)
+    assert list(stolen.errors) == ["types"]
+
+
+@only_sqlite
+def test_types_are_kept_in_the_order_of_the_catalogue_and_each_once(api):
+    sent = ["site.up", "client.created", "site.up"]
+    assert api.make("/webhooks", types=sent)["types"] == ["client.created", "site.up"]
+    assert "types" in api.post("/webhooks", HOOKS | {"types": []}).errors
+    assert "types.0" in api.post("/webhooks", HOOKS | {"types": ["client.renamed"]}).errors
+
+
+@each_database
+def test_an_account_has_a_limited_number_of_webhooks(api, other_tenant):
+    made = [api.make("/webhooks")["id"] for _ in range(MAX_WEBHOOKS)]
+    refused = api.create("/webhooks")
+    assert "20 webhooks" in refused.errors["url"][0]
+    other_tenant.make("/webhooks")
+    assert api.delete(f"/webhooks/{made[0]}").status == 204
+    api.make("/webhooks")
+
+
+@only_sqlite
+def test_a_receiver_cannot_be_named_by_user_and_password(api):
+    for url in ("https://user:secret@receiver.example/", "ftp://receiver.example/", "receiver.example"):
+        assert list(api.post("/webhooks", {"url": url}).errors) == ["url"]
+
+
+@each_database
+def test_a_rotated_secret_overlaps_with_the_former_one(api):
+    with time_machine.travel(NOW, tick=False):
+        made = api.create("/webhooks")
+        first, webhook = made.json["meta"]["secret"], made.data["id"]
+        rotated = api.post(f"/webhooks/{webhook}/rotate-secret")
+        assert rotated.status == 200
+        second = rotated.json["meta"]["secret"]
+    assert first != second
+    columns = stored(api, webhook, "secret", "former_secret", "former_secret_until")
+    assert columns[:2] == [second, first]
+    assert str(columns[2])[:19].replace(" ", "T") == f"{NOW + timedelta(hours=24):%Y-%m-%dT%H:%M:%S}"
+    assert audited(api) == ["webhook created", "webhook secret rotated"]
+
+
+@only_sqlite
+def test_a_webhook_is_paused_and_continues_where_it_was(api):
+    webhook = api.make("/webhooks")
+    api.make("/clients")
+    path = f"/webhooks/{webhook['id']}"
+    assert api.patch(path, {"status": "paused"}).data["status"] == "paused"
+    assert list(api.patch(path, {"status": "disabled"}).errors) == ["status"]
+    assert api.post(f"{path}/test").code == "locked"
+    resumed = api.patch(path, {"status": "active"}).data
+    assert (resumed["status"], resumed["position"]) == ("active", webhook["position"])
+    assert audited(api) == ["webhook created", "webhook changed", "webhook changed"]
+
+
+@each_database
+def test_a_test_is_queued_and_listed(api):
+    webhook = api.make("/webhooks")["id"]
+    queued = api.post(f"/webhooks/{webhook}/test")
+    assert queued.status == 200
+    assert (queued.data["type"], queued.data["event_id"], queued.data["status"]) == ("webhook.test", None, "pending")
+    assert api.get(f"/webhooks/{webhook}/deliveries").data == [queued.data]
+    assert api.get(f"/webhooks/{webhook}").data["pending_count"] == 1
+    assert api.delete(f"/webhooks/{webhook}").status == 204
+    assert api.sql("SELECT count(*) FROM webhook_deliveries") == [(0,)]
+
+
+@each_database
+def test_a_webhook_goes_back_to_a_time(api):
+    with time_machine.travel(NOW, tick=False) as clock:
+        for _ in range(5):
+            api.make("/tags")
+            clock.shift(timedelta(hours=1))
+        webhook = api.make("/webhooks")["id"]
+        path = f"/webhooks/{webhook}/redeliver"
+        positions = []
+        for hours in (4, 6, 1.5, 1, -9):
+            api.sql("UPDATE webhooks SET position = 5")
+            since = (NOW + timedelta(hours=hours)).strftime("%Y-%m-%dT%H:%M:%SZ")
+            positions.append(api.post(path, {"since": since}).data["position"])
+        assert positions == [4, 5, 2, 1, 0]
+        api.sql("UPDATE webhooks SET position = 1")
+        later = (NOW + timedelta(hours=3)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        assert api.post(path, {"since": later}).data["position"] == 1, "nothing is skipped"
+    for body in ({}, {"event_id": 1, "since": "2026-01-01T00:00:00Z"}):
+        assert "event_id" in api.post(path, body).errors
+
+
+@each_database
+def test_an_event_is_sent_again_by_its_id(api):
+    api.make("/tags")
+    api.make("/sites")
+    webhook = api.make("/webhooks", types=["tag.created"])["id"]
+    path = f"/webhooks/{webhook}/redeliver"
+    assert api.post(path, {"event_id": 1}).data["pending_count"] == 1
+    assert api.post(path, {"event_id": 1}).data["pending_count"] == 1, "it is already pending"
+    for unknown in (2, 99):
+        assert "event_id" in api.post(path, {"event_id": unknown}).errors
+    api.make("/tags")
+    assert "not been sent yet" in api.post(path, {"event_id": 3}).errors["event_id"][0]
+    api.sql(f"UPDATE webhooks SET pending_count = {MAX_PENDING}")
+    assert api.post(f"/webhooks/{webhook}/test").code == "locked"
+
+
+@only_sqlite
+def test_a_key_sees_deliveries_of_what_it_may_read(api):
+    api.make("/tags")
+    api.make("/sites")
+    webhook = api.make("/webhooks")["id"]
+    for event_id in (1, 2):
+        api.post(f"/webhooks/{webhook}/redeliver", {"event_id": event_id})
+    api.post(f"/webhooks/{webhook}/test")
+    path = f"/webhooks/{webhook}/deliveries"
+
+    def seen(key="own", **query):
+        return [each["type"] for each in api.get(path, query, key=key).data]
+
+    assert seen() == ["webhook.test", "site.created", "tag.created"]
+    assert seen(type="site.created,tag.created", status="pending") == ["site.created", "tag.created"]
+    assert seen(q="SITE") == ["site.created"]
+    narrow = api.new_key(["webhooks:read", "clients:read"])
+    assert seen(narrow) == ["webhook.test", "tag.created"]
+    assert seen(narrow, type="site.created") == []
+
+
+@only_sqlite
+def test_a_webhook_of_another_account_is_nothing(api, other_tenant):
+    webhook = other_tenant.make("/webhooks")["id"]
+    for method, path in (
+        ("GET", ""),
+        ("PATCH", ""),
+        ("DELETE", ""),
+        ("GET", "/deliveries"),
+        *(("POST", f"/{action}") for action in ("rotate-secret", "test", "redeliver")),
+    ):
+        body = None if method in {"GET", "DELETE"} else {}
+        assert api.call(method, f"/webhooks/{webhook}{path}", body).status == 404
+
+
+@pytest.mark.parametrize("kind", ["webhook.test", "client.created"])
+def test_only_events_can_be_chosen(api, kind):
+    assert (kind in TYPES) == (api.post("/webhooks", HOOKS | {"types": [kind]}).status == 201)
