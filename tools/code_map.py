@@ -33,6 +33,7 @@ LAYERS = (
     "sites/monitor",
     "reports",
     "events",
+    "events/sender",
     "batches",
     "web",
     "openapi",

@@ -177,8 +177,12 @@ class Settings:
     )
     monitor: bool = _setting(True, "Whether `serve` checks sites.", "yes or no", _yes_or_no)  # noqa: FBT003
     monitor_allow: tuple[Network, ...] = _setting(
-        (), "Private networks that the site monitor may connect to.", "address ranges, like 10.20.0.0/16", _networks
+        (),
+        "Private networks that the site monitor and webhooks may connect to.",
+        "address ranges, like 10.20.0.0/16",
+        _networks,
     )
+    webhooks: bool = _setting(True, "Whether `serve` sends webhooks.", "yes or no", _yes_or_no)  # noqa: FBT003
     backup_dir: Path | None = _setting(
         None,
         "The folder for scheduled backups of the embedded database; by default there are none.",
@@ -201,6 +205,11 @@ class Settings:
         _whole(1, 3650),
     )
     sources: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+    @property
+    def api_url(self) -> str:
+        """Return the public address of the API, or an empty text if it is not set."""
+        return self.base_url and f"{self.base_url}{BASE_PATH}"
 
     @property
     def database(self) -> str:

@@ -1,4 +1,4 @@
-"""Commands that run and inspect an installation: serve, demo, monitor, migrate, config, openapi, doctor."""
+"""Commands that run and inspect an installation: serve, demo, monitor, deliver, migrate, config, openapi, doctor."""
 
 import os
 import platform
@@ -20,11 +20,12 @@ from retainer.identity.accounts import has_accounts
 from retainer.outbound import pause
 from retainer.outbound.pause import Work
 from retainer.schema.migrations import current, head, migrate, plan
-from retainer.settings import BASE_PATH
+from retainer.settings import BASE_PATH, Settings
 from retainer.store.engines import Engine, connect
 from retainer.store.tx import Store
 
 if TYPE_CHECKING:
+    from retainer.outbound.loop import BackgroundLoop
     from retainer.server.operations.log import Log
 
 Host = Annotated[str, typer.Option(help="The address to listen on.")]
@@ -34,9 +35,14 @@ Threads = Annotated[
     int | None, typer.Option(min=1, max=256, help="Threads of each worker.", show_default="RETAINER_THREADS")
 ]
 NoMonitor = Annotated[bool, typer.Option("--no-monitor", help="Do not check the sites.")]
+NoWebhooks = Annotated[bool, typer.Option("--no-webhooks", help="Do not send webhooks.")]
 Once = Annotated[bool, typer.Option("--once", help="Check the sites that are due, then exit.")]
 Paused = Annotated[
     bool | None, typer.Option("--pause/--resume", help="Stop or resume checks in all processes, then exit.")
+]
+OnceSent = Annotated[bool, typer.Option("--once", help="Send what is due, then exit.")]
+Held = Annotated[
+    bool | None, typer.Option("--pause/--resume", help="Stop or resume webhooks in all processes, then exit.")
 ]
 Repair = Annotated[bool, typer.Option("--repair", help="Correct stored totals that do not match their rows.")]
 Plan = Annotated[bool, typer.Option("--plan", help="Show what would run and which tables it locks; run nothing.")]
@@ -45,7 +51,7 @@ Out = Annotated[Path | None, typer.Option(help="The file to write.", show_defaul
 
 def operate(cli: typer.Typer) -> None:
     """Add the commands."""
-    for command in (serve, demo, monitor, migrate_database, config, openapi, doctor):
+    for command in (serve, demo, monitor, deliver, migrate_database, config, openapi, doctor):
         cli.command("migrate" if command is migrate_database else None)(command)
 
 
@@ -56,10 +62,11 @@ def serve(
     workers: Workers = 1,
     threads: Threads = None,
     no_monitor: NoMonitor = False,
+    no_webhooks: NoWebhooks = False,
     json: Json = False,
 ) -> None:
-    """Serve the API and check the sites; migrates the database first if needed."""
-    watch(no_monitor=no_monitor)
+    """Serve the API, check the sites and send webhooks; migrates the database first if needed."""
+    switch_off(monitor=no_monitor, webhooks=no_webhooks)
     run(host, port, workers, threads, lambda: say({"base_url": base_url(host, port)}, json=json))
 
 
@@ -70,12 +77,13 @@ def demo(
     workers: Workers = 1,
     threads: Threads = None,
     no_monitor: NoMonitor = False,
+    no_webhooks: NoWebhooks = False,
     json: Json = False,
 ) -> None:
     """Serve two demo agencies on a separate database, which is created again at every start."""
     from retainer.demo import fill  # noqa: PLC0415  # only this command needs it
 
-    watch(no_monitor=no_monitor)
+    switch_off(monitor=no_monitor, webhooks=no_webhooks)
     path = settings.load().data_dir / "demo.db"
     os.environ["RETAINER_BACKUP_DIR"] = ""  # it is created again at every start
     for file in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm"))):
@@ -99,29 +107,54 @@ def monitor(*, once: Once = False, paused: Paused = None, json: Json = False) ->
     if paused is not None:
         switch(pause.MONITOR, paused=paused, json=json)
         return
+    from retainer.sites.monitor.loop import Monitor  # noqa: PLC0415  # only this command and the server need it
+
+    loaded, store, log = opened_for(pause.MONITOR)
+    checked = until_stopped(Monitor(store, loaded.monitor_allow, partial(report_now, log)), once=once)
+    log.drain()
+    say({"checked": checked}, json=json)
+
+
+def deliver(*, once: OnceSent = False, paused: Held = None, json: Json = False) -> None:
+    """Send the webhooks of all accounts without a server, until SIGTERM or once."""
+    if paused is not None:
+        switch(pause.WEBHOOKS, paused=paused, json=json)
+        return
+    from retainer.events.sender.loop import Sender  # noqa: PLC0415  # only this command and the server need it
+
+    loaded, store, log = opened_for(pause.WEBHOOKS)
+    report, notice = partial(report_now, log), partial(log_now, log)
+    sent = until_stopped(Sender(store, loaded.monitor_allow, loaded.api_url, report, notice), once=once)
+    log.drain()
+    say({"sent": sent}, json=json)
+
+
+def opened_for(work: Work) -> tuple[Settings, Store, "Log"]:
+    """Return the settings, the store and the log for background work; log a warning if it is paused."""
     from retainer.server.operations.log import Log  # noqa: PLC0415
     from retainer.server.operations.writer import standard_error  # noqa: PLC0415
-    from retainer.sites.monitor.loop import Monitor  # noqa: PLC0415  # only this command and the server need it
 
     loaded = settings.load()
     engine = connect(loaded.database)
     log = Log(standard_error(), engine)
     migrate(engine, partial(log_now, log))
     store = Store(engine)
-    if warning := pause.warning(store, pause.MONITOR):
-        log.warning(warning)
-        log.drain()
+    if warning := pause.warning(store, work):
+        log_now(log, warning)
+    return loaded, store, log
 
-    def report(what: str, error: Exception) -> None:
-        log.report(what, error)
-        log.flush()
 
-    site_monitor = Monitor(store, loaded.monitor_allow, report)
+def until_stopped(loop: "BackgroundLoop", *, once: bool) -> int:
+    """Run background work until SIGTERM or SIGINT, or once; return how much was done."""
     for name in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(name, lambda *_: site_monitor.stop())
-    checked = site_monitor.run(once=once)
-    log.drain()
-    say({"checked": checked}, json=json)
+        signal.signal(name, lambda *_: loop.stop())
+    return loop.run(once=once)
+
+
+def report_now(log: "Log", what: str, error: Exception) -> None:
+    """Log an error of background work immediately."""
+    log.report(what, error)
+    log.flush()
 
 
 def switch(work: Work, *, paused: bool, json: bool) -> None:
@@ -134,10 +167,11 @@ def switch(work: Work, *, paused: bool, json: bool) -> None:
     say({work.name: "paused" if paused else "on"}, json=json)
 
 
-def watch(*, no_monitor: bool) -> None:
-    """Set in the environment of the serving process whether it checks the sites."""
-    if no_monitor:
-        os.environ["RETAINER_MONITOR"] = "no"
+def switch_off(**work: bool) -> None:
+    """Switch off background work in the environment of the serving process."""
+    for name, is_off in work.items():
+        if is_off:
+            os.environ[f"RETAINER_{name.upper()}"] = "no"
 
 
 def migrate_database(*, only_plan: Plan = False, json: Json = False) -> None:

@@ -1,11 +1,12 @@
-"""Retention of events: old ones are deleted in small batches, so that no writer waits for long."""
+"""Retention of events and deliveries: old ones are deleted in small batches, so that no writer waits for long."""
 
 from datetime import UTC, datetime, timedelta
 
-from sqlalchemy import bindparam, delete, func, select
+from sqlalchemy import and_, bindparam, delete, func, select
 
 from retainer.identity.admins import operator_of
 from retainer.schema.identity import accounts
+from retainer.schema.webhooks import webhook_deliveries
 from retainer.store.engines.sql import INSTANT
 from retainer.store.outbox import NEWEST_ID
 from retainer.store.tables import events
@@ -23,11 +24,18 @@ _batch = select(events.c.id, events.c.at).order_by(events.c.id).limit(bindparam(
 LAST_OF_BATCH = select(func.max(_batch.c.id)).where(_batch.c.at < BEFORE)
 DELETE = delete(events).where(events.c.id <= bindparam("last"), events.c.id < NEWEST_ID)
 
+IS_OLD = and_(webhook_deliveries.c.created_at < BEFORE, webhook_deliveries.c.status != "pending")
+WITH_OLD_DELIVERIES = select(accounts.c.id).where(
+    select(webhook_deliveries.c.id).where(webhook_deliveries.c.account_id == accounts.c.id, IS_OLD).exists()
+)
+_old_deliveries = select(webhook_deliveries.c.id).where(IS_OLD).limit(bindparam("batch")).correlate(None)
+DELETE_DELIVERIES = delete(webhook_deliveries).where(webhook_deliveries.c.id.in_(_old_deliveries))
+
 
 def delete_events(store: Store, days: int) -> int:
-    """Delete a batch of each account's events that are older than these days; return how many were deleted.
+    """Delete a batch of each account's events and deliveries that are older than these days; return how many.
 
-    The newest event stays: the next one follows its id.
+    The newest event stays: the next one follows its id. Pending deliveries stay until their sender has noticed.
     """
     before = as_instant(datetime.now(UTC) - timedelta(days=days))
     deleted = 0
@@ -38,4 +46,16 @@ def delete_events(store: Store, days: int) -> int:
             last = own.value(LAST_OF_BATCH, before=before, batch=BATCH_SIZE)
             if last is not None:  # or another process was faster
                 deleted += own.change(DELETE, last=last)
+    return deleted + _delete_deliveries(store, before)
+
+
+def _delete_deliveries(store: Store, before: str) -> int:
+    deleted = 0
+    with store.unscoped() as tx:
+        found = tx.all(WITH_OLD_DELIVERIES, before=before)
+    for (account_id,) in found:
+        with store.begin(operator_of(store, account_id), write=True) as own:
+            old = own.change(DELETE_DELIVERIES, before=before, batch=BATCH_SIZE)
+            own.count(webhook_deliveries, -old)
+            deleted += old
     return deleted

@@ -28,7 +28,8 @@ class Work(NamedTuple):
 
 
 MONITOR = Work("monitor", "monitor", "The monitor has been paused since {}. No site is checked.")
-EVERY = (MONITOR,)
+WEBHOOKS = Work("webhooks", "deliver", "Webhooks have been paused since {}. No event is sent.")
+EVERY = (MONITOR, WEBHOOKS)
 
 
 def pause(store: Store, work: Work, reason: str) -> None:

@@ -70,6 +70,8 @@ def work(
         chores.callback(app.housekeeping.stop)
         if app.settings.monitor:
             chores.callback(start_monitor(app))
+        if app.settings.webhooks:
+            chores.callback(start_sender(app))
         if app.settings.backup_dir is not None and app.settings.database_path is not None:
             chores.callback(start_backups(app, app.settings.database_path, app.settings.backup_dir))
         guard = ConnectionGuard(app.settings, app.log.failure)
@@ -168,6 +170,15 @@ def start_monitor(app: App) -> Callable[[], None]:
     monitor = Monitor(app.store, app.settings.monitor_allow, app.log.report)
     monitor.start()
     return monitor.stop
+
+
+def start_sender(app: App) -> Callable[[], None]:
+    """Start sending webhooks in a thread; return a function that stops it after the running requests."""
+    from retainer.events.sender.loop import Sender  # noqa: PLC0415  # loaded only if webhooks are sent
+
+    sender = Sender(app.store, app.settings.monitor_allow, app.settings.api_url, app.log.report, app.log.warning)
+    sender.start()
+    return sender.stop
 
 
 def start_backups(app: App, database: Path, folder: Path) -> Callable[[], None]:

@@ -1,0 +1,1 @@
+"""Sender of webhooks: lease a webhook, send what is due and what is new, save the results."""

@@ -1,0 +1,162 @@
+"""Batches: what a webhook sends in one turn, grouped by record, since events of a record keep their order."""
+
+from collections.abc import Iterable
+
+import msgspec
+from msgspec.json import encode
+from sqlalchemy import bindparam, select
+
+from retainer.events.deliveries import MAX_PENDING, TEST
+from retainer.events.events import POSITIONS, SHOWN, load_after
+from retainer.events.sender.message import Message, Receiver, event_message, test_message
+from retainer.events.sender.schedule import Leased
+from retainer.events.webhooks import Webhook, types_of
+from retainer.identity.admins import operator_of
+from retainer.schema.webhooks import webhook_deliveries, webhooks
+from retainer.store.engines.base import Row
+from retainer.store.engines.sql import INTEGER, is_listed, listed
+from retainer.store.tables import events
+from retainer.store.tx import Store, Tx
+
+BATCH_SIZE = 50
+"""New events that a turn takes at most."""
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """The result of an attempt. Tenants read `error`: it reveals nothing that they could not observe themselves."""
+
+    status: int | None = None
+    body: str | None = None
+    milliseconds: int | None = None
+    error: str | None = None
+    is_final: bool = False
+    """Whether another attempt would be in vain: the event is no longer kept."""
+
+
+GONE = Outcome(error="The event was deleted because of its age before it could be sent.", is_final=True)
+
+
+class Attempt(msgspec.Struct):
+    """An event or a test to send, and its delivery if there is one."""
+
+    event_id: int | None
+    type: str
+    record_id: int
+    event: Row | None
+    """The event as a row for `event_of`; None for a test, and if it is no longer kept."""
+    delivery_id: int | None = None
+    attempts: int = 0
+    failing_since: str | None = None
+    next_attempt_at: str | None = None
+    outcome: Outcome | None = None
+    """None while it was not tried."""
+
+    @property
+    def is_test(self) -> bool:
+        """Return whether it is a test, which is sent once."""
+        return self.type == TEST
+
+    @property
+    def group(self) -> tuple[object, ...]:
+        """Return the record whose events keep their order; a test is by itself."""
+        return (TEST, self.delivery_id) if self.is_test else (self.type.partition(".")[0], self.record_id)
+
+    def message(self, receiver: Receiver) -> Message | None:
+        """Return what to send; None if the event is no longer kept."""
+        if self.is_test and self.delivery_id is not None:
+            return test_message(receiver, self.delivery_id)
+        return None if self.event is None else event_message(receiver, self.event)
+
+
+class Batch(msgspec.Struct):
+    """What a webhook sends in one turn; after it, `position` becomes `next_position`."""
+
+    receiver: Receiver
+    groups: list[list[Attempt]]
+    now: str
+    position: int
+    next_position: int
+    missed: int | None
+    """The last event that was deleted before it was taken, if there is one."""
+
+    @property
+    def due(self) -> list[list[Attempt]]:
+        """Return the groups whose first attempt is due."""
+        return [group for group in self.groups if (group[0].next_attempt_at or self.now) <= self.now]
+
+
+PENDING_COLUMNS = ("id", "event_id", "type", "record_id", "attempts", "failing_since", "next_attempt_at")
+PENDING = (
+    select(*webhook_deliveries.c[PENDING_COLUMNS])
+    .where(webhook_deliveries.c.webhook_id == bindparam("webhook"), webhook_deliveries.c.status == "pending")
+    .order_by(webhook_deliveries.c.id)
+)
+IDS = listed("ids", INTEGER).scalar_subquery()
+EVENTS = select(*events.c[SHOWN]).where(is_listed(events.c.id, IDS))
+DELIVERED = select(webhook_deliveries.c.event_id, webhook_deliveries.c.id, webhook_deliveries.c.attempts).where(
+    webhook_deliveries.c.webhook_id == bindparam("webhook"), is_listed(webhook_deliveries.c.event_id, IDS)
+)
+OURS = select(*webhooks.c["id", "url", "api_url", "secret", "former_secret", "former_secret_until"]).where(
+    webhooks.c.id == bindparam("webhook"), webhooks.c.leased_until == bindparam("until"), webhooks.c.status == "active"
+)
+
+
+def load_batch(store: Store, leased: Leased, base_url: str) -> Batch | None:
+    """Return what a webhook has to send; None if it was paused or deleted, or the lease has ended.
+
+    `base_url` is the address of the API in events; if it is empty, that of the request that created the webhook.
+    """
+    with store.begin(operator_of(store, leased.account_id), write=False) as tx:
+        tx.snapshot()
+        row = tx.one(OURS, webhook=leased.id, until=leased.leased_until)
+        if row is None:
+            return None
+        receiver = _receiver(tx, row, base_url)
+        webhook = tx.get(webhooks, leased.id, Webhook)
+        pruned, latest = tx.one(POSITIONS) or (0, 0)
+        pending = _load_pending(tx, leased.id)
+        position = max(webhook.position, pruned)
+        limit = min(BATCH_SIZE, MAX_PENDING - len(pending))
+        rows = load_after(tx, types_of(webhook), position, limit, None) if limit > 0 and position < latest else []
+        is_whole = limit > 0 and len(rows) < limit
+        return Batch(
+            receiver,
+            _grouped([*pending, *_new(tx, leased.id, rows, {each.event_id for each in pending})]),
+            tx.now,
+            webhook.position,
+            max(position, latest) if is_whole else rows[-1][0] if rows else position,
+            pruned if webhook.position < pruned else None,
+        )
+
+
+def _receiver(tx: Tx, row: Row, base_url: str) -> Receiver:
+    webhook_id, url, api_url, secret, former, until = row
+    secrets = (secret, former) if former is not None and until > tx.now else (secret,)
+    return Receiver(webhook_id, url, base_url or api_url, secrets)
+
+
+def _load_pending(tx: Tx, webhook_id: int) -> list[Attempt]:
+    """Return the pending deliveries of a webhook, with their events; there are at most about MAX_PENDING."""
+    rows = [dict(zip(PENDING_COLUMNS, row, strict=True)) for row in tx.all(PENDING, webhook=webhook_id)]
+    ids = [row["event_id"] for row in rows if row["event_id"] is not None]
+    found = {event[0]: event for event in tx.all(EVENTS, ids=encode(ids).decode())} if ids else {}
+    return [Attempt(event=found.get(row["event_id"]), delivery_id=row.pop("id"), **row) for row in rows]
+
+
+def _new(tx: Tx, webhook_id: int, rows: list[Row], pending: set[int | None]) -> Iterable[Attempt]:
+    """Yield new events; one that was delivered before, as the webhook went back, keeps its delivery."""
+    ids = encode([row[0] for row in rows]).decode()
+    former = {event: rest for event, *rest in tx.all(DELIVERED, webhook=webhook_id, ids=ids)} if rows else {}
+    for row in rows:
+        event_id, kind, record_id = row[:3]
+        if event_id not in pending:
+            delivery_id, attempts = former.get(event_id, (None, 0))
+            yield Attempt(event_id, kind, record_id, row, delivery_id, attempts)
+
+
+def _grouped(attempts: list[Attempt]) -> list[list[Attempt]]:
+    """Return attempts by record, each in the order of its events."""
+    groups: dict[tuple[object, ...], list[Attempt]] = {}
+    for attempt in sorted(attempts, key=lambda attempt: attempt.event_id or 0):
+        groups.setdefault(attempt.group, []).append(attempt)
+    return list(groups.values())

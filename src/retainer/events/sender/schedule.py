@@ -1,0 +1,87 @@
+"""Schedule of webhooks: which have something to send, leases on them, and the pauses after failures.
+
+A conditional update leases a webhook, so several processes can send side by side, and one webhook has one sender. If a
+sender dies, its webhooks are due again when the leases end; what it had sent without saving is sent again.
+"""
+
+from datetime import datetime, timedelta
+from itertools import accumulate
+from typing import NamedTuple
+
+from sqlalchemy import and_, bindparam, or_, select, update
+
+from retainer.events.deliveries import MAX_PENDING
+from retainer.outbound.pause import WEBHOOKS
+from retainer.schema.webhooks import webhooks
+from retainer.store.tables import NOW, events
+from retainer.store.transaction import UnscopedTx
+from retainer.store.tx import Store
+from retainer.values.exact import as_instant, instant_after
+
+PAUSES = (
+    *(timedelta(seconds=5), timedelta(seconds=30), timedelta(minutes=2), timedelta(minutes=10), timedelta(minutes=30)),
+    *(timedelta(hours=1), timedelta(hours=3)),
+    *(timedelta(hours=6),) * 11,
+)
+"""Pauses between the attempts to send an event."""
+GIVE_UP = timedelta(days=3)
+"""How long a receiver may fail before its webhook is paused; the last attempt comes then."""
+OFFSETS = (*accumulate(PAUSES), GIVE_UP)
+"""When an event is sent again, counted from its first failure."""
+
+
+class Leased(NamedTuple):
+    """A webhook that this sender has leased, and until when."""
+
+    account_id: int
+    id: int
+    leased_until: str
+
+
+NEWEST_OF_ACCOUNT = (
+    select(events.c.id)
+    .where(events.c.account_id == webhooks.c.account_id)
+    .order_by(events.c.id.desc())
+    .limit(1)
+    .correlate(webhooks)
+    .scalar_subquery()
+)
+HAS_NEW = and_(webhooks.c.pending_count < MAX_PENDING, webhooks.c.position < NEWEST_OF_ACCOUNT)
+IS_DUE = and_(
+    webhooks.c.status == "active",
+    webhooks.c.leased_until <= NOW,
+    or_(webhooks.c.next_attempt_at <= NOW, HAS_NEW),
+    ~WEBHOOKS.is_paused,
+)
+DUE_WEBHOOKS = (
+    select(*webhooks.c[Leased._fields]).where(IS_DUE).order_by(webhooks.c.leased_until).limit(bindparam("limit"))
+)
+"""The webhooks with something to send, those first that have waited longest."""
+THIS_WEBHOOK = and_(webhooks.c.account_id == bindparam("account"), webhooks.c.id == bindparam("webhook"))
+LEASE = (
+    update(webhooks)
+    .where(THIS_WEBHOOK, webhooks.c.leased_until == bindparam("seen"))
+    .values(leased_until=bindparam("until"))
+)
+
+
+def claim(store: Store, limit: int, lease: timedelta) -> list[Leased]:
+    """Lease webhooks with something to send: no other sender serves them before the lease ends."""
+    with store.unscoped() as tx:  # most looks find nothing, and need no lock
+        if not tx.all(DUE_WEBHOOKS, limit=1):
+            return []
+    with store.unscoped(write=True) as tx:
+        until = instant_after(tx.now, lease)
+        found = map(Leased._make, tx.all(DUE_WEBHOOKS, limit=limit))
+        return [each._replace(leased_until=until) for each in found if _lease(tx, each, until)]
+
+
+def _lease(tx: UnscopedTx, found: Leased, until: str) -> bool:
+    values = {"account": found.account_id, "webhook": found.id, "seen": found.leased_until, "until": until}
+    return tx.change(LEASE, **values) == 1
+
+
+def next_attempt(failing_since: str, now: str) -> str | None:
+    """Return when an event is sent again that has failed since then; None if the time to give up has come."""
+    first, elapsed = datetime.fromisoformat(failing_since), datetime.fromisoformat(now)
+    return next((as_instant(first + offset) for offset in OFFSETS if first + offset > elapsed), None)

@@ -1,0 +1,485 @@
+"""Sending webhooks: every event arrives, those of a record in their order, whatever the receiver does meanwhile."""
+
+import itertools
+import random
+import threading
+import time
+from collections import defaultdict
+from datetime import timedelta
+
+import pytest
+import time_machine
+from standardwebhooks import WebhookVerificationError
+
+from retainer.events import retention
+from retainer.events.deliveries import MAX_PENDING
+from retainer.events.sender import batch, loop, results, schedule
+from retainer.events.sender.loop import Sender
+from retainer.outbound import pause
+from tests.contract.cases import another_process
+from tests.contract.filler import NOW
+from tests.databases import each_database, only_sqlite
+from tests.webhooks.receiver import Hooked, Receiver
+
+
+@pytest.fixture
+def hooked(api):
+    made = []
+
+    def hook(**members):
+        made.append(Hooked(api, **members))
+        return made[-1]
+
+    yield hook
+    for each in made:
+        each.receiver.close()
+
+
+@pytest.fixture
+def clock():
+    """A clock that runs, and can be moved."""
+    with time_machine.travel(NOW) as traveller:
+        yield traveller
+
+
+@each_database
+def test_an_event_arrives_as_it_is_listed_with_a_signature(api, hooked):
+    api.make("/tags")
+    hook = hooked()
+    api.make("/clients")
+    client = api.make("/clients")["id"]
+    api.patch(f"/clients/{client}", {"status": "archived"})
+    assert hook.send() == 3
+    listed = api.get("/events", {"after": 1}).data
+    assert sorted((got.event for got in hook.receiver.got), key=lambda event: event["id"]) == listed
+    for got in hook.receiver.got:
+        assert hook.verify(got) == got.event
+        assert got.headers["content-type"] == "application/json"
+        with pytest.raises(WebhookVerificationError):
+            hook.verify(got._replace(body=got.body + b" "))
+    webhook = hook.read()
+    assert (webhook["position"], webhook["pending_count"]) == (4, 0)
+    assert webhook["last_delivered_at"] is not None
+    shown = [(each["event_id"], each["type"], each["record_id"], each["status"]) for each in hook.deliveries()]
+    assert sorted(shown) == [(each["id"], each["type"], each["record_id"], "delivered") for each in listed]
+    first = hook.deliveries()[0]
+    assert (first["response_status"], first["response_body"], first["attempts"]) == (200, "thanks", 1)
+    assert hook.send() == 0
+
+
+@only_sqlite
+def test_only_the_chosen_types_are_sent_and_the_position_follows_the_others(api, hooked):
+    hook = hooked(types=["tag.deleted"])
+    tag = api.make("/tags")["id"]
+    api.make("/clients")
+    assert hook.send() == 0
+    assert hook.read()["position"] == 2
+    api.delete(f"/tags/{tag}")
+    assert hook.send() == 1
+    assert hook.receiver.events == [3]
+
+
+@only_sqlite
+def test_what_the_key_could_not_read_is_not_sent(api, hooked):
+    narrow = api.new_key(["webhooks:write", "clients:read"])
+    receiver = Receiver()
+    api.post("/webhooks", {"url": receiver.url}, key=narrow)
+    hook = hooked()
+    api.make("/sites")
+    api.make("/tags")
+    hook.send()
+    receiver.close()
+    assert [got.event["type"] for got in receiver.got] == ["tag.created"]
+    assert len(hook.receiver.got) == 2
+
+
+@each_database
+def test_both_secrets_sign_for_a_day(api, hooked, clock):
+    hook = hooked()
+    rotated = api.post(f"{hook.path}/rotate-secret").json["meta"]["secret"]
+    api.make("/tags")
+    hook.send()
+    clock.shift(timedelta(hours=25))
+    api.make("/tags")
+    hook.send()
+    during, after = hook.receiver.got
+    clock.shift(-timedelta(hours=25))
+    for secret in (hook.secret, rotated):
+        assert hook.verify(during, secret) == during.event
+    clock.shift(timedelta(hours=25))
+    assert hook.verify(after, rotated) == after.event
+    with pytest.raises(WebhookVerificationError):
+        hook.verify(after)
+
+
+@each_database
+def test_a_failure_is_tried_again_after_growing_pauses_with_the_same_id(api, hooked, clock):
+    hook = hooked()
+    hook.receiver.fail(503)
+    api.make("/tags")
+    tried = []
+    for _ in range(5):
+        assert hook.send() == 1
+        (delivery,) = hook.deliveries()
+        assert (delivery["status"], delivery["error"]) == ("pending", "The receiver answered 503.")
+        tried.append(delivery["attempts"])
+        assert hook.send() == 0
+        clock.move_to(schedule.datetime.fromisoformat(delivery["next_attempt_at"]))
+    assert tried == [1, 2, 3, 4, 5]
+    pauses = [5, 30, 120, 600]
+    hook.receiver.recover()
+    assert hook.send() == 1
+    stamps = [int(got.headers["webhook-timestamp"]) for got in hook.receiver.got]
+    taken = [later - former for former, later in itertools.pairwise(stamps)]
+    for found, pause_seconds in zip(taken, pauses, strict=False):
+        assert abs(found - pause_seconds) <= 2
+    assert len({got.message_id for got in hook.receiver.got}) == 1
+    (delivery,) = hook.deliveries()
+    assert (delivery["status"], delivery["attempts"], delivery["error"]) == ("delivered", 6, None)
+
+
+@each_database
+def test_events_of_a_record_queue_behind_a_failed_one_and_others_go_on(api, hooked, clock):
+    hook = hooked()
+    client = api.make("/clients")["id"]
+    hook.receiver.fail(events={1})
+    api.patch(f"/clients/{client}", {"name": "Renamed"})
+    api.make("/tags")
+    hook.send()
+    api.patch(f"/clients/{client}", {"name": "Again"})
+    api.make("/tags")
+    hook.send()
+    assert sorted(hook.receiver.events) == [3, 5]
+    waiting = hook.deliveries(status="pending")
+    assert [(each["event_id"], each["attempts"], each["next_attempt_at"] is None) for each in waiting] == [
+        (1, 1, False),
+        (2, 0, True),
+        (4, 0, True),
+    ]
+    assert hook.read()["pending_count"] == 3
+    hook.receiver.recover()
+    assert hook.send() == 0
+    clock.shift(timedelta(seconds=6))
+    assert hook.send() == 3
+    assert hook.receiver.events[-3:] == [1, 2, 4]
+    assert hook.read()["pending_count"] == 0
+
+
+@each_database
+def test_a_receiver_that_is_back_gets_everything_at_once(api, hooked, clock):
+    hook = hooked()
+    hook.receiver.fail()
+    api.make("/tags")
+    hook.send()
+    for seconds in (6, 30, 130):
+        clock.shift(timedelta(seconds=seconds))
+        assert hook.send() == 1
+    api.make("/clients")
+    hook.send()
+    hook.receiver.recover()
+    clock.shift(timedelta(seconds=6))
+    assert hook.send() == 2, "the success of the client makes the tag due, which would have waited for minutes"
+    assert hook.receiver.events == [2, 1]
+
+
+@each_database
+def test_a_webhook_takes_no_more_events_while_too_many_are_pending(api, hooked, clock):
+    hook = hooked()
+    hook.receiver.fail()
+    for _ in range(MAX_PENDING + 30):
+        api.make("/tags")
+    hook.send()
+    assert (hook.read()["pending_count"], hook.read()["position"]) == (MAX_PENDING, MAX_PENDING)
+    assert len(hook.receiver.got) == MAX_PENDING
+    assert hook.send() == 0
+    hook.receiver.recover()
+    clock.shift(timedelta(seconds=6))
+    hook.send()
+    assert sorted(hook.receiver.events) == [*range(1, MAX_PENDING + 31)]
+    assert hook.read()["pending_count"] == 0
+
+
+@each_database
+def test_a_receiver_that_was_down_for_an_hour_under_load_gets_every_event(api, hooked, clock):
+    hook = hooked()
+    drawn = random.Random("an hour")
+    clients = [api.make("/clients")["id"] for _ in range(6)]
+
+    def work():
+        for _ in range(drawn.randint(1, 8)):
+            if drawn.random() < 0.3:
+                api.make("/tags")
+            else:
+                api.patch(f"/clients/{drawn.choice(clients)}", {"name": f"Name {drawn.random()}"})
+
+    def minutes(count):
+        for _ in range(count):
+            work()
+            hook.send()
+            clock.shift(timedelta(minutes=1))
+
+    minutes(3)
+    address = hook.receiver.server.server_address
+    hook.receiver.fail()
+    minutes(60)
+    assert hook.read()["pending_count"] > 0
+    hook.receiver.answer = lambda _: 200 if drawn.random() < 0.8 else 500  # it comes back, with difficulties
+    minutes(20)
+    hook.receiver.recover()
+    clock.shift(timedelta(hours=1))
+    hook.send()
+    latest = api.get("/events").json["meta"]["latest"]
+    assert latest > 200
+    assert hook.receiver.server.server_address == address
+    acted = {}
+    by_record = defaultdict(list)
+    for got in hook.receiver.accepted:
+        if got.message_id not in acted:  # acting once for each id is enough
+            acted[got.message_id] = got.event["id"]
+            by_record[got.event["resource"], got.event["record_id"]].append(got.event["id"])
+    assert sorted(acted.values()) == [*range(1, latest + 1)]
+    assert all(ids == sorted(ids) for ids in by_record.values()), "the events of a record arrive in their order"
+    assert hook.read()["pending_count"] == 0
+
+
+@each_database
+def test_a_receiver_that_fails_for_three_days_pauses_its_webhook_and_loses_nothing(api, hooked, clock):
+    hook = hooked()
+    hook.receiver.fail(500)
+    api.make("/tags")
+    moments = 0
+    while hook.read()["status"] == "active":
+        hook.send()
+        moments += 1
+        clock.shift(timedelta(hours=1))
+        assert moments < 80
+    assert moments == 73, "the last attempt comes after three days"
+    webhook = hook.read()
+    reason = "The receiver has failed for three days. The last error: The receiver answered 500."
+    assert (webhook["status"], webhook["status_reason"]) == ("paused", reason)
+    assert len(hook.notices) == 1
+    assert reason in hook.notices[0]
+    ((action, user_id),) = api.sql("SELECT action, user_id FROM audit_entries ORDER BY id DESC LIMIT 1")
+    assert (action, user_id) == ("webhook paused", None)
+    api.make("/clients")
+    assert hook.send() == 0
+    hook.receiver.recover()
+    resumed = api.patch(hook.path, {"status": "active"}).data
+    assert (resumed["status"], resumed["status_reason"]) == ("active", None)
+    assert hook.send() == 2
+    assert hook.receiver.events == [1, 2]
+
+
+@each_database
+def test_a_receiver_that_answers_410_disables_its_webhook(api, hooked):
+    hook = hooked()
+    hook.receiver.fail(410)
+    api.make("/tags")
+    hook.send()
+    assert (hook.read()["status"], len(hook.notices)) == ("disabled", 1)
+    assert "410" in hook.read()["status_reason"]
+    api.make("/tags")
+    assert hook.send() == 0
+    assert api.patch(hook.path, {"description": "Accounting"}).data["status"] == "disabled"
+
+
+@each_database
+def test_a_test_is_sent_once(api, hooked):
+    hook = hooked()
+    hook.receiver.fail(404)
+    api.post(f"{hook.path}/test")
+    assert hook.send() == 1
+    (got,) = hook.receiver.got
+    assert hook.verify(got)["type"] == "webhook.test"
+    assert hook.verify(got)["url"] == f"http://agency.example/api/public/v1{hook.path}"
+    (delivery,) = hook.deliveries()
+    assert (delivery["status"], delivery["response_status"], delivery["event_id"]) == ("failed", 404, None)
+    assert hook.read()["pending_count"] == 0
+    assert hook.send() == 0
+
+
+@each_database
+def test_events_are_sent_again_with_their_ids(api, hooked):
+    hook = hooked()
+    for _ in range(3):
+        api.make("/tags")
+    hook.send()
+    api.post(f"{hook.path}/redeliver", {"event_id": 2})
+    assert hook.send() == 1
+    assert hook.receiver.events[3:] == [2]
+    api.post(f"{hook.path}/redeliver", {"since": "2026-01-01T00:00:00Z"})
+    assert hook.send() == 3
+    assert len({got.message_id for got in hook.receiver.got}) == 3
+    assert [each["attempts"] for each in hook.deliveries()] == [2, 3, 2]
+    assert hook.read()["position"] == 3
+
+
+@each_database
+def test_several_senders_share_the_work_and_each_event_is_sent_once(api, hooked):
+    hooks = [hooked() for _ in range(5)]
+    for _ in range(20):
+        api.make("/tags")
+    stores = [api.store, another_process(api).store, another_process(api).store]
+    threads = [threading.Thread(target=hooks[0].sender(store).run, kwargs={"once": True}) for store in stores]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    hooks[0].send()
+    for hook in hooks:
+        assert sorted(hook.receiver.events) == [*range(1, 21)]
+    assert hooks[0].failures == []
+
+
+@each_database
+def test_what_a_dead_sender_has_sent_is_sent_again_when_its_lease_ends(api, hooked, clock, monkeypatch):
+    hook = hooked()
+    api.make("/tags")
+
+    def die(*_):
+        raise SystemError("The process was killed.")
+
+    monkeypatch.setattr(loop, "save_results", die)
+    assert hook.sender().run(once=True) == 0
+    assert len(hook.receiver.got) == 1
+    hook.failures.clear()
+    monkeypatch.undo()
+    assert hook.send() == 0, "another sender has leased it"
+    clock.shift(loop.LEASE)
+    assert hook.send() == 1
+    first, second = hook.receiver.got
+    assert (first.message_id, first.body) == (second.message_id, second.body)
+
+
+@each_database
+def test_a_result_after_the_lease_has_ended_is_not_saved(api, hooked, clock):
+    hook = hooked()
+    api.make("/tags")
+    (leased,) = schedule.claim(api.store, 10, loop.LEASE)
+    loaded = batch.load_batch(api.store, leased, "")
+    loaded.groups[0][0].outcome = batch.Outcome(200)
+    clock.shift(loop.LEASE + timedelta(seconds=1))
+    assert len(schedule.claim(api.store, 10, loop.LEASE)) == 1
+    assert results.save_results(api.store, leased, loaded) == (0, [])
+    assert hook.deliveries() == []
+
+
+@each_database
+def test_a_webhook_that_goes_back_during_a_turn_stays_there(api, hooked):
+    hook = hooked()
+    api.make("/tags")
+    hook.send()
+    api.make("/tags")
+    (leased,) = schedule.claim(api.store, 10, loop.LEASE)
+    loaded = batch.load_batch(api.store, leased, "")
+    assert api.post(f"{hook.path}/redeliver", {"since": "2026-01-01T00:00:00Z"}).data["position"] == 0
+    results.save_results(api.store, leased, loaded)
+    assert hook.read()["position"] == 0
+    hook.send()
+    assert sorted(hook.receiver.events) == [1, 1, 2]
+
+
+@only_sqlite
+def test_a_redirect_is_a_failure_and_a_large_response_is_cut(api, hooked):
+    hook = hooked()
+    hook.receiver.fail(302)
+    hook.receiver.headers, hook.receiver.content = {"location": hook.receiver.url}, b"x" * 5000
+    api.make("/tags")
+    assert hook.send() == 1
+    (delivery,) = hook.deliveries()
+    assert (delivery["status"], delivery["response_status"]) == ("pending", 302)
+    assert delivery["response_body"] == "x" * loop.MAX_BODY
+
+
+@only_sqlite
+def test_a_receiver_that_does_not_answer_takes_ten_seconds_at_most(api, hooked, monkeypatch):
+    monkeypatch.setattr(loop, "TOTAL_SECONDS", 0.3)
+    hook = hooked()
+    answered = threading.Event()
+    hook.receiver.answer = lambda _: answered.wait(30) and 200
+    api.make("/tags")
+    hook.send()
+    answered.set()
+    assert hook.deliveries()[0]["error"] == loop.TOO_SLOW
+
+
+@only_sqlite
+def test_a_forbidden_address_is_like_one_that_cannot_be_reached(api, hooked):
+    hook = hooked()
+    closed = Receiver()
+    closed.close()
+    api.patch(hook.path, {"url": closed.url})
+    api.make("/tags")
+    hook.send()
+    api.patch(hook.path, {"url": hook.receiver.url})
+    api.make("/tags")
+    Sender(api.store, (), "", lambda *_: None, hook.notices.append).run(once=True)
+    assert [each["error"] for each in hook.deliveries()] == [loop.UNREACHABLE] * 2
+    assert hook.receiver.got == []
+
+
+@each_database
+def test_events_that_were_deleted_before_they_were_sent_are_reported(api, hooked, clock):
+    hook = hooked()
+    api.patch(hook.path, {"status": "paused"})
+    for _ in range(3):
+        api.make("/tags")
+    clock.shift(timedelta(days=31))
+    api.make("/tags")
+    retention.delete_events(api.store, 30)
+    api.patch(hook.path, {"status": "active"})
+    hook.send()
+    assert hook.receiver.events == [4]
+    assert "Events up to 3 were deleted" in hook.read()["status_reason"]
+    assert len(hook.notices) == 1
+
+
+@each_database
+def test_old_deliveries_are_deleted_with_the_events_but_no_pending_one(api, hooked, clock):
+    hook = hooked()
+    hook.receiver.fail(events={2})
+    for _ in range(3):
+        api.make("/tags")
+    hook.send()
+    clock.shift(timedelta(days=31))
+    assert retention.delete_events(api.store, 30) == 4
+    assert [each["event_id"] for each in hook.deliveries()] == [2]
+    hook.send()
+    (delivery,) = hook.deliveries()
+    assert (delivery["status"], delivery["error"]) == ("failed", batch.GONE.error)
+    assert (hook.read()["status"], hook.read()["pending_count"]) == ("active", 0)
+
+
+@only_sqlite
+def test_nothing_is_sent_while_webhooks_are_paused_in_the_installation(api, hooked):
+    hook = hooked()
+    api.make("/tags")
+    pause.pause(api.store, pause.WEBHOOKS, "a rehearsal")
+    assert hook.send() == 0
+    assert "retainer deliver --resume" in pause.warnings(api.store)[0]
+    pause.resume(api.store, pause.WEBHOOKS)
+    assert hook.send() == 1
+
+
+@only_sqlite
+def test_a_sender_that_is_stopped_saves_what_has_arrived(api, hooked):
+    hook = hooked()
+    for _ in range(40):
+        api.make("/tags")
+    arrived = threading.Event()
+
+    def answer(event):
+        arrived.set()
+        time.sleep(0.05)
+        return 200
+
+    hook.receiver.answer = answer
+    sender = hook.sender()
+    sender.start()
+    assert arrived.wait(60)
+    sender.stop()
+    delivered = [each["event_id"] for each in hook.deliveries(status="delivered")]
+    assert sorted(delivered) == sorted(hook.receiver.events)
+    hook.receiver.recover()
+    hook.send()
+    assert sorted(hook.receiver.events) == [*range(1, 41)]
