@@ -21,7 +21,7 @@ from retainer.reference.resources import EVERY_LIST, Resource, parameter_of, res
 from retainer.web.pages import TEMPLATES, markup
 
 CHANGELOG = Path(__file__).parent / "changelog.md"
-GUIDE = ("keys", "lists", "writing", "values", "limits", "retries", "sync", "reports", "questions")
+GUIDE = ("keys", "lists", "writing", "values", "limits", "retries", "sync", "webhooks", "reports", "questions")
 
 
 class ReferencePage(NamedTuple):
