@@ -88,3 +88,25 @@ def test_deliver_sends_what_is_due_and_a_server_without_webhooks_does_not(tmp_pa
         assert receiver.got == []
         assert tell(folder, "deliver", "--once", **ALLOW) == {"sent": 1}
     assert receiver.events == [1]
+
+
+def test_commands_create_change_test_and_delete_a_webhook(tmp_path, receiver):
+    folder = with_database(tmp_path)
+    with running(folder, "--no-monitor", "--no-webhooks") as server:
+        account = server.agency("North", "agency")["account_id"]
+    made = tell(folder, "webhook", "create", account, "--url", receiver.url, "--types", "tag.created")
+    hook = made["webhook_id"]
+    assert made["secret"].startswith("whsec_")
+    (shown,) = tell(folder, "webhook", "list", account)["webhooks"]
+    assert (shown["url"], shown["types"], shown["status"]) == (receiver.url, ["tag.created"], "active")
+    assert tell(folder, "webhook", "set", hook, "--types", "all", "--description", "Books")["types"] is None
+    assert tell(folder, "webhook", "rotate", hook)["secret"] != made["secret"]
+    assert tell(folder, "webhook", "test", hook)["status"] == "pending"
+    assert tell(folder, "deliver", "--once", **ALLOW) == {"sent": 1}
+    (delivery,) = tell(folder, "webhook", "deliveries", hook, "--status", "delivered")["deliveries"]
+    assert (delivery["type"], delivery["response_body"]) == ("webhook.test", "thanks")
+    assert receiver.got[0].event["url"] == f"http://127.0.0.1:8000/api/public/v1/webhooks/{hook}"
+    assert tell(folder, "webhook", "set", hook, "--status", "paused")["status"] == "paused"
+    assert tell(folder, "webhook", "redeliver", hook, "--since", "2026-01-01T00:00:00Z")["position"] == 0
+    assert tell(folder, "webhook", "delete", hook) == {"deleted": hook}
+    assert tell(folder, "webhook", "list", account) == {"webhooks": []}

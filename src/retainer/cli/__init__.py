@@ -17,6 +17,7 @@ from retainer.cli.operate import operate
 from retainer.cli.payments import payment_cli
 from retainer.cli.request_log import request_cli
 from retainer.cli.users import session_cli, user_cli
+from retainer.cli.webhooks import webhook_cli
 from retainer.errors import Refusal
 from retainer.settings import SettingsError
 from retainer.store.engines import Busy, Engine, OutcomeUnknown, Unavailable, connect
@@ -52,6 +53,7 @@ cli.add_typer(session_cli, name="session")
 cli.add_typer(key_cli, name="key")
 cli.add_typer(audit_cli, name="audit")
 cli.add_typer(payment_cli, name="payment")
+cli.add_typer(webhook_cli, name="webhook")
 cli.add_typer(request_cli, name="requests")
 
 

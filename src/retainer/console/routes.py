@@ -26,6 +26,8 @@ from retainer.console.pages import (
     settings_pages,
     sign_in_pages,
     today_page,
+    webhook_forms,
+    webhook_pages,
 )
 from retainer.store.tx import Store, Tx
 
@@ -84,6 +86,17 @@ CONSOLE_ROUTES: dict[str, Route] = {
     "/keys/{key}/edit": AdminPage(key_pages.show_edit, key_pages.edit),
     "/keys/{key}/rotate": AdminPage(key_pages.show_rotate, key_pages.rotate),
     "/keys/{key}/revoke": AdminPage(key_pages.show_revoke, key_pages.revoke),
+    "/webhooks": AdminPage(webhook_pages.show_list),
+    "/webhooks/new": AdminPage(webhook_forms.show_new, webhook_forms.create),
+    "/webhooks/{webhook}": AdminPage(webhook_pages.show),
+    "/webhooks/{webhook}/secret": AdminPage(webhook_forms.show_secret),
+    "/webhooks/{webhook}/edit": AdminPage(webhook_forms.show_edit, webhook_forms.edit),
+    "/webhooks/{webhook}/rotate": AdminPage(webhook_forms.show_rotate, webhook_forms.rotate),
+    "/webhooks/{webhook}/delete": AdminPage(webhook_pages.show_delete, webhook_pages.delete),
+    "/webhooks/{webhook}/redeliver": AdminPage(webhook_pages.show, webhook_pages.redeliver),
+    "/webhooks/{webhook}/test": AdminPage(webhook_pages.show, webhook_pages.send_test),
+    "/webhooks/{webhook}/pause": Action(webhook_pages.pause),
+    "/webhooks/{webhook}/resume": Action(webhook_pages.resume),
     "/requests": AdminPage(request_pages.show_list),
     "/requests/{position}": AdminPage(request_pages.show),
     "/people": AdminPage(people_pages.show_list),

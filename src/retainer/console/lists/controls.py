@@ -9,7 +9,6 @@ from sqlalchemy import Table
 
 from retainer.console import words
 from retainer.console.catalogue import Kind
-from retainer.rollups.list_sums import MAX_SUMMED
 from retainer.console.lists.views import ListView
 from retainer.console.names import load_choices, load_names
 from retainer.console.page_context import PageContext
@@ -17,6 +16,7 @@ from retainer.console.statuses import word_of
 from retainer.errors import Refusal
 from retainer.kernel.paging import MAX_PAGE_SIZE, PER_PAGE, Page
 from retainer.kernel.query import Filter, Parameter, parameters, read_values
+from retainer.rollups.list_sums import MAX_SUMMED
 from retainer.schema import metadata
 from retainer.schema.crm import tags
 from retainer.store.tx import Tx

@@ -21,6 +21,7 @@ PAGES = {
     "credit note": "/records/credit-notes/{}",
     "quote": "/records/quotes/{}",
     "ticket": "/records/tickets/{}",
+    "webhook": "/webhooks/{}",
 }
 """The page of an action's target, by its kind."""
 
