@@ -56,6 +56,12 @@ def test_numbers_arrive_as_they_were_sent(api):
     assert result["body"]["data"]["amount"] == api.make("/expenses", amount="119.35")["amount"]
 
 
+def test_a_path_is_decoded_like_that_of_any_request(api):
+    upsert = {"method": "PUT", "path": "/clients/external:%C3%96-7", "body": {"name": "Nordwind"}}
+    (result,) = send(api, upsert).data["results"]
+    assert (result["status"], result["body"]["data"]["external_id"]) == (201, "Ö-7")
+
+
 def test_each_operation_needs_its_scope(api):
     key = api.new_key(["clients:read"])
     operations = [CREATE, {"method": "GET", "path": "/clients"}, {"method": "GET", "path": "/tasks"}]

@@ -93,7 +93,8 @@ class Relation(NamedTuple):
 class Catalogue:
     """The kinds of records that have a list and announce their changes.
 
-    The others are shown elsewhere: users on the pages of people, payments with their invoice, webhooks on their own pages.
+    The others are shown elsewhere: users on the pages of people, payments with their invoice, and webhooks on pages of
+    their own.
     """
 
     def __init__(self, operations: list[Operation]) -> None:

@@ -168,11 +168,14 @@ def of_operation(refusal: Refusal, position: int, operation: BatchOperation) -> 
 def request_of(
     outer: Request, operation: BatchOperation, *, request_id: str, idempotency_key: str | None = None
 ) -> Request:
-    """Return the request of an operation: the key and address are those of the batch, the rest is its own."""
+    """Return the request of an operation: the key and address are those of the batch, the rest is its own.
+
+    WSGI has the bytes of a path as Latin-1.
+    """
     path, _, query = operation.path.partition("?")
     environ = {name: value for name, value in outer.environ.items() if name.removeprefix("HTTP_") not in OWN_HEADERS}
     body = b"" if operation.body is None else encode_body(operation.body)
-    environ |= {"REQUEST_METHOD": operation.method, "PATH_INFO": unquote(path), "QUERY_STRING": query}
+    environ |= {"REQUEST_METHOD": operation.method, "PATH_INFO": unquote(path, "latin-1"), "QUERY_STRING": query}
     environ |= {"CONTENT_TYPE": "application/json", "CONTENT_LENGTH": str(len(body)), "wsgi.input": BytesIO(body)}
     for name, value in (("IF_MATCH", operation.if_match), ("IDEMPOTENCY_KEY", idempotency_key)):
         if value is not None:
