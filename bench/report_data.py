@@ -11,6 +11,7 @@ from typing import Any
 
 from bench import bare_databases
 from bench.depth_data import DAYS, FAST, OLD, PROJECTS, STAMPS, USERS, client_of, put
+from retainer.billing.invoices.types import ClientSnapshot
 from retainer.identity.admins import OPERATORS, operator
 from retainer.rollups import doctor
 from retainer.store.engines import Sqlite
@@ -21,8 +22,9 @@ LINES = 2  # of each invoice
 INVOICE = (
     *(*STAMPS, "client_id", "project_id", "number", "status", "issue_date", "due_date", "currency", "subtotal"),
     *("tax_total", "total", "tax_breakdown", "amount_paid", "amount_credited", "balance_due", "sent_at"),
-    *("settled_date", "search"),
+    *("settled_date", "search", "client_snapshot"),
 )
+SNAPSHOT = json.dumps(dict.fromkeys(ClientSnapshot.__struct_fields__) | {"name": "Client"})
 LINE = (
     *(*STAMPS, "invoice_id", "description", "quantity", "unit_price", "discount_percent", "tax_rate", "project_id"),
     *("amount", "currency", "position", "kind"),
@@ -39,6 +41,23 @@ EXPENSE = (
     "category_sort",
 )
 Row = tuple[Any, ...]
+
+
+BILL_TIME = """
+UPDATE time_entries SET invoice_line_id = 1 + id % ?1, invoice_id = 1 + id % ?1 / 2
+WHERE billable AND amount IS NOT NULL AND date < ?2"""
+
+
+def bill_time(path: Path, invoices: int) -> None:
+    """Put billable time, except that of the last days, on the lines of invoices that `add_money` then adds."""
+    connection: sqlite3.Connection = bare_databases.Sqlite(str(path)).connect()
+    for pragma in FAST:
+        connection.execute(f"PRAGMA {pragma}")
+    old = datetime.now(UTC).date() - timedelta(days=OLD)
+    connection.execute(BILL_TIME, (LINES * invoices, str(old)))
+    connection.commit()
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.close()
 
 
 def add_money(path: Path, count: int) -> None:
@@ -94,7 +113,7 @@ def parts(rng: random.Random, account: int, number: int, day: date, project: int
     credited = net // 10 if paid and rng.random() < 0.03 else 0
     status, text = "paid" if paid else "sent", f"inv-{number:06}"
     taxes = f'[{{"tax_rate":"19","taxable_amount":"{net // 100}.{net % 100:02}","tax_amount":"{tax // 100}.00"}}]'
-    money = (net, tax, total, taxes, paid, 0, total - paid, stamp, str(paid_date) if paid else LAST_DAY, text)
+    money = (net, tax, total, taxes, paid, 0, total - paid, stamp, str(paid_date) if paid else LAST_DAY, text, SNAPSHOT)
     invoice = (*stamps, client, project, text.upper(), status, str(day), str(due), "EUR", *money)
     half = net // LINES
     terms = ("Work", "1", f"{half // 100}.{half % 100:02}", "0", "19", None, half, "EUR")
