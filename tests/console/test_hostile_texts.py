@@ -41,7 +41,18 @@ BROWSERS = [
 SPREADSHEETS = [
     *("=1+1", "+1+1", "-1+1", "@SUM(1)", '=HYPERLINK("https://evil.example")', "\t=1+1", "\r=1+1", "\n=1+1", " =1+1"),
     *("\u00a0=1+1", "\uff1d1+1", "\uff0b1+1", "\uff0d1+1", "\uff20SUM(1)", '"=1+1', '";=1+1', '",=1+1', "'=1+1"),
-    *("=cmd|'/C calc'!A1", "+cmd|'/C calc'!A1", "\u3000=1+1", "\u2003-1+1", "\ufeff=1+1", "\x0b=1+1", "\x85@A1"),
+    *(
+        "=cmd|'/C calc'!A1",
+        "+cmd|'/C calc'!A1",
+        "\u3000=1+1",
+        "\u2003-1+1",
+        "\ufeff=1+1",
+        "\u200b=1+1",
+        "\u202e@A1",
+        "\x7f-1",
+        "\x0b=1+1",
+        "\x85@A1",
+    ),
 ]
 """Texts that a spreadsheet would run as a formula."""
 TEXTS = list(
@@ -50,7 +61,9 @@ TEXTS = list(
 GROUP, SHORT = 8, 8
 GROUPS = [TEXTS[start :: -(-len(TEXTS) // GROUP)] for start in range(-(-len(TEXTS) // GROUP))]
 """The texts in groups, each with texts of all sorts; the short tier tries every eighth group."""
-FORMULA = re.compile("[\\s\\x00-\\x1f\ufeff]*[=+@\\-\uff1d\uff0b\uff0d\uff20]")
+FORMULA = re.compile(
+    "[\\s\\x00-\\x1f\\x7f-\\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]*[=+@\\-\uff1d\uff0b\uff0d\uff20]"
+)
 NUMBER = re.compile(r"-?\d+(\.\d+)?")
 TEMPLATES = "".join(path.read_text("utf-8") for path in Path(retainer.__file__).parent.rglob("templates/**/*.html"))
 NEEDED = {"lines": LINE, "plugins": {"status": "active", "slug": "shop", "version": "1.0"}}

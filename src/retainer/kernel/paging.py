@@ -191,7 +191,7 @@ def _total(table: Table, limits: Limits, bound: str = "") -> Select[Any]:
         return select(count).where(totals.c.name == table.name)
     if not bound:
         return select(func.count()).select_from(table).where(*_limits(table, limits))
-    found: Select[Any] = select(literal_column("1")).select_from(table).where(*_limits(table, limits))
+    found: Select[int] = select(literal_column("1")).select_from(table).where(*_limits(table, limits))
     return select(func.count()).select_from(found.suffix_with(text(f"LIMIT :{bound}")).subquery("found"))
 
 

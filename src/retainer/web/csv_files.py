@@ -6,6 +6,7 @@ spreadsheets read as "this is text". Numbers stay numbers.
 
 import csv
 import io
+import unicodedata
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
@@ -15,6 +16,8 @@ from retainer.web.responses import protection
 CSV = "text/csv; charset=utf-8"
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """The first characters of formulas, also in full width; control characters hide one that follows."""
+INVISIBLE = {"Cc", "Cf", "Zs", "Zl", "Zp"}
+"""The categories of characters that a spreadsheet may drop in front of a formula: controls, formats, spaces."""
 BYTE_ORDER_MARK = "\ufeff"
 """Without it, Excel does not read the file as UTF-8."""
 
@@ -43,6 +46,8 @@ def safe(cell: Cell) -> str | int | Decimal:
     """Return a cell that no spreadsheet runs."""
     if cell is None:
         return ""
-    if isinstance(cell, str) and (cell.startswith(FORMULA_STARTS) or cell.lstrip().startswith(FORMULA_STARTS)):
-        return f"'{cell}"
+    if isinstance(cell, str):
+        visible = next((character for character in cell if unicodedata.category(character) not in INVISIBLE), "")
+        if cell.startswith(FORMULA_STARTS) or visible in FORMULA_STARTS:
+            return f"'{cell}"
     return cell
