@@ -421,6 +421,7 @@ def test_a_payment_is_kept_as_it_was_sent(api):
     assert first == sent | {
         **{name: first[name] for name in ("id", "created_at", "updated_at")},
         "invoice_id": invoice["id"],
+        "client_id": invoice["client_id"],
         "amount": "904.50",
         "currency": "EUR",
         "reference": "SEPA 1",
