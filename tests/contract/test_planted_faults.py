@@ -45,9 +45,9 @@ def believe_every_key(request: Any, store: Any) -> Any:
 
 
 def ignoring_unknown(read: Callable[..., Any]) -> Callable[..., Any]:
-    def reading(request: Any, *more: Any) -> Any:
+    def reading(request: Any, *more: Any, **options: Any) -> Any:
         request.query = "&".join(part for part in request.query.split("&") if "no_such" not in part)
-        return read(request, *more)
+        return read(request, *more, **options)
 
     return reading
 
