@@ -149,7 +149,7 @@ class Filler:
     def add_payments(self) -> None:
         """Make payments by every method, on days and of amounts of their own, some with a reference or notes."""
         methods = itertools.cycle(("card", "cash", "cheque", "direct_debit", "other", "bank_transfer"))
-        for currency, day in itertools.product(("EUR", "JPY"), ("2026-01-15", "2026-01-31", "2026-03-02")):
+        for currency, day in itertools.product(("EUR", "JPY"), ("2026-01-15", "2026-01-31", "2026-02-01")):
             client = self.make("/clients", name="Payer", currency=currency)
             invoice = self.make("/invoices", client_id=client, issue_date=DAYS[0], **SENT)
             for amount, words in itertools.product(("20", "75"), ({}, {"reference": "Öl 7"}, {"notes": "100%"})):
@@ -165,6 +165,9 @@ class Filler:
             user_id = self.api.add_user(name, role=role)
             self.clock.shift(60)
             self.api.set_user(user_id, {"is_active": bool(is_active)})
+
+    def find_unposted(self) -> None:
+        """Remember the records of collections without a POST."""
         for collection in UNPOSTED:
             rows = self.api.sql(f"SELECT id FROM {collection[1:]} WHERE account_id = $1", self.api.account_id)
             self.made[collection] = [f"{collection}/{row[0]}" for row in rows]

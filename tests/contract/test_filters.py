@@ -77,6 +77,7 @@ def agency(prototype: tuple[Path, dict[str, Any]], fast_disk: Path) -> Iterator[
         ours.add_care()
         ours.add_payments()
         ours.add_people()
+        ours.find_unposted()
         ours.observe()
         assert datetime.now(UTC) < NOW - timedelta(days=1), "the records must be older than the day they are read on"
         clock.move_to(NOW)

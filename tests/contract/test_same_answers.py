@@ -133,11 +133,13 @@ def filled(sqlite_databases: SqliteDatabases, postgresql_databases: PostgresqlDa
         filler.fill(44 if IS_FULL else 12, "same")
         filler.add_edges()
         filler.add_care()
+        filler.add_payments()
         filler.observe()
         add_links(filler)
         add_odd_texts(pair, filler)
         clock.move_to(NOW)
         add_amounts(pair, filler)
+        filler.find_unposted()
         yield Filled(pair, filler)
     for client in agencies:
         client.store.engine.close()
@@ -303,6 +305,8 @@ def test_every_body_is_taken_or_refused_with_the_same_errors(filled):
     for operation in BODIES:
         random, fields = Random(f"edges of {operation}"), sorted(schema_fields(body_schema(operation)))
         made = filler.made.get(operation.path.rpartition("/{")[0], [])
+        if operation.upserts:
+            made = [f"{operation.resource.path}/external:{external_id}" for external_id in ("X-1", "%C3%96 7", "new")]
         for count in [*range(1, length(60)), len(fields)]:
             path = random.choice(made) if operation.method != "POST" else filler.place(operation)
             body = {name: random.choice(EDGES) for name in random.sample(fields, min(len(fields), 1 + count % 4))}
