@@ -11,6 +11,7 @@ from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from random import Random
+from tempfile import mkdtemp
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -64,7 +65,7 @@ class Agency(NamedTuple):
 @pytest.fixture(scope="module")
 def agency(prototype: tuple[Path, dict[str, Any]], fast_disk: Path) -> Iterator[Agency]:
     template, agencies = prototype
-    database = fast_disk / "filters.db"
+    database = Path(mkdtemp(dir=fast_disk)) / "filters.db"  # another module may have one open
     shutil.copy(template, database)
     app = open_app(database)
     api, other_tenant = (ApiClient(app, NoChecks(), agencies[name]) for name in ("north", "south"))
