@@ -14,6 +14,7 @@ FORMS = {
     "/keys/new": {"name": "Zapier", "user_id": "{user}", "scopes": "clients:read"},
     "/keys/{key}/rotate": {"hours": "1"},
     "/keys/{key}/revoke": {"confirmation": "All"},
+    "/webhooks/new": {"url": "https://receiver.example/hooks"},
     "/people/new": {"name": "Ada Admin", "email": "ada@north.example", "role": "admin"},
     "/people/{user}": {"name": "Max Renamed"},
     "/people/{user}/deactivate": {"confirmation": "Max Member"},
@@ -37,6 +38,7 @@ def test_a_failed_commit_shows_neither_a_notice_nor_a_secret(api, visitor, path)
     assert "set-cookie" not in failed.headers
     assert visitor.cookies == before
     assert "rtn_" not in failed.html
+    assert "whsec_" not in failed.html
     assert "token=" not in failed.html
     assert 'role="status"' not in visitor.get("/console").html
 

@@ -21,6 +21,8 @@ RECORDS = ("clients", "projects", "invoices", "tickets", "tasks", "time-entries"
 def fill(api: ApiClient) -> dict[str, str]:
     """Make a record of each kind, and requests of a key; return what stands in paths of pages."""
     ids = {kind: str(api.make(f"/{kind}")["id"]) for kind in RECORDS}
+    webhook = api.make("/webhooks")["id"]
+    api.post(f"/webhooks/{webhook}/test")
     recorded(api)
     with api.operating() as tx:
         logos.set_logo(tx, png())
@@ -28,7 +30,7 @@ def fill(api: ApiClient) -> dict[str, str]:
         session = sessions.list_sessions(tx)[0].id
     texts = {"key": api.key_id, "user": api.member_id, "session": session, "position": position}
     texts |= {kind.removesuffix("s"): ids[kind] for kind in ("invoices", "quotes", "tickets")}
-    texts |= {"report": "overview", "table": "overview-money"}
+    texts |= {"webhook": webhook, "report": "overview", "table": "overview-money"}
     return {name: str(text) for name, text in texts.items()} | {
         f"records/{kind}": number for kind, number in ids.items()
     }

@@ -81,7 +81,7 @@ ACTIONS = [path for path, route in CONSOLE_ROUTES.items() if route.act and not i
 
 def assert_nothing_is_done(api, visitor, path, end):
     """A form is sent while an operator changes the agency so that its admin may not send it."""
-    records = dict.fromkeys(re.findall(r"\{(invoice|quote|ticket)\}", path), 1)
+    records = dict.fromkeys(re.findall(r"\{(invoice|quote|ticket|webhook)\}", path), 1)
     filled = path.format(key=api.key_id, user=api.member_id, session=1, **records)
 
     def ask():

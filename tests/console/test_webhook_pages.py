@@ -77,12 +77,12 @@ def test_a_webhook_is_tested_paused_and_resumed(api, visitor, receiver):
     assert send(api) == 1
 
 
-def test_a_receiver_that_gave_up_is_noticed_on_the_list(api, visitor, receiver):
+def test_a_webhook_that_was_disabled_is_noticed(api, visitor, receiver):
     path, _ = made(visitor, receiver)
     receiver.fail(410)
     api.make("/tags")
     send(api)
-    for page in (visitor.get("/console/webhooks"), visitor.get(path)):
+    for page in (visitor.get("/console/webhooks"), visitor.get("/console/api"), visitor.get(path)):
         assert "The receiver answered 410" in page.text
     assert "webhook disabled" in visitor.get("/console/audit").text
 

@@ -21,9 +21,15 @@ STATUSES = {"pending": "Pending", "delivered": "Delivered", "failed": "Failed"}
 
 def show_list(tx: Tx, context: PageContext) -> Reply:
     """Show the webhooks; an account has few."""
+    return context.render(
+        "webhooks", webhooks=list_webhooks(tx), maximum=webhooks.MAX_WEBHOOKS, types_in_words=types_in_words
+    )
+
+
+def list_webhooks(tx: Tx) -> list[Webhook]:
+    """Return all webhooks of the account, oldest first."""
     page = Page(1, webhooks.MAX_WEBHOOKS, ("created_at",), "", "")
-    found = listing(tx, schema.webhooks, Webhook, WebhookFilter(), page).data
-    return context.render("webhooks", webhooks=found, maximum=webhooks.MAX_WEBHOOKS, types_in_words=types_in_words)
+    return listing(tx, schema.webhooks, Webhook, WebhookFilter(), page).data
 
 
 def show(tx: Tx, context: PageContext) -> Reply:
