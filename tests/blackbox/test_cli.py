@@ -159,7 +159,7 @@ def test_keys_are_created_listed_without_their_values_and_revoked(folder, accoun
     assert set(made) == {"key_id", "key"}
     listed = {one["id"]: one for one in tell(folder, "key", "list", account_id)["keys"]}
     every, some = listed[made["key_id"]], listed[account["key_id"]]
-    assert len(every["scopes"]) == 17
+    assert len(every["scopes"]) == 19
     assert some["scopes"] == ["clients:read", "time:write"]
     assert every["expires_at"].startswith("2030-01-01T00:00:00")
     assert (every["prefix"], every["last_four"]) == (made["key"][:8], made["key"][-4:])
@@ -428,7 +428,7 @@ def test_the_demo_prints_a_base_url_a_key_and_a_curl_line_that_work(tmp_path):
             least = {"/clients": 12, "/projects": 40, "/tasks": 200, "/time-entries": 10_000}
             totals = {path: client.get(path, Authorization=header).json["meta"]["total"] for path in least}
             assert {path: total for path, total in totals.items() if total < least[path]} == {}
-        assert len(me["key"]["scopes"]) == 17
+        assert len(me["key"]["scopes"]) == 19
         assert server.stop() == 0
     database = f"sqlite:///{tmp_path}/data/demo.db"
     assert command(tmp_path, "doctor", "--json", RETAINER_DATABASE_URL=database).json["drifted_summaries"] == []

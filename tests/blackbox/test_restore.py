@@ -77,7 +77,7 @@ def test_a_restored_database_equals_the_one_that_was_backed_up(folder, elsewhere
     said = tell(elsewhere, "restore", file)
     assert (said["database"], said["former_database"], said["migrated_to"]) == (str(database(elsewhere)), None, None)
     expected, found = contents(database(folder)), contents(database(elsewhere))
-    assert [row[0] for row in found.pop("pauses")] == ["monitor"]
+    assert [row[0] for row in found.pop("pauses")] == ["monitor", "webhooks"]
     assert expected.pop("pauses") == []
     assert found == expected
     assert files(elsewhere) == ["retainer.db"]
@@ -337,6 +337,7 @@ def test_wrong_sums_fail_a_check_and_are_reported_by_a_restore(folder, elsewhere
     assert json.loads(done.stdout)["wrong_sums"]
     assert "retainer doctor --repair" in done.stderr
     tell(elsewhere, "monitor", "--resume")
+    tell(elsewhere, "deliver", "--resume")
     assert tell(elsewhere, "doctor", "--repair")["drifted_summaries"]
     assert tell(elsewhere, "doctor")["drifted_summaries"] == []
 
@@ -362,7 +363,9 @@ def test_a_restored_copy_checks_no_site_until_it_is_resumed(folder, fake_site, t
     tell(folder, "backup", "b")
     copy = tmp_path / "copy"
     copy.mkdir()
-    assert "retainer monitor --resume" in tell(copy, "restore", folder / "b")["monitor"]
+    said = tell(copy, "restore", folder / "b")
+    assert "retainer monitor --resume" in said["monitor"]
+    assert "retainer deliver --resume" in said["webhooks"]
     once = subprocess.run([*COMMAND, "monitor", "--once", "--json"], cwd=copy, env=environment(copy, **ALLOW),
                           capture_output=True, text=True, check=True)  # fmt: skip
     assert json.loads(once.stdout) == {"checked": 0}
@@ -370,13 +373,14 @@ def test_a_restored_copy_checks_no_site_until_it_is_resumed(folder, fake_site, t
     with running(copy, **ALLOW) as server:
         time.sleep(2)  # no event shows that it does not check
         assert fake_site.connections == 0
-        (said,) = [line for line in server.log().splitlines() if '"warning"' in line and "paused" in line]
-        assert "restored from a backup of" in said
-        assert "retainer monitor --resume" in said
+        said = [line for line in server.log().splitlines() if '"warning"' in line and "paused" in line]
+        assert ["restored from a backup of" in line for line in said] == [True, True]
+        assert ["retainer monitor --resume" in line for line in said] == [True, False]
+        assert tell(copy, "deliver", "--resume") == {"webhooks": "on"}
         assert tell(copy, "monitor", "--resume") == {"monitor": "on"}
         until(lambda: asked(fake_site) == {0: 1, 1: 1, 2: 1}, "they are checked without a new start")
     with running(copy, **ALLOW) as server:
-        assert server.log().count("paused") == 1, "it is not logged again"
+        assert server.log().count("paused") == 2, "it is not logged again"
 
 
 def test_a_monitor_is_paused_while_it_runs(folder, fake_site):

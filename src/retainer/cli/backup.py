@@ -14,6 +14,7 @@ from retainer import settings
 from retainer.backup import BackupError, postgresql
 from retainer.cli.common import Json, say
 from retainer.cli.progress import progress_bars
+from retainer.outbound import pause
 from retainer.store.engines import Sqlite
 from retainer.store.engines.files import make_local_folder
 
@@ -56,7 +57,7 @@ def backup(file: Written, *, force: Overwrite = False, json: Json = False) -> No
 
 
 def restore(file: Read, *, check: Check = False, force: Displace = False, json: Json = False) -> None:
-    """Replace the configured database with a backup; its monitor stays paused until you resume it.
+    """Replace the configured database with a backup; its monitor and webhooks stay paused until you resume them.
 
     Sessions in the console end, and password links are void.
     """
@@ -81,7 +82,8 @@ def restore(file: Read, *, check: Check = False, force: Displace = False, json: 
     if restored.wrong_sums:
         typer.echo(repair(restored.wrong_sums), err=True)
     result = {"database": str(database), "former_database": None if former is None else str(former)}
-    say({**result, "monitor": "paused; resume with: retainer monitor --resume", **described(file, restored)}, json=json)
+    paused = {work.name: f"paused; resume with: retainer {work.command} --resume" for work in pause.EVERY}
+    say({**result, **paused, **described(file, restored)}, json=json)
 
 
 def embedded_database(file: Path) -> Sqlite:

@@ -18,7 +18,7 @@ from retainer.store.engines.sql import INTEGER, is_listed, listed
 from retainer.store.tables import events
 from retainer.store.tx import Store, Tx
 
-BATCH_SIZE = 50
+BATCH_SIZE = 100
 """New events that a turn takes at most."""
 
 
