@@ -89,7 +89,7 @@ def test_a_subject_is_enough(api):
         ("subject", "x" * 256, "this has 256"),
         ("description", "x" * 50001, "Must be text of 1 to 50000 characters; this has 50001"),
         ("description", "a\x00b", "Must not contain NUL"),
-        ("requester_name", "x" * 192, "this has 192"),
+        ("requester_name", "x" * 202, "this has 202"),
         ("requester_email", "lea@", "Must be an email address"),
         ("status", "unresolved", "Must be one of: open, pending, on_hold, resolved, closed; did you mean resolved?"),
         ("status", None, "this is null"),

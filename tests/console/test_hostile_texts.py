@@ -116,7 +116,8 @@ def create(api: ApiClient, operation: Operation, text: str, **members: Any) -> t
     collection, _, parent = operation.path.partition("/{")[0].strip("/"), None, path.split("/")
     is_part = "{" in operation.path and not operation.path.endswith("credit-notes")
     kind = "credit-notes" if operation.path.endswith("credit-notes") else collection
-    return f"/console/records/{kind}/{parent[2] if is_part else answer.data['id']}", answer.data
+    folder = "/console" if kind == "webhooks" else "/console/records"
+    return f"{folder}/{kind}/{parent[2] if is_part else answer.data['id']}", answer.data
 
 
 def fill(api: ApiClient, text: str) -> dict[str, str]:
