@@ -16,6 +16,9 @@ from retainer.settings import Settings
 from retainer.store.engines import Sqlite
 from retainer.store.tx import Store
 
+PATIENT_SECONDS = 20
+"""Time limit of transactions in tests."""
+
 
 def open_agency(store: Store, name: str, plan: Any, **details: Any) -> dict[str, Any]:
     """Open an agency with an admin, a member, and a key with all scopes."""
@@ -30,9 +33,14 @@ def open_agency(store: Store, name: str, plan: Any, **details: Any) -> dict[str,
 
 
 def open_app(database: Path | str) -> App:
-    """Return the application on a database, given its file or its address; its log stays in memory."""
+    """Return the application on a database, given its file or its address; its log stays in memory.
+
+    Its transactions have more time than those of a server, because other processes may keep a test from running.
+    """
     url = database if isinstance(database, str) else f"sqlite:///{database}"
-    return App(Settings(database_url=url), io.BytesIO())
+    app = App(Settings(database_url=url), io.BytesIO())
+    app.store.seconds = PATIENT_SECONDS
+    return app
 
 
 def new_store(path: Path) -> Store:

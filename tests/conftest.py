@@ -24,7 +24,7 @@ from tests.valkey_process import ValkeyProcess
 CONTRACT_CHECKER = ContractChecker()
 SLOW_FILES = ("test_life_of_money.py", "test_money.py", "test_doctor.py", "test_reports_reference.py")
 """The slowest files start first, so that no process runs one of them alone at the end."""
-settings.register_profile("chosen", max_examples=length(100))
+settings.register_profile("chosen", max_examples=length(100), deadline=None)
 settings.load_profile("chosen")
 process.PRELOADED = None if IS_FULL else Preloaded()
 MEMORY = Path("/dev/shm")

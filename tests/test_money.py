@@ -125,7 +125,6 @@ def test_two_hundred_invoices_and_their_credit_notes_are_exact_through_the_api(a
 UNITS = st.integers(-(10**17), 10**17)
 
 
-@settings(deadline=None)
 @given(st.integers(-(10**20), 10**20), st.integers(1, 10**12))
 def test_rounding_is_off_by_at_most_a_half_and_halves_go_away_from_zero(numerator, denominator):
     exact, whole = Fraction(numerator, denominator), half_up(numerator, denominator)
@@ -133,7 +132,6 @@ def test_rounding_is_off_by_at_most_a_half_and_halves_go_away_from_zero(numerato
     assert abs(whole - exact) < Fraction(1, 2) or abs(whole) > abs(exact)
 
 
-@settings(deadline=None)
 @given(UNITS, st.sampled_from(sorted(DIGITS)))
 def test_minor_units_and_amounts_are_the_same(units, currency):
     amount = amount_of(units, currency)
@@ -388,7 +386,6 @@ WEIGHTS = st.lists(st.integers(0, 10**18), min_size=1, max_size=8).filter(any)
 SIGNED = st.lists(st.integers(-(10**18), 10**18), min_size=1, max_size=8).filter(sum)
 
 
-@settings(deadline=None)
 @given(UNITS, SIGNED)
 def test_parts_add_up_and_deviate_from_their_proportion_by_less_than_one(units, weights):
     parts = money.allocate(units, weights)
@@ -398,7 +395,6 @@ def test_parts_add_up_and_deviate_from_their_proportion_by_less_than_one(units, 
     )
 
 
-@settings(deadline=None)
 @given(st.data(), st.one_of(WEIGHTS, SIGNED))
 def test_no_part_exceeds_its_weight_unless_the_whole_exceeds_all_weights(data, weights):
     units = data.draw(st.integers(min(0, sum(weights)), max(0, sum(weights))))
@@ -406,7 +402,6 @@ def test_no_part_exceeds_its_weight_unless_the_whole_exceeds_all_weights(data, w
         assert money.clamp(part, 0, weight) == part
 
 
-@settings(deadline=None)
 @given(UNITS, st.lists(st.integers(0, 50), min_size=1, max_size=8).filter(any))
 def test_parts_rounded_up_have_the_largest_remainders_and_come_first_among_equals(units, weights):
     fair = [Fraction(units * weight, sum(weights)) for weight in weights]
@@ -419,7 +414,7 @@ def test_parts_rounded_up_have_the_largest_remainders_and_come_first_among_equal
 RATE = st.decimals(0, 100, places=3)
 
 
-@settings(max_examples=length(300), deadline=None)
+@settings(max_examples=length(300))
 @given(st.data(), RATE, st.integers(0, 10**16), st.integers(0, 10**16), st.sampled_from((1, -1)))
 def test_a_part_by_gross_amount_leaves_room_of_the_same_sign(data, rate, taxable, tax, sign):
     gross = data.draw(st.integers(0, taxable + tax))
