@@ -142,6 +142,15 @@ def test_a_repeated_batch_continues_where_the_first_one_ended(api):
     assert count_clients(api) == 2
 
 
+def test_a_key_that_leaves_no_room_for_positions_is_refused_before_anything_is_performed(api):
+    assert statuses(send(api, CREATE, headers={"Idempotency-Key": "k" * 252})) == [201]
+    refused = send(api, CREATE, headers={"Idempotency-Key": "k" * 253})
+    assert (refused.status, refused.code) == (400, "bad_request")
+    assert "at most 252 characters" in refused.json["message"]
+    assert send(api, CREATE, atomic=True, headers={"Idempotency-Key": "k" * 255}).status == 200
+    assert count_clients(api) == 2
+
+
 @each_database
 def test_a_repeated_atomic_batch_gets_the_stored_response(api):
     headers = {"Idempotency-Key": "import-2026-11"}

@@ -8,7 +8,7 @@ import typer
 from retainer.cli.common import Account, Json, Since, acting_for, acting_on, changes, comma_list, say, site, whole
 from retainer.events import deliveries, webhooks
 from retainer.events.deliveries import DeliveryFilter, Redelivery, WebhookDelivery
-from retainer.events.webhooks import MAX_WEBHOOKS, Webhook, WebhookFilter
+from retainer.events.webhooks import Webhook
 from retainer.kernel.paging import MAX_PAGE_SIZE, Page, listing
 from retainer.schema import webhooks as schema
 from retainer.settings import BASE_PATH
@@ -51,8 +51,7 @@ def create_webhook(
 def list_webhooks(account: Account, *, json: Json = False) -> None:
     """List the webhooks of an account, without their secrets."""
     with acting_for(account) as tx:
-        page = Page(1, MAX_WEBHOOKS, ("id",), "", "")
-        found = listing(tx, schema.webhooks, Webhook, WebhookFilter(), page).data
+        found = webhooks.load_webhooks(tx)
     names = ("id", "url", "description", "status", "status_reason", "pending_count", "last_delivered_at")
     rows = [msgspec.structs.asdict(each) if json else {name: getattr(each, name) for name in names} for each in found]
     say({"webhooks": rows}, json=json)

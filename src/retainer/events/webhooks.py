@@ -134,6 +134,11 @@ def build_webhook(tx: Tx, webhook: Webhook, before: Webhook | None) -> Webhook:
     return webhook
 
 
+def load_webhooks(tx: Tx) -> list[Webhook]:
+    """Return all webhooks of the account, oldest first."""
+    return listing(tx, webhooks, Webhook, WebhookFilter(), Page(1, MAX_WEBHOOKS, ("id",), "", "")).data
+
+
 def add_webhook(tx: Tx, webhook: Webhook, api_url: str) -> tuple[Webhook, str]:
     """Save a new webhook, which sends the events from now on; return it and its secret. Raises every error."""
     webhook = build_webhook(tx, webhook, None)

@@ -23,6 +23,8 @@ RUN_SECONDS = 20
 MAX_RESPONSE_BYTES = 8 * 1024 * 1024
 """Size of the responses after which a batch runs no further operation."""
 NOT_RUN = "Not performed: the batch {} before. Send this operation again."
+MAX_KEY_LENGTH = 252
+"""Longest Idempotency-Key to which a position can be added."""
 OWN_HEADERS = ("IDEMPOTENCY_KEY", "IF_MATCH", "IF_NONE_MATCH", "PREFER", "ACCEPT", "X_REQUEST_ID", "TRANSFER_ENCODING")
 """Headers of the batch that do not apply to its operations."""
 
@@ -140,9 +142,12 @@ def perform_apart(
     """Perform each operation like a request of its own, in order; return the responses.
 
     With an Idempotency-Key, each write has the key and its position as its own, so that a repeated batch continues
-    where the first one ended.
+    where the first one ended. Raises `bad_request` if the key leaves no room for a position.
     """
     key, end, room = outer.header("IDEMPOTENCY_KEY"), time.monotonic() + RUN_SECONDS, MAX_RESPONSE_BYTES
+    if key is not None and len(key) > MAX_KEY_LENGTH:
+        message = f"The Idempotency-Key of a batch must be at most {MAX_KEY_LENGTH} characters, unless it is atomic."
+        raise Refusal("bad_request", message)
     results = []
     for position, operation in enumerate(batch.operations):
         own_key = None if key is None or operation.method == "GET" else f"{key}/{position}"

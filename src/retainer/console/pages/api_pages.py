@@ -2,8 +2,8 @@
 
 from retainer.console import request_charts, words
 from retainer.console.page_context import PageContext, Reply
-from retainer.console.pages.webhook_pages import list_webhooks
 from retainer.errors import Refusal, invalid
+from retainer.events import webhooks
 from retainer.identity import accounts
 from retainer.identity.keys import key_list
 from retainer.identity.plans import PLANS, WITH_API, includes_api
@@ -29,7 +29,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
         keys=keys,
         live=key_list.live_keys(tx),
         remarkable=[key for key in keys if key.warnings],
-        halted=[webhook for webhook in list_webhooks(tx) if webhook.status_reason],
+        halted=[webhook for webhook in webhooks.load_webhooks(tx) if webhook.status_reason],
         chart=request_charts.hourly_chart(tx),
         failures=list_requests(tx, failed, limit=RECENT_FAILURES).requests,
         names={key.id: key.name for key in keys},

@@ -8,7 +8,7 @@ from retainer.console.pages.request_pages import link_with
 from retainer.errors import invalid
 from retainer.events import deliveries, webhooks
 from retainer.events.deliveries import DeliveryFilter, Redelivery, WebhookDelivery
-from retainer.events.webhooks import Webhook, WebhookFilter
+from retainer.events.webhooks import Webhook
 from retainer.kernel.paging import Page, listing
 from retainer.kernel.resource import read_id
 from retainer.schema import webhooks as schema
@@ -22,14 +22,8 @@ STATUSES = {"pending": "Pending", "delivered": "Delivered", "failed": "Failed"}
 def show_list(tx: Tx, context: PageContext) -> Reply:
     """Show the webhooks; an account has few."""
     return context.render(
-        "webhooks", webhooks=list_webhooks(tx), maximum=webhooks.MAX_WEBHOOKS, types_in_words=types_in_words
+        "webhooks", webhooks=webhooks.load_webhooks(tx), maximum=webhooks.MAX_WEBHOOKS, types_in_words=types_in_words
     )
-
-
-def list_webhooks(tx: Tx) -> list[Webhook]:
-    """Return all webhooks of the account, oldest first."""
-    page = Page(1, webhooks.MAX_WEBHOOKS, ("created_at",), "", "")
-    return listing(tx, schema.webhooks, Webhook, WebhookFilter(), page).data
 
 
 def show(tx: Tx, context: PageContext) -> Reply:
