@@ -37,8 +37,8 @@ def hooked(api):
 
 @pytest.fixture
 def clock():
-    """A clock that runs, and can be moved."""
-    with time_machine.travel(NOW) as traveller:
+    """A clock that stands still until it is moved."""
+    with time_machine.travel(NOW, tick=False) as traveller:
         yield traveller
 
 
@@ -132,7 +132,7 @@ def test_a_failure_is_tried_again_after_growing_pauses_with_the_same_id(api, hoo
     stamps = [int(got.headers["webhook-timestamp"]) for got in hook.receiver.got]
     taken = [later - former for former, later in itertools.pairwise(stamps)]
     for found, pause_seconds in zip(taken, pauses, strict=False):
-        assert pause_seconds - 2 <= found <= pause_seconds + 20, "the clock goes on while the machine is busy"
+        assert pause_seconds - 2 <= found <= pause_seconds + 2
     assert len({got.message_id for got in hook.receiver.got}) == 1
     (delivery,) = hook.deliveries()
     assert (delivery["status"], delivery["attempts"], delivery["error"]) == ("delivered", 6, None)
