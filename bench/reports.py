@@ -13,14 +13,14 @@ from pathlib import Path
 
 from bench import load
 from bench.databases import add_option, databases
-from bench.depth import endless_requests, measure
+from bench.depth import WRITE, endless_writes, measure
 from bench.depth_data import fill
 from bench.report_data import add_money
 from bench.servers import RETAINER, Server, request, start, stop, wait
 
 NAMES = ("overview", "revenue-by-client", "revenue-by-month", "utilisation", "project-profitability")
 YEAR_MS, ALWAYS_MS, GROWTH, COST = 50, 150, 3.0, 0.85
-WRITE, SECONDS = "POST /time-entries", 2.0
+SECONDS = 2.0
 MAX_DAYS = 1095  # days before today
 WITHOUT = [sys.executable, "-m", "bench.without_reports"]
 
@@ -87,7 +87,7 @@ def main() -> None:
                 add_money(database, size // 20)
                 servers.append(start(name, command, database, cores[0], place(database)))
                 reads = name in {"small", "large"}
-                servers[-1].requests = asked(made.keys) if reads else {WRITE: endless_requests(made)[WRITE]}
+                servers[-1].requests = asked(made.keys) if reads else {WRITE: endless_writes(made)}
                 wait(servers[-1])
             report(sizes, measure(servers[:2], given.rounds))
             cost(servers[2:], given.rounds)

@@ -291,8 +291,8 @@ def ignoring_none(table: Any, only: Any, signature: Any) -> Any:
     return conditions(table, only, tuple(forms))
 
 
-def ascending_ties(table: Any, signature: Any, limits: Any, sort: Any, *more: Any) -> Any:
-    return rows_of(table, signature, limits, (*sort, "id"), *more)
+def ascending_ties(listed: Any, *more: Any) -> Any:
+    return rows_of(listed._replace(sort=(*listed.sort, "id")), *more)
 
 
 def never_backward(*given: Any) -> Any:

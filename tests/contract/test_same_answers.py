@@ -11,13 +11,14 @@ from collections.abc import Iterator
 from datetime import timedelta
 from random import Random
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 import pytest
 import time_machine
 
 from retainer.kernel.limits import SlidingWindow
 from retainer.kernel.resource import Operation
+from retainer.settings import BASE_PATH
 from tests.contract.cases import BUSINESS, TRIED, UNKNOWN_ID, body_schema, query_parameters, schema_fields
 from tests.contract.filler import NOW, TODAY, Filler, is_in
 from tests.contract_checker import SCOPED, NoChecks
@@ -97,6 +98,18 @@ class Pair(ApiClient):
     def read(self, path: str, query: dict[str, Any] | str = "") -> Answer:
         """Send a GET whose query may hold several values of a parameter."""
         return self.get(path, query if isinstance(query, str) else urlencode(query, doseq=True))
+
+    def follow(self, page: Answer) -> Answer:
+        """Read the page after a page."""
+        address = urlsplit(page.json["links"]["next"])
+        return self.read(address.path.removeprefix(BASE_PATH), address.query)
+
+    def walk(self, page: Answer) -> Iterator[list[Row]]:
+        """Yield the records of a page, and of each page that follows it by its link."""
+        yield page.data
+        while page.json["links"]["next"]:
+            page = self.follow(page)
+            yield page.data
 
 
 def comparable(answer: Answer) -> tuple[int, dict[str, str], bytes]:
@@ -203,9 +216,11 @@ def test_every_list_is_the_same_in_every_order_on_every_page(filled):
         orders = [f"{sign}{sort}" for sort, sign in itertools.product(sorts_of(operation), ("", "-"))]
         for sort in orders if IS_FULL else orders[::3]:
             query = {"sort": sort, "per_page": 7 if IS_FULL else 24}
-            pages = filled.pair.read(path, query).json["meta"]["last_page"]
-            for page in range(2, pages + 2):
-                filled.pair.read(path, query | {"page": page})
+            first = filled.pair.read(path, query)
+            pages = range(2, first.json["meta"]["last_page"] + 2)
+            by_number = [first.data, *(filled.pair.read(path, query | {"page": page}).data for page in pages)]
+            assert by_number.pop() == [], "the page past the end"
+            assert list(filled.pair.walk(first)) == by_number, "the same pages follow each other by cursor"
 
 
 def test_every_text_of_postgresql_is_compared_by_code_points(filled):
@@ -224,7 +239,11 @@ def test_every_order_of_two_keys_is_the_same(filled):
         sorts = sorts_of(operation)
         for one, other in random.sample([*itertools.permutations(sorts, 2)], min(length(30), len(sorts))):
             keys = f"{random.choice('-+')}{one},{random.choice('-+')}{other}".replace("+", "")
-            filled.pair.read(path, {"sort": keys, "per_page": 7, "page": random.randrange(1, 8)})
+            query = {"sort": keys, "per_page": 7}
+            drawn = filled.pair.read(path, query | {"page": random.randrange(1, 8)})
+            following = filled.pair.read(path, query | {"page": drawn.json["meta"]["current_page"] + 1})
+            if drawn.json["links"]["next"]:
+                assert filled.pair.follow(drawn).data == following.data
 
 
 def test_every_filter_finds_the_same(filled):

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 from sqlalchemy import ColumnElement, Select, Table, bindparam, func, literal_column, null, select, text
 
+from retainer.errors import invalid
+from retainer.kernel.cursors import Cursor, Key, Sort, check_cursor, follows, keys_of, read_cursor
 from retainer.kernel.http import Request
 from retainer.kernel.query import (
     Filter,
@@ -19,7 +21,7 @@ from retainer.kernel.query import (
     signature_of,
 )
 from retainer.store.engines.base import Row
-from retainer.store.row_mapper import R, RowMapper, row_mapper
+from retainer.store.row_mapper import R, row_mapper
 from retainer.store.statements import Deferred
 from retainer.store.tables import totals
 from retainer.store.tx import Tx
@@ -28,7 +30,6 @@ from retainer.values.records import Record
 
 T = TypeVar("T")
 S = TypeVar("S")
-Sort = tuple[str, ...]
 PER_PAGE = 25
 MAX_PAGE_SIZE = 100
 
@@ -45,6 +46,8 @@ class Page(msgspec.Struct, frozen=True):
     """Whether sums over the whole list were requested."""
     max_counted: int | None = None
     """Records of a filtered list that are counted, and those of the page; None counts all."""
+    cursor: Cursor | None = None
+    """The position after which the page begins, wherever that is by now; None: after the pages before it."""
 
     @property
     def max_total(self) -> int | None:
@@ -54,6 +57,24 @@ class Page(msgspec.Struct, frozen=True):
     def link(self, number: int) -> str:
         """Return the address of a page, with all other query parameters as they were sent."""
         return f"{self.url}?{self.others}page={number}"
+
+    def next_link(self, row: Row, keys: int) -> str:
+        """Return the address of the page after this one, which begins after `row`, whose sort keys come second."""
+        cursor = Cursor(self.number + 1, self.sort, row[1 : keys + 1])
+        return f"{self.link(cursor.page)}&cursor={cursor.text()}"
+
+
+Limits = tuple[type[Filter], Signature, tuple[str, ...]]
+"""The conditions of a list: its filter class, the filters sent, and the columns of the parent."""
+
+
+class Listed(NamedTuple):
+    """What statements for the pages of a list have in common."""
+
+    table: Table
+    model: type[Record]
+    limits: Limits
+    sort: Sort
 
 
 class PageLinks(msgspec.Struct):
@@ -105,40 +126,65 @@ def read_list(request: Request, model: type[Filter], *, is_summed: bool = False)
     size = partial(read_number, maximum=MAX_PAGE_SIZE)
     sort = partial(read_sort, [name.lstrip("-") for name in model.sorts])
     totals = {"totals": from_text(bool)} if is_summed else {}
-    values = read_values(pairs, {"page": read_number, "per_page": size, "sort": sort, **totals, **readers})
-    defaults = {"page": 1, "per_page": PER_PAGE, "sort": model.sorts[:1], "totals": False}
+    values = read_values(
+        pairs, {"page": read_number, "per_page": size, "sort": sort, "cursor": read_cursor, **totals, **readers}
+    )
+    cursor: Cursor | None = values.pop("cursor", None)
+    defaults = {"page": cursor.page if cursor else 1, "per_page": PER_PAGE, "sort": model.sorts[:1], "totals": False}
     number, per_page, order, has_totals = (values.pop(name, default) for name, default in defaults.items())
-    return model(**values), Page(number, per_page, order, url, others_of(pairs, "page"), has_totals)
+    if cursor is not None and (cursor.page, cursor.sort) != (number, order):
+        raise invalid({"cursor": [_other_page(cursor, number)]})
+    others = others_of(pairs, "page", "cursor")
+    return model(**values), Page(number, per_page, order, url, others, has_totals, cursor=cursor)
+
+
+def _other_page(cursor: Cursor, number: int) -> str:
+    """Return the error of a cursor that was sent with another page or order than its own."""
+    if cursor.page != number:
+        return f"This cursor begins page {cursor.page}. Leave `cursor` out to read page {number}."
+    return f"This cursor belongs to the order `sort={','.join(cursor.sort)}`. Send it with the same `sort`."
 
 
 def listing(tx: Tx, table: Table, model: type[R], filters: Filter, page: Page, **within: int) -> Paged[R]:
     """Return a page of the records `within` a parent that match the filters, with the total.
 
     The first page is one statement, with the total in each row. Other pages need the total first, because a page in
-    the second half is read from the end. With `max_counted`, every page does: counting stops at `max_total`.
+    the second half is read from the end. With `max_counted`, every page does: counting stops at `max_total`. A page
+    after a cursor reads one record more, which tells whether there is a next page. Raises `validation_failed` for a
+    cursor of another list.
     """
     signature, values = signature_of(filters, tx.actor.user_id)
     values |= within
     limits = (type(filters), signature, tuple(within))
+    records = row_mapper(table, model)
+    keys = keys_of(records, page.sort)
+    load = partial(_load, tx, Listed(table, model, limits, page.sort), values)
     total, offset = 0, (page.number - 1) * page.size
     rows: list[Row] = []
-    if page.number == 1 and page.max_total is None:
-        rows = tx.all(Deferred(_rows, (table, model, limits, page.sort, page.size, "first")), **values)
+    has_more = False
+    if page.number == 1 and page.max_total is None and page.cursor is None:
+        rows = load(page.size, "first")
         total = rows[0][-1] or 0 if rows else 0
+        has_more = total > page.size
     else:
         tx.snapshot()
         bounds = {} if page.max_total is None else {"max_total": page.max_total}
         total = tx.value(Deferred(_total, (table, limits, *bounds)), **bounds, **values) or 0
-        size = min(page.size, total - offset)
-        behind = total - offset - size
-        is_behind = behind < offset and total != page.max_total
-        direction, skipped = ("backward", behind) if is_behind else ("forward", offset)
-        if size > 0:
-            rows = tx.all(Deferred(_rows, (table, model, limits, page.sort, size, direction)), offset=skipped, **values)
-        if direction == "backward":
-            rows.reverse()
-    read = row_mapper(table, model).read
-    return _paged([read(row) for row in rows], page, offset, total)
+        if page.cursor is not None:
+            check_cursor(page.cursor, keys)
+            found = load(page.size + 1, "after", page.cursor.nulls, **page.cursor.binds)
+            rows, has_more = found[: page.size], len(found) > page.size
+        else:
+            size = min(page.size, total - offset)
+            behind = total - offset - size
+            has_more = behind > 0
+            is_behind = behind < offset and total != page.max_total
+            direction, skipped = ("backward", behind) if is_behind else ("forward", offset)
+            rows = load(size, direction, offset=skipped) if size > 0 else []
+            if is_behind:
+                rows.reverse()
+    next_link = page.next_link(rows[-1], len(keys)) if has_more and rows else None
+    return _paged([records.read(row) for row in rows], page, total, next_link)
 
 
 def first_records(
@@ -147,17 +193,17 @@ def first_records(
     """Return the first records of a list, without a count of the others, which may be many."""
     signature, values = signature_of(filters, tx.actor.user_id)
     limits = (type(filters), signature, tuple(within))
-    rows = tx.all(Deferred(_rows, (table, model, limits, sort, size, "forward")), offset=0, **values, **within)
+    rows = _load(tx, Listed(table, model, limits, sort), values | within, size, "forward", offset=0)
     return list(map(row_mapper(table, model).read, rows))
 
 
-def _paged(records: list[R], page: Page, offset: int, total: int) -> Paged[R]:
-    last, number = max(1, -(-total // page.size)), page.number
+def _paged(records: list[R], page: Page, total: int, next_link: str | None) -> Paged[R]:
+    number, offset = page.number, (page.number - 1) * page.size
+    last = max(1, -(-total // page.size))
+    if page.cursor is not None:  # records before it were added or removed, maybe
+        last = max(last, number + 1) if next_link else number
     links = PageLinks(
-        page.link(1),
-        page.link(last),
-        page.link(min(number - 1, last)) if number > 1 else None,
-        page.link(number + 1) if number < last else None,
+        page.link(1), page.link(last), page.link(min(number - 1, last)) if number > 1 else None, next_link
     )
     meta = PageMeta(
         current_page=number,
@@ -169,10 +215,6 @@ def _paged(records: list[R], page: Page, offset: int, total: int) -> Paged[R]:
         total=total,
     )
     return Paged(records, links, meta)
-
-
-Limits = tuple[type[Filter], Signature, tuple[str, ...]]
-"""The conditions of a list: its filter class, the filters sent, and the columns of the parent."""
 
 
 def _limits(table: Table, limits: Limits) -> list[ColumnElement[bool]]:
@@ -195,31 +237,39 @@ def _total(table: Table, limits: Limits, bound: str = "") -> Select[Any]:
     return select(func.count()).select_from(found.suffix_with(text(f"LIMIT :{bound}")).subquery("found"))
 
 
-def _rows(table: Table, model: type[Record], limits: Limits, sort: Sort, size: int, direction: str) -> Select[Any]:
-    """Return the statement for a page: `first` with the total in each row, `forward` or `backward`.
+def _load(tx: Tx, listed: Listed, values: dict[str, object], *rest: object, **more: object) -> list[Row]:
+    return tx.all(Deferred(_rows, (listed, *rest)), **values, **more)
 
-    LIMIT is literal and the first page has no OFFSET: with bound values, SQLite's plan is 50 % slower. Other pages
-    select ids first: PostgreSQL would build all skipped rows, which takes seconds for a million.
+
+def _rows(listed: Listed, size: int, direction: str, nulls: tuple[bool, ...] = ()) -> Select[Any]:
+    """Return the statement for a page, with the sort keys in each row.
+
+    `first` has the total in each row, too; `forward` and `backward` skip records from one end of the list; `after`
+    begins after a cursor whose `nulls` are null. LIMIT is literal and the first page has no OFFSET: with bound values,
+    SQLite's plan is 50 % slower. Pages that skip records select ids first: PostgreSQL would build all skipped rows,
+    which takes seconds for a million.
     """
+    table, model, limits, sort = listed
     records = row_mapper(table, model)
-    order = partial(_order, records, sort, is_backward=direction == "backward")
+    indexed = keys_of(records, sort)
+    computed = [Key(func.coalesce(key.column, null()), *key[1:]) for key in indexed]
     is_small = any(parameters(limits[0])[name].where.is_small for name, _ in limits[1])
-    if direction == "first":
-        total = _total(table, limits).scalar_subquery().label("total")
-        found = records.rows.add_columns(total).where(*_limits(table, limits))
-        return found.order_by(*order(is_small=is_small)).suffix_with(text(f"LIMIT {size}"))
-    ids = select(table.c.id).where(*_limits(table, limits)).order_by(*order(is_small=is_small))
-    ids = ids.suffix_with(text(f"LIMIT {size} OFFSET :offset")).correlate(None)
-    return records.rows.where(table.c.id.in_(ids)).order_by(*order(is_small=True))
+    keys = computed if is_small else indexed  # if few records match, an index in this order would scan all rows
+    order = partial(_order, is_backward=direction == "backward")
+    rows = records.rows.add_columns(*(key.column.label(f"key_{place}") for place, key in enumerate(keys)))
+    if direction in {"forward", "backward"}:
+        ids = select(table.c.id).where(*_limits(table, limits)).order_by(*order(keys))
+        ids = ids.suffix_with(text(f"LIMIT {size} OFFSET :offset")).correlate(None)
+        return rows.where(table.c.id.in_(ids)).order_by(*order(computed))
+    found = rows.where(*_limits(table, limits)).order_by(*order(keys)).suffix_with(text(f"LIMIT {size}"))
+    if direction == "after":
+        return found.where(follows(keys, nulls))
+    return found.add_columns(_total(table, limits).scalar_subquery().label("total"))
 
 
-def _order(records: RowMapper, sort: Sort, *, is_backward: bool, is_small: bool) -> Iterator[ColumnElement[object]]:
-    """Yield the order of a page. If few rows match, it avoids an index in this order, which would scan all rows."""
-    for part in (*sort, "-id" if sort[-1].startswith("-") else "id"):
-        column = records.order(part.removeprefix("-"))
-        if is_small:
-            column = func.coalesce(column, null())
-        ordered = column.desc() if part.startswith("-") != is_backward else column.asc()
-        if getattr(column, "nullable", True):
+def _order(keys: list[Key], *, is_backward: bool) -> Iterator[ColumnElement[object]]:
+    for key in keys:
+        ordered = key.column.desc() if key.is_descending != is_backward else key.column.asc()
+        if key.is_nullable:
             ordered = ordered.nulls_first() if is_backward else ordered.nulls_last()
         yield ordered

@@ -78,9 +78,9 @@ def read_pairs(request: Request) -> list[tuple[str, str]]:
         raise Refusal("bad_request", "The query string cannot be read: send at most 200 parameters in UTF-8.") from None
 
 
-def others_of(pairs: list[tuple[str, str]], name: str) -> str:
-    """Return all parameters but one, as they were sent, so that this one can follow them."""
-    others = urlencode([pair for pair in pairs if pair[0] != name])
+def others_of(pairs: list[tuple[str, str]], *names: str) -> str:
+    """Return all parameters but some, as they were sent, so that these can follow them."""
+    others = urlencode([pair for pair in pairs if pair[0] not in names])
     return f"{others}&" if others else ""
 
 

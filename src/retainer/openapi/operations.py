@@ -28,6 +28,10 @@ TOTALS = (
     "With true, `meta.totals` has the sums of the whole filtered list by currency. Refused if more than "
     f"{MAX_SUMMED:,} records match and no stored totals have their sums."
 )
+CURSOR = (
+    "Where the page begins: copy it from `links.next`, together with `page`. Pages after a cursor miss and repeat no "
+    "record while others are added and removed."
+)
 SORT_KEY = "A field to sort by; a minus means descending order."
 SORT = "Fields to sort by, in order; a minus means descending order. `id` is always the last."
 
@@ -185,6 +189,7 @@ def _paging(operation: Operation, schemas: Schemas) -> list[Json]:
         _query_parameter("page", description_of(PAGE), PAGE, schemas, default=1),
         _query_parameter("per_page", description_of(PER_PAGE), PER_PAGE, schemas, default=paging.PER_PAGE),
         _query_parameter("sort", SORT, tuple[order, ...], schemas, **default),
+        _query_parameter("cursor", CURSOR, str, schemas),
         *([_query_parameter("totals", TOTALS, bool, schemas, default=False)] if operation.summed else []),
     ]
 

@@ -29,7 +29,8 @@ CLOSER: dict[type, Json] = {  # descriptions and examples for base models
         "last": Annotated[Address, "Address of the page with the last records; page 1 when there are none."],
         "prev": Annotated[Address | None, "Address of the page before this one; null on page 1."],
         "next": Annotated[
-            Address | None, "Address of the page after this one; null at the end. Follow it to read all."
+            Address | None,
+            "Address of the page that begins after this one's last record; null at the end. Follow it to read all.",
         ],
     },
     paging.PageMeta: {

@@ -1,0 +1,109 @@
+"""Cursors: the position after a record of a sorted list, which holds while other records are added and removed."""
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable, Sequence
+from typing import Annotated, NamedTuple
+
+import msgspec
+from msgspec import Meta
+from sqlalchemy import ColumnElement, and_, bindparam, false, or_, tuple_
+
+from retainer.errors import invalid
+from retainer.store.engines.sql import DAY, INSTANT
+from retainer.store.row_mapper import RowMapper
+from retainer.values.kinds import MAX_INTEGER, read_day, read_instant
+
+Sort = tuple[str, ...]
+Whole = Annotated[int, Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
+FOREIGN = "Must be the cursor of a `links.next` of this list. Read the list from its first page to get one."
+
+
+class Cursor(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """The position after a record: the number of the page that begins there, and the record's sort keys."""
+
+    page: Annotated[int, Meta(ge=1, le=MAX_INTEGER)]
+    sort: Sort
+    values: tuple[Whole | str | None, ...]
+
+    @property
+    def nulls(self) -> tuple[bool, ...]:
+        """Return which sort keys are null, since these are compared in another way."""
+        return tuple(value is None for value in self.values)
+
+    @property
+    def binds(self) -> dict[str, int | str]:
+        """Return the values to bind to the condition `follows`."""
+        return {f"cursor__{place}": value for place, value in enumerate(self.values) if value is not None}
+
+    def text(self) -> str:
+        """Return the cursor as a parameter."""
+        return urlsafe_b64encode(msgspec.json.encode(self)).decode().rstrip("=")
+
+
+decode = msgspec.json.Decoder(Cursor).decode
+
+
+class Key(NamedTuple):
+    """A sort key of a list. Null is last in both directions."""
+
+    column: ColumnElement[object]
+    is_descending: bool
+    is_nullable: bool
+
+
+def keys_of(records: RowMapper, sort: Sort) -> list[Key]:
+    """Return the keys of an order, up to the id, which decides between records that are equal otherwise."""
+    parts = (*sort, "-id" if sort[-1].startswith("-") else "id")
+    names = [part.removeprefix("-") for part in parts]
+    return [
+        Key(column := records.order(name), part.startswith("-"), getattr(column, "nullable", True))
+        for name, part in zip(names[: names.index("id") + 1], parts, strict=False)
+    ]
+
+
+def read_cursor(text: str) -> Cursor:
+    """Return the cursor of a parameter. Raises ValueError if it is not one."""
+    try:
+        return decode(urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+    except (ValueError, msgspec.MsgspecError):
+        raise ValueError(FOREIGN) from None
+
+
+def check_cursor(cursor: Cursor, keys: Sequence[Key]) -> None:
+    """Raise `validation_failed` unless the cursor has a value for each key, of its type: databases refuse others."""
+    if len(cursor.values) != len(keys) or not all(map(_is_of, cursor.values, keys)):
+        raise invalid({"cursor": [FOREIGN]})
+
+
+def _is_of(value: int | str | None, key: Key) -> bool:
+    """Return whether a value is one that the column of a key can have."""
+    kind = key.column.type
+    if value is None or isinstance(value, int):
+        return key.is_nullable if value is None else kind.python_type is int
+    readers: dict[object, Callable[[str], str]] = {DAY: read_day, INSTANT: read_instant}
+    try:
+        return kind.python_type is str and "\0" not in value and readers.get(kind, str)(value) == value
+    except ValueError:
+        return False
+
+
+def follows(keys: Sequence[Key], nulls: Sequence[bool]) -> ColumnElement[bool]:
+    """Return the condition of the records after a cursor.
+
+    Keys of one direction that cannot be null are compared as a row, which an index of them answers directly.
+    """
+    binds = [bindparam(f"cursor__{place}", type_=key.column.type) for place, key in enumerate(keys)]
+    directions = {key.is_descending for key in keys}
+    if len(directions) == 1 and not any(key.is_nullable for key in keys):
+        found, limit = tuple_(*(key.column for key in keys)), tuple_(*binds)
+        return found < limit if directions == {True} else found > limit
+    condition: ColumnElement[bool] = false()
+    for key, bind, is_null in reversed(list(zip(keys, binds, nulls, strict=True))):
+        column = key.column
+        if is_null:
+            condition = and_(column.is_(None), condition)
+        else:
+            beyond = column < bind if key.is_descending else column > bind
+            parts = [beyond, and_(column == bind, condition), *([column.is_(None)] if key.is_nullable else [])]
+            condition = or_(*parts)
+    return condition

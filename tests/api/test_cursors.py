@@ -1,0 +1,143 @@
+"""Cursors: `links.next` continues after the last record of a page, whatever happens to the list meanwhile."""
+
+from base64 import urlsafe_b64encode
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import msgspec
+import pytest
+from tests.databases import each_database, only_sqlite
+
+FOREIGN = "Must be the cursor of a `links.next` of this list. Read the list from its first page to get one."
+
+
+def follow(api, page):
+    """Return the page after a page."""
+    address = urlsplit(page.json["links"]["next"])
+    return api.get(address.path.removeprefix("/api/public/v1"), address.query)
+
+
+def cursor_of(page):
+    (text,) = parse_qs(urlsplit(page.json["links"]["next"]).query)["cursor"]
+    return text
+
+
+def written(*parts):
+    return urlsafe_b64encode(msgspec.json.encode(parts)).decode().rstrip("=")
+
+
+def names(page):
+    return [record["name"] for record in page.data]
+
+
+@pytest.fixture
+def tags(api):
+    """Ids of the tags a to f, by name."""
+    return {name: api.make("/tags", name=name)["id"] for name in "abcdef"}
+
+
+@each_database
+def test_the_next_page_begins_after_the_last_record_although_records_were_added_and_removed(api, tags):
+    first = api.get("/tags", {"sort": "name", "per_page": 2})
+    for name in "ab":
+        api.delete(f"/tags/{tags[name]}")
+    second = follow(api, first)
+    assert names(second) == ["c", "d"]
+    for name in ("0", "bb", "dd"):
+        api.make("/tags", name=name)
+    third = follow(api, second)
+    assert (names(third), names(follow(api, third))) == (["dd", "e"], ["f"])
+    assert follow(api, third).json["links"]["next"] is None
+
+
+@each_database
+def test_a_record_after_which_a_page_begins_may_be_removed(api, tags):
+    first = api.get("/tags", {"sort": "-name", "per_page": 3})
+    api.delete(f"/tags/{tags['d']}")
+    assert names(follow(api, first)) == ["c", "b", "a"]
+
+
+@only_sqlite
+def test_next_has_the_number_of_the_page_and_all_other_parameters(api, tags):
+    first = api.get("/tags", {"sort": "-name", "per_page": 2, "created_since": "2020-01-01T00:00:00+01:00"})
+    query = parse_qs(urlsplit(first.json["links"]["next"]).query)
+    assert query.keys() == {"sort", "per_page", "created_since", "page", "cursor"}
+    assert query["created_since"] == ["2020-01-01T00:00:00+01:00"]
+    second = follow(api, first)
+    meta = second.json["meta"]
+    assert (meta["current_page"], meta["from"], meta["to"], meta["last_page"], meta["total"]) == (2, 3, 4, 3, 6)
+    assert "cursor" not in second.json["links"]["prev"]
+    alone = api.get("/tags", {"sort": "-name", "per_page": 2, "cursor": cursor_of(first)})
+    assert alone.json["meta"] == meta
+
+
+@only_sqlite
+def test_pages_after_a_cursor_end_where_records_end_and_not_where_they_are_counted(api, tags):
+    first = api.get("/tags", {"sort": "name", "per_page": 2})
+    for name in "abc":
+        api.delete(f"/tags/{tags[name]}")
+    second = follow(api, first)
+    assert names(second) == ["d", "e"]
+    assert (second.json["meta"]["current_page"], second.json["meta"]["last_page"]) == (2, 3)
+    third = follow(api, second)
+    assert (names(third), third.json["links"]["next"], third.json["meta"]["last_page"]) == (["f"], None, 3)
+
+
+@only_sqlite
+def test_a_cursor_cannot_be_sent_with_another_page_or_order(api, tags):
+    cursor = cursor_of(api.get("/tags", {"sort": "name", "per_page": 2}))
+    jumped = api.get("/tags", {"sort": "name", "per_page": 2, "page": 3, "cursor": cursor})
+    assert jumped.json["errors"] == {"cursor": ["This cursor begins page 2. Leave `cursor` out to read page 3."]}
+    turned = api.get("/tags", {"sort": "-name", "per_page": 2, "cursor": cursor})
+    message = "This cursor belongs to the order `sort=name`. Send it with the same `sort`."
+    assert (turned.status, turned.json["errors"]) == (422, {"cursor": [message]})
+
+
+BY_DAY, BY_MOMENT, BY_MINUTES = ("date",), ("created_at",), ("duration_minutes",)
+
+
+@each_database
+@pytest.mark.parametrize(
+    ("sort", "text"),
+    [
+        ("id", ""),
+        ("id", "x"),
+        ("id", "ä"),
+        ("id", "bm90IGpzb24"),
+        ("id", written(0, ["id"], [1])),
+        ("id", written(1 << 53, ["id"], [1])),
+        ("id", written(2, ["id"], [])),
+        ("id", written(2, ["id"], [1, 1])),
+        ("id", written(2, ["id"], ["1"])),
+        ("id", written(2, ["id"], [None])),
+        ("id", written(2, ["id"], [True])),
+        ("id", written(2, ["id"], [1.5])),
+        ("id", written(2, ["id"], [1 << 63])),
+        ("id", written(2, ["id"], [1], 1)),
+        ("date", written(2, BY_DAY, ["2026-02-30", 1])),
+        ("date", written(2, BY_DAY, ["x", 1])),
+        ("date", written(2, BY_DAY, [1, 1])),
+        ("created_at", written(2, BY_MOMENT, ["2026-03-01", 1])),
+        ("created_at", written(2, BY_MOMENT, ["now", 1])),
+        ("duration_minutes", written(2, BY_MINUTES, ["\0", 1])),
+    ],
+)
+def test_what_is_not_a_cursor_of_the_list_is_refused(api, sort, text):
+    refused = api.get("/time-entries", urlencode({"sort": sort, "cursor": text}))
+    assert (refused.status, refused.json["errors"]) == (422, {"cursor": [FOREIGN]})
+
+
+@each_database
+@pytest.mark.parametrize("name", ["a\0b", "\ud800"])
+def test_a_text_that_no_database_takes_is_refused(api, name):
+    text = urlsafe_b64encode(f'[2, ["name"], ["{name.encode("unicode_escape").decode()}", 1]]'.encode()).decode()
+    refused = api.get("/tags", urlencode({"sort": "name", "cursor": text.replace("=", "")}))
+    assert (refused.status, refused.json["errors"]) == (422, {"cursor": [FOREIGN]})
+
+
+@each_database
+def test_a_cursor_of_another_account_reveals_nothing(api, other_tenant, tags):
+    for name in "abcdef":
+        other_tenant.make("/tags", name=f"{name}2")
+    page = {"sort": "name", "per_page": 2}
+    cursor = cursor_of(api.get("/tags", page))
+    assert names(other_tenant.get("/tags", page | {"cursor": cursor})) == ["b2", "c2"]
