@@ -1,11 +1,14 @@
 """The length of random tests: a fifth, unless RETAINER_TEST_LENGTH is `full`."""
 
 import os
+from collections.abc import Iterable
+from typing import TypeVar
 
 import pytest
 
 CHOSEN = os.environ.get("RETAINER_TEST_LENGTH", "short")
 assert CHOSEN in {"short", "full"}, f"RETAINER_TEST_LENGTH is short or full, not {CHOSEN}."
+Case = TypeVar("Case")
 IS_FULL = CHOSEN == "full"
 only_full = pytest.mark.skipif(not IS_FULL, reason="runs at full length only")
 
@@ -18,3 +21,8 @@ def length(full: int) -> int:
 def sampled(cases: list[str]) -> list[str]:
     """Return all cases at full length, else every fifth."""
     return cases if IS_FULL else cases[::5]
+
+
+def first(cases: Iterable[Case]) -> list[Case]:
+    """Return all cases at full length, else the first, which stands for them."""
+    return list(cases) if IS_FULL else list(cases)[:1]

@@ -11,6 +11,7 @@ import pytest
 from testing.process import free_port, until
 
 from retainer import __version__
+from tests.length import only_full
 
 ROOT = Path(__file__).parents[1]
 
@@ -56,6 +57,7 @@ def said(installed, folder, *arguments):
     return done.stdout
 
 
+@only_full
 def test_the_wheel_has_the_command_in_its_version(installed, tmp_path):
     assert said(installed, tmp_path, "--version") == f"retainer {__version__}\n"
 

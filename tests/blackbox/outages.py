@@ -171,9 +171,9 @@ def full(database: PostgresqlProcess) -> Iterator[float]:
 
 
 KINDS: dict[str, Callable[[PostgresqlProcess], AbstractContextManager[float]]] = {
+    "killed": killed,
     "stopped": stopped,
     "stopped at once": lambda database: stopped(database, "immediate"),
-    "killed": killed,
     "hung": hung,
     "connections ended": robbed,
     "connections taken": full,

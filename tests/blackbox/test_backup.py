@@ -32,7 +32,7 @@ from retainer.backup.create import create
 from retainer.outbound import pause
 from retainer.schema.migrations import head
 from tests.blackbox.backups import bulky, database, refused, with_agency
-from tests.length import length
+from tests.length import length, only_full
 
 
 @pytest.fixture
@@ -59,6 +59,7 @@ def test_every_backup_under_load_holds_all_that_was_acknowledged_before_it(tmp_p
         assert unsound(database(folder)) == []
 
 
+@only_full
 def test_a_backup_has_the_content_of_the_log_and_a_plain_copy_does_not(tmp_path):
     server = start(with_database(tmp_path), "--no-monitor")
     try:
@@ -76,6 +77,7 @@ def test_a_backup_has_the_content_of_the_log_and_a_plain_copy_does_not(tmp_path)
     assert acknowledged.missing(database(tmp_path / "elsewhere"), len(acknowledged.records)) == []
 
 
+@only_full
 def test_a_copy_does_not_start_over_when_other_processes_write(folder):
     bulky(folder)
     copied = []
@@ -190,6 +192,7 @@ def test_a_terminated_backup_clears_up(folder):
     assert sorted(each.name for each in folder.iterdir()) == ["data"]
 
 
+@only_full
 def test_two_backups_into_one_folder_exclude_each_other(folder):
     bulky(folder)
     process = begun(folder, "b")

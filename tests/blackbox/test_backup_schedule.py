@@ -12,6 +12,7 @@ from testing.process import children, running, start, tell, until, with_database
 from testing.writing import writing
 
 from tests.blackbox.backups import bulky, with_agency
+from tests.length import only_full
 
 OFTEN = "0.0003"  # a bit more than a second
 
@@ -65,6 +66,7 @@ def test_backups_are_made_and_the_newest_are_kept_while_requests_are_answered(fo
     assert tell(folder, "restore", kept / names(kept)[-1], "--check")["wrong_sums"] == []
 
 
+@only_full
 def test_a_missed_backup_is_made_at_the_start_and_none_before_it_is_due(folder, kept):
     kept.mkdir()
     now = datetime.now(UTC)
@@ -83,6 +85,7 @@ def test_a_missed_backup_is_made_at_the_start_and_none_before_it_is_due(folder, 
     assert lines(server, "backup") == [made]
 
 
+@only_full
 def test_a_database_without_accounts_is_not_backed_up_and_pushes_no_backup_out(tmp_path, kept):
     """It may be a new one, made where a disk is not mounted."""
     kept.mkdir()

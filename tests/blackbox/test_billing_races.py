@@ -10,7 +10,7 @@ from testing.process import PATIENCE, at_once, query, statuses, unsound
 
 from retainer.store.engines import Sqlite
 from tests.blackbox import gapless
-from tests.length import IS_FULL
+from tests.length import IS_FULL, only_full
 from tests.reference.arithmetic import rounded
 
 RATE = 9999  # cents an hour: most amounts have to be rounded
@@ -153,6 +153,7 @@ def already_billed(hour, invoice):
     return f"Time entry {hour} is already on invoice {invoice}. Leave it out."
 
 
+@only_full
 @pytest.mark.parametrize(("issued", "kills"), [(400, 2), (600, 0)] if IS_FULL else [(200, 2)])
 @pytest.mark.parametrize("servers", [1, 2])
 def test_numbers_of_fifty_writers_have_neither_gap_nor_duplicate(tmp_path, request, servers, issued, kills):

@@ -24,6 +24,7 @@ from testing.process import (
 
 from retainer.cli import cli
 from retainer.traffic.request_log import LogFilter
+from tests.length import only_full
 
 INSTANT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"
 PAST = "2020-01-01T00:00:00Z"
@@ -397,6 +398,7 @@ def test_serve_with_json_writes_one_object_as_soon_as_it_listens(tmp_path):
     assert len(out.read_text().splitlines()) == 1, "and nothing else, to the end"
 
 
+@only_full
 def test_a_program_that_reads_serve_through_a_pipe_learns_when_it_is_ready(tmp_path):
     arguments = [*COMMAND, "serve", "--json", "--port", str(free_port())]
     piped = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
@@ -411,6 +413,7 @@ def test_a_program_that_reads_serve_through_a_pipe_learns_when_it_is_ready(tmp_p
             assert process.wait(timeout=35) == 0
 
 
+@only_full
 def test_the_demo_prints_a_base_url_a_key_and_a_curl_line_that_work(tmp_path):
     kept = tmp_path / "kept"
     with running(tmp_path, "--json", does="demo", RETAINER_BACKUP_DIR=str(kept)) as server:

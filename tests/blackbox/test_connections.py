@@ -57,6 +57,7 @@ def test_thousands_of_idle_connections_of_one_address_delay_nobody_and_are_cut_t
         assert oldest.local_address == kept, "the oldest stay"
 
 
+@only_full
 def test_a_connection_that_has_done_nothing_for_long_is_closed(server, address):
     with idle(server, 1, address) as (link,):
         assert drained(link) == (b"", True)

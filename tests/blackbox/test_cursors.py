@@ -9,6 +9,7 @@ import pytest
 from testing.process import until
 
 from retainer.settings import BASE_PATH
+from tests.length import first
 
 WRITERS = 10
 KEPT = 60
@@ -59,7 +60,7 @@ def walk(client, sort, writers):
     return seen
 
 
-@pytest.mark.parametrize("sort", ["name", "-name", "-created_at", "id"])
+@pytest.mark.parametrize("sort", first(["name", "-name", "-created_at", "id"]))
 def test_a_walk_misses_and_repeats_no_record_while_ten_writers_add_and_remove_others(servers, agency, sort):
     writers = Writers(servers, agency)
     with servers.client(agency["key"]) as client, ThreadPoolExecutor(WRITERS) as pool:

@@ -4,6 +4,7 @@ import pytest
 from testing.process import command, running, tell, with_database
 
 from retainer.settings import BASE_PATH
+from tests.length import only_full
 
 PDF, XML = "application/pdf", "application/xml"
 LINE = {"description": "Design", "quantity": "2", "unit_price": "100", "tax_rate": "19"}
@@ -67,6 +68,7 @@ def test_files_are_the_same_after_a_restore(issued, tmp_path):
     assert files_of(tmp_path) == files
 
 
+@only_full
 def test_files_are_the_same_in_another_database(issued, postgresql_databases, tmp_path):
     folder, files = issued
     url = postgresql_databases.create()

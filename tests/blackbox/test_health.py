@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from testing.process import free_port, query, running, until, with_database
 
+from tests.length import only_full
 from tests.postgresql_process import postgresql_process
 from tests.valkey_process import ValkeyProcess
 
@@ -56,6 +57,7 @@ def test_health_pages_take_get_and_head_without_a_key_or_a_limit(server, address
     assert [line for line in events(server) if line.get("path") in {"/livez", "/readyz"}] == []
 
 
+@only_full
 def test_a_database_that_is_gone_makes_a_server_unready_and_the_log_says_so_twice(place):
     server, database = place
     until_ready(server)

@@ -11,6 +11,7 @@ from retainer.identity.admins import operator_of
 from retainer.identity.people import sessions, users
 from tests.blackbox.corpus import hostile_ids
 from tests.console.visitor import HASH, PASSWORD
+from tests.length import only_full
 
 NEAR = "2026-01-01T00:00:00.000000Z."
 POSITIONS = [NEAR + "9" * 18, NEAR + "9" * 19, NEAR + "-1", NEAR + "%D9%A3", f"0000{NEAR[4:]}1", f"2026-99{NEAR[7:]}1"]
@@ -35,6 +36,7 @@ def answered(client, method, path, headers):
     return answer.status
 
 
+@only_full
 def test_no_path_of_the_console_is_a_server_error(servers, admin):
     below = [path.replace("{kind}", "clients").partition("{") for path in CONSOLE_ROUTES]
     named = [(head, rest.partition("}")[2]) for head, brace, rest in below if brace]

@@ -29,6 +29,7 @@ from testing.process import (
 )
 
 from retainer.settings import BASE_PATH
+from tests.length import first, only_full
 
 CRASHES = ("all", "worker", "main", "all")
 WRITERS = 16
@@ -199,7 +200,7 @@ def crash(server, kind):
             os.kill(pid, signal.SIGKILL)
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+@pytest.mark.parametrize("kind", first(["sqlite", "postgresql"]))
 def test_killed_under_writes_nothing_acknowledged_is_lost_and_nothing_is_there_twice(tmp_path, request, kind):
     port, settings = free_port(), {}
     if kind == "postgresql":
@@ -314,6 +315,7 @@ def test_of_thirty_changes_to_the_same_state_exactly_one_wins(servers, agency):
             assert client.get(path).headers["etag"] != state
 
 
+@only_full
 def test_a_worker_that_dies_twice_within_seconds_is_replaced_twice(disposable_server):
     agency = disposable_server.agency("North", "enterprise")
     for name in ("First", "Second", "Third"):

@@ -10,7 +10,7 @@ import pytest
 from testing.process import Servers, at_once, command, running, running_together, until, with_database
 
 from retainer.kernel.limits import WINDOW_SECONDS
-from tests.length import length
+from tests.length import first, length, only_full
 from tests.valkey_process import ValkeyProcess
 
 LOST, BACK = "Valkey is out of reach", "Valkey is back"
@@ -135,7 +135,7 @@ def flushed(process):
     yield
 
 
-@pytest.mark.parametrize("outage", [killed, hung, restarted, flushed])
+@pytest.mark.parametrize("outage", first([killed, hung, restarted, flushed]))
 def test_an_outage_fails_no_request_and_lifts_no_limit(servers, process, open_agency, outage):
     until_shared(servers)
     agency, later = open_agency("agency"), open_agency("agency")
@@ -170,6 +170,7 @@ def send_at_once(servers, key):
     return list(itertools.chain(*at_once(CONNECTIONS, call)))
 
 
+@only_full
 def test_of_a_thousand_requests_at_once_two_servers_admit_exactly_six_hundred(two_servers):
     undisturbed = 0
     for turn in range(length(50)):
@@ -193,6 +194,7 @@ def test_addresses_of_refused_callers_are_counted_in_valkey_too(servers, process
         )
 
 
+@only_full
 def test_a_server_starts_without_valkey_says_so_and_shows_no_password(tmp_path):
     with running(with_database(tmp_path), "--no-monitor", RETAINER_VALKEY_URL=NOBODY) as server:
         began = time.monotonic()

@@ -15,6 +15,7 @@ from retainer.server.operations.metrics import MetricsPage, SharedMetrics
 from retainer.settings import BASE_PATH
 from tests.contract_checker import documented
 from tests.databases import any_database
+from tests.length import only_full
 
 READS, REFUSALS = 40, 7
 
@@ -68,6 +69,7 @@ def send(server, agency):
     return Counter({("listClients", "200"): READS - REFUSALS, ("none", "401"): REFUSALS})
 
 
+@only_full
 def test_requests_of_all_workers_add_up_and_outlast_their_deaths_and_renewals(place):
     server, port = place
     agency = server.agency("North & Söhne", "enterprise")

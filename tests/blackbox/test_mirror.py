@@ -21,7 +21,7 @@ from retainer.reference.markdown import MARKDOWN
 from retainer.reference.pages import pages_of
 from retainer.store.outbox import resource_of
 from retainer.store.row_mapper import Derived, row_mapper
-from tests.length import length
+from tests.length import first, length
 
 WRITES = int(os.environ.get("MIRROR_WRITES", length(900)))
 ANNOUNCED_DERIVED = {"tag_ids", "invoice_id", "quote_id"}
@@ -30,7 +30,7 @@ DELETABLE = {"/clients", "/tags", "/projects", "/tasks", "/time-entries", "/invo
 LINES = [{"description": "Design", "unit_price": "500"}]
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=first(["sqlite", "postgresql"]))
 def settings(request):
     """The settings of a server with a database of its own."""
     if request.param == "sqlite":

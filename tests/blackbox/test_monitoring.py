@@ -16,6 +16,7 @@ from testing.process import COMMAND, PATIENCE, command, environment, query, runn
 from retainer.store.engines import Sqlite
 from tests.contract_checker import ContractChecker
 from tests.factories import ApiClient
+from tests.length import only_full
 from tests.monitor.test_probe import UP, FakeSite
 
 ALLOW = {"RETAINER_MONITOR_ALLOW": "127.0.0.0/8"}
@@ -100,6 +101,7 @@ def test_without_the_setting_loopback_addresses_are_not_requested(folder, fake_s
     assert rows == [("unknown", 1, "The site cannot be reached.")]
 
 
+@only_full
 def test_two_processes_check_each_of_many_sites_once_in_each_interval(folder, fake_site):
     sites(folder, fake_site, 110)
     change(folder, "UPDATE sites SET check_interval_seconds = 86400")
@@ -134,6 +136,7 @@ def test_the_sites_of_a_killed_monitor_are_checked_after_the_lease(folder, fake_
     assert unsound(database(folder)) == []
 
 
+@only_full
 @pytest.mark.parametrize("name", [signal.SIGTERM, signal.SIGINT])
 def test_a_stopped_monitor_saves_its_running_checks(folder, fake_site, name):
     sites(folder, fake_site, 5)
@@ -151,6 +154,7 @@ def test_a_stopped_monitor_saves_its_running_checks(folder, fake_site, name):
     assert checked_sites(folder) == 5
 
 
+@only_full
 def test_the_server_checks_sites_unless_started_with_no_monitor(folder, fake_site):
     key = sites(folder, fake_site, 3)
     with running(folder, "--no-monitor", **ALLOW):

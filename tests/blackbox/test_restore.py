@@ -27,7 +27,7 @@ from retainer.schema import migrations
 from retainer.store.engines import Sqlite
 from tests.blackbox.backups import bulky, database, refused, with_agency
 from tests.blackbox.test_monitoring import ALLOW, asked, change, sites
-from tests.length import length
+from tests.length import length, only_full
 from tests.monitor.test_probe import FakeSite
 
 
@@ -325,6 +325,7 @@ def test_a_whole_file_with_a_broken_database_is_refused(folder, elsewhere, tmp_p
     assert files(elsewhere) == []
 
 
+@only_full
 def test_wrong_sums_fail_a_check_and_are_reported_by_a_restore(folder, elsewhere):
     change(folder, "UPDATE totals SET count = count + 1")
     change(folder, "INSERT OR REPLACE INTO totals SELECT id, 'clients', 7 FROM accounts")
@@ -358,6 +359,7 @@ def test_a_killed_restore_leaves_the_former_database_as_it_was(folder):
     assert files(folder) == sorted([former.name, "retainer.db"]), "leftovers of killed commands are deleted"
 
 
+@only_full
 def test_a_restored_copy_checks_no_site_until_it_is_resumed(folder, fake_site, tmp_path):
     sites(folder, fake_site, 3)
     tell(folder, "backup", "b")
@@ -383,6 +385,7 @@ def test_a_restored_copy_checks_no_site_until_it_is_resumed(folder, fake_site, t
         assert server.log().count("paused") == 2, "it is not logged again"
 
 
+@only_full
 def test_a_monitor_is_paused_while_it_runs(folder, fake_site):
     key = sites(folder, fake_site, 1)
     with running(folder, **ALLOW) as server, server.client(key) as client:

@@ -22,6 +22,7 @@ from testing.process import (
 )
 
 from retainer.settings import BASE_PATH
+from tests.length import only_full
 
 DEADLINE = 30
 FORM = "application/x-www-form-urlencoded"
@@ -196,6 +197,7 @@ def test_a_delete_whose_body_never_came_is_not_executed(server, agency, ends):
         assert [row["id"] for row in client.get("/tags").json["data"]] == [tag]
 
 
+@only_full
 def test_a_whole_body_in_chunks_is_taken(server, agency):
     sent = head(agency["key"], "Transfer-Encoding: chunked") + b'7\r\n{"name"\r\n9\r\n:"Whole"}\r\n0\r\n\r\n'
     with socket.create_connection(("127.0.0.1", server.port), timeout=5) as link:
@@ -204,6 +206,7 @@ def test_a_whole_body_in_chunks_is_taken(server, agency):
     assert checked(answer).data["name"] == "Whole"
 
 
+@only_full
 def test_a_body_that_does_not_arrive_in_time_is_refused_and_its_connection_ends(server, overdue):
     silent, drips, began = overdue
     for link in (silent, drips):

@@ -9,6 +9,8 @@ import signal
 import pytest
 from testing.process import answers, children, query, running, until, with_database
 
+from tests.length import only_full
+
 REQUESTS = 100
 
 
@@ -56,6 +58,7 @@ def test_all_goes_on_without_a_reader_and_nothing_was_lost_when_it_is_back(tmp_p
         until(lambda: set(children(server.process.pid)) - {worker}, "another takes its place")
 
 
+@only_full
 def test_the_main_process_replaces_a_worker_and_ends_without_a_reader(tmp_path, reader):
     with running(tmp_path, "--no-monitor") as server:
         fill(reader, tmp_path)

@@ -13,6 +13,7 @@ from testing.process import free_port, running, tell, until, with_database
 from retainer.app import ROUTES
 from retainer.reference.markdown import MARKDOWN
 from retainer.reference.pages import pages_of
+from tests.length import only_full
 from tests.webhooks.receiver import Receiver
 
 ALLOW = {"RETAINER_MONITOR_ALLOW": "127.0.0.0/8"}
@@ -46,6 +47,7 @@ def stored(folder):
     return []
 
 
+@only_full
 def test_the_receiver_of_the_guide_acts_once_for_each_event_although_it_is_killed(tmp_path):
     folder, port = with_database(tmp_path), free_port()
     with running(folder, "--no-monitor", **ALLOW) as server, agency_at(server) as client:

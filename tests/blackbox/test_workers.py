@@ -33,7 +33,7 @@ from testing.process import (
 )
 
 from retainer.settings import BASE_PATH
-from tests.length import length
+from tests.length import first, length, only_full
 
 CALLERS = 8
 
@@ -61,7 +61,7 @@ def one_worker(tmp_path):
         yield server
 
 
-@pytest.fixture(params=["two_workers", "one_worker"])
+@pytest.fixture(params=first(["one_worker", "two_workers"]))
 def any_server(request):
     return request.getfixturevalue(request.param)
 
@@ -202,6 +202,7 @@ def test_workers_are_renewed_under_load_without_a_refused_request(any_server):
     assert sorted(number for (number,) in numbers) == sorted(load.created)
 
 
+@only_full
 def test_a_renewed_worker_waits_for_its_clients(two_workers):
     """A client that sends something from time to time is asked to close its connection, and never loses it."""
     with contextlib.ExitStack() as stack:
@@ -222,6 +223,7 @@ def test_a_renewed_worker_waits_for_its_clients(two_workers):
     until(lambda: renewals(two_workers) == 1, "all workers were renewed")
 
 
+@only_full
 def test_new_workers_take_new_settings_and_bad_ones_renew_nobody(two_workers):
     file = two_workers.folder / ".env"
     file.write_text("RETAINER_BASE_URL=https://agency.example\n", encoding="utf-8")
@@ -241,6 +243,7 @@ def test_new_workers_take_new_settings_and_bad_ones_renew_nobody(two_workers):
         assert answers(two_workers)
 
 
+@only_full
 def test_a_new_worker_that_dies_before_it_is_ready_cancels_the_renewal(two_workers):
     before = workers(two_workers)
     two_workers.process.send_signal(signal.SIGHUP)
@@ -291,6 +294,7 @@ def test_the_delay_of_a_stop_ends(tmp_path):
         assert time.monotonic() - began >= 1
 
 
+@only_full
 def test_systemd_hands_over_a_socket_and_is_told_when_the_server_is_ready(tmp_path):
     """While the server restarts, connections wait in the socket, which is systemd's."""
     port = free_port()
@@ -319,6 +323,7 @@ def test_systemd_hands_over_a_socket_and_is_told_when_the_server_is_ready(tmp_pa
             assert process.wait(timeout=PATIENCE) == 0
 
 
+@only_full
 def test_a_server_whose_workers_cannot_live_ends(tmp_path):
     with running(with_database(tmp_path), "--no-monitor") as server:
         end = time.monotonic() + PATIENCE

@@ -4,6 +4,12 @@ import pytest
 
 from tests.console.visitor import Visitor, admin_of
 from tests.factories import ApiClient
+from tests.quick_hashes import hash_quickly
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    hash_quickly(monkeypatch)
 
 
 @pytest.fixture

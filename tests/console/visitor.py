@@ -10,11 +10,12 @@ from urllib.parse import urlencode, urlsplit
 from wsgiref.validate import validator
 
 from retainer.app import App
-from retainer.identity.people import passwords, users
+from retainer.identity.people import users
 from tests.factories import ApiClient
+from tests.quick_hashes import QUICK
 
 PASSWORD = "seven quiet lanterns"
-HASH = passwords.hash_password(PASSWORD)
+HASH = QUICK.hash(PASSWORD)
 
 
 class WebPage(NamedTuple):

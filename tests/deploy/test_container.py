@@ -10,7 +10,7 @@ from testing.process import free_port, until
 from retainer import __version__
 from tests.deploy import dockerfile
 from tests.deploy.programs import ROOT, sample
-from tests.length import IS_FULL
+from tests.length import IS_FULL, only_full
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +44,7 @@ def test_the_image_has_the_command_in_its_version(image):
     assert process.communicate(timeout=60)[0] == f"retainer {__version__}\n"
 
 
+@only_full
 def test_a_container_becomes_healthy_and_writes_only_into_its_volume(image, tmp_path):
     before, port = files(image), free_port()
     start = [*dockerfile.command(image, "ENTRYPOINT"), *dockerfile.command(image, "CMD")]

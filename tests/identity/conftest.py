@@ -9,6 +9,7 @@ import time_machine
 
 from retainer.identity.people import passwords
 from retainer.identity.sign_in import failures
+from tests.quick_hashes import hash_quickly
 
 NOW = datetime(2026, 3, 10, 9, 0, tzinfo=UTC)
 PASSWORD = "a long enough password"
@@ -16,10 +17,7 @@ PASSWORD = "a long enough password"
 
 @pytest.fixture
 def quick(monkeypatch):
-    """Hashes of the same kind that take a hundredth of the time and memory."""
-    hasher = passwords.PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)
-    monkeypatch.setattr(passwords, "HASHER", hasher)
-    monkeypatch.setattr(passwords, "DUMMY_HASH", hasher.hash("nobody's"))
+    hash_quickly(monkeypatch)
 
 
 @pytest.fixture
