@@ -3,11 +3,10 @@
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from decimal import Decimal
-from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
-from sqlalchemy import ColumnElement, Select, Table, bindparam, func, literal, or_, select
+from sqlalchemy import ColumnElement, Table, bindparam, func, literal, or_, select
 
 from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.document_types import TaxShare
@@ -20,7 +19,7 @@ from retainer.schema.work import projects
 from retainer.shared import relations
 from retainer.store import constraints
 from retainer.store.engines.sql import INTEGER, is_listed, listed
-from retainer.store.row_mapper import R, row_mapper
+from retainer.store.row_mapper import R
 from retainer.store.tables import ACCOUNT, metadata
 from retainer.store.tx import Tx
 from retainer.values import money
@@ -161,18 +160,6 @@ def compute_totals(document: Document) -> None:
     set_totals(document, money.shares(amounts))
     if isinstance(document, Invoice):
         document.balance_due = document.total
-
-
-def load_children(tx: Tx, table: Table, model: type[R], parent: str, parent_id: int) -> list[R]:
-    """Return the lines of a document in their order, or its payments or credit notes, oldest first."""
-    read = row_mapper(table, model).read
-    return [read(row) for row in tx.all(_children(table, model, parent), parent=parent_id)]
-
-
-@cache
-def _children(table: Table, model: type[Record], parent: str) -> Select[Any]:
-    order = [table.c[name] for name in ("position", "id") if name in table.c]
-    return row_mapper(table, model).rows.where(table.c[parent] == bindparam("parent")).order_by(*order)
 
 
 def merge_lines(

@@ -30,11 +30,6 @@ class Plugin(msgspec.Struct):
     update_available: Annotated[bool, "True if `update_version` is newer than `version`."] = READ_ONLY
 
 
-PLUGINS_OF_SITE = (
-    select(*site_plugins.c[Plugin.__struct_fields__])
-    .where(site_plugins.c.site_id == bindparam("site"))
-    .order_by(site_plugins.c.slug)
-)
 ADD_PLUGIN = insert(site_plugins).values(
     account_id=ACCOUNT,
     site_id=bindparam("site"),
@@ -55,12 +50,6 @@ def has_older_version(table: Table, version: BindParameter[str]) -> ColumnElemen
 
 def _plugin_exists(table: Table, *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
     return select(site_plugins.c.slug).where(site_plugins.c.site_id == table.c.id, *conditions).exists()
-
-
-def load_plugins(tx: Tx, site_id: int) -> list[Plugin]:
-    """Return the plugins of a site, by slug."""
-    rows = (dict(zip(Plugin.__struct_fields__, row, strict=True)) for row in tx.all(PLUGINS_OF_SITE, site=site_id))
-    return [Plugin(**row | {name: bool(row[name]) for name in ("auto_update", "update_available")}) for row in rows]
 
 
 def validate_plugins(tx: Tx, plugins: list[Plugin]) -> None:

@@ -29,6 +29,7 @@ from retainer.schema.work import projects
 from retainer.shared import relations
 from retainer.sites import plugins, uptime
 from retainer.sites.plugins import Plugin
+from retainer.store.details import load_details
 from retainer.store.row_mapper import Derived
 from retainer.store.tx import Tx
 from retainer.values.common import ExternalId
@@ -110,7 +111,10 @@ class Site(Record):
     external_id: ExternalId = None
     tag_ids: TagIds = []
     plugins: Annotated[
-        list[Plugin], Meta(max_length=300), DetailOnly(), "Sorted by slug. A sent list replaces the whole set."
+        list[Plugin],
+        Meta(max_length=300),
+        DetailOnly("site_plugins"),
+        "Sorted by slug. A sent list replaces the whole set.",
     ] = WRITE_ONLY
 
 
@@ -189,7 +193,7 @@ def is_push(site: Site, before: Site | None, body: Collection[str]) -> bool:
 def load_site(tx: Tx, site_id: int) -> Site:
     """Return a site with its plugins. Raises `not_found`."""
     site = tx.get(sites, site_id, Site)
-    site.plugins = plugins.load_plugins(tx, site_id)
+    load_details(tx, sites, [site])
     return site
 
 

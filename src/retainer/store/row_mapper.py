@@ -45,13 +45,13 @@ def comparable_amount(table: Table, name: str) -> ColumnElement[int]:
 
 
 class RowMapper:
-    """The mapping between the rows of a table and one type of record.
+    """The mapping between the rows of a table and one type of record, or of a part of one.
 
     `own_fields` are the fields that belong to the record itself: not those that are derived from other rows or
     maintained from them.
     """
 
-    def __init__(self, table: Table, model: type[Record]) -> None:
+    def __init__(self, table: Table, model: type[msgspec.Struct]) -> None:
         hints = get_type_hints(model, include_extras=True)
         marks = {name: getattr(hint, "__metadata__", ()) for name, hint in hints.items()}
         derived = {name: mark for name in marks for mark in marks[name] if isinstance(mark, Derived)}
@@ -84,7 +84,8 @@ class RowMapper:
                 elif "out" in table.c[name].info:
                     self._out.append((position, table.c[name].info["out"]))
         self.rows: Select[str] = select(json_row(*self.columns)).select_from(table)
-        self.one = self.rows.where(table.c.id == bindparam("id"))
+        if "id" in table.c:
+            self.one = self.rows.where(table.c.id == bindparam("id"))
 
     def read(self, row: Row) -> Any:
         """Return a row of `rows` as a record."""
@@ -139,6 +140,6 @@ def folds(table: Table) -> dict[str, tuple[tuple[str, ...], Callable[[str], str]
 
 
 @cache
-def row_mapper(table: Table, model: type[Record]) -> RowMapper:
+def row_mapper(table: Table, model: type[msgspec.Struct]) -> RowMapper:
     """Return the mapper of a table and a type, created on first use, when every table is declared."""
     return RowMapper(table, model)

@@ -139,8 +139,9 @@ def _text(value: object) -> str:
 @cache
 def read_only(model: type[msgspec.Struct], use: str) -> frozenset[str]:
     """Return the fields that are returned and cannot be set."""
-    hints = get_type_hints(model, include_extras=True)
-    detail = {name for name, hint in hints.items() if DetailOnly(read_only=True) in getattr(hint, "__metadata__", ())}
+    hints = get_type_hints(model, include_extras=True).items()
+    marked = [(name, mark) for name, hint in hints for mark in getattr(hint, "__metadata__", ())]
+    detail = {name for name, mark in marked if isinstance(mark, DetailOnly) and mark.read_only}
     answered = {field.encode_name for field in msgspec.structs.fields(model) if field.default is not WRITE_ONLY}
     return frozenset((answered | detail) - writable_fields(model, use).keys())
 

@@ -23,8 +23,12 @@ class Record(msgspec.Struct, gc=False):
 
 
 class DetailOnly(NamedTuple):
-    """Marks a field with the default `WRITE_ONLY` that is returned with a single record, but not in lists."""
+    """Marks a field with the default `WRITE_ONLY` that is returned with a single record, but not in lists.
 
+    Its entries are rows of `table`.
+    """
+
+    table: str
     read_only: bool = False
 
 

@@ -21,10 +21,9 @@ from sqlalchemy import ColumnElement, Table, bindparam, select
 from retainer import schema
 from retainer.billing import allocations, balance, documents, files, payments
 from retainer.billing.allocations import work_of
-from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.invoices import issuing, pricing, unbilled
 from retainer.billing.invoices.issuing import TRANSITIONS
-from retainer.billing.invoices.types import Invoice, InvoiceLine, InvoiceMeta, InvoiceTotals, LeftOut, Payment
+from retainer.billing.invoices.types import Invoice, InvoiceLine, InvoiceMeta, InvoiceTotals, LeftOut
 from retainer.billing.quotes import conversion
 from retainer.errors import Refusal
 from retainer.kernel import etag
@@ -34,9 +33,10 @@ from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource, WithMeta
 from retainer.rollups.changes import changing_balance
 from retainer.rollups.list_sums import summed_listing
-from retainer.schema.billing import credit_notes, invoice_lines, invoices, quotes
+from retainer.schema.billing import invoices, quotes
 from retainer.schema.filters import Where, at_least, at_most, since, until
 from retainer.shared import relations
+from retainer.store.details import load_details
 from retainer.store.tx import Tx
 from retainer.values.exact import FIRST_DAY, LAST_DAY
 from retainer.values.kinds import Currency, Day, Id, SignedMoney, Text50, Text191
@@ -93,9 +93,7 @@ class InvoiceFilter(Filter):
 def load_invoice(tx: Tx, invoice_id: int) -> Invoice:
     """Return an invoice with its lines, payments and credit notes. Raises `not_found`."""
     invoice = tx.get(invoices, invoice_id, Invoice)
-    invoice.lines = documents.load_children(tx, invoice_lines, InvoiceLine, "invoice_id", invoice_id)
-    invoice.payments = documents.load_children(tx, schema.billing.payments, Payment, "invoice_id", invoice_id)
-    invoice.credit_notes = documents.load_children(tx, credit_notes, CreditNote, "invoice_id", invoice_id)
+    load_details(tx, invoices, [invoice])
     return invoice
 
 

@@ -258,13 +258,13 @@ class Invoice(Record):
     voided_at: Annotated[Instant | None, "When it became `void`, else null."] = READ_ONLY
     written_off_at: Annotated[Instant | None, "When it became `written_off`; null again after a payment."] = READ_ONLY
     external_id: ExternalId = None
-    lines: Annotated[list[InvoiceLine], Lines, DetailOnly(), document_types.SET_OF_LINES] = WRITE_ONLY
-    payments: Annotated[list[Payment], DetailOnly(read_only=True), "Oldest first; `record_payment` adds one."] = (
-        WRITE_ONLY
-    )
-    credit_notes: Annotated[list[CreditNote], DetailOnly(read_only=True), "Oldest first, as in /credit-notes."] = (
-        WRITE_ONLY
-    )
+    lines: Annotated[list[InvoiceLine], Lines, DetailOnly("invoice_lines"), document_types.SET_OF_LINES] = WRITE_ONLY
+    payments: Annotated[
+        list[Payment], DetailOnly("payments", read_only=True), "Oldest first; `record_payment` adds one."
+    ] = WRITE_ONLY
+    credit_notes: Annotated[
+        list[CreditNote], DetailOnly("credit_notes", read_only=True), "Oldest first, as in /credit-notes."
+    ] = WRITE_ONLY
     unbilled_work: Annotated[
         UnbilledWork,
         f"Adds lines to a draft for all unbilled work that matches, up to {MAX_WORK} items on one invoice. "

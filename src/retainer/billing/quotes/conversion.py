@@ -6,14 +6,14 @@ from typing import Literal, NamedTuple, Protocol
 
 from sqlalchemy import bindparam, func, select, update
 
-from retainer.billing import documents
 from retainer.billing.invoices.types import Invoice, InvoiceLine
-from retainer.billing.quotes.types import QuoteLine, effective_status, made_from
+from retainer.billing.quotes.types import Quote, QuoteLine, effective_status, made_from
 from retainer.rollups.changes import changing
 from retainer.rollups.sources import CREDIT_NOTE_SHARES, INVOICE_LINES
-from retainer.schema.billing import ISSUED_INVOICES, credit_note_shares, credit_notes, invoices, quote_lines, quotes
+from retainer.schema.billing import ISSUED_INVOICES, credit_note_shares, credit_notes, invoices, quotes
 from retainer.schema.crm import clients
 from retainer.store import constraints
+from retainer.store.details import details, load_parts
 from retainer.store.tables import NOW
 from retainer.store.tx import Tx
 from retainer.values.exact import amount_of
@@ -135,7 +135,7 @@ def fill_invoice(tx: Tx, invoice: Invoice) -> None:
                 setattr(invoice, field, getattr(quote, field))
         invoice.subject = invoice.subject or quote.title
         # the copied lines come last, so that the paths of errors match the lines that were sent
-        copied = documents.load_children(tx, quote_lines, QuoteLine, "quote_id", invoice.quote_id)
+        copied = load_parts(tx, details(quotes, Quote)["lines"], [invoice.quote_id])[invoice.quote_id]
         invoice.lines = [*(invoice.lines or ()), *map(copy_line, copied)]
 
 

@@ -19,6 +19,7 @@ from retainer.schema.billing import quote_lines, quotes
 from retainer.schema.filters import Where, since, truth, until
 from retainer.shared import relations
 from retainer.shared.numbering import next_document_number
+from retainer.store.details import load_details
 from retainer.store.tx import Tx
 from retainer.values.exact import day_after
 from retainer.values.kinds import Day, Id, Text50, Text191
@@ -63,7 +64,7 @@ class QuoteFilter(Filter):
 def load_quote(tx: Tx, quote_id: int) -> Quote:
     """Return a quote with its lines. Raises `not_found`."""
     quote = tx.get(quotes, quote_id, Quote)
-    quote.lines = documents.load_children(tx, quote_lines, QuoteLine, "quote_id", quote_id)
+    load_details(tx, quotes, [quote])
     return quote
 
 

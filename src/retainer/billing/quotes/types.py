@@ -88,4 +88,4 @@ class Quote(Record):
     invoice_id: Annotated[Id | None, made_from("quote_id"), "The invoice that it became; null until then."] = READ_ONLY
     converted_project_id: Annotated[Id | None, "The project that it became; null until then."] = READ_ONLY
     external_id: ExternalId = None
-    lines: Annotated[list[QuoteLine], Lines, DetailOnly(), document_types.SET_OF_LINES] = WRITE_ONLY
+    lines: Annotated[list[QuoteLine], Lines, DetailOnly("quote_lines"), document_types.SET_OF_LINES] = WRITE_ONLY
