@@ -45,12 +45,13 @@ class Caller(Actor, frozen=True, gc=False):
         """Return whether the key has a scope."""
         return scope in _set_of(self.scopes)
 
-    def require_scope(self, scope: str | None) -> None:
-        """Raise `missing_scope` unless the key has the operation's scope."""
+    def require_scope(self, scope: str | None, use: str = "") -> None:
+        """Raise `missing_scope` unless the key has a scope; `use` is what needs it, if not the operation itself."""
         if scope is not None and not self.has_scope(scope):
+            reason = f", which {use} needs" if use else ""
             raise Refusal(
                 "missing_scope",
-                f"This key lacks the scope {scope}. Ask an admin for a key with this scope.",
+                f"This key lacks the scope {scope}{reason}. Ask an admin for a key with this scope.",
                 required_scope=scope,
                 granted_scopes=self.scopes.split(),
             )

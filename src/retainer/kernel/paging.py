@@ -12,6 +12,7 @@ from retainer.kernel.cursors import Cursor, Key, Sort, check_cursor, follows, ke
 from retainer.kernel.http import Request
 from retainer.kernel.query import (
     Filter,
+    Readers,
     Signature,
     conditions,
     others_of,
@@ -20,6 +21,7 @@ from retainer.kernel.query import (
     read_values,
     signature_of,
 )
+from retainer.kernel.selection import Included
 from retainer.store.engines.base import Row
 from retainer.store.row_mapper import R, row_mapper
 from retainer.store.statements import Deferred
@@ -104,6 +106,7 @@ class Paged(msgspec.Struct, Generic[T]):
     data: list[T]
     links: PageLinks
     meta: PageMeta
+    included: Included | msgspec.UnsetType = msgspec.UNSET
 
 
 class SummedMeta(PageMeta, Generic[S]):
@@ -116,26 +119,33 @@ class Summed(Paged[T], Generic[T, S]):
     """A page of records of a list that can be summed up; `S` has a currency and the sums in it."""
 
 
-def read_list(request: Request, model: type[Filter], *, is_summed: bool = False) -> tuple[Filter, Page]:
-    """Return the filters and the page of a list request. Raises one refusal for all invalid parameters."""
+def read_list(
+    request: Request, model: type[Filter], others: Readers, *, is_summed: bool = False
+) -> tuple[Filter, Page, dict[str, Any]]:
+    """Return the filters and the page of a list request, and the values of its `others`.
+
+    Raises one refusal for all invalid parameters.
+    """
     url = request.base_url + request.path
     if not request.query:
-        return model(), Page(1, PER_PAGE, model.sorts[:1], url, "")
+        return model(), Page(1, PER_PAGE, model.sorts[:1], url, ""), {}
     pairs = read_pairs(request)
     readers = {name: parameter.read for name, parameter in parameters(model).items()}
     size = partial(read_number, maximum=MAX_PAGE_SIZE)
     sort = partial(read_sort, [name.lstrip("-") for name in model.sorts])
     totals = {"totals": from_text(bool)} if is_summed else {}
     values = read_values(
-        pairs, {"page": read_number, "per_page": size, "sort": sort, "cursor": read_cursor, **totals, **readers}
+        pairs,
+        {"page": read_number, "per_page": size, "sort": sort, "cursor": read_cursor, **totals, **others, **readers},
     )
     cursor: Cursor | None = values.pop("cursor", None)
     defaults = {"page": cursor.page if cursor else 1, "per_page": PER_PAGE, "sort": model.sorts[:1], "totals": False}
     number, per_page, order, has_totals = (values.pop(name, default) for name, default in defaults.items())
     if cursor is not None and (cursor.page, cursor.sort) != (number, order):
         raise invalid({"cursor": [_other_page(cursor, number)]})
-    others = others_of(pairs, "page", "cursor")
-    return model(**values), Page(number, per_page, order, url, others, has_totals, cursor=cursor)
+    found = {name: values.pop(name) for name in others if name in values}
+    page = Page(number, per_page, order, url, others_of(pairs, "page", "cursor"), has_totals, cursor=cursor)
+    return model(**values), page, found
 
 
 def _other_page(cursor: Cursor, number: int) -> str:

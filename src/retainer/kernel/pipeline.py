@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 import msgspec
 
@@ -19,6 +19,7 @@ from retainer.kernel.http import Request, Response
 from retainer.kernel.limits import Allowance, Limiter, hit_address
 from retainer.kernel.paging import Paged
 from retainer.kernel.resource import Call, Created, Operation, Routes, WithMeta
+from retainer.kernel.selection import Selected
 from retainer.kernel.waiting import Waiting, preferred_seconds
 from retainer.store.engines import TransientConflict, Unavailable
 from retainer.store.tx import ActorChanged, Store, Tx
@@ -169,7 +170,7 @@ class Pipeline:
         chosen = representations.choose(operation.representations, request.header("ACCEPT"))
         with self.store.begin(call.caller, write=False) as tx:
             if chosen is None:
-                return reply(operation, operation.call(tx, call), request)
+                return reply(operation, select(tx, call) if call.selection else operation.call(tx, call), request)
             tx.snapshot()  # more than the record is read
             record, table = operation.call(tx, call), operation.resource.table
             if table is None or not isinstance(record, Record):
@@ -223,7 +224,26 @@ class Pipeline:
 def prepare(request: Request, caller: Caller, allowance: Allowance, operation: Operation, ids: dict[str, str]) -> Call:
     """Return the call of an operation. Raises `missing_scope`, and the refusals of the query."""
     caller.require_scope(operation.scope)
-    return Call(request, caller, allowance, operation, ids, operation.read_query(request))
+    query, page, selection = operation.read_query(request)
+    if selection and operation.selectable:
+        for name, scope in operation.selectable.scopes(selection):
+            caller.require_scope(scope, f"include={name}")
+    return Call(request, caller, allowance, operation, ids, (query, page), selection)
+
+
+def select(tx: Tx, call: Call) -> object:
+    """Call a reading operation; return its result with what the request selects."""
+    selectable, selection = call.operation.selectable, call.selection
+    tx.snapshot()
+    result: Any = call.operation.call(tx, call)
+    if selectable is None or selection is None:
+        return result
+    if not isinstance(result, Paged):
+        included = selectable.load(tx, [result], selection)
+        return Selected(result, selectable.limit(result, selection), included)
+    result.included = selectable.load(tx, result.data, selection) or msgspec.UNSET
+    result.data = [selectable.limit(record, selection) for record in result.data]
+    return result
 
 
 def run(tx: Tx, call: Call) -> Response:
@@ -239,23 +259,25 @@ def reply(operation: Operation, result: object, request: Request) -> Response:
         return Response(204, [])
     is_new = operation.created or isinstance(result, Created)
     result = result.result if isinstance(result, Created) else result
-    data = encode(result)
     if isinstance(result, Paged | Followed):
-        return Response(200, [CONTENT], data)
-    headers, record, meta = [CONTENT], result, b""
+        return Response(200, [CONTENT], encode(result))
+    headers, record, shown, more = [CONTENT], result, result, b""
     if isinstance(result, WithMeta):
-        record, meta = result.data, b',"meta":%b' % encode(result.meta)
-        data = encode(record)
+        record, shown, more = result.data, result.data, b',"meta":%b' % encode(result.meta)
+    elif isinstance(result, Selected):
+        record, shown = result.record, result.data
+        more = b"" if result.included is None else b',"included":%b' % encode(result.included)
+    data = encode(shown)
     table = operation.resource.table
     if isinstance(record, Record) and table is not None:
-        tag = etag.compute_for_record(table, record, data)
+        tag = etag.compute_for_record(table, record, data + more if isinstance(result, Selected) else data)
         if not operation.writes and etag.matches(request.header("IF_NONE_MATCH"), tag):
             return Response(304, [("etag", tag)])
         headers.append(("etag", tag))
         if is_new:
             place = operation.resource.location or request.path.partition("/external:")[0]
             headers.append(("location", f"{request.base_url}{place}/{record.id}"))
-    return Response(201 if is_new else 200, headers, b'{"data":%b%b}' % (data, meta))
+    return Response(201 if is_new else 200, headers, b'{"data":%b%b}' % (data, more))
 
 
 def refuse(refusal: Refusal, request: Request) -> Response:

@@ -1,7 +1,7 @@
 """Query parameters: their declarations, their values, and the SQL conditions of filters."""
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from types import NoneType
 from typing import Annotated, Any, ClassVar, TypeVar, get_args, get_origin, get_type_hints
@@ -84,7 +84,11 @@ def others_of(pairs: list[tuple[str, str]], *names: str) -> str:
     return f"{others}&" if others else ""
 
 
-def read_values(pairs: list[tuple[str, str]], readers: dict[str, Callable[[str], object]]) -> dict[str, Any]:
+Readers = Mapping[str, Callable[[str], object]]
+"""The parsers of parameters by name."""
+
+
+def read_values(pairs: list[tuple[str, str]], readers: Readers) -> dict[str, Any]:
     """Return the values of parameters.
 
     Raises one refusal for all invalid ones: `unknown_parameter` if one is unknown (ignoring a misspelt filter would
@@ -115,13 +119,15 @@ def read_values(pairs: list[tuple[str, str]], readers: dict[str, Callable[[str],
     return values
 
 
-def read_query(request: Request, model: type[Query]) -> Query:
-    """Return the query of an operation other than a list."""
+def read_query(request: Request, model: type[Query], others: Readers) -> tuple[Query, dict[str, Any]]:
+    """Return the query of an operation other than a list, and the values of its `others`."""
     if not request.query:
-        return model()
+        return model(), {}
     declared = parameters(model)
-    values = read_values(read_pairs(request), {name: parameter.read for name, parameter in declared.items()})
-    return model(**{declared[name].field: value for name, value in values.items()})
+    readers = {name: parameter.read for name, parameter in declared.items()}
+    values = read_values(read_pairs(request), {**others, **readers})
+    found = {name: values.pop(name) for name in others if name in values}
+    return model(**{declared[name].field: value for name, value in values.items()}), found
 
 
 Form = bool | tuple[int, bool] | frozenset[str] | None

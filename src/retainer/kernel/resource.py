@@ -23,11 +23,13 @@ from retainer.kernel.limits import Allowance
 from retainer.kernel.paging import Page, Paged, Summed, read_list
 from retainer.kernel.query import Query, parameters, read_query
 from retainer.kernel.representations import Representation
+from retainer.kernel.selection import Selectable, Selection, Source
 from retainer.kernel.signposts import Signposts
 from retainer.store.constraints import singular
 from retainer.store.tx import Tx
 from retainer.values.kinds import MAX_INTEGER, Id
 from retainer.values.reading import writable_fields
+from retainer.values.records import Record
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -45,6 +47,8 @@ class Call(msgspec.Struct):
     operation: "Operation"
     ids: dict[str, str]
     query: tuple[Query, Page | None]
+    selection: Selection | None = None
+    """What the response includes, and the fields that it is limited to; None: whole records alone."""
     sent: bodies.RequestBody | None = None
     perform: Callable[[Tx, Batch], list[BatchResult]] | None = None
     """Performs the operations of an atomic batch in a transaction."""
@@ -125,6 +129,8 @@ class Operation:
         self.paged = self.summed or get_origin(self.answers) is Paged
         self.followed = get_origin(self.answers) is Followed
         self.record = get_args(self.answers)[0] if get_origin(self.answers) is WithMeta else self.answers
+        self.selectable: Selectable | None = None
+        """What a request can select, if the operation reads records; `Routes` fills it in."""
         self.query: Any = Query
         self.body: Any = None
         self.parameters = re.findall(r"\{(\w+)\}", self.path)
@@ -138,11 +144,22 @@ class Operation:
     def __repr__(self) -> str:
         return f"{self.method} {self.path}"
 
-    def read_query(self, request: Request) -> tuple[Query, Page | None]:
-        """Return the query, and the page of a list. Raises `unknown_parameter`, `validation_failed`."""
+    def read_query(self, request: Request) -> tuple[Query, Page | None, Selection | None]:
+        """Return the query, the page of a list, and the selection. Raises `unknown_parameter`, `validation_failed`."""
+        page, others = None, self.selectable.readers if self.selectable else {}
+        query: Query
         if self.paged:
-            return read_list(request, self.query, is_summed=self.summed)
-        return read_query(request, self.query), None
+            query, page, found = read_list(request, self.query, others, is_summed=self.summed)
+        else:
+            query, found = read_query(request, self.query, others)
+        return query, page, Selection(**found) if found else None
+
+    @property
+    def reads(self) -> type[Record] | None:
+        """Return the type of the records that the operation reads, alone or as a list."""
+        model = get_args(self.answers)[0] if self.paged else self.record
+        is_read = not self.writes and not self.followed and isinstance(model, type) and issubclass(model, Record)
+        return model if is_read else None
 
     def call(self, tx: Tx, call: Call) -> object:
         """Call the handler, after the parent in the path was found."""
@@ -200,7 +217,7 @@ class Resource:
     """A path, its scope (None: any valid key), its table, and the table of the parent in its path.
 
     Handlers register here. `location` is the path of new records if it differs. `instead` has advice for parts of
-    paths that clients may expect but that do not exist.
+    paths that clients may expect but that do not exist. `shown` returns a record with what the caller may see.
     """
 
     def __init__(
@@ -220,6 +237,7 @@ class Resource:
         self.parent = parent
         self.location = location
         self.instead: dict[str, str] = {}
+        self.shown: Callable[[Tx, Any], Any] = lambda _, record: record
         self.operations: list[Operation] = []
         self.get, self.post, self.put, self.patch, self.delete = (partial(self._register, method) for method in METHODS)
 
@@ -244,6 +262,7 @@ class Routes:
 
     def __init__(self, resources: list[Resource]) -> None:
         self.operations = [operation for resource in resources for operation in resource.operations]
+        add_selections(self.operations)
         self._router = CompiledRouter()
         by_path: dict[str, dict[str, Operation]] = {}
         for operation in self.operations:
@@ -278,6 +297,18 @@ def signposts_of(resources: list[Resource], by_path: dict[str, dict[str, Operati
         {resource.path: resource.location for resource in resources if resource.location},
         {part: sentence for resource in resources for part, sentence in resource.instead.items()},
     )
+
+
+def add_selections(operations: list[Operation]) -> None:
+    """Let each operation that reads records say what requests can select: references to all that can be read."""
+    found = [(each, each.resource.table, each.reads) for each in operations]
+    reads = [(each, table, model) for each, table, model in found if table is not None and model is not None]
+    sources = {
+        table.name: Source(table, model, each.scope, each.resource.shown)
+        for each, table, model in sorted(reads, key=lambda read: not read[0].paged)  # the read of one record wins
+    }
+    for each, table, model in reads:
+        each.selectable = Selectable(table, model, sources, is_list=each.paged)
 
 
 class Methods:

@@ -2,14 +2,15 @@
 
 from collections.abc import Iterator
 from functools import cache
-from typing import NamedTuple, get_type_hints
+from typing import NamedTuple, get_origin, get_type_hints
 
-from msgspec import Struct
+from msgspec import Struct, structs
 from sqlalchemy import ColumnElement, Select, Table, UniqueConstraint, bindparam, delete, false, func, select, update
 from sqlalchemy.sql.dml import UpdateBase
 
 from retainer.store.row_mapper import RefersTo
 from retainer.store.tables import NOW, PARTS, metadata
+from retainer.values.records import WRITE_ONLY
 
 MISSING = "There is no such {} in this account."
 
@@ -30,8 +31,24 @@ def reference_columns(table: Table) -> tuple[tuple[str, Table], ...]:
 def reference_lists(model: type[Struct]) -> tuple[tuple[str, Table], ...]:
     """Return the fields of a type that are lists of references, and the tables they refer to."""
     hints = get_type_hints(model, include_extras=True)
+    marked = [(name, hint, mark) for name, hint in hints.items() for mark in getattr(hint, "__metadata__", ())]
+    return tuple(
+        (name, metadata.tables[mark.target])
+        for name, hint, mark in marked
+        if isinstance(mark, RefersTo) and get_origin(hint.__origin__) is list
+    )
+
+
+@cache
+def references(table: Table, model: type[Struct]) -> dict[str, Table]:
+    """Return the fields of a type, as responses have it, that refer to records, and the tables they refer to."""
+    hints = get_type_hints(model, include_extras=True)
     marked = [(name, mark) for name, hint in hints.items() for mark in getattr(hint, "__metadata__", ())]
-    return tuple((name, metadata.tables[mark.target]) for name, mark in marked if isinstance(mark, RefersTo))
+    targets = dict(reference_columns(table)) | {
+        name: metadata.tables[mark.target] for name, mark in marked if isinstance(mark, RefersTo)
+    }
+    answered = [field.name for field in structs.fields(model) if field.default is not WRITE_ONLY]
+    return {name: targets[name] for name in answered if name in targets}
 
 
 @cache

@@ -76,3 +76,17 @@ def _detail(owner: Table, field: str, table: Table, model: type[msgspec.Struct])
     condition = is_listed(parent, listed("ids", INTEGER).scalar_subquery())
     statement = rows.rows.add_columns(parent).where(condition).order_by(*order).suffix_with(text("LIMIT :limit"))
     return Detail(field, statement, rows.read)
+
+
+def load_records(tx: Tx, table: Table, model: type[R], ids: Collection[int]) -> list[R]:
+    """Return the records with these ids, by id, with their parts. Raises the errors of `load_details`."""
+    found = tx.all(_records(table, model), ids=json.dumps(sorted(ids))) if ids else []
+    records = list(map(row_mapper(table, model).read, found))
+    load_details(tx, table, records)
+    return records
+
+
+@cache
+def _records(table: Table, model: type[Record]) -> Select[Any]:
+    condition = is_listed(table.c.id, listed("ids", INTEGER).scalar_subquery())
+    return row_mapper(table, model).rows.where(condition).order_by(table.c.id)

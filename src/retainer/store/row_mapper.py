@@ -34,7 +34,7 @@ def split_ids(text: str | None) -> list[int]:
 
 
 class RefersTo(NamedTuple):
-    """Marks a list of ids that must exist in a table of the account."""
+    """Marks a field whose id, or list of ids, is that of a record, where no column of the row says so."""
 
     target: str
 

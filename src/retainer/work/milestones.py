@@ -20,7 +20,7 @@ from retainer.schema import expressions
 from retainer.schema.filters import since, truth, until
 from retainer.schema.work import milestones, projects
 from retainer.shared import relations
-from retainer.store.row_mapper import Derived
+from retainer.store.row_mapper import Derived, RefersTo
 from retainer.store.tx import Tx
 from retainer.values.exact import amount_of
 from retainer.values.kinds import Currency, Day, Id, Instant, Money, Position, Text191, Text5000
@@ -52,7 +52,10 @@ class Milestone(Record):
     position: Annotated[Position, "Order within the project, lowest first. Default: the last."] = SERVER_DEFAULT
     completed_at: Annotated[Instant | None, "When the milestone became `completed`; null while it is open."] = READ_ONLY
     invoice_id: Annotated[
-        Id | None, allocation_types.MILESTONE_INVOICE, "Invoice that bills it; null while it is not billed."
+        Id | None,
+        allocation_types.MILESTONE_INVOICE,
+        RefersTo("invoices"),
+        "Invoice that bills it; null while it is not billed.",
     ] = READ_ONLY
     tasks_count: Annotated[int, "Tasks of the milestone, in any status."] = READ_ONLY
     tasks_done_count: Annotated[int, "Tasks of the milestone with status `done`."] = READ_ONLY

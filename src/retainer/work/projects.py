@@ -27,7 +27,7 @@ from retainer.schema.crm import clients
 from retainer.schema.filters import DefaultExclusion, Where, since, truth, until
 from retainer.schema.work import projects
 from retainer.shared import relations
-from retainer.store.row_mapper import Derived
+from retainer.store.row_mapper import Derived, RefersTo
 from retainer.store.tx import Tx
 from retainer.values.common import ExternalId
 from retainer.values.exact import amount_of, percent
@@ -94,6 +94,7 @@ class Project(Record):
         Id | None,
         AllowedOn("Create"),
         quote_types.made_from("converted_project_id"),
+        RefersTo("quotes"),
         "Accepted quote to convert: sets name, client and `budget_amount`. Only on creation; each quote once.",
     ] = None
     is_template: Annotated[

@@ -11,7 +11,7 @@ from retainer.billing import allocation_types, balance, document_types
 from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.document_types import Lines
 from retainer.schema.billing import invoices
-from retainer.store.row_mapper import Derived, split_ids
+from retainer.store.row_mapper import Derived, RefersTo, split_ids
 from retainer.values.common import ExternalId
 from retainer.values.kinds import (
     Country,
@@ -199,7 +199,7 @@ class Payment(Record):
     """A payment of a client on an invoice."""
 
     invoice_id: Annotated[Id, "The invoice that it pays."] = READ_ONLY
-    client_id: Annotated[Id, Derived(client_of_payment), "The client of the invoice."] = READ_ONLY
+    client_id: Annotated[Id, Derived(client_of_payment), RefersTo("clients"), "The client of the invoice."] = READ_ONLY
     amount: Annotated[Money, "More than 0, at most the invoice's `balance_due`; omitted: all of it."] = SERVER_DEFAULT
     currency: Annotated[Currency, "The invoice's currency."] = READ_ONLY
     paid_date: Annotated[Day, "Day on which the money arrived, not in the future; omitted: today."] = SERVER_DEFAULT

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Table, and_, case, or_, select
 from retainer.billing import document_types
 from retainer.billing.document_types import Lines
 from retainer.schema.billing import invoices, quotes
-from retainer.store.row_mapper import Derived
+from retainer.store.row_mapper import Derived, RefersTo
 from retainer.store.tables import TODAY
 from retainer.values.common import ExternalId
 from retainer.values.kinds import Day, Id, Instant, Text50, Text191, Text255, Text1000, Text2000, UnitPrice
@@ -85,7 +85,9 @@ class Quote(Record):
     sent_at: Annotated[Instant | None, "When it became `sent`; null again for a draft."] = READ_ONLY
     accepted_at: Annotated[Instant | None, "When it became `accepted`; null again for a draft."] = READ_ONLY
     declined_at: Annotated[Instant | None, "When it became `declined`; null again for a draft."] = READ_ONLY
-    invoice_id: Annotated[Id | None, made_from("quote_id"), "The invoice that it became; null until then."] = READ_ONLY
+    invoice_id: Annotated[
+        Id | None, made_from("quote_id"), RefersTo("invoices"), "The invoice that it became; null until then."
+    ] = READ_ONLY
     converted_project_id: Annotated[Id | None, "The project that it became; null until then."] = READ_ONLY
     external_id: ExternalId = None
     lines: Annotated[list[QuoteLine], Lines, DetailOnly("quote_lines"), document_types.SET_OF_LINES] = WRITE_ONLY

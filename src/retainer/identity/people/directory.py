@@ -52,6 +52,7 @@ def shown_to(tx: Tx, user: User) -> User:
 
 
 api = Resource("/users", tag="Users", scope=None, table=users)
+api.shown = shown_to
 
 
 @api.get()

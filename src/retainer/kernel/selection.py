@@ -1,0 +1,116 @@
+"""Selections: the related records that a response includes, and the fields to which its records are limited."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import msgspec
+from sqlalchemy import Table
+
+from retainer.store.constraints import references
+from retainer.store.details import details, load_details, load_records
+from retainer.store.tx import Tx
+from retainer.values.records import WRITE_ONLY, Record
+
+Included = dict[str, list[Any]]
+"""Related records by the name of their table, each once."""
+
+
+class Source(NamedTuple):
+    """Records that responses can include: their type, the scope that reads them, and what of them a caller may see."""
+
+    table: Table
+    model: type[Record]
+    scope: str | None
+    shown: Callable[[Tx, Any], Any]
+
+
+class Relation(NamedTuple):
+    """A field with the id of another record, or with several, and where these are."""
+
+    field: str
+    source: Source
+
+
+class Selection(NamedTuple):
+    """What a request adds to the records of its response, and their fields if it limits them."""
+
+    include: tuple[str, ...] = ()
+    fields: tuple[str, ...] = ()
+
+
+class Selected(NamedTuple):
+    """A record, and what a response shows of it and of related records."""
+
+    record: Record
+    data: object
+    included: Included | None
+
+
+class Selectable:
+    """What requests of an operation can select: the references of its records, and in lists their parts.
+
+    All follows from declarations. `sources` are the records that can be read, by the names of their tables.
+    """
+
+    def __init__(self, table: Table, model: type[Record], sources: Mapping[str, Source], *, is_list: bool) -> None:
+        self.table = table
+        self.relations = {
+            name_of(field): Relation(field, sources[target.name])
+            for field, target in references(table, model).items()
+            if target.name in sources
+        }
+        self.parts = tuple(details(table, model)) if is_list else ()
+        self.names = (*self.relations, *self.parts)
+        own = [field for field in msgspec.structs.fields(model) if field.default is not WRITE_ONLY]
+        self.fields = (*(field.name for field in own), *(() if is_list else details(table, model)))
+        self.readers = {"fields": partial(read_names, self.fields)}
+        if self.names:
+            self.readers["include"] = partial(read_names, self.names)
+
+    def scopes(self, selection: Selection) -> Iterator[tuple[str, str | None]]:
+        """Yield the included relations, and the scope that each needs."""
+        for name in selection.include:
+            if name in self.relations:
+                yield name, self.relations[name].source.scope
+
+    def load(self, tx: Tx, records: Sequence[Any], selection: Selection) -> Included | None:
+        """Read what a request includes, with one statement for each kind of record and part; None for nothing."""
+        load_details(tx, self.table, records, [name for name in selection.include if name in self.parts])
+        wanted: dict[str, tuple[Source, set[int]]] = {}
+        for name in selection.include:
+            if name in self.relations:
+                field, source = self.relations[name]
+                _, ids = wanted.setdefault(source.table.name, (source, set()))
+                for record in records:
+                    ids.update(ids_of(getattr(record, field)))
+        included = {
+            name: [source.shown(tx, record) for record in load_records(tx, source.table, source.model, ids)]
+            for name, (source, ids) in wanted.items()
+        }
+        return included or None
+
+    def limit(self, record: Any, selection: Selection) -> object:
+        """Return the fields of a record that a request selects, in their order; the whole record if it limits none."""
+        if not selection.fields:
+            return record
+        shown = {"id", *selection.fields, *selection.include}
+        return {name: getattr(record, name) for name in (*self.fields, *self.parts) if name in shown}
+
+
+def read_names(names: Collection[str], text: str) -> tuple[str, ...]:
+    """Return the names of a comma-separated list. Raises ValueError with a message that says what is accepted."""
+    sent = tuple(part.strip() for part in text.split(","))
+    if not set(sent) <= set(names):
+        raise ValueError(f"Must be a comma-separated list of: {', '.join(names)}.")
+    return tuple(dict.fromkeys(sent))
+
+
+def name_of(field: str) -> str:
+    """Return the name by which a request includes what a field refers to: client_id is `client`, tag_ids are `tags`."""
+    return f"{field.removesuffix('_ids')}s" if field.endswith("_ids") else field.removesuffix("_id")
+
+
+def ids_of(value: Any) -> Collection[int]:
+    """Return the ids in a field that refers to one record, to several, or to none."""
+    return value if isinstance(value, list) else () if value is None else (value,)
