@@ -16,7 +16,7 @@ from tests.contract.cases import UNKNOWN_ID, bare, described, kinds, query_param
 from tests.contract_checker import resolved
 
 Row = dict[str, Any]
-PAGING = {"page", "per_page", "sort", "totals", "cursor"}
+PAGING = {"page", "per_page", "sort", "totals", "cursor", "include", "fields"}
 CLOSED = {"done", "cancelled", "completed", "archived"}
 RESOLVED = {"resolved", "closed"}
 SORTS_AND_SEARCHES = {

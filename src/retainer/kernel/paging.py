@@ -12,6 +12,7 @@ from retainer.kernel.cursors import Cursor, Key, Sort, check_cursor, follows, ke
 from retainer.kernel.http import Request
 from retainer.kernel.query import (
     Filter,
+    Others,
     Readers,
     Signature,
     conditions,
@@ -121,7 +122,7 @@ class Summed(Paged[T], Generic[T, S]):
 
 def read_list(
     request: Request, model: type[Filter], others: Readers, *, is_summed: bool = False
-) -> tuple[Filter, Page, dict[str, Any]]:
+) -> tuple[Filter, Page, Others]:
     """Return the filters and the page of a list request, and the values of its `others`.
 
     Raises one refusal for all invalid parameters.

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, cast
+from typing import Protocol, cast
 
 import msgspec
 
@@ -233,16 +233,16 @@ def prepare(request: Request, caller: Caller, allowance: Allowance, operation: O
 
 def select(tx: Tx, call: Call) -> object:
     """Call a reading operation; return its result with what the request selects."""
-    selectable, selection = call.operation.selectable, call.selection
     tx.snapshot()
-    result: Any = call.operation.call(tx, call)
+    result, selectable, selection = call.operation.call(tx, call), call.operation.selectable, call.selection
     if selectable is None or selection is None:
         return result
-    if not isinstance(result, Paged):
+    if isinstance(result, Record):
         included = selectable.load(tx, [result], selection)
         return Selected(result, selectable.limit(result, selection), included)
-    result.included = selectable.load(tx, result.data, selection) or msgspec.UNSET
-    result.data = [selectable.limit(record, selection) for record in result.data]
+    if isinstance(result, Paged):
+        result.included = selectable.load(tx, result.data, selection) or msgspec.UNSET
+        result.data = [selectable.limit(record, selection) for record in result.data]
     return result
 
 

@@ -86,6 +86,8 @@ def others_of(pairs: list[tuple[str, str]], *names: str) -> str:
 
 Readers = Mapping[str, Callable[[str], object]]
 """The parsers of parameters by name."""
+Others = dict[str, tuple[str, ...]]
+"""The values of parameters that lists and single records share."""
 
 
 def read_values(pairs: list[tuple[str, str]], readers: Readers) -> dict[str, Any]:
@@ -119,7 +121,7 @@ def read_values(pairs: list[tuple[str, str]], readers: Readers) -> dict[str, Any
     return values
 
 
-def read_query(request: Request, model: type[Query], others: Readers) -> tuple[Query, dict[str, Any]]:
+def read_query(request: Request, model: type[Query], others: Readers) -> tuple[Query, Others]:
     """Return the query of an operation other than a list, and the values of its `others`."""
     if not request.query:
         return model(), {}

@@ -23,7 +23,7 @@ from retainer.kernel.limits import Allowance
 from retainer.kernel.paging import Page, Paged, Summed, read_list
 from retainer.kernel.query import Query, parameters, read_query
 from retainer.kernel.representations import Representation
-from retainer.kernel.selection import Selectable, Selection, Source
+from retainer.kernel.selection import Selectable, Selection, Shown, Source
 from retainer.kernel.signposts import Signposts
 from retainer.store.constraints import singular
 from retainer.store.tx import Tx
@@ -237,7 +237,7 @@ class Resource:
         self.parent = parent
         self.location = location
         self.instead: dict[str, str] = {}
-        self.shown: Callable[[Tx, Any], Any] = lambda _, record: record
+        self.shown: Shown = lambda _, record: record
         self.operations: list[Operation] = []
         self.get, self.post, self.put, self.patch, self.delete = (partial(self._register, method) for method in METHODS)
 

@@ -12,8 +12,10 @@ from retainer.store.details import details, load_details, load_records
 from retainer.store.tx import Tx
 from retainer.values.records import WRITE_ONLY, Record
 
-Included = dict[str, list[Any]]
+Included = dict[str, list[Record]]
 """Related records by the name of their table, each once."""
+Shown = Callable[[Tx, Any], Record]
+"""Returns a record with what the caller may see of it."""
 
 
 class Source(NamedTuple):
@@ -22,7 +24,7 @@ class Source(NamedTuple):
     table: Table
     model: type[Record]
     scope: str | None
-    shown: Callable[[Tx, Any], Any]
+    shown: Shown
 
 
 class Relation(NamedTuple):
@@ -74,14 +76,14 @@ class Selectable:
             if name in self.relations:
                 yield name, self.relations[name].source.scope
 
-    def load(self, tx: Tx, records: Sequence[Any], selection: Selection) -> Included | None:
+    def load(self, tx: Tx, records: Sequence[Record], selection: Selection) -> Included | None:
         """Read what a request includes, with one statement for each kind of record and part; None for nothing."""
         load_details(tx, self.table, records, [name for name in selection.include if name in self.parts])
         wanted: dict[str, tuple[Source, set[int]]] = {}
         for name in selection.include:
             if name in self.relations:
                 field, source = self.relations[name]
-                _, ids = wanted.setdefault(source.table.name, (source, set()))
+                _, ids = wanted.setdefault(str(source.table.name), (source, set()))
                 for record in records:
                     ids.update(ids_of(getattr(record, field)))
         included = {
@@ -90,7 +92,7 @@ class Selectable:
         }
         return included or None
 
-    def limit(self, record: Any, selection: Selection) -> object:
+    def limit(self, record: Record, selection: Selection) -> object:
         """Return the fields of a record that a request selects, in their order; the whole record if it limits none."""
         if not selection.fields:
             return record
@@ -111,6 +113,6 @@ def name_of(field: str) -> str:
     return f"{field.removesuffix('_ids')}s" if field.endswith("_ids") else field.removesuffix("_id")
 
 
-def ids_of(value: Any) -> Collection[int]:
+def ids_of(value: list[int] | int | None) -> Collection[int]:
     """Return the ids in a field that refers to one record, to several, or to none."""
     return value if isinstance(value, list) else () if value is None else (value,)

@@ -4,6 +4,7 @@ import inspect
 import sys
 
 import msgspec
+from msgspec import Struct
 
 from retainer import __version__
 from retainer.kernel.resource import Operation
@@ -31,7 +32,12 @@ def render(declared: list[Operation], base_url: str) -> bytes:
 
 def document(declared: list[Operation], base_url: str) -> Json:
     """Return the document of operations served at a base URL. Raises TypeError for a missing description."""
-    schemas, tags, paths = Schemas(), Json(), Json()
+    included: dict[type[Struct], dict[str, type[Struct]]] = {
+        operation.reads: {str(source.table.name): source.model for _, source in operation.selectable.relations.values()}
+        for operation in declared
+        if operation.reads and operation.selectable
+    }
+    schemas, tags, paths = Schemas(included), Json(), Json()
     # Responses first: the names of schemas in bodies depend on which models responses have.
     successes = [operations.answers_of(operation, schemas) for operation in declared]
     lists = {operation.path for operation in declared if operation.paged}

@@ -32,6 +32,12 @@ CURSOR = (
     "Where the page begins: copy it from `links.next`, together with `page`. Pages after a cursor miss and repeat no "
     "record while others are added and removed."
 )
+INCLUDE = "Related records to add under `included`, each once. The key needs the scopes that read them."
+PARTS = "{} are added to each record in `data`, as when it is read alone."
+FIELDS = (
+    "Fields to return of the records in `data`, besides `id`. Default: all. The schemas describe whole records: with "
+    "`fields`, a response has less than they require."
+)
 SORT_KEY = "A field to sort by; a minus means descending order."
 SORT = "Fields to sort by, in order; a minus means descending order. `id` is always the last."
 
@@ -159,7 +165,7 @@ def noun_of(table: Table | None) -> str:
 
 def _query_parameters(operation: Operation, schemas: Schemas) -> list[Json]:
     model, table = operation.query, operation.resource.table
-    parameters = _paging(operation, schemas) if operation.paged else []
+    parameters = [*(_paging(operation, schemas) if operation.paged else ()), *_selection(operation, schemas)]
     defaults = {field.name: field.default for field in msgspec.structs.fields(model) if field.default is not None}
     for name, parameter in query.parameters(model).items():
         field = parameter.field
@@ -176,22 +182,42 @@ def _query_parameters(operation: Operation, schemas: Schemas) -> list[Json]:
 def _paging(operation: Operation, schemas: Schemas) -> list[Json]:
     sorts = operation.query.sorts
     keys = list(dict.fromkeys([*(name.removeprefix("-") for name in sorts), "id"]))
-    words: Any = Literal[tuple(sign + name for name in keys for sign in ("", "-"))]
+    words = tuple(sign + name for name in keys for sign in ("", "-"))
     listed, *_ = get_args(operation.answers)
     names = [
         name + end for name in keys for end in ("", "_descending")
     ]  # for generated code, where -name is not a valid name
-    order = Annotated[
-        words, Meta(title=f"{listed.__name__}Sort", description=SORT_KEY, extra_json_schema={"x-enum-varnames": names})
-    ]
+    about = Meta(title=f"{listed.__name__}Sort", description=SORT_KEY, extra_json_schema={"x-enum-varnames": names})
+    order = _words(words, about)
     default = {"maxItems": len(keys), "default": [sorts[0]]}
     return [
         _query_parameter("page", description_of(PAGE), PAGE, schemas, default=1),
         _query_parameter("per_page", description_of(PER_PAGE), PER_PAGE, schemas, default=paging.PER_PAGE),
-        _query_parameter("sort", SORT, tuple[order, ...], schemas, **default),
+        _query_parameter("sort", SORT, order, schemas, **default),
         _query_parameter("cursor", CURSOR, str, schemas),
         *([_query_parameter("totals", TOTALS, bool, schemas, default=False)] if operation.summed else []),
     ]
+
+
+def _selection(operation: Operation, schemas: Schemas) -> list[Json]:
+    """Return `include`, if there is something to include, and `fields`; lists of some records have more or less."""
+    selectable, model = operation.selectable, operation.reads
+    if selectable is None or model is None:
+        return []
+    owner = f"{model.__name__}{'List' if selectable.parts else ''}"
+    included = _words(selectable.names, Meta(title=f"{owner}Include"))
+    fields = _words(selectable.fields, Meta(title=f"{owner}Field"))
+    about = f"{INCLUDE} {PARTS.format(_listed(selectable.parts))}" if selectable.parts else INCLUDE
+    return [
+        *([_query_parameter("include", about, included, schemas)] if selectable.names else []),
+        _query_parameter("fields", FIELDS, fields, schemas),
+    ]
+
+
+def _words(words: tuple[str, ...], about: Meta) -> Any:
+    """Return the type of a list of some of these words; `about` names their enumeration."""
+    word: Any = Literal[words]
+    return tuple[Annotated[word, about], ...]
 
 
 def _query_parameter(name: str, description: str, hint: Any, schemas: Schemas, **more: object) -> Json:

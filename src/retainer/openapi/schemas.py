@@ -1,8 +1,9 @@
 """Schemas: the named schemas of models in responses, lists and request bodies."""
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
+from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import msgspec
@@ -48,6 +49,9 @@ CLOSER: dict[type, Json] = {  # descriptions and examples for base models
 
 
 RECORD = "The current record."
+INCLUDED = "Related records, each once, as their own GET returns them; only with `include`."
+RELATED = "The included {}, by id."
+ONLY_WITH = "Only with `include={}`."
 TOTALS = "The sums of the whole filtered list, an entry for each currency; only with `totals=true`."
 PAGE = "A page of a list, its position, and links to other pages."
 
@@ -89,8 +93,10 @@ def fields_of(model: type[Struct]) -> list[Field]:
 class Schemas:
     """The named schemas, and the declarations without a description."""
 
-    def __init__(self) -> None:
+    def __init__(self, included: Mapping[type[Struct], Mapping[str, type[Struct]]] = MappingProxyType({})) -> None:
         self.named: Json = {}
+        self.included = included
+        """The models that responses with a model can include, by name."""
         self.undescribed: list[str] = []
         self._models: Json = {}
         self._in_responses: set[type[Struct]] = set()
@@ -105,8 +111,7 @@ class Schemas:
         fields = [field for field in fields_of(model) if field.answered]
         if not any(field.single for field in fields):
             return self.answer(model)
-        listed = [field for field in fields if not field.single]
-        return self._response_schema(model, f"{model.__name__}Summary", listed)
+        return self._response_schema(model, f"{model.__name__}Summary", fields, is_list=True)
 
     def create(self, model: type[Struct]) -> Json:
         """Return the reference to a body that creates a record; fields without a default are required."""
@@ -138,7 +143,19 @@ class Schemas:
             "links": {**self.answer(paging.PageLinks), "description": "Addresses of other pages of the same list."},
             "meta": {**self._page_meta(model, totals), "description": "The position of the page in the list."},
         }
-        return self.add(f"{model.__name__}Page", model, {"description": PAGE}, fields, fields)
+        return self.add(f"{model.__name__}Page", model, {"description": PAGE}, fields | self._included(model), fields)
+
+    def _included(self, model: type[Struct]) -> Json:
+        """Return the property with the records that responses include with a model; none if it refers to none."""
+        related = self.included.get(model)
+        if not related:
+            return {}
+        records = {
+            name: {"type": "array", "description": RELATED.format(name), "items": self.answer(other)}
+            for name, other in related.items()
+        }
+        name, about = f"{model.__name__}Included", {"description": INCLUDED}
+        return {"included": {**self.add(name, (model, "included"), about, records, ()), "description": INCLUDED}}
 
     def _page_meta(self, model: type[Struct], totals: type[Struct] | None) -> Json:
         """Return the reference to the `meta` of a page, which has `totals` only if they were requested."""
@@ -171,7 +188,7 @@ class Schemas:
             fields["meta"] = {**self.answer(meta), "description": docstring_of(meta)}
         about = {"description": f"{docstring_of(model).removesuffix('.')}, under `data`."}
         name = meta.__name__ if meta is not None and meta.__name__.startswith(model.__name__) else model.__name__
-        return self.add(f"{name}Response", (model, meta), about, fields, fields)
+        return self.add(f"{name}Response", (model, meta), about, fields | self._included(model), fields)
 
     def enumeration(self, schema: Json) -> Json:
         """Return the reference to an enumeration, named after its title."""
@@ -195,11 +212,21 @@ class Schemas:
             self.undescribed.append(field.place)
         return schema | {"description": " ".join(filter(None, (description, schema.get("description"), more)))}
 
-    def _response_schema(self, model: type[Struct], name: str, fields: list[Field]) -> Json:
+    def _response_schema(self, model: type[Struct], name: str, fields: list[Field], *, is_list: bool = False) -> Json:
+        """Return the reference to a model in responses; a list has parts of its records only on request."""
         if self._exists(name, model):
             return _reference(name)
-        properties = {field.name: self.described(field, schema_of(field.hint, field.name, self)) for field in fields}
-        return self.add(name, model, {"description": docstring_of(model)}, properties, properties)
+        asked = [field.name for field in fields if field.single and is_list]
+        properties = {
+            field.name: self.described(
+                field,
+                schema_of(field.hint, field.name, self),
+                ONLY_WITH.format(field.name) if field.name in asked else "",
+            )
+            for field in fields
+        }
+        required = [key for key in properties if key not in asked]
+        return self.add(name, model, {"description": docstring_of(model)}, properties, required)
 
     def _request_schema(self, model: type[Struct], name: str, use: str) -> Json:
         """Return the reference to a model in a body, by its use: `Create`, `Update`, `Child`, or "" for a part.

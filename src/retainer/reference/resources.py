@@ -10,6 +10,8 @@ from retainer.reference.models import Field, Model, body_fields, kind_of, models
 
 EVERY_LIST = {"page", "per_page", "sort", "ids", "created_since", "created_before", "updated_since", "updated_before"}
 """The parameters that all lists share; the page on lists describes them."""
+ELSEWHERE = EVERY_LIST | {"fields"}
+"""The parameters that tables of operations leave out; the page on lists describes them."""
 ALWAYS = {"400", "401", "402", "403", "429", "500", "503"}
 """The error statuses of all operations; the page on errors describes them."""
 READING = {"validation_failed", "unknown_parameter"}
@@ -91,7 +93,7 @@ def entry(operation: Operation, document: Json) -> Entry:
         [
             parameter_of(each, document)
             for each in parameters
-            if each["in"] != "header" and each["name"] not in EVERY_LIST
+            if each["in"] != "header" and each["name"] not in ELSEWHERE
         ],
         list(dict.fromkeys(name.removeprefix("-") for name in operation.query.sorts)) if operation.paged else [],
         [each["name"] for each in parameters if each["in"] == "header"],

@@ -6,12 +6,13 @@ from functools import cache
 from typing import Any, NamedTuple, get_args, get_type_hints
 
 import msgspec
-from sqlalchemy import Select, Table, text
+from sqlalchemy import Table, text
 
 from retainer.errors import invalid
 from retainer.store.engines.base import Row
 from retainer.store.engines.sql import INTEGER, is_listed, listed
 from retainer.store.row_mapper import R, row_mapper
+from retainer.store.statements import Statement
 from retainer.store.tables import metadata
 from retainer.store.tx import Tx
 from retainer.values.kinds import MAX_INTEGER
@@ -21,13 +22,17 @@ MAX_DETAILS = 10_000
 """Parts of one kind that are read for several records: a page of 100 invoices may have 20,000 lines."""
 
 
+Parts = dict[int, list[Any]]
+"""The parts of records by the ids of the records."""
+
+
 class Detail(NamedTuple):
     """A field of a record with its parts, rows of another table."""
 
     field: str
-    statement: Select[Any]
+    statement: Statement
     """Selects the parts of records, each with the id of its record in the second column."""
-    read: Callable[[Row], Any]
+    read: Callable[[Row], object]
 
 
 @cache
@@ -54,14 +59,14 @@ def load_details(tx: Tx, table: Table, records: Sequence[R], names: Collection[s
                 setattr(record, field, parts[record.id])
 
 
-def load_parts(tx: Tx, detail: Detail, ids: list[int]) -> dict[int, list[Any]]:
-    """Return the parts of records by the ids of the records; the errors are those of `load_details`."""
+def load_parts(tx: Tx, detail: Detail, ids: list[int]) -> Parts:
+    """Return the parts of the records with these ids; the errors are those of `load_details`."""
     most = MAX_DETAILS if len(ids) > 1 else MAX_INTEGER
     rows = tx.all(detail.statement, ids=json.dumps(ids), limit=most + 1)
     if len(rows) > most:
         message = f"These records have more than {most:,} {detail.field}. Read fewer at a time, with `per_page`."
         raise invalid({"include": [message]})
-    parts: dict[int, list[Any]] = {record_id: [] for record_id in ids}
+    parts: Parts = {record_id: [] for record_id in ids}
     for row in rows:
         parts[row[1]].append(detail.read(row))
     return parts
@@ -87,6 +92,6 @@ def load_records(tx: Tx, table: Table, model: type[R], ids: Collection[int]) -> 
 
 
 @cache
-def _records(table: Table, model: type[Record]) -> Select[Any]:
+def _records(table: Table, model: type[Record]) -> Statement:
     condition = is_listed(table.c.id, listed("ids", INTEGER).scalar_subquery())
     return row_mapper(table, model).rows.where(condition).order_by(table.c.id)
