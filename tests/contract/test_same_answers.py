@@ -264,6 +264,24 @@ def test_every_filter_finds_the_same(filled):
             pair.read(path, query | {"sort": random.choice(sorts_of(operation)), "page": random.randrange(1, 3)})
 
 
+def test_every_selection_is_the_same_and_what_is_included_is_what_its_own_get_returns(filled):
+    alone = {str(each.resource.table.name): each.path for each in READS if each.reads and not each.paged}
+    compared = set()
+    for operation, path in filled.paths.items():
+        random, names = Random(str(operation)), list(operation.selectable.names)
+        for _ in range(length(10) if names else 0):
+            chosen = random.sample(names, random.randrange(1, len(names) + 1))
+            fields = random.sample(operation.selectable.fields, 3)
+            page = filled.pair.read(path, {"include": ",".join(chosen), "per_page": 50, "sort": "-id"})
+            filled.pair.read(path, {"include": ",".join(chosen), "fields": ",".join(fields)})
+            for kind, records in page.json.get("included", {}).items():
+                for record in random.sample(records, min(len(records), 3)) if kind in alone else ():
+                    own = alone[kind].partition("/{")[0]
+                    assert filled.pair.get(f"{own}/{record['id']}").data == record
+                    compared.add(kind)
+    assert compared >= {"clients", "external_contacts", "invoices", "projects", "quotes", "sites", "tickets", "users"}
+
+
 def test_search_finds_the_same_for_odd_letters(filled):
     for operation in LISTS:
         for text in ODD_TEXTS if operation.path in {"/clients", "/expenses"} else ODD_TEXTS[::7]:
