@@ -22,10 +22,15 @@ def task(api):
 
 @pytest.fixture
 def invoice(api):
-    """An invoice that is partly paid, with lines that are not in the order of their ids."""
-    lines = [{"description": "b", "unit_price": "5", "position": 2}, {"description": "a", "unit_price": "7"}]
-    made = api.make("/invoices", client_id=api.usual("/clients"), status="sent", lines=lines)
-    return api.patch(f"/invoices/{made['id']}", {"record_payment": {"amount": "3"}}).data
+    """An invoice that is partly paid, whose lines are not in the order of their ids."""
+    made = api.make("/invoices", client_id=api.usual("/clients"), lines=invoice_lines(2))
+    path, lines = f"/invoices/{made['id']}", [{"id": line["id"]} for line in reversed(made["lines"])]
+    api.patch(path, {"lines": lines, "status": "sent"})
+    return api.patch(path, {"record_payment": {"amount": "1"}}).data
+
+
+def invoice_lines(count):
+    return [{"description": f"Line {place}", "unit_price": "1"} for place in range(count)]
 
 
 def ids_of(records):
@@ -76,6 +81,7 @@ def test_lists_include_the_parts_that_single_records_have(api, invoice):
     other = api.make("/invoices", client_id=invoice["client_id"])
     site = api.make("/sites", url="https://a.example", plugins=[{"slug": "b"}, {"slug": "a", "auto_update": True}])
     page = api.get("/invoices", {"include": "lines,payments,credit_notes,client", "sort": "id"})
+    assert ids_of(page.data[0]["lines"]) == sorted(ids_of(invoice["lines"]), reverse=True)
     assert page.data == [invoice, api.get(f"/invoices/{other['id']}").data]
     assert ids_of(page.json["included"]["clients"]) == [invoice["client_id"]]
     assert api.get("/sites", {"include": "plugins"}).data == [api.get(f"/sites/{site['id']}").data]
@@ -193,7 +199,3 @@ def test_a_page_with_too_many_parts_is_refused_and_a_single_record_is_not(api, i
     }
     assert len(api.get(f"/invoices/{other['id']}").data["lines"]) == 4
     assert api.get("/invoices", {"include": "lines", "per_page": 1}).status == 200
-
-
-def invoice_lines(count):
-    return [{"description": "a", "unit_price": "1"}] * count
