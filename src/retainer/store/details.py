@@ -1,4 +1,4 @@
-"""Details: the parts of records that lists leave out, such as lines, read for many records in one statement."""
+"""Details: the parts of records that lists leave out, such as lines, read for many records in one statement each."""
 
 import json
 from collections.abc import Callable, Collection, Sequence
@@ -20,8 +20,6 @@ from retainer.values.records import DetailOnly, Record
 
 MAX_DETAILS = 10_000
 """Parts of one kind that are read for several records: a page of 100 invoices may have 20,000 lines."""
-
-
 Parts = dict[int, list[Any]]
 """The parts of records by the ids of the records."""
 
