@@ -74,6 +74,7 @@ def test_it_works(api):
         "time_entry_ids": [],
         "expense_ids": [],
         "milestone_id": None,
+        "fee_month": None,
         "amount": "72.92",  # 2.5 x 33.3333 x 0.875 = 72.916...
         "currency": "EUR",
     }

@@ -72,7 +72,8 @@ def test_it_works(api):
     invoice = answer.data
     null_fields = ("quote_id", "number", "client_snapshot", "sent_at", "paid_at", "voided_at", "written_off_at")
     design, rebate = invoice["lines"]
-    item = {"invoice_id": invoice["id"], "kind": "item", "time_entry_ids": [], "expense_ids": [], "milestone_id": None}
+    item = {"invoice_id": invoice["id"], "kind": "item", "time_entry_ids": [], "expense_ids": []}
+    item |= {"milestone_id": None, "fee_month": None}
     assert design == LINE | item | {
         **{name: design[name] for name in ("id", "created_at", "updated_at")},
         "unit_price": "800.00",

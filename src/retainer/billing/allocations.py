@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Insert, Select, Table, Update, bindparam, delete, insert, literal, select, update
 
-from retainer.billing import documents
+from retainer.billing import documents, fees
 from retainer.billing.invoices.types import InvoiceLine, LineKind
 from retainer.errors import Refusal
 from retainer.rollups import changes
@@ -108,20 +108,26 @@ def work_of(line: InvoiceLine) -> list[tuple[LineKind, int]]:
     return [(name, item_id) for name, kind in KINDS.items() for item_id in item_ids(line, kind)]
 
 
+def _bills_the_same(line: InvoiceLine, other: InvoiceLine) -> bool:
+    """Return whether two lines bill the same work and the same month of a retainer."""
+    return work_of(line) == work_of(other) and fees.fee_of(line) == fees.fee_of(other)
+
+
 def save_invoice_lines(tx: Tx, invoice_id: int, before: Sequence[InvoiceLine], after: Sequence[InvoiceLine]) -> None:
     """Replace the lines of an invoice, and the work on them."""
     old, new = ({line.id: line for line in lines} for lines in (before, after))
-    kept = {line.id for line in after if line.id in old and work_of(old[line.id]) == work_of(line)}
+    kept = {line.id for line in after if line.id in old and _bills_the_same(old[line.id], line)}
     detach(tx, [line for line in before if line.id not in kept], new)
     documents.save_lines(tx, invoice_lines, before, after, invoice_id=invoice_id)
     attach(tx, invoice_id, [line for line in after if line.id not in kept])
 
 
 def attach(tx: Tx, invoice_id: int, lines: Sequence[InvoiceLine]) -> None:
-    """Put the work that lines bill onto them. It was validated before.
+    """Put the work and the months that lines bill onto them. They were validated before.
 
-    Raises `already_billed` if another transaction has billed some of it meanwhile.
+    Raises `already_billed` if another transaction has billed some of them meanwhile.
     """
+    fees.claim(tx, lines)
     for kind, of_kind in _by_kind(lines):
         pairs = [(line.id, item_id) for line in of_kind for item_id in item_ids(line, kind)]
         _insert_pairs(tx, kind, pairs)
@@ -177,7 +183,8 @@ def _insert_pairs(tx: Tx, kind: WorkKind, pairs: list[tuple[int, int]]) -> None:
 
 
 def _unmark_work(tx: Tx, lines: Sequence[InvoiceLine], after: Mapping[int, InvoiceLine]) -> list[int]:
-    """Clear the references from work to these lines; return the ids of the lines that bill any."""
+    """Clear the references from work to these lines, and their months; return the ids of the lines that bill work."""
+    fees.release(tx, lines)
     unmarked = []
     for kind, of_kind in _by_kind(lines):
         ids = [line.id for line in of_kind]

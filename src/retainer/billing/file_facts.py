@@ -20,6 +20,7 @@ from retainer.schema.work import time_entries
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
 from retainer.values.exact import day_after
+from retainer.values.months import last_day
 
 
 class ClientNow(NamedTuple):
@@ -109,7 +110,9 @@ def _invoice(tx: Tx, invoice: Invoice) -> Document:
     row = InvoiceRow._make(tx.one(INVOICE, id=invoice.id) or ())
     issuer = read_snapshot(row.issuer_snapshot) if row.issuer_snapshot else load_issuer(tx)
     issue_date = invoice.issue_date or tx.today
-    first, last = tx.one(PERIOD, id=invoice.id) or (None, None)
+    days = [day for day in tx.one(PERIOD, id=invoice.id) or () if day]
+    for month in (line.fee_month for line in invoice.lines if line.fee_month):
+        days += [f"{month}-01", last_day(month)]
     return Document(
         kind="invoice",
         customer=_customer(client, invoice.client_snapshot),
@@ -117,8 +120,8 @@ def _invoice(tx: Tx, invoice: Invoice) -> Document:
         is_draft=invoice.sent_at is None,
         issue_date=issue_date,
         due_date=invoice.due_date or day_after(issue_date, client.payment_terms_days),
-        service_from=first,
-        service_to=last,
+        service_from=min(days, default=None),
+        service_to=max(days, default=None),
         purchase_order=invoice.purchase_order,
         subject=invoice.subject,
         notes=invoice.notes,

@@ -48,6 +48,7 @@ MONTHS = {
         "Dezember",
     ],
 }
+FEES: dict[Language, str] = {"en": "Retainer", "de": "Monatspauschale"}
 TITLES: dict[Language, dict[Kind, str]] = {
     "en": {"invoice": "Invoice", "quote": "Quote", "credit_note": "Credit note"},
     "de": {"invoice": "Rechnung", "quote": "Angebot", "credit_note": "Rechnungskorrektur"},
@@ -247,6 +248,11 @@ def period_text(first: str, last: str, language: Language) -> str:
 
 
 @lru_cache(maxsize=1024)
+def fee_text(month: str, language: Language) -> str:
+    """Return the description of a month of a retainer, like `Retainer September 2026`."""
+    return f"{FEES[language]} {MONTHS[language][int(month[5:]) - 1]} {int(month[:4])}"
+
+
 def country_name(code: str, language: Language) -> str:
     """Return the name of a country in a language; the code itself for an unknown one."""
     country = pycountry.countries.get(alpha_2=code)

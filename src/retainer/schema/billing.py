@@ -139,8 +139,13 @@ invoice_lines = line_table(
     "invoice_lines",
     "invoice",
     text("kind"),
+    text("fee_month", optional=True),
+    hidden(integer("fee_is_live", optional=True)),  # 1 while the line bills its month, else null
     Index(None, "account_id", "invoice_id", "position"),
     Index(None, "account_id", "project_id"),
+    index_where(
+        "invoice_lines_unique_fee", "project_id", "fee_month", condition=column("fee_is_live") == 1, unique=True
+    ),
 )
 
 

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Select, Table, and_, literal, null, select
 
-from retainer.billing import documents
+from retainer.billing import documents, fees
 from retainer.billing.allocations import KINDS, work_of
 from retainer.billing.documents import Projects
+from retainer.billing.fees import BilledFee, Fee, RetainerProject
 from retainer.billing.invoices.types import MAX_WORK, InvoiceLine, LineKind
 from retainer.schema.billing import allocations, expenses, invoice_lines
 from retainer.schema.work import milestones, time_entries
@@ -44,8 +45,11 @@ class LineContext(NamedTuple):
     """The default of lines without a tax rate."""
     current: dict[int, InvoiceLine]
     """The lines that the invoice has now; their work can move among them."""
-    claimed: set[tuple[LineKind, int]]
-    """The work that the lines priced so far bill."""
+    retainers: dict[int, RetainerProject]
+    billed: dict[Fee, BilledFee]
+    """The months of these retainers that are on an invoice."""
+    claimed: set[tuple[LineKind, int] | Fee]
+    """The work and the months that the lines priced so far bill."""
 
 
 def _select(table: Table, *columns: ColumnElement[Any]) -> Select[Any]:
@@ -98,5 +102,6 @@ def load_context(
         rows = tx.all(ITEMS[name], ids=json.dumps(ids)) if ids else []
         items |= {(name, item.id): item for item in map(BillableItem._make, rows)}
     project_ids = [line.project_id for line in lines] + [item.project_id for item in items.values()]
-    projects = documents.load_projects(tx, project_ids)
-    return LineContext(items, projects, tax_rate, {line.id: line for line in current}, set())
+    projects, retainers = documents.load_projects(tx, project_ids), fees.load_projects(tx, lines)
+    by_id, billed = {line.id: line for line in current}, fees.load_billed(tx, retainers)
+    return LineContext(items, projects, tax_rate, by_id, retainers, billed, set())

@@ -6,8 +6,10 @@ from decimal import Decimal
 from retainer.billing import documents
 from retainer.billing.allocations import KINDS
 from retainer.billing.document_types import MAX_LINES
+from retainer.billing.fees import billed_message, fee_of
 from retainer.billing.invoices.billable import BillableItem, LineContext, load_context
 from retainer.billing.invoices.types import MAX_DESCRIPTION, Invoice, InvoiceLine
+from retainer.documents.wording import fee_text
 from retainer.store import constraints
 from retainer.store.tx import Tx
 from retainer.values import money
@@ -36,13 +38,44 @@ def price_line(tx: Tx, line: InvoiceLine, invoice: Invoice, context: LineContext
     if kinds:
         items = validate_items(tx, line, invoice, context)
         amount = price_items(tx, line, items, invoice.currency, context.current.get(line.id))
+        if line.fee_month:
+            tx.error("fee_month", f"A line bills one kind of work; this one has {KINDS[line.kind].field}, too.")
     else:
+        if line.fee_month:
+            price_fee(tx, line, invoice, context)
         for field in ("description", "unit_price") if tx.readable(*(kind.field for kind in KINDS.values())) else ():
             if getattr(line, field) is None:
                 tx.error(field, "Is required, unless the line bills work.")
         line.description, line.unit_price = line.description or "", line.unit_price or Decimal(0)
         line.quantity = Decimal(1) if line.quantity is None else line.quantity
     documents.price_line(tx, line, invoice, context.tax_rate, context.projects, amount=amount)
+
+
+def price_fee(tx: Tx, line: InvoiceLine, invoice: Invoice, context: LineContext) -> None:
+    """Fill in price, unit and description of a line that bills a month; note an error if it cannot be billed."""
+    line.kind, fee, before = "fee", fee_of(line), context.current.get(line.id)
+    project = context.retainers.get(line.project_id or 0)
+    if fee is None:
+        tx.error("project_id", "Is required with fee_month: whose retainer is billed?")
+    elif fee in context.claimed:
+        tx.error("fee_month", f"Stands twice in this request: {fee.month} of project {fee.project_id}. Name it once.")
+    elif (billed := context.billed.get(fee)) and billed.line_id not in context.current:
+        tx.error("fee_month", billed_message(billed), "already_billed")
+    elif project and project.billing_type != "retainer" and not (before and fee_of(before) == fee):
+        tx.error("fee_month", f"Project {project.id} has no monthly fee: its billing_type is {project.billing_type}.")
+    elif project and line.unit_price is None and project.retainer_amount is None:
+        tx.error("unit_price", f"Is required, since project {project.id} has no retainer_amount.")
+    elif project and line.unit_price is None and project.currency != invoice.currency:
+        tx.error("unit_price", f"Is required: the fee is in {project.currency}, the invoice in {invoice.currency}.")
+    if fee:
+        context.claimed.add(fee)
+    if project and line.unit_price is None:
+        line.unit_price = amount_of(project.retainer_amount or 0, project.currency)
+    line.unit = line.unit or "months"
+    if not line.description and line.fee_month:
+        text = fee_text(line.fee_month, project.language if project else "en")
+        is_ambiguous = any(other is not line and other.fee_month == line.fee_month for other in invoice.lines)
+        line.description = f"{text}, {project.name}" if project and is_ambiguous else text
 
 
 def validate_items(tx: Tx, line: InvoiceLine, invoice: Invoice, context: LineContext) -> list[BillableItem]:

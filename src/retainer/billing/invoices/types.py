@@ -29,6 +29,7 @@ from retainer.values.kinds import (
     Text10000,
     UnitPrice,
 )
+from retainer.values.months import Month
 from retainer.values.records import (
     READ_ONLY,
     SERVER_DEFAULT,
@@ -55,9 +56,9 @@ Status = Annotated[
     "`written_off` stays until a payment, even if credit notes leave nothing due.",
 ]
 LineKind = Annotated[
-    Literal["item", "time", "expense", "milestone"],
+    Literal["item", "time", "expense", "milestone", "fee"],
     Meta(title="InvoiceLineKind"),
-    "The kind of work that is billed, or an `item` with its own price.",
+    "The kind of work that is billed, `fee` for a month of a retainer, or an `item` with its own price.",
 ]
 Ids = Annotated[list[Id], Meta(max_length=MAX_ITEMS)]
 
@@ -90,6 +91,11 @@ class InvoiceLine(Record):
         Id | None,
         allocation_types.billed_work("milestone_id", allocation_types.first_id),
         "Unbilled milestone of a project of the client to bill; the price follows from it.",
+    ] = None
+    fee_month: Annotated[
+        Month | None,
+        "Month of the retainer of `project_id` that the line bills, each once. The default of the price is the "
+        "project's `retainer_amount`.",
     ] = None
     amount: Annotated[
         SignedMoney,
@@ -152,6 +158,12 @@ class UnbilledMilestones(msgspec.Struct):
     project_ids: Annotated[Ids | None, "Only milestones of these projects; null: of all."] = None
 
 
+class UnbilledFees(DayRange):
+    """Which months of retainers to bill, one line for each: those from the month of `from` to the month of `to`."""
+
+    project_ids: Annotated[Ids | None, "Only fees of these projects; null: of all."] = None
+
+
 class UnbilledWork(msgspec.Struct):
     """Which unbilled work of the client, in the invoice's currency, to bill."""
 
@@ -161,6 +173,11 @@ class UnbilledWork(msgspec.Struct):
         UnbilledMilestones | None,
         "Which milestones to bill, `{}` for all; null: none. Those that are completed, have an amount, and are on no "
         "invoice match.",
+    ] = None
+    fees: Annotated[
+        UnbilledFees | None,
+        "Which months of retainers to bill, `{}` for all; null: none. Each month that has begun matches, from the "
+        "project's start to its end, unless it is on an invoice.",
     ] = None
 
 

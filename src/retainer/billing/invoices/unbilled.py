@@ -1,7 +1,8 @@
 """Unbilled work: all billable work of a client that is not yet billed, as lines of an invoice.
 
 Time that a fee covers is left out unless the request names its project; time without a rate is always left out. The
-response counts what was left out. A completed milestone with an amount is a line of its own.
+response counts what was left out. A completed milestone with an amount is a line of its own, and so is each month of a
+retainer.
 """
 
 import json
@@ -11,8 +12,10 @@ from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import ColumnElement, FromClause, Select, Table, bindparam, case, func, literal, or_, select
 
-from retainer.billing import allocation_types, documents
+from retainer.billing import allocation_types, documents, fees
 from retainer.billing.allocations import KINDS, WorkKind, item_ids, work_of
+from retainer.billing.document_types import MAX_LINES
+from retainer.billing.fees import Fee
 from retainer.billing.invoices.types import (
     MAX_DESCRIPTION,
     MAX_ITEMS,
@@ -21,6 +24,7 @@ from retainer.billing.invoices.types import (
     InvoiceLine,
     LeftOut,
     UnbilledExpenses,
+    UnbilledFees,
     UnbilledMilestones,
     UnbilledTime,
     UnbilledWork,
@@ -143,8 +147,9 @@ def build_unbilled_lines(tx: Tx, request: UnbilledWork, invoice: Invoice) -> tup
     """
     requested = ((KINDS["time"], "time", request.time), (KINDS["expense"], "expenses", request.expenses))
     selections = [(kind, name, selection) for kind, name, selection in requested if selection is not None]
-    if not selections and request.milestones is None:
-        tx.error("unbilled_work", 'Say what to bill: {"time": {}, "expenses": {}, "milestones": {}}, or some of these.')
+    if not selections and request.milestones is None and request.fees is None:
+        kinds = '{"time": {}, "expenses": {}, "milestones": {}, "fees": {}}'
+        tx.error("unbilled_work", f"Say what to bill: {kinds}, or some of these.")
     matches: list[Match] = []
     for kind, name, selection in selections:
         validate_selection(tx, f"unbilled_work.{name}", selection, invoice.client_id)
@@ -152,8 +157,8 @@ def build_unbilled_lines(tx: Tx, request: UnbilledWork, invoice: Invoice) -> tup
         matches += map(Match._make, tx.all(statement, **_of_days(kind, selection, invoice)))
     matches.sort()
     left_out = [LeftOut(match.state, match.size, match.minutes) for match in matches if match.state != "billable"]
-    completed = load_milestones(tx, request.milestones, invoice)
-    found = sum(match.size for match in matches if match.state == "billable") + len(completed)
+    completed, months = load_milestones(tx, request.milestones, invoice), load_fees(tx, request.fees, invoice)
+    found = sum(match.size for match in matches if match.state == "billable") + len(completed) + len(months)
     named = sum(len(work_of(line)) for line in invoice.lines)
     if found + named > MAX_WORK:
         tx.error("unbilled_work", _too_much(found, named))
@@ -168,6 +173,9 @@ def build_unbilled_lines(tx: Tx, request: UnbilledWork, invoice: Invoice) -> tup
     for milestone_id in completed:
         fields = {"milestone_id": milestone_id}
         lines.append(complete(InvoiceLine, fields, fields, {}))
+    for fee in months:
+        fields = {"project_id": fee.project_id, "fee_month": fee.month}
+        lines.append(complete(InvoiceLine, fields, fields, {}))
     return lines, left_out
 
 
@@ -179,6 +187,23 @@ def load_milestones(tx: Tx, selection: UnbilledMilestones | None, invoice: Invoi
     values = _parameters(KINDS["milestone"], selection.project_ids, invoice)
     rows = tx.all(MILESTONES[selection.project_ids is not None], **values)
     return [milestone_id for (milestone_id,) in rows]
+
+
+def load_fees(tx: Tx, selection: UnbilledFees | None, invoice: Invoice) -> list[Fee]:
+    """Return the months of retainers to bill; note the errors of the selection, and one for too many months."""
+    if selection is None:
+        return []
+    validate_selection(tx, "unbilled_work.fees", selection, invoice.client_id)
+    named = {fees.fee_of(line) for line in invoice.lines}
+    due = fees.load_due(tx, selection, invoice.client_id, invoice.currency, invoice.id, MAX_LINES + len(named) + 1)
+    months = [found.fee for found in due if found.fee not in named]
+    if len(months) > MAX_LINES:
+        advice = "Bill them with several: limit the months with from and to, or the projects with project_ids."
+        tx.error(
+            "unbilled_work.fees", f"Matches more than {MAX_LINES} months, the most that one invoice takes. {advice}"
+        )
+        return []
+    return months
 
 
 def _too_much(found: int, named: int) -> str:
@@ -221,7 +246,7 @@ def _parameters(kind: WorkKind, project_ids: list[int] | None, invoice: Invoice)
     }
 
 
-def validate_selection(tx: Tx, path: str, selection: Selection, client_id: int | None) -> None:
+def validate_selection(tx: Tx, path: str, selection: Selection | UnbilledFees, client_id: int | None) -> None:
     """Note an error for each project that is not the client's, and for days in the wrong order."""
     validate_projects(tx, path, selection.project_ids, client_id)
     if selection.from_ and selection.to and selection.to < selection.from_:

@@ -12,7 +12,7 @@ from retainer.console import words
 from retainer.console.actions.basis import Change
 from retainer.console.reports.tables import hours
 from retainer.console.words import money
-from retainer.schema.billing import OPEN_INVOICES, allocations, invoices
+from retainer.schema.billing import OPEN_INVOICES, allocations, invoice_lines, invoices
 from retainer.schema.columns import in_literals
 from retainer.schema.crm import clients
 from retainer.schema.work import time_entries
@@ -26,19 +26,23 @@ OWED = select(func.coalesce(func.sum(invoices.c.balance_due), 0)).where(
     in_literals(invoices.c.status, OPEN_INVOICES),
 )
 NAME = select(clients.c.name).where(clients.c.id == bindparam("client"))
+MONTHS = select(func.count()).where(
+    invoice_lines.c.fee_is_live == 1, is_listed(invoice_lines.c.id, listed("lines", INTEGER).scalar_subquery())
+)
 WORK = (
     select(
         func.count(allocations.c.time_entry_id),
         func.coalesce(func.sum(time_entries.c.duration_minutes), 0),
         func.count(allocations.c.expense_id),
         func.count(allocations.c.milestone_id),
+        MONTHS.scalar_subquery(),
     )
     .select_from(allocations.outerjoin(time_entries, time_entries.c.id == allocations.c.time_entry_id))
     .where(
         allocations.c.is_live == 1, is_listed(allocations.c.invoice_line_id, listed("lines", INTEGER).scalar_subquery())
     )
 )
-"""The work on lines: number of time entries, their minutes, number of expenses and of milestones."""
+"""The work on lines: number of time entries, their minutes, number of expenses, of milestones and of months."""
 
 
 def status_name(status: str) -> str:
@@ -87,7 +91,7 @@ def status_change(now: str, then: str) -> Change:
 def freed_work(tx: Tx, lines: Sequence[InvoiceLine]) -> str:
     """Return the work on lines in words: `12:30 h of time, 2 expenses and 1 milestone`; empty without any."""
     ids = json.dumps([line.id for line in lines])
-    entries, minutes, expenses, milestones = tx.one(WORK, lines=ids) or (0, 0, 0, 0)
+    entries, minutes, expenses, milestones, months = tx.one(WORK, lines=ids) or (0, 0, 0, 0, 0)
     found = []
     if entries:
         found.append(f"{hours(minutes)} h of time ({words.count(entries, 'entry', 'entries')})")
@@ -95,4 +99,6 @@ def freed_work(tx: Tx, lines: Sequence[InvoiceLine]) -> str:
         found.append(words.count(expenses, "expense"))
     if milestones:
         found.append(words.count(milestones, "milestone"))
+    if months:
+        found.append(f"{words.count(months, 'month')} of a retainer")
     return f"{', '.join(found[:-1])} and {found[-1]}" if len(found) > 1 else "".join(found)

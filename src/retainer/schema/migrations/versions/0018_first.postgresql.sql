@@ -1087,6 +1087,8 @@ CREATE TABLE invoice_lines (
 	currency TEXT COLLATE "C" NOT NULL,
 	position BIGINT NOT NULL,
 	kind TEXT COLLATE "C" NOT NULL,
+	fee_month TEXT COLLATE "C",
+	fee_is_live BIGINT,
 	CONSTRAINT invoice_lines_pk PRIMARY KEY (account_id, id),
 	CONSTRAINT invoice_lines_ref_account_id_invoice_id FOREIGN KEY(account_id, invoice_id) REFERENCES invoices (account_id, id),
 	CONSTRAINT invoice_lines_ref_account_id_project_id FOREIGN KEY(account_id, project_id) REFERENCES projects (account_id, id),
@@ -1096,6 +1098,8 @@ CREATE TABLE invoice_lines (
 CREATE INDEX invoice_lines_by_account_id_invoice_id_position ON invoice_lines (account_id, invoice_id, position);
 
 CREATE INDEX invoice_lines_by_account_id_project_id ON invoice_lines (account_id, project_id);
+
+CREATE UNIQUE INDEX invoice_lines_unique_fee ON invoice_lines (account_id, project_id, fee_month) WHERE fee_is_live = 1;
 
 CREATE TABLE payments (
 	id BIGSERIAL NOT NULL,

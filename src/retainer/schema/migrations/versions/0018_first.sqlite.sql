@@ -1156,6 +1156,8 @@ CREATE TABLE invoice_lines (
 	currency TEXT NOT NULL,
 	position INTEGER NOT NULL,
 	kind TEXT NOT NULL,
+	fee_month TEXT,
+	fee_is_live INTEGER,
 	CONSTRAINT invoice_lines_ref_account_id_invoice_id FOREIGN KEY(account_id, invoice_id) REFERENCES invoices (account_id, id),
 	CONSTRAINT invoice_lines_ref_account_id_project_id FOREIGN KEY(account_id, project_id) REFERENCES projects (account_id, id),
 	CONSTRAINT invoice_lines_unique_account_id_id UNIQUE (account_id, id),
@@ -1166,6 +1168,8 @@ CREATE TABLE invoice_lines (
 CREATE INDEX invoice_lines_by_account_id_invoice_id_position ON invoice_lines (account_id, invoice_id, position);
 
 CREATE INDEX invoice_lines_by_account_id_project_id ON invoice_lines (account_id, project_id);
+
+CREATE UNIQUE INDEX invoice_lines_unique_fee ON invoice_lines (account_id, project_id, fee_month) WHERE fee_is_live = 1;
 
 CREATE TABLE payments (
 	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
