@@ -2,7 +2,7 @@
 
 from retainer.billing import expenses, lines, payments
 from retainer.billing.credit_notes import credit_notes
-from retainer.billing.invoices import invoices
+from retainer.billing.invoices import invoices, preview
 from retainer.billing.quotes import quotes
 from retainer.crm import clients, contacts, tags
 from retainer.kernel.upserts import add_upsert
@@ -16,6 +16,7 @@ OF_AREAS = [
     contacts.api,
     tags.api,
     projects.api,
+    preview.api,
     milestones.api,
     tasks.api,
     time_entries.api,

@@ -224,6 +224,21 @@ def test_a_site_shows_its_days_incidents_and_response_times(api, visitor):
     assert section(page, "Plugins") == [["Shop", "1.0", "1.1", "Active", "No"], ["seo", "2.0", DASH, "Active", "No"]]
 
 
+def test_a_project_shows_what_the_next_invoice_would_bill(api, visitor, client):
+    retainer = {"billing_type": "retainer", "retainer_amount": "900"}
+    project = api.make("/projects", client_id=client["id"], hourly_rate="80", **retainer)["id"]
+    own = {"client_id": client["id"], "project_id": project}
+    api.make("/time-entries", **own, duration_minutes=90)
+    api.make("/expenses", **own, amount="50")
+    page = visitor.get(f"/console/records/projects/{project}")
+    assert section(page, "Next invoice") == [["Expenses", "1", "50.00 EUR"], ["Retainer", "1 month", "900.00 EUR"]]
+    assert "Left out: 1:30 h that the fee covers." in page.text
+    work = {"time": {}, "expenses": {}, "fees": {}}
+    api.make("/invoices", client_id=client["id"], unbilled_work=work)
+    page = visitor.get(f"/console/records/projects/{project}")
+    assert "Next invoice" not in page.text
+
+
 def test_a_project_shows_its_budget_tasks_and_people(api, visitor, client, monkeypatch):
     project = api.make("/projects", client_id=client["id"], budget_minutes=600, budget_amount="1000", hourly_rate="80")
     api.make("/tasks", project_id=project["id"], title="Draft", estimated_minutes=120)

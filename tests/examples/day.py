@@ -126,6 +126,7 @@ def plan(show: Show) -> None:
     show("replaceProject", 1, name="Online shop for contact lenses", manager_id=1)
     show("deleteProject", 2)
     show("upsertProject", "erp-118", name="Online shop", client_id=1)
+    show("getUnbilledWork", 1)
 
     show("listMilestones", 1, query={"status": "open", "per_page": 2})
     show("createMilestone", 1, name="First order", due_date="2026-06-30")

@@ -107,20 +107,18 @@ def load_billed(tx: Tx, project_ids: Collection[int]) -> dict[Fee, BilledFee]:
 
 
 def load_due(
-    tx: Tx, selection: UnbilledFees, client_id: int | None, currency: str, invoice_id: int | None, limit: int
-) -> list[DueFee]:
-    """Return the months that can be billed, project by project, at most `limit`; those on the invoice itself count."""
+    tx: Tx, selection: UnbilledFees, client_id: int | None, currency: str, invoice_id: int | None
+) -> Iterator[DueFee]:
+    """Yield the months that can be billed, project by project; those on the invoice itself count."""
     wanted = selection.project_ids
     rows = map(RetainerProject._make, tx.all(OF_CLIENT, client=client_id, currency=currency))
     found = [project for project in rows if wanted is None or project.id in wanted]
     billed = load_billed(tx, [project.id for project in found])
     taken = {fee for fee, where in billed.items() if where.invoice_id != invoice_id}
-    due: list[DueFee] = []
     for project in found:
         for month in begun_months(tx, project, selection.from_ or FIRST_DAY, selection.to or LAST_DAY):
-            if len(due) < limit and (fee := Fee(project.id, month)) not in taken:
-                due.append(DueFee(fee, project.retainer_amount or 0))
-    return due
+            if (fee := Fee(project.id, month)) not in taken:
+                yield DueFee(fee, project.retainer_amount or 0)
 
 
 def begun_months(tx: Tx, project: RetainerProject, first: str, last: str) -> Iterator[str]:

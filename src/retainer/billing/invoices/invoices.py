@@ -4,9 +4,14 @@ A draft can change freely. The status `sent` issues it: it gets its number, its 
 afterwards only notes, due_date, purchase_order, contact_id and external_id can change. Correct an issued invoice with
 a credit note (`POST /invoices/{invoice_id}/credit-notes`); without payments and credits, it can become void.
 
-Lines bill time, expenses and milestones by id. `unbilled_work` bills everything that matches, except time that a fixed
-fee or retainer covers and time without a rate, which `meta.left_out` counts. Work on an invoice is locked until its
-line or the draft is deleted, or the invoice is void or credited in full.
+Lines bill time, expenses and milestones by id, and a retainer by `project_id` and `fee_month`. `unbilled_work` bills
+everything that matches, except time that a fixed fee or retainer covers and time without a rate, which `meta.left_out`
+counts. Work on an invoice is locked until its line or the draft is deleted, or the invoice is void or credited in full;
+then it can be billed again.
+
+A month of a retainer is due in full once it has begun, from the start of its project to its due date or completion. A
+line of your own bills it in advance, at another `unit_price`, or in part, with a `quantity` of 0.5; each month is billed
+once. `GET /projects/{project_id}/unbilled-work` shows what the next run would bill of a project.
 
 `record_payment` records a payment; a retry with the same reference records nothing new. `status: "paid"` records a
 payment of the balance, today.

@@ -6,8 +6,9 @@ retainer.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import ColumnElement, FromClause, Select, Table, bindparam, case, func, literal, or_, select
@@ -67,18 +68,26 @@ class UnbilledItem(NamedTuple):
 
 
 class Match(NamedTuple):
-    """How much of the requested work can be billed, or is left out for a reason."""
+    """How much of the requested work can be billed, or is left out for a reason; the amount in minor units."""
 
     state: Literal["billable", "covered", "unpriced"]
     size: int
     minutes: int
+    amount: int
 
 
-def _state(table: Table, *, by_project: bool) -> ColumnElement[str]:
+class DueMilestone(NamedTuple):
+    """A milestone that can be billed, and its amount in minor units."""
+
+    id: int
+    amount: int
+
+
+def _state(table: Table, *, takes_covered: bool) -> ColumnElement[str]:
     """Return whether work can be billed, or why not."""
     if table is expenses:
         return case((expenses.c.billable, "billable"))  # always; but PostgreSQL groups by no constant
-    covered = () if by_project else ((expressions.is_covered(projects), "covered"),)
+    covered = () if takes_covered else ((expressions.is_covered(projects), "covered"),)
     return case(*covered, (expressions.is_unpriced(time_entries), "unpriced"), else_="billable")
 
 
@@ -98,12 +107,13 @@ def _matching(table: Table, *, by_project: bool) -> tuple[ColumnElement[bool], .
 
 
 @cache
-def _select_matches(table: Table, *, by_project: bool) -> Select[Any]:
+def _select_matches(table: Table, *, by_project: bool, takes_covered: bool) -> Select[Any]:
     """In the order of Match's fields."""
     minutes = func.sum(table.c.duration_minutes) if table is time_entries else literal(0)
-    state = _state(table, by_project=by_project).label("state")
+    amount = func.coalesce(func.sum(table.c.amount if table is time_entries else table.c.billable_amount), 0)
+    state = _state(table, takes_covered=takes_covered).label("state")
     source = table.outerjoin(projects, projects.c.id == table.c.project_id)
-    matches = select(state, func.count(), minutes).select_from(source)
+    matches = select(state, func.count(), minutes, amount).select_from(source)
     return matches.where(*_matching(table, by_project=by_project)).group_by(state)
 
 
@@ -116,15 +126,15 @@ def _select_items(table: Table, group_by: str, *, by_project: bool) -> Select[An
         source = source.outerjoin(other, other.c.id == table.c[column])
     label = (table if other is None else other).c[text]
     items = select(*table.c["id", "project_id"], projects.c.name, table.c[column], label).select_from(source)
-    is_billable = _state(table, by_project=by_project) == "billable"
+    is_billable = _state(table, takes_covered=by_project) == "billable"
     return items.where(*_matching(table, by_project=by_project), is_billable).order_by(table.c.date, table.c.id)
 
 
-def _select_milestones(*, by_project: bool) -> Select[tuple[int]]:
-    """Select the milestones that can be billed, in the order of their completion."""
+def _select_milestones(*, by_project: bool) -> Select[tuple[int, int]]:
+    """Select the milestones that can be billed, in the order of their completion, with DueMilestone's fields."""
     columns, invoice_id = milestones.c, allocation_types.MILESTONE_INVOICE.expression(milestones)
     wanted = (is_listed(columns.project_id, listed("wanted", INTEGER).scalar_subquery()),) if by_project else ()
-    found = select(columns.id).select_from(milestones.join(projects, projects.c.id == columns.project_id))
+    found = select(*columns["id", "amount"]).select_from(milestones.join(projects, projects.c.id == columns.project_id))
     return found.where(
         projects.c.client_id == bindparam("client"),
         projects.c.is_template.is_(False),
@@ -153,10 +163,8 @@ def build_unbilled_lines(tx: Tx, request: UnbilledWork, invoice: Invoice) -> tup
     matches: list[Match] = []
     for kind, name, selection in selections:
         validate_selection(tx, f"unbilled_work.{name}", selection, invoice.client_id)
-        statement = _select_matches(kind.table, by_project=selection.project_ids is not None)
-        matches += map(Match._make, tx.all(statement, **_of_days(kind, selection, invoice)))
-    matches.sort()
-    left_out = [LeftOut(match.state, match.size, match.minutes) for match in matches if match.state != "billable"]
+        matches += load_matches(tx, kind, selection, invoice, takes_covered=selection.project_ids is not None)
+    left_out = build_left_out(matches)
     completed, months = load_milestones(tx, request.milestones, invoice), load_fees(tx, request.fees, invoice)
     found = sum(match.size for match in matches if match.state == "billable") + len(completed) + len(months)
     named = sum(len(work_of(line)) for line in invoice.lines)
@@ -170,8 +178,8 @@ def build_unbilled_lines(tx: Tx, request: UnbilledWork, invoice: Invoice) -> tup
         for description, ids in group_items(tx, kind, selection, invoice):
             fields: dict[str, Any] = {"description": description, kind.field: ids}
             lines.append(complete(InvoiceLine, fields, fields, {}))
-    for milestone_id in completed:
-        fields = {"milestone_id": milestone_id}
+    for milestone in completed:
+        fields = {"milestone_id": milestone.id}
         lines.append(complete(InvoiceLine, fields, fields, {}))
     for fee in months:
         fields = {"project_id": fee.project_id, "fee_month": fee.month}
@@ -179,14 +187,26 @@ def build_unbilled_lines(tx: Tx, request: UnbilledWork, invoice: Invoice) -> tup
     return lines, left_out
 
 
-def load_milestones(tx: Tx, selection: UnbilledMilestones | None, invoice: Invoice) -> list[int]:
-    """Return the ids of the milestones to bill; note an error for each project that is not the client's."""
+def load_matches(tx: Tx, kind: WorkKind, selection: Selection, invoice: Invoice, *, takes_covered: bool) -> list[Match]:
+    """Return how much time or how many expenses a selection matches; covered time can be billed, or is left out."""
+    by_project = selection.project_ids is not None
+    statement = _select_matches(kind.table, by_project=by_project, takes_covered=takes_covered)
+    return list(map(Match._make, tx.all(statement, **_of_days(kind, selection, invoice))))
+
+
+def build_left_out(matches: Sequence[Match]) -> list[LeftOut]:
+    """Return what is not billed, by reason."""
+    return [LeftOut(match.state, match.size, match.minutes) for match in sorted(matches) if match.state != "billable"]
+
+
+def load_milestones(tx: Tx, selection: UnbilledMilestones | None, invoice: Invoice) -> list[DueMilestone]:
+    """Return the milestones to bill; note an error for each project that is not the client's."""
     if selection is None:
         return []
     validate_projects(tx, "unbilled_work.milestones", selection.project_ids, invoice.client_id)
     values = _parameters(KINDS["milestone"], selection.project_ids, invoice)
     rows = tx.all(MILESTONES[selection.project_ids is not None], **values)
-    return [milestone_id for (milestone_id,) in rows]
+    return list(map(DueMilestone._make, rows))
 
 
 def load_fees(tx: Tx, selection: UnbilledFees | None, invoice: Invoice) -> list[Fee]:
@@ -195,8 +215,8 @@ def load_fees(tx: Tx, selection: UnbilledFees | None, invoice: Invoice) -> list[
         return []
     validate_selection(tx, "unbilled_work.fees", selection, invoice.client_id)
     named = {fees.fee_of(line) for line in invoice.lines}
-    due = fees.load_due(tx, selection, invoice.client_id, invoice.currency, invoice.id, MAX_LINES + len(named) + 1)
-    months = [found.fee for found in due if found.fee not in named]
+    due = fees.load_due(tx, selection, invoice.client_id, invoice.currency, invoice.id)
+    months = list(islice((found.fee for found in due if found.fee not in named), MAX_LINES + 1))
     if len(months) > MAX_LINES:
         advice = "Bill them with several: limit the months with from and to, or the projects with project_ids."
         tx.error(

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from sqlalchemy import bindparam, func, select
 
+from retainer.billing.invoices.preview import load_preview
 from retainer.console import words
 from retainer.console.records.blocks import Block, Column, Fact, GroupBlock, TableBlock
 from retainer.console.records.page import RecordPage
@@ -43,6 +44,8 @@ HOURS_BY_PERSON = (
     .group_by(NEWEST.c.user_id)
     .order_by(func.sum(NEWEST.c.duration_minutes).desc(), NEWEST.c.user_id)
 )
+LEFT_OUT = {"covered": "that the fee covers", "unpriced": "without a rate"}
+"""Why time is not billed, after its hours."""
 TASK_STATUSES = ("todo", "in_progress", "in_review", "done", "cancelled")
 
 
@@ -85,7 +88,7 @@ def facts(page: RecordPage) -> list[Fact]:
 
 
 def blocks(page: RecordPage) -> Iterator[Block]:
-    """Yield the budget, the tasks by status and the hours by person."""
+    """Yield the budget, what the next invoice would bill, the tasks by status and the hours by person."""
     project = page.record
     if not isinstance(project, Project):
         return
@@ -98,7 +101,8 @@ def blocks(page: RecordPage) -> Iterator[Block]:
     )
     budget = budget_table(project)
     yield GroupBlock([*([budget] if budget.rows else []), terms._replace(unset=())])
-    beside = [block for block in (tasks_by_status(page), hours_by_person(page, project)) if block.rows]
+    found = (next_invoice(page, project), tasks_by_status(page), hours_by_person(page, project))
+    beside = [block for block in found if block.rows]
     if beside:
         yield GroupBlock(beside)
 
@@ -115,6 +119,27 @@ def budget_table(project: Project) -> TableBlock:
         rows.append([Value("text", "Time"), *cells])
     titles = ("Budget", "Used", "Left")
     return TableBlock("Budget", [Column("Limit"), *(Column(each, is_number=True) for each in titles)], rows)
+
+
+def next_invoice(page: RecordPage, project: Project) -> TableBlock:
+    """Return what the next invoice would bill of a project, in each currency; without rows if there is nothing."""
+    rows, notes = list[list[Value]](), list[str]()
+    for row in load_preview(page.tx, project.id).rows:
+        parts = (
+            ("Time", f"{hours(row.time.minutes)} h", row.time.amount),
+            ("Expenses", f"{row.expenses.count:,}", row.expenses.amount),
+            ("Milestones", f"{row.milestones.count:,}", row.milestones.amount),
+            ("Retainer", words.count(len(row.fees.months), "month"), row.fees.amount),
+        )
+        rows += [
+            [Value("text", name), Value("number", size), Value("number", money(amount, row.currency))]
+            for name, size, amount in parts
+            if amount
+        ]
+        notes += [f"{hours(each.minutes)} h {LEFT_OUT[each.reason]}" for each in row.left_out]
+    note = f"Left out: {', '.join(notes)}." if notes else ""
+    columns = [Column("Work"), Column("Quantity", is_number=True), Column("Amount", is_number=True)]
+    return TableBlock("Next invoice", columns, rows, note=note)
 
 
 def money_value(amount: Decimal, project: Project) -> Value:

@@ -1,0 +1,140 @@
+"""Preview: what the next run of unbilled work would bill of a project, by the statements of the run itself."""
+
+from collections.abc import Sequence
+from typing import Annotated, NamedTuple
+
+import msgspec
+from sqlalchemy import bindparam, select, union
+
+from retainer.billing import fees
+from retainer.billing.allocations import KINDS
+from retainer.billing.invoices import unbilled
+from retainer.billing.invoices.types import (
+    Invoice,
+    LeftOut,
+    UnbilledExpenses,
+    UnbilledFees,
+    UnbilledMilestones,
+    UnbilledTime,
+)
+from retainer.errors import not_found
+from retainer.kernel.resource import Resource
+from retainer.schema.billing import expenses
+from retainer.schema.expressions import is_unbilled
+from retainer.schema.work import projects, time_entries
+from retainer.shared import relations
+from retainer.store.constraints import singular
+from retainer.store.tx import Tx
+from retainer.values.exact import amount_of
+from retainer.values.kinds import Currency, Id, SignedMoney
+from retainer.values.months import Month
+from retainer.values.reading import complete
+
+
+class TimePreview(msgspec.Struct):
+    """The time that would be billed."""
+
+    count: Annotated[int, "Number of time entries."]
+    minutes: Annotated[int, "Sum of their minutes."]
+    amount: Annotated[SignedMoney, "Sum of their amounts."]
+
+
+class WorkPreview(msgspec.Struct):
+    """The expenses or milestones that would be billed."""
+
+    count: Annotated[int, "Number of records."]
+    amount: Annotated[SignedMoney, "Sum of their amounts."]
+
+
+class FeesPreview(msgspec.Struct):
+    """The months of a retainer that would be billed."""
+
+    months: Annotated[list[Month], "The months, oldest first."]
+    amount: Annotated[SignedMoney, "Sum of their fees."]
+
+
+class PreviewRow(msgspec.Struct):
+    """What an invoice in one currency would bill; amounts before tax."""
+
+    currency: Annotated[Currency, "Currency of the invoice."]
+    time: Annotated[TimePreview, "Billable time with a rate; without time that a fee covers."]
+    expenses: Annotated[WorkPreview, "Billable expenses."]
+    milestones: Annotated[WorkPreview, "Completed milestones with an amount."]
+    fees: Annotated[FeesPreview, "Months of the retainer that have begun."]
+    subtotal: Annotated[SignedMoney, "Sum of the amounts: the `subtotal` of the invoice."]
+    left_out: Annotated[list[LeftOut], "One entry for each reason; empty if nothing is left out."]
+
+
+class ProjectPreview(msgspec.Struct):
+    """What the next run would bill of a project."""
+
+    project_id: Annotated[Id, "The project whose work the rows sum up."]
+    client_id: Annotated[Id | None, "The client who would be billed; null for internal work, which is never billed."]
+    rows: Annotated[
+        list[PreviewRow], "The project's currency first, then any other in which there is work; not paginated."
+    ]
+
+
+class Billed(NamedTuple):
+    """A project, and whom and how it bills."""
+
+    client_id: int | None
+    currency: str
+
+
+OF_PROJECT = (
+    select(table.c.currency).where(table.c.project_id == bindparam("project"), is_unbilled(table))
+    for table in (time_entries, expenses)
+)
+CURRENCIES = union(*OF_PROJECT)
+"""The currencies of the unbilled time and expenses of a project; its milestones and fees have its own currency."""
+
+api = Resource("/projects/{project_id}/unbilled-work", tag="Projects", scope="invoices", parent=projects)
+
+
+@api.get()
+def get_unbilled_work(tx: Tx, project_id: Id) -> ProjectPreview:
+    """Preview the next invoice: what `unbilled_work` with all four kinds would bill of a project, and leave out.
+
+    Amounts are before tax. Work of other projects of the client is not included.
+    """
+    tx.snapshot()
+    return load_preview(tx, project_id)
+
+
+def load_preview(tx: Tx, project_id: int) -> ProjectPreview:
+    """Return what the next run would bill of a project. Raises `not_found`."""
+    project = relations.load_row(tx, Billed, projects, project_id)
+    if project is None:
+        raise not_found(singular(projects))
+    found = {currency for (currency,) in tx.all(CURRENCIES, project=project_id)} - {project.currency}
+    rows = [build_row(tx, project_id, project.client_id, each) for each in (project.currency, *sorted(found))]
+    return ProjectPreview(project_id, project.client_id, rows)
+
+
+def build_row(tx: Tx, project_id: int, client_id: int | None, currency: str) -> PreviewRow:
+    """Return what an invoice to the client in a currency would bill of a project."""
+    fields: dict[str, object] = {"client_id": client_id, "currency": currency, "lines": []}
+    invoice, ids = complete(Invoice, fields, fields, {}), [project_id]
+    of_time, of_expenses = UnbilledTime(project_ids=ids), UnbilledExpenses(project_ids=ids)
+    tracked = unbilled.load_matches(tx, KINDS["time"], of_time, invoice, takes_covered=False)
+    paid = unbilled.load_matches(tx, KINDS["expense"], of_expenses, invoice, takes_covered=False)
+    completed = unbilled.load_milestones(tx, UnbilledMilestones(ids), invoice)
+    due = list(fees.load_due(tx, UnbilledFees(project_ids=ids), client_id, currency, None))
+    time, spent = billable(tracked), billable(paid)
+    units = (time.amount, spent.amount, sum(each.amount for each in completed), sum(each.amount for each in due))
+    amounts = [amount_of(each, currency) for each in units]
+    return PreviewRow(
+        currency=currency,
+        time=TimePreview(time.size, time.minutes, amounts[0]),
+        expenses=WorkPreview(spent.size, amounts[1]),
+        milestones=WorkPreview(len(completed), amounts[2]),
+        fees=FeesPreview([each.fee.month for each in due], amounts[3]),
+        subtotal=amount_of(sum(units), currency),
+        left_out=unbilled.build_left_out(tracked),
+    )
+
+
+def billable(matches: Sequence[unbilled.Match]) -> unbilled.Match:
+    """Return the match that can be billed, or an empty one."""
+    return next((match for match in matches if match.state == "billable"), unbilled.Match("billable", 0, 0, 0))
