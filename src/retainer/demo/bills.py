@@ -59,7 +59,7 @@ class Bills:
             work["time"] = {"project_ids": sorted(projects), "to": last.isoformat(), "group_by": group_by}
         if self._unbilled(expenses, customer, last):
             work["expenses"] = {"to": last.isoformat(), "group_by": self.rng.choice(("entry", "category"))}
-        lines = [*self._retainers(jobs, first), *self._milestones(jobs, first, last)]
+        lines = [*self._retainers(jobs, first, last), *self._milestones(jobs, first, last)]
         if work or lines:
             self._issue(customer, following, unbilled_work=work or None, lines=lines)
 
@@ -70,16 +70,12 @@ class Bills:
         statement = select(table.c.project_id).where(table.c.client_id == customer.id, billable, unbilled).distinct()
         return {project_id for (project_id,) in self.tx.all(statement)}
 
-    def _retainers(self, jobs: list[Job], first: date) -> list[dict[str, Any]]:
+    def _retainers(self, jobs: list[Job], first: date, last: date) -> list[dict[str, Any]]:
+        retainers = [job for job in jobs if job.project.billing_type == "retainer"]
         return [
-            {
-                "description": f"{job.project.name}, {first:%B %Y}",
-                "unit": "months",
-                "unit_price": str(job.project.retainer_amount),
-                "project_id": job.project.id,
-            }
-            for job in jobs
-            if job.project.billing_type == "retainer" and job.start <= first <= job.end
+            {"project_id": job.project.id, "fee_month": f"{first:%Y-%m}"}
+            for job in retainers
+            if job.start <= last and str(first) <= str(job.project.due_date)
         ]
 
     def _milestones(self, jobs: list[Job], first: date, last: date) -> list[dict[str, Any]]:

@@ -10,8 +10,8 @@ counts. Work on an invoice is locked until its line or the draft is deleted, or 
 then it can be billed again.
 
 A month of a retainer is due in full once it has begun, from the start of its project to its due date or completion. A
-line of your own bills it in advance, at another `unit_price`, or in part, with a `quantity` of 0.5; each month is billed
-once. `GET /projects/{project_id}/unbilled-work` shows what the next run would bill of a project.
+line of your own bills it in advance, at another `unit_price`, or in part, with a `quantity` of 0.5; each month is
+billed once. `GET /projects/{project_id}/unbilled-work` shows what the next run would bill of a project.
 
 `record_payment` records a payment; a retry with the same reference records nothing new. `status: "paid"` records a
 payment of the balance, today.
