@@ -247,12 +247,12 @@ def period_text(first: str, last: str, language: Language) -> str:
     return f"{date_text(first, language)} {DASH} {date_text(last, language)}"
 
 
-@lru_cache(maxsize=1024)
 def fee_text(month: str, language: Language) -> str:
     """Return the description of a month of a retainer, like `Retainer September 2026`."""
     return f"{FEES[language]} {MONTHS[language][int(month[5:]) - 1]} {int(month[:4])}"
 
 
+@lru_cache(maxsize=1024)
 def country_name(code: str, language: Language) -> str:
     """Return the name of a country in a language; the code itself for an unknown one."""
     country = pycountry.countries.get(alpha_2=code)
