@@ -1,6 +1,6 @@
 """The demo looks like an agency in the middle of a good month, with a few worries."""
 
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 
 import pytest
@@ -34,6 +34,10 @@ def agency(request, fast_disk):
 def month(**query):
     first = date.today().replace(day=1)  # noqa: DTZ011  # the traveller's
     return {"from": first.isoformat(), "to": date.today().isoformat(), **query}  # noqa: DTZ011
+
+
+def moment(text):
+    return datetime.fromisoformat(text)
 
 
 def test_this_month_there_is_work_in_every_column_of_the_overview(agency):
@@ -89,3 +93,18 @@ def test_the_keys_were_last_used_when_the_request_log_says(agency):
             if newest:
                 assert (key.last_used_at, key.last_used_address) == (newest[0].answered_at, newest[0].address)
                 assert key.created_at < newest[0].answered_at
+
+
+def test_the_webhooks_have_delivered_the_payments_of_a_month_one_of_them_at_the_second_attempt(agency):
+    payments = {event["id"]: event["at"] for event in agency.get("/events", {"types": "invoice.paid"}).data}
+    for webhook in agency.get("/webhooks").data:
+        log = agency.get(f"/webhooks/{webhook['id']}/deliveries").data
+        assert {each["event_id"] for each in log} == payments.keys()
+        assert {each["status"] for each in log} == {"delivered"}
+        assert sorted(each["attempts"] for each in log) == [1] * (len(log) - 1) + [2]
+        for each in log:
+            assert (
+                timedelta(0) <= moment(each["attempted_at"]) - moment(payments[each["event_id"]]) < timedelta(minutes=1)
+            )
+        assert webhook["last_delivered_at"] == max(each["attempted_at"] for each in log)
+        assert webhook["pending_count"] == 0

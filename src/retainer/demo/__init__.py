@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import date, timedelta
 
 from retainer.crm import clients, contacts, tags
-from retainer.demo import administration, sales, samples
+from retainer.demo import administration, deliveries, sales, samples
 from retainer.demo.administration import Access
 from retainer.demo.agencies import CITIES, HARBOUR, NORTHLIGHT, STREETS, TAGS, VAT_NUMBERS, Agency, Customer, Person
 from retainer.demo.bills import Bills
@@ -55,11 +55,14 @@ def _open(store: Store, agency: Agency, create_samples: Callable[[Tx, date], Non
         work.record()
         sales.offer(tx, rng, customers)
         sales.spend(tx, rng, people, [job.project for job in work.jobs])
-        Bills(tx, rng, work.jobs + work.earlier, tag_ids).send(customers)
+        bills = Bills(tx, rng, work.jobs + work.earlier, tag_ids)
+        bills.send(customers)
         care = Care(tx, rng, people, tag_ids)
         care.host(customers)
         care.support(customers)
         work.close(customers)
+    bills.receive(store, admin)
+    deliveries.deliver(store, admin)
     Traffic(store, admin, rng).request()
     return Access(key, team[0].email, password)
 

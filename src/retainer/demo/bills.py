@@ -15,8 +15,9 @@ from retainer.demo.make import at, change, create
 from retainer.demo.work import Job
 from retainer.schema.billing import expenses, quotes
 from retainer.schema.work import time_entries
-from retainer.store.tx import Tx
+from retainer.store.tx import Actor, Store, Tx
 
+RECENT = timedelta(days=28)
 METHODS = ("bank_transfer", "bank_transfer", "bank_transfer", "card", "direct_debit", "cheque")
 
 
@@ -27,6 +28,8 @@ class Bills:
         self.tx, self.rng, self.jobs, self.tag_ids = tx, rng, jobs, tag_ids
         self.today = date.fromisoformat(tx.today)
         self.sent: list[Invoice] = []
+        self.incoming: list[tuple[date, int, dict[str, Any]]] = []
+        """The payments of the last weeks, each with its day and invoice, which `receive` records."""
 
     def send(self, customers: list[clients.Client]) -> None:
         """Bill 24 months; most of the current month stays unbilled."""
@@ -47,6 +50,13 @@ class Bills:
         workshop = {"description": "Workshop: the year ahead", "unit": "days", "unit_price": "960"}
         draft = {"client_id": busy[0].id, "subject": "Workshop", "lines": [workshop], "notes": "Thank you!"}
         create(invoices.create_invoice, self.tx, **draft)
+
+    def receive(self, store: Store, actor: Actor) -> None:
+        """Record the payments of the last weeks, each in its own transaction, so that each is an event."""
+        for day, invoice_id, payment in sorted(self.incoming, key=lambda each: each[0]):
+            with store.begin(actor, write=True) as tx:
+                at(tx, day)
+                change(invoices.update_invoice, tx, invoice_id, record_payment=payment)
 
     def _bill(self, customer: clients.Client, first: date, following: date) -> None:
         """Bill a client for a month: hours, expenses, retainers, completed milestones."""
@@ -110,13 +120,18 @@ class Bills:
             "method": self.rng.choice(METHODS),
             "reference": f"{self.rng.choice(('TRF', 'ZV', 'PAY'))}-{self.rng.randint(10**6, 10**7)}",
         }
-        change(invoices.update_invoice, self.tx, invoice.id, record_payment=payment)
+        if day > self.today - RECENT:
+            self.incoming.append((day, invoice.id, payment))
+        else:
+            change(invoices.update_invoice, self.tx, invoice.id, record_payment=payment)
 
     def _correct(self) -> None:
         """Void an invoice, credit a part of two, and cancel a small one."""
         table = schema.billing.invoices
         status: dict[int, str] = dict(self.tx.all(select(*table.c["id", "status"])))
-        void = next(invoice for invoice in reversed(self.sent) if status[invoice.id] == "sent")
+        unpaid = [invoice for invoice in self.sent if status[invoice.id] == "sent"]
+        being_paid = {invoice_id for _, invoice_id, _ in self.incoming}
+        void = next(invoice for invoice in reversed(unpaid) if invoice.id not in being_paid)
         change(invoices.update_invoice, self.tx, void.id, status="void")
         a_year_ago = str(self.today - timedelta(days=365))
         recent = [invoice for invoice in self.sent if str(invoice.issue_date) >= a_year_ago]
