@@ -66,6 +66,14 @@ def test_no_currency_takes_back_more_than_a_part_of_what_it_bills(agency):
             assert Decimal(row["credited"]) <= Decimal(row["invoiced"]) / 2, row
 
 
+def test_every_invoice_has_lines_and_every_contact_a_telephone_number(agency):
+    for query in ({}, {"status": "draft"}):
+        assert all(Decimal(invoice["total"]) for invoice in agency.get("/invoices", {**query, "per_page": 100}).data)
+    contacts = agency.get("/external-contacts", {"per_page": 100}).data
+    assert contacts
+    assert all(contact["phone"] for contact in contacts)
+
+
 def test_no_hour_that_is_billable_lacks_a_rate(agency):
     assert agency.get("/time-entries", {"billing_status": "unpriced"}).data == []
     assert agency.get("/time-entries", {"billing_status": "covered"}).data != []

@@ -176,7 +176,7 @@ def work(show: Show) -> None:
         project_id=1,
         date="2026-03-12",
         vendor="Typehaus",
-        category="licences",
+        category="Licences",
         description="Web font licence, one year",
         billable=True,
         markup_percent="10",

@@ -8,7 +8,18 @@ from datetime import date, timedelta
 from retainer.crm import clients, contacts, tags
 from retainer.demo import administration, deliveries, sales, samples
 from retainer.demo.administration import Access
-from retainer.demo.agencies import CITIES, HARBOUR, NORTHLIGHT, STREETS, TAGS, VAT_NUMBERS, Agency, Customer, Person
+from retainer.demo.agencies import (
+    CITIES,
+    HARBOUR,
+    NORTHLIGHT,
+    PHONES,
+    STREETS,
+    TAGS,
+    VAT_NUMBERS,
+    Agency,
+    Customer,
+    Person,
+)
 from retainer.demo.bills import Bills
 from retainer.demo.care import Care
 from retainer.demo.make import at, create, make
@@ -102,8 +113,9 @@ def _client(tx: Tx, customer: Customer, tag_ids: dict[str, int], rng: random.Ran
         tax_rate=None if customer.country in AT_HOME else "0",  # clients abroad pay the tax there
         tag_ids=[tag_ids[tag] for tag in customer.tags],
     )
-    for contact in customer.contacts:
+    for index, contact in enumerate(customer.contacts):
         email = f"{_ascii(contact.last_name)}@{domain}"
-        create(contacts.create_external_contact, tx, client_id=client.id, email=email, **contact._asdict())
+        fields = contact._asdict() | {"phone": PHONES[customer.country].format(10 + 2 * client.id + index)}
+        create(contacts.create_external_contact, tx, client_id=client.id, email=email, **fields)
     client.status = customer.status
     return client

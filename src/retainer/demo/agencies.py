@@ -158,6 +158,12 @@ CITIES = {
 VAT_NUMBERS = {"AT": "ATU{:08}", "DE": "DE1{:08}", "DK": "DK{:08}", "FR": "FR40{:09}", "NO": "NO9{:08}MVA"}
 """Forms of VAT numbers. The United States have none."""
 
+PHONES = {
+    "AT": "+43 1 555 01{:02}", "DE": "+49 30 23125 0{:02}", "DK": "+45 555 01{:02}", "FR": "+33 4 65 71 01 {:02}",
+    "NO": "+47 555 01{:02}", "US": "+1 206 555 01{:02}",
+}  # fmt: skip
+"""Forms of telephone numbers: those that regulators keep for films, or numbers with too few digits to be anyone's."""
+
 LOGOS = Path(__file__).parent / "logos"
 """The logos of the agencies. Their letters are outlines, which look the same without the font."""
 

@@ -35,8 +35,8 @@ def create_samples(tx: Tx, today: date) -> None:
         create(tags.create_tag, tx, name=name, color=color)
     for name, status in (("Lindner Optik GmbH", "active"), ("Messebau Thiel", "prospect")):
         create(clients.create_client, tx, name=name, city="Köln", country="DE", status=status, tag_ids=[1])
-    for first, last in (("Sofie", "Lindner"), ("Paul", "Petersen")):
-        fields = {"client_id": 1, "first_name": first, "last_name": last}
+    for first, last, phone in (("Sofie", "Lindner", "+49 221 4710 101"), ("Paul", "Petersen", "+49 221 4710 102")):
+        fields = {"client_id": 1, "first_name": first, "last_name": last, "phone": phone}
         create(contacts.create_external_contact, tx, email=f"{first.lower()}@lindner-optik.example", **fields)
     _work(tx)
     _documents(tx, (today + timedelta(days=30)).isoformat())
@@ -53,7 +53,7 @@ def _work(tx: Tx) -> None:
     for minutes in (210, 15):
         create(time_entries.create_time_entry, tx, task_id=1, duration_minutes=minutes)
     for amount, vendor in (("119.00", "Typehaus"), ("12.50", "Copy shop")):
-        fields = {"amount": amount, "vendor": vendor, "category": "licences", "tax_rate": "19"}
+        fields = {"amount": amount, "vendor": vendor, "category": "Licences", "tax_rate": "19"}
         create(expenses.create_expense, tx, project_id=1, **fields)
 
 
@@ -62,7 +62,7 @@ def _documents(tx: Tx, valid_until: str) -> None:
     for _ in range(3):
         fields = {**document, "title": "Online shop", "valid_until": valid_until}
         create(quotes.create_quote, tx, lines=SHOP_LINES, **fields)
-    for lines in (SHOP_LINES, SHOP_LINES[:1], [], SHOP_LINES[1:]):
+    for lines in (SHOP_LINES, SHOP_LINES[:1], SHOP_LINES[1:], SHOP_LINES[1:]):
         create(invoices.create_invoice, tx, client_id=1, subject="Online shop", lines=lines)
     change(invoices.update_invoice, tx, 4, status="sent")
     credit = {"amount": "59.50", "reason": "goodwill", "description": "For the late import"}
