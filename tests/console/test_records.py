@@ -138,6 +138,14 @@ def test_an_invoice_is_shown_like_the_document(api, visitor, client):
     assert f"/console/records/invoices/{sent['id']}" in note.links
 
 
+def test_countries_have_names_on_pages_and_codes_in_the_api(api, visitor, client):
+    assert api.patch(f"/clients/{client['id']}", {"country": "DK"}).data["country"] == "DK"
+    assert "Country Denmark" in visitor.get(f"/console/records/clients/{client['id']}").text
+    sent = invoice(api, client)
+    assert sent["client_snapshot"]["country"] == "DK"
+    assert "Bergmann Optik Denmark" in visitor.get(f"/console/records/invoices/{sent['id']}").text
+
+
 def test_an_e_invoice_is_offered_only_where_there_is_one(api, visitor, client):
     sent = invoice(api, client)
     path = f"/console/records/invoices/{sent['id']}"

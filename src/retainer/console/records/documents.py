@@ -14,7 +14,7 @@ from retainer.console.records.values import NOTHING, Value, percent_text
 from retainer.console.words import money, short_day
 from retainer.documents.einvoice import missing_facts
 from retainer.documents.facts import Customer, Document, Issuer
-from retainer.documents.wording import unit_text
+from retainer.documents.wording import country_name, unit_text
 from retainer.schema.billing import payments
 from retainer.schema.work import projects
 from retainer.values.records import Record
@@ -117,7 +117,8 @@ def day(label: str, text: str | None) -> Fact:
 def address(party: Issuer | Customer) -> list[str]:
     """Return the lines of an address, and the VAT number."""
     place = " ".join(filter(None, (party.postal_code, party.city)))
-    lines = [party.address_line1, party.address_line2, place, party.region, party.country]
+    country = country_name(party.country, "en") if party.country else ""
+    lines = [party.address_line1, party.address_line2, place, party.region, country]
     vat = f"VAT number {party.vat_number}" if party.vat_number else ""
     return [text for text in (*lines, vat) if text]
 

@@ -14,6 +14,7 @@ from retainer.console.names import Link, Names
 from retainer.console.page_context import PageContext
 from retainer.console.records.statuses import badge_of
 from retainer.console.reports.tables import hours
+from retainer.documents.wording import country_name
 from retainer.schema.crm import tags
 from retainer.store.constraints import reference_columns
 from retainer.values.records import Record
@@ -167,13 +168,15 @@ class Values:
         return Value("number", words.money(value, getattr(record, "currency", "")))
 
     def text(self, name: str, value: str) -> Value:
-        """Return a text: an instant, a day, an address of the web or of mail, or a paragraph."""
+        """Return a text: an instant, a day, an address of the web or of mail, a country, or a paragraph."""
         if name.endswith(("_at", "_until", "_since")) and INSTANT.fullmatch(value):
             return Value("moment", moment=self.context.moment(value))
         if (name.endswith("date") or name == "valid_until") and DAY.fullmatch(value):
             return Value("text", words.short_day(value))
         if name.endswith(("url", "website")) and value.startswith(LINKED):
             return Value("address", value, Link(value, value))
+        if name == "country":
+            return Value("text", country_name(value, "en"))
         if name.endswith("email"):
             return Value("address", value, Link(value, f"mailto:{value}"))
         return Value("long" if "\n" in value or len(value) > PARAGRAPH_LENGTH else "text", value)
