@@ -106,6 +106,16 @@ def test_everybody_can_use_a_page_light_and_dark_wide_and_narrow(browser, refere
         assert not browser.overflows()
 
 
+def test_on_a_phone_no_button_covers_the_code_that_it_copies(browser, reference):
+    browser.show(width=390)
+    browser.get(f"{reference}/docs/api/clients")
+    script = """return [...document.querySelectorAll(".copy")].filter(each => each.offsetParent)
+        .map(each => each.getBoundingClientRect().bottom - each.nextElementSibling.getBoundingClientRect().top)"""
+    overlaps = browser.execute_script(script)
+    assert overlaps
+    assert max(overlaps) <= 0
+
+
 def test_a_sample_is_read_in_the_language_that_was_chosen_in_another(browser, reference):
     browser.show()
     browser.get(f"{reference}/docs/api/clients")
