@@ -7,12 +7,15 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
+from base64 import b64decode
 from collections.abc import Callable, Iterator
+from io import BytesIO
 from types import NoneType
 from typing import TypeVar, get_args, get_type_hints
 
 import pytest
 from msgspec import Meta
+from pypdf import PdfReader
 from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -182,6 +185,39 @@ def test_no_page_is_cut_on_a4(api, screen):
         assert screen.find("h1").value_of_css_property("color") == "rgba(35, 35, 43, 1)", "dark on paper"
         assert screen.browser.cut_parts() == [], path
         assert not screen.browser.overflows(), path
+
+
+def printed(browser: Browser) -> list[str]:
+    """The texts of the sheets of the open page on A4."""
+    size = {"paperWidth": 8.27, "paperHeight": 11.69}
+    return [
+        sheet.extract_text()
+        for sheet in PdfReader(BytesIO(b64decode(browser.execute_cdp_cmd("Page.printToPDF", size)["data"]))).pages
+    ]
+
+
+def test_both_charts_of_the_utilisation_of_nine_people_are_on_the_first_sheet(api, screen):
+    client = api.usual("/clients")
+    for user_id in [api.add_user(f"Person {index}") for index in range(9)]:
+        for day in ("2026-01-12", "2026-02-12"):
+            api.post("/time-entries", {"client_id": client, "user_id": user_id, "date": day, "duration_minutes": 60})
+    enter(screen, api)
+    screen.open("/console/reports/utilisation?from=2026-01-01&to=2026-02-28")
+    first = printed(screen.browser)[0]
+    assert "Billable utilisation by month" in first
+    assert "Billable utilisation by person" in first
+
+
+def test_the_domain_of_a_site_is_not_broken_on_a4(api, screen):
+    api.make("/sites", url="https://staging.lindner-optik.example")
+    enter(screen, api)
+    screen.browser.show(width=A4, media="print")
+    screen.open("/console/records/sites?q=staging.lindner")
+    script = "const range = document.createRange(); range.selectNodeContents(arguments[0]);"
+    link = screen.find(".list tbody a")
+    assert link.text == "staging.lindner-optik.example"
+    lines = screen.browser.execute_script(f"{script} return range.getClientRects().length", link)
+    assert lines == 1
 
 
 @pytest.mark.parametrize("width", [390, 1280])
