@@ -100,6 +100,17 @@ def test_events_are_sent_again(api, visitor, receiver):
     assert (refused.status, "Choose the first day" in refused.text) == (422, True)
 
 
+def test_a_delivery_leads_to_its_record_unless_that_was_deleted(api, visitor, receiver):
+    path, _ = made(visitor, receiver)
+    project, tag = api.make("/projects", name="Relaunch"), api.make("/tags")
+    api.delete(f"/tags/{tag['id']}")
+    send(api)
+    page = visitor.get(path)
+    assert f"/console/records/projects/{project['id']}" in page.links
+    assert "Relaunch" in page.text
+    assert f"record {tag['id']}" in page.text
+
+
 def test_deliveries_are_filtered_and_paged(api, visitor, receiver):
     path, _ = made(visitor, receiver)
     receiver.fail(events={1})

@@ -3,19 +3,24 @@
 import msgspec
 
 from retainer.console import forms, words
+from retainer.console.names import Link, Names
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.pages.request_pages import link_with
 from retainer.errors import invalid
 from retainer.events import deliveries, webhooks
+from retainer.events.catalogue import RESOURCES
 from retainer.events.deliveries import DeliveryFilter, Redelivery, WebhookDelivery
 from retainer.events.webhooks import Webhook
 from retainer.kernel.paging import Page, listing
 from retainer.kernel.resource import read_id
 from retainer.schema import webhooks as schema
+from retainer.store.outbox import DELETED, resource_of
 from retainer.store.tx import Tx
 from retainer.values.parameters import read_whole
 
 PAGE = 25
+TABLES = {resource_of(resource.table): resource.table for resource in RESOURCES if resource.table is not None}
+"""The tables of records by the names of their types in events."""
 STATUSES = {"pending": "Pending", "delivered": "Delivered", "failed": "Failed"}
 
 
@@ -41,6 +46,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
         statuses=STATUSES,
         chosen=status if status in STATUSES else "",
         older=link_with(context, page=str(page.number + 1)) if page.number < found.meta.last_page else "",
+        records=links_of(tx, context, found.data),
         types_in_words=types_in_words,
         scopes_in_words=words.scopes_in_words,
         today=tx.today,
@@ -99,6 +105,17 @@ def _set_status(tx: Tx, context: PageContext, status: webhooks.Status, notice: s
 def webhook_of(tx: Tx, context: PageContext) -> Webhook:
     """Return the webhook of the path. Raises `not_found`."""
     return tx.get(schema.webhooks, read_id(context.path_parameters["webhook"], schema.webhooks), Webhook)
+
+
+def links_of(tx: Tx, context: PageContext, found: list[WebhookDelivery]) -> dict[int, Link]:
+    """Return the record of each delivery with its name; tests and deletions have none."""
+    names, links = Names(tx, context.catalogue), {}
+    for each in found:
+        resource, _, change = each.type.partition(".")
+        if resource in TABLES and change != DELETED:
+            links[each.id] = names.refer(TABLES[resource], each.record_id)
+    names.load()
+    return links
 
 
 def types_in_words(webhook: Webhook) -> str:
