@@ -220,6 +220,18 @@ def test_the_domain_of_a_site_is_not_broken_on_a4(api, screen):
     assert lines == 1
 
 
+def test_days_in_tables_of_a_client_are_not_broken(api, screen):
+    client = api.usual("/clients")
+    dated = {"name": "Accessibility for a client with a long name", "due_date": "2026-08-13", "budget_minutes": 60}
+    api.post("/projects", {"client_id": client, **dated, "hourly_rate": "1000000.00"})
+    enter(screen, api)
+    screen.browser.show(width=A4, media="print")
+    screen.open(f"/console/records/clients/{client}")
+    days = screen.browser.find_elements(By.CSS_SELECTOR, "[data-label=Due]")
+    assert days
+    assert {day.value_of_css_property("white-space") for day in days if day.text != "–"} == {"nowrap"}
+
+
 @pytest.mark.parametrize("width", [390, 1280])
 def test_every_target_is_large_enough_to_tap(api, screen, width):
     """At least 24 px each way, but for links in sentences (WCAG 2.2, 2.5.8)."""

@@ -111,7 +111,7 @@ def dates(page: RecordPage, record: Printable, document: Document) -> list[Fact]
 
 def day(label: str, text: str | None) -> Fact:
     """Return a day of a document."""
-    return Fact(label, Value("text", short_day(text)) if text else NOTHING)
+    return Fact(label, Value("day", short_day(text)) if text else NOTHING)
 
 
 def address(party: Issuer | Customer) -> list[str]:

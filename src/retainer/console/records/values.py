@@ -97,7 +97,9 @@ NEAR, FULL = 80, 100
 class Value(NamedTuple):
     """A value for display; `tone` is the colour of a badge or a bar, `share` the width of a bar in percent."""
 
-    kind: Literal["text", "number", "long", "moment", "since", "badge", "link", "links", "address", "share", "none"]
+    kind: Literal[
+        "text", "day", "number", "long", "moment", "since", "badge", "link", "links", "address", "share", "none"
+    ]
     text: str = ""
     link: Link | None = None
     links: Sequence[Link] = ()
@@ -172,7 +174,7 @@ class Values:
         if name.endswith(("_at", "_until", "_since")) and INSTANT.fullmatch(value):
             return Value("moment", moment=self.context.moment(value))
         if (name.endswith("date") or name == "valid_until") and DAY.fullmatch(value):
-            return Value("text", words.short_day(value))
+            return Value("day", words.short_day(value))
         if name.endswith(("url", "website")) and value.startswith(LINKED):
             return Value("address", value, Link(value, value))
         if name == "country":
