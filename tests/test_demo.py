@@ -1,6 +1,6 @@
 """The demo looks like an agency in the middle of a good month, with a few worries."""
 
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
 import pytest
@@ -55,6 +55,13 @@ def test_a_few_things_are_late_and_most_are_not(agency):
     assert 0 < tasks["overdue"] < tasks["open"] / 2
     assert 0 < sites["with_updates"] < sites["total"] * 0.7
     assert sites["down"] < sites["total"] / 4
+
+
+def test_the_sites_were_checked_until_now_and_one_is_down_for_less_than_an_hour(agency):
+    down = agency.get("/sites", {"status": "down"}).data
+    assert [datetime.now(UTC) - moment(site["down_since"]) for site in down] == [timedelta(minutes=47)]
+    checked = [site["last_checked_at"] for site in agency.get("/sites", {"per_page": 100}).data]
+    assert max(datetime.now(UTC) - moment(at) for at in checked if at) <= timedelta(minutes=5)
 
 
 def test_no_currency_takes_back_more_than_a_part_of_what_it_bills(agency):

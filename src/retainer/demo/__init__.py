@@ -30,6 +30,7 @@ from retainer.identity.account_types import AccountDetails
 from retainer.identity.people.users import UserDetails
 from retainer.store.tx import Store, Tx
 from retainer.values.collation import SEPARATOR, sort_key
+from retainer.values.exact import utcnow
 
 AT_HOME = {"DE", "US"}
 OLDEST_CLIENT = administration.OPENED - 5
@@ -68,6 +69,7 @@ def _open(store: Store, agency: Agency, create_samples: Callable[[Tx, date], Non
         sales.spend(tx, rng, people, [job.project for job in work.jobs])
         bills = Bills(tx, rng, work.jobs + work.earlier, tag_ids)
         bills.send(customers)
+        tx.now = utcnow()  # the monitor has checked the sites until this moment
         care = Care(tx, rng, people, tag_ids)
         care.host(customers)
         care.support(customers)
