@@ -28,7 +28,7 @@ class Bills:
         self.tx, self.rng, self.jobs, self.tag_ids = tx, rng, jobs, tag_ids
         self.today = date.fromisoformat(tx.today)
         self.sent: list[Invoice] = []
-        self.incoming: list[tuple[date, int, dict[str, Any]]] = []
+        self.incoming: list[tuple[date, int, dict[str, str | None]]] = []
         """The payments of the last weeks, each with its day and invoice, which `receive` records."""
 
     def send(self, customers: list[clients.Client]) -> None:
