@@ -23,6 +23,7 @@ from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.wait import WebDriverWait
 
 from retainer.identity.people import password_links
+from retainer.schema.webhooks import webhook_deliveries
 from retainer.values.reading import unwrapped, writable_fields
 from tests.browser import Browser
 from tests.console.serving import serving
@@ -218,6 +219,18 @@ def test_the_domain_of_a_site_is_not_broken_on_a4(api, screen):
     assert link.text == "staging.lindner-optik.example"
     lines = screen.browser.execute_script(f"{script} return range.getClientRects().length", link)
     assert lines == 1
+
+
+def test_on_a_phone_a_delivery_has_no_label_without_a_value(api, screen):
+    api.make("/webhooks")
+    with api.operating() as tx:
+        delivered = {"webhook_id": 1, "type": "webhook.test", "record_id": 1, "status": "delivered", "attempts": 1}
+        tx.insert_counted(webhook_deliveries, {**delivered, "attempted_at": tx.now})
+    enter(screen, api)
+    screen.browser.show(width=390)
+    screen.open("/console/webhooks/1")
+    assert not screen.find("[data-label='Next attempt']").is_displayed()
+    assert screen.find("[data-label='Last sent']").is_displayed()
 
 
 def test_days_in_tables_of_a_client_are_not_broken(api, screen):
