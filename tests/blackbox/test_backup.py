@@ -41,6 +41,7 @@ def folder(tmp_path):
     return with_agency(tmp_path)
 
 
+@only_full
 def test_every_backup_under_load_holds_all_that_was_acknowledged_before_it(tmp_path):
     made = []
     with running(with_database(tmp_path / "live"), "--no-monitor") as server, writing(server) as acknowledged:
@@ -143,6 +144,7 @@ def test_a_corrupt_page_makes_no_backup(folder):
     assert sorted(each.name for each in folder.iterdir()) == ["data"]
 
 
+@only_full
 def test_standard_output_gets_the_backup_and_no_messages(folder):
     with (folder / "b").open("wb") as out:
         done = subprocess.run(

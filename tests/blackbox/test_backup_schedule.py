@@ -114,6 +114,7 @@ def test_a_failure_is_a_line_of_the_log_and_the_server_goes_on(folder, kept):
     assert kept.read_text() == "no folder"
 
 
+@only_full
 def test_leftovers_of_a_killed_server_are_deleted_at_the_next_start(folder, kept):
     bulky(with_agency(folder))
     settings = {"RETAINER_BACKUP_DIR": str(kept)}

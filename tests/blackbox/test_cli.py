@@ -334,6 +334,7 @@ def test_config_shows_settings_with_their_source_and_no_password(tmp_path):
     assert "secret" not in command(tmp_path, "config").out + command(tmp_path, "doctor").out
 
 
+@only_full
 def test_doctor_reports_mismatched_totals_and_repairs_them(tmp_path):
     made = tell(with_database(tmp_path), *CREATE, "--admin-email", "ana@north.example")
     mismatched = f"user_sums of account {made['account_id']}"

@@ -11,6 +11,8 @@ import pytest
 from testing.agencies import open_agency
 from testing.process import COMMAND, PATIENCE, Result, command, environment, opened, running, with_database
 
+from tests.length import only_full
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
@@ -47,6 +49,7 @@ def refused(folder: Path, *arguments: str, status: int = 1) -> str:
     return re.sub(r"[\s│]+", " ", result.err)
 
 
+@only_full
 def test_an_installation_moves_to_postgresql_and_back_and_is_served_there(folder, postgresql_databases):
     url = postgresql_databases.create()
     back = folder / "back" / "retainer.db"
@@ -74,6 +77,7 @@ def test_a_served_installation_can_be_copied(tmp_path):
         server.agency("South", "agency")
 
 
+@only_full
 def test_the_progress_of_a_copy_is_shown_only_on_a_terminal(folder, tmp_path):
     status, shown = on_terminal(folder, "copy", "--to", f"sqlite:///{tmp_path / 'shown.db'}")
     assert status == 0, shown

@@ -61,6 +61,7 @@ def test_command_writes_what_the_server_sends(issued):
     assert files_of(folder) == files
 
 
+@only_full
 def test_files_are_the_same_after_a_restore(issued, tmp_path):
     folder, files = issued
     tell(folder, "backup", "b.tar.gz")

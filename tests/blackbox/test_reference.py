@@ -15,7 +15,7 @@ from retainer.reference.markdown import MARKDOWN
 from retainer.reference.pages import pages_of
 from retainer.reference.samples import LANGUAGES
 from tests.examples.day import open_studio
-from tests.length import IS_FULL, first
+from tests.length import IS_FULL, only_full
 
 LANGUAGE = {"bash": {"bash", "sh"}, "python": {"python"}, "javascript": {"javascript"}}
 """How Markdown names the code in each language."""
@@ -59,7 +59,8 @@ def filled(tmp_path_factory):
         return database, demo.fill(store).key
 
 
-@pytest.mark.parametrize("language", first(RUN))
+@only_full
+@pytest.mark.parametrize("language", RUN)
 def test_all_code_of_the_reference_runs_from_top_to_bottom_on_a_demo(filled, tmp_path, language):
     if shutil.which(RUN[language][0]) is None:
         assert not os.environ.get("CI"), f"{RUN[language][0]} is missing"

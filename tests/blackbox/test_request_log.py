@@ -25,7 +25,7 @@ def test_a_request_is_in_the_log_within_seconds_and_the_last_when_the_server_has
     with server.client(agency["key"]) as client:
         made = client.post("/clients", {"name": "Bergmann"}).data["id"]
         until(lambda: paths(folder, agency) == ["/clients"], "the request is logged")
-        client.get(f"/clients/{made}?fields=name", X_Request_Id="mine-1")
+        client.get(f"/clients/{made}?colour=red", X_Request_Id="mine-1")
     assert server.stop() == 0
     listed = tell(folder, "requests", "list", agency["account_id"])
     last, first = listed["requests"]

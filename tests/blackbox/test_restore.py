@@ -94,6 +94,7 @@ def test_password_links_of_a_backup_are_void_after_a_restore(folder, elsewhere):
     assert contents(database(elsewhere))["password_links"] == []
 
 
+@only_full
 def test_a_check_reads_everything_and_writes_nothing(folder, elsewhere, file):
     said = tell(elsewhere, "restore", file, "--check")
     assert said == {"file": str(file), **json.loads(manifest_of(file)), "migrated_to": None, "wrong_sums": []}

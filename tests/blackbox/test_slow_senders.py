@@ -84,6 +84,7 @@ def test_slow_bodies_of_one_account_refuse_and_delay_no_other(server, open_agenc
     assert (statuses(written), statuses(read)) == ({201: 20}, {200: 20})
 
 
+@only_full
 def test_an_account_without_a_free_slot_is_refused_immediately_and_can_still_read(server, open_agency, agency):
     slow = open_agency("enterprise")
     with connections(server, [unfinished(slow["key"]) for _ in range(150)]) as links:
