@@ -62,11 +62,13 @@ def test_the_wheel_has_the_command_in_its_version(installed, tmp_path):
     assert said(installed, tmp_path, "--version") == f"retainer {__version__}\n"
 
 
+@only_full
 def test_the_document_of_the_wheel_is_that_of_the_repository(installed, tmp_path):
     is_same = json.loads(said(installed, tmp_path, "openapi")) == json.loads((ROOT / "openapi.json").read_text())
     assert is_same, "run make openapi"
 
 
+@only_full
 def test_a_server_from_the_wheel_answers_with_its_templates_and_assets(installed, tmp_path):
     port = free_port()
 

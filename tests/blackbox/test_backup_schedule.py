@@ -47,6 +47,7 @@ def named(moment):
     return f"retainer-{moment:%Y%m%dT%H%M%SZ}.tar.gz"
 
 
+@only_full
 def test_backups_are_made_and_the_newest_are_kept_while_requests_are_answered(folder, kept):
     others = ["by-hand.tar.gz", "demo-20200101T000000Z.tar.gz", "retainer-2020.tar.gz"]
     kept.mkdir()

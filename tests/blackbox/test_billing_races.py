@@ -171,6 +171,7 @@ def test_numbers_of_fifty_writers_have_neither_gap_nor_duplicate(tmp_path, reque
     assert len(figures["series"]) == 8, "invoices and credit notes of two accounts in two years"
 
 
+@only_full
 def test_of_fifty_callers_that_bill_the_same_hundred_hours_one_wins(desk):
     hours = desk.worked(100)
     drafts = desk.drafts(25, lines=[DESIGN])

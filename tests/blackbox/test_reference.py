@@ -125,6 +125,7 @@ def test_a_sample_is_read_in_the_language_that_was_chosen_in_another(browser, re
     assert set(shown) == {"python"}
 
 
+@only_full
 def test_a_request_is_tried_with_a_key_that_only_the_page_remembers(browser, studio):
     server, key = studio
     browser.show()

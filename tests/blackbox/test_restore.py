@@ -175,6 +175,7 @@ def test_a_database_without_accounts_counts_as_empty(tmp_path, file):
     assert [name for (name,) in query(database(tmp_path / "new"), "SELECT name FROM accounts")] == ["North"]
 
 
+@only_full
 def test_a_database_that_is_served_or_open_elsewhere_is_left_alone(folder, file):
     before = contents(database(folder))
     with running(folder, "--no-monitor"):

@@ -33,7 +33,7 @@ from tests.console.visitor import PASSWORD, admin_of
 from tests.contract.cases import OPERATIONS
 from tests.databases import only_sqlite
 from tests.factories import ApiClient
-from tests.length import IS_FULL, length
+from tests.length import IS_FULL, first, length, only_full
 
 pytestmark = only_sqlite
 NO_PAGES = ("/csv", "/first-call", "/image", "/overview-money", "/pdf", "/search/results")
@@ -164,7 +164,7 @@ def chosen(pages: list[str]) -> list[str]:
     return [page for page in pages if IS_FULL or not page.startswith("/console/records/") or re.match(kinds, page)]
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("dark", first([True, False]), ids=lambda dark: "dark" if dark else "light")
 def test_every_page_is_accessible(api, screen, dark):
     screen.open("/console/sign-in")
     assert screen.browser.findings() == []
@@ -245,7 +245,7 @@ def test_days_in_tables_of_a_client_are_not_broken(api, screen):
     assert {day.value_of_css_property("white-space") for day in days if "2026" in day.text} == {"nowrap"}
 
 
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("width", first([390, 1280]))
 def test_every_target_is_large_enough_to_tap(api, screen, width):
     """At least 24 px each way, but for links in sentences (WCAG 2.2, 2.5.8)."""
     screen.browser.show(width=width)
@@ -396,6 +396,7 @@ def store(api: ApiClient, strings: list[str]) -> list[str]:
     return pages
 
 
+@only_full
 def test_no_page_runs_script_from_a_record(api, screen):
     assert len(STRINGS) == len(set(STRINGS)) == 200
     visitor = admin_of(api)

@@ -215,7 +215,7 @@ def test_every_list_is_the_same_in_every_order_on_every_page(filled):
     for operation, path in filled.paths.items():
         orders = [f"{sign}{sort}" for sort, sign in itertools.product(sorts_of(operation), ("", "-"))]
         for sort in orders if IS_FULL else orders[::4]:
-            query = {"sort": sort, "per_page": 7 if IS_FULL else 24}
+            query = {"sort": sort, "per_page": 7 if IS_FULL else 48}
             first = filled.pair.read(path, query)
             pages = range(2, first.json["meta"]["last_page"] + 2)
             by_number = [first.data, *(filled.pair.read(path, query | {"page": page}).data for page in pages)]
@@ -256,7 +256,7 @@ def test_every_filter_finds_the_same(filled):
         random = Random(str(operation))
         tried = {name: model.tried(name, random) for name in filters_of(operation)}
         for name, texts in tried.items():
-            for text in texts:
+            for text in texts if IS_FULL else texts[:2]:
                 pair.read(path, model.complete({name: text}) | {"per_page": 50})
         for _ in range(length(40)):
             names = random.sample(sorted(tried), random.randrange(2, 4))

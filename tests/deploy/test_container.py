@@ -39,6 +39,7 @@ def run(stage, command, **more):
     return subprocess.Popen(words, cwd="/", env=environment, **more)
 
 
+@only_full
 def test_the_image_has_the_command_in_its_version(image):
     process = run(image, [*dockerfile.command(image, "ENTRYPOINT"), "--version"], stdout=subprocess.PIPE, text=True)
     assert process.communicate(timeout=60)[0] == f"retainer {__version__}\n"
