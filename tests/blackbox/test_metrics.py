@@ -102,7 +102,7 @@ def test_gauges_tell_the_state_of_all_workers(place):
         client.get("/me")
     samples = until(lambda: value(s := scrape(server, port), "database_connections") > 0 and s, "one is noted")
     assert value(samples, "database_connections") >= value(samples, "database_connections_idle") >= 0
-    assert value(samples, "monitor_lateness_seconds") == 0
+    assert value(samples, "monitor_lateness_seconds") == value(samples, "webhook_lateness_seconds") == 0
 
 
 def test_a_site_that_nobody_checks_is_late(tmp_path):
@@ -114,6 +114,18 @@ def test_a_site_that_nobody_checks_is_late(tmp_path):
             site = {"client_id": client_id, "name": "Shop", "url": "https://shop.example", "monitoring_enabled": True}
             assert client.post("/sites", site).status == 201
         until(lambda: value(scrape(server, port), "monitor_lateness_seconds") > 0.5, "the site waits")
+
+
+def test_an_event_that_nobody_sends_is_late(tmp_path):
+    port = free_port()
+    settings = {"RETAINER_METRICS": f"127.0.0.1:{port}", "RETAINER_MONITOR_ALLOW": "127.0.0.0/8"}
+    with running(with_database(tmp_path), "--no-monitor", "--no-webhooks", **settings) as server:
+        agency = server.agency("North", "enterprise")
+        with server.client(agency["key"]) as client:
+            client.insist("POST", "/webhooks", {"url": "http://127.0.0.1:9/hooks"})
+            assert value(scrape(server, port), "webhook_lateness_seconds") == 0
+            client.insist("POST", "/tags", {"name": "New"})
+        until(lambda: value(scrape(server, port), "webhook_lateness_seconds") > 0.5, "the event waits")
 
 
 def test_labels_are_operations_and_statuses_alone(place):

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from itertools import accumulate
 from typing import NamedTuple
 
-from sqlalchemy import and_, bindparam, or_, select, update
+from sqlalchemy import and_, bindparam, case, func, or_, select, update
 
 from retainer.events.deliveries import MAX_PENDING
 from retainer.outbound.pause import WEBHOOKS
@@ -38,14 +38,9 @@ class Leased(NamedTuple):
     leased_until: str
 
 
-NEWEST_OF_ACCOUNT = (
-    select(events.c.id)
-    .where(events.c.account_id == webhooks.c.account_id)
-    .order_by(events.c.id.desc())
-    .limit(1)
-    .correlate(webhooks)
-    .scalar_subquery()
-)
+OF_ACCOUNT = select(events.c.id).where(events.c.account_id == webhooks.c.account_id).limit(1).correlate(webhooks)
+NEWEST_OF_ACCOUNT = OF_ACCOUNT.order_by(events.c.id.desc()).scalar_subquery()
+FIRST_NEW = OF_ACCOUNT.where(events.c.id > webhooks.c.position).order_by(events.c.id).with_only_columns(events.c.at)
 HAS_NEW = and_(webhooks.c.pending_count < MAX_PENDING, webhooks.c.position < NEWEST_OF_ACCOUNT)
 IS_DUE = and_(
     webhooks.c.status == "active",
@@ -57,6 +52,9 @@ DUE_WEBHOOKS = (
     select(*webhooks.c[Leased._fields]).where(IS_DUE).order_by(webhooks.c.leased_until).limit(bindparam("limit"))
 )
 """The webhooks with something to send, those first that have waited longest."""
+DUE_SINCE = select(
+    func.min(case((webhooks.c.next_attempt_at <= NOW, webhooks.c.next_attempt_at), else_=FIRST_NEW.scalar_subquery()))
+).where(IS_DUE)
 THIS_WEBHOOK = and_(webhooks.c.account_id == bindparam("account"), webhooks.c.id == bindparam("webhook"))
 LEASE = (
     update(webhooks)
@@ -74,6 +72,12 @@ def claim(store: Store, limit: int, lease: timedelta) -> list[Leased]:
         until = instant_after(tx.now, lease)
         found = map(Leased._make, tx.all(DUE_WEBHOOKS, limit=limit))
         return [each._replace(leased_until=until) for each in found if _lease(tx, each, until)]
+
+
+def lateness(tx: UnscopedTx) -> timedelta:
+    """Return how long an attempt or a new event has been due; zero if nothing is, or while sending is paused."""
+    ((since,),) = tx.all(DUE_SINCE)
+    return datetime.fromisoformat(tx.now) - datetime.fromisoformat(since) if since else timedelta()
 
 
 def _lease(tx: UnscopedTx, found: Leased, until: str) -> bool:

@@ -16,12 +16,13 @@ from prometheus_client.registry import Collector
 
 from retainer import __version__
 from retainer.errors import STATUS
+from retainer.events.sender import schedule as deliveries
 from retainer.kernel.http import Response
 from retainer.kernel.limits import Limiter
 from retainer.kernel.resource import Routes
 from retainer.server.http.slots import RunningSlots
 from retainer.server.operations.log import Log
-from retainer.sites.monitor.schedule import lateness
+from retainer.sites.monitor import schedule as checks
 from retainer.store.engines import Engine, Unavailable
 from retainer.store.tx import Store
 
@@ -160,7 +161,7 @@ class MetricsPage(Collector):
             elif running:
                 value = metric.combine(slot[name] for slot in running)
                 yield GaugeMetricFamily(PREFIX + name, metric.description, value)
-        yield from self._monitor()
+        yield from self._lateness()
         yield self._requests()
 
     def _requests(self) -> MetricFamily:
@@ -174,11 +175,14 @@ class MetricsPage(Collector):
                 histogram.add_metric([operation, status], buckets, microseconds / 1_000_000)
         return histogram
 
-    def _monitor(self) -> Iterator[MetricFamily]:
+    def _lateness(self) -> Iterator[MetricFamily]:
         try:
             with self.store.unscoped() as tx:
-                late = lateness(tx)
+                sites, webhooks = checks.lateness(tx), deliveries.lateness(tx)
         except Unavailable:
             return
-        description = "How long the most overdue site has waited for its check."
-        yield GaugeMetricFamily(f"{PREFIX}monitor_lateness_seconds", description, late.total_seconds())
+        for name, late, description in (
+            ("monitor", sites, "How long the most overdue site has waited for its check."),
+            ("webhook", webhooks, "How long the most overdue webhook has waited to be sent."),
+        ):
+            yield GaugeMetricFamily(f"{PREFIX}{name}_lateness_seconds", description, late.total_seconds())
