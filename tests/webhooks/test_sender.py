@@ -5,6 +5,7 @@ import random
 import threading
 import time
 from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
@@ -18,9 +19,11 @@ from retainer.events.sender.loop import Sender
 from retainer.outbound import pause
 from tests.contract.cases import another_process
 from tests.contract.filler import NOW
-from tests.databases import each_database, only_sqlite
+from tests.databases import each_database, only_postgresql, only_sqlite
 from tests.length import length
 from tests.webhooks.receiver import Hooked, Receiver
+
+SENDERS = 8
 
 
 @pytest.fixture
@@ -199,6 +202,22 @@ def test_a_webhook_takes_no_more_events_while_too_many_are_pending(api, hooked, 
     hook.send()
     assert sorted(hook.receiver.events) == [*range(1, MAX_PENDING + 31)]
     assert hook.read()["pending_count"] == 0
+
+
+@only_postgresql
+def test_of_senders_that_look_at_once_one_gets_the_webhook(api, hooked, clock):
+    hooked()
+    api.make("/tags")
+    barrier = threading.Barrier(SENDERS)
+
+    def look(_):
+        barrier.wait()
+        return len(schedule.claim(api.store, 10, timedelta(minutes=1)))
+
+    with ThreadPoolExecutor(SENDERS) as pool:
+        for _ in range(10):
+            assert sum(pool.map(look, range(SENDERS))) == 1
+            clock.shift(timedelta(minutes=2))
 
 
 @each_database
