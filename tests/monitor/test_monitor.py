@@ -201,6 +201,14 @@ def test_uptime_of_a_day_week_and_month_counts_the_checks_within_them(watch, at)
     assert (kept, hours) == (4, 121), "checks of a day: 3 and the last; hours of 90 days: 3 a day for 40, and the last"
 
 
+def test_what_a_site_becomes_is_an_event(watch):
+    site = watch.site()
+    for is_up in (True, False, False, False, False, True):
+        watch.note(is_up=is_up)
+    told = [(event["type"], event["record_id"]) for event in watch.api.get("/events").data]
+    assert told[-3:] == [("site.up", site), ("site.down", site), ("site.up", site)]
+
+
 def test_checks_during_maintenance_do_not_count_and_bring_no_site_down(watch, at):
     site = watch.site(maintenance_until=written(START + timedelta(hours=1)))
     for minutes in (0, 5, 10):
