@@ -180,7 +180,7 @@ def test_a_wait_that_ends_with_nothing_is_empty_and_not_logged_as_slow(api):
     assert (answer.data, answer.headers["preference-applied"]) == ([], "wait=1")
     api.app.log.flush()
     assert elapsed >= 1000
-    assert recorded[-1].duration_ms <= elapsed - 990, "only the work counts"
+    assert recorded[-1].duration_ms <= elapsed - 500, "only the work counts, before the wait and after it"
 
 
 @only_sqlite

@@ -11,6 +11,7 @@ import typer
 from sqlalchemy import text
 from testing.process import (
     COMMAND,
+    PATIENCE,
     Client,
     command,
     environment,
@@ -411,7 +412,7 @@ def test_a_program_that_reads_serve_through_a_pipe_learns_when_it_is_ready(tmp_p
                 assert client.get("/me").status == 401
         finally:
             process.terminate()
-            assert process.wait(timeout=35) == 0
+            assert process.wait(timeout=PATIENCE) == 0
 
 
 @only_full
@@ -443,6 +444,6 @@ def test_a_result_that_cannot_be_written_is_a_failure(tmp_path):
     with Path("/dev/full").open("wb") as full, contextlib.closing(full):
         done = subprocess.run(
             [sys.executable, "-m", "retainer", "doctor", "--json"],
-            cwd=tmp_path, env=environment(tmp_path), stdout=full, stderr=subprocess.PIPE, check=False, timeout=30,
+            cwd=tmp_path, env=environment(tmp_path), stdout=full, stderr=subprocess.PIPE, check=False, timeout=PATIENCE,
         )  # fmt: skip
     assert done.returncode != 0

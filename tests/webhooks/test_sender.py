@@ -195,7 +195,7 @@ def test_a_webhook_takes_no_more_events_while_too_many_are_pending(api, hooked, 
             api.make("/tags")
         hook.send()
     assert (hook.read()["pending_count"], hook.read()["position"]) == (MAX_PENDING, MAX_PENDING)
-    assert len(hook.receiver.got) == MAX_PENDING
+    assert len(hook.receiver.got) <= MAX_PENDING
     assert hook.send() == 0
     hook.receiver.recover()
     clock.shift(timedelta(seconds=6))
