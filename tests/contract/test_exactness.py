@@ -92,7 +92,7 @@ ALLOWED = {
     ("server/operations/housekeeping.py", "__init__", "float"): SECONDS,
     ("server/operations/log.py", "request", "division"): SECONDS,
     ("server/http/connections.py", "drain", "float"): SECONDS,
-    ("server/operations/metrics.py", "_monitor", "float"): SECONDS,
+    ("server/operations/metrics.py", "_lateness", "float"): SECONDS,
     ("server/operations/metrics.py", "_requests", "division"): SECONDS,
     ("server/operations/outages.py", "", "literal"): SECONDS,
     ("server/operations/outages.py", "__init__", "literal"): SECONDS,
