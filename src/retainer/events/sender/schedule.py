@@ -42,19 +42,16 @@ OF_ACCOUNT = select(events.c.id).where(events.c.account_id == webhooks.c.account
 NEWEST_OF_ACCOUNT = OF_ACCOUNT.order_by(events.c.id.desc()).scalar_subquery()
 FIRST_NEW = OF_ACCOUNT.where(events.c.id > webhooks.c.position).order_by(events.c.id).with_only_columns(events.c.at)
 HAS_NEW = and_(webhooks.c.pending_count < MAX_PENDING, webhooks.c.position < NEWEST_OF_ACCOUNT)
-IS_DUE = and_(
-    webhooks.c.status == "active",
-    webhooks.c.leased_until <= NOW,
-    or_(webhooks.c.next_attempt_at <= NOW, HAS_NEW),
-    ~WEBHOOKS.is_paused,
-)
+HAS_WORK = and_(webhooks.c.status == "active", or_(webhooks.c.next_attempt_at <= NOW, HAS_NEW), ~WEBHOOKS.is_paused)
+IS_DUE = and_(HAS_WORK, webhooks.c.leased_until <= NOW)
 DUE_WEBHOOKS = (
     select(*webhooks.c[Leased._fields]).where(IS_DUE).order_by(webhooks.c.leased_until).limit(bindparam("limit"))
 )
 """The webhooks with something to send, those first that have waited longest."""
 DUE_SINCE = select(
     func.min(case((webhooks.c.next_attempt_at <= NOW, webhooks.c.next_attempt_at), else_=FIRST_NEW.scalar_subquery()))
-).where(IS_DUE)
+).where(HAS_WORK)
+"""Since when there has been something to send; a webhook that is leased counts, since its backlog may be long."""
 THIS_WEBHOOK = and_(webhooks.c.account_id == bindparam("account"), webhooks.c.id == bindparam("webhook"))
 LEASE = (
     update(webhooks)
