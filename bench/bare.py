@@ -81,7 +81,7 @@ class Bare:
             request_id = f"req_{random.getrandbits(96):024x}"
         headers = [*COMMON_HEADERS, ("x-request-id", request_id)]
         try:
-            status, body = self.answer(environ, headers)
+            status, body = self.answer(environ, headers, request_id)
         except Refused as refusal:
             status, message = refusal.args
             body = encode({"message": message, "request_id": request_id})
@@ -89,7 +89,7 @@ class Bare:
         start_response(STATUS[status], headers)
         return [body]
 
-    def answer(self, environ: dict[str, Any], headers: list[tuple[str, str]]) -> tuple[int, bytes]:
+    def answer(self, environ: dict[str, Any], headers: list[tuple[str, str]], request_id: str) -> tuple[int, bytes]:
         """The status and the body; adds the headers that tell of them."""
         of_key = [hashlib.sha256(credential(environ)).hexdigest()]
         key = self.database.lent(self.database.one, self.key, of_key)
@@ -106,7 +106,7 @@ class Bare:
         if method == "POST" and path in self.creates:
             resource = self.creates[path]
             require(key, f"{resource.scope}:write")
-            made, data = self.create(key, resource, environ)
+            made, data = self.create(key, resource, environ, request_id)
             place = f"{environ['wsgi.url_scheme']}://{environ['HTTP_HOST']}{path}/{made}"
             headers += (("etag", tag_of(data)), ("location", place))
             return 201, b'{"data":%b}' % data
@@ -121,11 +121,13 @@ class Bare:
                 return 200, b'{"data":%b}' % client
         raise Refused(404, "There is nothing here.")
 
-    def create(self, key: Key, resource: Clients | TimeEntries, environ: dict[str, Any]) -> tuple[int, bytes]:
+    def create(
+        self, key: Key, resource: Clients | TimeEntries, environ: dict[str, Any], request_id: str
+    ) -> tuple[int, bytes]:
         """Insert a record in one durable transaction; return its id, and the record as it was written."""
         try:
             given: Any = resource.decode(environ["wsgi.input"].read())
-            return self.database.write(key[1], lambda connection: resource.insert(connection, key, given))
+            return self.database.write(key[1], lambda connection: resource.insert(connection, key, given, request_id))
         except (msgspec.MsgspecError, self.database.refused, ValueError) as error:
             raise Refused(422, str(error)) from None
 

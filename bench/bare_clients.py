@@ -1,6 +1,7 @@
 """Clients by hand: read one, the first page, create."""
 
 import re
+from base64 import urlsafe_b64encode
 from decimal import Decimal
 from typing import Any
 
@@ -36,6 +37,7 @@ class NewClient(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     hourly_rate: Decimal | None = None
     tax_rate: Decimal | None = None
     payment_terms_days: int | None = None
+    language: str | None = None
     notes: str | None = None
     external_id: str | None = None
     tag_ids: list[int] = []
@@ -76,7 +78,7 @@ class Clients:
         columns = [*COLUMNS, TAGS_OF.format(database.id_list), *COUNTS]
         taken = TAKEN.format(database.padded.format("?3", "last"))
         self.select = database.statement(READ.format(database.row(columns)))
-        self.list = database.statement(LIST.format(database.row([*columns, TOTAL])))
+        self.list = database.statement(LIST.format(database.row([*columns, "name_sort", TOTAL])))
         self.number = database.statement(NUMBER.format(database.row(("last", taken))))
         self.insertion = database.combined(INSERT.format(database.row(("id",))), COUNT)
         self.first_number, self.tag, self.use = map(database.statement, (FIRST_NUMBER, TAG, USE))
@@ -92,14 +94,15 @@ class Clients:
         total = rows[0][-1] if rows else 0
         url = f"{environ['wsgi.url_scheme']}://{environ['HTTP_HOST']}{self.path}"
         last = max(1, -(-total // PER_PAGE))
+        cursor = cursor_after(rows[-1]) if last > 1 else ""
         return encode(
             {
-                "data": [record(row[:-1]) for row in rows],
+                "data": [record(row[:-2]) for row in rows],
                 "links": {
                     "first": f"{url}?page=1",
                     "last": f"{url}?page={last}",
                     "prev": None,
-                    "next": f"{url}?page=2" if last > 1 else None,
+                    "next": f"{url}?page=2&cursor={cursor}" if last > 1 else None,
                 },
                 "meta": {
                     "current_page": 1,
@@ -113,8 +116,8 @@ class Clients:
             }
         )
 
-    def insert(self, connection: Any, key: Any, client: NewClient) -> tuple[int, bytes]:
-        """Write the row, its tags and the counter; return its id, and its JSON as it is read back."""
+    def insert(self, connection: Any, key: Any, client: NewClient, request_id: str) -> tuple[int, bytes]:
+        """Write the row, its tags, the counter and an event; return its id, and its JSON as it is read back."""
         account, (currency, terms, pattern) = key[1], key[9:12]
         now = utcnow()
         client.currency = client.currency or currency
@@ -129,13 +132,14 @@ class Clients:
             *(now, now, client.name, client.number, client.status, client.email, client.invoice_email, client.phone),
             *(client.website, client.address_line1, client.address_line2, client.city, client.region),
             *(client.postal_code, client.country, client.vat_number, client.registration_number, client.currency),
-            *(rate, tax, client.payment_terms_days, client.notes, client.external_id),
+            *(rate, tax, client.payment_terms_days, client.language, client.notes, client.external_id),
             *(client.name.casefold(), sort_key(client.name), search, account),
         ]
         (made,) = self.database.first(self.database.run(connection, self.insertion, values, (account,)))
         for tag in client.tag_ids:
             connection.execute(self.tag, (account, made, tag))
             connection.execute(self.use, (account, tag))
+        self.database.announce(connection, key, now, "client.created", made, request_id)
         return made, encode(record(self.database.one(connection, self.select, (account, made))))
 
     def next_number(self, connection: Any, account: int, pattern: str) -> str:
@@ -148,6 +152,11 @@ class Clients:
                 connection.execute(self.first_number, (account,))
             last, is_taken = row or (1, False)
         return f"{before}{last:0{len(zeros)}}{after}"
+
+
+def cursor_after(row: tuple[Any, ...]) -> str:
+    """The position after a row: the next page, the order, and the sort keys of the row."""
+    return urlsafe_b64encode(encode([2, ["name"], [row[-2], row[0]]])).decode().rstrip("=")
 
 
 def record(row: tuple[Any, ...]) -> Any:

@@ -13,6 +13,8 @@ from pysqlite3 import dbapi2
 
 Result = TypeVar("Result")
 Values = tuple[Any, ...] | list[Any]
+USER = 12
+"""The place of the user in the row of a key."""
 
 PRAGMAS = (
     "journal_mode=WAL",
@@ -27,10 +29,29 @@ PLACE = re.compile(r"\?(\d*)")
 INSTANT = """to_char({} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')"""
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 LOCK = "SELECT pg_advisory_xact_lock(1382377::INTEGER, $1::INTEGER)"  # so that an account's writes wait for each other
+EVENT = """
+INSERT INTO events (account_id, id, at, type, record_id, fields, user_id, key_id, request_id)
+VALUES (?1, coalesce((SELECT id FROM events WHERE account_id = ?1 ORDER BY id DESC LIMIT 1), 0) + 1, ?2, ?3, ?4, '[]',
+        ?5, ?6, ?7)"""
 decode = msgspec.json.decode
 
 
-class Sqlite:
+class Events:
+    """What both databases write of each change, for the list of events."""
+
+    def __init__(self) -> None:
+        self.event = self.statement(EVENT)
+
+    def statement(self, text: str) -> str:
+        """A statement with places for values as the driver wants them."""
+        return text
+
+    def announce(self, connection: Any, key: Values, at: str, kind: str, made: int, request_id: str) -> None:
+        """Write the event of a new record."""
+        connection.execute(self.event, (key[1], at, kind, made, key[USER], key[0], request_id))
+
+
+class Sqlite(Events):
     """A file: a connection for each thread, one writer at a time."""
 
     refused = dbapi2.IntegrityError
@@ -38,6 +59,7 @@ class Sqlite:
     padded = "printf('%0*d', {}, {})"
 
     def __init__(self, path: str) -> None:
+        super().__init__()
         self.path = path
         self.local = threading.local()
         self.writing = threading.Lock()
@@ -45,10 +67,6 @@ class Sqlite:
     def row(self, columns: Iterable[str]) -> str:
         """The columns of a statement whose rows are read by `one` and `all`."""
         return ", ".join(columns)
-
-    def statement(self, text: str) -> str:
-        """A statement with places for values as the driver wants them."""
-        return text
 
     def combined(self, *texts: str) -> list[str]:
         """Statements that write one after another."""
@@ -105,7 +123,7 @@ class Sqlite:
         return result
 
 
-class Postgresql:
+class Postgresql(Events):
     """A server: connections that are lent, statements that are only sent until the result of one is needed."""
 
     refused = psycopg.IntegrityError
@@ -113,6 +131,7 @@ class Postgresql:
     padded = "lpad(CAST({1} AS TEXT), greatest({0}::INTEGER, length(CAST({1} AS TEXT))), '0')"
 
     def __init__(self, address: str) -> None:
+        super().__init__()
         self.address = address
         self.idle: list[Any] = []
         self.turns: dict[int, threading.Lock] = {}

@@ -96,8 +96,8 @@ class TimeEntries:
         self.insertion_on_project = database.combined(insertion, COUNT, COUNT_ON_PROJECT, SUM_PROJECT, SUM_USER)
         self.select = database.statement(READ.format(database.row(COLUMNS)))
 
-    def insert(self, connection: Any, key: Any, entry: NewEntry) -> tuple[int, bytes]:
-        """Check what the entry refers to, price it, write the row, the counter and the sums; return its id and JSON."""
+    def insert(self, connection: Any, key: Any, entry: NewEntry, request_id: str) -> tuple[int, bytes]:
+        """Check what the entry refers to, price it, write row, counter, sums and an event; return its id and JSON."""
         account, (user, timezone) = key[1], key[12:]
         now = utcnow()
         date = entry.date or local_day(now, timezone)
@@ -151,6 +151,7 @@ class TimeEntries:
             parts = (values, (account,), on_project, by_project, by_user)
             written = self.database.run(connection, self.insertion_on_project, *parts)
         (made,) = self.database.first(written)
+        self.database.announce(connection, key, now, "time_entry.created", made, request_id)
         return made, encode(record(self.database.one(connection, self.select, (account, made))))
 
 

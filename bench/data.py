@@ -86,7 +86,7 @@ def fill(path: Path) -> list[str]:
     connection.execute("BEGIN IMMEDIATE")
     connection.executemany(INSERT_TAG, [(account, f"Tag {n}", f"tag {n}") for n in range(TAGS)])
     for n in range(CLIENTS):
-        clients.insert(connection, caller, clients.decode(describe(rng, n)))
+        clients.insert(connection, caller, clients.decode(describe(rng, n)), "")
     rows = [(account, rng.randint(1, CLIENTS), f"bo.{n}@example.com") for n in range(CONTACTS)]
     connection.executemany(INSERT_CONTACT, rows)
     rates = [rng.choice((None, 9550, 12025)) for _ in range(PROJECTS)]
@@ -96,7 +96,7 @@ def fill(path: Path) -> list[str]:
     connection.execute(COUNT_CHILDREN)
     for n in range(ENTRIES):
         day = today - timedelta(days=365 - 365 * n // ENTRIES)
-        time.insert(connection, caller, time.decode(describe_time(rng, date=day.isoformat())))
+        time.insert(connection, caller, time.decode(describe_time(rng, date=day.isoformat())), "")
     connection.execute("COMMIT")
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()
