@@ -44,7 +44,7 @@ def matches(header: str | None, tag: str) -> bool:
 
 
 def _held(table: Table, record: Record) -> str:
-    return _digest(encode([getattr(record, name) for name in row_mapper(table, type(record)).own_fields]))
+    return _digest(encode(row_mapper(table, type(record)).own_values(record)))
 
 
 def _digest(data: bytes) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import cache
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -47,8 +48,8 @@ def comparable_amount(table: Table, name: str) -> ColumnElement[int]:
 class RowMapper:
     """The mapping between the rows of a table and one type of record, or of a part of one.
 
-    `own_fields` are the fields that belong to the record itself: not those that are derived from other rows or
-    maintained from them.
+    `own_values` returns what belongs to a record itself: no field that is derived from other rows or maintained from
+    them.
     """
 
     def __init__(self, table: Table, model: type[msgspec.Struct]) -> None:
@@ -61,7 +62,7 @@ class RowMapper:
         self.model, self.table, self.kinds = model, table, get_type_hints(model)
         self.names = [name for name in stored if "maintained" not in table.c[name].info]
         computed = {name for name in fields if name in derived or "maintained" in table.c[name].info}
-        self.own_fields = [*(name for name in fields if name not in computed), *children]
+        self.own_values = attrgetter(*(name for name in fields if name not in computed), *children)
         self.columns: list[ColumnElement[Any]] = []
         self._into = [(name, table.c[name].info["into"]) for name in self.names if "into" in table.c[name].info]
         self._out: list[tuple[int, Convert]] = []
