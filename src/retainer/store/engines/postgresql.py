@@ -29,6 +29,7 @@ SESSION = {
     "lock_timeout": "3250",  # less than the statement's, so that a wait for a lock is not an outage
     "idle_in_transaction_session_timeout": "15000",
     "max_parallel_workers_per_gather": "0",  # starting a worker takes longer than our statements
+    "jit": "off",  # compiling a statement takes longer than running ours
 }
 UNLIMITED = "-c TimeZone=UTC -c statement_timeout=0 -c idle_in_transaction_session_timeout=0"
 WRITES, SCHEMA = 1382377, 1382378
