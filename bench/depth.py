@@ -31,6 +31,7 @@ from retainer.settings import BASE_PATH
 PER_PAGE = 25
 WARM_SECONDS, TURN_SECONDS, TIMEOUT_SECONDS = 0.5, 0.1, 120
 TARGET, MIDDLE, WRITE = 1.5, "... middle page", "POST /time-entries"
+DAYS = 20  # on which each key records time
 RECORDS = 10  # of each kind are read: those with the most children
 OPERATIONS = [
     operation
@@ -79,16 +80,16 @@ def endless_requests(made: Made, server: Server) -> dict[str, Iterator[bytes]]:
 
 
 def endless_writes(made: Made) -> Iterator[bytes]:
-    """An endless stream of requests that record time, spread evenly over the keys."""
-    rng = random.Random(3)
+    """An endless stream of requests that record time, spread evenly over the keys, and over more days than they fill."""
+    rng, keys = random.Random(3), made.keys * DAYS
     bodies = (
         {"client_id": client_of(project), "project_id": project, "duration_minutes": rng.randint(1, 3)}
         | {"date": long_ago(rng), "billable": rng.random() < 0.8, "description": work_done(rng)}
-        for project in [rng.randint(1, PROJECTS) for _ in made.keys]
+        for project in [rng.randint(1, PROJECTS) for _ in keys]
     )
     requests = [
         request("POST", "/time-entries", key, msgspec.json.encode(body))
-        for key, body in zip(made.keys, bodies, strict=True)
+        for key, body in zip(keys, bodies, strict=True)
     ]
     return itertools.cycle(requests)
 
