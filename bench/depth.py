@@ -88,8 +88,7 @@ def endless_writes(made: Made) -> Iterator[bytes]:
         for project in [rng.randint(1, PROJECTS) for _ in keys]
     )
     requests = [
-        request("POST", "/time-entries", key, msgspec.json.encode(body))
-        for key, body in zip(keys, bodies, strict=True)
+        request("POST", "/time-entries", key, msgspec.json.encode(body)) for key, body in zip(keys, bodies, strict=True)
     ]
     return itertools.cycle(requests)
 
