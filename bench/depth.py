@@ -31,7 +31,7 @@ from retainer.settings import BASE_PATH
 PER_PAGE = 25
 WARM_SECONDS, TURN_SECONDS, TIMEOUT_SECONDS = 0.5, 0.1, 120
 TARGET, MIDDLE, WRITE = 1.5, "... middle page", "POST /time-entries"
-DAYS = 20  # on which each key records time
+WRITE_DAYS = 20  # on which each key records time
 RECORDS = 10  # of each kind are read: those with the most children
 OPERATIONS = [
     operation
@@ -80,8 +80,8 @@ def endless_requests(made: Made, server: Server) -> dict[str, Iterator[bytes]]:
 
 
 def endless_writes(made: Made) -> Iterator[bytes]:
-    """An endless stream of requests that record time, spread evenly over the keys, and over more days than they fill."""
-    rng, keys = random.Random(3), made.keys * DAYS
+    """An endless stream of requests that record time, spread over the keys, and over more days than they fill."""
+    rng, keys = random.Random(3), made.keys * WRITE_DAYS
     bodies = (
         {"client_id": client_of(project), "project_id": project, "duration_minutes": rng.randint(1, 3)}
         | {"date": long_ago(rng), "billable": rng.random() < 0.8, "description": work_done(rng)}
