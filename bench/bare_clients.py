@@ -139,7 +139,7 @@ class Clients:
         for tag in client.tag_ids:
             connection.execute(self.tag, (account, made, tag))
             connection.execute(self.use, (account, tag))
-        self.database.announce(connection, key, now, "client.created", made, request_id)
+        self.database.announce(connection, (account, now, "client.created", made, key[12], key[0], request_id))
         return made, encode(record(self.database.one(connection, self.select, (account, made))))
 
     def next_number(self, connection: Any, account: int, pattern: str) -> str:

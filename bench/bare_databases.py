@@ -13,8 +13,6 @@ from pysqlite3 import dbapi2
 
 Result = TypeVar("Result")
 Values = tuple[Any, ...] | list[Any]
-USER = 12
-"""The place of the user in the row of a key."""
 
 PRAGMAS = (
     "journal_mode=WAL",
@@ -36,8 +34,8 @@ VALUES (?1, coalesce((SELECT id FROM events WHERE account_id = ?1 ORDER BY id DE
 decode = msgspec.json.decode
 
 
-class Events:
-    """What both databases write of each change, for the list of events."""
+class Database:
+    """What the databases have in common: places for values as SQLite wants them, and the event of each new record."""
 
     def __init__(self) -> None:
         self.event = self.statement(EVENT)
@@ -46,12 +44,12 @@ class Events:
         """A statement with places for values as the driver wants them."""
         return text
 
-    def announce(self, connection: Any, key: Values, at: str, kind: str, made: int, request_id: str) -> None:
-        """Write the event of a new record."""
-        connection.execute(self.event, (key[1], at, kind, made, key[USER], key[0], request_id))
+    def announce(self, connection: Any, values: Values) -> None:
+        """Write an event: its account, instant, type, record, user, key and request."""
+        connection.execute(self.event, values)
 
 
-class Sqlite(Events):
+class Sqlite(Database):
     """A file: a connection for each thread, one writer at a time."""
 
     refused = dbapi2.IntegrityError
@@ -123,7 +121,7 @@ class Sqlite(Events):
         return result
 
 
-class Postgresql(Events):
+class Postgresql(Database):
     """A server: connections that are lent, statements that are only sent until the result of one is needed."""
 
     refused = psycopg.IntegrityError

@@ -151,7 +151,7 @@ class TimeEntries:
             parts = (values, (account,), on_project, by_project, by_user)
             written = self.database.run(connection, self.insertion_on_project, *parts)
         (made,) = self.database.first(written)
-        self.database.announce(connection, key, now, "time_entry.created", made, request_id)
+        self.database.announce(connection, (account, now, "time_entry.created", made, user, key[0], request_id))
         return made, encode(record(self.database.one(connection, self.select, (account, made))))
 
 
