@@ -13,6 +13,9 @@ from hypothesis import settings
 from testing import process
 from testing.preloaded import Preloaded
 
+from retainer.store.engines import postgresql_connection
+from retainer.store.engines.base import TRANSACTION_SECONDS
+from retainer.store.engines.postgresql import SESSION
 from tests.browser import Browser, opened
 from tests.contract.cases import rows_of
 from tests.contract_checker import SCOPED, ContractChecker
@@ -56,9 +59,12 @@ def sqlite_databases(fast_disk: Path) -> SqliteDatabases:
 
 @pytest.fixture(scope="session")
 def postgresql_databases(fast_disk: Path) -> Iterator[PostgresqlDatabases]:
-    """Databases of a PostgreSQL server."""
-    with postgresql(fast_disk) as databases:
-        yield databases
+    """Databases of a PostgreSQL server, which may be slow to answer on a busy machine."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(postgresql_connection, "REPLY_SECONDS", TRANSACTION_SECONDS)
+        patch.setitem(SESSION, "statement_timeout", f"{TRANSACTION_SECONDS}s")
+        with postgresql(fast_disk) as databases:
+            yield databases
 
 
 @pytest.fixture(scope="session")
