@@ -26,7 +26,6 @@ Types = Annotated[
 ]
 NewTypes = Annotated[str | None, typer.Option("--types", help="All types from now on, separated by commas; or all.")]
 Status = Annotated[str | None, typer.Option(help="active or paused.")]
-STATUSES = ("pending", "delivered", "failed")
 OfStatus = Annotated[str | None, typer.Option("--status", help="Only pending, delivered or failed deliveries.")]
 EventId = Annotated[int | None, typer.Option("--event", min=1, max=MAX_INTEGER, help="Send this event again, by id.")]
 
@@ -105,10 +104,10 @@ def redeliver(webhook: WebhookId, *, event: EventId = None, since: Since = None,
 @webhook_cli.command("deliveries")
 def list_deliveries(webhook: WebhookId, *, status: OfStatus = None, json: Json = False) -> None:
     """List the newest deliveries of a webhook."""
-    if status not in {None, *STATUSES}:
-        raise typer.BadParameter(f"--status must be one of: {', '.join(STATUSES)}")
+    if status not in {None, *deliveries.STATUSES}:
+        raise typer.BadParameter(f"--status must be one of: {', '.join(deliveries.STATUSES)}")
     with acting_on(schema.webhooks, webhook) as tx:
-        filters = DeliveryFilter(status=None if status is None else (status,))  # type: ignore[arg-type]
+        filters = DeliveryFilter(status=None if status is None else (status,))
         page = Page(1, MAX_PAGE_SIZE, ("-id",), "", "")
         found = listing(tx, schema.webhook_deliveries, WebhookDelivery, filters, page, webhook_id=webhook).data
     names = ("event_id", "type", "record_id", "status", "attempts", "attempted_at", "next_attempt_at", "error")

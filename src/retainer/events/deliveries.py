@@ -5,7 +5,7 @@ events are.
 """
 
 from bisect import bisect_left
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 from msgspec import Meta
 from msgspec.structs import replace
@@ -38,8 +38,10 @@ if TYPE_CHECKING:
     DeliveryType = str
 else:
     DeliveryType = Annotated[Literal[(*TYPES, TEST)], Meta(title="DeliveryType")]
+Status = Literal["pending", "delivered", "failed"]
+STATUSES: tuple[Status, ...] = get_args(Status)
 DeliveryStatus = Annotated[
-    Literal["pending", "delivered", "failed"],
+    Status,
     Meta(title="DeliveryStatus"),
     "`pending` is sent again. `failed` is not: a test that did not arrive, or an event that is no longer kept.",
 ]

@@ -21,7 +21,6 @@ from retainer.values.parameters import read_whole
 PAGE = 25
 TABLES = {resource_of(resource.table): resource.table for resource in RESOURCES if resource.table is not None}
 """The tables of records by the names of their types in events."""
-STATUSES = {"pending": "Pending", "delivered": "Delivered", "failed": "Failed"}
 
 
 def show_list(tx: Tx, context: PageContext) -> Reply:
@@ -35,7 +34,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
     """Show a webhook and its deliveries, newest first."""
     webhook = webhook_of(tx, context)
     status = context.query.text("status")
-    filters = DeliveryFilter(status=(status,) if status in STATUSES else None)  # type: ignore[arg-type]
+    filters = DeliveryFilter(status=(status,) if status in deliveries.STATUSES else None)
     number = read_whole(context.query.text("page")) or 1
     page = Page(max(1, min(number, 1_000_000)), PAGE, ("-id",), "", "")
     found = listing(tx, schema.webhook_deliveries, WebhookDelivery, filters, page, webhook_id=webhook.id)
@@ -43,8 +42,8 @@ def show(tx: Tx, context: PageContext) -> Reply:
         "webhook",
         webhook=webhook,
         deliveries=found.data,
-        statuses=STATUSES,
-        chosen=status if status in STATUSES else "",
+        statuses=deliveries.STATUSES,
+        chosen=status if status in deliveries.STATUSES else "",
         older=link_with(context, page=str(page.number + 1)) if page.number < found.meta.last_page else "",
         records=links_of(tx, context, found.data),
         types_in_words=types_in_words,
