@@ -75,7 +75,12 @@ def load(servers, open_agency):
     def calling(key):
         with servers.client(key) as client:
             while not ended.wait(0.01):
-                answers.append(client.get("/me"))
+                began = time.monotonic()
+                try:
+                    answers.append(client.get("/me"))
+                except OSError as error:
+                    error.add_note(f"{time.monotonic() - began:.1f} seconds after the request")
+                    raise
 
     threads = [threading.Thread(target=calling, args=(open_agency("enterprise")["key"],)) for _ in range(CALLERS)]
     for thread in threads:
@@ -152,6 +157,7 @@ def test_an_outage_fails_no_request_and_lifts_no_limit(servers, process, open_ag
         with servers.client(agency["key"]) as client:
             count += client.get("/me").status == 200
         windows = 1 + (time.monotonic() - began) // 60
+    until_shared(servers)  # on a busy machine Valkey may have been too slow once more
     assert count <= 600 * windows * servers.workers, "during the outage each worker limits for itself"
     assert {answer.status for answer in answers} <= {200, 429}
     for said in changes(servers):
