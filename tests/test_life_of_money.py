@@ -12,20 +12,15 @@ from decimal import Decimal
 from fractions import Fraction
 
 import pytest
-import time_machine
-from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from hypothesis.stateful import run_state_machine_as_test as run
+from hypothesis.stateful import initialize, invariant, rule
 from sqlalchemy import select
 
 from retainer.identity.admins import operator_of
 from retainer.rollups import doctor
 from retainer.schema.billing import credit_note_shares as shares
-from tests.conftest import CONTRACT_CHECKER
-from tests.contract_checker import NoChecks
-from tests.factories import ApiClient
 from tests.length import first, length
+from tests.lives import Life, run_lives
 from tests.reference.arithmetic import day_after
 from tests.reference.life import (
     BILLS,
@@ -91,25 +86,14 @@ def one(**members):
     return st.one_of(*(st.fixed_dictionaries({name: values}) for name, values in members.items()))
 
 
-class Life(RuleBasedStateMachine):
+class Money(Life):
     """Each step sends a request and takes the same step in the model: both refuse it, or agree on the result."""
 
     def __init__(self, databases):
-        super().__init__()
-        self.databases, agency = databases, databases.agencies["north"]
-        app = databases.open(databases.fresh())
-        self.clock = time_machine.travel(START, tick=False)
-        self.traveller = self.clock.start()
-        self.api = ApiClient(app, CONTRACT_CHECKER, agency)
-        self.reader = ApiClient(app, NoChecks(), agency)
-        self.api.set_account({"plan": "enterprise"})
+        super().__init__(databases, START)
         self.operator = operator_of(self.api.store, self.api.account_id)
         self.model, self.turn, self.ids, self.read, self.touched = Agency(), 0, set(), {}, []
         self.model.now = START.replace("Z", ".000000Z")
-
-    def teardown(self):
-        self.clock.stop()
-        self.databases.close()
 
     def ask(self, method, path, body, take, *args):
         """Send a request and take the step; return the model's record, or None when both refused."""
@@ -755,12 +739,4 @@ def credited_as_a_whole(invoice):
 @pytest.mark.parametrize("kind", first(["sqlite", "postgresql"]))
 def test_every_life_of_money_matches_the_model(request, kind, number):
     databases = request.getfixturevalue(f"{kind}_databases")
-    chosen = settings(
-        max_examples=BATCH_SIZE,
-        stateful_step_count=STEPS,
-        phases=[Phase.generate, *([Phase.shrink] if SHRINK else [])],
-        deadline=None,
-        database=None,
-        suppress_health_check=list(HealthCheck),
-    )
-    run(seed(number)(lambda: Life(databases)), settings=chosen)
+    run_lives(lambda: Money(databases), number, BATCH_SIZE, STEPS, shrink=bool(SHRINK))

@@ -8,16 +8,11 @@ from datetime import date, timedelta
 from fractions import Fraction
 
 import pytest
-import time_machine
-from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from hypothesis.stateful import run_state_machine_as_test as run
+from hypothesis.stateful import initialize, invariant, precondition, rule
 
-from tests.conftest import CONTRACT_CHECKER
-from tests.contract_checker import NoChecks
-from tests.factories import ApiClient
 from tests.length import first, length
+from tests.lives import Life, run_lives
 
 EXAMPLES, STEPS = length(40), 40
 START = "2026-11-20T12:00:00Z"
@@ -60,22 +55,12 @@ class Invoice:
     live = property(lambda self: [] if self.status == "void" else [line.month for line in self.lines if line.left])
 
 
-class Months(RuleBasedStateMachine):
+class Months(Life):
     """A client with two retainers; each step sends a request and expects what the model says."""
 
     def __init__(self, databases):
-        super().__init__()
-        self.databases, agency = databases, databases.agencies["north"]
-        app = databases.open(databases.fresh())
-        self.clock = time_machine.travel(START, tick=False)
-        self.traveller = self.clock.start()
-        self.api, self.reader = ApiClient(app, CONTRACT_CHECKER, agency), ApiClient(app, NoChecks(), agency)
-        self.api.set_account({"plan": "enterprise"})
+        super().__init__(databases, START)
         self.today, self.invoices, self.projects = date.fromisoformat(START[:10]), [], []
-
-    def teardown(self):
-        self.clock.stop()
-        self.databases.close()
 
     @initialize()
     def begin(self):
@@ -263,12 +248,4 @@ class Months(RuleBasedStateMachine):
 @pytest.mark.parametrize("kind", first(["sqlite", "postgresql"]))
 def test_every_month_is_billed_once_whatever_happens_to_its_invoice(request, kind, number):
     databases = request.getfixturevalue(f"{kind}_databases")
-    chosen = settings(
-        max_examples=EXAMPLES,
-        stateful_step_count=STEPS,
-        phases=[Phase.generate],
-        deadline=None,
-        database=None,
-        suppress_health_check=list(HealthCheck),
-    )
-    run(seed(number)(lambda: Months(databases)), settings=chosen)
+    run_lives(lambda: Months(databases), number, EXAMPLES, STEPS)
