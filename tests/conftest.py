@@ -27,7 +27,8 @@ from tests.valkey_process import ValkeyProcess
 CONTRACT_CHECKER = ContractChecker()
 SLOW_FILES = {
     *("test_filters.py", "test_same_answers.py", "test_lists.py", "test_restore.py", "test_copying.py"),
-    *("test_in_a_browser.py", "test_sender.py", "test_life_of_money.py", "test_doctor.py", "test_reports_reference.py"),
+    *("test_in_a_browser.py", "test_sender.py", "test_life_of_money.py", "test_money.py", "test_doctor.py"),
+    "test_reports_reference.py",
 }
 """The slowest files start first, so that no process runs one of them alone at the end."""
 settings.register_profile("chosen", max_examples=length(100), deadline=None)

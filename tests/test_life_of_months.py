@@ -24,10 +24,9 @@ CHOICE = st.integers(0, 11)
 
 @dataclass
 class Retainer:
-    """A project with a fee each month, from one to the other."""
+    """A project with a monthly fee, from its first month to its last."""
 
     id: int
-    name: str
     begins: str
     ends: str
     amount: Fraction
@@ -45,7 +44,7 @@ class Line:
 
 @dataclass(eq=False)
 class Invoice:
-    """An invoice with the lines that bill months."""
+    """An invoice; its `live` months cannot be billed again."""
 
     id: int
     status: str = "draft"
@@ -69,7 +68,7 @@ class Months(Life):
             fields = {"start_date": f"{begins}-15", "billing_type": "retainer", "retainer_amount": f"{amount}.00"}
             fields |= {"due_date": f"{ends}-10"} if ends < "9999" else {}
             made = self.api.make("/projects", client_id=self.client, name=name, **fields)
-            self.projects.append(Retainer(made["id"], name, begins, ends, Fraction(amount)))
+            self.projects.append(Retainer(made["id"], begins, ends, Fraction(amount)))
 
     # The model
 
@@ -91,7 +90,7 @@ class Months(Life):
         ]
 
     def faults(self, invoice, wanted):
-        """Return the codes of the errors of lines that are to bill months, each given with the line that it stays."""
+        """Return the codes of errors of `wanted`: months, each with the line that bills another until now, or None."""
         found, seen, taken = set(), set(), self.taken(invoice)
         types = {project.id: project.billing_type for project in self.projects}
         for line, month in wanted:
