@@ -273,6 +273,12 @@ class ApiClient:
         """Return a transaction of an operator on this agency."""
         return self.store.begin(operator_of(self.store, self.account_id), write=True)
 
+    @property
+    def today(self) -> str:
+        """The current day in the account's time zone, which for an hour or two is not that of UTC."""
+        with self.operating() as tx:
+            return tx.today
+
     def set_account(self, changes: dict[str, Any]) -> None:
         with self.operating() as tx:
             accounts.set_account(tx, changes)

@@ -366,8 +366,8 @@ def test_fifty_payments_with_one_reference_are_one_payment(desk, payment, paid):
 
 
 def cents(rng, count):
-    """Amounts of 5.00 to 60.00."""
-    return [f"{Decimal(rng.randint(500, 6000)) / 100:.2f}" for _ in range(count)]
+    """Amounts of 5.01 to 60.00, each a multiple of 0.03: no sum of them is 595.00 or 916.00, so a rest remains."""
+    return [f"{Decimal(rng.randrange(501, 6001, 3)) / 100:.2f}" for _ in range(count)]
 
 
 def test_fifty_payments_never_pay_more_than_is_due(desk):

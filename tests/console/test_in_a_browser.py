@@ -155,7 +155,7 @@ def enter(screen: Screen, api: ApiClient) -> None:
     """Sign in as the admin."""
     visitor = admin_of(api)
     token = visitor.cookies["retainer-session"]
-    screen.browser.add_cookie({"name": "retainer-session", "value": token, "path": "/"})
+    screen.browser.add_cookie({"name": "retainer-session", "value": token, "path": "/", "httpOnly": True})
 
 
 def chosen(pages: list[str]) -> list[str]:

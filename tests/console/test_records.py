@@ -17,7 +17,7 @@ from retainer.console.words import MINUS
 from retainer.schema import metadata
 from retainer.schema.sites import site_hours, site_incidents
 from retainer.store.transaction import Transaction
-from retainer.values.exact import as_instant, day_after, utcnow
+from retainer.values.exact import as_instant, day_after
 from tests.console.visitor import WebPage
 from tests.databases import any_database
 from tests.factories import ApiClient
@@ -61,8 +61,7 @@ def invoice(api: ApiClient, client: dict[str, Any], *, days_ago: int = 0, **fiel
         {"description": "Design", "quantity": "3", "unit_price": "100.00", "discount_percent": "10"},
         {"description": "Hosting", "quantity": "1", "unit_price": "50.00", "tax_rate": "7"},
     ]
-    today = utcnow()[:10]
-    body = {"client_id": client["id"], "lines": lines, "issue_date": day_after(today, -days_ago), **fields}
+    body = {"client_id": client["id"], "lines": lines, "issue_date": day_after(api.today, -days_ago), **fields}
     return api.patch(f"/invoices/{api.post('/invoices', body).data['id']}", {"status": "sent"}).data
 
 
@@ -83,7 +82,7 @@ def test_a_client_shows_what_the_reports_say_that_it_owes(api, visitor, client):
     invoice(api, other)
     api.make("/tickets", client_id=other["id"])
     query = f"client_id={client['id']}"
-    (row,) = api.get("/reports/revenue-by-client", f"{query}&from={day_after(utcnow()[:10], -365)}").data["rows"]
+    (row,) = api.get("/reports/revenue-by-client", f"{query}&from={day_after(api.today, -365)}").data["rows"]
     (work,) = api.get("/reports/project-profitability", query).data["totals"]
     page = visitor.get(f"/console/records/clients/{client['id']}")
     shown = facts(page)

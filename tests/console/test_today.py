@@ -43,7 +43,7 @@ def followed(page: WebPage) -> Iterator[tuple[str, str, str]]:
 
 def busy(api: ApiClient) -> None:
     """Give an agency something in every card."""
-    today = date.fromisoformat(utcnow()[:10])
+    today = date.fromisoformat(api.today)
     optik = api.make("/clients", name="Optik")["id"]
     lines = [{"description": "Design", "unit_price": "100", "tax_rate": "0"}]
     for days in (-40, -20, 0):
@@ -66,7 +66,7 @@ def busy(api: ApiClient) -> None:
 
 def more_than_fits(api: ApiClient) -> None:
     """Give cards more than they show, a second currency, and what must not be counted."""
-    today = date.fromisoformat(utcnow()[:10])
+    today = date.fromisoformat(api.today)
     tomorrow, long_ago = ((today + timedelta(days=days)).isoformat() for days in (1, -90))
     american = api.make("/clients", name="Harbor", currency="USD")["id"]
     lines = [{"description": "Design", "unit_price": "70", "tax_rate": "0"}]
