@@ -40,7 +40,7 @@ PRELOADED: Preloaded | None = None
 """Set if commands begin as copies of a process that has loaded the product."""
 PATIENCE = 60
 START_PATIENCE = 300  # a demo fills its database first, which a busy machine may take minutes for
-UNUSED_SECONDS = 7  # a server closes unused connections after 10
+UNUSED_SECONDS = 25  # a server closes unused connections after 30
 MAX_OUTPUT = 1 << 24
 LIMIT_HEADERS = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset")
 LIVING_COLUMNS = {"last_used_at", "last_used_address"}

@@ -23,7 +23,7 @@ from granian.server import MPServer
 
 from retainer import settings as configuration
 from retainer.app import App
-from retainer.server.http.connections import MAX_CONNECTIONS, ConnectionGuard
+from retainer.server.http.connections import MAX_CONNECTIONS, REQUEST_SECONDS, ConnectionGuard
 from retainer.server.http.slots import THREAD_SECONDS, thread_count
 from retainer.server.http.spare_thread import SpareThread
 from retainer.server.operations.endpoints import Operations, OperationsServer
@@ -32,7 +32,6 @@ from retainer.server.operations.writer import standard_error
 if TYPE_CHECKING:
     from retainer.server.operations.metrics import SharedMetrics
 
-HEADER_SECONDS = 10
 MAX_HEAD = 64 * 1024
 BACKLOG = 2048  # connections that wait for a worker
 STOP_SECONDS = 15  # for requests in flight
@@ -117,7 +116,8 @@ def http_server(running: int) -> HttpServer:
         blocking_threads=thread_count(running),
         blocking_threads_idle_timeout=THREAD_SECONDS,
         http=HTTPModes.http1,
-        http1_settings=HTTP1Settings(header_read_timeout=HEADER_SECONDS * 1000, max_buffer_size=MAX_HEAD),
+        # Granian counts from the last response, so this ends idle connections too.
+        http1_settings=HTTP1Settings(header_read_timeout=REQUEST_SECONDS * 1000, max_buffer_size=MAX_HEAD),
         backpressure=_max_connections(),
         websockets=False,
         log_level=LogLevels.error,
