@@ -74,7 +74,7 @@ def test_a_connection_that_has_done_nothing_for_long_is_closed(server, address):
 
 
 @only_full
-def test_a_kept_connection_serves_one_request_after_another_for_longer_than_one_may_take(server, agency):
+def test_a_connection_that_a_proxy_keeps_serves_requests_for_longer_than_one_may_take(server, agency):
     with server.client(agency["key"]) as client:
         client.get("/me")
         before = client.local_address
