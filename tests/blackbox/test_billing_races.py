@@ -1,3 +1,4 @@
+import contextlib
 import random
 import threading
 from collections import Counter
@@ -49,15 +50,18 @@ class Desk:
 
     def together(self, calls, **headers):
         """The answers to requests that are sent at the same moment, each over a connection of its own."""
+        clients = [self.servers.client(self.key) for _ in calls]
         barrier = threading.Barrier(len(calls))
 
         def send(number):
-            with self.servers.client(self.key) as client:
-                client.get("/me")
-                barrier.wait(timeout=PATIENCE)
-                return client.insist(*calls[number], **headers)
+            barrier.wait(timeout=PATIENCE)
+            return clients[number].insist(*calls[number], **headers)
 
-        return at_once(len(calls), send)
+        with contextlib.ExitStack() as stack:
+            for client in clients:
+                stack.enter_context(client)
+            at_once(len(calls), lambda number: clients[number].get("/me"))
+            return at_once(len(calls), send)
 
     def worked(self, count):
         """The ids of entries of 1 to 100 minutes, on ten days in turn."""
