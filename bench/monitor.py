@@ -8,7 +8,6 @@ import argparse
 import itertools
 import os
 import signal
-import socket
 import sqlite3
 import statistics
 import subprocess
@@ -19,6 +18,8 @@ import time
 from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+
+from testing.ports import free_port
 
 from bench.data import fill
 from bench.load import drive, endless_requests, measure_alone
@@ -31,12 +32,6 @@ INSERT INTO sites (account_id, created_at, updated_at, url, name, name_sort, sea
                    monitoring_enabled, check_interval_seconds, plugins_count, plugin_updates_count,
                    core_update_available, next_check_at)
 SELECT id, created_at, created_at, ?1, ?2, ?2, ?2, 'production', 'static', 1, ?3, 0, 0, 0, ?4 FROM accounts LIMIT 1"""
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def add_sites(database: Path, port: int, sites: int, interval: int, first: datetime) -> dict[str, float]:

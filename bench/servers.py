@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from testing.ports import free_port
+
 from retainer.settings import BASE_PATH
 
 THREADS = 16
@@ -70,9 +72,7 @@ def request(method: str, path: str, key: str, body: bytes = b"") -> bytes:
 
 def start(name: str, command: list[str], database: Path, core: int | None, address: str = "") -> Server:
     """Start a server of a file, or of the database at an address, on a core or all, in a process group of its own."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     address = address or f"sqlite:///{database}"
     environment = {key: value for key, value in os.environ.items() if not key.startswith("RETAINER_")} | {
         "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)),

@@ -7,7 +7,6 @@ import argparse
 import http.client
 import os
 import re
-import socket
 import statistics
 import subprocess
 import sys
@@ -15,18 +14,14 @@ import tempfile
 import time
 from pathlib import Path
 
+from testing.ports import free_port
+
 import retainer
 from retainer.settings import BASE_PATH
 
 SLOW_SECONDS, LARGE_MEGABYTES = 2.0, 150
 SOURCE = Path(retainer.__file__).resolve().parent.parent
 COMMAND = [sys.executable, "-m", "retainer"]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def answers(port: int) -> bool:

@@ -6,7 +6,6 @@ import http.client
 import itertools
 import json
 import os
-import random
 import re
 import signal
 import socket
@@ -33,6 +32,7 @@ from retainer.settings import BASE_PATH
 from retainer.store.engines import Sqlite, connect
 from retainer.store.tx import Store
 from testing.agencies import new_store, open_agency
+from testing.ports import free_port
 from testing.preloaded import Preloaded, Process
 
 SOURCE = Path(retainer.__file__).resolve().parent.parent
@@ -322,15 +322,6 @@ def resident(pid: int) -> int:
     """Return the memory of a process, in bytes."""
     status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
     return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) * 1024
-
-
-def free_port() -> int:
-    """Return a port without a listener, below the range of outgoing connections."""
-    while True:
-        port = random.randrange(10_000, 32_000)
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port
 
 
 @contextlib.contextmanager

@@ -8,7 +8,8 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from testing.process import free_port, until
+from testing.ports import free_port
+from testing.process import until
 
 from retainer import __version__
 from tests.length import only_full

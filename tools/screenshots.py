@@ -6,7 +6,6 @@ Run by `make screenshots`; needs Chromium, which `sh tools/browser.sh` installs.
 import base64
 import json
 import os
-import socket
 import subprocess
 import sys
 import tempfile
@@ -15,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from selenium.webdriver.common.by import By
+from testing.ports import free_port
 from tests.browser import Browser, opened
 
 from retainer.console.lists.views import VIEWS
@@ -61,11 +61,8 @@ PAGES = {
 @contextmanager
 def demo() -> Iterator[dict[str, str]]:
     """Yield the address of the console of a running demo, and the email and password of its admin."""
-    with socket.socket() as free, tempfile.TemporaryDirectory() as folder:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-        free.close()
-        command = [sys.executable, "-m", "retainer", "demo", "--json", "--no-monitor", "--port", str(port)]
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "retainer", "demo", "--json", "--no-monitor", "--port", str(free_port())]
         environment = os.environ | {"RETAINER_DATA_DIR": folder}
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment) as process:
             assert process.stdout is not None

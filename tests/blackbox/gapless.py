@@ -22,7 +22,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from testing.process import Answer, Server, children, free_port, query, start, unsound, until, with_database
+from testing.ports import free_port
+from testing.process import Answer, Server, children, query, start, unsound, until, with_database
 
 from retainer.settings import BASE_PATH
 from tests.databases import postgresql

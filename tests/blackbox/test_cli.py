@@ -9,19 +9,8 @@ from pathlib import Path
 import pytest
 import typer
 from sqlalchemy import text
-from testing.process import (
-    COMMAND,
-    PATIENCE,
-    Client,
-    command,
-    environment,
-    free_port,
-    opened,
-    running,
-    tell,
-    until,
-    with_database,
-)
+from testing.ports import free_port
+from testing.process import COMMAND, PATIENCE, Client, command, environment, opened, running, tell, until, with_database
 
 from retainer.cli import cli
 from retainer.traffic.request_log import LogFilter

@@ -6,7 +6,8 @@ import time
 from pathlib import Path
 
 import pytest
-from testing.process import free_port, query, running, until, with_database
+from testing.ports import free_port
+from testing.process import query, running, until, with_database
 
 from tests.length import only_full
 from tests.postgresql_process import postgresql_process

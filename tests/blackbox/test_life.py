@@ -8,6 +8,7 @@ import time
 from collections import Counter
 
 import pytest
+from testing.ports import free_port
 from testing.process import (
     PATIENCE,
     Client,
@@ -17,7 +18,6 @@ from testing.process import (
     children,
     command,
     drained,
-    free_port,
     parsed,
     query,
     running,

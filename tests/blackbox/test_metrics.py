@@ -8,7 +8,8 @@ from collections import Counter
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from testing.process import children, free_port, running, until, with_database
+from testing.ports import free_port
+from testing.process import children, running, until, with_database
 
 from retainer.app import ROUTES
 from retainer.server.operations.metrics import MetricsPage, SharedMetrics

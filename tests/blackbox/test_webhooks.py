@@ -8,7 +8,8 @@ import sys
 from contextlib import closing, suppress
 
 import pytest
-from testing.process import free_port, running, tell, until, with_database
+from testing.ports import free_port
+from testing.process import running, tell, until, with_database
 
 from retainer.app import ROUTES
 from retainer.reference.markdown import MARKDOWN

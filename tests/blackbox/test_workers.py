@@ -16,6 +16,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from testing.ports import free_port
 from testing.process import (
     COMMAND,
     PATIENCE,
@@ -25,7 +26,6 @@ from testing.process import (
     children,
     command,
     environment,
-    free_port,
     query,
     running,
     until,

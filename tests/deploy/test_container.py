@@ -5,7 +5,8 @@ import sysconfig
 from pathlib import Path
 
 import pytest
-from testing.process import free_port, until
+from testing.ports import free_port
+from testing.process import until
 
 from retainer import __version__
 from tests.deploy import dockerfile

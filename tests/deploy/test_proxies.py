@@ -8,7 +8,8 @@ import socket
 import subprocess
 
 import pytest
-from testing.process import Client, free_port, running, until, with_database
+from testing.ports import free_port
+from testing.process import Client, running, until, with_database
 
 from retainer.settings import BASE_PATH
 from tests.deploy.programs import find_program, run, sample

@@ -5,7 +5,8 @@ import urllib.request
 
 import pytest
 import yaml
-from testing.process import free_port, running, with_database
+from testing.ports import free_port
+from testing.process import running, with_database
 from typer.testing import CliRunner
 
 from retainer.cli import cli

@@ -6,6 +6,7 @@ import socket
 from ipaddress import IPv4Address, ip_address, ip_network
 
 import pytest
+from testing.ports import free_port
 
 from retainer.outbound import guard
 from retainer.sites.monitor import loop, probe, schedule
@@ -456,9 +457,3 @@ def test_a_result_does_not_reveal_whether_an_address_is_forbidden_or_missing(api
         None,
         None,
     )
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]

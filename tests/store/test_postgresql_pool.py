@@ -9,7 +9,8 @@ import threading
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
-from testing.process import free_port, until
+from testing.ports import free_port
+from testing.process import until
 
 from retainer.store.engines import DeadlineExceeded, Unavailable, connect, postgresql
 

@@ -6,11 +6,12 @@ Needs pip and npm, and the network for the first run. The clients are generated 
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import urllib.request
 from pathlib import Path
+
+from testing.ports import free_port
 
 HERE = Path(__file__).parent
 FOLDER = HERE.parent.parent / "data/clients"
@@ -61,13 +62,6 @@ def run(command: str, **environment: str) -> str:
     if done.returncode:
         sys.exit(f"{command}\n{done.stdout}{done.stderr}")
     return done.stdout
-
-
-def free_port() -> int:
-    """Return a free port."""
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return int(listening.getsockname()[1])
 
 
 def main() -> None:
