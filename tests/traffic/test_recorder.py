@@ -4,6 +4,7 @@ import threading
 
 import pytest
 from sqlalchemy import func, select
+from testing.process import at_once
 
 from retainer.schema.requests import operation_hours, request_hours, requests
 from retainer.store.engines import OutcomeUnknown, Unavailable
@@ -74,6 +75,16 @@ def test_while_the_database_is_away_requests_wait_the_oldest_are_lost_and_counte
         later(n) for n in (*range(29, 19, -1), *range(7, -1, -1))
     ]
     assert kept(api) == 18
+
+
+def test_the_last_write_waits_for_one_that_has_begun(api, monkeypatch):
+    monkeypatch.setattr(recorder, "BATCH_SIZE", 3)
+    sharing = RequestRecorder()
+    sharing.add([answered(api, time=later(n)) for n in range(90)])
+    writes = [sharing.write, sharing.finish] * 2
+    at_once(len(writes), lambda n: writes[n](api.store))
+    assert (kept(api), sharing.pop_dropped()) == (90, 0)
+    assert asked(api, counts.by_key, NOON, LAST_DAY)[api.key_id].requests == 90
 
 
 @pytest.mark.parametrize("is_there", [True, False])

@@ -47,6 +47,7 @@ class RequestRecorder:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()  # held briefly, for `_waiting` and `_dropped`
+        self._writing = threading.Lock()  # held by one write after the other, for all else
         self._waiting: deque[Answered] = deque()
         self._batches: list[Batch] = []
         """Batches taken from `_waiting`; the last one is written next."""
@@ -83,6 +84,21 @@ class RequestRecorder:
 
         A batch that the database refuses is halved until the refused request stands alone. That request is dropped.
         """
+        with self._writing:
+            self._write(store)
+
+    def finish(self, store: Store) -> None:
+        """Write all queued requests before the process ends, and count the current minute too.
+
+        A write that another thread has begun is awaited.
+        """
+        with self._writing:
+            try:
+                self._write(store)
+            finally:
+                self._keep_busiest(store, LAST_DAY)
+
+    def _write(self, store: Store) -> None:
         refusal, refused = None, 0
         while batch := self._next_batch():
             try:
@@ -107,13 +123,6 @@ class RequestRecorder:
         self._keep_busiest(store, utcnow())
         if refusal is not None:
             raise refusal
-
-    def finish(self, store: Store) -> None:
-        """Write all queued requests before the process ends, and count the current minute too."""
-        try:
-            self.write(store)
-        finally:
-            self._keep_busiest(store, LAST_DAY)
 
     def _next_batch(self) -> Batch | None:
         """Return the batch to write next; None if no requests are queued."""
