@@ -1,5 +1,6 @@
 """Fixtures: two agencies on a real database, fresh for every test."""
 
+import gc
 import json
 import os
 import shutil
@@ -65,6 +66,7 @@ def sqlite_databases(fast_disk: Path) -> SqliteDatabases:
 def postgresql_databases(fast_disk: Path) -> Iterator[PostgresqlDatabases]:
     """Databases of a PostgreSQL server, which may be slow to answer on a busy machine."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("retainer.store.engines.postgresql.CONNECT_SECONDS", TRANSACTION_SECONDS)
         patch.setattr(postgresql_connection, "REPLY_SECONDS", TRANSACTION_SECONDS)
         patch.setitem(SESSION, "statement_timeout", f"{TRANSACTION_SECONDS}s")
         with postgresql(fast_disk) as databases:
@@ -148,6 +150,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     files = {item.path for item in session.items}
     chosen = session.config.stash.get(CHOSEN, False) or session.config.option.collectonly
     WHOLE.append(not chosen and files >= set(Path(__file__).parent.rglob("test_*.py")))
+    gc.collect()
+    gc.freeze()  # a collection that scans all tests holds up the threads of one for seconds on a busy machine
+    gc.set_threshold(20_000, 20, 50)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
