@@ -152,7 +152,6 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     WHOLE.append(not chosen and files >= set(Path(__file__).parent.rglob("test_*.py")))
     gc.collect()
     gc.freeze()  # a collection that scans all tests holds up the threads of one for seconds on a busy machine
-    gc.set_threshold(20_000, 20, 50)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

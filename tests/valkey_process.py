@@ -52,6 +52,7 @@ class ValkeyProcess:
         self.process_id = self.info("server")["process_id"]
 
     def kill(self) -> None:
+        self.client.close()
         self.server.terminate()
 
     def hang(self) -> None:

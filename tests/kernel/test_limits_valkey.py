@@ -41,7 +41,7 @@ def disposable_process(tmp_path):
 
 @pytest.fixture
 def open_window():
-    """Opens windows, each with a list of its warnings; threads that wait for a Valkey end after the test."""
+    """Opens windows, each with a list of its warnings; after the test their threads end and their connections close."""
     windows = []
 
     def opening(url, timeout=PATIENCE):
@@ -53,6 +53,8 @@ def open_window():
     for window in windows:
         window.is_shared = True
     until(lambda: waiting() == 0, "no thread waits for a Valkey")
+    for window in windows:
+        window._client.close()  # noqa: SLF001  # or a collection of garbage closes them, with a warning in any test
 
 
 @pytest.fixture
