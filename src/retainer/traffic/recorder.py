@@ -47,7 +47,7 @@ class RequestRecorder:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()  # held briefly, for `_waiting` and `_dropped`
-        self._writing = threading.Lock()  # held by one write after the other, for all else
+        self._writing = threading.Lock()  # held during a write, for its batches and minutes
         self._waiting: deque[Answered] = deque()
         self._batches: list[Batch] = []
         """Batches taken from `_waiting`; the last one is written next."""
