@@ -123,6 +123,18 @@ def test_the_last_use_is_stored_with_its_time_and_address(api):
     assert (key.last_used_at, key.last_used_address) == ("2026-03-10T09:00:00.000000Z", "127.0.0.1")
 
 
+def test_a_use_soon_after_a_write_is_written_a_minute_after_it(api, clock):
+    api.get("/me")
+    api.app.housekeeping.keys_used.write(api.store)
+    clock.shift(59)
+    api.get("/me")
+    api.app.housekeeping.keys_used.write(api.store)
+    assert get(api, api.key_id).last_used_at == "2026-03-10T09:00:00.000000Z"
+    clock.shift(1)
+    api.app.housekeeping.keys_used.write(api.store)
+    assert get(api, api.key_id).last_used_at == "2026-03-10T09:00:59.000000Z"
+
+
 def test_an_earlier_use_does_not_replace_a_later_one_of_another_server(api):
     api.get("/me")
     later = "2026-03-10T09:00:00.000001Z"

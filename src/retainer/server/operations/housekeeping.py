@@ -59,8 +59,9 @@ class KeysUsed:
 
     def write(self, store: Store) -> None:
         """Write the entries that are due."""
-        now = time.time()
-        due = {key: use for key, use in sorted(self._used.copy().items()) if now - self._written.get(key, 0) >= 60}
+        now, uses = time.time(), sorted(self._used.copy().items())
+        written = {key: self._written.get(key, 0) for key, _ in uses}
+        due = {key: use for key, use in uses if use[0] >= written[key] and now - written[key] >= 60}
         if not due:
             return
         with store.unscoped(write=True) as tx:
@@ -68,10 +69,7 @@ class KeysUsed:
             for (account_id, key_id), (used, address) in due.items():
                 at = as_instant(datetime.fromtimestamp(used, UTC))
                 tx.run(USED, account=account_id, key=key_id, at=at, address=address)
-        for key, use in due.items():
-            self._written[key] = now
-            if self._used.get(key) == use:
-                del self._used[key]
+        self._written.update(dict.fromkeys(due, now))
 
 
 def delete_responses(store: Store) -> int:
