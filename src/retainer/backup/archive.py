@@ -20,6 +20,7 @@ import msgspec
 
 from retainer.backup import BackupError, Progress
 from retainer.store.engines.files import private
+from retainer.values.decoding import decoder
 
 FORMAT = 1
 PRODUCT = "retainer"
@@ -141,7 +142,7 @@ def _damaged(path: Path, why: str) -> BackupError:
 
 def _manifest(path: Path, tar: tarfile.TarFile) -> Manifest:
     try:
-        manifest = msgspec.json.decode(_content(path, tar, MANIFEST).read(MAX_MANIFEST_BYTES), type=Manifest)
+        manifest = decoder(Manifest)(_content(path, tar, MANIFEST).read(MAX_MANIFEST_BYTES))
     except msgspec.DecodeError as error:
         raise _damaged(path, f"its manifest cannot be read: {error}") from None
     if (manifest.product, manifest.format) != (PRODUCT, FORMAT):

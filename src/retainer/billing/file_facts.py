@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import msgspec
 from sqlalchemy import bindparam, func, select, union_all
 
 from retainer.billing.credit_notes.types import CreditNote, CreditNoteLine
@@ -19,6 +18,7 @@ from retainer.schema.identity import accounts
 from retainer.schema.work import time_entries
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
+from retainer.values.decoding import decoder
 from retainer.values.exact import day_after
 from retainer.values.months import last_day
 
@@ -52,6 +52,7 @@ class InvoiceRow(NamedTuple):
 
 
 ADDRESS = ClientSnapshot.__struct_fields__
+read_client_snapshot = decoder(ClientSnapshot)
 CLIENT = (
     select(
         func.coalesce(clients.c.language, accounts.c.document_language),
@@ -134,7 +135,7 @@ def _invoice(tx: Tx, invoice: Invoice) -> Document:
 def _credit_note(tx: Tx, note: CreditNote) -> Document:
     credited = InvoiceRow._make(tx.one(INVOICE, id=note.invoice_id) or ())
     client = _client(tx, note.client_id, credited.contact_id)
-    snapshot = msgspec.json.decode(credited.client_snapshot, type=ClientSnapshot)
+    snapshot = read_client_snapshot(credited.client_snapshot)
     text = tx.value(NOTE_ISSUER, id=note.id)
     return Document(
         kind="credit_note",

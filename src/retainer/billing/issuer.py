@@ -7,6 +7,7 @@ from retainer.documents.facts import Issuer
 from retainer.schema.identity import accounts
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
+from retainer.values.decoding import decoder
 
 COLUMNS = {"name": accounts.c.name, "color": accounts.c.document_color, "footer": accounts.c.document_footer}
 """The columns of an issuer whose names differ from its fields."""
@@ -14,6 +15,7 @@ FIELDS = Issuer.__struct_fields__
 ISSUER = select(accounts.c.legal_name, *(COLUMNS.get(name, accounts.c.get(name)) for name in FIELDS)).where(
     accounts.c.id == ACCOUNT
 )
+read_snapshot = decoder(Issuer)
 
 
 def load_issuer(tx: Tx) -> Issuer:
@@ -26,8 +28,3 @@ def load_issuer(tx: Tx) -> Issuer:
 def save_snapshot(tx: Tx, table: Table, document_id: int) -> None:
     """Save the issuer with an invoice or credit note that is now issued: its document keeps it."""
     tx.update_columns(table, document_id, {"issuer_snapshot": msgspec.json.encode(load_issuer(tx)).decode()})
-
-
-def read_snapshot(text: str) -> Issuer:
-    """Return the issuer of a snapshot."""
-    return msgspec.json.decode(text, type=Issuer)

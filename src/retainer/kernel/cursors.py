@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, and_, bindparam, false, or_, tuple_
 from retainer.errors import invalid
 from retainer.store.engines.sql import DAY, INSTANT
 from retainer.store.row_mapper import RowMapper
+from retainer.values.decoding import decoder
 from retainer.values.kinds import MAX_INTEGER, read_day, read_instant
 
 Sort = tuple[str, ...]
@@ -40,7 +41,7 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
         return urlsafe_b64encode(msgspec.json.encode(self)).decode().rstrip("=")
 
 
-decode = msgspec.json.Decoder(Cursor).decode
+decode = decoder(Cursor)
 
 
 class Key(NamedTuple):

@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+from retainer.values.decoding import decoder
+
 FILE = Path(__file__).parent / "examples.json"
 RECORDED_ORIGIN = "http://agency.example"
 ORIGIN = "https://retainer.invalid"
@@ -34,7 +36,7 @@ class Examples(msgspec.Struct):
 def examples() -> Examples:
     """Return all examples, with URLs that begin with `ORIGIN`."""
     text = FILE.read_text(encoding="utf-8").replace(RECORDED_ORIGIN, ORIGIN)
-    return msgspec.json.decode(text, type=Examples)
+    return decoder(Examples)(text)
 
 
 def json_text(value: Any) -> str:

@@ -10,13 +10,14 @@ from sqlalchemy import ColumnElement, Select, Table, bindparam, case, select, ty
 
 from retainer.store.engines.base import Row
 from retainer.store.engines.sql import INTEGER, json_row
+from retainer.values.decoding import decoder
 from retainer.values.exact import DIGITS, amount_of, minor_units
 from retainer.values.records import WRITE_ONLY, DetailOnly, Record
 
 Convert = Callable[[Any], Any]
 MINOR = {currency: 10 ** (4 - digits) for currency, digits in DIGITS.items() if digits != 2}
 BASE_FIELDS = frozenset(Record.__struct_fields__)
-decode_row = msgspec.json.Decoder(list[Any]).decode
+decode_row = decoder(list[Any])
 R = TypeVar("R", bound=Record)
 
 
@@ -81,7 +82,7 @@ class RowMapper:
                 self.columns.append(table.c[name])
                 self._amounts += [position] if table.c[name].info.get("money") else []
                 if "embedded" in table.c[name].info:
-                    self._out.append((position, msgspec.json.Decoder(hints[name]).decode))
+                    self._out.append((position, decoder(hints[name])))
                 elif "out" in table.c[name].info:
                     self._out.append((position, table.c[name].info["out"]))
         self.rows: Select[str] = select(json_row(*self.columns)).select_from(table)

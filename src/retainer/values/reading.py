@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 import msgspec
 
 from retainer.errors import FieldErrors, Slip, Unreadable
+from retainer.values.decoding import converter
 from retainer.values.kinds import QUOTED, Id, Parse
 from retainer.values.records import (
     READ_ONLY,
@@ -216,9 +217,7 @@ def reader(hint: Any, use: str = "Create") -> Read:
     if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
         return _nested(hint, "Create" if issubclass(hint, Record) else use)
     kind = Annotated[hint, *metas] if metas else hint
-    holder: Any = msgspec.defstruct("Holder", [("value", kind)], array_like=True)  # msgspec knows structs, not kinds
-    convert = lambda value: msgspec.convert((value,), holder).value  # noqa: E731
-    return _scalar(convert, form_of(hint, metas), partial(slip_of, hint))
+    return _scalar(converter(kind), form_of(hint, metas), partial(slip_of, hint))
 
 
 def form_of(hint: Any, metas: tuple[Any, ...] = ()) -> str:

@@ -11,6 +11,7 @@ from retainer.errors import Refusal
 from retainer.identity.sign_in.hashing_queue import MAX_WAITING
 from retainer.kernel.http import Request
 from retainer.kernel.waiting import WAIT_SLOTS
+from retainer.values.decoding import decoder
 
 BODY_SLOTS = 128
 """Threads that may wait for bodies; also the MiB of memory that unfinished bodies may take."""
@@ -19,7 +20,7 @@ FORM_SLOTS = 32
 THREAD_SECONDS = 2**31
 """Idle timeout of threads. They never end, because a thread that is about to end would still count as idle."""
 
-_decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_decode_object = decoder(dict[str, msgspec.Raw])
 
 
 class RunningSlots:

@@ -1,0 +1,28 @@
+"""Decoding: functions that read JSON as a type, made so that no thread meets a type that is half described.
+
+msgspec describes a struct when it is first read, and shows the description to other threads before it is complete. A
+thread that reads by an incomplete description ends the whole process (StructInfo_Convert in msgspec's _core.c, 0.22).
+Here one thread at a time describes a type, and nobody reads by it before.
+"""
+
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+_describing = threading.Lock()
+
+
+def decoder(kind: type[T]) -> Callable[[bytes | str], T]:
+    """Return the function that reads JSON as a type. It raises `msgspec.DecodeError`."""
+    with _describing:
+        return msgspec.json.Decoder(kind).decode
+
+
+def converter(kind: object) -> Callable[[object], object]:
+    """Return the function that reads a value of decoded JSON as a kind. It raises `msgspec.ValidationError`."""
+    holder: Any = msgspec.defstruct("Holder", [("value", kind)], array_like=True)  # msgspec keeps structs, not kinds
+    decoder(holder)
+    return lambda value: msgspec.convert((value,), holder).value
