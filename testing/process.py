@@ -41,6 +41,7 @@ PRELOADED: Preloaded | None = None
 """Set if commands begin as copies of a process that has loaded the product."""
 PATIENCE = 60
 START_PATIENCE = 300  # a demo fills its database first, which a busy machine may take minutes for
+CRASH = re.compile(rf"ended with status -({signal.SIGABRT:d}|{signal.SIGBUS:d}|{signal.SIGSEGV:d})\b")
 UNUSED_SECONDS = REQUEST_SECONDS - 5  # before a server closes the connection
 MAX_OUTPUT = 1 << 24
 LIMIT_HEADERS = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset")
@@ -265,6 +266,11 @@ class Server:
     def log(self) -> str:
         return (self.folder / "err.txt").read_text(encoding="utf-8")
 
+    def crashes(self) -> list[str]:
+        """Return the lines of the log that tell of a worker's crash; none if the log is no file."""
+        lines = self.log().splitlines() if (self.folder / "err.txt").is_file() else []
+        return [line for line in lines if CRASH.search(line)]
+
     def processes(self) -> list[int]:
         """Return the ids of the server's processes, the main process first."""
         return [self.process.pid, *children(self.process.pid)]
@@ -404,6 +410,7 @@ def running(folder: Path, *options: Any, **more: Any) -> Iterator[Server]:
         if server.process.poll() is None:
             server.stop()
         server.kill()
+    assert not server.crashes(), server.crashes()
 
 
 def until(condition: Callable[[], Any], what: str, seconds: float = PATIENCE) -> Any:
