@@ -315,7 +315,7 @@ def test_only_the_store_begins_and_ends_transactions():
     assert found == []
 
 
-def test_only_one_module_has_msgspec_read_by_a_type():
+def test_types_are_described_to_msgspec_in_one_module():
     reads = re.compile(r"(msgspec\.convert|json\.Decoder)\(|\bdecode\(.*\btype=")
     calls = [(path, node) for path in FILES for node in ast.walk(tree(path)) if isinstance(node, ast.Call)]
     assert {name_of(path) for path, node in calls if reads.search(ast.unparse(node))} == {"values/decoding.py"}

@@ -135,6 +135,16 @@ def test_a_use_soon_after_a_write_is_written_a_minute_after_it(api, clock):
     assert get(api, api.key_id).last_used_at == "2026-03-10T09:00:59.000000Z"
 
 
+def test_a_use_is_written_only_once(api, clock):
+    api.get("/me")
+    clock.shift(1)
+    api.app.housekeeping.keys_used.write(api.store)
+    api.sql("UPDATE api_keys SET last_used_at = NULL WHERE id = $1", api.key_id)
+    clock.shift(120)
+    api.app.housekeeping.keys_used.write(api.store)
+    assert get(api, api.key_id).last_used_at is None
+
+
 def test_an_earlier_use_does_not_replace_a_later_one_of_another_server(api):
     api.get("/me")
     later = "2026-03-10T09:00:00.000001Z"

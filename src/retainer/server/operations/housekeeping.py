@@ -59,17 +59,16 @@ class KeysUsed:
 
     def write(self, store: Store) -> None:
         """Write the entries that are due."""
-        now, uses = time.time(), sorted(self._used.copy().items())
-        written = {key: self._written.get(key, 0) for key, _ in uses}
-        due = {key: use for key, use in uses if use[0] >= written[key] and now - written[key] >= 60}
+        now, used = time.time(), self._used.copy().items()
+        due = sorted((key, use) for key, use in used if self._written.get(key, 0) <= min(use[0], now - 60))
         if not due:
             return
         with store.unscoped(write=True) as tx:
             # sorted, so that servers lock rows in the same order
-            for (account_id, key_id), (used, address) in due.items():
-                at = as_instant(datetime.fromtimestamp(used, UTC))
+            for (account_id, key_id), (moment, address) in due:
+                at = as_instant(datetime.fromtimestamp(moment, UTC))
                 tx.run(USED, account=account_id, key=key_id, at=at, address=address)
-        self._written.update(dict.fromkeys(due, now))
+        self._written.update((key, now) for key, _ in due)
 
 
 def delete_responses(store: Store) -> int:
