@@ -136,9 +136,9 @@ class Servers:
         self.windows = [SharedWindow(process.url, self.warnings.append, timeout=PATIENCE) for _ in range(count)]
         self.turn = 0
 
-    def hit(self, key: str, limit: int, *, charge: bool = True) -> Allowance:
+    def hit(self, key: str, limit: int, *, amount: int = 1) -> Allowance:
         self.turn += 1
-        allowance = self.windows[self.turn % len(self.windows)].hit(key, limit, charge=charge)
+        allowance = self.windows[self.turn % len(self.windows)].hit(key, limit, amount=amount)
         assert self.warnings == []
         return allowance
 

@@ -91,6 +91,34 @@ def test_an_atomic_batch_over_the_limit_is_refused_before_it_is_counted(api):
     assert refused.headers["retry-after"]
 
 
+def test_an_atomic_batch_that_just_fits_into_the_limit_is_performed(api):
+    left = int(api.get("/me").headers["x-ratelimit-remaining"])
+    api.spend(f"key:{api.key_id}", left - 4)
+    performed = send(api, CREATE, CREATE, CREATE, atomic=True)
+    assert (statuses(performed), performed.headers["x-ratelimit-remaining"]) == ([201, 201, 201], "0")
+
+
+def test_a_repeated_atomic_batch_is_charged_like_one_request(api):
+    headers = {"Idempotency-Key": "import-2026-11"}
+    first = send(api, CREATE, CREATE, CREATE, atomic=True, headers=headers)
+    left = int(first.headers["x-ratelimit-remaining"])
+    api.spend(f"key:{api.key_id}", left - 2)
+    again, other = (send(api, CREATE, CREATE, CREATE, atomic=True, headers=sent) for sent in (headers, {}))
+    assert (again.body, again.headers["x-ratelimit-remaining"]) == (first.body, "1")
+    assert (other.status, other.headers["x-ratelimit-remaining"]) == (429, "0")
+
+
+@each_database
+def test_an_atomic_batch_has_two_seconds_where_all_accounts_share_one_writer(api, monkeypatch):
+    monkeypatch.setattr(batch, "ATOMIC_SECONDS", 0)
+    answer = send(api, CREATE, atomic=True)
+    if api.store.engine.has_one_writer:
+        assert (answer.status, answer.code, "retry-after" in answer.headers) == (503, "unavailable", True)
+        assert "Ask for less in one request" in answer.json["message"]
+    assert count_clients(api) == (answer.status == 200) == (not api.store.engine.has_one_writer)
+    assert statuses(send(api, CREATE)) == [201], "only an atomic batch has this limit"
+
+
 @each_database
 def test_an_atomic_batch_is_written_as_a_whole(api):
     client = api.make("/clients")
@@ -142,12 +170,20 @@ def test_a_repeated_batch_continues_where_the_first_one_ended(api):
     assert count_clients(api) == 2
 
 
-def test_a_key_that_leaves_no_room_for_positions_is_refused_before_anything_is_performed(api):
-    assert statuses(send(api, CREATE, headers={"Idempotency-Key": "k" * 252})) == [201]
-    refused = send(api, CREATE, headers={"Idempotency-Key": "k" * 253})
-    assert (refused.status, refused.code) == (400, "bad_request")
-    assert "at most 252 characters" in refused.json["message"]
-    assert send(api, CREATE, atomic=True, headers={"Idempotency-Key": "k" * 255}).status == 200
+@pytest.mark.parametrize("atomic", [False, True])
+def test_a_batch_takes_the_keys_of_any_write_and_refuses_others_before_anything_is_performed(api, atomic):
+    assert statuses(send(api, CREATE, atomic=atomic, headers={"Idempotency-Key": "k" * 255})) == [201]
+    for malformed in ("k" * 256, "k 0"):
+        refused = send(api, CREATE, atomic=atomic, headers={"Idempotency-Key": malformed})
+        assert (refused.status, refused.code) == (400, "bad_request")
+    assert count_clients(api) == 1
+
+
+@pytest.mark.parametrize("own", ["k/0", "k0", "k-0", "k:0", "k"])
+def test_the_keys_of_operations_are_no_keys_of_callers(api, own):
+    assert statuses(send(api, CREATE, headers={"Idempotency-Key": "k"})) == [201]
+    answer = api.post(CREATE["path"], CREATE["body"], headers={"Idempotency-Key": own})
+    assert (answer.status, "idempotency-replayed" in answer.headers) == (201, False)
     assert count_clients(api) == 2
 
 
@@ -172,6 +208,14 @@ def test_all_errors_of_a_batch_are_named_at_once(api):
     }  # fmt: skip
     assert send(api).errors.keys() == {"operations"}
     assert send(api, *[CREATE] * 101).errors.keys() == {"operations"}
+    assert count_clients(api) == 0
+
+
+@pytest.mark.parametrize("atomic", [False, True])
+@pytest.mark.parametrize("path", ["/batch", "//batch", "/%62atch", "/batch?x=1"])
+def test_no_batch_reaches_another_however_its_path_is_written(api, path, atomic):
+    inner = {"method": "POST", "path": path, "body": {"operations": [CREATE], "atomic": True}}
+    assert send(api, CREATE, inner, atomic=atomic).errors.keys() == {"operations.1.path"}
     assert count_clients(api) == 0
 
 

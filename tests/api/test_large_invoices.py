@@ -53,6 +53,37 @@ def test_lines_with_too_much_work_are_refused_before_it_is_read(world):
     assert f"Would bill {MAX_WORK + 1} items" in refused.errors["lines"][0]
 
 
+def test_the_operations_of_an_atomic_batch_bill_together_what_one_invoice_takes(world):
+    copies(world, "time_entries", world.entry, MAX_WORK // 2)
+    copies(world, "time_entries", world.later, MAX_WORK // 2)
+    shop, blog = (
+        {"client_id": world.client, "unbilled_work": {"time": {"from": day, "to": day}}}
+        for day in ("2026-03-02", "2026-03-03")
+    )
+    operations = [{"method": "POST", "path": "/invoices", "body": body} for body in (shop, blog)]
+    refused = world.api.post("/batch", {"operations": operations, "atomic": True})
+    assert (refused.code, refused.json["operation"]) == ("validation_failed", 1)
+    half = MAX_WORK // 2
+    (message,) = refused.errors["unbilled_work"]
+    assert message.startswith(
+        f"Matches {half + 1} pieces of work; the batch may bill {half - 1} more. Bill them in parts"
+    )
+    assert world.api.get("/invoices").data == []
+    apart = world.api.post("/batch", {"operations": operations})
+    assert [result["status"] for result in apart.data["results"]] == [201, 201], "each has a transaction of its own"
+    drafts = [f"/invoices/{result['body']['data']['id']}" for result in apart.data["results"]]
+    changes = [{"method": "PATCH", "path": path, "body": {"notes": "Thank you"}} for path in drafts]
+    refused = world.api.post("/batch", {"operations": changes, "atomic": True})
+    assert refused.errors["lines"][0].startswith(f"Would bill {half + 1} items; the batch may bill {half - 1} more.")
+    assert statuses_of(world, changes[:1]) == [200]
+
+
+def statuses_of(world, operations):
+    """The statuses of the operations of an atomic batch that is performed."""
+    performed = world.api.post("/batch", {"operations": operations, "atomic": True})
+    return [result["status"] for result in performed.data["results"]]
+
+
 @pytest.fixture
 def statements(api, monkeypatch):
     """Return a function that counts the statements since its last call."""

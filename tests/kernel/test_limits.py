@@ -78,18 +78,18 @@ def test_reset_is_when_the_whole_ceiling_is_free_again(counting):
     last = window.hit("k", 3)
     assert last.remaining == 1
     clock.wait(last.reset - clock.time())
-    assert window.hit("k", 3, charge=False).remaining == 3
+    assert window.hit("k", 3, amount=0).remaining == 3
 
 
 def test_a_look_at_the_figures_costs_nothing(counting):
     clock, window = counting
-    empty = window.hit("k", 3, charge=False)
+    empty = window.hit("k", 3, amount=0)
     assert (empty.remaining, empty.retry_after) == (3, None)
     assert abs(empty.reset - clock.time()) < 30
     for remaining in (2, 1, 0):
         assert window.hit("k", 3).remaining == remaining
-        assert window.hit("k", 3, charge=False).remaining == remaining
-    assert window.hit("k", 3, charge=False).retry_after is None
+        assert window.hit("k", 3, amount=0).remaining == remaining
+    assert window.hit("k", 3, amount=0).retry_after is None
 
 
 def test_a_refused_request_is_not_counted(counting):
@@ -113,6 +113,21 @@ def test_a_lower_ceiling_counts_at_once_and_its_wait_is_honest(counting):
     assert window.hit("k", 4).retry_after is None
 
 
+def test_an_amount_is_counted_as_a_whole_or_not_at_all_and_its_wait_is_honest(counting):
+    clock, window = counting
+    window.hit("k", 5)
+    clock.wait(10)
+    window.hit("k", 5, amount=2)
+    refused = window.hit("k", 5, amount=3)
+    assert (refused.remaining, refused.retry_after in {50, 51}) == (2, True)
+    assert window.hit("k", 5, amount=0).remaining == 2
+    clock.wait(refused.retry_after)
+    exact = window.hit("k", 5, amount=3)
+    assert (exact.remaining, exact.retry_after) == (0, None)
+    assert window.hit("k", 5, amount=6).retry_after >= 59, "it has room at no time"
+    assert window.hit("empty", 5, amount=6).retry_after == 60
+
+
 def test_keys_do_not_share_and_empty_ones_are_forgotten(counting):
     clock, window = counting
     window.hit("a", 1)
@@ -130,14 +145,14 @@ def test_the_window_moves_on_with_each_hit_however_many_have_left_it(counting):
         clock.wait(40)
         assert window.hit("k", 40).remaining == 40 - count - 1
         clock.wait(20)
-        assert window.hit("k", 40, charge=False).remaining == 39
+        assert window.hit("k", 40, amount=0).remaining == 39
         clock.wait(60)
 
 
 def test_memory_holds_no_window_that_is_empty():
     with in_memory() as (clock, window):
         window.hit("a", 1)
-        window.hit("looked at", 1, charge=False)
+        window.hit("looked at", 1, amount=0)
         clock.wait(30)
         window.hit("b", 1)
         clock.wait(30)

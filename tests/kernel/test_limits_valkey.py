@@ -102,7 +102,7 @@ def test_a_key_takes_little_memory_and_expires_by_itself(process):
         assert process.client.memory_usage(key) < 8 * 600
         assert 0 < process.client.pttl(key) <= WINDOW_SECONDS * 1000
         clock.wait(30)
-        window.hit("k", 600, charge=False)
+        window.hit("k", 600, amount=0)
         window.hit("k", 600)
         assert process.client.pttl(key) <= (WINDOW_SECONDS - 30) * 1000, "only an admitted hit makes it last"
         clock.wait(30)

@@ -5,7 +5,7 @@ operation succeeds or fails by itself, and the response has a status for each. W
 one transaction, or none.
 
 With an `Idempotency-Key`, a batch can be sent again safely: an operation that was performed answers as it did before.
-Operations run in the order of the list.
+The stored response to an atomic batch counts as one request. Operations run in the order of the list.
 """
 
 from retainer.kernel.batch import Batch, BatchResults, Performer
@@ -20,6 +20,8 @@ def run_batch(batch: New[Batch], perform: Performer) -> BatchResults:
     """Perform up to 100 requests in one.
 
     The status is 200, whatever the operations answer: read `status` of each result. A batch that is not atomic stops
-    after 20 seconds or 8 MiB of responses; the operations that were not performed have the status 503.
+    after 20 seconds or 8 MiB of responses; the operations that were not performed have the status 503. The operations
+    of an atomic batch bill at most 10,000 time entries, expenses and milestones together. On the embedded database, an
+    atomic batch that takes more than 2 seconds is undone and gets a 503.
     """
     return BatchResults(perform(batch))

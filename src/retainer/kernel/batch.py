@@ -12,19 +12,21 @@ from msgspec import Meta
 from retainer.errors import BodyErrors, Refusal
 from retainer.kernel.body import RequestBody
 from retainer.kernel.http import Request, Response, new_request_id
+from retainer.kernel.idempotency import read_key
 from retainer.kernel.limits import Allowance
 from retainer.settings import BASE_PATH
 from retainer.values.kinds import kind
 
-PATH = "/batch"
 MAX_OPERATIONS = 100
 RUN_SECONDS = 20
 """Time after which a batch runs no further operation, so that its response arrives within 30 seconds."""
 MAX_RESPONSE_BYTES = 8 * 1024 * 1024
 """Size of the responses after which a batch runs no further operation."""
 NOT_RUN = "Not performed: the batch {} before. Send this operation again."
-MAX_KEY_LENGTH = 252
-"""Longest Idempotency-Key to which a position can be added."""
+MAX_BILLED = 10_000
+"""Time entries, expenses and milestones that the operations of an atomic batch bill together."""
+ATOMIC_SECONDS = 2
+"""Time limit of an atomic batch while it keeps the only writer of a database."""
 OWN_HEADERS = ("IDEMPOTENCY_KEY", "IF_MATCH", "IF_NONE_MATCH", "PREFER", "ACCEPT", "X_REQUEST_ID", "TRANSFER_ENCODING")
 """Headers of the batch that do not apply to its operations."""
 
@@ -107,13 +109,16 @@ class Performer(Protocol):
         """Return the response to each operation."""
 
 
-def read_batch(sent: RequestBody) -> Batch:
-    """Return the batch of a body. Raises `validation_failed` with all errors."""
+def read_batch(sent: RequestBody, is_batch: Callable[[str], bool]) -> Batch:
+    """Return the batch of a body. Raises `validation_failed` with all errors.
+
+    `is_batch` tells whether a path, however it is written, is that of batches.
+    """
     errors = BodyErrors()
     batch: Batch = sent.new(errors)
     for position, operation in enumerate(batch.operations or ()):  # None if it could not be read
         errors.prefix = f"operations.{position}."
-        if operation.path.partition("?")[0] == PATH:
+        if is_batch(path_of(operation)):
             errors.error("path", "A batch cannot have another batch. Send it by itself.")
         if batch.atomic and operation.method == "GET":
             errors.error("method", "An atomic batch only writes. Send GET in a batch that is not atomic.")
@@ -123,11 +128,10 @@ def read_batch(sent: RequestBody) -> Batch:
     return batch
 
 
-def check_room(allowance: Allowance, batch: Batch) -> None:
-    """Raise `rate_limited` if the window of the key has no room for all operations of an atomic batch."""
-    needed = len(batch.operations)
-    if needed > allowance.remaining:
-        wait = max(1, allowance.reset - int(time.time()))
+def admit(allowance: Allowance, needed: int) -> None:
+    """Raise `rate_limited` if the window of the key had no room for all operations of an atomic batch."""
+    wait = allowance.retry_after
+    if wait is not None:
         advice = f"Try again in {wait} seconds." if needed < allowance.limit else "Split it into smaller batches."
         message = (
             f"Each operation counts as a request: the batch has {needed}, and {allowance.remaining} of "
@@ -142,16 +146,14 @@ def perform_apart(
     """Perform each operation like a request of its own, in order; return the responses.
 
     With an Idempotency-Key, each write has the key and its position as its own, so that a repeated batch continues
-    where the first one ended. Raises `bad_request` if the key leaves no room for a position.
+    where the first one ended. Raises `bad_request` for a malformed key.
     """
-    key, end, room = outer.header("IDEMPOTENCY_KEY"), time.monotonic() + RUN_SECONDS, MAX_RESPONSE_BYTES
-    if key is not None and len(key) > MAX_KEY_LENGTH:
-        message = f"The Idempotency-Key of a batch must be at most {MAX_KEY_LENGTH} characters, unless it is atomic."
-        raise Refusal("bad_request", message)
+    key, end, room = read_key(outer), time.monotonic() + RUN_SECONDS, MAX_RESPONSE_BYTES
     results = []
     for position, operation in enumerate(batch.operations):
-        own_key = None if key is None or operation.method == "GET" else f"{key}/{position}"
+        own_key = None if operation.method == "GET" else key
         request = request_of(outer, operation, request_id=new_request_id(), idempotency_key=own_key)
+        request.part = f" {position}"
         if time.monotonic() > end:
             response = refuse(Refusal("unavailable", NOT_RUN.format(f"ran for {RUN_SECONDS} seconds")), request)
         elif room < 0:
@@ -161,6 +163,11 @@ def perform_apart(
         room -= len(response.body)
         results.append(result_of(request, response))
     return results
+
+
+def path_of(operation: BatchOperation) -> str:
+    """Return the path of an operation, decoded: WSGI has its bytes as Latin-1."""
+    return unquote(operation.path.partition("?")[0], "latin-1")
 
 
 def of_operation(refusal: Refusal, position: int, operation: BatchOperation) -> Refusal:
@@ -173,14 +180,11 @@ def of_operation(refusal: Refusal, position: int, operation: BatchOperation) -> 
 def request_of(
     outer: Request, operation: BatchOperation, *, request_id: str, idempotency_key: str | None = None
 ) -> Request:
-    """Return the request of an operation: the key and address are those of the batch, the rest is its own.
-
-    WSGI has the bytes of a path as Latin-1.
-    """
-    path, _, query = operation.path.partition("?")
+    """Return the request of an operation: the key and address are those of the batch, the rest is its own."""
+    query = operation.path.partition("?")[2]
     environ = {name: value for name, value in outer.environ.items() if name.removeprefix("HTTP_") not in OWN_HEADERS}
     body = b"" if operation.body is None else encode_body(operation.body)
-    environ |= {"REQUEST_METHOD": operation.method, "PATH_INFO": unquote(path, "latin-1"), "QUERY_STRING": query}
+    environ |= {"REQUEST_METHOD": operation.method, "PATH_INFO": path_of(operation), "QUERY_STRING": query}
     environ |= {"CONTENT_TYPE": "application/json", "CONTENT_LENGTH": str(len(body)), "wsgi.input": BytesIO(body)}
     for name, value in (("IF_MATCH", operation.if_match), ("IDEMPOTENCY_KEY", idempotency_key)):
         if value is not None:

@@ -46,7 +46,7 @@ class Request:
     Only named headers are read, because the WSGI environ also holds the environment of the process.
     """
 
-    __slots__ = ("began", "environ", "has_body", "id", "method", "path", "query", "settings", "shown_address")
+    __slots__ = ("began", "environ", "has_body", "id", "method", "part", "path", "query", "settings", "shown_address")
 
     def __init__(self, environ: WSGIEnvironment, settings: Settings) -> None:
         self.began = time.perf_counter_ns()
@@ -57,6 +57,8 @@ class Request:
         self.path: str = environ["PATH_INFO"]
         self.query: str = environ["QUERY_STRING"]
         self.shown_address = forwarding.shown(environ, settings)
+        self.part = ""
+        """What tells the Idempotency-Key of an operation of a batch from the keys that callers send."""
         self.id: str = environ.get("HTTP_X_REQUEST_ID", "")
         if not self.id or not SENT_ID.fullmatch(self.id):
             self.id = new_request_id()

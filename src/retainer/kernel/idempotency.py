@@ -62,14 +62,21 @@ class Attempt:
 
     def run_or_replay(self, tx: Tx, perform: Callable[[], Response]) -> Response:
         """Return the stored response, or perform the request and store its response in the same transaction."""
-        key = {"key_id": self.key_id, "value": self.value}
-        row = tx.one(FIND, since=as_instant(datetime.fromisoformat(tx.now) - RETENTION), **key)
+        stored = self.replay(tx)
+        if stored is not None:
+            return stored
+        response, key = perform(), {"key_id": self.key_id, "value": self.value}
+        tx.run(DELETE_EXPIRED, **key)
+        kept = {"status": response.status, "headers": json.dumps(response.headers), "body": response.body}
+        tx.run(STORE, fingerprint=self.fingerprint, created_at=tx.now, **kept, **key)
+        return response
+
+    def replay(self, tx: Tx) -> Response | None:
+        """Return the stored response; None without one. Raises `idempotency_key_reused`."""
+        since = as_instant(datetime.fromisoformat(tx.now) - RETENTION)
+        row = tx.one(FIND, since=since, key_id=self.key_id, value=self.value)
         if row is None:
-            response = perform()
-            tx.run(DELETE_EXPIRED, **key)
-            kept = {"status": response.status, "headers": json.dumps(response.headers), "body": response.body}
-            tx.run(STORE, fingerprint=self.fingerprint, created_at=tx.now, **kept, **key)
-            return response
+            return None
         fingerprint, status, headers, body = row
         if fingerprint != self.fingerprint:
             raise Refusal(
@@ -79,17 +86,23 @@ class Attempt:
         return Response(status, [*map(tuple, json.loads(headers)), ("idempotency-replayed", "true")], body)
 
 
+def read_key(request: Request) -> str | None:
+    """Return the request's Idempotency-Key, if it has one. Raises `bad_request` for a malformed key."""
+    value = request.header("IDEMPOTENCY_KEY")
+    if value is not None and not KEY_PATTERN.fullmatch(value):
+        raise Refusal("bad_request", "Idempotency-Key must be 1 to 255 visible ASCII characters, like a UUID.")
+    return value
+
+
 def read_attempt(request: Request, key_id: int, body: dict[str, object] | bytes) -> Attempt | None:
     """Return the attempt for the request's Idempotency-Key, if it has one. Raises `bad_request` for a malformed key.
 
     Bodies with the same meaning count as the same; a body that is not JSON is compared byte by byte.
     """
-    value = request.header("IDEMPOTENCY_KEY")
+    value = read_key(request)
     if value is None:
         return None
-    if not KEY_PATTERN.fullmatch(value):
-        raise Refusal("bad_request", "Idempotency-Key must be 1 to 255 visible ASCII characters, like a UUID.")
     meant = body if isinstance(body, bytes) else meaning(body)
     parts = (request.method.encode(), request.path.encode(), request.query.encode(), meant)
     digest = hashlib.sha256(b"".join(len(part).to_bytes(8) + part for part in parts))
-    return Attempt(key_id, value, digest.hexdigest())
+    return Attempt(key_id, value + request.part, digest.hexdigest())

@@ -36,8 +36,8 @@ class Limiter(Protocol):
     def is_shared(self) -> bool:
         """Return whether requests of other processes are counted at the moment."""
 
-    def hit(self, key: str, limit: int, *, charge: bool = True) -> Allowance:
-        """Count a request if there is room, and return the state of the window, atomically."""
+    def hit(self, key: str, limit: int, *, amount: int = 1) -> Allowance:
+        """Count an amount of requests if there is room for all, and return the state of the window, atomically."""
 
     def sweep(self) -> None:
         """Delete empty windows."""
@@ -45,7 +45,7 @@ class Limiter(Protocol):
 
 def hit_address(limiter: Limiter, address: str, *, charge: bool) -> Allowance:
     """Count a refused request of an address if there is room, and return the state of the address's window."""
-    return limiter.hit(f"address:{address}", ADDRESS_RATE_LIMIT, charge=charge)
+    return limiter.hit(f"address:{address}", ADDRESS_RATE_LIMIT, amount=int(charge))
 
 
 class SlidingWindow:
@@ -61,24 +61,28 @@ class SlidingWindow:
         self._hits: dict[str, deque[float]] = {}
         self._lock = threading.Lock()
 
-    def hit(self, key: str, limit: int, *, charge: bool = True) -> Allowance:
-        """Count a request if there is room, and return the state of the window, atomically."""
+    def hit(self, key: str, limit: int, *, amount: int = 1) -> Allowance:
+        """Count an amount of requests if there is room for all, and return the state of the window, atomically."""
         with self._lock:
             now = time.monotonic()
             hits = self._fresh(key, now - WINDOW_SECONDS)
             wait = None
-            if charge and len(hits) < limit:
-                hits.append(now)
-            elif charge:
-                wait = max(1, math.ceil(hits[len(hits) - limit] + WINDOW_SECONDS - now))
+            excess = len(hits) + amount - limit
+            if amount and excess <= 0:
+                hits.extend([now] * amount)
+            elif amount:  # until so many of the oldest have left the window; more than the limit never has room
+                since = hits[min(excess, len(hits)) - 1] if hits else now
+                wait = max(1, math.ceil(since + WINDOW_SECONDS - now))
             left = hits[-1] + WINDOW_SECONDS - now if hits else 0
             return Allowance(limit, max(0, limit - len(hits)), math.ceil(time.time() + left), wait)
 
-    def refund(self, key: str) -> None:
-        """Remove the newest hit of a key, because Valkey refused the request."""
+    def refund(self, key: str, amount: int) -> None:
+        """Remove the newest hits of a key, because Valkey refused the request."""
         with self._lock:
-            if self._hits.get(key):
-                self._hits[key].pop()
+            hits = self._hits.get(key)
+            while hits and amount:
+                hits.pop()
+                amount -= 1
 
     def sweep(self) -> None:
         """Delete empty windows."""

@@ -18,7 +18,7 @@ SCRIPT = """
 -- The key is a list of hits, oldest first. Each is a time in microseconds, modulo CYCLE so that it takes 6 bytes.
 -- The key expires with its newest hit.
 local CYCLE, SECOND = 2147483648, 1000000
-local key, limit, charge, window = KEYS[1], tonumber(ARGV[1]), ARGV[2] == '1', ARGV[3] * SECOND
+local key, limit, amount, window = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3] * SECOND
 local time = redis.call('TIME')
 local now = time[1] * SECOND + time[2]
 
@@ -43,12 +43,14 @@ if newest and left(redis.call('LINDEX', key, 0)) <= 0 then
     redis.call('LTRIM', key, first, -1)
     count = count - first
 end
-if charge and count < limit then
-    newest, count = now % CYCLE, count + 1
-    redis.call('RPUSH', key, newest)
+local excess = count + amount - limit
+if amount > 0 and excess <= 0 then
+    newest, count = now % CYCLE, count + amount
+    for _ = 1, amount do redis.call('RPUSH', key, newest) end
     redis.call('PEXPIRE', key, window / 1000)
-elseif charge then
-    wait = math.max(1, math.ceil(left(redis.call('LINDEX', key, -limit)) / SECOND))
+elseif amount > 0 then
+    local last = redis.call('LINDEX', key, math.min(excess, count) - 1)
+    wait = math.max(1, math.ceil((count > 0 and left(last) or window) / SECOND))
 end
 return {count, math.ceil((now + (newest and left(newest) or 0)) / SECOND), wait}
 """
@@ -80,17 +82,17 @@ class SharedWindow:
         except Exception as error:  # noqa: BLE001  # like in `run`
             self._lose(error)
 
-    def hit(self, key: str, limit: int, *, charge: bool = True) -> Allowance:
-        """Count a request if there is room, and return the state of the window, atomically."""
-        local = self._local.hit(key, limit, charge=charge)
+    def hit(self, key: str, limit: int, *, amount: int = 1) -> Allowance:
+        """Count an amount of requests if there is room for all, and return the state of the window, atomically."""
+        local = self._local.hit(key, limit, amount=amount)
         if local.retry_after is not None:
             return local
-        answer = self.run(self._script, key, limit, int(charge), WINDOW_SECONDS)
+        answer = self.run(self._script, key, limit, amount, WINDOW_SECONDS)
         if answer is None:
             return local
         count, reset, wait = answer
         if wait:
-            self._local.refund(key)
+            self._local.refund(key, amount)
         return Allowance(limit, max(0, limit - count), reset, wait or None)
 
     def register(self, text: str) -> Script:

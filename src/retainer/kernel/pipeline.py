@@ -115,14 +115,19 @@ class Pipeline:
         body = self.read_body(request, call.caller.account_id)
         call.read(body)
         if operation.batched and call.sent:
-            sent_batch = batches.read_batch(call.sent)
+            sent_batch = batches.read_batch(call.sent, self.routes.is_batch)
             if not sent_batch.atomic:
                 return self.perform_apart(call, sent_batch)
-            self.charge(call, sent_batch)
             call.perform = partial(self.perform_together, call)
+            call.seconds = batches.ATOMIC_SECONDS if self.store.engine.has_one_writer else None
         content = call.sent.fields if call.sent and not call.sent.refusal else body
         attempt = idempotency.read_attempt(request, call.caller.key_id, content)
         with attempt or nullcontext():
+            if call.perform:
+                stored = self.replay(call, attempt) if attempt else None
+                if stored is not None:
+                    return stored
+                self.charge(call, len(sent_batch.operations))
             began = time.monotonic()
             for turn in range(RETRIES):
                 try:
@@ -139,19 +144,23 @@ class Pipeline:
         """Perform the operations of a batch, each as a request of its own."""
         performer = partial(batches.perform_apart, call.request, self.answer, refuse)
         response = reply(call.operation, call.operation.handler(batch, performer), call.request)
-        call.allowance = self.limiter.hit(f"key:{call.caller.key_id}", call.caller.requests_per_minute, charge=False)
+        call.allowance = self.limiter.hit(f"key:{call.caller.key_id}", call.caller.requests_per_minute, amount=0)
         return response
 
-    def charge(self, call: Call, batch: Batch) -> None:
-        """Count each operation of an atomic batch as a request. Raises `rate_limited` before any is counted."""
-        batches.check_room(call.allowance, batch)
-        for _ in batch.operations:
-            call.allowance = self.limiter.hit(f"key:{call.caller.key_id}", call.caller.requests_per_minute)
-            call.allowance.admit()
+    def replay(self, call: Call, attempt: idempotency.Attempt) -> Response | None:
+        """Return the stored response to an atomic batch, which is not charged and does not wait for its turn."""
+        with self.store.begin(call.caller, write=False) as tx:
+            return attempt.replay(tx)
+
+    def charge(self, call: Call, operations: int) -> None:
+        """Count each operation of an atomic batch as a request, or none. Raises `rate_limited`."""
+        bucket, limit = f"key:{call.caller.key_id}", call.caller.requests_per_minute
+        call.allowance = self.limiter.hit(bucket, limit, amount=operations)
+        batches.admit(call.allowance, operations)
 
     def perform_together(self, call: Call, tx: Tx, batch: Batch) -> list[BatchResult]:
         """Perform the operations of an atomic batch in its transaction. Raises the refusal of the first that fails."""
-        results = []
+        results, tx.billable_left = [], batches.MAX_BILLED
         for position, each in enumerate(batch.operations):
             request = batches.request_of(call.request, each, request_id=call.request.id)
             try:
@@ -216,7 +225,7 @@ class Pipeline:
 
     def write(self, call: Call, attempt: idempotency.Attempt | None, *, may_repeat: bool) -> Response:
         """Run a writing operation in one transaction. Raises TransientConflict if a retry may succeed."""
-        with self.store.begin(call.caller, write=True, may_repeat=may_repeat) as tx:
+        with self.store.begin(call.caller, write=True, may_repeat=may_repeat, seconds=call.seconds) as tx:
             tx.if_match, tx.request_id = call.request.header("IF_MATCH"), call.request.id
             return attempt.run_or_replay(tx, lambda: run(tx, call)) if attempt else run(tx, call)
 

@@ -52,6 +52,8 @@ class Call(msgspec.Struct):
     sent: bodies.RequestBody | None = None
     perform: Callable[[Tx, Batch], list[BatchResult]] | None = None
     """Performs the operations of an atomic batch in a transaction."""
+    seconds: int | None = None
+    """Time limit of its transaction, if it is not the usual one."""
 
     def read(self, body: bytes) -> None:
         """Read the body if the operation has one; once more for each retry."""
@@ -271,18 +273,26 @@ class Routes:
         for path, methods in by_path.items():
             self._router.add_route(path, Methods(methods, partial(self._signposts.of_method, path)))
 
+    def is_batch(self, path: str) -> bool:
+        """Return whether a path, however it is written, is that of batches."""
+        found = self._match(path)
+        return found is not None and any(each.batched for each in found[0].operations.values())
+
     def find(self, request: Request) -> tuple["Methods", dict[str, str]]:
         """Return the methods of a request's path, and the ids in it as text. Raises `not_found`."""
         path = request.path
-        found: Any = None if path.endswith("/") else self._router.find(path)
+        found = None if path.endswith("/") else self._match(path)
         if found is None:
-            is_near = path.endswith("/") and self._router.find(path.rstrip("/")) is not None
+            is_near = path.endswith("/") and self._match(path.rstrip("/")) is not None
             advice = "Remove the trailing slash." if is_near else self._signposts.of_path(path)
             raise Refusal(
                 "not_found", f"There is nothing at this path. {advice or 'The paths of the API are at /docs.'}"
             )
-        methods, _, texts, _ = found
-        return methods, texts
+        return found
+
+    def _match(self, path: str) -> tuple["Methods", dict[str, str]] | None:
+        found: Any = self._router.find(path)
+        return None if found is None else (found[0], found[2])
 
 
 def signposts_of(resources: list[Resource], by_path: dict[str, dict[str, Operation]]) -> Signposts:

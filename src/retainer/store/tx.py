@@ -66,6 +66,8 @@ class Tx(BodyErrors, Transaction):
         self.may_repeat = False
         self.if_match: str | None = None
         self.request_id: str | None = None
+        self.billable_left: int | None = None
+        """How many more time entries, expenses and milestones the operations of a batch may bill; None: any number."""
         self.announced: Callable[[int], None] = lambda _: None
         """Called with the account after a commit with events."""
         self.outbox = Outbox() if write else None

@@ -79,6 +79,14 @@ ITEMS: dict[LineKind, Select[Any]] = {
 }
 
 
+def excess(tx: Tx, count: int) -> str:
+    """Return why an invoice cannot bill so many items; empty if it can."""
+    left = tx.billable_left
+    if count > MAX_WORK:
+        return f"one invoice takes {MAX_WORK}"
+    return f"the batch may bill {left} more" if left is not None and count > left else ""
+
+
 def load_context(
     tx: Tx,
     lines: Sequence[InvoiceLine],
@@ -89,13 +97,15 @@ def load_context(
 ) -> LineContext:
     """Read the work and the projects of lines; `others` are the lines that the invoice has besides.
 
-    Raises `validation_failed` for more than MAX_WORK items, before any of them is read.
+    Raises `validation_failed` for more items than an invoice or the batch takes, before any of them is read.
     """
     work = [work_of(line) for line in lines]
     count = sum(map(len, work)) + sum(len(work_of(line)) for line in others)
-    if count > MAX_WORK:
-        tx.error("lines", f"Would bill {count} items; one invoice takes {MAX_WORK}. Bill the rest with another one.")
+    if reason := excess(tx, count):
+        tx.error("lines", f"Would bill {count} items; {reason}. Bill the rest with another one.")
         tx.raise_errors()
+    if tx.billable_left is not None:
+        tx.billable_left -= count
     items: dict[tuple[LineKind, int], BillableItem] = {}
     for name in KINDS:
         ids = sorted({item_id for of_line in work for kind, item_id in of_line if kind == name})

@@ -17,10 +17,10 @@ from retainer.billing import allocation_types, documents, fees
 from retainer.billing.allocations import KINDS, WorkKind, item_ids, work_of
 from retainer.billing.document_types import MAX_LINES
 from retainer.billing.fees import Fee
+from retainer.billing.invoices import billable
 from retainer.billing.invoices.types import (
     MAX_DESCRIPTION,
     MAX_ITEMS,
-    MAX_WORK,
     Invoice,
     InvoiceLine,
     LeftOut,
@@ -168,8 +168,10 @@ def build_unbilled_lines(tx: Tx, request: UnbilledWork, invoice: Invoice) -> tup
     completed, months = load_milestones(tx, request.milestones, invoice), load_fees(tx, request.fees, invoice)
     found = sum(match.size for match in matches if match.state == "billable") + len(completed) + len(months)
     named = sum(len(work_of(line)) for line in invoice.lines)
-    if found + named > MAX_WORK:
-        tx.error("unbilled_work", _too_much(found, named))
+    if reason := billable.excess(tx, found + named):
+        besides = f", besides {named} that lines name" if named else ""
+        advice = "limit the days with from and to, or the projects with project_ids"
+        tx.error("unbilled_work", f"Matches {found} pieces of work{besides}; {reason}. Bill them in parts: {advice}.")
         return [], left_out
     if not found and not tx.errors:
         tx.error("unbilled_work", _nothing(invoice, left_out), "nothing_to_bill")
@@ -224,15 +226,6 @@ def load_fees(tx: Tx, selection: UnbilledFees | None, invoice: Invoice) -> list[
         )
         return []
     return months
-
-
-def _too_much(found: int, named: int) -> str:
-    """Return the error for too much work: how much matches, and how to split it."""
-    besides = f", besides {named} that lines name" if named else ""
-    return (
-        f"Matches {found} pieces of work{besides}; one invoice takes {MAX_WORK}. Bill them with several "
-        "invoices: limit the days with from and to, or the projects with project_ids."
-    )
 
 
 def _nothing(invoice: Invoice, left_out: list[LeftOut]) -> str:

@@ -70,6 +70,8 @@ class Engine(ABC):
     """The first character of a placeholder: `?1` or `$1`."""
     returns_ids: bool
     """Whether an INSERT needs RETURNING to return the new id."""
+    has_one_writer: bool
+    """Whether one transaction at a time writes, so that all accounts wait for it."""
     combines_writes: bool
     """Whether one statement can write to several tables, which saves statements across a network."""
     waits_for_schema: str

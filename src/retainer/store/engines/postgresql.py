@@ -52,6 +52,7 @@ class Postgresql(Engine):
     dialect: Dialect = dialects.PGDialect_psycopg(paramstyle="numeric_dollar")  # type: ignore[no-untyped-call]
     marker = "$"
     returns_ids = True
+    has_one_writer = False
     combines_writes = True
     waits_for_schema = "Requests that use {} wait until it ends, and get a 503 after 3 seconds."
     hint = "the address, whether the server runs, and the rights of its user"
