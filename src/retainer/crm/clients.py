@@ -57,7 +57,11 @@ class Client(Record):
     region: Annotated[Text191 | None, "State, province or county of the postal address."] = None
     postal_code: Annotated[Text191 | None, "Part of the postal address. Leading zeros are kept."] = None
     country: Annotated[Country | None, "Country of the postal address."] = None
-    vat_number: Annotated[Text50 | None, "VAT number. Issued invoices keep a copy; no register is checked."] = None
+    vat_number: Annotated[
+        Text50 | None,
+        "VAT number, stored as sent. E-invoices name it if it has the pattern of a member state of the EU; the country "
+        "gives a missing prefix. Issued invoices keep a copy; no register is checked.",
+    ] = None
     registration_number: Annotated[Text50 | None, "Number in a commercial register; not checked."] = None
     currency: Annotated[
         Currency,

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 
 from retainer.documents.einvoice_parts import NAMESPACES, PROFILE, UNITS, add, add_day, amount, clean, plain, price_of
 from retainer.documents.facts import Address, Customer, Document, Issuer, Line, gross_amount
-from retainer.documents.tax_categories import categories, category_of, vat_id
+from retainer.documents.tax_categories import categories, category_of, tax_number, vat_number
 from retainer.documents.wording import words_of
 from retainer.values.exact import DIGITS
 
@@ -33,8 +33,14 @@ def missing_facts(document: Document) -> list[str]:
         reasons.append("The agency has no country: add it in the console under Settings.")
     if not customer.country:
         reasons.append(f"The client has no country: add `country` to {customer.name}.")
-    if any(tax.tax_rate > 0 for tax in document.taxes) and not clean(issuer.vat_number or ""):
-        reasons.append("The agency's VAT number is missing: correct it in the console under Settings.")
+    if vat_number(issuer) is None and tax_number(issuer) is None:
+        if any(tax.tax_rate > 0 for tax in document.taxes):
+            reasons.append("The agency's VAT number is missing: correct it in the console under Settings.")
+        elif not clean(issuer.registration_number or ""):
+            reasons.append(
+                "The agency has no VAT number, tax number or registration number, by which clients know it: add one in "
+                "the console under Settings."
+            )
     if DIGITS[document.currency] > MAX_DIGITS:
         reasons.append(f"EN 16931 allows two decimal places; amounts in {document.currency} have more.")
     return reasons
@@ -123,11 +129,18 @@ def _add_agreement(transaction: ET.Element, document: Document) -> None:
     agreement = add(transaction, "ram:ApplicableHeaderTradeAgreement")
     seller, buyer = (add(agreement, f"ram:{side}TradeParty") for side in ("Seller", "Buyer"))
     issuer, customer = document.issuer, document.customer
-    _add_party(seller, issuer, issuer.registration_number, (issuer.name, issuer.phone, issuer.email))
+    is_taxable = "O" not in categories(document)  # what is not subject to tax names no VAT number (BR-O-02)
+    own, theirs = (vat_number(side) for side in (issuer, customer))
+    number, registration = tax_number(issuer), clean(issuer.registration_number or "")
+    if not (registration or (is_taxable and own)):  # clients know the seller by one of three numbers (BR-CO-26)
+        add(seller, "ram:ID", own.text if own else number)  # BT-29
+    _add_party(seller, issuer, registration, (issuer.name, issuer.phone, issuer.email))
     _add_party(buyer, customer, None, (customer.contact_name, None, None))
-    if "O" not in categories(document):  # what is not subject to tax names no VAT number (BR-O-02)
-        _add_tax_numbers(seller, issuer.vat_number, is_seller=True)
-        _add_tax_numbers(buyer, customer.vat_number, is_seller=False)
+    for party, found in ((seller, own), (buyer, theirs)):
+        if is_taxable and found:
+            add(add(party, "ram:SpecifiedTaxRegistration"), "ram:ID", found.text, schemeID="VA")  # BT-31, BT-48
+    if number:
+        add(add(seller, "ram:SpecifiedTaxRegistration"), "ram:ID", number, schemeID="FC")  # BT-32
     if document.purchase_order:
         order = add(agreement, "ram:BuyerOrderReferencedDocument")
         add(order, "ram:IssuerAssignedID", document.purchase_order)  # BT-13
@@ -151,14 +164,6 @@ def _add_party(
     _add_address(add(party, "ram:PostalTradeAddress"), side)
     if side.email:
         add(add(party, "ram:URIUniversalCommunication"), "ram:URIID", side.email, schemeID="EM")  # BT-34, BT-49
-
-
-def _add_tax_numbers(party: ET.Element, number: str | None, *, is_seller: bool) -> None:
-    """Add a VAT identifier, or the seller's national tax number, such as a German Steuernummer."""
-    if identifier := vat_id(number):
-        add(add(party, "ram:SpecifiedTaxRegistration"), "ram:ID", identifier, schemeID="VA")  # BT-31, BT-48
-    elif is_seller and clean(number or ""):
-        add(add(party, "ram:SpecifiedTaxRegistration"), "ram:ID", number, schemeID="FC")  # BT-32
 
 
 def _add_address(parent: ET.Element, address: Address) -> None:

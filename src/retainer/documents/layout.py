@@ -2,10 +2,10 @@
 
 import re
 
-from retainer.documents.facts import Address, Document, Line
+from retainer.documents.facts import Address, Customer, Document, Issuer, Line
 from retainer.documents.payment_code import payment_code
 from retainer.documents.printable import printable, printable_line
-from retainer.documents.tax_categories import categories, vat_id
+from retainer.documents.tax_categories import categories, tax_number, vat_number
 from retainer.documents.wording import (
     TITLES,
     amount_text,
@@ -18,6 +18,7 @@ from retainer.documents.wording import (
     unit_text,
     words_of,
 )
+from retainer.values.vat_numbers import vat_territory
 
 BRIGHTEST = 119_000_000
 """Brightness up to which a color is read on white: a contrast of at least 4.5 (WCAG 2.2, 1.4.3)."""
@@ -116,9 +117,21 @@ def _details(document: Document) -> list[list[str]]:
     if document.credited:
         details.append(("credited", document.credited.number))
         details.append(("credited_date", date_text(document.credited.issue_date, language)))
-    details += [("purchase_order", document.purchase_order), ("customer_vat", document.customer.vat_number)]
+    details += [("purchase_order", document.purchase_order), _tax_number_of(document.customer, "customer_")]
     words = words_of(document)
     return [[words[name], printable_line(text)] for name, text in details if text]
+
+
+def _tax_number_of(party: Issuer | Customer, whose: str = "") -> tuple[str, str | None]:
+    """Return the label of a party's number for taxes, and the number.
+
+    Outside the EU, it is that of the tax that the country has; within, what is no VAT number is a national tax number.
+    """
+    found = vat_number(party)
+    if found:
+        return f"{whose}vat", found.text
+    is_outside = party.country is not None and vat_territory(party.country) is None
+    return f"{whose}{'vat' if is_outside else 'tax_number'}", tax_number(party)
 
 
 def _table(document: Document) -> dict[str, object]:
@@ -222,9 +235,9 @@ def _footer(document: Document) -> list[list[str]]:
         f"IBAN {grouped(issuer.iban)}" if issuer.iban else None,
         f"BIC {issuer.bic}" if issuer.bic else None,
     ]
-    tax_label = "vat" if vat_id(issuer.vat_number) else "tax_number"
+    label, number = _tax_number_of(issuer)
     registrations: list[str | None] = [
-        f"{words[tax_label]} {issuer.vat_number}" if issuer.vat_number else None,
+        f"{words[label]} {number}" if number else None,
         f"{words['registration']} {issuer.registration_number}" if issuer.registration_number else None,
     ]
     columns: list[list[str | None]] = [

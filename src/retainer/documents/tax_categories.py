@@ -1,58 +1,26 @@
-"""Tax categories of EN 16931 (UNTDID 5305), which follow from the rate and from the countries of both sides."""
+"""Tax categories of EN 16931 (UNTDID 5305): they follow from the rate, and from countries and numbers of both sides."""
 
-import re
-from collections.abc import Set as AbstractSet
 from decimal import Decimal
 from typing import Literal
 
-import pycountry
-
-from retainer.documents.einvoice_parts import clean
-from retainer.documents.facts import Document
+from retainer.documents.facts import Customer, Document, Issuer
+from retainer.values.vat_numbers import VatNumber, read_vat_number, vat_territory
 
 Category = Literal["S", "AE", "G", "E", "O"]
-EU: AbstractSet[str] = frozenset(
-    [
-        "AT",
-        "BE",
-        "BG",
-        "CY",
-        "CZ",
-        "DE",
-        "DK",
-        "EE",
-        "ES",
-        "FI",
-        "FR",
-        "GR",
-        "HR",
-        "HU",
-        "IE",
-        "IT",
-        "LT",
-        "LU",
-        "LV",
-        "MT",
-        "NL",
-        "PL",
-        "PT",
-        "RO",
-        "SE",
-        "SI",
-        "SK",
-    ]
-)
 
 
-NOT_ALPHANUMERIC = re.compile(r"[^A-Z0-9]")
+def vat_number(party: Issuer | Customer) -> VatNumber | None:
+    """Return the VAT number of the European Union that a party has.
+
+    A client's number can lack its prefix. An issuer's without one is a national tax number, which can look the same.
+    """
+    return read_vat_number(party.vat_number, party.country if isinstance(party, Customer) else None)
 
 
-def vat_id(number: str | None) -> str | None:
-    """Return a VAT number as a VAT identifier, which begins with a country code (BR-CO-09); None if it does not."""
-    compact = NOT_ALPHANUMERIC.sub("", (number or "").upper())
-    prefix = compact[:2]
-    is_known = prefix in {"EL", "XI"} or pycountry.countries.get(alpha_2=prefix) is not None
-    return compact if len(compact) > 2 and is_known else None
+def tax_number(party: Issuer | Customer) -> str | None:
+    """Return a number of a party that is no VAT number of the EU; None for words, such as `none` or `applied for`."""
+    text = (party.vat_number or "").strip()
+    return text if vat_number(party) is None and any(map(str.isdecimal, text)) else None
 
 
 def category_of(document: Document, rate: Decimal) -> Category:
@@ -60,17 +28,19 @@ def category_of(document: Document, rate: Decimal) -> Category:
 
     S: a rate above 0. Without tax, the services of an agency are AE for a business elsewhere in the EU (it owes the
     tax), G for a client outside the EU, and else E, exempt. O: an issuer without any tax number that charges no tax.
-    Only a VAT identifier allows G (BR-G-02); a national tax number, like a German Steuernummer, allows the others.
+    Only a VAT number allows G (BR-G-02); a national tax number, like a German Steuernummer, allows the others.
     """
     if rate > 0:
         return "S"
     issuer, customer = document.issuer, document.customer
-    if not clean(issuer.vat_number or ""):
+    own, theirs = vat_number(issuer), vat_number(customer)
+    if own is None and tax_number(issuer) is None:
         return "O"
-    if issuer.country in EU and customer.country and customer.country != issuer.country:
-        if customer.country not in EU:
-            return "G" if vat_id(issuer.vat_number) else "E"
-        if vat_id(customer.vat_number):
+    here, there = vat_territory(issuer.country), vat_territory(customer.country)
+    if here and customer.country and here != there:
+        if there is None:
+            return "G" if own else "E"
+        if theirs and vat_territory(theirs.state) not in {None, here}:
             return "AE"
     return "E"
 
