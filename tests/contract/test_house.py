@@ -31,6 +31,7 @@ FILES = sorted(path for path in SRC.rglob("*.py") if not path.is_relative_to(MIG
 LAYERS = [
     "errors",
     "settings",
+    "background",
     "values",
     "store",
     "schema",

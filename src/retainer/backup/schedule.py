@@ -8,14 +8,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Protocol
 
+from retainer.background import Background, Chore
 from retainer.backup.create import create
 from retainer.backup.embedded import is_empty
 from retainer.backup.staging import Busy, staging_dir
 
 STAMP = "%Y%m%dT%H%M%SZ"
 END = ".tar.gz"
-CLOCK_INTERVAL = timedelta(minutes=1)  # at most: a clock may be set, and a machine may sleep
-RETRY = timedelta(minutes=10)
+CLOCK_SECONDS = 60  # between two looks at the clock, at most: it may be set, and a machine may sleep
+RETRY_SECONDS = 600
 NICE = 10
 STOP_SECONDS = 5
 
@@ -26,7 +27,7 @@ class BackupLog(Protocol):
     def backup(self, file: Path, size: int) -> None:
         """Log a backup; `size` is in bytes."""
 
-    def failure(self, what: str, error: Exception) -> None:
+    def failure(self, what: str, error: BaseException) -> None:
         """Log a backup that failed."""
 
 
@@ -34,7 +35,7 @@ class Stopped(Exception):
     """The server ends: the current backup is abandoned."""
 
 
-class Schedule:
+class Schedule(Background):
     """A thread of low priority that backs up a database at an interval, and deletes the oldest backups.
 
     The names of existing files decide when a backup is due, so a missed one is made at the start. Only files with the
@@ -44,33 +45,21 @@ class Schedule:
     def __init__(self, database: Path, folder: Path, every: timedelta, keep: int, log: BackupLog) -> None:
         self.database, self.folder, self.every, self.keep, self.log = database, folder, every, keep, log
         self._is_clean = False
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="backup", daemon=True)
+        chore = Chore("backing up the database", CLOCK_SECONDS, self._work, max_pause=RETRY_SECONDS, at_once=True)
+        super().__init__("backup", log.failure, [chore])
 
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
-
-    def stop(self) -> None:
+    def stop(self, seconds: int = STOP_SECONDS) -> None:
         """End the thread; the current backup is abandoned, and made at the next start."""
-        self._stopped.set()
-        self._thread.join(timeout=STOP_SECONDS)
+        super().stop(seconds)
 
-    def _run(self) -> None:
+    def _work(self) -> timedelta | None:
+        """Make a backup if one is due; return the time until the next, if it is known."""
         if sys.platform == "linux":  # where each thread has a priority
             with suppress(OSError):
                 os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
-        wait = timedelta()
-        while not self._stopped.wait(wait.total_seconds()):
-            try:
-                wait = min(self._back_up_if_due(), CLOCK_INTERVAL)
-            except Busy:  # a command makes one
-                wait = CLOCK_INTERVAL
-            except Stopped:
-                return
-            except Exception as error:  # noqa: BLE001  # the server must go on
-                self.log.failure("backing up the database", error)
-                wait = min(self.every, RETRY)
+        with suppress(Busy, Stopped):  # Busy: a command makes one
+            return min(self._back_up_if_due(), timedelta(seconds=CLOCK_SECONDS))
+        return None
 
     def _back_up_if_due(self) -> timedelta:
         """Make a backup if one is due; return the time until the next."""
@@ -106,5 +95,5 @@ class Schedule:
         return {moment: file for moment, file in made.items() if moment <= now}
 
     def _abandon_if_stopped(self, *_: object) -> None:
-        if self._stopped.is_set():
+        if self.stopped.is_set():
             raise Stopped

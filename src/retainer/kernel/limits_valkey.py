@@ -1,12 +1,12 @@
 """The sliding window of all servers, in Valkey; while that is out of reach, each process counts separately."""
 
 import threading
-import time
 from collections.abc import Callable
 
 from valkey import Valkey
 from valkey.commands.core import Script
 
+from retainer.background import Background, Chore
 from retainer.kernel.limits import WINDOW_SECONDS, Allowance, SlidingWindow
 
 PREFIX = "retainer:limit:"
@@ -127,14 +127,17 @@ class SharedWindow:
         reason = str(error).rstrip(".")
         self._warn(f"Valkey is out of reach ({reason}). Until it is back, each process enforces the limit on its own.")
         self._client.connection_pool.disconnect(inuse_connections=False)
-        threading.Thread(target=self._await_return, name="valkey", daemon=True).start()
+        chore = Chore("Sharing the limit again", PAUSE_SECONDS, self._return)
+        self._returning = Background("valkey", lambda what, error: self._warn(f"{what} failed: {error!r}"), [chore])
+        self._returning.start()
 
-    def _await_return(self) -> None:
-        while not self.is_shared:
-            time.sleep(PAUSE_SECONDS)
+    def _return(self) -> None:
+        """Share the limit again if Valkey answers, and end the thread."""
+        if not self.is_shared:
             try:
                 self._try()
-            except Exception:  # noqa: BLE001, S112  # the outage has been logged
-                continue
+            except Exception:  # noqa: BLE001  # the outage has been logged
+                return
             self._warn("Valkey is back. All servers share the limit again.")
             self.is_shared = True
+        self._returning.stop()

@@ -16,8 +16,7 @@ def authenticate(request: Request, store: Store) -> Caller:
 
     Raises a 401 if the key is missing, unknown, revoked or expired, or its user is deactivated.
     """
-    value = credential(request)
-    caller = caller_of(store, value)
+    caller = caller_of(store, credential(request))
     if caller is None:
         raise refused(
             "invalid_key", "This key does not exist. Check that it was copied completely, and from the right server."
@@ -32,7 +31,7 @@ def authenticate(request: Request, store: Store) -> Caller:
 
 
 def credential(request: Request) -> str:
-    """Return the sent key: the Bearer token, else X-Api-Key.
+    """Return the hash of the sent key: of the Bearer token, else of X-Api-Key.
 
     Raises `missing_key`, and `invalid_key` for a wrong form or checksum, without a database access.
     """
@@ -42,12 +41,13 @@ def credential(request: Request) -> str:
     value = value.strip()
     if not value:
         raise refused("missing_key", "Send an API key: in the header Authorization: Bearer <key>, or in X-Api-Key.")
-    if digest(value) is None:
+    key_hash = digest(value)
+    if key_hash is None:
         raise refused(
             "invalid_key",
             "This is not a key. Keys are rtn_ and 38 letters or digits: check that it was copied completely.",
         )
-    return value
+    return key_hash
 
 
 def admit(caller: Caller) -> None:

@@ -5,7 +5,6 @@ import re
 import secrets
 import string
 import zlib
-from functools import lru_cache
 from typing import Annotated, NamedTuple
 
 import msgspec
@@ -25,6 +24,9 @@ from retainer.values.kinds import Id, Instant, Text100, kind, one_of
 
 BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
 KEY_PATTERN = re.compile(r"rtn_[0-9A-Za-z]{38}")
+MAX_VALID_HASHES = 4096
+valid_hashes: set[str] = set()
+"""A cache: the hashes of keys whose checksum was right, since checking it takes longer than hashing."""
 
 SCOPE_RESOURCES = ("clients", "projects", "tasks", "time", "invoices", "expenses", "tickets", "sites", "webhooks")
 SCOPES = (*(f"{name}:{level}" for name in SCOPE_RESOURCES for level in ("read", "write")), "reports:read")
@@ -60,9 +62,9 @@ API_ENABLED = select(accounts.c.api_enabled).where(accounts.c.id == ACCOUNT)
 HOLDER = select(*users.c[KeyHolder._fields]).where(users.c.id == bindparam("id"))
 
 
-def caller_of(store: Store, key: str) -> Caller | None:
-    """Return the caller of a key, if any. It is read each time, so that changes apply from the next request."""
-    row = store.unscoped_one(BY_HASH, hash=digest(key))
+def caller_of(store: Store, key_hash: str) -> Caller | None:
+    """Return the caller of a key's hash, if any. It is read each time, so that changes apply from the next request."""
+    row = store.unscoped_one(BY_HASH, hash=key_hash)
     if row is None:
         return None
     values = decode_row(row[0])  # in the order of the fields, which is quicker than names for each request
@@ -115,15 +117,19 @@ def new_key() -> str:
     return body + checksum(body)
 
 
-@lru_cache(maxsize=4096)
 def digest(value: str) -> str | None:
     """Return the SHA-256 of a key, or None if its form or checksum is wrong.
 
-    Only the hash is stored; a fast one is enough for 190 random bits.
+    Only the hash is stored, also in the cache of valid keys; a fast one is enough for 190 random bits.
     """
-    if not KEY_PATTERN.fullmatch(value) or checksum(value[:-6]) != value[-6:]:
-        return None
-    return hashlib.sha256(value.encode()).hexdigest()
+    key_hash = hashlib.sha256(value.encode(errors="replace")).hexdigest()
+    if key_hash not in valid_hashes:
+        if not KEY_PATTERN.fullmatch(value) or checksum(value[:-6]) != value[-6:]:
+            return None
+        if len(valid_hashes) >= MAX_VALID_HASHES:
+            valid_hashes.clear()
+        valid_hashes.add(key_hash)
+    return key_hash
 
 
 def checksum(body: str) -> str:

@@ -1,13 +1,13 @@
 """Housekeeping: write the logs, record the use of keys, delete expired data."""
 
-import threading
 import time
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, Protocol
 
 from sqlalchemy import and_, bindparam, delete, or_, update
 
+from retainer.background import Background, Chore
 from retainer.events.retention import delete_events
 from retainer.identity.people import expiry
 from retainer.kernel.caller import Caller
@@ -17,17 +17,23 @@ from retainer.rollups import labour
 from retainer.schema.identity import api_keys
 from retainer.schema.requests import idempotency_keys
 from retainer.server.operations.log import Log
+from retainer.store.engines.sql import INSTANT
 from retainer.store.tx import Store
 from retainer.traffic import retention
 from retainer.traffic.recorder import RequestRecorder
-from retainer.values.exact import as_instant
+from retainer.values.exact import as_instant, instant_after
 
 LOG_SECONDS = 0.1
 NOTE_SECONDS = 2.0
 SWEEP_SECONDS = 60.0
 SUMS_SECONDS = 3600.0
+KEY_SECONDS = 60
+"""Minimum time between two writes of the same key."""
+STOP_SECONDS = 5
 THIS = and_(api_keys.c.account_id == bindparam("account"), api_keys.c.id == bindparam("key"))
-BEFORE = or_(api_keys.c.last_used_at.is_(None), api_keys.c.last_used_at < bindparam("at"))
+_used_at = api_keys.c.last_used_at
+BEFORE = or_(_used_at.is_(None), _used_at < bindparam("at"), _used_at > bindparam("latest", type_=INSTANT))
+"""Whether a use is the newest one: a time after `latest` is of a clock that was ahead."""
 USED = update(api_keys).where(THIS, BEFORE).values(last_used_at=bindparam("at"), last_used_address=bindparam("address"))
 OLD = delete(idempotency_keys).where(idempotency_keys.c.created_at <= bindparam("before"))
 
@@ -51,24 +57,32 @@ class KeysUsed:
 
     def __init__(self) -> None:
         self._used: dict[tuple[int, int], tuple[float, str | None]] = {}
+        """The uses that are not written yet."""
         self._written: dict[tuple[int, int], float] = {}
+        """When the uses of the last minute were written."""
 
     def note(self, caller: Caller, request: Request) -> None:
         """Note that a key was used now."""
         self._used[caller.account_id, caller.key_id] = time.time(), request.shown_address
 
     def write(self, store: Store) -> None:
-        """Write the entries that are due."""
-        now, used = time.time(), self._used.copy().items()
-        due = sorted((key, use) for key, use in used if self._written.get(key, 0) <= min(use[0], now - 60))
+        """Write the entries that are due, and forget them."""
+        now = time.time()
+        # after now: the clock was ahead
+        self._written = {key: moment for key, moment in self._written.items() if now - KEY_SECONDS < moment <= now}
+        due = sorted((key, use) for key, use in self._used.copy().items() if key not in self._written)
         if not due:
             return
         with store.unscoped(write=True) as tx:
             # sorted, so that servers lock rows in the same order
+            latest = instant_after(tx.now, timedelta(seconds=KEY_SECONDS))
             for (account_id, key_id), (moment, address) in due:
                 at = as_instant(datetime.fromtimestamp(moment, UTC))
-                tx.run(USED, account=account_id, key=key_id, at=at, address=address)
+                tx.run(USED, account=account_id, key=key_id, at=at, address=address, latest=latest)
         self._written.update((key, now) for key, _ in due)
+        for key, use in due:
+            if self._used[key] is use:  # else it was used again meanwhile
+                del self._used[key]
 
 
 def delete_responses(store: Store) -> int:
@@ -77,7 +91,7 @@ def delete_responses(store: Store) -> int:
         return tx.change(OLD, before=as_instant(datetime.now(UTC) - RETENTION))
 
 
-class Housekeeping:
+class Housekeeping(Background):
     """A thread that does the chores of a worker until it is stopped."""
 
     def __init__(
@@ -89,29 +103,48 @@ class Housekeeping:
         recorder: RequestRecorder,
         retention_days: RetentionDays,
     ) -> None:
-        self.store, self.counters, self.log, self.keys_used = store, counters, log, keys_used
+        self.store, self.log, self.keys_used = store, log, keys_used
         self.recorder, self.retention_days = recorder, retention_days
         self.note_state: Callable[[], None] = lambda: None
         """Updates the metrics of this process."""
-        self._has_old = False
-        self._has_pending_rates = True  # possibly: another process may have ended before it had recounted all
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="housekeeping", daemon=True)
+        self._recorded_at = time.monotonic()
+        self._last = (
+            Chore("noting used keys", NOTE_SECONDS, lambda: keys_used.write(store)),
+            Chore("noting metrics", LOG_SECONDS, self._note_state),
+            Chore("writing the log", LOG_SECONDS, log.flush),
+        )
+        """The chores that a stopping worker does once more."""
+        super().__init__(
+            "housekeeping",
+            log.report,
+            (
+                *(Chore("deleting old counts", SWEEP_SECONDS, counter.sweep) for counter in counters),
+                Chore("deleting old idempotency keys", SWEEP_SECONDS, lambda: delete_responses(store)),
+                Chore("deleting old requests and events", SWEEP_SECONDS, self._delete_old),
+                Chore("deleting old sessions", SWEEP_SECONDS, lambda: expiry.delete_expired(store)),
+                Chore("deleting old sums", SUMS_SECONDS, lambda: retention.delete_sums(store, retention_days.requests)),
+                # at once: another process may have ended before it had recounted all
+                Chore("recounting hours at changed cost rates", SWEEP_SECONDS, self._recount_labour, at_once=True),
+                Chore("writing the request log", LOG_SECONDS, self._record_if_due),
+                *self._last,
+            ),
+        )
 
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
-
-    def stop(self) -> None:
+    def stop(self, seconds: int = STOP_SECONDS) -> None:
         """Stop the thread, then write everything that waits."""
-        self._stopped.set()
-        self._thread.join(timeout=5)
+        super().stop(seconds)
         self.log.outages.stop()
-        self._try("noting used keys", lambda: self.keys_used.write(self.store))
-        self.log.flush()
-        self._try("writing the request log", lambda: self._record(self.recorder.finish))
-        self._try("noting metrics", self.note_state)
+        for chore in (*self._last, Chore("writing the request log", 0, lambda: self._record(self.recorder.finish))):
+            chore.do(self.report)
         self.log.drain()
+
+    def _note_state(self) -> None:
+        self.note_state()
+
+    def _record_if_due(self) -> None:
+        if self.recorder.is_due(time.monotonic() - self._recorded_at):
+            self._recorded_at = time.monotonic()
+            self._record(self.recorder.write)
 
     def _record(self, write: Callable[[Store], None]) -> None:
         """Write the request log, and warn if requests are missing from it."""
@@ -123,46 +156,12 @@ class Housekeeping:
                 message = f"{dropped} requests are missing from the request log: {reason}."
                 self.log.warning(message)
 
-    def _delete_old(self) -> None:
-        """Delete a batch of old requests and events; the next ones follow with the notes until none is left."""
+    def _delete_old(self) -> timedelta | None:
+        """Delete a batch of old requests and events; the next ones follow soon until none is left."""
         requests = retention.delete_requests(self.store, self.retention_days.requests)
-        self._has_old = requests + delete_events(self.store, self.retention_days.events) > 0
+        deleted = requests + delete_events(self.store, self.retention_days.events)
+        return timedelta(seconds=NOTE_SECONDS) if deleted else None
 
-    def _recount_labour(self) -> None:
-        """Recount a batch of hours at changed cost rates; the next ones follow after a pause until none is left."""
-        self._has_pending_rates = False  # a failure waits for the next sweep
-        self._has_pending_rates = labour.recount_step(self.store)
-
-    def _run(self) -> None:
-        noted = recorded = swept = summed = time.monotonic()
-        while not self._stopped.wait(LOG_SECONDS):
-            now = time.monotonic()
-            if now - noted >= NOTE_SECONDS:
-                noted = now
-                self._try("noting used keys", lambda: self.keys_used.write(self.store))
-                if self._has_old:
-                    self._try("deleting old requests and events", self._delete_old)
-            if self.recorder.is_due(now - recorded):
-                recorded = now
-                self._try("writing the request log", lambda: self._record(self.recorder.write))
-            if self._has_pending_rates or now - swept >= SWEEP_SECONDS:
-                self._try("recounting hours at changed cost rates", self._recount_labour)
-            if now - swept >= SWEEP_SECONDS:
-                swept = now
-                for counter in self.counters:
-                    counter.sweep()
-                self._try("deleting old idempotency keys", lambda: delete_responses(self.store))
-                self._try("deleting old requests and events", self._delete_old)
-                self._try("deleting old sessions", lambda: expiry.delete_expired(self.store))
-            if now - summed >= SUMS_SECONDS:
-                summed = now
-                self._try("deleting old sums", lambda: retention.delete_sums(self.store, self.retention_days.requests))
-            self._try("noting metrics", self.note_state)
-            self._try("writing the log", self.log.flush)
-
-    def _try(self, what: str, chore: Callable[[], object]) -> None:
-        """Do a chore; log a failure, and try again when the chore is next due."""
-        try:
-            chore()
-        except Exception as error:  # noqa: BLE001
-            self.log.report(what, error)
+    def _recount_labour(self) -> timedelta | None:
+        """Recount a batch of hours at changed cost rates; the next ones follow immediately until none is left."""
+        return timedelta() if labour.recount_step(self.store) else None

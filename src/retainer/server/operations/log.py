@@ -124,13 +124,13 @@ class Log:
         """Log a backup; `size` is in bytes."""
         self._keep(BackedUp(datetime.now(UTC), str(file), size))
 
-    def failure(self, what: Request | str, error: Exception) -> None:
+    def failure(self, what: Request | str, error: BaseException) -> None:
         """Log an internal error with its stack; `what` is the request or the task that failed."""
         during, request_id = (what, None) if isinstance(what, str) else (f"{what.method} {what.path}", what.id)
         stack = "".join(traceback.format_exception(error))
         self._keep(Failed(datetime.now(UTC), during, request_id, stack))
 
-    def report(self, what: Request | str, error: Exception) -> None:
+    def report(self, what: Request | str, error: BaseException) -> None:
         """Log an error with its stack; a database error as part of an outage, or as a warning if it was busy."""
         if isinstance(error, Busy):
             during = what if isinstance(what, str) else f"{what.method} {what.path}"

@@ -4,9 +4,12 @@ import threading
 import time
 from typing import Protocol
 
+from retainer.background import Background, Chore
 from retainer.store.engines import Engine, Unavailable
 
 CHECK_SECONDS = 0.5
+STOP_SECONDS = 10
+WATCHING = "watching for the end of an outage"
 QUIET_SECONDS = 2
 """Seconds without an error after which an outage has ended, if the database answers."""
 
@@ -16,6 +19,9 @@ class OutageLog(Protocol):
 
     def outage(self, message: str, *, is_over: bool) -> None:
         """Log the beginning or the end of an outage."""
+
+    def report(self, what: str, error: BaseException) -> None:
+        """Log an error of a task."""
 
     def flush(self) -> None:
         """Start writing the log, without waiting."""
@@ -28,9 +34,9 @@ class Outages:
         self.engine, self.log = engine, log
         self.is_on = False
         self.errors = 0
-        self._newest = 0.0
-        self._stopped = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._newest = self._began_at = 0.0
+        self._errors_before = 0
+        self._watch: Background | None = None
         self._lock = threading.Lock()
 
     def count_error(self) -> None:
@@ -45,9 +51,9 @@ class Outages:
             self._newest = time.monotonic()
             if self.is_on:
                 return
-            began = self._newest, self.errors - 1
-            self._thread = threading.Thread(target=self._await_end, args=began, name="outage", daemon=True)
-            self._thread.start()  # before the log, so that the outage ends even if logging fails
+            self._began_at, self._errors_before = self._newest, self.errors - 1
+            self._watch = Background("outage", self.log.report, [Chore(WATCHING, CHECK_SECONDS, self._end_if_over)])
+            self._watch.start()  # before the log, so that the outage ends even if logging fails
             self.is_on = True
         reason = " ".join(str(error).split()).rstrip(".")
         message = f"The database cannot be used ({reason}). Until it can, requests that need it get 503."
@@ -56,23 +62,17 @@ class Outages:
 
     def stop(self) -> None:
         """Stop watching, before the database's connections are closed."""
-        self._stopped.set()
-        if self._thread:
-            self._thread.join()
+        if self._watch:
+            self._watch.stop(STOP_SECONDS)
 
-    def _await_end(self, began: float, errors_before: int) -> None:
-        wait = float(QUIET_SECONDS)
-        while not self._stopped.wait(wait):
-            if self._is_over():
-                self._end(began, errors_before)
-                return
-            wait = CHECK_SECONDS
-
-    def _end(self, began: float, errors_before: int) -> None:
+    def _end_if_over(self) -> None:
+        if self._watch is None or not self._is_over():
+            return
         with self._lock:
             self.is_on = False
-            failed = self.errors - errors_before
-        seconds = f"{self._newest - began:.0f} seconds"
+            failed = self.errors - self._errors_before
+        self._watch.stop()
+        seconds = f"{self._newest - self._began_at:.0f} seconds"
         message = f"The database can be used again. Requests and tasks that failed in {seconds}: {failed}."
         self.log.outage(message, is_over=True)
         self.log.flush()

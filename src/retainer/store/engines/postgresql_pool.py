@@ -1,6 +1,5 @@
 """The connection pool of a process for PostgreSQL; it fails immediately while the server is unreachable."""
 
-import contextlib
 import threading
 
 from retainer.store.engines.base import Unavailable
@@ -82,13 +81,16 @@ class Pool:
         with self._lock:
             if self._is_back.is_set():
                 self._reason = reason
-                self._is_back = threading.Event()
-                threading.Thread(
-                    target=self._await_return, args=(self._is_back,), name="postgresql", daemon=True
-                ).start()
+                is_back = threading.Event()
+                threading.Thread(target=self._await_return, args=(is_back,), name="postgresql", daemon=True).start()
+                self._is_back = is_back  # last: without a thread, nothing would set it
 
     def _await_return(self, is_back: threading.Event) -> None:
         while not is_back.wait(PAUSE_SECONDS):
-            with contextlib.suppress(Unavailable):
+            try:
                 self.give_back(self._open())
                 is_back.set()
+            except Unavailable:
+                continue
+            except Exception as error:  # noqa: BLE001  # the thread must not end; requests say why they are refused
+                self._reason = repr(error)
