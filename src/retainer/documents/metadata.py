@@ -6,7 +6,7 @@ object; all other bytes stay as typst wrote them.
 
 import re
 
-TRAILER = re.compile(rb"trailer\s*<<(?P<entries>.*?)>>\s*startxref\s*(?P<xref>\d+)\s*%%EOF\s*$", re.DOTALL)
+TRAILER = re.compile(rb"trailer\s*<<(?P<entries>.*?)>>\s*startxref\s*(?P<xref>\d+)\s*%%EOF\s*", re.DOTALL)
 ROOT = re.compile(rb"/Root (\d+) 0 R")
 METADATA = re.compile(rb"/Metadata (\d+) 0 R")
 NAMESPACE = b"urn:factur-x:pdfa:CrossIndustryDocument:invoice:1p0#"
@@ -38,7 +38,7 @@ END_OF_SCHEMAS, END_OF_RDF = b"</rdf:Bag></pdfaExtension:schemas>", b"</rdf:RDF>
 
 def declare_factur_x(pdf: bytes) -> bytes:
     """Return a PDF of typst whose metadata declares its Factur-X invoice. Raises ValueError for any other PDF."""
-    trailer = TRAILER.search(pdf[-2000:])
+    trailer = TRAILER.fullmatch(pdf, max(0, pdf.rfind(b"trailer")))
     root = ROOT.search(trailer["entries"]) if trailer else None
     catalog = _object(pdf, int(root[1])) if root else b""
     reference = METADATA.search(catalog)

@@ -26,9 +26,10 @@ ATTRIBUTES = STYLES | {
     *("gradientUnits", "gradientTransform", "spreadMethod", "clipPathUnits"),
 }
 MAX_DEPTH, MAX_ELEMENTS = 50, 20_000
-DOCTYPE = re.compile(r"<!DOCTYPE[^\[>]*>")
-COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
-RULE = re.compile(r"([^{}]+)\{([^{}]*)\}")
+MAX_SHEET, MAX_STYLES = 32 * 1024, 1024 * 1024
+"""Characters of the style sheet, and of all attributes that it gives to elements."""
+MAX_NAMESPACE, BLOCK = 256, 4096
+"""Characters of the name of a namespace, and those that are parsed at a time."""
 CLASS = re.compile(r"\.([A-Za-z_][\w-]*)")
 LOCAL = re.compile(r"#[A-Za-z_][\w.-]*")
 LOCAL_URL = re.compile(r"""url\(\s*(["']?)#[A-Za-z_][\w.-]*\1\s*\)""")
@@ -37,22 +38,25 @@ Styles = dict[str, str]
 Classes = dict[str, Styles]
 
 
+class Builder(ET.TreeBuilder):
+    """Builds the tree, and stops at a long namespace: the parser repeats its name in that of each element."""
+
+    def start_ns(self, _: str, uri: str) -> None:
+        """Raise ValueError for a long name."""
+        if len(uri) > MAX_NAMESPACE:
+            raise ValueError("The SVG file has a namespace with a very long name. Export it as plain SVG.")
+
+
 def clean_svg(content: bytes) -> bytes:
     """Return an SVG with harmless parts only. Raises ValueError with a sentence if nothing useful is left of it."""
-    try:
-        text = content.decode("utf-8-sig")
-        plain = DOCTYPE.sub("", text)
-        if "<!DOCTYPE" in plain or "<!ENTITY" in plain:
-            raise ValueError("The SVG file declares entities. Export it as plain SVG.")
-        root = ET.fromstring(plain.partition("?>")[2] if plain.lstrip().startswith("<?xml") else plain)  # noqa: S314
-    except (UnicodeDecodeError, ET.ParseError):
-        raise ValueError("The SVG file cannot be read. Export it again, as UTF-8.") from None
-    if root.tag != f"{{{SVG}}}svg":
-        raise ValueError("The file is XML, but not an SVG image.")
+    root = parse(content)
     elements = list(root.iter())
     if len(elements) > MAX_ELEMENTS:
         raise ValueError(f"The SVG file has more than {MAX_ELEMENTS} elements. Simplify it, or use a PNG.")
     classes = read_classes(" ".join(each.text or "" for each in elements if each.tag == f"{{{SVG}}}style"))
+    sizes = {name: sum(map(len, (*styles, *styles.values()))) for name, styles in classes.items()}
+    if sum(sizes.get(name, 0) for each in elements for name in classes_of(each)) > MAX_STYLES:
+        raise ValueError("The styles of the SVG file are too long. Simplify it, or use a PNG.")
     cleaned = clean_element(root, classes, 0, is_clip=False)
     if not any(each.tag in SHAPES for each in cleaned.iter()):
         raise ValueError("The SVG file has no shapes that documents can show. Use a PNG.")
@@ -63,20 +67,49 @@ def clean_svg(content: bytes) -> bytes:
     return written
 
 
+def parse(content: bytes) -> ET.Element:
+    """Return the root of an SVG file. Raises ValueError with a sentence for anything else.
+
+    Declarations of entities and of default attributes are refused, because they make much of a small file.
+    """
+    try:
+        text = content.decode("utf-8-sig")
+        if "<!ENTITY" in text or "<!ATTLIST" in text:
+            raise ValueError("The SVG file declares entities. Export it as plain SVG.")
+        parser = ET.XMLParser(target=Builder())  # noqa: S314
+        for at in range(0, len(text), BLOCK):
+            parser.feed(text[at : at + BLOCK])
+        root = parser.close()
+    except (UnicodeDecodeError, ET.ParseError):
+        raise ValueError("The SVG file cannot be read. Export it again, as UTF-8.") from None
+    if root.tag != f"{{{SVG}}}svg":
+        raise ValueError("The file is XML, but not an SVG image.")
+    return root
+
+
 def read_classes(sheet: str) -> Classes:
-    """Return the styles of each class of a style sheet; other selectors are ignored."""
+    """Return the styles of each class of a style sheet; other selectors are ignored. Raises ValueError if it is long.
+
+    The text is split and not searched: a pattern for rules would look for the end of each from every character.
+    """
+    if len(sheet) > MAX_SHEET:
+        raise ValueError(f"The style sheet of the SVG file is longer than {MAX_SHEET // 1024} KB. Simplify it.")
+    first, *others = sheet.split("/*")
     classes: Classes = {}
-    for selectors, declarations in RULE.findall(COMMENT.sub("", sheet)):
-        for selector in selectors.split(","):
+    for rule in "".join([first, *(other.partition("*/")[2] for other in others)]).split("}"):
+        heads, _, declarations = rule.rpartition("{")
+        styles = read_styles(declarations)
+        for selector in heads.rpartition("{")[2].split(","):  # a rule of @media has two braces
             if found := CLASS.fullmatch(selector.strip()):
-                classes.setdefault(found[1], {}).update(read_styles(declarations))
+                classes.setdefault(found[1], {}).update(styles)
     return classes
 
 
 def read_styles(text: str) -> Styles:
     """Return the declarations of a style that may pass."""
     pairs = (declaration.partition(":") for declaration in text.split(";"))
-    return {name.strip(): value.strip() for name, _, value in pairs if name.strip() in STYLES}
+    styles = {name.strip(): value.strip() for name, _, value in pairs}
+    return {name: value for name, value in styles.items() if name in STYLES and is_harmless(name, value)}
 
 
 def clean_element(element: ET.Element, classes: Classes, depth: int, *, is_clip: bool) -> ET.Element:
@@ -90,7 +123,7 @@ def clean_element(element: ET.Element, classes: Classes, depth: int, *, is_clip:
     is_clip = is_clip or name == "clipPath"
     cleaned = ET.Element(name, {})
     for key, value in attributes_of(element, classes):
-        if not (is_clip and key == "clip-path") and is_harmless(key, value):
+        if not (is_clip and key == "clip-path"):
             cleaned.set(key, value)
     reference = element.get(f"{{{XLINK}}}href") or element.get("href") or ""
     if name.endswith("Gradient") and LOCAL.fullmatch(reference):
@@ -106,11 +139,16 @@ def clean_element(element: ET.Element, classes: Classes, depth: int, *, is_clip:
 
 
 def attributes_of(element: ET.Element, classes: Classes) -> Iterator[tuple[str, str]]:
-    """Yield the attributes of an element, then those of its classes and its style, which take precedence."""
-    yield from element.attrib.items()
-    for name in element.get("class", "").split():
+    """Yield the harmless attributes of an element, then those of its classes and its style, which take precedence."""
+    yield from ((name, value) for name, value in element.attrib.items() if is_harmless(name, value))
+    for name in classes_of(element):
         yield from classes.get(name, {}).items()
     yield from read_styles(element.get("style", "")).items()
+
+
+def classes_of(element: ET.Element) -> dict[str, None]:
+    """Return the names of an element's classes, each once."""
+    return dict.fromkeys(element.get("class", "").split())
 
 
 def is_harmless(name: str, value: str) -> bool:
