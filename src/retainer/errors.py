@@ -1,6 +1,9 @@
 """The closed catalogue of errors: every error response of the API has one of these codes."""
 
-from collections.abc import Iterable
+import difflib
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping
 from typing import Any
 
 STATUS = {
@@ -36,8 +39,61 @@ STATUS = {
     "unavailable": 503,
 }
 
-FieldErrors = dict[str, list[str]]
-"""Messages by field; nested fields are dotted: `lines.0.quantity`."""
+MAX_OF_A_KIND = 20
+"""Errors of one kind that a response lists: a body can have thousands."""
+MAX_SUGGESTIONS = 5
+MAX_NAME_LENGTH = 100
+POSITION = re.compile(r"\.[0-9]+(?=\.|$)")
+UNKNOWN = "unknown"
+
+
+class FieldErrors(dict[str, list[str]]):
+    """Messages by field; nested fields are dotted: `lines.0.quantity`.
+
+    The errors of a field are of one kind, wherever in a list it is; those of unknown names are another kind. Of each
+    kind, the first MAX_OF_A_KIND are kept.
+    """
+
+    left_out = 0
+    """Number of the errors that were not kept."""
+    meant: frozenset[str] = frozenset()
+    """The fields that unknown names probably mean; rules must not treat them as missing."""
+    _counts: Counter[str] | None = None
+    _listed: frozenset[str] = frozenset()
+
+    def note(self, field: str, message: str, kind: str = "") -> None:
+        """Note an error of a field; `kind` is what it counts as, if not its field."""
+        if self._counts is None:
+            self._counts = Counter()
+        kind = kind or POSITION.sub("", field)
+        self._counts[kind] += 1
+        if self._counts[kind] > MAX_OF_A_KIND:
+            self.left_out += 1
+        else:
+            self.setdefault(field, []).append(message)
+
+    def note_unknown(self, name: str, known: Collection[str], path: str = "", *, is_parameter: bool = False) -> None:
+        """Note an unknown field or parameter.
+
+        The first few errors suggest the valid name that is nearest. All valid names are listed once, with the first
+        parameter or the first field without a suggestion.
+        """
+        count = 0 if self._counts is None else self._counts[UNKNOWN]
+        near = difflib.get_close_matches(name[:MAX_NAME_LENGTH], known, n=1) if count < MAX_SUGGESTIONS else []
+        self.meant |= {path + valid for valid in near}
+        message = f"Unknown {'parameter' if is_parameter else 'field'}."
+        message += f" Did you mean {near[0]}?" if near else ""
+        if count < MAX_OF_A_KIND and (is_parameter or not near):
+            message += self._listing(known)
+        shown = name if len(name) <= MAX_NAME_LENGTH else f"{name[:MAX_NAME_LENGTH]}..."
+        self.note(path + shown, message, UNKNOWN)
+
+    def _listing(self, known: Collection[str]) -> str:
+        sentence = f" Valid are: {', '.join(known) or 'none'}."
+        if sentence in self._listed:
+            return ""
+        self._listed |= {sentence}
+        return sentence
 
 
 class Refusal(Exception):
@@ -51,7 +107,7 @@ class Refusal(Exception):
         code: str,
         message: str,
         *,
-        errors: FieldErrors | None = None,
+        errors: Mapping[str, list[str]] | None = None,
         headers: dict[str, str] | None = None,
         **members: Any,
     ) -> None:
@@ -71,11 +127,13 @@ class Slip(ValueError):
     """A refused value, with the reason that follows "Must be ...; " in its message."""
 
 
-def invalid(errors: FieldErrors, code: str = "validation_failed") -> Refusal:
+def invalid(errors: Mapping[str, list[str]], code: str = "validation_failed") -> Refusal:
     """Return a refusal with all errors; its message has the first one and the number of the others."""
     messages = [f"{field}: {message}" for field, texts in errors.items() for message in texts]
-    others = len(messages) - 1
-    more = f" (and {others} more {'error' if others == 1 else 'errors'})" if others else ""
+    left_out = errors.left_out if isinstance(errors, FieldErrors) else 0
+    others = len(messages) - 1 + left_out
+    unlisted = f", of which {left_out} are not listed" if left_out else ""
+    more = f" (and {others} more {'error' if others == 1 else 'errors'}{unlisted})" if others else ""
     return Refusal(code, f"Correct the request and send it again. {messages[0]}{more}", errors=errors)
 
 
@@ -94,17 +152,23 @@ class BodyErrors:
     """The errors of a body. Rules note them, and all are raised together before anything is written."""
 
     def __init__(self) -> None:
-        self.errors: FieldErrors = {}
+        self.errors = FieldErrors()
         self.codes: set[str] = set()
         self.prefix = ""  # of nested fields, like `lines.0.`
         self.unreadable: frozenset[str] = frozenset()
 
-    def note_unreadable(self, errors: FieldErrors, misspelt: Iterable[str] = ()) -> None:
-        """Note the fields that could not be read. Errors of rules for them, or for misspelt ones, are dropped."""
+    def note_unreadable(self, errors: FieldErrors) -> None:
+        """Note the fields that could not be read. Errors of rules for them, or for misspelt ones, are dropped.
+
+        Raises the errors if there are too many to note: rules would add consequences of those that were left out.
+        """
         if errors:
             self.errors |= errors
+            self.errors.left_out += errors.left_out
             self.codes.add("validation_failed")
-            self.unreadable = frozenset((*errors, *misspelt))
+            self.unreadable = frozenset((*errors, *errors.meant))
+        if errors.left_out:
+            self.raise_errors()
 
     def readable(self, *fields: str) -> bool:
         """Return whether these fields could be read, so that a rule may rely on their values."""
@@ -114,15 +178,17 @@ class BodyErrors:
 
     def _is_unreadable(self, name: str) -> bool:
         """Return whether a field, or a field that contains it, could not be read."""
-        return any(name == other or name.startswith(f"{other}.") for other in self.unreadable)
+        while name and name not in self.unreadable:
+            name = name.rpartition(".")[0]
+        return bool(name)
 
     def error(self, field: str, message: str, code: str = "validation_failed") -> None:
         """Note an error of a field."""
-        if self._is_unreadable(self.prefix + field):
+        name = self.prefix + field
+        if self._is_unreadable(name):
             return
-        messages = self.errors.setdefault(self.prefix + field, [])
-        if message not in messages:  # a rule may check a line before its row is validated
-            messages.append(message)
+        if message not in self.errors.get(name, ()):  # a rule may check a line before its row is validated
+            self.errors.note(name, message)
         self.codes.add(code)
 
     def raise_errors(self) -> None:

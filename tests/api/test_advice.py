@@ -150,6 +150,54 @@ def test_a_parameter_that_is_not_taken_says_what_is_wrong_with_it(api, query, me
     assert errors[0].startswith(message)
 
 
+def test_many_unknown_fields_get_few_suggestions_and_one_list_of_the_valid_ones(api):
+    misspelt = {f"{'x' * number}client_id": 1 for number in range(1, 10)}
+    odd = {f"zzz{number}": 1 for number in range(500)}
+    client = api.make("/clients")["id"]
+    answer = api.post("/invoices", {"client_id": client} | misspelt | odd | {"lines": [odd, odd]})
+    messages = [message for field in answer.errors.values() for message in field]
+    assert len(messages) == 20, "they are of one kind, on the invoice and on its lines"
+    assert messages[:5] == ["Unknown field. Did you mean client_id?"] * 5
+    assert messages[5].startswith("Unknown field. Valid are: client_id, ")
+    assert messages[6:] == ["Unknown field."] * 14
+    assert answer.json["message"].endswith("(and 1508 more errors, of which 1489 are not listed)")
+
+
+def test_the_valid_fields_of_a_record_and_of_its_lines_are_listed_once_each(api):
+    body = {"client_id": 1, "zzz": 1, "yyy": 1, "lines": [{"zzz": 1}, {"zzz": 1}]}
+    errors = {field: message for field, (message,) in api.post("/invoices", body).errors.items() if "zz" in field}
+    assert "purchase_order" in errors["zzz"]
+    assert "time_entry_ids" in errors["lines.0.zzz"]
+    assert errors["lines.1.zzz"] == "Unknown field."
+
+
+def test_the_name_of_an_unknown_field_is_repeated_in_short(api):
+    answer = api.post("/clients", {"name": "Optik", "x" * 60_000: 1})
+    assert list(answer.errors) == ["x" * 100 + "..."]
+
+
+def test_many_wrong_values_of_one_list_hide_no_other_error(api):
+    wrong = {"time_entry_ids": [0] * 1000, "quantity": "many"}
+    answer = api.post("/invoices", {"client_id": "x", "lines": [wrong] * 3, "due_date": "soon"})
+    fields = [field for field in answer.errors if "time_entry_ids" not in field]
+    assert fields == ["client_id", "lines.0.quantity", "lines.1.quantity", "lines.2.quantity", "due_date"]
+    assert len(answer.errors) == 20 + len(fields)
+    assert "not listed" in answer.json["message"]
+
+
+def test_errors_of_rules_are_counted_too_if_they_are_many(api):
+    client = api.make("/clients")["id"]
+    answer = api.post("/invoices", {"client_id": client, "lines": [{"time_entry_ids": list(range(1, 101))}]})
+    assert [*answer.errors] == [f"lines.0.time_entry_ids.{position}" for position in range(20)]
+    assert answer.json["message"].endswith("(and 99 more errors, of which 80 are not listed)")
+
+
+def test_many_unknown_parameters_get_one_list_of_the_valid_ones(api):
+    answer = api.get("/clients", "&".join(f"zzz{number}=1" for number in range(190)) + "&page=x")
+    assert sum("Valid are" in message for (message,) in answer.errors.values()) == 1
+    assert (len(answer.errors), answer.code, "page" in answer.errors) == (21, "unknown_parameter", True)
+
+
 def test_that_one_of_several_fields_is_needed_is_said_once(api):
     client = api.make("/clients")["id"]
     assert api.post("/external-contacts", {"client_id": client}).errors == {

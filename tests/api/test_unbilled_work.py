@@ -168,7 +168,7 @@ def test_work_in_another_currency_is_billed_by_an_invoice_in_that_currency(world
         ({"time": {"from": "2026-02-30"}}, "unbilled_work.time.from", "a date"),
         ({"time": {"from_": "2026-02-03"}}, "unbilled_work.time.from_", "Did you mean from?"),
         ({"expenses": {"from": "2026-03-04", "to": "2026-03-03"}}, "unbilled_work.expenses.to", "not be before from"),
-        ({"tasks": {}}, "unbilled_work.tasks", "Known: time, expenses"),
+        ({"tasks": {}}, "unbilled_work.tasks", "Valid are: time, expenses"),
         ([], "unbilled_work", "an object"),
     ],
 )

@@ -1,8 +1,10 @@
 """The checks that both the tests and their controls use: each raises AssertionError when a promise is broken."""
 
 import json
+import re
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -45,9 +47,12 @@ from tests.contract.cases import (
     timeless,
     with_reference,
 )
+from tests.contract_checker import resolved
 from tests.factories import Answer, ApiClient
 
 PAST = "2020-01-01T00:00:00.000000Z"
+MAX_ANSWER = 32_000
+"""Bytes of the answer to a body with many faults: 20 times the longest message, which names every type of event."""
 OTHER_STATE = {"If-Match": '"another-state"'}
 
 # Access
@@ -451,6 +456,32 @@ def faults_are_named_at_once(api: ApiClient, operation: Operation) -> None:
         empty = send(db_copy(api), request, body={})
         assert set(empty.errors if required else {}) >= required
     succeeds(send(api, request))
+
+
+def many_faults_get_a_short_answer(api: ApiClient, operation: Operation) -> None:
+    """However many faults a body has, the answer lists the first of each kind and counts the others."""
+    request = sample(api, operation)
+    unknown = {f"surprise_{number}": 1 for number in range(900)}
+    bodies: list[dict[str, Any]] = [unknown]
+    for name, schema in schema_fields(body_schema(operation)).items():
+        if "array" in kinds(schema):
+            wrong = [[0] * 1000, ["x"] * 1000, [unknown] * 50]
+            inner = [key for key, part in lists_within(schema) if "array" in kinds(part)]
+            bodies += [{name: value} for value in [*wrong, *([{key: [0] * 1000}] * 50 for key in inner)]]
+    before = commits(api)
+    for body in bodies:
+        answer = send(api, request, body=request.body | body)
+        assert len(answer.body) < MAX_ANSWER, f"{len(answer.body)} bytes for {list(body)[:2]}"
+        found = Counter(re.sub(r"surprise_|[0-9]", "", field) for field in answer.errors)
+        assert max(found.values()) <= 20, found
+    assert commits(api) == before
+    succeeds(send(api, request))
+
+
+def lists_within(schema: dict[str, Any]) -> Iterable[tuple[str, dict[str, Any]]]:
+    """The fields of the entries of a list."""
+    items = resolved(schema["items"])
+    return schema_fields(items).items() if "properties" in items else ()
 
 
 def put_is_patch(api: ApiClient, path: str) -> None:

@@ -51,6 +51,7 @@ from tests.contract.checks import (
     if_none_match_saves,
     list_costs_the_same,
     malformed_is_refused,
+    many_faults_get_a_short_answer,
     paths_and_methods,
     put_is_patch,
     read_only_fields_are_ignored,
@@ -394,6 +395,7 @@ def test_wrong_fields_are_refused_by_name_all_of_them_together(api, operation):
     unknown_fields_are_refused(api, operation)
     wrong_kinds_are_refused(api, operation)
     faults_are_named_at_once(api, operation)
+    many_faults_get_a_short_answer(api, operation)
 
 
 @any_database

@@ -73,7 +73,7 @@ LAYERS = [
 AREAS = ("identity", "crm", "billing", "work", "support", "sites", "reports", "events", "batches")
 MAX_ANY = {
     "": 6,
-    "billing": 19,
+    "billing": 18,
     "cli": 2,
     "console": 2,
     "crm": 1,

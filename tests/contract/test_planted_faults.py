@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from retainer.errors import Refusal
+from retainer.errors import FieldErrors, Refusal
 from retainer.identity.keys import access, keys
 from retainer.kernel import body, etag, idempotency, paging, pipeline, query, resource
 from retainer.kernel.caller import Caller
@@ -73,7 +73,7 @@ def drop_unknown(model: Any, given: dict[str, Any], errors: Any, path: str = "",
 
 
 def one_error(model: Any, given: dict[str, Any], errors: Any, path: str = "", use: str = "Create") -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    found = FieldErrors()
     values = read_fields(model, given, found, path, use)
     errors.update(dict(list(found.items())[:1]))
     return values

@@ -17,7 +17,7 @@ from retainer.values.reading import read_fields
 
 
 def read(**sent):
-    errors: FieldErrors = {}
+    errors = FieldErrors()
     values = read_fields(AccountSettings, sent, errors)
     return values, errors
 

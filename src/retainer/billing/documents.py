@@ -24,7 +24,7 @@ from retainer.store.tables import ACCOUNT, metadata
 from retainer.store.tx import Tx
 from retainer.values import money
 from retainer.values.exact import DIGITS, amount_of, minor_units
-from retainer.values.reading import ChildChange, complete, fixed_errors
+from retainer.values.reading import ChildChange, fixed_errors, placeholder_of
 from retainer.values.records import Record
 
 T = TypeVar("T")
@@ -180,7 +180,7 @@ def merge_lines(
                 tx.error(name, message)
             merged.append(msgspec.structs.replace(former, **values))
         else:
-            merged.append(complete(model, {}, {}, {"id": []}))
+            merged.append(placeholder_of(model))
             if not is_locked:
                 is_repeated = any(other.id == line.id for other in before)
                 advice = "named twice. Name each line once." if is_repeated else "not here. Omit the id for a new line."

@@ -26,7 +26,7 @@ from retainer.schema.filters import Where, at_least, at_most, since, until
 from retainer.store.tx import Tx
 from retainer.values.exact import minor_units
 from retainer.values.kinds import Currency, Day, Id, SignedMoney
-from retainer.values.reading import complete
+from retainer.values.reading import with_defaults
 
 
 def has_client(table: Table, clients: Sequence[ColumnElement[int]]) -> ColumnElement[bool]:
@@ -61,7 +61,7 @@ def build_payment(tx: Tx, payment: Payment | None, invoice: Invoice, *, pays_all
     """
     amount_path = "status" if payment is None else "record_payment.amount"
     if pays_all and payment is None:
-        payment = complete(Payment, {}, {}, {})
+        payment = with_defaults(Payment)
     if payment is None:
         return None
     for earlier in invoice.payments:

@@ -55,7 +55,7 @@ def create_account(
     json: Json = False,
 ) -> None:
     """Open an account with its first admin; print the one-time link with which the admin chooses a password."""
-    errors: FieldErrors = {}
+    errors = FieldErrors()
     details = whole_part(AccountDetails, locals(), errors)
     first = {"name": admin_name, "email": admin_email, "role": "admin"}
     admin = whole_part(UserDetails, first, errors, "admin_")

@@ -131,7 +131,7 @@ def any_given(model: type[msgspec.Struct], options: Mapping[str, object]) -> boo
 
 def whole(model: type[T], options: Mapping[str, object]) -> T:
     """Return the record that options describe. Raises `validation_failed` with all errors."""
-    errors: FieldErrors = {}
+    errors = FieldErrors()
     record = whole_part(model, options, errors)
     if errors:
         raise invalid(errors)
@@ -163,7 +163,7 @@ def changes(model: type[msgspec.Struct], options: Mapping[str, object]) -> dict[
     sent = {name: None if value == "" else value for name, value in given(model, options).items()}
     if not sent:
         raise typer.BadParameter("set at least one option; --help lists them")
-    errors: FieldErrors = {}
+    errors = FieldErrors()
     values = read_fields(model, sent, errors)
     if errors:
         raise invalid(errors)

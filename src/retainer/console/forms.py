@@ -27,7 +27,7 @@ class Form:
         for name, text in pairs:
             self.texts.setdefault(name, []).append(text)
         self.files: dict[str, bytes] = {}
-        self.errors: FieldErrors = {}
+        self.errors = FieldErrors()
         self.message = ""
         self.status = 200
 
@@ -62,7 +62,7 @@ def parse(text: str) -> Form:
         raise Refusal(
             "bad_request", f"The form cannot be read. Send at most {MAX_FIELDS} fields, encoded as UTF-8."
         ) from None
-    errors: FieldErrors = {name: [NO_TEXT] for name, typed in pairs if not is_text(name + typed)}
+    errors = {name: [NO_TEXT] for name, typed in pairs if not is_text(name + typed)}
     if errors:
         raise invalid(errors)
     return Form(pairs)
@@ -73,7 +73,7 @@ def read_new(model: type[T], form: Form, **others: object) -> T:
 
     Raises `validation_failed` with the errors of all fields.
     """
-    errors: FieldErrors = {}
+    errors = FieldErrors()
     sent = {name: value for name, value in sent_by(model, form).items() if value != ""} | others
     record = complete(model, read_fields(model, sent, errors), sent, errors)
     if errors:
@@ -90,7 +90,7 @@ def read_password(form: Form) -> str:
 
 def read_changes(model: type[msgspec.Struct], form: Form) -> dict[str, Any]:
     """Return the fields that a form changes; blank is null. Raises `validation_failed`."""
-    errors: FieldErrors = {}
+    errors = FieldErrors()
     values = read_fields(model, sent_by(model, form), errors)
     if errors:
         raise invalid(errors)

@@ -6,7 +6,7 @@ from falcon import HTTPError
 from falcon.media import MultipartFormHandler
 
 from retainer.console.forms import MAX_FIELDS, Form
-from retainer.errors import FieldErrors, Refusal, invalid
+from retainer.errors import Refusal, invalid
 from retainer.values.texts import NO_TEXT, is_text
 
 CONTENT_TYPE = "multipart/form-data"
@@ -26,7 +26,7 @@ def parse_upload(body: bytes, content_type: str) -> Form:
                 files[name] = data
     except (HTTPError, ValueError):
         raise Refusal("bad_request", "The form cannot be read. Send it again from its page.") from None
-    errors: FieldErrors = {name: [NO_TEXT] for name, typed in pairs if not is_text(name + typed)}
+    errors = {name: [NO_TEXT] for name, typed in pairs if not is_text(name + typed)}
     if errors:
         raise invalid(errors)
     form = Form(pairs)

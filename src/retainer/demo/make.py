@@ -25,7 +25,7 @@ def at(tx: Tx, day: date) -> None:
 
 def make(model: type[S], **fields: Any) -> S:
     """Return a record of a model with these fields. Raises `validation_failed`."""
-    errors: FieldErrors = {}
+    errors = FieldErrors()
     record = complete(model, read_fields(model, fields, errors), fields, errors)
     if errors:
         raise invalid(errors)
@@ -51,7 +51,7 @@ class Changes:
 
     def apply_to(self, current: R) -> R:
         """Return the current record with these fields. Raises `validation_failed`."""
-        errors: FieldErrors = {}
+        errors = FieldErrors()
         values = read_fields(type(current), self.fields, errors, use="Update")
         if errors:
             raise invalid(errors)

@@ -10,7 +10,7 @@ from retainer.kernel import etag
 from retainer.kernel.http import Request
 from retainer.store.row_mapper import R
 from retainer.store.tx import Tx
-from retainer.values.reading import complete, fixed_errors, misspelt, read_fields
+from retainer.values.reading import complete, fixed_errors, read_fields
 from retainer.values.records import Record
 from retainer.values.strict_json import read_object
 
@@ -30,9 +30,8 @@ class RequestBody:
         self, fields: dict[str, object], model: type[Record], use: str, refusal: Refusal | None = None
     ) -> None:
         self.model, self.fields, self.refusal = model, fields, refusal
-        self.errors: FieldErrors = {}
+        self.errors = FieldErrors()
         self.values = read_fields(model, self.fields, self.errors, use=use)
-        self.misspelt = misspelt(model, self.fields, use) if self.errors else set()
 
     @classmethod
     def read(cls, request: Request, raw: bytes, model: type[Record], use: str) -> Self:
@@ -53,7 +52,7 @@ class RequestBody:
         """Note the errors, mostly in the transaction, which raises them together with those of rules."""
         if self.refusal:
             raise self.refusal
-        errors.note_unreadable(self.errors, self.misspelt)
+        errors.note_unreadable(self.errors)
 
 
 class Patch(Generic[R]):

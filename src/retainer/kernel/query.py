@@ -1,6 +1,5 @@
 """Query parameters: their declarations, their values, and the SQL conditions of filters."""
 
-import difflib
 from collections.abc import Callable, Mapping
 from functools import cache
 from types import NoneType
@@ -96,13 +95,12 @@ def read_values(pairs: list[tuple[str, str]], readers: Readers) -> dict[str, Any
     Raises one refusal for all invalid ones: `unknown_parameter` if one is unknown (ignoring a misspelt filter would
     return the wrong records), else `validation_failed`.
     """
-    errors: FieldErrors = {}
+    errors = FieldErrors()
     values: dict[str, Any] = {}
     for name, text in pairs:
         if name not in readers:
-            near = difflib.get_close_matches(name[:64], readers, n=1)
-            meant = f" Did you mean {near[0]}?" if near else ""
-            errors[name] = [f"Unknown parameter.{meant} Valid are: {', '.join(readers) or 'none'}."]
+            if name not in errors:
+                errors.note_unknown(name, readers, is_parameter=True)
         elif name in values and not isinstance(values[name], tuple):
             errors.setdefault(name, ["Send this parameter only once: it has a single value."])
         else:

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from msgspec import Meta
 
-from retainer.errors import STATUS, FieldErrors
+from retainer.errors import STATUS
 from retainer.identity.keys.keys import Scope
 from retainer.kernel import pipeline
 from retainer.openapi.headers import always_and
@@ -65,10 +65,10 @@ FORBIDDEN = Shape(
 )
 INVALID = Shape(
     "ValidationError",
-    "The request breaks rules; all errors are listed.",
+    "The request breaks rules; the errors are listed, up to 20 of each kind.",
     {
         "errors": Annotated[
-            FieldErrors,
+            dict[str, list[str]],
             Meta(examples=[{"lines.0.quantity": ["Is required."]}]),
             "Messages by field, parameter or blocking relation; nested fields are dotted. "
             "Absent with `idempotency_key_reused`.",

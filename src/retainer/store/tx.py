@@ -206,7 +206,7 @@ class Tx(BodyErrors, Transaction):
 
     def blocking(self, table: Table, record_id: int) -> FieldErrors:
         """Return the relations that block the deletion of a row, each with its count."""
-        errors: FieldErrors = {}
+        errors = FieldErrors()
         for child, statement in constraints.deletion(table)[0]:
             count = self.value(statement, id=record_id)
             if count:

@@ -49,7 +49,7 @@ def from_text(hint: Any, *, split: bool = True) -> Callable[[str], object]:
             raw = {"true": True, "false": False}.get(text, text)
         elif bare is int and INTEGER.fullmatch(text):
             raw = int(text)
-        errors: FieldErrors = {}
+        errors = FieldErrors()
         value = convert(raw, "", errors)
         if value is INVALID:
             raise ValueError(errors[""][0])

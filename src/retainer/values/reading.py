@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from decimal import Decimal
 from functools import cache, partial
 from types import NoneType, UnionType
@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
-from retainer.errors import FieldErrors, Slip, Unreadable
+from retainer.errors import MAX_OF_A_KIND, FieldErrors, Slip, Unreadable
 from retainer.values.decoding import converter
 from retainer.values.kinds import QUOTED, Id, Parse
 from retainer.values.records import (
@@ -159,12 +159,16 @@ def read_fields(
     for name, value in sent.items():
         field = fields.get(name)
         if field is not None and field.required and value is None and use == "Create":
-            errors.setdefault(path + name, []).append("Is required; this is null.")
+            errors.note(path + name, "Is required; this is null.")
         elif field is None and name not in read_only(model, use):
-            errors.setdefault(path + name, []).append(_unknown(model, name, list(fields)))
+            if name in model.__struct_encode_fields__:
+                when = "created" if name in writable_fields(model) else "changed"
+                errors.note(path + name, f"Can be set only when a record is {when}. Leave it out.")
+            else:
+                errors.note_unknown(name, fields, path)
         elif field is None and is_new:
             if value is not None:
-                errors.setdefault(path + name, []).append(_read_only(model, name))
+                errors.note(path + name, _read_only(model, name))
         elif field is None:
             if name in stated(model) and (held := stated(model)[name][0](value, path + name, errors)) is not INVALID:
                 values[name] = held
@@ -181,9 +185,20 @@ def complete(model: type[T], values: dict[str, Any], sent: dict[str, object], er
     required, absent = _completion(model)
     for name, field in required.items():
         if name not in sent and all(sent.get(other) is None for other in field.unless):
-            errors.setdefault(path + name, []).append(REQUIRED)
+            errors.note(path + name, REQUIRED)
     placeholders = {field.name: field.placeholder for field in required.values()} if errors else {}
     return model(**{**absent, **placeholders, **values})
+
+
+def with_defaults(model: type[T], **values: object) -> T:
+    """Return a record with valid values, and with defaults for the other fields."""
+    return complete(model, values, values, FieldErrors())
+
+
+def placeholder_of(model: type[T]) -> T:
+    """Return a record of examples, in place of one that could not be read."""
+    required, absent = _completion(model)
+    return model(**absent, **{field.name: field.placeholder for field in required.values()})
 
 
 @cache
@@ -211,7 +226,7 @@ def reader(hint: Any, use: str = "Create") -> Read:
         (item,) = get_args(hint)
         is_struct = isinstance(item, type) and issubclass(item, msgspec.Struct)
         is_child = is_struct and issubclass(item, Record)
-        placeholder = partial(complete, item, {}, {}, {"": []}) if is_struct else lambda: NO_ID
+        placeholder = partial(placeholder_of, item) if is_struct else lambda: NO_ID
         meta = next((meta for meta in metas if isinstance(meta, msgspec.Meta)), msgspec.Meta())
         return _list(_child(item) if is_child else reader(item, use), meta, placeholder)
     if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
@@ -284,8 +299,15 @@ def _list(read_item: Read, meta: msgspec.Meta, placeholder: Callable[[], object]
         if len(value) < low or (high is not None and len(value) > high):
             wanted = f"at least {low}" if high is None else f"{low} to {high}"
             return _note(errors, path, f"Must have {wanted} entries; this has {len(value)}.")
-        items = [read_item(item, f"{path}.{position}", errors) for position, item in enumerate(value)]
-        return [placeholder() if item is INVALID else item for item in items]
+        items, invalid = [], 0
+        for position, item in enumerate(value):
+            found = read_item(item, f"{path}.{position}", errors)
+            if found is INVALID:
+                found, invalid = placeholder(), invalid + 1
+            items.append(found)
+            if invalid > MAX_OF_A_KIND:
+                break
+        return items
 
     return read
 
@@ -294,10 +316,7 @@ def _nested(model: type[msgspec.Struct], use: str = "Create") -> Read:
     def read(value: object, path: str, errors: FieldErrors) -> object:
         if not isinstance(value, dict):
             return _note(errors, path, "Must be an object.")
-        nested: FieldErrors = {}
-        record = complete(model, read_fields(model, value, nested, f"{path}.", use), value, nested, f"{path}.")
-        errors.update(nested)
-        return record
+        return complete(model, read_fields(model, value, errors, f"{path}.", use), value, errors, f"{path}.")
 
     return read
 
@@ -316,7 +335,7 @@ def _child(model: type[Record]) -> Read:
 
 
 def _note(errors: FieldErrors, path: str, message: str) -> object:
-    errors.setdefault(path, []).append(message)
+    errors.note(path, message)
     return INVALID
 
 
@@ -325,22 +344,3 @@ def _read_only(model: type[msgspec.Struct], name: str) -> str:
     return (
         f"Cannot be set: {known[name][1].advice}" if name in known else "Is read-only: Retainer sets it. Leave it out."
     )
-
-
-def _unknown(model: type[msgspec.Struct], name: str, known: list[str]) -> str:
-    if name in model.__struct_encode_fields__:
-        use = "created" if name in writable_fields(model) else "changed"
-        return f"Can be set only when a record is {use}. Leave it out."
-    near = _nearest(name, known)
-    return f"Unknown field. Did you mean {near}?" if near else f"Unknown field. Known: {', '.join(known)}."
-
-
-def _nearest(name: str, known: Iterable[str]) -> str | None:
-    return next(iter(difflib.get_close_matches(name[:64], known, n=1)), None)
-
-
-def misspelt(model: type[msgspec.Struct], sent: Iterable[str], use: str) -> set[str]:
-    """Return the fields that unknown names probably mean; rules must not treat them as missing."""
-    fields = writable_fields(model, use)
-    unknown = set(sent) - fields.keys() - set(model.__struct_encode_fields__)
-    return {near for name in unknown if (near := _nearest(name, fields))}

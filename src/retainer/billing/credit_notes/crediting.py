@@ -19,7 +19,7 @@ from retainer.store.tx import Tx
 from retainer.values import money
 from retainer.values.exact import amount_of, decimal_text, minor_units
 from retainer.values.money import Share
-from retainer.values.reading import complete
+from retainer.values.reading import with_defaults
 
 
 class ProjectShare(NamedTuple):
@@ -66,7 +66,7 @@ def compute_totals(tx: Tx, note: CreditNote, invoice: Invoice) -> None:
         tx.error("amount", "Send either an amount or lines.")
     elif note.amount is None and not note.lines and not invoice.credit_notes:
         whole_lines = (line for line in invoice.lines if line.quantity)
-        note.lines = [complete(CreditNoteLine, {"invoice_line_id": line.id}, {}, {}) for line in whole_lines]
+        note.lines = [with_defaults(CreditNoteLine, invoice_line_id=line.id) for line in whole_lines]
     if note.lines:
         credited = credit_by_lines(tx, note, invoice, remaining)
     else:

@@ -28,7 +28,7 @@ from retainer.store.tx import Tx
 from retainer.values.exact import amount_of
 from retainer.values.kinds import Currency, Id, SignedMoney
 from retainer.values.months import Month
-from retainer.values.reading import complete
+from retainer.values.reading import with_defaults
 
 
 class TimePreview(msgspec.Struct):
@@ -114,8 +114,7 @@ def load_preview(tx: Tx, project_id: int) -> ProjectPreview:
 
 def build_row(tx: Tx, project_id: int, client_id: int | None, currency: str) -> PreviewRow:
     """Return what an invoice to the client in a currency would bill of a project."""
-    fields: dict[str, object] = {"client_id": client_id, "currency": currency, "lines": []}
-    invoice, ids = complete(Invoice, fields, fields, {}), [project_id]
+    invoice, ids = with_defaults(Invoice, client_id=client_id, currency=currency, lines=[]), [project_id]
     of_time, of_expenses = UnbilledTime(project_ids=ids), UnbilledExpenses(project_ids=ids)
     tracked = unbilled.load_matches(tx, KINDS["time"], of_time, invoice, takes_covered=False)
     paid = unbilled.load_matches(tx, KINDS["expense"], of_expenses, invoice, takes_covered=False)

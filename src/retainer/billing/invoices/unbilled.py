@@ -38,7 +38,7 @@ from retainer.store import constraints
 from retainer.store.engines.sql import INTEGER, is_listed, listed
 from retainer.store.tx import Tx
 from retainer.values.exact import FIRST_DAY, LAST_DAY
-from retainer.values.reading import complete
+from retainer.values.reading import with_defaults
 
 Selection = UnbilledTime | UnbilledExpenses
 DESCRIPTIONS_WITHOUT = {
@@ -178,14 +178,9 @@ def build_unbilled_lines(tx: Tx, request: UnbilledWork, invoice: Invoice) -> tup
     lines = []
     for kind, _, selection in selections if found else ():
         for description, ids in group_items(tx, kind, selection, invoice):
-            fields: dict[str, Any] = {"description": description, kind.field: ids}
-            lines.append(complete(InvoiceLine, fields, fields, {}))
-    for milestone in completed:
-        fields = {"milestone_id": milestone.id}
-        lines.append(complete(InvoiceLine, fields, fields, {}))
-    for fee in months:
-        fields = {"project_id": fee.project_id, "fee_month": fee.month}
-        lines.append(complete(InvoiceLine, fields, fields, {}))
+            lines.append(with_defaults(InvoiceLine, description=description, **{kind.field: ids}))
+    lines += [with_defaults(InvoiceLine, milestone_id=milestone.id) for milestone in completed]
+    lines += [with_defaults(InvoiceLine, project_id=fee.project_id, fee_month=fee.month) for fee in months]
     return lines, left_out
 
 

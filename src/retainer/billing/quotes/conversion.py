@@ -17,7 +17,7 @@ from retainer.store.details import details, load_parts
 from retainer.store.tables import NOW
 from retainer.store.tx import Tx
 from retainer.values.exact import amount_of
-from retainer.values.reading import complete, writable_fields
+from retainer.values.reading import with_defaults, writable_fields
 
 
 class AcceptedQuote(NamedTuple):
@@ -141,8 +141,7 @@ def fill_invoice(tx: Tx, invoice: Invoice) -> None:
 
 def copy_line(line: QuoteLine) -> InvoiceLine:
     """Return a line of a quote as a new line of an invoice."""
-    fields = {name: getattr(line, name) for name in writable_fields(QuoteLine)}
-    return complete(InvoiceLine, fields, fields, {})
+    return with_defaults(InvoiceLine, **{name: getattr(line, name) for name in writable_fields(QuoteLine)})
 
 
 def save_conversion(tx: Tx, quote_id: int | None, project_id: int) -> None:

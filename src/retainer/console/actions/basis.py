@@ -112,7 +112,7 @@ def errors_of(tx: Tx, names: Mapping[str, str] = NO_NAMES) -> Iterator[None]:
         found: FieldErrors = refusal.members.get("errors", {})
         if not found:
             raise
-        errors: FieldErrors = {}
+        errors = FieldErrors()
         others: list[str] = []
         for name, messages in found.items():
             (errors.setdefault(names[name], []) if name in names else others).extend(messages)

@@ -37,7 +37,7 @@ def show_form(tx: Tx, context: PageContext) -> Reply:
 
 def create(tx: Tx, context: PageContext) -> Reply:
     """Create a key, and redirect to the page that shows it. Raises `api_disabled`, `validation_failed`."""
-    errors: FieldErrors = {}
+    errors = FieldErrors()
     expires_at = read_expiry(tx, context, errors)
     try:
         details = forms.read_new(KeyDetails, context.form, expires_at=expires_at)

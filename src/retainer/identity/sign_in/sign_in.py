@@ -289,7 +289,7 @@ def fold_email(email: str) -> str:
 
 def read_new_password(password: str) -> str:
     """Return a new password. Raises `validation_failed` if it is too short or too long."""
-    errors: FieldErrors = {}
+    errors = FieldErrors()
     values = read_fields(users.UserDetails, {"password": password}, errors)
     if errors or values.get("password") is None:
         raise invalid(errors or {"password": ["Is required."]})
