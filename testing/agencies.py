@@ -12,6 +12,7 @@ from retainer.identity.keys import keys
 from retainer.identity.keys.keys import SCOPES, KeyDetails
 from retainer.identity.people import users
 from retainer.identity.people.users import UserDetails
+from retainer.kernel.http import Request
 from retainer.settings import Settings
 from retainer.store.engines import Sqlite
 from retainer.store.tx import Store
@@ -41,6 +42,13 @@ def open_app(database: Path | str) -> App:
     app = App(Settings(database_url=url), io.BytesIO())
     app.store.seconds = PATIENT_SECONDS
     return app
+
+
+def bare_request(settings: Settings, **environ: Any) -> Request:
+    """Return a request as the HTTP server would make it, with nothing but what each one has."""
+    always = {"REQUEST_METHOD": "GET", "PATH_INFO": "/", "QUERY_STRING": "", "REMOTE_ADDR": "127.0.0.1"}
+    more = {"SERVER_PROTOCOL": "HTTP/1.1", "HTTP_HOST": "x", "wsgi.url_scheme": "http", "wsgi.input": io.BytesIO()}
+    return Request({**always, **more, **environ}, settings)
 
 
 def new_store(path: Path) -> Store:

@@ -27,7 +27,7 @@ from retainer.identity.admins import operator_of
 from retainer.identity.keys import keys
 from retainer.identity.keys.keys import SCOPES, KeyDetails
 from retainer.schema.migrations import migrate
-from retainer.server.http.connections import REQUEST_SECONDS
+from retainer.server.http.connections import IDLE_SECONDS
 from retainer.settings import BASE_PATH
 from retainer.store.engines import Sqlite, connect
 from retainer.store.tx import Store
@@ -42,7 +42,7 @@ PRELOADED: Preloaded | None = None
 PATIENCE = 60
 START_PATIENCE = 300  # a demo fills its database first, which a busy machine may take minutes for
 CRASH = re.compile(rf"ended with status -({signal.SIGABRT:d}|{signal.SIGBUS:d}|{signal.SIGSEGV:d})\b")
-UNUSED_SECONDS = REQUEST_SECONDS - 5  # before a server closes the connection
+UNUSED_SECONDS = IDLE_SECONDS - 5  # before a server closes the connection
 MAX_OUTPUT = 1 << 24
 LIMIT_HEADERS = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset")
 LIVING_COLUMNS = {"last_used_at", "last_used_address"}

@@ -21,10 +21,9 @@ from retainer.kernel.resource import Routes
 from retainer.kernel.waiting import Waiting
 from retainer.openapi import page as openapi_page
 from retainer.reference import answers as reference
-from retainer.server.http import site, spare_thread
+from retainer.server.http import site
 from retainer.server.http.compression import compressed
-from retainer.server.http.slots import FORM_SLOTS, BodyReader, RunningSlots
-from retainer.server.http.unread_bodies import discard_after
+from retainer.server.http.gate import Gate
 from retainer.server.operations.endpoints import STATUS_LINES, Operations, Page
 from retainer.server.operations.health import Health
 from retainer.server.operations.housekeeping import Housekeeping, KeysUsed, RetentionDays
@@ -87,18 +86,17 @@ class App:
         self.store = Store(connect(settings.database))
         recorder = RequestRecorder()
         self.log = Log(log, self.store.engine, recorder if settings.request_log_days else None)
-        self.running = RunningSlots(settings.threads)
+        self.gate = Gate(settings.threads, partial(access.account_of, store=self.store))
         self.limiter, failures = create_counters(settings, self.log)
-        self.throttle = Throttle(self.limiter, failures, HashingQueue(self.running.left))
+        self.throttle = Throttle(self.limiter, failures, HashingQueue(self.gate.left))
         keys_used = KeysUsed()
         self.health = Health(self.store, self.limiter, self.is_stopping, uses_valkey=bool(settings.valkey_url))
         days = RetentionDays(settings.request_log_days, settings.event_days)
         self.housekeeping = Housekeeping(self.store, (self.limiter, failures), self.log, keys_used, recorder, days)
         self.metrics = create_metrics(self, metrics, worker_index) if metrics else None
-        self.operations = Operations(self.pages(PUBLIC) | {spare_thread.PATH: partial(spare_thread.page, self.running)})
-        waiting = Waiting(self.running.left, lambda: self.is_draining or self.is_stopping())
-        self.store.announced = waiting.notify
-        read_body = BodyReader(self.running).read
+        self.operations = Operations(self.pages(PUBLIC))
+        self.waiting = Waiting(self.gate.left, lambda: self.is_draining or self.is_stopping())
+        self.store.announced = self.waiting.notify
         self.pipeline = Pipeline(
             store=self.store,
             routes=ROUTES,
@@ -106,11 +104,9 @@ class App:
             log=self.log,
             access=access,
             note_key_use=keys_used.note,
-            read_body=read_body,
-            waiting=waiting,
+            waiting=self.waiting,
         )
-        read_form = BodyReader(self.running, FORM_SLOTS).read
-        console = Console(self.store, ROUTES.operations, read_body, read_form, self.log, self.throttle)
+        console = Console(self.store, ROUTES.operations, self.log, self.throttle)
         self.site = site.Site({**PAGES, "": root, "console": console.answer}, self.limiter, self.log)
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -122,13 +118,12 @@ class App:
         elif path in self.operations.pages:
             return self.operations(environ, start_response)
         request = Request(environ, self.settings)
-        with self.running:
+        with self.gate.admit(request):
             response = compressed(request, (self.pipeline if is_api else self.site).answer(request))
         if (self.is_draining or self.is_stopping()) and CLOSE not in response.headers:
             response.headers.append(CLOSE)
         start_response(STATUS_LINES[response.status], response.headers)
-        body = b"" if request.method == "HEAD" else response.body
-        return discard_after(body, request) if request.has_body else [body]
+        return [b"" if request.method == "HEAD" else response.body]
 
     def pages(self, address: str) -> dict[str, Page]:
         """Return the monitoring pages that the settings put on an address."""
@@ -145,7 +140,7 @@ def create_metrics(app: App, metrics: "SharedMetrics", worker_index: int) -> "Me
     from retainer.server.operations.metrics import MetricsPage, State  # noqa: PLC0415  # loaded only with metrics
 
     slot = metrics.slots[worker_index]
-    state = State(slot, app.running, app.store.engine, app.limiter, app.log)
+    state = State(slot, app.gate.running, app.store.engine, app.limiter, app.log)
     state.note()
     app.log.count = slot.count
     app.housekeeping.note_state = state.note

@@ -150,8 +150,8 @@ class Waiter:
 
     def is_waiting(self):
         """Return whether it has found nothing yet: it has a place, and has left the slot in which it looked."""
-        has_place = self.api.app.pipeline.waiting.counts[self.api.account_id] > 0
-        return has_place and self.api.app.running.free == self.api.app.running.count
+        has_place = self.api.app.waiting.count(self.api.account_id) > 0
+        return has_place and self.api.app.gate.running.free == self.api.app.gate.running.count
 
     def result(self):
         self.thread.join(60)
@@ -187,7 +187,7 @@ def test_a_wait_that_ends_with_nothing_is_empty_and_not_logged_as_slow(api):
 
 @only_sqlite
 def test_no_account_takes_all_places_to_wait(api, monkeypatch):
-    monkeypatch.setattr(api.app.pipeline.waiting, "_free", 2)
+    monkeypatch.setattr(waiting, "SHARE", 1)
     first = Waiter(api)
     until(first.is_waiting, "it waits")
     second = api.get("/events", headers={"Prefer": "wait=20"})

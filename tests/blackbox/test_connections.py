@@ -7,12 +7,14 @@ import socket
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from testing.process import PATIENCE, drained, environment, until
 
-from retainer.server.http.connections import CLOSING_SECONDS, MAX_PER_ADDRESS, REQUEST_SECONDS, ConnectionGuard
+from retainer.server.http.connections import IDLE_SECONDS, MAX_PER_ADDRESS, ConnectionGuard
+from retainer.server.http.gate import BODY_SECONDS
 from retainer.settings import Settings
 from tests.deploy.programs import DEPLOY
 from tests.length import only_full
@@ -84,10 +86,14 @@ def test_a_connection_that_a_proxy_keeps_serves_requests_for_longer_than_one_may
         assert client.local_address == before, "the same connection all the while"
 
 
+def a_guard(overdue, noted=None):
+    return ConnectionGuard(Settings(), lambda: overdue, [].append if noted is None else noted.append, lambda *_: None)
+
+
 @pytest.fixture
 def guarded():
     """A guard, both ends of a connection, and the connection as the guard sees it."""
-    guard = ConnectionGuard(Settings(), lambda *_: None)
+    guard = a_guard(Counter())
     with (
         socket.create_server(("127.0.0.1", 0)) as listener,
         socket.create_connection(listener.getsockname()) as client,
@@ -98,17 +104,60 @@ def guarded():
         yield guard, client, accepted, found
 
 
-def test_a_request_that_takes_too_long_is_no_longer_received_and_then_its_connection_ends(guarded):
+def is_received(guarded, **state):
+    """Whether the connection still receives after a look at it in a state."""
     guard, client, accepted, found = guarded
-    guard.check([found._replace(silent=REQUEST_SECONDS - 1)])
+    guard.check([found._replace(**state)])
     client.sendall(b"x")
-    assert accepted.recv(1) == b"x"
-    guard.check([found._replace(silent=REQUEST_SECONDS + 1)])
+    return accepted.recv(1) == b"x"
+
+
+LATE = {"sent_ago": BODY_SECONDS + 1, "received_ago": BODY_SECONDS + 1, "is_used": True}
+
+
+def test_a_connection_that_is_answered_is_never_cut_however_long_it_takes(guarded):
+    assert is_received(guarded, sent_ago=10 * IDLE_SECONDS, received_ago=IDLE_SECONDS)
+
+
+def test_a_body_that_does_not_come_in_time_is_no_longer_received(guarded):
+    guard, client, accepted, found = guarded
+    guard.overdue = lambda: Counter({found.peer: 1})
+    assert is_received(guarded, sent_ago=BODY_SECONDS - 1, received_ago=1, is_used=True), "it may still come"
+    guard.check([found._replace(**LATE)])
     assert accepted.recv(1) == b""
     accepted.sendall(b"x")
     assert client.recv(1) == b"x", "it is told why"
-    guard.check([found._replace(silent=REQUEST_SECONDS + CLOSING_SECONDS + 1)])
+
+
+def test_a_peer_with_an_overdue_body_and_an_answer_to_come_keeps_both_connections(guarded):
+    """Nobody knows which is which."""
+    guard, client, accepted, found = guarded
+    guard.overdue = lambda: Counter({found.peer: 1})
+    guard.check([found._replace(**LATE), found._replace(**LATE, inode=0)])
+    client.sendall(b"x")
+    assert accepted.recv(1) == b"x"
+
+
+def test_a_response_that_nobody_takes_ends_its_connection(guarded):
+    guard, client, _, found = guarded
+    guard.check([found._replace(is_taken=False, sent_ago=IDLE_SECONDS + 1)])
     assert client.recv(1) == b""
+
+
+def test_the_connections_with_a_request_are_told_by_peer(guarded):
+    guard, client, accepted, found = guarded
+    noted = []
+    guard.note = noted.append
+    guard.check([found])
+    client.sendall(b"x")
+
+    def now():
+        return [each for each in guard.scan()[0] if each.descriptor == accepted.fileno()]
+
+    until(lambda: now()[0].is_used, "something was received")
+    guard.check(now())
+    assert noted == [Counter(), Counter({found.peer: 1})]
+    assert accepted.recv(1) == b"x"
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
@@ -117,7 +166,7 @@ def test_a_look_finds_the_connections_that_were_accepted_and_no_others(tmp_path,
         listener = socket.create_server((host, 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError:
         pytest.skip("no IPv6 here")
-    guard = ConnectionGuard(Settings(), lambda *_: None)
+    guard = a_guard(Counter())
     guard.scan()
     began = time.monotonic()
     with listener, socket.create_connection(listener.getsockname()[:2]) as client, listener.accept()[0] as accepted:
@@ -125,15 +174,15 @@ def test_a_look_finds_the_connections_that_were_accepted_and_no_others(tmp_path,
         with (tmp_path / "file").open("rb"):
             (found,) = [each for each in guard.scan()[0] if each.descriptor == accepted.fileno()]
             assert client.fileno() not in [each.descriptor for each in guard.scan()[0]]
-        assert (found.address, found.inode) == (host, os.fstat(accepted.fileno()).st_ino)
+        assert (found.peer, found.inode) == (host, os.fstat(accepted.fileno()).st_ino)
         time.sleep(0.1)
         (found,) = [each for each in guard.scan()[0] if each.descriptor == accepted.fileno()]
-        assert 0.05 < found.silent <= time.monotonic() - began + A_TICK
+        assert 0.05 < found.sent_ago <= time.monotonic() - began + A_TICK
         began = time.monotonic()
         accepted.sendall(b"x")
         assert client.recv(1) == b"x"
         (found,) = [each for each in guard.scan()[0] if each.descriptor == accepted.fileno()]
-        assert found.silent <= time.monotonic() - began + A_TICK
+        assert found.sent_ago <= time.monotonic() - began + A_TICK
         accepted.sendall(b"y")
         assert client.recv(1) == b"y", "the socket is still open"
 
@@ -165,7 +214,7 @@ def scan():
         guard.scan()
 
 sys.setswitchinterval(1e-6)
-guard = ConnectionGuard(Settings(), print)
+guard = ConnectionGuard(Settings(), dict, print, print)
 threading.Thread(target=scan, daemon=True).start()
 for _ in range(2000):
     listener = socket.create_server(("127.0.0.1", 0))

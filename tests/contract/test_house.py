@@ -30,6 +30,7 @@ MIGRATIONS = SRC / "schema" / "migrations"
 FILES = sorted(path for path in SRC.rglob("*.py") if not path.is_relative_to(MIGRATIONS / "versions"))
 LAYERS = [
     "errors",
+    "fairness",
     "settings",
     "background",
     "values",

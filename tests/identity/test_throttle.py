@@ -3,6 +3,7 @@
 import threading
 
 import pytest
+from testing.agencies import bare_request
 from testing.process import PATIENCE, until
 
 from retainer.identity.people import passwords, users
@@ -175,17 +176,17 @@ def test_an_attempt_that_waits_for_its_hash_occupies_no_slot(api, admin):
     app, answered = api.app, []
 
     def attempt():
-        with app.running:
+        with app.gate.admit(bare_request(app.settings)):
             answered.append(enter(api, admin))
 
     with app.throttle.queue.turn("a", is_known=False), app.throttle.queue.turn("b", is_known=False):
-        free = app.running.free
+        free = app.gate.running.free
         thread = threading.Thread(target=attempt)
         thread.start()
         until(lambda: app.throttle.queue.waiting == 1, "it waits")
-        assert app.running.free == free
+        assert app.gate.running.free == free
     thread.join()
-    assert app.running.free == app.running.count
+    assert app.gate.running.free == app.gate.running.count
     assert answered
 
 

@@ -1,7 +1,5 @@
 """The console's requests: cross-site check, session, route, transaction, and error pages."""
 
-from collections.abc import Callable
-
 from retainer.console import cross_site, ended_sessions, forms, uploads
 from retainer.console.catalogue import Catalogue
 from retainer.console.cookies import SESSION, Cookies
@@ -42,17 +40,8 @@ WAIT = (
 class Console:
     """Answers all requests below /console."""
 
-    def __init__(
-        self,
-        store: Store,
-        operations: list[Operation],
-        read_body: Callable[[Request, int], bytes],
-        read_form: Callable[[Request, str], bytes],
-        log: RequestLog,
-        throttle: Throttle,
-    ) -> None:
+    def __init__(self, store: Store, operations: list[Operation], log: RequestLog, throttle: Throttle) -> None:
         self.store, self.log, self.throttle = store, log, throttle
-        self.read_body, self.read_form = read_body, read_form
         self.catalogue = Catalogue(operations)
         compile_templates("console")
 
@@ -77,6 +66,7 @@ class Console:
         token = context.cookies.get(SESSION)
         if token is not None:
             context.signed_in = sessions.admin_of(self.store, token, request.shown_address)
+            request.account_id = context.signed_in.account_id if context.signed_in else None
         found = find(path)
         if context.signed_in is None and not (found and isinstance(found[0], PublicPage)):
             return self._ask_to_sign_in(context, path, found[0] if found else None)
@@ -144,21 +134,19 @@ class Console:
 
     def _read_form(self, context: PageContext, *, takes_file: bool) -> Form:
         """Return the form of a request. Raises `body_too_large`, `unsupported_media_type`, and errors of reading it."""
-        request, admin = context.request, context.signed_in
+        request = context.request
         limit, expected = (
             (MAX_UPLOAD_BYTES, uploads.CONTENT_TYPE) if takes_file else (MAX_FORM_BYTES, forms.CONTENT_TYPE)
         )
-        if int(request.environ.get("CONTENT_LENGTH") or 0) > limit:
+        if len(request.body) > limit:
             advice = "Choose a smaller file" if takes_file else "Shorten your input"
             raise Refusal("body_too_large", f"The form is larger than {limit // 1024} KiB. {advice}.")
         content_type = request.environ.get("CONTENT_TYPE", "")
-        if request.has_body and content_type.partition(";")[0] != expected:
+        if request.body and content_type.partition(";")[0] != expected:
             raise Refusal("unsupported_media_type", f"Send this form as {expected}.")
-        if admin is None:
-            body = self.read_form(request, request.networks[-1])
-        else:
-            body = self.read_body(request, admin.account_id)
-        return uploads.parse_upload(body, content_type) if takes_file else forms.parse(body.decode(errors="replace"))
+        if takes_file:
+            return uploads.parse_upload(request.body, content_type)
+        return forms.parse(request.body.decode(errors="replace"))
 
 
 def _with_headers(reply: Reply, refusal: Refusal) -> Reply:

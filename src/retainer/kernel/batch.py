@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from io import BytesIO
 from typing import Annotated, Literal, Protocol, cast
 from urllib.parse import unquote
 
@@ -185,12 +184,12 @@ def request_of(
     environ = {name: value for name, value in outer.environ.items() if name.removeprefix("HTTP_") not in OWN_HEADERS}
     body = b"" if operation.body is None else encode_body(operation.body)
     environ |= {"REQUEST_METHOD": operation.method, "PATH_INFO": path_of(operation), "QUERY_STRING": query}
-    environ |= {"CONTENT_TYPE": "application/json", "CONTENT_LENGTH": str(len(body)), "wsgi.input": BytesIO(body)}
+    environ |= {"CONTENT_TYPE": "application/json", "CONTENT_LENGTH": str(len(body))}
     for name, value in (("IF_MATCH", operation.if_match), ("IDEMPOTENCY_KEY", idempotency_key)):
         if value is not None:
             environ[f"HTTP_{name}"] = value
     request = Request(environ, outer.settings)
-    request.id = request_id
+    request.id, request.body, request.has_body = request_id, body, False
     return request
 
 

@@ -13,6 +13,7 @@ from retainer.settings import BASE_PATH, Settings
 
 NOTHING = frozenset({"", "0"})
 MAX_BODY_BYTES = 1024 * 1024
+MAX_DISCARDED_BYTES, CHUNK_BYTES = 16 * MAX_BODY_BYTES, 64 * 1024
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ID_PREFIX, ID_LENGTH = "req_", len("req_") + 24
 """Prefix and length of request ids that the server creates."""
@@ -41,17 +42,24 @@ class Response(NamedTuple):
 
 
 class Request:
-    """A request; it `has_body` until its body was read.
+    """A request; it `has_body` until its body was received.
 
+    If it has a `refusal`, it is only told so. `account_id` is set when it has been authenticated.
     Only named headers are read, because the WSGI environ also holds the environment of the process.
     """
 
-    __slots__ = ("began", "environ", "has_body", "id", "method", "part", "path", "query", "settings", "shown_address")
+    __slots__ = (
+        *("account_id", "began", "body", "environ", "has_body", "id", "method", "part", "path", "query", "refusal"),
+        *("settings", "shown_address"),
+    )
 
     def __init__(self, environ: WSGIEnvironment, settings: Settings) -> None:
         self.began = time.perf_counter_ns()
         self.environ = environ
         self.settings = settings
+        self.body = b""
+        self.refusal: Refusal | None = None
+        self.account_id: int | None = None
         self.has_body: bool = environ.get("CONTENT_LENGTH", "0") not in NOTHING or "HTTP_TRANSFER_ENCODING" in environ
         self.method: str = environ["REQUEST_METHOD"]
         self.path: str = environ["PATH_INFO"]
@@ -68,19 +76,29 @@ class Request:
         return self.environ.get(f"HTTP_{name}")
 
     def check(self) -> None:
-        """Raise `bad_request` unless there is one host, and `body_too_large` if Content-Length is over the limit."""
+        """Raise `bad_request` unless there is one host, and the refusal of a request that was not admitted."""
         forwarding.check_host(self.environ)
-        length = self.environ.get("CONTENT_LENGTH")
-        if length and (len(length) > 10 or int(length) > MAX_BODY_BYTES):
-            raise too_large()
+        if self.refusal is not None:
+            raise self.refusal
 
-    def read(self) -> bytes:
-        """Return the whole body; reads at most one byte more than the limit. Raises `body_too_large`."""
-        body: bytes = self.environ["wsgi.input"].read(MAX_BODY_BYTES + 1)
-        if len(body) > MAX_BODY_BYTES:
-            raise too_large()
-        self.has_body = False
-        return body
+    def receive(self) -> None:
+        """Receive the whole body. Raises `body_too_large`.
+
+        The rest of a body that is too large is received too, and discarded: closing a connection with unread data
+        resets it, and a client or a proxy that is still sending would lose the response.
+        """
+        stream, length = self.environ["wsgi.input"], self.environ.get("CONTENT_LENGTH") or "0"
+        if len(length) <= 10 and int(length) <= MAX_BODY_BYTES:
+            self.body = stream.read(MAX_BODY_BYTES + 1)
+            if len(self.body) <= MAX_BODY_BYTES:
+                self.has_body = False
+                return
+            self.body = b""
+        if "HTTP_EXPECT" not in self.environ:  # or the client asks before it sends (RFC 9110, 10.1.1)
+            left = MAX_DISCARDED_BYTES
+            while left > 0 and (chunk := stream.read(CHUNK_BYTES)):
+                left -= len(chunk)
+        raise too_large()
 
     @property
     def address(self) -> str:

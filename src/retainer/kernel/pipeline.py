@@ -37,7 +37,7 @@ DOCS_OF_ERRORS = "/docs/errors"
 RETRIES = 3
 """Number of retries of a write that the database rolled back because of a conflict."""
 RETRY_SECONDS = 5
-"""Time limit for retries, so that a request gets its response within 30 seconds, the last retry included."""
+"""Time limit for retries, the last one excluded."""
 
 
 class Access(Protocol):
@@ -77,15 +77,15 @@ class Pipeline:
     log: RequestLog
     access: Access
     note_key_use: Callable[[Caller, Request], None]
-    read_body: Callable[[Request, int], bytes]
     waiting: Waiting
 
     def answer(self, request: Request) -> Response:
         """Take a request through all stages; each may refuse it."""
         caller = allowance = operation = refusal = None
         try:
-            request.check()  # 400, 413
+            request.check()  # 400, 413, 503
             caller = self.access.authenticate(request, self.store)  # 401
+            request.account_id = caller.account_id
             self.access.admit(caller)  # 402, 403 API off
             allowance = self.limiter.hit(f"key:{caller.key_id}", caller.requests_per_minute)
             allowance.admit()  # 429
@@ -112,7 +112,7 @@ class Pipeline:
         request, operation = call.request, call.operation
         if not operation.writes:
             return self.follow(call) if operation.followed else self.read(call)
-        body = self.read_body(request, call.caller.account_id)
+        body = request.body
         call.read(body)
         if operation.batched and call.sent:
             sent_batch = batches.read_batch(call.sent, self.routes.is_batch)
@@ -166,7 +166,7 @@ class Pipeline:
             try:
                 methods, ids = self.routes.find(request)
                 part = prepare(request, call.caller, call.allowance, methods.get(request.method), ids)
-                part.read(request.read())
+                part.read(request.body)
                 tx.if_match = request.header("IF_MATCH")
                 results.append(batches.result_of(request, run(tx, part)))
             except Refusal as refusal:
@@ -203,7 +203,7 @@ class Pipeline:
         The log does not count the time that the request has waited.
         """
         request, seconds = call.request, preferred_seconds(call.request.header("PREFER"))
-        with self.waiting.place(call.caller.account_id, seconds) as place:
+        with self.waiting.place(call.caller.account_id, seconds, request.environ.get("REMOTE_ADDR", "")) as place:
             while True:
                 with self.store.begin(call.caller, write=False) as tx:
                     result = cast("Followed[object]", call.operation.call(tx, call))

@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 MAX_SECONDS = 20
-"""Maximum wait of a request, less than the half minute after which the server closes connections."""
+"""Maximum wait of a request, less than the time that a request may take."""
 POLL_SECONDS = 1.0
 WAIT_SLOTS = 64
-"""Requests of a process that may wait. An account may hold as many as are still free, so that none can take all."""
+SHARE = 8
+"""Requests that may wait: of a process, and of an account."""
 WAIT = re.compile(r'(?:^|[,;])\s*wait\s*=\s*"?([0-9]{1,9})"?\s*(?=$|[,;])', re.IGNORECASE)
 
 
@@ -28,17 +29,18 @@ def preferred_seconds(header: str | None) -> int:
 class Place:
     """The place of a request that may wait until a deadline."""
 
-    def __init__(self, waiting: "Waiting", seconds: int) -> None:
-        self.seconds = seconds
+    def __init__(self, waiting: "Waiting", seconds: int, peer: str) -> None:
+        self.seconds, self.peer = seconds, peer
+        self.is_hung_up = False
         self.waited_ns = 0
         self.woken = threading.Event()
         self._waiting = waiting
-        self._deadline = time.monotonic() + seconds
+        self.deadline = time.monotonic() + seconds
 
     def wait(self) -> bool:
         """Wait until there may be something new; return False if the time is up, or the server is ending."""
-        left = self._deadline - time.monotonic()
-        if left <= 0 or self._waiting.is_ending():
+        left = self.deadline - time.monotonic()
+        if left <= 0 or self.is_hung_up or self._waiting.is_ending():
             return False
         began = time.perf_counter_ns()
         with self._waiting.left():
@@ -57,16 +59,17 @@ class Waiting:
         self._free = WAIT_SLOTS
         self._lock = threading.Lock()
 
-    @property
-    def counts(self) -> Counter[int]:
-        """Return the number of waiting requests of each account."""
-        with self._lock:
-            return Counter({account_id: len(places) for account_id, places in self._places.items()})
+    def count(self, account_id: int) -> int:
+        """Return the number of waiting requests of an account."""
+        return len(self._places.get(account_id, ()))
 
     @contextmanager
-    def place(self, account_id: int, seconds: int) -> Iterator[Place | None]:
-        """Give a request a place for the block; None if it prefers not to wait, or no place is left for its account."""
-        place = self._take(account_id, seconds) if seconds else None
+    def place(self, account_id: int, seconds: int, peer: str) -> Iterator[Place | None]:
+        """Give a request a place for the block; None if it prefers not to wait, or no place is left for its account.
+
+        `peer` is the address that its connection comes from.
+        """
+        place = self._take(account_id, seconds, peer) if seconds else None
         try:
             yield place
         finally:
@@ -80,19 +83,33 @@ class Waiting:
                 for place in self._places.get(account_id, ()):
                     place.woken.set()
 
-    def _take(self, account_id: int, seconds: int) -> Place | None:
+    def hang_up(self, connections: Counter[str]) -> None:
+        """End the waits of peers that have fewer connections than waits: some of their clients have hung up.
+
+        Nobody knows which, so the oldest ends. If its client is still there, it gets an empty list a little early.
+        """
         with self._lock:
-            places = self._places.get(account_id, set())
-            if len(places) >= self._free:
+            waits: dict[str, list[Place]] = {}
+            for place in (place for places in self._places.values() for place in places):
+                waits.setdefault(place.peer, []).append(place)
+            for peer, places in waits.items():
+                places.sort(key=lambda place: place.deadline)
+                for place in places[: max(0, len(places) - connections[peer])]:
+                    place.is_hung_up = True
+                    place.woken.set()
+
+    def _take(self, account_id: int, seconds: int, peer: str) -> Place | None:
+        with self._lock:
+            if self.count(account_id) >= SHARE or not self._free:
                 return None
-            place = Place(self, seconds)
-            self._places[account_id] = places | {place}
+            place = Place(self, seconds, peer)
+            self._places.setdefault(account_id, set()).add(place)
             self._free -= 1
             return place
 
     def _give_back(self, account_id: int, place: Place) -> None:
         with self._lock:
             self._free += 1
-            self._places[account_id] = self._places[account_id] - {place}
+            self._places[account_id].remove(place)
             if not self._places[account_id]:
                 del self._places[account_id]

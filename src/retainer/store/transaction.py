@@ -6,16 +6,21 @@ from typing import Any, Self
 
 from sqlalchemy import Table
 
+from retainer.store import deadline
 from retainer.store.engines.base import Columns, DeadlineExceeded, DriverConnection, DriverCursor, Engine, Row, Rows
 from retainer.store.outbox import CREATED, Change, Outbox
 from retainer.store.statements import Statement, Statements
 from retainer.values.exact import utcnow
 
+COMMIT_SECONDS = 4
+"""What a request keeps of its time for its last statement, the commit, and the response."""
+
 
 class Transaction:
     """A transaction on a connection that it borrows, limited to an account if it has one.
 
-    It may take `seconds` once it has its turn. After that it is rolled back and raises DeadlineExceeded.
+    It may take `seconds` once it has its turn, and no longer than until the deadline of its request. After that it is
+    rolled back and raises DeadlineExceeded.
 
     A reading transaction is one statement, which needs no BEGIN; a caller that needs more asks for a `snapshot` first.
     """
@@ -48,7 +53,7 @@ class Transaction:
 
     def __enter__(self) -> Self:
         self.connection = self.engine.begin_write(self.account_id) if self.writes else self.engine.connection()
-        self.deadline = time.monotonic() + self.seconds
+        self.deadline = min(time.monotonic() + self.seconds, deadline.current() - COMMIT_SECONDS)
         try:
             self.engine.limit(self.connection, self.deadline)
             self._start()
@@ -84,7 +89,7 @@ class Transaction:
         return time.monotonic() > self.deadline
 
     def _too_long(self) -> str:
-        return f"The transaction took longer than {self.seconds} seconds."
+        return "The transaction took longer than its deadline."
 
     def execute(self, statement: Statement, values: Columns) -> DriverCursor:
         """Run a statement and return the driver's cursor. Raises DeadlineExceeded."""

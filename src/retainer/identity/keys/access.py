@@ -30,6 +30,15 @@ def authenticate(request: Request, store: Store) -> Caller:
     return caller
 
 
+def account_of(request: Request, store: Store) -> int | None:
+    """Return the account of a request's key, if there is such a key."""
+    try:
+        caller = caller_of(store, credential(request))
+    except Refusal:
+        return None
+    return caller.account_id if caller else None
+
+
 def credential(request: Request) -> str:
     """Return the hash of the sent key: of the Bearer token, else of X-Api-Key.
 

@@ -1,4 +1,4 @@
-"""The connection guard: closes connections that are too slow, or too many from one address."""
+"""The connection guard: ends what a slow client would hold for ever, but never a connection while it is answered."""
 
 import os
 import socket
@@ -6,21 +6,24 @@ import stat
 import struct
 import threading
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from retainer.kernel.forwarding import group, is_trusted, parse_address
+from retainer.server.http.gate import BODY_SECONDS
 from retainer.settings import Settings
 
 SCAN_SECONDS = 1.0
 DRAIN_SCAN_SECONDS = 0.1
-REQUEST_SECONDS = 30  # for a whole request, from the last response
-CLOSING_SECONDS = 5  # then, to send the refusal
+IDLE_SECONDS = 30
+"""Maximum time between two requests of a connection, or to take a response."""
 MAX_CONNECTIONS = 8192
 MAX_PER_ADDRESS = 512  # a whole agency may share one address
-LAST_DATA_SENT = struct.Struct("=44xI")  # in Linux's tcp_info: milliseconds
+TCP_INFO = struct.Struct("=24xI16xI4xI72xQ8xI")
+"""Parts of Linux's tcp_info: unacknowledged packets, milliseconds since data was sent and received, bytes received and
+not yet sent."""
 
 
 class Connection(NamedTuple):
@@ -28,15 +31,36 @@ class Connection(NamedTuple):
 
     descriptor: int
     inode: int  # identifies the socket, because its descriptor may be reused
-    address: str
-    silent: float  # seconds since the server last sent data or accepted the connection
+    peer: str
+    sent_ago: float
+    """Seconds since the server last sent data, or accepted the connection."""
+    received_ago: float
+    is_used: bool
+    """Whether the client has sent anything."""
+    is_taken: bool
+    """Whether the client has taken everything that the server has sent."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Return whether surely no request has begun since the last response; times are known to a tick."""
+        return not self.is_used or self.received_ago > self.sent_ago
 
 
 class ConnectionGuard:
-    """A thread that scans all connections every second; their sockets belong to the HTTP server."""
+    """A thread that scans all connections every second; their sockets belong to the HTTP server.
 
-    def __init__(self, settings: Settings, failed: Callable[[str, Exception], None]) -> None:
-        self.settings = settings
+    `overdue` counts the bodies of each peer that have not arrived in time; `note` is told how many connections of each
+    peer have a request.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        overdue: Callable[[], Counter[str]],
+        note: Callable[[Counter[str]], None],
+        failed: Callable[[str, Exception], None],
+    ) -> None:
+        self.settings, self.overdue, self.note = settings, overdue, note
         self._failed = failed
         self._ports: set[int] = set()
         self._seen: set[int] = set()
@@ -82,22 +106,39 @@ class ConnectionGuard:
         return [connection for connection in connections if connection is not None], listeners
 
     def check(self, connections: list[Connection]) -> None:
-        """Close connections that are too slow, and the newest ones of an address that has too many."""
+        """End overdue bodies, responses that no client takes, and idle connections over the share of an address."""
+        for connection in connections:
+            if not connection.is_taken and connection.sent_ago > IDLE_SECONDS:
+                end(connection, socket.SHUT_RDWR)
+        self._end_overdue_bodies(connections)
+        self._end_surplus(connections)
+        self._seen = {connection.inode for connection in connections}
+        self.note(Counter(connection.peer for connection in connections if not connection.is_idle))
+
+    def _end_overdue_bodies(self, connections: list[Connection]) -> None:
+        """Let threads that wait for overdue bodies read their end, and refuse the requests.
+
+        The HTTP server does not say which connection a body belongs to. But that of an overdue body has had no response
+        for that long. If a peer has no more of such connections than overdue bodies, each of them belongs to one.
+        """
+        overdue = self.overdue()
+        stalled = [each for each in connections if not each.is_idle and each.sent_ago > BODY_SECONDS]
+        found = Counter(connection.peer for connection in stalled)
+        for connection in stalled:
+            if found[connection.peer] <= overdue[connection.peer]:
+                end(connection, socket.SHUT_RD)
+
+    def _end_surplus(self, connections: list[Connection]) -> None:
+        """End the newest idle connections of each address that has too many; of proxies none."""
         by_address: dict[str, list[Connection]] = defaultdict(list)
         for connection in connections:
-            if connection.silent > REQUEST_SECONDS + CLOSING_SECONDS:
+            address = parse_address(connection.peer)
+            if connection.is_idle and not is_trusted(address, self.settings):
+                by_address[group(address)].append(connection)
+        for idle in by_address.values():
+            idle.sort(key=lambda connection: connection.inode not in self._seen)
+            for connection in idle[MAX_PER_ADDRESS:]:
                 end(connection, socket.SHUT_RDWR)
-            elif connection.silent > REQUEST_SECONDS:
-                end(connection, socket.SHUT_RD)  # a thread that waits for the body reads the end of it
-            peer = parse_address(connection.address)
-            if not is_trusted(peer, self.settings):
-                by_address[group(peer)].append(connection)
-        for of_address in by_address.values():
-            if len(of_address) > MAX_PER_ADDRESS:
-                of_address.sort(key=lambda connection: connection.inode not in self._seen)
-                for connection in of_address[MAX_PER_ADDRESS:]:
-                    end(connection, socket.SHUT_RDWR)
-        self._seen = {connection.inode for connection in connections}
 
     def _connection(self, descriptor: int, listeners: set[int]) -> Connection | None:
         """Return the client's connection of a descriptor, or None; note listening sockets and their ports."""
@@ -114,10 +155,12 @@ class ConnectionGuard:
                     return None
                 if sock.getsockname()[1] not in self._ports:
                     return None
-                information = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, LAST_DATA_SENT.size)
-                (milliseconds,) = LAST_DATA_SENT.unpack(information)
-                return Connection(descriptor, status.st_ino, sock.getpeername()[0], milliseconds / 1000)
-        except OSError:  # it was closed
+                information = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, TCP_INFO.size)
+                unacknowledged, sent, received, size, unsent = TCP_INFO.unpack(information)
+                peer, is_taken = sock.getpeername()[0], not unacknowledged and not unsent
+                ago = sent / 1000, received / 1000
+                return Connection(descriptor, status.st_ino, peer, *ago, is_used=size > 0, is_taken=is_taken)
+        except (OSError, struct.error):  # it was closed
             return None
 
 

@@ -17,10 +17,10 @@ from prometheus_client.registry import Collector
 from retainer import __version__
 from retainer.errors import STATUS
 from retainer.events.sender import schedule as deliveries
+from retainer.fairness import FairSemaphore
 from retainer.kernel.http import Response
 from retainer.kernel.limits import Limiter
 from retainer.kernel.resource import Routes
-from retainer.server.http.slots import RunningSlots
 from retainer.server.operations.log import Log
 from retainer.sites.monitor import schedule as checks
 from retainer.store.engines import Engine, Unavailable
@@ -115,7 +115,7 @@ class Slot:
 class State:
     """The state of a worker, written to its slot; requests are counted when they end."""
 
-    def __init__(self, slot: Slot, running: RunningSlots, engine: Engine, limiter: Limiter, log: Log) -> None:
+    def __init__(self, slot: Slot, running: FairSemaphore, engine: Engine, limiter: Limiter, log: Log) -> None:
         self.slot, self.running, self.engine, self.limiter, self.log = slot, running, engine, limiter, log
         self._errors_before, self._dropped_before = slot["database_errors"], slot["log_lines_dropped"]
 

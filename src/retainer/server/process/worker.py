@@ -23,9 +23,8 @@ from granian.server import MPServer
 
 from retainer import settings as configuration
 from retainer.app import App
-from retainer.server.http.connections import MAX_CONNECTIONS, REQUEST_SECONDS, ConnectionGuard
-from retainer.server.http.slots import THREAD_SECONDS, thread_count
-from retainer.server.http.spare_thread import SpareThread
+from retainer.server.http.connections import IDLE_SECONDS, MAX_CONNECTIONS, ConnectionGuard
+from retainer.server.http.gate import thread_count
 from retainer.server.operations.endpoints import Operations, OperationsServer
 from retainer.server.operations.writer import standard_error
 
@@ -37,6 +36,7 @@ BACKLOG = 2048  # connections that wait for a worker
 STOP_SECONDS = 15  # for requests in flight
 DRAIN_SECONDS = 10  # for clients of a drained worker to close their connections
 WAKE_SECONDS = 1
+THREAD_SECONDS = 2**31  # threads never end, because one that is about to end would still count as idle
 DRAIN_SIGNAL = signal.SIGUSR1
 """Makes a worker accept no more connections, and stop when all are closed."""
 
@@ -73,13 +73,10 @@ def work(
             chores.callback(start_sender(app))
         if app.settings.backup_dir is not None and app.settings.database_path is not None:
             chores.callback(start_backups(app, app.settings.database_path, app.settings.backup_dir))
-        guard = ConnectionGuard(app.settings, app.log.failure)
+        guard = ConnectionGuard(app.settings, app.gate.overdue, app.waiting.hang_up, app.log.failure)
         if sys.platform == "linux":
             guard.start()
             chores.callback(guard.stop)
-        spare = SpareThread(listener, app.running)
-        spare.start()
-        chores.callback(spare.stop)
         for address, sock in private.items():
             sock.setblocking(False)  # noqa: FBT003  # another process may have accepted the connection already
             OperationsServer(sock, Operations(app.pages(address))).start()
@@ -117,7 +114,7 @@ def http_server(running: int) -> HttpServer:
         blocking_threads_idle_timeout=THREAD_SECONDS,
         http=HTTPModes.http1,
         # Granian counts from the last response, so this ends idle connections too.
-        http1_settings=HTTP1Settings(header_read_timeout=REQUEST_SECONDS * 1000, max_buffer_size=MAX_HEAD),
+        http1_settings=HTTP1Settings(header_read_timeout=IDLE_SECONDS * 1000, max_buffer_size=MAX_HEAD),
         backpressure=_max_connections(),
         websockets=False,
         log_level=LogLevels.error,

@@ -12,8 +12,7 @@ from sqlalchemy import Dialect, Table
 WAIT_SECONDS = 5
 """Maximum wait of a writer for its turn."""
 TRANSACTION_SECONDS = 10
-"""Maximum duration of a transaction, once it has its turn. All waits of a request together stay below the half minute
-after which the server closes connections."""
+"""Maximum duration of a transaction, once it has its turn."""
 DriverConnection = Any
 """A connection of the driver; SQLite's driver has no types."""
 DriverCursor = Any

@@ -2,9 +2,10 @@
 
 import threading
 import time
-from collections import deque
 from typing import NoReturn, Protocol
 
+from retainer.fairness import FairQueue
+from retainer.store import deadline
 from retainer.store.engines.base import (
     TRANSACTION_SECONDS,
     WAIT_SECONDS,
@@ -15,6 +16,7 @@ from retainer.store.engines.base import (
     Unavailable,
 )
 
+LONG_SECONDS = 2
 GROUP_SECONDS = 0.05  # an older group accepts no more writers, since its first ones wait
 END_SECONDS = TRANSACTION_SECONDS + 1  # the last writer of a group must reach its own deadline first
 
@@ -42,7 +44,9 @@ class Group:
 
 
 class GroupCommit:
-    """One writer at a time, in the order of arrival. A writer that ends while others wait leaves the commit to them.
+    """One writer at a time, and the accounts in turn. A writer that ends while others wait leaves the commit to them.
+
+    An account that held the turn for more than LONG_SECONDS waits behind all others for its next one.
 
     The first writer of a group begins the transaction; each following one works in a savepoint, so that it can be
     rolled back alone. A writer that ends with no other waiting, or in a group that is too old, commits for all. No
@@ -54,11 +58,16 @@ class GroupCommit:
         self._group: Group | None = None  # used only by the writer that has the turn
         self._lock = threading.Lock()  # guards the attributes below
         self._is_taken = False
-        self._queue: deque[threading.Event] = deque()
+        self._queue: FairQueue[threading.Event] = FairQueue()
+        self._last: FairQueue[threading.Event] = FairQueue()  # behind all others
+        self._slow: set[int | None] = set()  # accounts that wait behind all others next time
+        self._holder: int | None = None  # the account that has the turn, and since when; used only by its writer
+        self._since = 0.0
 
-    def begin(self) -> DriverConnection:
+    def begin(self, account_id: int | None = None) -> DriverConnection:
         """Wait for the turn; lend a connection in a new transaction, or in a savepoint of the current one."""
-        self._take_turn()
+        self._take_turn(account_id)
+        self._holder, self._since = account_id, time.monotonic()
         group = self._group
         if group is None:
             try:
@@ -121,33 +130,45 @@ class GroupCommit:
             for ended in group.waiting:
                 ended.set()
 
-    def _take_turn(self) -> None:
+    def _take_turn(self, account_id: int | None) -> None:
         with self._lock:
+            queue = self._last if account_id in self._slow else self._queue
+            self._slow.discard(account_id)
             if not self._is_taken:
                 self._is_taken = True
                 return
             turn = threading.Event()
-            self._queue.append(turn)
-        if not turn.wait(WAIT_SECONDS):
+            queue.push(account_id, turn)
+        if not turn.wait(min(WAIT_SECONDS, max(0, deadline.remaining()))):
             with self._lock:
-                if turn in self._queue:  # or the turn was passed to it just now
-                    self._queue.remove(turn)
+                if queue.remove(account_id, turn):  # or the turn was passed to it just now
                     raise Busy("Other writes took too long.")
+
+    def _note_slow(self) -> None:
+        if time.monotonic() - self._since > LONG_SECONDS:
+            self._slow.add(self._holder)
 
     def _pass_turn(self) -> None:
         with self._lock:
-            if self._queue:
-                self._queue.popleft().set()
-            else:
+            self._note_slow()
+            turn = self._queue.pop() or self._last.pop()
+            if turn is None:
                 self._is_taken = False
+            else:
+                turn.set()
 
     def _hand_over(self, group: Group) -> threading.Event | None:
-        """Pass the group to the writer that has waited longest; return the event of its end, or None without one."""
+        """Pass the group to the next writer; return the event of its end, or None without one.
+
+        An account that held the turn for long gets a transaction of its own, because a group waits for its last writer.
+        """
         is_open = group.connection.in_transaction and time.monotonic() - group.began < GROUP_SECONDS
         with self._lock:
-            if not (is_open and self._queue):
+            turn = self._queue.pop() if is_open else None
+            if turn is None:
                 return None
+            self._note_slow()
             ended = threading.Event()
             group.waiting.append(ended)
-            self._queue.popleft().set()
+            turn.set()
             return ended

@@ -188,9 +188,9 @@ class Sqlite(Engine):
         finally:
             self.give_back(connection)
 
-    def begin_write(self, account_id: int | None) -> DriverConnection:  # noqa: ARG002
+    def begin_write(self, account_id: int | None) -> DriverConnection:
         """Wait for the turn to write; lend the connection of the transaction that writers share."""
-        return self.writers.begin()
+        return self.writers.begin(account_id)
 
     def end_write(self, connection: DriverConnection, *, commit: bool) -> None:  # noqa: ARG002
         """Commit the shared transaction, or roll back the part of this writer."""

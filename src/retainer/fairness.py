@@ -1,0 +1,143 @@
+"""Fairness: queues and semaphores that accounts share, so that none waits behind more than one turn of each other."""
+
+import threading
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class FairQueue(Generic[T]):
+    """What waits, by subject: one of each subject in turn, and those of a subject in order of arrival.
+
+    A subject is an account; before sign-in, a network. Its users hold a lock of their own.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: OrderedDict[Hashable, deque[T]] = OrderedDict()  # the next subject first
+        self._count = 0
+
+    def __len__(self) -> int:
+        """Return how many wait."""
+        return self._count
+
+    def push(self, subject: Hashable, item: T) -> None:
+        """Append what waits for a subject. A subject that did not wait comes after all others."""
+        self._waiting.setdefault(subject, deque()).append(item)
+        self._count += 1
+
+    def pop(self, may: Callable[[Hashable], bool] = lambda _: True) -> T | None:
+        """Return what has waited longest of the next subject that `may` proceed, or None without one."""
+        for subject, items in self._waiting.items():
+            if may(subject):
+                item = items.popleft()
+                self._waiting.move_to_end(subject)
+                if not items:
+                    del self._waiting[subject]
+                self._count -= 1
+                return item
+        return None
+
+    def pop_newest_of_largest(self, than: Hashable) -> T | None:
+        """Return the newest of the subject with most, or None if that has no more than a subject that comes."""
+        if not self._waiting:
+            return None
+        largest = max(self._waiting, key=lambda subject: len(self._waiting[subject]))
+        items = self._waiting[largest]
+        if len(items) <= len(self._waiting.get(than, ())) + 1:
+            return None
+        self._count -= 1
+        return items.pop()  # there is another one
+
+    def remove(self, subject: Hashable, item: T) -> bool:
+        """Remove what waits no more; return whether it was still waiting."""
+        items = self._waiting.get(subject)
+        if items is None or item not in items:
+            return False
+        items.remove(item)
+        if not items:
+            del self._waiting[subject]
+        self._count -= 1
+        return True
+
+
+class Waiter:
+    """A thread that waits for its turn, until the lock is released: with a permission, or because it must give up."""
+
+    __slots__ = ("decided", "is_granted", "subject")
+
+    def __init__(self, subject: Hashable) -> None:
+        self.subject = subject
+        self.is_granted = False
+        self.decided = threading.Lock()
+        self.decided.acquire()
+
+
+class FairSemaphore:
+    """Permissions that subjects share: each may hold `share` of `count`; whoever waits gets the next one in turn.
+
+    At most `max_waiting` threads wait. If there are more, the newest one of the subject with most gives up.
+    """
+
+    def __init__(self, count: int, share: int, max_waiting: int) -> None:
+        self.count, self.share, self.max_waiting = count, share, max_waiting
+        self.free = count
+        self._held: Counter[Hashable] = Counter()
+        self._queue: FairQueue[Waiter] = FairQueue()
+        self._lock = threading.Lock()
+
+    @property
+    def waiting(self) -> int:
+        """The number of threads that wait."""
+        return len(self._queue)
+
+    def acquire(self, subject: Hashable, seconds: float) -> bool:
+        """Take a permission, or wait for one; return False after these seconds, or if too many others wait."""
+        with self._lock:
+            if self.free and self._held[subject] < self.share:  # those who wait have their shares
+                self._take(subject)
+                return True
+            if seconds <= 0 or not self._has_room(subject):
+                self._forget(subject)
+                return False
+            waiter = Waiter(subject)
+            self._queue.push(subject, waiter)
+        waiter.decided.acquire(timeout=seconds)
+        if waiter.is_granted:
+            return True
+        with self._lock:
+            self._queue.remove(subject, waiter)
+            if not waiter.is_granted:  # nor has it been meanwhile
+                self._forget(subject)
+            return waiter.is_granted
+
+    def release(self, subject: Hashable) -> None:
+        """Give a permission back, to the next subject that waits and has less than its share."""
+        with self._lock:
+            self._held[subject] -= 1
+            self._forget(subject)
+            self.free += 1
+            waiter = self._queue.pop(lambda each: self._held[each] < self.share)
+            if waiter is not None:
+                self._take(waiter.subject)
+                waiter.is_granted = True
+                waiter.decided.release()
+
+    def _take(self, subject: Hashable) -> None:
+        self.free -= 1
+        self._held[subject] += 1
+
+    def _forget(self, subject: Hashable) -> None:
+        """Keep no count of a subject that holds nothing, or there would be one for each that ever came."""
+        if not self._held[subject]:
+            del self._held[subject]
+
+    def _has_room(self, subject: Hashable) -> bool:
+        """Return whether another thread may wait, in the place of one that gives up if there are too many."""
+        if len(self._queue) < self.max_waiting:
+            return True
+        waiter = self._queue.pop_newest_of_largest(than=subject)
+        if waiter is not None:
+            waiter.decided.release()
+        return waiter is not None

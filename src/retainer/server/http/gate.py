@@ -1,0 +1,189 @@
+"""The gate: a request's body, its turn to run, and its deadline. Each account has its share of both (decision 27)."""
+
+import threading
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+
+import msgspec
+
+from retainer.errors import Refusal
+from retainer.fairness import FairSemaphore
+from retainer.identity.sign_in.hashing_queue import MAX_WAITING as MAX_SIGN_INS
+from retainer.kernel.http import Request
+from retainer.kernel.waiting import WAIT_SLOTS
+from retainer.store import deadline
+from retainer.values.decoding import decoder
+
+REQUEST_SECONDS = 25
+"""From the arrival of a request to its response, before proxies and clients give up (contract 1.1)."""
+TURN_SECONDS = 10
+"""How long a request waits for its turn. After that it is never executed."""
+BODY_SECONDS = 10
+"""From the arrival of a request to the end of its body."""
+MAX_WAITING = 384
+"""Requests that wait for their turn; so many threads."""
+BODIES, ANONYMOUS_BODIES = 256, 32
+"""Bodies that are awaited, of accounts and of senders without one; also the MiB of memory that they may take."""
+MAX_KNOWN = 4096
+"""Senders whose account is remembered."""
+CREDENTIALS = ("HTTP_AUTHORIZATION", "HTTP_X_API_KEY", "HTTP_COOKIE")
+RETRY = {"Retry-After": "5"}
+
+_decode_object = decoder(dict[str, msgspec.Raw])
+
+
+class Senders:
+    """Which account has sent which credentials, so that a request waits in the queue of its account.
+
+    It decides only about the order of requests; the pipeline authenticates each. Unknown senders are networks.
+    `look_up` returns the account of a request, if it has a key.
+    """
+
+    def __init__(self, look_up: Callable[[Request], int | None]) -> None:
+        self.look_up = look_up
+        self._accounts: OrderedDict[int, int] = OrderedDict()
+
+    def subject_of(self, request: Request) -> Hashable:
+        """Return the account of a request, or its network as long as its credentials are unknown."""
+        account_id = self._accounts.get(_credentials(request))
+        return request.networks[-1] if account_id is None else account_id
+
+    def learn(self, request: Request) -> None:
+        """Remember the account of a request that was authenticated."""
+        if request.account_id is not None:
+            self._accounts[_credentials(request)] = request.account_id
+            if len(self._accounts) > MAX_KNOWN:
+                self._accounts.popitem(last=False)
+
+
+def _credentials(request: Request) -> int:
+    """Return a number for the credentials of a request, so that no key is kept in memory."""
+    return hash(tuple(map(request.environ.get, CREDENTIALS)))
+
+
+class Turn(threading.local):
+    """The turn of the request that a thread answers."""
+
+    subject: Hashable = None
+    is_held = False
+
+
+class Gate:
+    """Admits requests: at most `count` run at the same time, and at most half of them of one account.
+
+    More threads would only wait for each other, and each needs a connection to the database.
+    """
+
+    def __init__(self, count: int, look_up: Callable[[Request], int | None] = lambda _: None) -> None:
+        self.running = FairSemaphore(count, max(1, count // 2), MAX_WAITING)
+        self.bodies = FairSemaphore(BODIES, BODIES // 4, BODIES)
+        self.anonymous_bodies = FairSemaphore(ANONYMOUS_BODIES, ANONYMOUS_BODIES // 4, BODIES)
+        self.senders = Senders(look_up)
+        self._turn = Turn()
+        self._awaited: dict[int, tuple[str, float]] = {}
+
+    @contextmanager
+    def admit(self, request: Request) -> Iterator[None]:
+        """Receive the body of a request, wait for its turn, and answer it in the block, by its deadline.
+
+        If the request is not admitted, it `is_refused` and the block only answers that.
+        """
+        arrived, turn = time.monotonic(), self._turn
+        turn.subject = self.senders.subject_of(request)
+        with deadline.until(arrived + REQUEST_SECONDS):
+            try:
+                if request.has_body:
+                    self._identify(request)
+                    self._receive(request, turn.subject, arrived + BODY_SECONDS)
+                self._enter()
+            except Refusal as refusal:
+                request.refusal = refusal
+            try:
+                yield
+            finally:
+                if turn.is_held:
+                    self._leave()
+        self.senders.learn(request)
+
+    @contextmanager
+    def left(self) -> Iterator[None]:
+        """Let others run during a block that waits for something else than a processor or the database.
+
+        Raises `unavailable` if there is no turn for the rest of the request.
+        """
+        if not self._turn.is_held:  # a command, or a test without a server
+            yield
+            return
+        self._leave()
+        try:
+            yield
+        finally:
+            self._enter()
+
+    def overdue(self) -> Counter[str]:
+        """Return how many bodies of each peer have not arrived in time."""
+        now = time.monotonic()
+        return Counter(peer for peer, until in list(self._awaited.values()) if until < now)
+
+    def _identify(self, request: Request) -> None:
+        """Find out the account of unknown credentials, so that it does not wait for bodies of others in its network."""
+        if not isinstance(self._turn.subject, int):
+            self._enter()
+            try:
+                request.account_id = self.senders.look_up(request)
+            finally:
+                self._leave()
+            self.senders.learn(request)
+            self._turn.subject = self.senders.subject_of(request)
+
+    def _enter(self) -> None:
+        turn = self._turn
+        if not self.running.acquire(turn.subject, min(TURN_SECONDS, deadline.remaining())):
+            message = (
+                "The server is busy, and this request was not executed. "
+                "Send fewer requests at the same time, and try again in 5 seconds."
+            )
+            raise Refusal("unavailable", message, headers=RETRY)
+        turn.is_held = True
+
+    def _leave(self) -> None:
+        self._turn.is_held = False
+        self.running.release(self._turn.subject)
+
+    def _receive(self, request: Request, subject: Hashable, until: float) -> None:
+        """Read the whole body. Raises `bad_request` if it is incomplete, `unavailable` if too many are awaited."""
+        bodies = self.bodies if isinstance(subject, int) else self.anonymous_bodies
+        if not bodies.acquire(subject, BODY_SECONDS):
+            message = "Too many requests wait for their bodies. Send each body without pauses, and try again."
+            raise Refusal("unavailable", message, headers=RETRY)
+        self._awaited[id(request)] = request.environ.get("REMOTE_ADDR", ""), until
+        try:
+            request.receive()
+        finally:
+            del self._awaited[id(request)]
+            bodies.release(subject)
+        if not is_whole(request):
+            message = f"The body is incomplete. Send the whole request again, within {BODY_SECONDS} seconds."
+            raise Refusal("bad_request", message)
+
+
+def is_whole(request: Request) -> bool:
+    """Return whether a body is complete, because Granian takes a broken connection for its end.
+
+    A chunked body has no length to compare: it is complete if it is a JSON object.
+    """
+    length = request.environ.get("CONTENT_LENGTH")
+    if length is not None:
+        return len(request.body) == int(length)
+    try:
+        _decode_object(request.body)
+    except (msgspec.MsgspecError, RecursionError):
+        return False
+    return True
+
+
+def thread_count(running: int) -> int:
+    """Return the number of threads with which one is always free, to refuse a request at least."""
+    return 2 * running + MAX_WAITING + 3 * BODIES + ANONYMOUS_BODIES + WAIT_SLOTS + MAX_SIGN_INS

@@ -1,0 +1,106 @@
+"""Fairness: whose turn it is when several accounts wait."""
+
+import threading
+
+from testing.process import until
+
+from retainer.fairness import FairQueue, FairSemaphore
+
+LONG = 60
+
+
+def test_a_queue_takes_one_of_each_subject_in_turn():
+    queue = FairQueue()
+    for name in ("a1", "a2", "a3", "b1", "c1", "b2"):
+        queue.push(name[0], name)
+    assert [queue.pop() for _ in range(7)] == ["a1", "b1", "c1", "a2", "b2", "a3", None]
+
+
+def test_a_subject_that_comes_later_waits_behind_one_of_each_other():
+    queue = FairQueue()
+    for number in range(100):
+        queue.push("flood", number)
+    queue.push("other", "mine")
+    assert [queue.pop(), queue.pop()] == [0, "mine"]
+
+
+def test_what_waits_no_more_is_removed_once():
+    queue = FairQueue()
+    queue.push("a", 1)
+    assert (queue.remove("a", 1), queue.remove("a", 1), queue.remove("b", 1)) == (True, False, False)
+    assert (len(queue), queue.pop()) == (0, None)
+
+
+class Threads:
+    """Threads that take a permission of a semaphore, and note in which order; each waits before the next begins."""
+
+    def __init__(self, semaphore):
+        self.semaphore, self.order, self.refused, self.threads = semaphore, [], [], []
+
+    def begin(self, name, *, waits=True):
+        before = self.semaphore.waiting
+
+        def run():
+            if self.semaphore.acquire(name[0], LONG):
+                self.order.append(name)
+                self.semaphore.release(name[0])
+            else:
+                self.refused.append(name)
+
+        self.threads.append(threading.Thread(target=run))
+        self.threads[-1].start()
+        if waits:
+            until(lambda: self.semaphore.waiting == before + 1, "it waits")
+
+    def join(self):
+        for thread in self.threads:
+            thread.join(LONG)
+
+
+def test_a_permission_goes_to_the_next_subject_in_turn():
+    semaphore = FairSemaphore(1, 1, 10)
+    threads = Threads(semaphore)
+    assert semaphore.acquire("x", LONG)
+    for name in ("a1", "a2", "a3", "b1"):
+        threads.begin(name)
+    semaphore.release("x")
+    threads.join()
+    assert threads.order == ["a1", "b1", "a2", "a3"]
+    assert (semaphore.free, semaphore.waiting, semaphore._held) == (1, 0, {})  # noqa: SLF001  # nothing is kept
+
+
+def test_a_subject_that_has_its_share_leaves_the_rest_to_others():
+    semaphore = FairSemaphore(4, 2, 10)
+    assert [semaphore.acquire("a", 0) for _ in range(3)] == [True, True, False]
+    assert [semaphore.acquire("b", 0) for _ in range(3)] == [True, True, False]
+    threads = Threads(semaphore)
+    threads.begin("a1")
+    semaphore.release("b")
+    assert semaphore.acquire("c", 0), "what is free is not for the one that waits, because it has its share"
+    assert threads.order == []
+    semaphore.release("a")
+    threads.join()
+    assert threads.order == ["a1"]
+
+
+def test_a_thread_that_has_waited_long_enough_gives_up_and_leaves_nothing_behind():
+    semaphore = FairSemaphore(1, 1, 10)
+    assert semaphore.acquire("a", 0)
+    assert not semaphore.acquire("b", 0.01)
+    semaphore.release("a")
+    assert (semaphore.free, semaphore.waiting, semaphore._held) == (1, 0, {})  # noqa: SLF001
+
+
+def test_if_too_many_wait_the_newest_of_the_largest_subject_gives_up():
+    semaphore = FairSemaphore(1, 1, 3)
+    threads = Threads(semaphore)
+    assert semaphore.acquire("x", 0)
+    for name in ("a1", "a2", "a3"):
+        threads.begin(name)
+    assert not semaphore.acquire("a", LONG), "it would be the newest of the largest itself"
+    threads.begin("b1", waits=False)
+    until(lambda: threads.refused == ["a3"], "the newest gave up")
+    until(lambda: semaphore.waiting == 3, "the other took its place")
+    semaphore.release("x")
+    threads.join()
+    assert threads.order == ["a1", "b1", "a2"]
