@@ -4,13 +4,13 @@ import os
 import socket
 import stat
 import struct
-import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
+from retainer.background import Background, Chore, Report
 from retainer.kernel.forwarding import group, is_trusted, parse_address
 from retainer.server.http.gate import BODY_SECONDS
 from retainer.settings import Settings
@@ -47,7 +47,7 @@ class Connection(NamedTuple):
 
 
 class ConnectionGuard:
-    """A thread that scans all connections every second; their sockets belong to the HTTP server.
+    """Scans all connections every second in a `thread`; their sockets belong to the HTTP server.
 
     `overdue` counts the bodies of each peer that have not arrived in time; `note` is told how many connections of each
     peer have a request.
@@ -58,21 +58,13 @@ class ConnectionGuard:
         settings: Settings,
         overdue: Callable[[], Counter[str]],
         note: Callable[[Counter[str]], None],
-        failed: Callable[[str, Exception], None],
+        report: Report,
     ) -> None:
         self.settings, self.overdue, self.note = settings, overdue, note
-        self._failed = failed
         self._ports: set[int] = set()
         self._seen: set[int] = set()
-        self._stopped = threading.Event()
-
-    def start(self) -> None:
-        """Start the thread."""
-        threading.Thread(target=self._run, name="connections", daemon=True).start()
-
-    def stop(self) -> None:
-        """Stop the thread, without waiting for it."""
-        self._stopped.set()
+        look = Chore("scanning connections", SCAN_SECONDS, lambda: self.check(self.scan()[0]))
+        self.thread = Background("connections", report, [look])
 
     def drain(self, seconds: float) -> None:
         """Accept no more connections; return when all are closed, or after some seconds.
@@ -90,13 +82,6 @@ class ConnectionGuard:
         end = time.monotonic() + seconds
         while time.monotonic() < end and self.scan()[0]:
             time.sleep(DRAIN_SCAN_SECONDS)
-
-    def _run(self) -> None:
-        while not self._stopped.wait(SCAN_SECONDS):
-            try:
-                self.check(self.scan()[0])
-            except Exception as error:  # noqa: BLE001  # the next scan may succeed
-                self._failed("scanning connections", error)
 
     def scan(self) -> tuple[list[Connection], set[int]]:
         """Return all connections of clients, and the descriptors of the listening sockets."""

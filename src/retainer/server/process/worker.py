@@ -75,8 +75,8 @@ def work(
             chores.callback(start_backups(app, app.settings.database_path, app.settings.backup_dir))
         guard = ConnectionGuard(app.settings, app.gate.overdue, app.waiting.hang_up, app.log.failure)
         if sys.platform == "linux":
-            guard.start()
-            chores.callback(guard.stop)
+            guard.thread.start()
+            chores.callback(guard.thread.stop)
         for address, sock in private.items():
             sock.setblocking(False)  # noqa: FBT003  # another process may have accepted the connection already
             OperationsServer(sock, Operations(app.pages(address))).start()
