@@ -39,6 +39,8 @@ STATUS = {
     "unavailable": 503,
 }
 
+KEEPING = frozenset({"locked", "invalid_transition"})
+"""The codes of errors after which a field has its former value, on which rules may rely."""
 MAX_OF_A_KIND = 20
 """Errors of one kind that a response lists: a body can have thousands."""
 MAX_SUGGESTIONS = 5
@@ -156,6 +158,10 @@ class BodyErrors:
         self.codes: set[str] = set()
         self.prefix = ""  # of nested fields, like `lines.0.`
         self.unreadable: frozenset[str] = frozenset()
+        self.refused: set[str] = set()
+        """The fields whose values rules have refused, and those that contain them."""
+        self.sent: frozenset[str] = frozenset()
+        """The fields that the body sets, also those that it sets to null."""
 
     def note_unreadable(self, errors: FieldErrors) -> None:
         """Note the fields that could not be read. Errors of rules for them, or for misspelt ones, are dropped.
@@ -171,10 +177,15 @@ class BodyErrors:
             self.raise_errors()
 
     def readable(self, *fields: str) -> bool:
-        """Return whether these fields could be read, so that a rule may rely on their values."""
+        """Return whether these fields could be read, and were not refused so far: a rule may rely on their values.
+
+        Otherwise, its error would report a consequence beside its cause.
+        """
         names = [self.prefix + field for field in fields]
         nested = tuple(f"{name}." for name in names)
-        return not any(map(self._is_unreadable, names)) and not any(name.startswith(nested) for name in self.unreadable)
+        if not self.refused.isdisjoint(names) or any(map(self._is_unreadable, names)):
+            return False
+        return not any(name.startswith(nested) for name in self.unreadable)
 
     def _is_unreadable(self, name: str) -> bool:
         """Return whether a field, or a field that contains it, could not be read."""
@@ -190,6 +201,9 @@ class BodyErrors:
         if message not in self.errors.get(name, ()):  # a rule may check a line before its row is validated
             self.errors.note(name, message)
         self.codes.add(code)
+        while code not in KEEPING and name and name not in self.refused:
+            self.refused.add(name)
+            name = name.rpartition(".")[0]
 
     def raise_errors(self) -> None:
         """Raise the errors, if any: with their code, or as `validation_failed` if they have several codes."""

@@ -450,8 +450,7 @@ def from_template(api, template, **members):
 def test_a_project_begins_with_copies_of_its_templates_work_moved_to_its_start(api, template):
     old = milestones(api, template), tasks(api, template)
     client = api.make("/clients")["id"]
-    fee = {"billing_type": "fixed_fee", "fixed_fee": "1000"}
-    slices, copies = from_template(api, template, client_id=client, start_date="2026-03-02", **fee)
+    slices, copies = from_template(api, template, client_id=client, start_date="2026-03-02")
     for copied, former in zip((slices, copies), old, strict=True):
         assert [without(row, RESET_FIELDS) for row in copied] == [without(row, RESET_FIELDS) for row in former]
     assert [(row["start_date"], row["due_date"]) for row in slices + copies] == [
@@ -496,31 +495,126 @@ def test_a_copy_without_a_start_has_no_dates(api, template):
     assert {row[name] for row in slices + copies for name in ("start_date", "due_date")} == {None}
 
 
+WHOLE = {
+    "description": "With a checkout",
+    "billing_type": "fixed_fee",
+    "hourly_rate": "80.00",
+    "fixed_fee": "1000.00",
+    "budget_amount": "900.00",
+    "budget_minutes": 600,
+}
+
+
+def test_a_copy_keeps_what_its_body_leaves_out_and_a_null_keeps_a_field_empty(api):
+    tags = [api.make("/tags")["id"] for _ in range(2)]
+    whole = WHOLE | {"manager_id": api.member_id, "tag_ids": tags}
+    for owner in ({"client_id": None}, {"client_id": api.make("/clients")["id"]}):
+        template = api.make("/projects", name="Shop", is_template=True, **owner, **whole)["id"]
+        api.make(f"/projects/{template}/milestones", amount="1000")
+        copy = api.make("/projects", template_id=template)
+        assert {name: copy[name] for name in whole} == whole
+        assert [row["amount"] for row in milestones(api, copy["id"])] == ["1000.00"]
+        cleared = dict.fromkeys(("description", "hourly_rate", "budget_amount", "budget_minutes", "manager_id"))
+        own = cleared | {"tag_ids": tags[:1], "fixed_fee": "2000.00"}
+        copy = api.make("/projects", template_id=template, **own)
+        assert {name: copy[name] for name in own} == own
+        assert api.make("/projects", template_id=template, tag_ids=[])["tag_ids"] == []
+    assert {row["usage_count"] for row in api.get("/tags").data} == {6, 4}
+
+
 @pytest.mark.parametrize(
-    ("currency", "members", "amounts"),
+    ("billing", "internal"),
     [
-        ("EUR", {"billing_type": "fixed_fee", "fixed_fee": "1000"}, ["400.00", "600.00"]),
-        ("EUR", {"billing_type": "fixed_fee", "fixed_fee": "999.99"}, [None, None]),
-        ("EUR", {"billing_type": "fixed_fee"}, [None, None]),
-        ("EUR", {}, [None, None]),
-        ("USD", {"billing_type": "fixed_fee", "fixed_fee": "5000"}, [None, None]),
+        ({"billing_type": "time_and_materials"}, "non_billable"),
+        ({"billing_type": "fixed_fee", "fixed_fee": "0.00"}, None),
+        ({"billing_type": "retainer", "retainer_amount": "900.00"}, None),
+        ({"billing_type": "non_billable"}, "non_billable"),
+        ({}, "non_billable"),
     ],
 )
-def test_amounts_are_copied_as_far_as_the_new_fixed_fee_holds_them_all(api, template, currency, members, amounts):
+def test_a_copy_is_billed_like_its_template_and_an_internal_one_never(api, billing, internal):
+    template = api.make("/projects", client_id=None, is_template=True, **billing)
+    usual = {"billing_type": "time_and_materials"}
+    copies = [api.make("/projects", template_id=template["id"], **null) for null in ({}, {"billing_type": None})]
+    for record in (template, *copies):
+        assert {name: record[name] for name in billing or usual} == (billing or usual)
+    inside = api.create("/projects", template_id=template["id"], client_id=None)
+    if internal:
+        assert inside.data["billing_type"] == internal
+    else:
+        own_type = billing["billing_type"]
+        message = f"Must be non_billable, or null, without a client; this is {own_type}."
+        assert inside.errors == {"billing_type": [message]}
+
+
+@pytest.mark.parametrize(
+    ("currency", "members", "errors"),
+    [
+        ("EUR", {"fixed_fee": "999.99"}, {"fixed_fee": "at least the sum of the template's milestones, 1000.00 EUR"}),
+        ("EUR", {"fixed_fee": None}, {"fixed_fee": "at least the sum of the template's milestones, 1000.00 EUR"}),
+        ("EUR", {"billing_type": "retainer"}, {"billing_type": "Must be fixed_fee, because milestones"}),
+        ("USD", {"fixed_fee": "5000"}, {"template_id": "amounts in EUR, and the project is in USD"}),
+        (
+            "USD",
+            {},
+            {
+                "template_id": "amounts in EUR, and the project is in USD",
+                "fixed_fee": "Is 1000.00 EUR in the template, and the project is in USD. Send an amount in USD, or",
+            },
+        ),
+    ],
+)
+def test_amounts_that_do_not_fit_the_copy_are_refused_and_not_dropped(api, template, currency, members, errors):
     client = api.make("/clients", currency=currency)["id"]
-    slices, _ = from_template(api, template, client_id=client, **members)
-    assert [(slice_["amount"], slice_["currency"]) for slice_ in slices] == [(amount, currency) for amount in amounts]
+    answer = api.create("/projects", client_id=client, template_id=template, **members)
+    assert answer.errors.keys() == errors.keys()
+    for name, part in errors.items():
+        assert part in answer.errors[name][0]
+    fitting = {"client_id": client, "billing_type": "fixed_fee", "fixed_fee": "1000"}
+    if currency == "EUR":
+        slices, _ = from_template(api, template, **fitting)
+        assert [row["amount"] for row in slices] == ["400.00", "600.00"]
 
 
-def test_copied_tasks_are_billable_only_in_projects_that_are_and_assigned_only_to_active_users(api, template):
-    _, copies = from_template(api, template, billing_type="non_billable")
-    assert [task["billable"] for task in copies] == [False, False, False]
+def test_a_rate_in_another_currency_is_refused_until_the_body_names_one_or_none(api):
+    template = api.make("/projects", is_template=True, hourly_rate="80")["id"]
+    foreign = {"client_id": api.make("/clients", currency="USD")["id"], "template_id": template}
+    assert set(api.create("/projects", **foreign).errors) == {"hourly_rate"}
+    for rate in ("95.00", None):
+        assert api.make("/projects", **foreign, hourly_rate=rate)["hourly_rate"] == rate
+
+
+def test_a_template_with_tasks_or_a_manager_of_a_deactivated_user_is_not_copied(api, template):
+    api.patch(f"/projects/{template}", {"manager_id": api.member_id})
+    _, copies = from_template(api, template)
     assert [task["assignee_id"] for task in copies] == [api.member_id, None, None]
     api.set_user(api.member_id, {"is_active": False})
-    body = {"name": "A", "client_id": api.usual("/clients"), "template_id": template}
-    copies = tasks(api, api.post("/projects", body).data["id"])
-    assert [task["billable"] for task in copies] == [True, False, True]
-    assert {task["assignee_id"] for task in copies} == {None}
+    errors = api.create("/projects", template_id=template).errors
+    assert set(errors) == {"template_id", "manager_id"}
+    assert f"is assigned to user {api.member_id}, who is deactivated" in errors["template_id"][0]
+    task = tasks(api, template)[0]["id"]
+    api.patch(f"/tasks/{task}", {"assignee_id": None})
+    assert api.create("/projects", template_id=template, manager_id=None).status == 201
+
+
+def test_a_copied_task_leaves_the_ticket_to_its_template(api):
+    client = api.make("/clients")["id"]
+    template = api.make("/projects", client_id=client, is_template=True)["id"]
+    ticket = api.make("/tickets", client_id=client)["id"]
+    api.make("/tasks", project_id=template, ticket_id=ticket)
+    other = api.make("/clients")["id"]
+    _, (copy,) = from_template(api, template, client_id=other)
+    assert (copy["client_id"], copy["ticket_id"]) == (other, None)
+
+
+def test_copied_tasks_are_billable_only_in_projects_that_are(api):
+    template = api.make("/projects", is_template=True)["id"]
+    for billable in (True, False):
+        api.make("/tasks", project_id=template, billable=billable)
+    _, copies = from_template(api, template, billing_type="non_billable")
+    assert [task["billable"] for task in copies] == [False, False]
+    _, copies = from_template(api, template)
+    assert [task["billable"] for task in copies] == [True, False]
 
 
 def test_only_templates_are_copied_and_only_into_new_projects(api, other_tenant, template):
@@ -835,7 +929,8 @@ def test_a_task_of_a_template_that_is_not_billable_is_not_in_its_copies_either(a
         return [row["billable"] for row in api.get("/tasks", {"project_id": project, "sort": "id"}).data]
 
     assert billed(template) == [True, False, True]
-    assert billed(api.make("/projects", template_id=template)["id"]) == [True, False, True]
+    project = api.make("/projects", template_id=template, billing_type="time_and_materials")["id"]
+    assert billed(project) == [True, False, True]
     again = api.make("/projects", template_id=template, is_template=True, client_id=None)["id"]
     assert billed(again) == [True, False, True]
     assert billed(api.make("/projects", template_id=template, client_id=None)["id"]) == [False, False, False]
@@ -885,7 +980,7 @@ def test_a_copy_has_the_budget_and_the_due_date_of_its_template_unless_it_has_it
         ({"template_id": template, "budget_amount": "1", "budget_minutes": 1}, ["1.00", 1, None]),
         ({"template_id": plain, "start_date": "2026-03-01"}, [None, None, "2026-03-10"]),
         ({"template_id": template, "is_template": True, "start_date": "2026-01-10"}, ["5000.00", 600, "2026-02-10"]),
-        ({"template_id": template, "client_id": api.make("/clients", currency="USD")["id"]}, [None, 600, None]),
+        ({"template_id": template, "start_date": "2026-03-10", "due_date": None}, ["5000.00", 600, None]),
     ):
         project = api.make("/projects", **members)
         assert [project[name] for name in names] == expected, members

@@ -52,6 +52,7 @@ class RequestBody:
         """Note the errors, mostly in the transaction, which raises them together with those of rules."""
         if self.refusal:
             raise self.refusal
+        errors.sent = frozenset(self.fields)
         errors.note_unreadable(self.errors)
 
 

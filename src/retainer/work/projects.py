@@ -2,9 +2,13 @@
 
 A project without a client is internal and never billed. Its currency is that of the client, else of the account; if the
 client gets another currency, amounts keep their figures. `budget_used_percent` is the greater of two shares: billable
-value of `budget_amount`, and tracked time of `budget_minutes`. Templates are projects to copy: a copy gets their
-milestones and tasks, and their budget and due date unless it has its own. Dates move by the time between the start of
-the template, or its earliest date, and the start of the copy; a copy without a start has no dates.
+value of `budget_amount`, and tracked time of `budget_minutes`.
+
+Templates are projects to copy; one without a client is for any. A copy gets their milestones with amounts, their
+tasks, and what its body leaves out: description, billing type, fee, rate, budget, manager, tags and due date. Send null
+to leave a field empty. What does not fit the copy, such as an amount in another currency, is an error. Dates move by
+the time between the start of the template, or its earliest date, and the start of the copy; a copy without a start has
+no dates.
 """
 
 from typing import Annotated, Literal, NamedTuple
@@ -72,9 +76,11 @@ class Project(Record):
     code: Annotated[Text30 | None, "Short name of your choice, unique in the account."] = None
     description: Annotated[Text10000 | None, "The work to be done. `q` searches it."] = None
     status: Status = "active"
-    billing_type: Annotated[BillingType, "Default: `time_and_materials` with a client, `non_billable` without one."] = (
-        SERVER_DEFAULT
-    )
+    billing_type: Annotated[
+        BillingType,
+        "Default: that of the template. Without one, `time_and_materials` for clients and templates, else "
+        "`non_billable`.",
+    ] = SERVER_DEFAULT
     currency: Annotated[Currency, "Currency of the client, or of the account for internal work."] = READ_ONLY
     hourly_rate: Annotated[
         Money | None, "For time on the project. Null: the rate of the client, user or account applies."
@@ -142,7 +148,7 @@ class Project(Record):
     template_id: Annotated[
         Id | None,
         AllowedOn("Create"),
-        "Template to copy: milestones, tasks, budget and due date. Dates move with `start_date`. Only on creation.",
+        "Template to copy: its milestones, tasks, and the fields that the body leaves out. Only on creation.",
     ] = WRITE_ONLY
 
 
@@ -205,7 +211,7 @@ def build_project(tx: Tx, project: Project, before: Project | None = None) -> Pr
 
 def default_billing_type(project: Project) -> BillingType:
     """Return how a project is billed unless it is sent."""
-    return "time_and_materials" if project.client_id else "non_billable"
+    return "time_and_materials" if project.client_id or project.is_template else "non_billable"
 
 
 def validate_project(tx: Tx, project: Project, before: Project | None, client: ProjectClient | None) -> None:
@@ -217,8 +223,9 @@ def validate_project(tx: Tx, project: Project, before: Project | None, client: P
     )
     billing_type = project.billing_type or default_billing_type(project)
     deciding = ("billing_type",) if project.billing_type else ("billing_type", "client_id")
-    if project.client_id is None and billing_type != "non_billable" and tx.readable("client_id"):
-        tx.error("billing_type", "Must be non_billable, or null, without a client.")
+    is_internal = project.client_id is None and not project.is_template
+    if is_internal and billing_type != "non_billable" and tx.readable("client_id"):
+        tx.error("billing_type", f"Must be non_billable, or null, without a client; this is {billing_type}.")
     for field, required in ONLY_FOR.items():
         if getattr(project, field) is not None and billing_type != required and tx.readable(*deciding):
             tx.error(field, f"Is only for the billing_type {required}, not for {billing_type}. Send null.")
@@ -284,8 +291,9 @@ def get_project(tx: Tx, project_id: Id) -> Project:
 def update_project(tx: Tx, project_id: Id, patch: Patch[Project]) -> Project:
     """Change a project; omitted fields keep their value."""
     before = tx.get(projects, project_id, Project)
-    after = build_project(tx, patch.apply_to(before), before)
+    after = patch.apply_to(before)
     validate_change(tx, after, before)
+    after = build_project(tx, after, before)
     propagate_client(tx, after, before)
     changes.update(tx, PROJECTS, projects, before, after)
     save_tags(tx, projects, project_id, after, after.tag_ids, before.tag_ids)

@@ -1,5 +1,10 @@
-"""Project templates: copying their milestones, tasks, budget and due date into new projects."""
+"""Project templates: copying their fields, milestones and tasks into new projects.
 
+A copy gets what its body leaves out; a null in the body keeps a field empty. Nothing is dropped: what does not fit the
+copy, such as an amount in another currency, is an error.
+"""
+
+from collections.abc import Iterable
 from datetime import date, timedelta
 from decimal import Decimal
 from functools import cache
@@ -9,9 +14,10 @@ from sqlalchemy import Select, Table, bindparam, insert, select
 
 from retainer.rollups.changes import added
 from retainer.rollups.sources import TAG_USES, TASKS
+from retainer.schema.columns import own_amounts
 from retainer.schema.crm import clients
 from retainer.schema.identity import users
-from retainer.schema.work import milestones, projects, tasks, tasks_tags
+from retainer.schema.work import milestones, projects, projects_tags, tasks, tasks_tags
 from retainer.store import constraints
 from retainer.store.engines.sql import INTEGER
 from retainer.store.tables import ACCOUNT
@@ -22,11 +28,16 @@ from retainer.values.kinds import likely_days
 Columns = dict[str, Any]
 """The values of a row by the names of its columns."""
 DATES = ("start_date", "due_date")
+AMOUNTS = tuple(column.name for column in own_amounts(projects))
+COPIED = ("description", *AMOUNTS, "budget_minutes", "manager_id", "tag_ids")
+"""The fields that a copy takes from its template as they are."""
+USUAL_BILLING = "time_and_materials"
+"""The billing type that a copy gets by its client rather than by its template: without a client, it is not billed."""
 RESET = {
     milestones: {"status": "open", "completed_at": None},
-    tasks: {"status": "todo", "started_at": None, "completed_at": None, "external_id": None},
+    tasks: {"status": "todo", "started_at": None, "completed_at": None, "external_id": None, "ticket_id": None},
 }
-"""Columns that a copy does not take from its template."""
+"""Columns that a copy does not take from its template; a ticket may be another client's."""
 
 COPY_TAGS = insert(tasks_tags).from_select(
     ["account_id", "record_id", "tag_id"],
@@ -35,7 +46,8 @@ COPY_TAGS = insert(tasks_tags).from_select(
     ),
 )
 CURRENCY = select(clients.c.currency).where(clients.c.id == bindparam("id"))
-ACTIVE = select(users.c.id).where(users.c.is_active)
+TAGS = select(projects_tags.c.tag_id).where(projects_tags.c.record_id == bindparam("id")).order_by("tag_id")
+DEACTIVATED = select(users.c.id).where(users.c.is_active.is_(False))
 
 
 class Template(NamedTuple):
@@ -55,10 +67,13 @@ class ProjectFromTemplate(Protocol):
     """A new project, as far as it follows from its template."""
 
     client_id: int | None
+    fixed_fee: Decimal | None
     start_date: str | None
     due_date: str | None
-    budget_amount: Decimal | None
-    budget_minutes: int | None
+
+    @property
+    def billing_type(self) -> str | None:
+        """Return how it is billed, if its body says so."""
 
 
 def load_template(tx: Tx, template_id: int | None) -> Template | None:
@@ -71,48 +86,89 @@ def load_template(tx: Tx, template_id: int | None) -> Template | None:
     elif not rows[0]["is_template"]:
         tx.error("template_id", f"Project {template_id} is not a template: its is_template is false.")
     else:
-        return Template(rows[0], *(_load_rows(tx, table, "project_id", template_id) for table in (milestones, tasks)))
+        project = rows[0] | {"tag_ids": [tag_id for (tag_id,) in tx.all(TAGS, id=template_id)]}
+        return Template(project, *(_load_rows(tx, table, "project_id", template_id) for table in (milestones, tasks)))
     return None
 
 
 def fill_project(tx: Tx, project: ProjectFromTemplate, template: Template | None) -> None:
-    """Fill in the budget and the due date of a new project from its template, unless they were sent.
+    """Fill in what the body of a new project leaves out from its template; the due date moves with the start.
 
-    The due date moves with the start. The amount is copied if the currency is the same.
+    Notes an error for everything that does not fit the project.
     """
     if template is None:
         return
     original = template.project
-    if project.budget_minutes is None:
-        project.budget_minutes = original["budget_minutes"]
     currency = tx.value(CURRENCY, id=project.client_id) or tx.actor.currency
-    if project.budget_amount is None and original["budget_amount"] is not None and original["currency"] == currency:
-        project.budget_amount = amount_of(original["budget_amount"], currency)
-    if project.due_date is None and original["due_date"] and tx.readable("start_date", "due_date"):
+    fields = COPIED
+    if original["billing_type"] != USUAL_BILLING:
+        copy_fields(tx, project, original, ("billing_type",), currency)
+    if any(row["amount"] for row in template.milestones) and project.billing_type != "fixed_fee":
+        tx.error("billing_type", "Must be fixed_fee, because milestones of the template have amounts.")
+        fields = tuple(name for name in COPIED if name != "fixed_fee")
+    copy_fields(tx, project, original, fields, currency)
+    if tx.readable("billing_type"):
+        validate_amounts(tx, project, template, currency)
+    validate_assignees(tx, template)
+    if original["due_date"] and "due_date" not in tx.sent and tx.readable("start_date"):
         project.due_date = _move(tx, original["due_date"], template.shift(project.start_date))
+
+
+def copy_fields(tx: Tx, project: ProjectFromTemplate, original: Columns, names: Iterable[str], currency: str) -> None:
+    """Copy the fields of a template that the body of a new project leaves out, and nothing else has filled in.
+
+    Notes an error for each amount in another currency than the project's.
+    """
+    for name in names:
+        is_chosen = name in tx.sent and name != "billing_type"  # a null there asks for the default
+        if original[name] is None or is_chosen or getattr(project, name):
+            continue
+        value = original[name]
+        if name in AMOUNTS:
+            value = amount_of(value, original["currency"])
+            if original["currency"] != currency:
+                message = f"Is {value} {original['currency']} in the template, and the project is in {currency}."
+                tx.error(name, f"{message} Send an amount in {currency}, or null for none.")
+        setattr(project, name, value)
+
+
+def validate_amounts(tx: Tx, project: ProjectFromTemplate, template: Template, currency: str) -> None:
+    """Note an error for milestones of a template whose amounts do not fit the fixed fee of a new project."""
+    own = template.project["currency"]
+    whole = amount_of(sum(row["amount"] or 0 for row in template.milestones), own)
+    if whole and own != currency:
+        message = f"Its milestones have amounts in {own}, and the project is in {currency}."
+        tx.error("template_id", f"{message} Choose a template in {currency}, or one whose milestones have no amounts.")
+    elif whole > (project.fixed_fee or 0):
+        tx.error("fixed_fee", f"Must be at least the sum of the template's milestones, {whole} {own}.")
+
+
+def validate_assignees(tx: Tx, template: Template) -> None:
+    """Note an error for tasks of a template that are assigned to deactivated users."""
+    deactivated = {user_id for (user_id,) in tx.all(DEACTIVATED)}
+    found = [row for row in template.tasks if row["assignee_id"] in deactivated]
+    if found:
+        first, others = found[0], len(found) - 1
+        more = f" (and {others} more)" if others else ""
+        message = f"Task {first['id']}{more} of the template is assigned to user {first['assignee_id']}, who is"
+        tx.error("template_id", f"{message} deactivated. Assign the tasks of the template to active users first.")
 
 
 def copy_work(tx: Tx, template: Template, project_id: int) -> None:
     """Copy the milestones and tasks of a template into a new project, all of them open.
 
-    Dates move by `Template.shift`. Amounts of milestones are copied if the project has a fixed fee of the same currency
-    that is at least their sum. Tasks of deactivated users become unassigned.
+    Dates move by `Template.shift`. Tasks are billable only if the project can be billed.
     """
-    original, stages, work = template
     project = _load_rows(tx, projects, "id", project_id)[0]
     shift = template.shift(project["start_date"])
-    amounts = sum(row["amount"] or 0 for row in stages)
-    fits = project["currency"] == original["currency"] and amounts <= (project["fixed_fee"] or 0)
     can_be_billed = project["billing_type"] != "non_billable" or project["is_template"]
-    active = {user_id for (user_id,) in tx.all(ACTIVE)}
     copies: dict[tuple[str, int | None], int | None] = {}
-    for row in stages:
-        values = {"currency": project["currency"], "amount": row["amount"] if fits else None}
-        copies["milestone", row["id"]] = _copy(tx, milestones, row, shift, {"project_id": project_id} | values)
-    for row in sorted(work, key=lambda row: row["parent_id"] is not None):
+    for row in template.milestones:
+        values = {"project_id": project_id, "currency": project["currency"]}
+        copies["milestone", row["id"]] = _copy(tx, milestones, row, shift, values)
+    for row in sorted(template.tasks, key=lambda row: row["parent_id"] is not None):
         values = {"client_id": project["client_id"], "created_by_id": tx.actor.user_id}
         values |= {"billable": bool(row["billable"]) and can_be_billed}
-        values |= {"assignee_id": row["assignee_id"] if row["assignee_id"] in active else None}
         values |= {f"{noun}_id": copies.get((noun, row[f"{noun}_id"])) for noun in ("milestone", "parent")}
         copies["parent", row["id"]] = copy_id = _copy(tx, tasks, row, shift, {"project_id": project_id} | values)
         tx.run(COPY_TAGS, original=row["id"], copy=copy_id)
