@@ -150,3 +150,29 @@ def test_a_client_that_is_not_there_is_told_alone_and_blames_no_work_of_others(a
 def test_a_fee_of_the_wrong_billing_type_needs_no_client_to_be_told(api):
     body = {"name": "A", "client_id": "x", "billing_type": "retainer", "fixed_fee": "5"}
     assert error_fields(api, "POST", "/projects", body) == {"client_id", "fixed_fee"}
+
+
+@pytest.mark.parametrize(
+    ("collection", "body", "cause"),
+    [
+        ("/invoices", {"quote_id": 999, "status": "sent"}, "quote_id"),
+        ("/invoices", {"lines": [{"time_entry_ids": [999]}], "status": "sent"}, "lines.0.time_entry_ids.0"),
+        ("/invoices", {"lines": [{"time_entry_ids": [999], "quantity": "7"}]}, "lines.0.time_entry_ids.0"),
+        ("/expenses", {"client_id": None, "project_id": 999, "billable": True}, "project_id"),
+        ("/time-entries", {"client_id": None, "project_id": 999, "billable": True}, "project_id"),
+        ("/time-entries", {"client_id": None, "task_id": 999, "billable": True}, "task_id"),
+    ],
+)
+def test_a_consequence_is_not_reported_beside_its_cause(api, collection, body, cause):
+    assert set(api.create(collection, **body).errors) == {cause}
+
+
+def test_a_client_that_cannot_change_causes_no_other_error(api):
+    entry = api.make("/time-entries", project_id=api.make("/projects")["id"])
+    assert set(api.patch(f"/projects/{entry['project_id']}", {"client_id": None}).errors) == {"client_id"}
+
+
+def test_a_payment_with_too_many_digits_is_reported_alone(api):
+    invoice = api.make("/invoices", lines=[LINE], status="sent")["id"]
+    answer = api.patch(f"/invoices/{invoice}", {"status": "paid", "record_payment": {"amount": "1.001"}})
+    assert answer.errors == {"record_payment.amount": ["EUR has 2 decimal places: 1.001 has more."]}

@@ -254,7 +254,17 @@ def test_a_description_too_long_for_a_line_is_cut(world):
 
 def test_an_invalid_request_for_work_causes_no_further_errors(world):
     assert set(bill(world, time={"project_ids": [999]}).errors) == {"unbilled_work.time.project_ids.0"}
-    assert set(world.api.post("/invoices", {"client_id": 999, "unbilled_work": {"time": {}}}).errors) == {"client_id"}
+    for status in ("draft", "sent"):
+        body = {"client_id": 999, "unbilled_work": {"time": {}}, "status": status}
+        assert set(world.api.post("/invoices", body).errors) == {"client_id"}
+
+
+@pytest.mark.parametrize("members", [{}, {"status": "sent"}, {"status": "sent", "record_payment": {"amount": "1"}}])
+def test_work_that_is_not_there_is_reported_alone_also_when_the_invoice_is_issued(world, members):
+    client = world.api.make("/clients")["id"]
+    draft = f"/invoices/{world.api.make('/invoices', client_id=client)['id']}"
+    refused = world.api.patch(draft, members | {"unbilled_work": {"time": {}}})
+    assert (refused.code, set(refused.errors)) == ("nothing_to_bill", {"unbilled_work"})
 
 
 def test_groups_of_more_than_a_thousand_are_split(world):

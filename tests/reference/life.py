@@ -36,10 +36,16 @@ MINUTES_OF_A_DAY = 1440
 UNREADABLE, NO_ID = "\0", 0
 
 
+CONTENTS = ("client_id", "quote_id", "lines", "unbilled_work")
+"""The fields that the total of a draft follows from."""
+KEEPING = {"locked", "invalid_transition"}
+"""The codes of faults after which a field keeps its value."""
+
+
 class Refused(Exception):
     """The faults of a request: each faulty field with its codes. That of all is the one that they share.
 
-    Of what could not be read nothing more is said, and nothing is concluded from it.
+    Of what could not be read nothing more is said. Nothing is concluded from that, and from what was refused.
     """
 
     def __init__(self, name=None, code="validation_failed"):
@@ -51,7 +57,8 @@ class Refused(Exception):
             self.errors.setdefault(name, set()).add(code)
 
     def readable(self, name):
-        return not any(field == name or field.startswith(f"{name}.") for field in self.unread)
+        wrong = self.unread | {field for field, codes in self.errors.items() if not codes <= KEEPING}
+        return not any(field == name or field.startswith(f"{name}.") for field in wrong)
 
     def read(self, body, at=""):
         """A body as far as it can be read; the rest is noted."""
@@ -334,7 +341,7 @@ class Quote(Document):
     title = valid_until = converted_project = notes = terms = external_id = None
 
     invoices = property(lambda self: [invoice for invoice in self.agency.invoices if invoice.quote is self])
-    invoice = property(lambda self: next((invoice for invoice in self.invoices if invoice.status != "void"), None))
+    invoice = property(lambda self: next((invoice for invoice in self.invoices if invoice.holds_quote), None))
     converted = property(lambda self: self.invoice or self.converted_project)
 
     @property
@@ -359,6 +366,8 @@ class Invoice(Document):
 
     amount_paid = property(lambda self: sum(payment.amount for payment in self.payments))
     amount_credited = property(lambda self: sum(note.total for note in self.credit_notes))
+    is_credited = property(lambda self: bool(self.credit_notes) and self.amount_credited == self.total)
+    holds_quote = property(lambda self: self.status != "void" and not self.is_credited)
     refund_due = property(lambda self: sum(note.refundable_amount for note in self.credit_notes))
 
     @property
@@ -948,7 +957,7 @@ class Agency:
     def change_status(self, refusal, invoice, new_status):
         """Issue a draft, or end an invoice; being paid is what a payment does."""
         if new_status == "sent":
-            if refusal.readable("lines") and (not invoice.lines or invoice.total < 0):
+            if all(map(refusal.readable, CONTENTS)) and (not invoice.lines or invoice.total < 0):
                 refusal.note("status")
             invoice.issue_date = invoice.issue_date or self.today
             invoice.due_date = invoice.due_date or day_after(invoice.issue_date, invoice.client.payment_terms_days)
@@ -981,7 +990,7 @@ class Agency:
             if pays or not is_same:
                 refusal.note("status" if is_same else "record_payment.reference")
             return None
-        is_known = refusal.readable("status") and refusal.readable("lines")  # what is due follows from both
+        is_known = all(map(refusal.readable, ("status", *CONTENTS)))  # what is due follows from them
         if not takes and is_known:
             refusal.note("record_payment")
             return None
@@ -996,12 +1005,12 @@ class Agency:
 
     @staticmethod
     def validate_amount(refusal, payment, at, *, pays):
-        if not 0 < payment.amount <= payment.invoice.balance_due:
+        if payment.amount.denominator > 1:
+            refusal.note("record_payment.amount")
+        elif not 0 < payment.amount <= payment.invoice.balance_due:
             refusal.note(at)
         elif pays and payment.amount < payment.invoice.balance_due:
             refusal.note("status")
-        if payment.amount.denominator > 1:
-            refusal.note("record_payment.amount")
 
     def record_payment(self, invoice, payment):
         if payment:

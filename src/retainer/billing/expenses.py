@@ -143,14 +143,15 @@ def build_expense(tx: Tx, expense: Expense, before: Expense | None, sent: relati
     if expense.billable is None:
         expense.billable = expense.client_id is not None and not (project and project.billing_type == "non_billable")
     elif before is None or before.invoice_id is None:  # a billed expense is locked, which is reported alone
-        validate_billable(tx, expense)
+        validate_billable(tx, expense, project)
     compute_amounts(tx, expense)
     return expense
 
 
-def validate_billable(tx: Tx, expense: Expense) -> None:
+def validate_billable(tx: Tx, expense: Expense, project: ProjectDefaults | None) -> None:
     """Note an error for a billable expense without a client."""
-    if expense.billable and expense.client_id is None and tx.readable("client_id", "project_id"):
+    is_known = (expense.project_id is None or project is not None) and tx.readable("client_id", "project_id")
+    if expense.billable and expense.client_id is None and is_known:
         tx.error("billable", "Must be false without a client. Send false, or set a client.")
 
 

@@ -12,7 +12,7 @@ import msgspec
 from sqlalchemy import ColumnElement, Table, select
 
 from retainer.billing import balance
-from retainer.billing.invoices.types import Invoice, Payment, PaymentMethod
+from retainer.billing.invoices.types import CONTENTS, Invoice, Payment, PaymentMethod
 from retainer.identity import audit
 from retainer.identity.audit import Target
 from retainer.kernel.paging import Page, Paged, listing
@@ -71,7 +71,7 @@ def build_payment(tx: Tx, payment: Payment | None, invoice: Invoice, *, pays_all
     payment.invoice_id, payment.currency = invoice.id, invoice.currency
     payment.amount = invoice.balance_due if payment.amount is None else payment.amount
     payment.paid_date = payment.paid_date or tx.today
-    is_known = tx.readable("status", "lines")  # the balance follows from both
+    is_known = tx.readable("status", *CONTENTS)  # the balance follows from them
     if invoice.status not in PAYABLE and is_known:
         state = "a draft: set its status to sent first" if invoice.status == "draft" else invoice.status
         tx.error("record_payment", f"Nothing is due: the invoice is {state}.")
@@ -85,14 +85,15 @@ def build_payment(tx: Tx, payment: Payment | None, invoice: Invoice, *, pays_all
 
 def validate_amount(tx: Tx, payment: Payment, due: Decimal, path: str, *, pays_all: bool) -> None:
     """Note an error for an amount that exceeds the balance, does not pay all, or has too many digits."""
-    if not 0 < payment.amount <= due:
-        tx.error(path, f"Takes more than 0 and at most what is due: {due}.")
-    elif pays_all and payment.amount < due:
-        tx.error("status", f"Is not paid with {payment.amount}: {due} is due. Leave status out.")
     try:
         minor_units(payment.amount, payment.currency)
     except ValueError as error:
         tx.error("record_payment.amount", str(error))
+        return
+    if not 0 < payment.amount <= due:
+        tx.error(path, f"Takes more than 0 and at most what is due: {due}.")
+    elif pays_all and payment.amount < due:
+        tx.error("status", f"Is not paid with {payment.amount}: {due} is due. Leave status out.")
 
 
 def validate_repeated(tx: Tx, payment: Payment, earlier: Payment, *, pays_all: bool) -> None:

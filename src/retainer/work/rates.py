@@ -36,10 +36,11 @@ def derive_price(
     return is_sent
 
 
-def validate_price(tx: Tx, entry: TimeEntry, before: TimeEntry | None, *, rate_is_sent: bool) -> None:
+def validate_price(tx: Tx, entry: TimeEntry, context: Context, before: TimeEntry | None, *, rate_is_sent: bool) -> None:
     """Note errors of billable time without a client, of a rate in another currency, and of too high an amount."""
     lacks_client = entry.billable and entry.client_id is None and not _is_billed(before)
-    if lacks_client and tx.readable("client_id", "project_id", "task_id", "ticket_id"):
+    is_known = all(getattr(entry, name) in {None, getattr(context, name)} for name in ("project_id", "task_id"))
+    if lacks_client and is_known and tx.readable("client_id", "project_id", "task_id", "ticket_id"):
         tx.error("billable", "Must be false for time without a client. Send false, or name a client.")
     if before and rate_is_sent and entry.hourly_rate is None:
         tx.error(

@@ -133,7 +133,7 @@ def build_time_entry(
     ownership.validate_owner(tx, entry.user_id, before.user_id if before else None, "time entry")
     timing.validate_times(tx, entry, before, context.tracked_minutes)
     validate_relations(tx, entry, before, context, sent)
-    rates.validate_price(tx, entry, before, rate_is_sent=rate_is_sent)
+    rates.validate_price(tx, entry, context, before, rate_is_sent=rate_is_sent)
     return entry, rate_is_sent
 
 

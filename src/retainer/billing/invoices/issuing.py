@@ -5,7 +5,7 @@ from decimal import Decimal
 from sqlalchemy import bindparam, select
 
 from retainer.billing import allocations, issuer
-from retainer.billing.invoices.types import ClientSnapshot, Invoice
+from retainer.billing.invoices.types import CONTENTS, ClientSnapshot, Invoice
 from retainer.rollups import changes
 from retainer.rollups.sources import INVOICE_LINES, INVOICES
 from retainer.schema.billing import invoices, quotes
@@ -49,9 +49,10 @@ def issue(tx: Tx, invoice: Invoice) -> None:
 
     Notes an error for an invoice without lines, and for a negative total.
     """
-    if not invoice.lines and tx.readable("lines"):
+    is_known = tx.readable(*CONTENTS)
+    if not invoice.lines and is_known:
         tx.error("status", "An invoice without lines cannot be sent. Add a line first.")
-    elif invoice.total < 0 and tx.readable("lines"):
+    elif invoice.total < 0 and is_known:
         message = f"An invoice of {invoice.total} {invoice.currency} cannot be sent. Credit an earlier one instead."
         tx.error("status", message)
     terms, *client = tx.one(CLIENT, id=invoice.client_id) or (0, "", *[None] * 7)

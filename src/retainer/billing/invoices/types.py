@@ -47,6 +47,8 @@ MAX_ITEMS = 1000
 MAX_WORK = 10_000
 """Maximum number of time entries, expenses and milestones on an invoice; each step processes all of them."""
 
+CONTENTS = ("client_id", "quote_id", "lines", "unbilled_work")
+"""The fields from which the lines of a draft follow, and with them its total."""
 PAID = Stated("It follows from the payments. Record one with record_payment, and leave this out.")
 CREDITED = Stated("It follows from the credit notes. POST one to /invoices/{invoice}/credit-notes, and leave this out.")
 Status = Annotated[
@@ -238,7 +240,9 @@ class Invoice(Record):
     ] = None
     contact_id: document_types.IssuedTo = None
     quote_id: Annotated[
-        Id | None, AllowedOn("Create"), "Accepted quote whose lines are copied. Each quote becomes one invoice."
+        Id | None,
+        AllowedOn("Create"),
+        "Accepted quote whose lines are copied. It becomes one invoice, and another if that is void or fully credited.",
     ] = None
     number: Annotated[
         Text50 | None, document_types.NUMBERED, "Next of the gapless series when issued, like INV-2026-0001; else null."
