@@ -92,14 +92,16 @@ class Months(Life):
     def faults(self, invoice, wanted):
         """Return the codes of errors of `wanted`: months, each with the line that bills another until now, or None."""
         found, seen, taken = set(), set(), self.taken(invoice)
-        types = {project.id: project.billing_type for project in self.projects}
+        projects = {project.id: project for project in self.projects}
         for line, month in wanted:
             if month in seen:
                 found.add("validation_failed")
             elif month in taken:
                 found.add("already_billed")
-            elif types[month[0]] != "retainer" and not (line and line.month == month):
-                found.add("validation_failed")
+            elif not (line and line.month == month):
+                project = projects[month[0]]
+                if project.billing_type != "retainer" or month[1] < project.begins:
+                    found.add("validation_failed")
             seen.add(month)
         return found
 

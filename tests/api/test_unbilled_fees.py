@@ -188,6 +188,11 @@ def test_a_line_bills_a_month_by_hand_in_advance_or_at_another_price(api, client
     [
         ({"fee_month": "2026-09"}, "project_id", "Is required with fee_month"),
         ({"fee_month": "2026-09", "project": "other"}, "fee_month", "billing_type is time_and_materials"),
+        ({"fee_month": "2026-08", "project": "retainer"}, "fee_month", "begins on 2026-09-15. Choose a later month"),
+        ({"fee_month": "2026-09", "project": "retainer", "quantity": "0"}, "quantity", "Must be more than 0"),
+        ({"fee_month": "2026-09", "project": "retainer", "quantity": "-1"}, "quantity", "Credit it with a credit note"),
+        ({"fee_month": "2026-09", "project_id": 99999}, "project_id", "There is no such project"),
+        ({"fee_month": "2026-09", "project": "foreign"}, "project_id", "Belongs to client"),
         ({"fee_month": "2026-09", "project": "unpriced"}, "unit_price", "has no retainer_amount"),
         ({"fee_month": "2026-09-01", "project": "retainer"}, "fee_month", "this has a day"),
         ({"fee_month": "2026-13", "project": "retainer"}, "fee_month", "Must be a month like 2026-03"),
@@ -200,12 +205,14 @@ def test_a_month_that_cannot_be_billed_is_refused(api, client, project, line, fi
         "retainer": lambda: project,
         "unpriced": lambda: retainer(api, client, None),
         "other": lambda: api.make("/projects", client_id=client)["id"],
+        "foreign": lambda: retainer(api, api.make("/clients", currency="USD")["id"]),
     }
     sent = {name: value for name, value in line.items() if name != "project"}
     if "project" in line:
         sent["project_id"] = named[line["project"]]()
     refused = api.create("/invoices", client_id=client, lines=[sent])
     assert part in refused.errors[f"lines.0.{field}"][0]
+    assert refused.errors.keys() - {"lines.0.milestone_id"} == {f"lines.0.{field}"}
 
 
 def test_a_month_stands_once_on_an_invoice_and_needs_a_price_in_its_currency(api, client, project):

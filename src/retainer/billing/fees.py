@@ -125,8 +125,12 @@ def begun_months(tx: Tx, project: RetainerProject, first: str, last: str) -> Ite
     """Return the months of a project from its start to its end, of those between two days, that have begun by today."""
     moments = (project.completed_at, project.archived_at)
     ends = [local_day(moment, tx.actor.timezone) for moment in moments if moment]
-    start = project.start_date or local_day(project.created_at, tx.actor.timezone)
-    return months_of(max(start, first), min(tx.today, last, project.due_date or LAST_DAY, *ends))
+    return months_of(max(start_of(tx, project), first), min(tx.today, last, project.due_date or LAST_DAY, *ends))
+
+
+def start_of(tx: Tx, project: RetainerProject) -> str:
+    """Return the first day of a project: without a start, that of its creation."""
+    return project.start_date or local_day(project.created_at, tx.actor.timezone)
 
 
 def claim(tx: Tx, lines: Sequence[InvoiceLine]) -> None:

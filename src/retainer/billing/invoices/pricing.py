@@ -6,7 +6,7 @@ from decimal import Decimal
 from retainer.billing import documents
 from retainer.billing.allocations import KINDS
 from retainer.billing.document_types import MAX_LINES
-from retainer.billing.fees import billed_message, fee_of
+from retainer.billing.fees import Fee, billed_message, fee_of, start_of
 from retainer.billing.invoices.billable import BillableItem, LineContext, load_context
 from retainer.billing.invoices.types import MAX_DESCRIPTION, Invoice, InvoiceLine
 from retainer.documents.wording import fee_text
@@ -43,9 +43,10 @@ def price_line(tx: Tx, line: InvoiceLine, invoice: Invoice, context: LineContext
     else:
         if line.fee_month:
             price_fee(tx, line, invoice, context)
-        for field in ("description", "unit_price") if tx.readable(*(kind.field for kind in KINDS.values())) else ():
-            if getattr(line, field) is None:
-                tx.error(field, "Is required, unless the line bills work.")
+        elif tx.readable("fee_month", *(kind.field for kind in KINDS.values())):
+            for field in ("description", "unit_price"):
+                if getattr(line, field) is None:
+                    tx.error(field, "Is required, unless the line bills work.")
         line.description, line.unit_price = line.description or "", line.unit_price or Decimal(0)
         line.quantity = Decimal(1) if line.quantity is None else line.quantity
     documents.price_line(tx, line, invoice, context.tax_rate, context.projects, amount=amount)
@@ -53,22 +54,15 @@ def price_line(tx: Tx, line: InvoiceLine, invoice: Invoice, context: LineContext
 
 def price_fee(tx: Tx, line: InvoiceLine, invoice: Invoice, context: LineContext) -> None:
     """Fill in price, unit and description of a line that bills a month; note an error if it cannot be billed."""
-    line.kind, fee, before = "fee", fee_of(line), context.current.get(line.id)
+    line.kind, fee = "fee", fee_of(line)
     project = context.retainers.get(line.project_id or 0)
     if fee is None:
         tx.error("project_id", "Is required with fee_month: whose retainer is billed?")
-    elif fee in context.claimed:
-        tx.error("fee_month", f"Stands twice in this request: {fee.month} of project {fee.project_id}. Name it once.")
-    elif (billed := context.billed.get(fee)) and billed.line_id not in context.current:
-        tx.error("fee_month", billed_message(billed), "already_billed")
-    elif project and project.billing_type != "retainer" and not (before and fee_of(before) == fee):
-        tx.error("fee_month", f"Project {project.id} has no monthly fee: its billing_type is {project.billing_type}.")
-    elif project and line.unit_price is None and project.retainer_amount is None:
-        tx.error("unit_price", f"Is required, since project {project.id} has no retainer_amount.")
-    elif project and line.unit_price is None and project.currency != invoice.currency:
-        tx.error("unit_price", f"Is required: the fee is in {project.currency}, the invoice in {invoice.currency}.")
-    if fee:
+    else:
+        validate_fee(tx, fee, line, invoice, context)
         context.claimed.add(fee)
+    if line.quantity is not None and line.quantity <= 0:
+        tx.error("quantity", "Must be more than 0 for a month of a retainer. Credit it with a credit note.")
     if project and line.unit_price is None:
         line.unit_price = amount_of(project.retainer_amount or 0, project.currency)
     line.unit = line.unit or "months"
@@ -76,6 +70,28 @@ def price_fee(tx: Tx, line: InvoiceLine, invoice: Invoice, context: LineContext)
         text = fee_text(line.fee_month, project.language if project else "en")
         is_ambiguous = any(other is not line and other.fee_month == line.fee_month for other in invoice.lines)
         line.description = f"{text}, {project.name}" if project and is_ambiguous else text
+
+
+def validate_fee(tx: Tx, fee: Fee, line: InvoiceLine, invoice: Invoice, context: LineContext) -> None:
+    """Note an error for a month that is billed already, that its project does not have, or that has no price."""
+    project, owner = context.retainers.get(fee.project_id), context.projects.get(fee.project_id)
+    before, billed = context.current.get(line.id), context.billed.get(fee)
+    if fee in context.claimed:
+        tx.error("fee_month", f"Stands twice in this request: {fee.month} of project {fee.project_id}. Name it once.")
+    elif billed and billed.line_id not in context.current:
+        tx.error("fee_month", billed_message(billed), "already_billed")
+    if project is None or owner is None or not tx.readable("fee_month"):
+        return
+    is_new = before is None or fee_of(before) != fee
+    if project.billing_type != "retainer" and is_new:
+        tx.error("fee_month", f"Project {project.id} has no monthly fee: its billing_type is {project.billing_type}.")
+    elif fee.month < (start := start_of(tx, project))[:7] and is_new:
+        advice = "Choose a later month, or change the start_date of the project first."
+        tx.error("fee_month", f"Project {project.id} begins on {start}. {advice}")
+    elif line.unit_price is None and project.retainer_amount is None:
+        tx.error("unit_price", f"Is required, since project {project.id} has no retainer_amount.")
+    elif line.unit_price is None and project.currency != invoice.currency and owner.client_id == invoice.client_id:
+        tx.error("unit_price", f"Is required: the fee is in {project.currency}, the invoice in {invoice.currency}.")
 
 
 def validate_items(tx: Tx, line: InvoiceLine, invoice: Invoice, context: LineContext) -> list[BillableItem]:
