@@ -460,6 +460,31 @@ def test_a_quote_becomes_one_invoice_and_is_locked_until_the_draft_is_deleted(ap
     assert api.patch(path, {"external_id": "crm-7"}).data["external_id"] == "crm-7"
 
 
+def test_a_quote_can_be_billed_again_once_its_invoice_is_credited_in_full(api):
+    quote = quote_of(api)
+    path, again = f"/quotes/{quote['id']}", {"quote_id": quote["id"]}
+    first = api.post("/invoices", again | {"status": "sent"}).data
+    api.patch(path_of(first), {"status": "paid"})
+    api.post(f"{path_of(first)}/credit-notes", {"amount": "1"})
+    assert set(api.post("/invoices", again).errors) == {"quote_id"}
+    events = api.get("/events").data
+    api.post(f"{path_of(first)}/credit-notes")
+    told = [(event["type"], event["fields"]) for event in api.get("/events", {"after": events[-1]["id"]}).data]
+    assert ("quote.updated", ["invoice_id"]) in told
+    assert api.get(path).data["invoice_id"] is None
+    second = api.post("/invoices", again | {"status": "sent"}).data
+    assert (second["total"], api.get(path).data["invoice_id"]) == (first["total"], second["id"])
+    assert set(api.post("/invoices", again).errors) == {"quote_id"}
+    project = api.make("/projects", **again, client_id=second["client_id"])["id"]
+    assert [api.get(path_of(each)).data["project_id"] for each in (first, second)] == [None, project]
+
+
+def test_an_invoice_of_nothing_keeps_its_quote(api):
+    quote = quote_of(api, lines=[LINE | {"unit_price": "0"}])["id"]
+    assert api.post("/invoices", {"quote_id": quote, "status": "sent"}).data["status"] == "paid"
+    assert set(api.post("/invoices", {"quote_id": quote}).errors) == {"quote_id"}
+
+
 @pytest.mark.parametrize("first", ["/projects", "/invoices"])
 def test_a_quote_becomes_a_project_and_an_invoice(api, first):
     quote = {"quote_id": quote_of(api, title="Relaunch")["id"]}

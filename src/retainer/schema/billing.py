@@ -1,6 +1,6 @@
 """Billing: quotes, invoices, allocations (the work on each line), payments, credit notes and expenses."""
 
-from sqlalchemy import Column, ForeignKeyConstraint, Index, Table, column
+from sqlalchemy import Column, ColumnElement, ForeignKeyConstraint, Index, Table, and_, column, literal_column, or_
 from sqlalchemy.schema import SchemaItem
 
 from retainer.schema.columns import (
@@ -11,6 +11,7 @@ from retainer.schema.columns import (
     flag,
     folded,
     hidden,
+    index_rows,
     index_where,
     instant,
     integer,
@@ -123,7 +124,6 @@ invoices = tenant_table(
     folded("number", "subject", "purchase_order", into="search", optional=True),
     unique("number"),
     unique("external_id"),
-    index_where("invoices_unique_quote_id", "quote_id", condition=column("status") != "void", unique=True),
     Index(None, "account_id", "created_at", "id"),
     Index(None, "account_id", "updated_at", "id"),
     Index(None, "account_id", "client_id", "created_at", "id"),
@@ -134,6 +134,15 @@ invoices = tenant_table(
     partial_index("invoices", "quote_id"),
     is_announced=True,
 )
+
+
+def holds_quote(table: Table) -> ColumnElement[bool]:
+    """Return whether an invoice keeps its quote from becoming another: it is neither void nor credited in full."""
+    is_whole = or_(table.c.amount_credited == literal_column("0"), table.c.amount_credited < table.c.total)
+    return and_(table.c.status != literal_column("'void'"), is_whole)
+
+
+index_rows("invoices_unique_quote_id", invoices, "quote_id", condition=holds_quote(invoices), unique=True)
 
 invoice_lines = line_table(
     "invoice_lines",

@@ -148,6 +148,12 @@ def partial_index(table: str, *names: str) -> Index:
     return index_where(f"{table}_by_{names[0]}", *names, condition=column(names[0]).is_not(None))
 
 
+def index_rows(name: str, table: Table, *names: str, condition: ColumnElement[bool], unique: bool = False) -> None:
+    """Add an index over the rows of a declared table that meet a condition on its columns."""
+    columns = (table.c[column] for column in ("account_id", *names))
+    Index(name, *columns, unique=unique, sqlite_where=condition, postgresql_where=condition)
+
+
 def own_amounts(table: Table) -> list[Column[int]]:
     """Return the amounts that a table's rows have of themselves; sums over other rows are left out."""
     return [column for column in table.c if column.info.get("money") and not column.info.get("maintained")]
@@ -160,8 +166,7 @@ def has_amount(table: Table) -> ColumnElement[bool]:
 
 def index_amounts(table: Table) -> None:
     """Add an index of the rows with an amount to a table that may have many rows without one."""
-    condition = has_amount(table)
-    Index(f"{table.name}_with_amount", table.c.account_id, sqlite_where=condition, postgresql_where=condition)
+    index_rows(f"{table.name}_with_amount", table, condition=has_amount(table))
 
 
 def unique(*names: str) -> UniqueConstraint:

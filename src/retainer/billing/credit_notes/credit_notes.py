@@ -2,7 +2,7 @@
 
 A credit note credits a gross amount, lines, or all that is left. It lowers the balance first (`applied_amount`); the
 rest is `refundable_amount`. Credits never exceed the invoice, in total and at each tax rate. The work of a line can be
-billed again when its whole quantity is credited, and all work of the invoice when the whole invoice is.
+billed again when its whole quantity is credited, and all work of the invoice, or its quote, when the whole invoice is.
 """
 
 from decimal import Decimal
@@ -20,7 +20,7 @@ from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.rollups.changes import added, changing_balance
 from retainer.rollups.sources import CREDIT_NOTE_SHARES, CREDIT_NOTES
-from retainer.schema.billing import ISSUED_INVOICES, credit_note_shares, credit_notes, invoices
+from retainer.schema.billing import ISSUED_INVOICES, credit_note_shares, credit_notes, invoices, quotes
 from retainer.schema.filters import since, until
 from retainer.shared.numbering import next_document_number
 from retainer.store.tx import Tx
@@ -74,6 +74,16 @@ def save_note(tx: Tx, note: CreditNote) -> int:
     return note_id
 
 
+def free_work(tx: Tx, note: CreditNote, invoice: Invoice) -> None:
+    """Let the work that a new credit note frees be billed again, and the quote of an invoice that it credits in full.
+
+    The invoice is as it was before the note.
+    """
+    allocations.release(tx, crediting.freed_lines(invoice, note))
+    if invoice.quote_id is not None and note.total == invoice.total - invoice.amount_credited:
+        tx.touch(quotes, invoice.quote_id, "invoice_id")
+
+
 api = Resource("/credit-notes", tag="Credit notes", scope="invoices", table=credit_notes)
 made = Resource(
     "/invoices/{invoice_id}/credit-notes",
@@ -91,7 +101,6 @@ def create_credit_note(tx: Tx, invoice_id: Id, body: New[CreditNote]) -> CreditN
     invoice = load_invoice(tx, invoice_id)
     note = build_credit_note(tx, body, invoice)
     shares = crediting.compute_shares(tx, note, invoice)
-    freed = crediting.freed_lines(invoice, note)
     with changing_balance(tx, invoice_id):
         note_id = save_note(tx, note)
         balance.recompute_balance(tx, invoice_id, by_payment=False)
@@ -100,7 +109,7 @@ def create_credit_note(tx: Tx, invoice_id: Id, body: New[CreditNote]) -> CreditN
         tx.insert_counted(credit_note_shares, share)
     for source in (CREDIT_NOTES, CREDIT_NOTE_SHARES):
         added(tx, source, note_id)
-    allocations.release(tx, freed)
+    free_work(tx, note, invoice)
     return tx.get(credit_notes, note_id, CreditNote)
 
 

@@ -10,7 +10,7 @@ from retainer.billing.invoices.types import Invoice, InvoiceLine
 from retainer.billing.quotes.types import Quote, QuoteLine, effective_status, made_from
 from retainer.rollups.changes import changing
 from retainer.rollups.sources import CREDIT_NOTE_SHARES, INVOICE_LINES
-from retainer.schema.billing import ISSUED_INVOICES, credit_note_shares, credit_notes, invoices, quotes
+from retainer.schema.billing import ISSUED_INVOICES, credit_note_shares, credit_notes, holds_quote, invoices, quotes
 from retainer.schema.crm import clients
 from retainer.store import constraints
 from retainer.store.details import details, load_parts
@@ -57,7 +57,7 @@ QUOTE = select(
 """In the order of the fields of AcceptedQuote."""
 CURRENCY = select(clients.c.currency).where(clients.c.id == bindparam("id"))
 INVOICE = select(*invoices.c[InvoiceOfQuote._fields]).where(
-    invoices.c.quote_id == bindparam("quote"), invoices.c.status != "void", invoices.c.project_id.is_(None)
+    invoices.c.quote_id == bindparam("quote"), holds_quote(invoices), invoices.c.project_id.is_(None)
 )
 NOTES = select(credit_notes.c.id).where(credit_notes.c.invoice_id == bindparam("invoice"))
 SET_PROJECT_OF_SHARES = (

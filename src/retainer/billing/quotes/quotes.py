@@ -1,7 +1,8 @@
 """Quotes: offers to clients.
 
 A sent quote reads `expired` after its `valid_until`. An accepted quote becomes a project (`POST /projects` with
-`quote_id`), an invoice (`POST /invoices` with `quote_id`), or both, each once; from then on it is locked.
+`quote_id`), an invoice (`POST /invoices` with `quote_id`), or both, each once; from then on it is locked. When the
+invoice is void or credited in full, or its draft is deleted, the quote can become another one.
 """
 
 from typing import Annotated

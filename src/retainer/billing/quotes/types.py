@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Table, and_, case, or_, select
 
 from retainer.billing import document_types
 from retainer.billing.document_types import Lines
-from retainer.schema.billing import invoices, quotes
+from retainer.schema.billing import holds_quote, invoices, quotes
 from retainer.store.row_mapper import Derived, RefersTo
 from retainer.store.tables import TODAY
 from retainer.values.common import ExternalId
@@ -35,14 +35,14 @@ def made_from(column: str) -> Derived:
 
     def expression(table: Table) -> ColumnElement[Any]:
         other = invoices if table.name == "quotes" else quotes
-        counts = [other.c.status != "void"] if other.name == "invoices" else []
+        counts = [holds_quote(invoices)] if other.name == "invoices" else []
         return select(other.c.id).where(other.c[column] == table.c.id, *counts).scalar_subquery()
 
     return Derived(expression)
 
 
 def is_converted(table: Table) -> ColumnElement[bool]:
-    """Whether a quote has become a project or an invoice that is not void."""
+    """Whether a quote has become a project, or an invoice that is neither void nor credited in full."""
     return or_(table.c.converted_project_id.is_not(None), made_from("quote_id").expression(table).is_not(None))
 
 
@@ -86,7 +86,10 @@ class Quote(Record):
     accepted_at: Annotated[Instant | None, "When it became `accepted`; null again for a draft."] = READ_ONLY
     declined_at: Annotated[Instant | None, "When it became `declined`; null again for a draft."] = READ_ONLY
     invoice_id: Annotated[
-        Id | None, made_from("quote_id"), RefersTo("invoices"), "The invoice that it became; null until then."
+        Id | None,
+        made_from("quote_id"),
+        RefersTo("invoices"),
+        "The invoice that it became; null if that is void or credited in full.",
     ] = READ_ONLY
     converted_project_id: Annotated[Id | None, "The project that it became; null until then."] = READ_ONLY
     external_id: ExternalId = None

@@ -90,11 +90,13 @@ def review(tx: Tx, context: PageContext) -> Reply:
         credited = price_credit_note(tx, new_of(tx, CreditNote, fields), invoice)
     work = effects.freed_work(tx, crediting.freed_lines(invoice, credited))
     applied = min(credited.total, invoice.balance_due)
+    is_whole = credited.total == invoice.total - invoice.amount_credited
     refund, total = credited.total - applied, money(credited.total, credited.currency)
     sentences = [
         f"{money(applied, credited.currency)} lowers what is due"
         + (f", and {money(refund, credited.currency)} was paid already: refund it to the client." if refund else "."),
         f"It frees {work} to be billed again." if work else "The work on the invoice stays billed.",
+        *(["Its quote can become another invoice."] if invoice.quote_id and is_whole else []),
         f"Reports count it on {short_day(credited.issue_date)}. A credit note is final: nothing can change it.",
     ]
     changes = [

@@ -933,7 +933,7 @@ CREATE INDEX invoices_by_account_id_updated_at_id ON invoices (account_id, updat
 
 CREATE INDEX invoices_by_quote_id ON invoices (account_id, quote_id) WHERE quote_id IS NOT NULL;
 
-CREATE UNIQUE INDEX invoices_unique_quote_id ON invoices (account_id, quote_id) WHERE status != 'void';
+CREATE UNIQUE INDEX invoices_unique_quote_id ON invoices (account_id, quote_id) WHERE status != 'void' AND (amount_credited = 0 OR amount_credited < total);
 
 CREATE TABLE quote_lines (
 	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
