@@ -18,7 +18,7 @@ from tests.console.test_hostile import fields_of
 from tests.console.test_key_pages import recorded
 from tests.console.test_pages import RECORDS
 from tests.console.visitor import PASSWORD, Visitor, WebPage, admin_of
-from tests.contract.cases import CREATES, bare, body_schema, kinds, schema_fields
+from tests.contract.cases import CREATES, bare, body_schema, is_free_text, kinds, schema_fields
 from tests.databases import any_database
 from tests.factories import ApiClient
 from tests.length import only_full
@@ -40,7 +40,7 @@ def text_for(schema: dict[str, Any]) -> str | None:
     """Hostile text for a field; None for one whose text is not free."""
     if schema.get("format") == "uri":
         return f"https://shop.example/{EVIL}"
-    if {"enum", "pattern", "format"} & schema.keys() or schema.get("maxLength", 0) < len(EVIL):
+    if not is_free_text(schema) or schema.get("maxLength", 0) < len(EVIL):
         return None
     return f"{EVIL}\n{EVIL * 20}" if schema["maxLength"] >= PARAGRAPH else EVIL
 

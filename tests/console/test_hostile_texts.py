@@ -16,7 +16,7 @@ from retainer.kernel.resource import Operation
 from retainer.web.csv_files import BYTE_ORDER_MARK
 from tests.api.test_files import LINE, PDF, SETTINGS, XML, set_account
 from tests.console.visitor import Visitor, WebPage, admin_of
-from tests.contract.cases import CREATES, bare, body_schema, kinds, schema_fields
+from tests.contract.cases import CREATES, bare, body_schema, is_free_text, kinds, schema_fields
 from tests.databases import any_database
 from tests.documents.made import hostile_texts
 from tests.factories import ApiClient
@@ -97,8 +97,10 @@ def with_text(schema: dict[str, Any], text: str) -> dict[str, Any]:
     for name, field in schema_fields(schema).items():
         if "array" in kinds(field) and "properties" in bare(field["items"]):
             found[name] = [NEEDED.get(name, {}) | with_text(bare(field["items"]), text)]
-        elif kinds(field) <= {"string", "null"} and not {"enum", "pattern"} & field.keys() and "maxLength" in field:
+        elif kinds(field) <= {"string", "null"} and "maxLength" in field:
             prefix = "https://shop.example/" if field.get("format") == "uri" else ""
+            if not prefix and not is_free_text(field):
+                continue
             found[name] = (prefix + text)[: field["maxLength"]]
     return found
 

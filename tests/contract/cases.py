@@ -19,6 +19,7 @@ from retainer.schema import metadata
 from retainer.store import constraints
 from retainer.values.reading import create_only
 from retainer.values.records import Record
+from retainer.values.texts import CONTROL_FREE
 from tests.contract_checker import documented, resolved
 from tests.factories import Answer, ApiClient
 from tests.length import IS_FULL
@@ -233,6 +234,11 @@ def bare(schema: dict[str, Any]) -> dict[str, Any]:
 def is_decimal(schema: dict[str, Any]) -> bool:
     """Return whether a schema is that of a decimal: a string, for which a body may also have a number."""
     return r"(\.[0-9]{1," in schema.get("pattern", "")
+
+
+def is_free_text(schema: dict[str, Any]) -> bool:
+    """Return whether a schema takes any words; those of one line refuse control characters."""
+    return not {"enum", "format"} & schema.keys() and schema.get("pattern") in {None, CONTROL_FREE}
 
 
 def kinds(schema: dict[str, Any]) -> set[str]:

@@ -17,6 +17,7 @@ from retainer.kernel.limits import SlidingWindow
 from retainer.kernel.resource import Operation
 from retainer.settings import BASE_PATH
 from retainer.values.reading import stated
+from retainer.values.texts import CONTROL_FREE
 from tests.contract.cases import (
     CREATES,
     LISTS,
@@ -435,6 +436,8 @@ def wrong_kinds_are_refused(api: ApiClient, operation: Operation) -> None:
             wrong += [True, "5", 2**53, 10**30, 1.5]
         if types == {"string"}:
             wrong += [True, "\x00", "a\x00b", "\ud800", *([] if is_decimal(schema) else [5])]
+        if schema.get("pattern") == CONTROL_FREE:
+            wrong += ["a\nb", "a\x7fb", "a\x85b"]
         if types == {"boolean"}:
             wrong += ["true", 1, 0]
         for value in wrong:

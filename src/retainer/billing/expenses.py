@@ -34,6 +34,7 @@ from retainer.store.tx import Tx
 from retainer.values.common import ActingUser, ExternalId
 from retainer.values.exact import DIGITS, amount_of
 from retainer.values.kinds import (
+    Code191,
     Currency,
     Day,
     Id,
@@ -104,7 +105,7 @@ class ExpenseFilter(Filter):
     currency: OneOf[Currency] | None = None
     amount_min: Annotated[SignedMoney | None, at_least("amount")] = None
     amount_max: Annotated[SignedMoney | None, at_most("amount")] = None
-    external_id: OneOf[Text191] | None = None
+    external_id: OneOf[Code191] | None = None
 
 
 class ProjectDefaults(NamedTuple):

@@ -1,16 +1,16 @@
 """Forms: reads submitted fields by the same rules as bodies, and shows them again with their errors."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from types import NoneType
 from typing import Any, TypeVar, get_args, get_type_hints
 from urllib.parse import parse_qsl
 
 import msgspec
 
-from retainer.errors import FieldErrors, Refusal, invalid
+from retainer.errors import FieldErrors, Refusal, Unreadable, invalid
 from retainer.values.parameters import read_whole
 from retainer.values.reading import complete, read_fields, unwrapped, writable_fields
-from retainer.values.texts import NO_TEXT, is_text
+from retainer.values.texts import clean
 
 T = TypeVar("T", bound=msgspec.Struct)
 CONTENT_TYPE = "application/x-www-form-urlencoded"
@@ -37,7 +37,7 @@ class Form:
     def text(self, name: str, default: object = "") -> str:
         """Return the text of a field, or the default if it was not sent. Browsers end lines with CR and LF."""
         if name in self.texts:
-            return self.texts[name][-1].strip().replace("\r\n", "\n")
+            return self.texts[name][-1].replace("\r\n", "\n")
         return "" if default is None else str(default)
 
     def texts_of(self, name: str) -> list[str]:
@@ -62,10 +62,20 @@ def parse(text: str) -> Form:
         raise Refusal(
             "bad_request", f"The form cannot be read. Send at most {MAX_FIELDS} fields, encoded as UTF-8."
         ) from None
-    errors = {name: [NO_TEXT] for name, typed in pairs if not is_text(name + typed)}
+    return build_form(pairs)
+
+
+def build_form(pairs: Iterable[tuple[str, str]]) -> Form:
+    """Return the form with these fields. Raises `validation_failed` for a text that cannot be stored."""
+    errors, cleaned = FieldErrors(), list[tuple[str, str]]()
+    for name, typed in pairs:
+        try:
+            cleaned.append((clean(name), clean(typed)))
+        except Unreadable as error:
+            errors.note(name, str(error))
     if errors:
         raise invalid(errors)
-    return Form(pairs)
+    return Form(cleaned)
 
 
 def read_new(model: type[T], form: Form, **others: object) -> T:

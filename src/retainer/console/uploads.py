@@ -5,9 +5,8 @@ from io import BytesIO
 from falcon import HTTPError
 from falcon.media import MultipartFormHandler
 
-from retainer.console.forms import MAX_FIELDS, Form
-from retainer.errors import Refusal, invalid
-from retainer.values.texts import NO_TEXT, is_text
+from retainer.console.forms import MAX_FIELDS, Form, build_form
+from retainer.errors import Refusal
 
 CONTENT_TYPE = "multipart/form-data"
 HANDLER = MultipartFormHandler()
@@ -26,9 +25,6 @@ def parse_upload(body: bytes, content_type: str) -> Form:
                 files[name] = data
     except (HTTPError, ValueError):
         raise Refusal("bad_request", "The form cannot be read. Send it again from its page.") from None
-    errors = {name: [NO_TEXT] for name, typed in pairs if not is_text(name + typed)}
-    if errors:
-        raise invalid(errors)
-    form = Form(pairs)
+    form = build_form(pairs)
     form.files = files
     return form

@@ -20,7 +20,20 @@ from retainer.schema.filters import one_of, truth
 from retainer.shared.numbering import next_number
 from retainer.store.tx import Tx
 from retainer.values.common import ExternalId
-from retainer.values.kinds import Country, Currency, Email, Id, Money, Percent, Text50, Text191, Text10000, Url
+from retainer.values.kinds import (
+    Code50,
+    Code191,
+    Country,
+    Currency,
+    Email,
+    Id,
+    Money,
+    Percent,
+    Text50,
+    Text191,
+    Text10000,
+    Url,
+)
 from retainer.values.records import READ_ONLY, SERVER_DEFAULT, Record
 
 Status = Annotated[
@@ -41,7 +54,7 @@ class Client(Record):
     """A company or person the agency works for."""
 
     name: Annotated[Text191, "Name on documents. Lists are sorted by it."]
-    number: Annotated[Text50, "Unique in the account. Default: the next of its series, like C-0001."] = SERVER_DEFAULT
+    number: Annotated[Code50, "Unique in the account. Default: the next of its series, like C-0001."] = SERVER_DEFAULT
     status: Status = "active"
     email: Annotated[Email | None, "General address of the client. People are external contacts."] = None
     invoice_email: Annotated[
@@ -58,11 +71,11 @@ class Client(Record):
     postal_code: Annotated[Text191 | None, "Part of the postal address. Leading zeros are kept."] = None
     country: Annotated[Country | None, "Country of the postal address."] = None
     vat_number: Annotated[
-        Text50 | None,
+        Code50 | None,
         "VAT number, stored as sent. E-invoices name it if it has the pattern of a member state of the EU; the country "
         "gives a missing prefix. Issued invoices keep a copy; no register is checked.",
     ] = None
-    registration_number: Annotated[Text50 | None, "Number in a commercial register; not checked."] = None
+    registration_number: Annotated[Code50 | None, "Number in a commercial register; not checked."] = None
     currency: Annotated[
         Currency,
         "For the client's rates, projects and new documents. Default: that of the account. Fixed once an invoice is "
@@ -101,11 +114,11 @@ class ClientFilter(Filter):
     status: OneOf[Status] | None = None
     country: OneOf[Country] | None = None
     currency: OneOf[Currency] | None = None
-    number: OneOf[Text50] | None = None
+    number: OneOf[Code50] | None = None
     email: OneOf[Email] | None = None
-    vat_number: Annotated[OneOf[Text50] | None, one_of("vat_number", is_small=True)] = None
+    vat_number: Annotated[OneOf[Code50] | None, one_of("vat_number", is_small=True)] = None
     has_overdue: Annotated[bool | None, truth(has_overdue_invoice, "clients who have an overdue invoice")] = None
-    external_id: OneOf[Text191] | None = None
+    external_id: OneOf[Code191] | None = None
     tag_id: TagFilter = None
 
 

@@ -26,7 +26,7 @@ from retainer.shared import relations
 from retainer.store.tables import NOW
 from retainer.store.tx import Tx
 from retainer.values.common import ExternalId
-from retainer.values.kinds import Email, FullName, Id, Text50, Text100, Text191, Text5000
+from retainer.values.kinds import Code191, Email, FullName, Id, Text50, Text100, Text5000
 from retainer.values.records import READ_ONLY, SERVER_DEFAULT, Record
 
 Role = Annotated[
@@ -75,7 +75,7 @@ class ContactFilter(Filter):
     role: OneOf[Role] | None = None
     is_primary: bool | None = None
     status: OneOf[Status] | None = None
-    external_id: OneOf[Text191] | None = None
+    external_id: OneOf[Code191] | None = None
     tag_id: TagFilter = None
 
 

@@ -20,7 +20,8 @@ from retainer.store.engines.sql import INTEGER, combined, comma_list, is_listed,
 from retainer.store.row_mapper import Derived, RefersTo, split_ids
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
-from retainer.values.kinds import Color, Id, Text50
+from retainer.values.common import Color
+from retainer.values.kinds import Id, Text50
 from retainer.values.records import READ_ONLY, Record
 
 

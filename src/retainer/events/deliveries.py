@@ -25,7 +25,7 @@ from retainer.schema.webhooks import webhook_deliveries, webhooks
 from retainer.store.engines.base import Columns
 from retainer.store.tables import events
 from retainer.store.tx import Tx
-from retainer.values.kinds import Id, Instant, Text191
+from retainer.values.kinds import Id, Instant, Searched
 from retainer.values.records import READ_ONLY, Record
 
 MAX_PENDING = 100
@@ -71,7 +71,7 @@ class DeliveryFilter(Filter):
 
     sorts = ("-id",)
     q: Annotated[
-        Text191 | None,
+        Searched | None,
         Where(
             lambda table, q: or_(
                 table.c.type.contains(q, escape="/"), func.lower(table.c.error).contains(q, escape="/")

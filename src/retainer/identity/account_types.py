@@ -6,8 +6,9 @@ import msgspec
 from msgspec import Meta
 
 from retainer.values.banking import Bic, Iban
+from retainer.values.common import Color
 from retainer.values.kinds import (
-    Color,
+    Code50,
     Country,
     Currency,
     Email,
@@ -53,8 +54,8 @@ class AccountSettings(msgspec.Struct, kw_only=True):
     city: Text191 | None = None
     region: Text191 | None = None
     country: Country | None = None
-    vat_number: Text50 | None = None
-    registration_number: Text50 | None = None
+    vat_number: Code50 | None = None
+    registration_number: Code50 | None = None
     email: Email | None = None
     phone: Text50 | None = None
     website: Url | None = None

@@ -83,16 +83,12 @@ class Upsert(Generic[R]):
         self.body = body
         self.fields = dict(body.fields)
 
-    @property
-    def external_id(self) -> object:
-        """Return the external id as it is stored; None if it is invalid."""
-        return self._read("Update").values.get("external_id")
-
     def set_external_id(self, tx: Tx, external_id: str) -> None:
         """Take the external id from the path; note an error if the body has another one, or if it is blank."""
-        if self.fields.setdefault("external_id", external_id) != external_id:
+        sent = self.body.values.get("external_id") if "external_id" in self.fields else external_id
+        if sent != external_id:
             tx.error("external_id", "Must be that of the path. Leave it out.")
-        elif not external_id.strip():
+        elif not external_id:
             tx.error("external_id", "Must not be blank in the path.")
         self.fields["external_id"] = external_id
 

@@ -13,7 +13,7 @@ from retainer.errors import FieldErrors, Refusal, invalid
 from retainer.kernel.http import Request
 from retainer.schema import filters
 from retainer.schema.filters import DefaultExclusion, Where, since
-from retainer.values.kinds import ME, Id, Instant, Text191
+from retainer.values.kinds import ME, Id, Instant, Searched
 from retainer.values.parameters import MAX_LIST, from_text, validate_ranges
 
 T = TypeVar("T")
@@ -31,7 +31,7 @@ class Filter(Query):
     """The filters of every list; lists add their own fields."""
 
     ids: Annotated[OneOf[Id] | None, filters.one_of("id", is_small=True)] = None
-    q: Annotated[Text191 | None, filters.SEARCH] = None
+    q: Annotated[Searched | None, filters.SEARCH] = None
     created_since: Annotated[Instant | None, since("created_at")] = None
     created_before: Annotated[Instant | None, filters.before("created_at")] = None
     updated_since: Annotated[Instant | None, since("updated_at")] = None

@@ -13,7 +13,7 @@ import msgspec
 from falcon.routing import CompiledRouter
 from sqlalchemy import Table
 
-from retainer.errors import Refusal, method_not_allowed, not_found
+from retainer.errors import Refusal, Unreadable, invalid, method_not_allowed, not_found
 from retainer.kernel import body as bodies
 from retainer.kernel.batch import Batch, BatchResult, Performer
 from retainer.kernel.caller import Caller
@@ -30,6 +30,7 @@ from retainer.store.tx import Tx
 from retainer.values.kinds import MAX_INTEGER, Id
 from retainer.values.reading import writable_fields
 from retainer.values.records import Record
+from retainer.values.texts import CODE, clean
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -208,11 +209,16 @@ def read_id(text: str, table: Table | None) -> int:
 
 
 def read_external_id(text: str) -> ExternalKey:
-    """Return an external id of a path, whose bytes WSGI passes as Latin-1. Raises `bad_request` unless it is UTF-8."""
+    """Return an external id of a path, whose bytes WSGI passes as Latin-1.
+
+    Raises `bad_request` unless it is UTF-8, and `validation_failed` for characters that no external id has.
+    """
     try:
-        return ExternalKey(text.encode("latin-1").decode())
+        return ExternalKey(clean(text.encode("latin-1").decode(), CODE))
     except UnicodeError:
         raise Refusal("bad_request", "The external id in the path must be UTF-8, percent-encoded.") from None
+    except Unreadable as error:
+        raise invalid({"external_id": [str(error)]}) from None
 
 
 class Resource:

@@ -31,7 +31,7 @@ def add_upsert(resource: Resource) -> None:
 
     def upsert(tx: Tx, external_id: ExternalKey, body: Upsert[R]) -> object:
         body.set_external_id(tx, external_id)
-        record_id = tx.value(_found(table), external_id=body.external_id)
+        record_id = tx.value(_found(table), external_id=external_id)
         if record_id is not None:
             return update.handler(tx, record_id, body.patch(tx, table))
         if tx.if_match is not None:

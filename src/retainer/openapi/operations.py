@@ -19,7 +19,7 @@ from retainer.openapi.values import Json, description_of, schema_of
 from retainer.rollups.list_sums import MAX_SUMMED
 from retainer.store.constraints import singular
 from retainer.store.row_mapper import folds
-from retainer.values.kinds import Id, Text191
+from retainer.values.kinds import Code191, Id
 from retainer.values.records import Record
 
 PAGE = Annotated[int, Meta(ge=1), "Page number, from 1; pages past the end are empty."]
@@ -144,7 +144,7 @@ def _path_parameters(operation: Operation, lists: set[str], schemas: Schemas) ->
     if operation.upserts:
         noun = noun_of(operation.resource.table)
         description = f"The `external_id` of the {noun}, percent-encoded. One with a slash cannot be in a path."
-        schema = schema_of(Text191, "external_id", schemas, sent=True)
+        schema = schema_of(Code191, "external_id", schemas, sent=True)
         return [{"name": "external_id", "description": description, "schema": schema, "in": "path", "required": True}]
     for name in operation.parameters:
         path, _, rest = operation.path.partition(f"/{{{name}}}")

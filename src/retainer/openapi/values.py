@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 from retainer.values.parameters import MAX_LIST
 from retainer.values.reading import unwrapped
 from retainer.values.records import Record
+from retainer.values.texts import Characters
 
 Json = dict[str, Any]
 UNIONS = {Union, UnionType}
@@ -71,10 +72,15 @@ def schema_of(hint: Any, name: str, types: Types, *, sent: bool = False) -> Json
         return schema | ({"examples": [[types.example(schema["items"])]]} if sent else {})
     text = name.replace("_", " ").capitalize()
     example = schema.get("minimum") or 1 if bare is int else EXAMPLES.get(bare, text[: schema.get("maxLength")])
-    wider: Json = (
-        next((mark.extra["sent"] for mark in marks if isinstance(mark, Meta) and mark.extra), {}) if sent else {}
-    )
-    return {"examples": [example], **schema, **wider}
+    other = next((_of_requests(mark) for mark in marks if _of_requests(mark)), {}) if sent else {}
+    return {"examples": [example], **schema, **other}
+
+
+def _of_requests(mark: object) -> Json:
+    """Return the keywords that a mark of a kind adds in requests: what they accept beyond responses, or refuse."""
+    if isinstance(mark, Characters):
+        return {"pattern": mark.pattern} if mark.pattern else {}
+    return mark.extra["sent"] if isinstance(mark, Meta) and mark.extra else {}
 
 
 def _or_null(schema: Json) -> Json:

@@ -9,7 +9,7 @@ from sqlalchemy import BindParameter, ColumnElement, Table, bindparam, delete, i
 from retainer.schema.sites import site_plugins
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
-from retainer.values.kinds import Text50, Text191
+from retainer.values.kinds import Code191, Text50, Text191
 from retainer.values.records import READ_ONLY, SERVER_DEFAULT
 from retainer.values.versions import newer, order
 
@@ -21,7 +21,7 @@ PluginStatus = Annotated[
 class Plugin(msgspec.Struct):
     """A plugin of a site, and whether an update is available."""
 
-    slug: Annotated[Text191, "Identifier of the plugin, like woocommerce. Unique in the site."]
+    slug: Annotated[Code191, "Identifier of the plugin, like woocommerce. Unique in the site."]
     name: Annotated[Text191, "Name of the plugin. Default: the slug."] = SERVER_DEFAULT
     version: Annotated[Text50 | None, "Installed version; null: unknown."] = None
     status: PluginStatus = "active"

@@ -33,7 +33,7 @@ from retainer.store.details import load_details
 from retainer.store.row_mapper import Derived
 from retainer.store.tx import Tx
 from retainer.values.common import ExternalId
-from retainer.values.kinds import HttpStatus, Id, Instant, SiteUrl, Text20, Text50, Text191
+from retainer.values.kinds import Code191, HttpStatus, Id, Instant, Searched, SiteUrl, Text20, Text50, Text191
 from retainer.values.records import READ_ONLY, SERVER_DEFAULT, WRITE_ONLY, DetailOnly, Record
 from retainer.values.versions import newer, order
 
@@ -75,7 +75,7 @@ class Site(Record):
         Annotated[list[HttpStatus], Meta(min_length=1, max_length=50)] | None,
         "HTTP statuses that count as up. Null: 200 to 399.",
     ] = None
-    keyword: Annotated[Text191 | None, "Text that the page must contain to count as up."] = None
+    keyword: Annotated[Searched | None, "Text that the page must contain to count as up."] = None
     maintenance_until: Annotated[Instant | None, "Until then, checks do not count."] = None
     status: Annotated[Status, Derived(uptime.effective_status)] = READ_ONLY
     last_checked_at: Annotated[Instant | None, "Time of the last check; null before the first."] = READ_ONLY
@@ -141,7 +141,7 @@ class SiteFilter(Filter):
         bool | None, truth(awaits_updates, "sites with an available update of a plugin or the core")
     ] = None
     plugin: Annotated[
-        OneOf[Text191] | None, Where(plugins.has_plugin), "Sites that have one of the plugins with these slugs."
+        OneOf[Code191] | None, Where(plugins.has_plugin), "Sites that have one of the plugins with these slugs."
     ] = None
     plugin_version_lt: Annotated[
         Text50 | None,
@@ -149,7 +149,7 @@ class SiteFilter(Filter):
         "Sites with an older version of the plugin than this. Requires exactly one `plugin`.",
     ] = None
     ssl_expires_before: Annotated[Instant | None, before("ssl_expires_at")] = None
-    external_id: OneOf[Text191] | None = None
+    external_id: OneOf[Code191] | None = None
     tag_id: TagFilter = None
 
     def __post_init__(self) -> None:

@@ -31,7 +31,7 @@ from retainer.store.tables import NOW
 from retainer.store.tx import Tx
 from retainer.values.common import ExternalId, Priority
 from retainer.values.exact import minutes_between
-from retainer.values.kinds import Email, FullName, Id, Instant, Text191, Text255, Text50000, UserId
+from retainer.values.kinds import Code191, Email, FullName, Id, Instant, Searched, Text255, Text50000, UserId
 from retainer.values.records import READ_ONLY, Record, Stated
 from retainer.work import propagation
 
@@ -147,7 +147,7 @@ class TicketFilter(Filter):
 
     sorts = ("-created_at", "updated_at", "last_reply_at", "priority", "due_at", "number")
     q: Annotated[
-        Text191 | None,
+        Searched | None,
         Where(contains_text, searched),
         "Tickets whose number, subject or description contains this text, ignoring case.",
     ] = None
@@ -172,7 +172,7 @@ class TicketFilter(Filter):
     unanswered: Annotated[bool | None, truth(is_unanswered, "unresolved tickets that no user has answered")] = None
     overdue: Annotated[bool | None, truth(is_overdue, "unresolved tickets whose `due_at` has passed")] = None
     number: OneOf[Id] | None = None
-    external_id: OneOf[Text191] | None = None
+    external_id: OneOf[Code191] | None = None
     tag_id: TagFilter = None
 
 

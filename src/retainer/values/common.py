@@ -1,15 +1,29 @@
 """Field types that many resources share, each with its description."""
 
+import re
 from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from retainer.values.kinds import Text191, UserId
+from retainer.values.kinds import Code191, UserId, kind, read_text
+
+COLOR = re.compile(r"#[0-9a-fA-F]{6}")
+
+
+def read_color(value: object) -> str:
+    """Return a colour, `#` and six hexadecimal digits, in lower case. Raises ValueError."""
+    text = read_text(value)
+    if not COLOR.fullmatch(text):
+        raise ValueError
+    return text.lower()
+
+
+Color = Annotated[str, kind(read_color, "a colour like #0a84ff", pattern="^#[0-9a-fA-F]{6}$", examples=["#0a84ff"])]
 
 ActingUser = Annotated[UserId, "Defaults to the key's user. Only an admin's key can name another active user."]
 """The user who worked the time or paid the expense."""
 ExternalId = Annotated[
-    Text191 | None, "The record's id in your own system, unique among the account's records of this type."
+    Code191 | None, "The record's id in your own system, unique among the account's records of this type."
 ]
 """The id of a record in another system."""
 Priority = Annotated[

@@ -16,6 +16,7 @@ from msgspec import Meta
 
 from retainer.errors import Slip, Unreadable
 from retainer.values.exact import DIGITS, as_instant, decimal_text, utcnow
+from retainer.values.texts import CODE, LINE
 
 MAX_INTEGER = 2**53 - 1  # the largest that every JSON client reads exactly
 MAX_AMOUNT = Decimal(10) ** 12
@@ -39,7 +40,6 @@ ME: Final = -1  # placeholder for the key's user, until the transaction fills in
 ZEROS = re.compile(r"\{(0+)\}")
 LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 KEPT = "%/:?#[]@!$&'()*+,;=~"  # reserved in a path or query, so not encoded; % starts an existing escape
-COLOR = re.compile(r"#[0-9a-fA-F]{6}")
 
 
 Parse = Callable[[object], Any]
@@ -211,14 +211,6 @@ def read_pattern(value: object) -> str:
     return text
 
 
-def read_color(value: object) -> str:
-    """Return a colour, `#` and six hexadecimal digits, in lower case. Raises ValueError."""
-    text = read_text(value)
-    if not COLOR.fullmatch(text):
-        raise ValueError
-    return text.lower()
-
-
 def one_of(values: Callable[[], Collection[str]]) -> Callable[[object], str]:
     """Return a parser of texts from a set; `values` returns the set and is called for each text."""
 
@@ -245,15 +237,20 @@ UserId = Annotated[
 ]
 MAX_POSITION = 1_000_000_000
 Position = Annotated[int, Meta(ge=0, le=MAX_POSITION)]
-Text30 = Annotated[str, Meta(min_length=1, max_length=30)]
-Text20 = Annotated[str, Meta(min_length=1, max_length=20)]
-Text50 = Annotated[str, Meta(min_length=1, max_length=50)]
-Text100 = Annotated[str, Meta(min_length=1, max_length=100)]
-Text191 = Annotated[str, Meta(min_length=1, max_length=191)]
-FullName = Annotated[str, Meta(min_length=1, max_length=201)]
+Text20 = Annotated[str, Meta(min_length=1, max_length=20), LINE]
+Text50 = Annotated[str, Meta(min_length=1, max_length=50), LINE]
+Text100 = Annotated[str, Meta(min_length=1, max_length=100), LINE]
+Text191 = Annotated[str, Meta(min_length=1, max_length=191), LINE]
+FullName = Annotated[str, Meta(min_length=1, max_length=201), LINE]
 """A first and a last name of 100 characters each, and a space between them."""
+Text255 = Annotated[str, Meta(min_length=1, max_length=255), LINE]
+Code30 = Annotated[str, Meta(min_length=1, max_length=30), CODE]
+Code50 = Annotated[str, Meta(min_length=1, max_length=50), CODE]
+Code100 = Annotated[str, Meta(min_length=1, max_length=100), CODE]
+Code191 = Annotated[str, Meta(min_length=1, max_length=191), CODE]
 Password = Annotated[str, Meta(min_length=12, max_length=1000)]
-Text255 = Annotated[str, Meta(min_length=1, max_length=255)]
+Searched = Annotated[str, Meta(min_length=1, max_length=191)]
+"""A text to be found within others, which may have several lines."""
 Text1000 = Annotated[str, Meta(min_length=1, max_length=1000)]
 Text2000 = Annotated[str, Meta(min_length=1, max_length=2000)]
 Text5000 = Annotated[str, Meta(min_length=1, max_length=5000)]
@@ -291,9 +288,8 @@ SiteUrl = Annotated[
     ),
 ]
 HttpStatus = Annotated[int, Meta(ge=200, le=599)]
-Color = Annotated[str, kind(read_color, "a colour like #0a84ff", pattern="^#[0-9a-fA-F]{6}$", examples=["#0a84ff"])]
 PATTERN = "at most 50 characters, with {0000} for the number and optionally {YYYY} for the year; no other braces"
-NumberPattern = Annotated[str, kind(read_pattern, PATTERN)]
+NumberPattern = Annotated[str, kind(read_pattern, PATTERN), CODE]
 Day = Annotated[
     str,
     kind(read_day, "a date like 2026-03-31", read_field=read_likely(read_day), format="date", examples=["2026-03-31"]),

@@ -23,7 +23,7 @@ from retainer.values.records import (
     RequiredUnless,
     Stated,
 )
-from retainer.values.texts import NO_TEXT, is_text
+from retainer.values.texts import LINES, Characters, clean
 
 T = TypeVar("T", bound=msgspec.Struct)
 REQUIRED = "Is required."
@@ -219,9 +219,10 @@ def reader(hint: Any, use: str = "Create") -> Read:
     if get_origin(hint) in {Union, UnionType} and NoneType in get_args(hint):
         (inner,) = (part for part in get_args(hint) if part is not NoneType)
         return _nullable(reader(Annotated[inner, *metas] if metas else inner, use))
+    characters = next((meta for meta in metas if isinstance(meta, Characters)), LINES)
     kind = next((meta.extra for meta in metas if getattr(meta, "extra", None)), None)
     if kind:
-        return _scalar(kind["read"] if use == "Query" else kind["read_field"], kind["form"])
+        return _scalar(kind["read"] if use == "Query" else kind["read_field"], kind["form"], characters)
     if get_origin(hint) is list:
         (item,) = get_args(hint)
         is_struct = isinstance(item, type) and issubclass(item, msgspec.Struct)
@@ -232,7 +233,7 @@ def reader(hint: Any, use: str = "Create") -> Read:
     if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
         return _nested(hint, "Create" if issubclass(hint, Record) else use)
     kind = Annotated[hint, *metas] if metas else hint
-    return _scalar(converter(kind), form_of(hint, metas), partial(slip_of, hint))
+    return _scalar(converter(kind), form_of(hint, metas), characters, partial(slip_of, hint))
 
 
 def form_of(hint: Any, metas: tuple[Any, ...] = ()) -> str:
@@ -272,13 +273,10 @@ def _nullable(read: Read) -> Read:
     return read_or_none
 
 
-def _scalar(convert: Parse, form: str, slip: Callable[[object], str] = lambda _: "") -> Read:
+def _scalar(convert: Parse, form: str, characters: Characters, slip: Callable[[object], str] = lambda _: "") -> Read:
     def read(value: object, path: str, errors: FieldErrors) -> object:
-        if isinstance(value, str):
-            value = value.strip()
-            if not is_text(value):
-                return _note(errors, path, NO_TEXT)
         try:
+            value = clean(value, characters) if isinstance(value, str) else value
             return convert(value)
         except Unreadable as error:
             return _note(errors, path, str(error))

@@ -1,11 +1,65 @@
-"""Texts: which ones can be stored."""
+"""Texts: the form in which they are compared and stored, and the characters that each kind may have."""
+
+import re
+import unicodedata
+from typing import Final, NamedTuple
+
+from retainer.errors import Unreadable
 
 NO_TEXT = "Must not contain NUL or unpaired surrogates."
+TOO_MANY_MARKS = "Must not have more than 30 combining marks after one another. Leave them out."
+MANY_MARKS = re.compile(rb"[^\0]{31}")
+"""The bound of the Stream-Safe Text Format (UAX #15); normalising takes the square of the time of longer runs."""
 
 
-def is_text(text: str) -> bool:
-    """Return whether a database can store a text: one without NUL and unpaired surrogates."""
-    return "\x00" not in text and encodes(text)
+class Characters(NamedTuple):
+    """The characters that a kind of text may have: all but those of some categories of Unicode."""
+
+    refused: frozenset[str]
+    form: str
+    """Completes "Must be ..." in the message of an error."""
+    pattern: str | None = None
+    """The regular expression of the OpenAPI document, which has no categories."""
+
+
+CONTROL_FREE = r"^[^\u0000-\u001f\u007f-\u009f]*$"
+LINES: Final = Characters(frozenset(), "text")
+"""Any characters, line breaks included."""
+LINE: Final = Characters(frozenset({"Cc"}), "one line without control characters", CONTROL_FREE)
+CODE: Final = Characters(
+    frozenset({"Cc", "Cf", "Zl", "Zp"}), "one line without control and invisible characters", CONTROL_FREE
+)
+"""What people and programs compare by its letters, as a number: two that look alike must be equal."""
+NAMES = {"\n": "a line break", "\r": "a line break", "\t": "a tab"}
+
+
+def clean(text: str, characters: Characters = LINES) -> str:
+    """Return a text trimmed and composed (NFC), as all texts from outside are read.
+
+    Raises Unreadable for a text that a database cannot store, and for a character that the kind of text refuses.
+    """
+    text = text.strip()
+    if not text.isascii():
+        if not encodes(text):
+            raise Unreadable(NO_TEXT)
+        if MANY_MARKS.search(bytes(map(unicodedata.combining, text))):
+            raise Unreadable(TOO_MANY_MARKS)
+        text = unicodedata.normalize("NFC", text)
+    if "\x00" in text:
+        raise Unreadable(NO_TEXT)
+    if characters.refused and not text.isprintable():  # one pass in C
+        for position, character in enumerate(text, 1):
+            if unicodedata.category(character) in characters.refused:
+                found = f"character {position} is {name_of(character)}"
+                raise Unreadable(f"Must be {characters.form}; {found}. Remove it.")
+    return text
+
+
+def name_of(character: str) -> str:
+    """Return what a character is called, for people who cannot see it."""
+    code = f"U+{ord(character):04X}"
+    name = NAMES.get(character, unicodedata.name(character, "").lower())
+    return f"{name} ({code})" if name else code
 
 
 def encodes(text: str) -> bool:

@@ -35,7 +35,7 @@ from retainer.store.row_mapper import Derived, RefersTo
 from retainer.store.tx import Tx
 from retainer.values.common import ExternalId
 from retainer.values.exact import amount_of, percent
-from retainer.values.kinds import Currency, Day, Id, Instant, Money, SignedMoney, Text30, Text191, Text10000
+from retainer.values.kinds import Code30, Code191, Currency, Day, Id, Instant, Money, SignedMoney, Text191, Text10000
 from retainer.values.records import READ_ONLY, SERVER_DEFAULT, WRITE_ONLY, AllowedOn, Record, RequiredUnless
 from retainer.work import progress, propagation, templates
 
@@ -73,7 +73,7 @@ class Project(Record):
     client_id: Annotated[
         Id | None, "Null for internal work, which is never billed. Fixed once work was recorded for the client."
     ] = None
-    code: Annotated[Text30 | None, "Short name of your choice, unique in the account."] = None
+    code: Annotated[Code30 | None, "Short name of your choice, unique in the account."] = None
     description: Annotated[Text10000 | None, "The work to be done. `q` searches it."] = None
     status: Status = "active"
     billing_type: Annotated[
@@ -182,8 +182,8 @@ class ProjectFilter(Filter):
         Where(lambda table, value: progress.budget_used(table) >= value, lambda percent: 100 * percent),
         "Projects whose `budget_used_percent` is at least this, in whole percent.",
     ] = None
-    code: OneOf[Text30] | None = None
-    external_id: OneOf[Text191] | None = None
+    code: OneOf[Code30] | None = None
+    external_id: OneOf[Code191] | None = None
     tag_id: TagFilter = None
 
 

@@ -31,7 +31,7 @@ from retainer.shared import relations
 from retainer.store.row_mapper import Derived
 from retainer.store.tx import Tx
 from retainer.values.common import ExternalId, Priority
-from retainer.values.kinds import Day, Id, Instant, Position, Text191, Text255, Text20000, UserId
+from retainer.values.kinds import Code191, Day, Id, Instant, Position, Text255, Text20000, UserId
 from retainer.values.records import READ_ONLY, SERVER_DEFAULT, Record
 from retainer.work import progress, propagation
 
@@ -118,7 +118,7 @@ class TaskFilter(Filter):
     due_date_from: Annotated[Day | None, since("due_date")] = None
     due_date_to: Annotated[Day | None, until("due_date")] = None
     overdue: Annotated[bool | None, truth(expressions.overdue(*OPEN), "open tasks whose `due_date` has passed")] = None
-    external_id: OneOf[Text191] | None = None
+    external_id: OneOf[Code191] | None = None
     tag_id: TagFilter = None
 
 

@@ -38,7 +38,7 @@ from retainer.store.engines.sql import INTEGER, json_row
 from retainer.store.row_mapper import decode_row
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
-from retainer.values.kinds import Currency, Day, Id, Text191, UserId
+from retainer.values.kinds import Code191, Currency, Day, Id, UserId
 from retainer.work import rates, timing
 from retainer.work.time_entry_types import Context, TimeEntry, TimeTotals
 
@@ -67,7 +67,7 @@ class TimeEntryFilter(Filter):
     billing_status: TimeBillingStatusFilter = None
     currency: OneOf[Currency] | None = None
     invoice_id: OneOf[Id] | None = None
-    external_id: OneOf[Text191] | None = None
+    external_id: OneOf[Code191] | None = None
 
 
 TRACKED_MINUTES = select(func.coalesce(func.sum(time_entries.c.duration_minutes), 0)).where(

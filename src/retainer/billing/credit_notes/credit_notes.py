@@ -24,7 +24,7 @@ from retainer.schema.billing import ISSUED_INVOICES, credit_note_shares, credit_
 from retainer.schema.filters import since, until
 from retainer.shared.numbering import next_document_number
 from retainer.store.tx import Tx
-from retainer.values.kinds import Day, Id, Text50
+from retainer.values.kinds import Code50, Day, Id
 
 
 class CreditNoteFilter(Filter):
@@ -36,7 +36,7 @@ class CreditNoteFilter(Filter):
     reason: OneOf[Reason] | None = None
     issue_date_from: Annotated[Day | None, since("issue_date")] = None
     issue_date_to: Annotated[Day | None, until("issue_date")] = None
-    number: OneOf[Text50] | None = None
+    number: OneOf[Code50] | None = None
 
 
 def price_credit_note(tx: Tx, note: CreditNote, invoice: Invoice) -> CreditNote:

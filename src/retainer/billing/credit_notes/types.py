@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from retainer.billing import document_types
 from retainer.billing.document_types import MAX_LINES
-from retainer.values.kinds import Currency, Day, Id, Money, Percent, Quantity, SignedMoney, Text50, Text2000, UnitPrice
+from retainer.values.kinds import Code50, Currency, Day, Id, Money, Percent, Quantity, SignedMoney, Text2000, UnitPrice
 from retainer.values.records import READ_ONLY, SERVER_DEFAULT, WRITE_ONLY, Record
 
 
@@ -39,7 +39,7 @@ class CreditNote(Record):
 
     invoice_id: Annotated[Id, "The credited invoice."] = READ_ONLY
     client_id: Annotated[Id, "The invoice's client."] = READ_ONLY
-    number: Annotated[Text50, "Next of the account's gapless series, like CN-2026-0001."] = READ_ONLY
+    number: Annotated[Code50, "Next of the account's gapless series, like CN-2026-0001."] = READ_ONLY
     currency: Annotated[Currency, "The invoice's currency."] = READ_ONLY
     issue_date: Annotated[Day, "Day for which reports count it, not before the invoice's; omitted: today."] = (
         SERVER_DEFAULT

@@ -44,7 +44,7 @@ from retainer.shared import relations
 from retainer.store.details import load_details
 from retainer.store.tx import Tx
 from retainer.values.exact import FIRST_DAY, LAST_DAY
-from retainer.values.kinds import Currency, Day, Id, SignedMoney, Text50, Text191
+from retainer.values.kinds import Code50, Code191, Currency, Day, Id, Searched, SignedMoney
 
 StatusOption = Annotated[
     Literal["draft", "sent", "partially_paid", "paid", "void", "written_off", "overdue", "open"],
@@ -67,7 +67,7 @@ class InvoiceFilter(Filter):
     """The filters of invoices."""
 
     sorts = ("-created_at", "issue_date", "due_date", "number", "total", "balance_due", "updated_at")
-    q: Annotated[Text191 | None, documents.SEARCH_WITH_CLIENT] = None
+    q: Annotated[Searched | None, documents.SEARCH_WITH_CLIENT] = None
     client_id: OneOf[Id] | None = None
     project_id: OneOf[Id] | None = None
     status: Annotated[OneOf[StatusOption] | None, balance.STATUS_FILTER] = None
@@ -81,12 +81,12 @@ class InvoiceFilter(Filter):
     issue_date_to: Annotated[Day | None, until("issue_date")] = None
     due_date_from: Annotated[Day | None, since("due_date")] = None
     due_date_to: Annotated[Day | None, until("due_date")] = None
-    number: OneOf[Text50] | None = None
+    number: OneOf[Code50] | None = None
     currency: OneOf[Currency] | None = None
     total_min: Annotated[SignedMoney | None, at_least("total")] = None
     total_max: Annotated[SignedMoney | None, at_most("total")] = None
     quote_id: OneOf[Id] | None = None
-    external_id: OneOf[Text191] | None = None
+    external_id: OneOf[Code191] | None = None
 
     def __post_init__(self) -> None:
         """Fill in the other end of a range of `paid_date`."""

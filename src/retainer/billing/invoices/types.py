@@ -14,6 +14,9 @@ from retainer.schema.billing import invoices
 from retainer.store.row_mapper import Derived, RefersTo, split_ids
 from retainer.values.common import ExternalId
 from retainer.values.kinds import (
+    Code50,
+    Code100,
+    Code191,
     Country,
     Currency,
     Day,
@@ -22,7 +25,6 @@ from retainer.values.kinds import (
     Money,
     SignedMoney,
     Text50,
-    Text100,
     Text191,
     Text255,
     Text2000,
@@ -224,7 +226,7 @@ class Payment(Record):
     paid_date: Annotated[Day, "Day on which the money arrived, not in the future; omitted: today."] = SERVER_DEFAULT
     method: PaymentMethod = "bank_transfer"
     reference: Annotated[
-        Text191 | None, "Unique within the invoice. A retry with the same amount and day records nothing new."
+        Code191 | None, "Unique within the invoice. A retry with the same amount and day records nothing new."
     ] = None
     notes: Annotated[Text10000 | None, "For internal use."] = None
 
@@ -245,7 +247,7 @@ class Invoice(Record):
         "Accepted quote whose lines are copied. It becomes one invoice, and another if that is void or fully credited.",
     ] = None
     number: Annotated[
-        Text50 | None, document_types.NUMBERED, "Next of the gapless series when issued, like INV-2026-0001; else null."
+        Code50 | None, document_types.NUMBERED, "Next of the gapless series when issued, like INV-2026-0001; else null."
     ] = READ_ONLY
     status: Status = "draft"
     is_overdue: Annotated[
@@ -256,7 +258,7 @@ class Invoice(Record):
     due_date: Annotated[
         Day | None, "Issuing sets it to `issue_date` plus the client's payment terms if it is null; it can change."
     ] = None
-    purchase_order: Annotated[Text100 | None, "The client's order number; it can change after issuing."] = None
+    purchase_order: Annotated[Code100 | None, "The client's order number; it can change after issuing."] = None
     subject: Annotated[Text255 | None, "Subject in one line; `q` searches it."] = None
     notes: document_types.Notes = None
     terms: document_types.Terms = None

@@ -23,7 +23,7 @@ from retainer.shared.numbering import next_document_number
 from retainer.store.details import load_details
 from retainer.store.tx import Tx
 from retainer.values.exact import day_after
-from retainer.values.kinds import Day, Id, Text50, Text191
+from retainer.values.kinds import Code50, Code191, Day, Id, Searched
 from retainer.values.reading import writable_fields
 
 TRANSITIONS = {
@@ -45,7 +45,7 @@ class QuoteFilter(Filter):
     """The filters of quotes."""
 
     sorts = ("-created_at", "issue_date", "valid_until", "number", "total")
-    q: Annotated[Text191 | None, documents.SEARCH_WITH_CLIENT] = None
+    q: Annotated[Searched | None, documents.SEARCH_WITH_CLIENT] = None
     client_id: OneOf[Id] | None = None
     project_id: OneOf[Id] | None = None
     status: Annotated[
@@ -58,8 +58,8 @@ class QuoteFilter(Filter):
     valid_until_from: Annotated[Day | None, since("valid_until")] = None
     valid_until_to: Annotated[Day | None, until("valid_until")] = None
     converted: Annotated[bool | None, truth(types.is_converted, "quotes that became a project or an invoice")] = None
-    number: OneOf[Text50] | None = None
-    external_id: OneOf[Text191] | None = None
+    number: OneOf[Code50] | None = None
+    external_id: OneOf[Code191] | None = None
 
 
 def load_quote(tx: Tx, quote_id: int) -> Quote:

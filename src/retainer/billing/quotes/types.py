@@ -12,7 +12,7 @@ from retainer.schema.billing import holds_quote, invoices, quotes
 from retainer.store.row_mapper import Derived, RefersTo
 from retainer.store.tables import TODAY
 from retainer.values.common import ExternalId
-from retainer.values.kinds import Day, Id, Instant, Text50, Text191, Text255, Text1000, Text2000, UnitPrice
+from retainer.values.kinds import Code50, Day, Id, Instant, Text191, Text255, Text1000, Text2000, UnitPrice
 from retainer.values.records import READ_ONLY, SERVER_DEFAULT, WRITE_ONLY, DetailOnly, Record
 
 Status = Annotated[
@@ -68,7 +68,7 @@ class Quote(Record):
     client_id: Annotated[Id, "A prospect or an active client, not an archived one."]
     contact_id: document_types.IssuedTo = None
     project_id: Annotated[Id | None, "The client's project that it is about; see `converted_project_id`."] = None
-    number: Annotated[Text50, document_types.NUMBERED, "Next of the account's series, like Q-2026-0001."] = READ_ONLY
+    number: Annotated[Code50, document_types.NUMBERED, "Next of the account's series, like Q-2026-0001."] = READ_ONLY
     title: Annotated[Text255 | None, "Becomes the name of the project or the subject of the invoice."] = None
     status: Annotated[Status, Derived(effective_status)] = "draft"
     issue_date: Annotated[Day, "Omitted: today. Only a draft can change it."] = SERVER_DEFAULT

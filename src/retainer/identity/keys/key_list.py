@@ -13,7 +13,7 @@ from retainer.store.engines.base import Row
 from retainer.store.tx import Tx
 from retainer.values.collation import sort_key
 from retainer.values.exact import instant_after
-from retainer.values.kinds import Id, Text100, Text191
+from retainer.values.kinds import Id, Searched, Text100
 
 UNUSED = timedelta(days=90)
 EXPIRING = timedelta(days=14)
@@ -51,7 +51,7 @@ class KeyFilter(msgspec.Struct, frozen=True):
 
     status: Status | None = None
     user_id: Id | None = None
-    q: Text191 | None = None
+    q: Searched | None = None
     sort: Text100 = "id"
 
 

@@ -1,0 +1,118 @@
+"""Texts: one form for equal texts, whichever way they come, and no invisible characters in what is compared."""
+
+import unicodedata
+from collections.abc import Iterator
+from typing import Any, get_args, get_type_hints
+from urllib.parse import quote, urlencode
+
+import msgspec
+import pytest
+from tests.console.visitor import admin_of
+from tests.contract.cases import BODIES
+from tests.factories import ApiClient
+
+from retainer.identity.account_types import AccountSettings
+from retainer.values.reading import unwrapped, writable_fields
+from retainer.values.texts import CODE, TOO_MANY_MARKS
+
+COMPOSED, DECOMPOSED = (unicodedata.normalize(form, "Café Zoë 각") for form in ("NFC", "NFD"))
+CODES = {
+    *("code", "external_id", "number", "purchase_order", "reference", "registration_number", "slug", "vat_number"),
+    *(f"{series}_number_pattern" for series in ("client", "credit_note", "invoice", "quote")),
+}
+"""The fields that hold numbers, codes, patterns and external ids."""
+
+
+def test_a_decomposed_text_is_the_composed_one_in_every_part_of_a_request(api: ApiClient):
+    made = api.put(f"/clients/external:{quote(DECOMPOSED)}", {"name": f" {DECOMPOSED} "})
+    assert (made.status, made.data["name"], made.data["external_id"]) == (201, COMPOSED, COMPOSED)
+    for path, field in ((COMPOSED, DECOMPOSED), (DECOMPOSED, COMPOSED)):
+        again = api.put(f"/clients/external:{quote(path)}", {"name": COMPOSED, "external_id": field})
+        assert (again.status, again.data) == (200, made.data)
+    for name in ("external_id", "name", "q"):
+        for text in (DECOMPOSED, COMPOSED):
+            assert [row["id"] for row in api.get("/clients", {name: text}).data] == [made.data["id"]], (name, text)
+    assert api.create("/tags", name=COMPOSED).status == 201
+    assert set(api.create("/tags", name=DECOMPOSED).errors) == {"name"}
+    assert set(api.create("/clients", name="B", external_id=DECOMPOSED).errors) == {"external_id"}
+
+
+def test_a_decomposed_text_is_the_composed_one_in_forms_and_searches_of_the_console(api: ApiClient):
+    client_id = api.make("/clients", name=COMPOSED)["id"]
+    visitor = admin_of(api)
+    for path in ("/console/search", "/console/records/clients"):
+        links = visitor.get(f"{path}?{urlencode({'q': DECOMPOSED})}").links
+        assert any(link.startswith(f"/console/records/clients/{client_id}") for link in links), path
+    for typed in (DECOMPOSED, COMPOSED):
+        visitor.submit("/console/settings", legal_name=typed)
+        assert api.sql("SELECT legal_name FROM accounts WHERE id = $1", api.account_id) == [(COMPOSED,)]
+    (key,) = api.sql("SELECT id FROM api_keys WHERE account_id = $1", api.account_id)
+    visitor.submit(f"/console/keys/{key[0]}/edit", name=DECOMPOSED)
+    confirmed = visitor.post(f"/console/keys/{key[0]}/revoke", {"confirmation": DECOMPOSED})
+    assert confirmed.status == 303, confirmed.text
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "found"),
+    [
+        ("name", "a\nb", "character 2 is a line break (U+000A)"),
+        ("name", "a\x85b", "character 2 is U+0085"),
+        ("number", "K\u200b3", "character 2 is zero width space (U+200B)"),
+        ("vat_number", "DE\u202d1", "character 3 is left-to-right override (U+202D)"),
+        ("external_id", "a\u2028b", "character 2 is line separator (U+2028)"),
+    ],
+)
+def test_a_character_that_nobody_sees_is_refused_and_named(api: ApiClient, field: str, text: str, found: str):
+    for answer in (api.create("/clients", **{field: text}), api.get("/clients", {field: text})):
+        (message,) = answer.errors[field]
+        assert found in message
+
+
+def test_an_external_id_in_a_path_follows_the_rules_of_the_field(api: ApiClient):
+    for text in ("a\tb", "a\u200bb", "a\x00b"):
+        assert set(api.put(f"/clients/external:{quote(text)}", {"name": "A"}).errors) == {"external_id"}, text
+
+
+def test_notes_keep_their_lines_and_names_their_joined_emoji(api: ApiClient):
+    notes, name = "First\n\tSecond\x0b", "Team 👩\u200d💻"
+    made = api.make("/clients", name=name, notes=notes)
+    assert (made["name"], made["notes"]) == (name, notes.strip())
+    assert [row["id"] for row in api.get("/clients", {"q": "first\n\tsec"}).data] == [made["id"]]
+
+
+def fields_of(model: type[msgspec.Struct]) -> Iterator[tuple[str, Any]]:
+    """Yield the declared kinds of a body's fields, those of its parts included."""
+    hints = get_type_hints(model, include_extras=True)
+    for name, field in (writable_fields(model) | writable_fields(model, "Update")).items():
+        kind = hints[field.name]
+        yield name, kind
+        for part in parts_of(kind):
+            if isinstance(part, type) and issubclass(part, msgspec.Struct):
+                yield from fields_of(part)
+
+
+def parts_of(kind: Any) -> Iterator[Any]:
+    """Yield a declared kind and all that it consists of."""
+    yield kind
+    bare, _ = unwrapped(kind)
+    for part in get_args(bare):
+        yield from parts_of(part)
+
+
+def test_the_fields_that_are_compared_by_their_letters_are_declared_as_codes():
+    models = {operation.body for operation in BODIES} | {AccountSettings}
+    codes = {
+        name
+        for model in models
+        for name, kind in fields_of(model)
+        for part in parts_of(kind)
+        if CODE in unwrapped(part)[1]
+    }
+    assert codes == CODES
+
+
+def test_a_long_run_of_combining_marks_is_refused_at_once(api: ApiClient):
+    for text in ("a" + "\u0301\u0323" * 250_000, "é" * 30 + "\u0301" * 31):
+        raw = f'{{"name": "A", "notes": "{text}"}}'.encode()
+        assert api.call("POST", "/clients", raw=raw).errors["notes"] == [TOO_MANY_MARKS]
+    assert api.create("/clients", name="A", notes="a" + "\u0301" * 30).status == 201
