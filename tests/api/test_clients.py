@@ -1,4 +1,5 @@
 import pytest
+from tests.databases import each_database
 
 
 def test_it_works(api):
@@ -168,7 +169,7 @@ def test_filters_select(api):
     assert found(tag_id=str(tag)) == [a]
     assert found(tag_id="999") == []
     assert found(ids=f"{c},{a}") == [a, c]
-    assert found(q="ö") == [c]
+    assert found(q="% ö") == [c]
     assert found(q="100%") == [c]
     assert found(q="%") == [c]
     assert found(q="R_A") == [c]
@@ -224,3 +225,20 @@ def test_clients_are_found_by_their_exact_name_and_vat_number(api):
     assert found({"name": "Ber"}) == []
     assert found({"vat_number": "DE 123"}) == [first]
     assert found({"vat_number": "DE123,DE 123"}) == [second, first]
+
+
+@each_database
+def test_a_client_is_found_by_each_of_its_addresses_in_any_case(api):
+    both = api.make("/clients", name="A", email="Office@a.example", invoice_email="Bills@a.example")["id"]
+    one = api.make("/clients", name="B", invoice_email="office@A.example")["id"]
+    api.make("/clients", name="C", email="other@a.example")
+
+    def found(email):
+        return [row["id"] for row in api.get("/clients", {"email": email}).data]
+
+    assert found("OFFICE@a.example") == [both, one]
+    assert found("bills@A.EXAMPLE") == [both]
+    assert found("bills@a.example,office@a.example") == [both, one]
+    assert found("none@a.example") == []
+    api.patch(f"/clients/{both}", {"invoice_email": "new@a.example"})
+    assert (found("bills@a.example"), found("new@a.example")) == ([], [both])

@@ -259,6 +259,7 @@ def test_search_finds_records_by_name_and_number_and_requests_by_id(api, visitor
     assert "No results for" in visitor.get("/console/search?q=nowhere").text
     for text, path in {
         "ana admin": f"/people/{api.admin_id}",
+        "%C3%81na": f"/people/{api.admin_id}",
         api.key[-4:]: f"/keys/{api.key_id}",
         "shop": f"/records/sites/{api.make('/sites', name='Shop', client_id=client['id'])['id']}",
         "relaunch": f"/records/quotes/{api.make('/quotes', title='Relaunch')['id']}",

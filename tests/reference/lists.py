@@ -133,9 +133,20 @@ def is_paid_within(invoice: Row, _: Any, asked: Asked) -> bool:
     return any(first <= day <= last for day in invoice["paid_dates"])
 
 
-def caseless(name: str) -> Rule:
-    """Return a rule that compares the texts of a field without case."""
-    return Rule({name}, lambda row, texts, _: (row[name] or "").casefold() in {text.casefold() for text in texts})
+def caseless(*names: str) -> Rule:
+    """Return a rule that compares the texts of some fields without case; one of them must be among those asked for."""
+
+    def passes(row: Row, texts: list[str], _: Asked) -> bool:
+        return any((row[name] or "").casefold() in {text.casefold() for text in texts} for name in names)
+
+    return Rule(set(names), passes)
+
+
+def letters(text: str) -> str:
+    """Return a text without case and accents."""
+    return "".join(
+        sign for sign in unicodedata.normalize("NFKD", text.casefold()) if unicodedata.category(sign) != "Mn"
+    )
 
 
 RULES = {
@@ -189,6 +200,7 @@ RULES = {
     "requester_email": caseless("requester_email"),
     "/tags name": caseless("name"),
     "/external-contacts email": caseless("email"),
+    "/clients email": caseless("email", "invoice_email"),
 }
 """Filters that do more than compare a field; those of one list have its path before their name."""
 ORDERS = {
@@ -243,7 +255,7 @@ class ListModel:
         if rule and rule.members <= self.members.keys():
             return lambda row: rule.passes(row, wanted, asked)
         if name == "q":
-            return lambda row: any(text.casefold() in str(row[field] or "").casefold() for field in self.searched)
+            return lambda row: any(letters(text) in letters(str(row[field] or "")) for field in self.searched)
         if name in self.members:
             return lambda row: row[name] in (wanted if isinstance(wanted, list) else [wanted])
         if end in {"from", "to"} and stem in self.members:

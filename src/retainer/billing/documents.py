@@ -33,7 +33,7 @@ Line = TypeVar("Line", QuoteLine, InvoiceLine)
 
 
 def _mentions(table: Table, q: Any) -> ColumnElement[bool]:
-    client_ids = select(clients.c.id).where(clients.c.name_folded.contains(q, escape="/"))
+    client_ids = select(clients.c.id).where(clients.c.name_sort.contains(q, escape="/"))
     return or_(table.c.search.contains(q, escape="/"), table.c.client_id.in_(client_ids))
 
 

@@ -16,7 +16,7 @@ from retainer.rollups import changes
 from retainer.schema import expressions
 from retainer.schema.billing import OPEN_INVOICES, invoices
 from retainer.schema.crm import clients
-from retainer.schema.filters import one_of, truth
+from retainer.schema.filters import one_of, one_of_folded, truth
 from retainer.shared.numbering import next_number
 from retainer.store.tx import Tx
 from retainer.values.common import ExternalId
@@ -115,7 +115,7 @@ class ClientFilter(Filter):
     country: OneOf[Country] | None = None
     currency: OneOf[Currency] | None = None
     number: OneOf[Code50] | None = None
-    email: OneOf[Email] | None = None
+    email: Annotated[OneOf[Email] | None, one_of_folded("email", "invoice_email", is_small=True)] = None
     vat_number: Annotated[OneOf[Code50] | None, one_of("vat_number", is_small=True)] = None
     has_overdue: Annotated[bool | None, truth(has_overdue_invoice, "clients who have an overdue invoice")] = None
     external_id: OneOf[Code191] | None = None

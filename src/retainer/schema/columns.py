@@ -24,7 +24,7 @@ from sqlalchemy.schema import SchemaItem
 
 from retainer.store.engines.sql import DAY, FLAG, INSTANT, INTEGER, KEYED, NUMBERED, TEXT, key_with_account
 from retainer.store.tables import metadata
-from retainer.values.collation import Fold, sort_key
+from retainer.values.collation import Fold, base_letters, sort_key
 from retainer.values.exact import decimal_text
 
 T = TypeVar("T")
@@ -77,13 +77,18 @@ def money(name: str, *, optional: bool = False, server_default: str | None = Non
 
 
 def folded(*sources: str, into: str | None = None, optional: bool = False, fold: Fold = str.casefold) -> Column[str]:
-    """The case-folded text of other columns, written by `Tx`, for search and uniqueness that ignore case."""
+    """The case-folded text of other columns, written by `Tx`, for filters and uniqueness that ignore case."""
     return Column(into or f"{sources[0]}_folded", TEXT, nullable=optional, info={"folds": sources, "fold": fold})
 
 
 def sortable(*sources: str) -> Column[str]:
     """The sort key of the first of these columns that is not null."""
     return folded(*sources, into=f"{sources[0]}_sort", fold=sort_key)
+
+
+def searchable(*sources: str, optional: bool = False) -> Column[str]:
+    """The base letters of these columns, for the filter `q`; `optional` if all of them can be null."""
+    return folded(*sources, into="search", optional=optional, fold=base_letters)
 
 
 def content(name: str, *, optional: bool = False) -> Column[bytes]:

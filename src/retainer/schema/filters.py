@@ -6,12 +6,13 @@ from decimal import Decimal
 from types import NoneType
 from typing import Any, NamedTuple, get_args, get_origin
 
-from sqlalchemy import ColumnElement, Select, Table
+from sqlalchemy import ColumnElement, Select, Table, or_
 
 from retainer.store.row_mapper import comparable_amount
+from retainer.values.collation import base_letters
 from retainer.values.kinds import UserId
 
-FOUND = "Records that contain this text, ignoring case, in {searched}"
+FOUND = "Records that contain this text, ignoring case and accents, in {searched}"
 
 
 class Where(NamedTuple):
@@ -50,10 +51,15 @@ def one_of(name: str, description: str = "", *, is_small: bool = False) -> Where
     return Where(lambda table, values: table.c[name].in_(values), description=description, is_small=is_small)
 
 
-def one_of_folded(name: str, *, is_small: bool = False) -> Where:
-    """Return a filter for one of the texts of a comma list, ignoring case."""
-    description = f"Records whose `{name}` is one of these, ignoring case."
-    return Where(lambda table, texts: table.c[f"{name}_folded"].in_(texts), str.casefold, description, is_small)
+def one_of_folded(*names: str, is_small: bool = False) -> Where:
+    """Return a filter for one of the texts of a comma list, ignoring case, in one of these fields."""
+    description = f"Records whose {' or '.join(f'`{name}`' for name in names)} is one of these, ignoring case."
+    return Where(
+        lambda table, texts: or_(*(table.c[f"{name}_folded"].in_(texts) for name in names)),
+        str.casefold,
+        description,
+        is_small,
+    )
 
 
 class DefaultExclusion(NamedTuple):
@@ -122,8 +128,8 @@ def scaled(value: Decimal) -> int:
 
 
 def searched(q: str) -> str:
-    """Fold the case of a search text, and escape the wildcards of LIKE in it."""
-    return re.sub(r"([/%_])", r"/\1", q.casefold())
+    """Return the base letters of a search text, with the wildcards of LIKE escaped."""
+    return re.sub(r"([/%_])", r"/\1", base_letters(q))
 
 
 SEARCH = Where(lambda table, q: table.c.search.contains(q, escape="/"), searched, f"{FOUND}.")

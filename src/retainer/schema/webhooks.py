@@ -5,13 +5,13 @@ from sqlalchemy import Index, column
 from retainer.schema.columns import (
     embedded,
     flag,
-    folded,
     hidden,
     index_where,
     instant,
     integer,
     mark_maintained,
     ref,
+    searchable,
     tenant_table,
     text,
     unique,
@@ -35,7 +35,7 @@ webhooks = tenant_table(
     hidden(flag("is_failing", server_default="0")),
     hidden(instant("next_attempt_at", optional=True)),
     hidden(instant("leased_until")),
-    folded("url", "description", into="search"),
+    searchable("url", "description"),
     Index(None, "account_id", "created_at", "id"),
     Index(None, "account_id", "updated_at", "id"),
 )

@@ -5,7 +5,6 @@ from sqlalchemy import Index, and_, column
 from retainer.schema.columns import (
     day,
     flag,
-    folded,
     hidden,
     index_amounts,
     index_where,
@@ -16,6 +15,7 @@ from retainer.schema.columns import (
     money,
     partial_index,
     ref,
+    searchable,
     sortable,
     tenant_table,
     text,
@@ -53,7 +53,7 @@ projects = tenant_table(
     *(hidden(maintained(name)) for name in ("tasks_count", "tasks_done_count", "tasks_cancelled_count")),
     text("external_id", optional=True),
     sortable("name"),
-    folded("name", "code", "description", into="search"),
+    searchable("name", "code", "description"),
     unique("code"),
     unique("external_id"),
     Index(None, "account_id", "is_template", "name_sort", "id"),
@@ -79,7 +79,7 @@ milestones = tenant_table(
     instant("completed_at", optional=True),
     maintained("tasks_count"),
     maintained("tasks_done_count"),
-    folded("name", "description", into="search"),
+    searchable("name", "description"),
     Index(None, "account_id", "project_id", "position", "id"),
     is_announced=True,
     parent="project_id",
@@ -108,7 +108,7 @@ tasks = tenant_table(
     maintained("tracked_minutes"),
     maintained("subtasks_count"),
     text("external_id", optional=True),
-    folded("title", "description", into="search"),
+    searchable("title", "description"),
     unique("external_id"),
     Index("tasks_by_created_at", "account_id", "created_at", "id", "project_id"),  # with the project, so that
     Index("tasks_by_updated_at", "account_id", "updated_at", "id", "project_id"),  # tasks of templates are left
@@ -148,7 +148,7 @@ time_entries = tenant_table(
     money("amount", optional=True),  # null: billable, but without a rate
     hidden(flag("rate_is_sent", server_default="0")),  # if false, the rate is derived again when the entry moves
     text("external_id", optional=True),
-    folded("description", into="search", optional=True),
+    searchable("description", optional=True),
     unique("external_id"),
     Index(None, "account_id", "date", "id"),
     Index("time_entries_by_created_at", "account_id", "created_at", "id", "date"),  # with the columns that lists sort

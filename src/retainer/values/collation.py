@@ -1,6 +1,7 @@
-"""Collation: sort keys and case folding for texts.
+"""Collation: sort keys of texts, and the form in which searches compare them.
 
 Letters sort by their base letter: Äpfel sorts next to Apfel, not after Zoo. Case is ignored; accents only break ties.
+Searches ignore case and accents.
 Unicode guarantees that decompositions never change, so stored keys stay valid. Keys of a collation library would have
 to be recomputed after each update of the library.
 """
@@ -19,13 +20,18 @@ SEPARATOR = "\x01"
 
 def sort_key(text: str) -> str:
     """Return the sort key of a text: its base letters, followed by the folded text where the two differ."""
+    folded, base = text.casefold(), base_letters(text)
+    return base if base == folded else base + SEPARATOR + folded
+
+
+def base_letters(text: str) -> str:
+    """Return the base letters of a text without case, as searches compare them; a text of accents alone keeps them."""
     folded = text.casefold()
     if folded.isascii():
         return folded
     decomposed = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
     base = "".join(letter for letter in decomposed if not unicodedata.combining(letter)).translate(ALIKE)
-    base = unicodedata.normalize("NFC", base)  # compose Hangul syllables again
-    return base if base == folded else base + SEPARATOR + folded
+    return unicodedata.normalize("NFC", base) or folded  # compose Hangul syllables again
 
 
 def folded_text(values: Mapping[str, str | None], names: Sequence[str], fold: Fold = str.casefold) -> str | None:

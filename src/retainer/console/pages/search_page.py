@@ -18,6 +18,7 @@ from retainer.kernel.paging import Paged
 from retainer.schema.crm import clients
 from retainer.store.tx import Tx
 from retainer.traffic import request_log
+from retainer.values.collation import base_letters
 from retainer.values.records import Record
 
 KINDS = ("clients", "external-contacts", "projects", "invoices", "quotes", "credit-notes", "tickets", "sites")
@@ -102,11 +103,11 @@ def note_of(record: Record, names: dict[int, str]) -> str:
 
 def find_people(tx: Tx, text: str, shown: int) -> Group:
     """Return the people whose name or email address contains a text."""
-    wanted = text.casefold()
+    wanted = base_letters(text)
     found = [
         Result(user["name"], f"/people/{user['id']}", user["email"])
         for user in users.list_users(tx)
-        if wanted in user["name"].casefold() or wanted in user["email"].casefold()
+        if wanted in base_letters(f"{user['name']}\n{user['email']}")
     ]
     return Group("People", len(found), found[:shown], "/people")
 

@@ -11,7 +11,7 @@ from retainer.errors import Refusal, invalid
 from retainer.schema.identity import api_keys, users
 from retainer.store.engines.base import Row
 from retainer.store.tx import Tx
-from retainer.values.collation import sort_key
+from retainer.values.collation import base_letters, sort_key
 from retainer.values.exact import instant_after
 from retainer.values.kinds import Id, Searched, Text100
 
@@ -136,9 +136,9 @@ def _warnings(key: Key, now: str) -> list[KeyWarning]:
 
 
 def _is_chosen(key: Key, filters: KeyFilter) -> bool:
-    text = f"{key.name}\n{key.prefix}\n{key.last_four}\n{key.user_name}".casefold()
+    text = base_letters(f"{key.name}\n{key.prefix}\n{key.last_four}\n{key.user_name}")
     return (
         filters.status in {None, key.status}
         and filters.user_id in {None, key.user_id}
-        and (filters.q is None or filters.q.casefold() in text)
+        and (filters.q is None or base_letters(filters.q) in text)
     )

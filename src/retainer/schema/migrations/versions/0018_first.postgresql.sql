@@ -97,8 +97,9 @@ CREATE TABLE clients (
 	projects_count BIGINT DEFAULT '0' NOT NULL,
 	sites_count BIGINT DEFAULT '0' NOT NULL,
 	external_id TEXT COLLATE "C",
-	name_folded TEXT COLLATE "C" NOT NULL,
 	name_sort TEXT COLLATE "C" NOT NULL,
+	email_folded TEXT COLLATE "C",
+	invoice_email_folded TEXT COLLATE "C",
 	search TEXT COLLATE "C" NOT NULL,
 	CONSTRAINT clients_pk PRIMARY KEY (account_id, id),
 	CONSTRAINT clients_unique_account_id_number UNIQUE (account_id, number),
@@ -113,6 +114,10 @@ CREATE INDEX clients_by_account_id_name ON clients (account_id, name);
 CREATE INDEX clients_by_account_id_name_sort_id ON clients (account_id, name_sort, id);
 
 CREATE INDEX clients_by_account_id_updated_at_id ON clients (account_id, updated_at, id);
+
+CREATE INDEX clients_by_email_folded ON clients (account_id, email_folded) WHERE email_folded IS NOT NULL;
+
+CREATE INDEX clients_by_invoice_email_folded ON clients (account_id, invoice_email_folded) WHERE invoice_email_folded IS NOT NULL;
 
 CREATE INDEX clients_by_vat_number ON clients (account_id, vat_number) WHERE vat_number IS NOT NULL;
 

@@ -101,8 +101,9 @@ CREATE TABLE clients (
 	projects_count INTEGER DEFAULT '0' NOT NULL,
 	sites_count INTEGER DEFAULT '0' NOT NULL,
 	external_id TEXT,
-	name_folded TEXT NOT NULL,
 	name_sort TEXT NOT NULL,
+	email_folded TEXT,
+	invoice_email_folded TEXT,
 	search TEXT NOT NULL,
 	CONSTRAINT clients_unique_account_id_number UNIQUE (account_id, number),
 	CONSTRAINT clients_unique_account_id_external_id UNIQUE (account_id, external_id),
@@ -118,6 +119,10 @@ CREATE INDEX clients_by_account_id_name ON clients (account_id, name);
 CREATE INDEX clients_by_account_id_name_sort_id ON clients (account_id, name_sort, id);
 
 CREATE INDEX clients_by_account_id_updated_at_id ON clients (account_id, updated_at, id);
+
+CREATE INDEX clients_by_email_folded ON clients (account_id, email_folded) WHERE email_folded IS NOT NULL;
+
+CREATE INDEX clients_by_invoice_email_folded ON clients (account_id, invoice_email_folded) WHERE invoice_email_folded IS NOT NULL;
 
 CREATE INDEX clients_by_vat_number ON clients (account_id, vat_number) WHERE vat_number IS NOT NULL;
 
