@@ -6,13 +6,13 @@
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from itertools import combinations
-from typing import NamedTuple
+from itertools import combinations, product
+from typing import NamedTuple, get_args
 
 from msgspec.structs import replace
 
 from retainer.documents.einvoice import build_einvoice, missing_facts
-from retainer.documents.facts import Credited, Customer, Document, Issuer
+from retainer.documents.facts import Credited, Customer, Document, Issuer, TaxOutsideEu
 from tests.documents.made import CUSTOMER, ISSUER, document, line, priced
 from tests.documents.validators import broken_rules, texts
 
@@ -145,9 +145,20 @@ def without_facts() -> Iterator[Case]:
                 yield Case("without facts", replace(own, **gone["issuer"]), replace(theirs, **gone["customer"]), number)
 
 
+def settings_about_tax() -> Iterator[Case]:
+    """Yield issuers with each setting about tax and each kind of number, for clients here, elsewhere and outside."""
+    for country in ("DE", "AT", "FR", "CH"):
+        own = (VALID | OUTSIDE)[country]
+        for is_small, outside in product((False, True), get_args(TaxOutsideEu)):
+            for number, there in product((own, "12/345/67890", None), (country, "BE", "US")):
+                made = replace(issuer(country, number), is_small_business=is_small, tax_outside_eu=outside)
+                yield Case("settings", made, customer(there, (VALID | OUTSIDE)[there]), VALID.get(there))
+
+
 def cases() -> Iterator[Case]:
     yield from clients_of_a_german()
     yield from issuers_of_all_countries()
+    yield from settings_about_tax()
     yield from without_facts()
 
 
@@ -161,7 +172,7 @@ def main() -> None:
             broken = [] if reasons else broken_rules(xml)
             category = ",".join(texts(xml, CATEGORY)) if xml else "-"
             number = texts(xml, BUYER) if xml else []
-            verdict = "; ".join(broken) or " ".join(reasons) or "valid"
+            verdict = "; ".join(broken) or " ".join(reason.message for reason in reasons) or "valid"
             counts[f"{case.part}: category {category}"] += 1
             counts["documents"] += 1
             counts["with a missing fact named"] += bool(reasons)

@@ -15,14 +15,20 @@ from tests.length import length, sampled
 
 
 def test_thousand_documents_break_no_rule() -> None:
+    mixed = 0
     for seed in range(length(1000)):
         made = random_document(random.Random(seed))
+        if missing := missing_facts(made):  # lines with and without tax for a client outside the EU
+            assert [fact.field for fact in missing] == ["lines"]
+            mixed += 1
+            continue
         xml = build_einvoice(made)
         assert broken_rules(xml) == [], f"seed {seed}"
         assert values(xml, "GrandTotalAmount") == values(xml, "DuePayableAmount") == [made.total]
         assert values(xml, "TaxTotalAmount") == [made.tax_total]
         assert values(xml, "LineTotalAmount") == [*(ln.amount for ln in made.lines), made.subtotal]
         assert values(xml, "CalculatedAmount") == [tax.tax_amount for tax in made.taxes]
+    assert 0 < mixed < length(1000) // 10
 
 
 def test_rules_notice_a_wrong_total() -> None:
@@ -77,7 +83,7 @@ def test_tax_number_stands_for_a_missing_vat_identifier() -> None:
 def test_missing_fact_is_named(changes: dict[str, object], sentence: str) -> None:
     made = document(**changes)
     (reason,) = missing_facts(made)
-    assert reason.startswith(sentence)
+    assert reason.message.startswith(sentence)
     with pytest.raises(ValueError, match=sentence):
         build_einvoice(made)
 
@@ -86,7 +92,7 @@ CATEGORIES: list[tuple[str, str | None, str]] = [
     ("DE", "DE987654321", "E"),
     ("AT", "ATU12345678", "AE"),
     ("AT", None, "E"),
-    ("US", None, "G"),
+    ("US", None, "O"),
 ]
 
 

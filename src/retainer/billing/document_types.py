@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from retainer.values.kinds import Currency, Id, Percent, Position, Quantity, SignedMoney, Text20, Text10000
+from retainer.values.kinds import Currency, Id, Percent, Position, Quantity, SignedMoney, Text20, Text255, Text10000
 from retainer.values.records import Stated
 
 MAX_LINES = 200
@@ -34,6 +34,11 @@ DocumentCurrency = Annotated[Currency, "Omitted: the client's. Fixed while the d
 IssuedTo = Annotated[Id | None, "The contact of the client who receives it; null when that contact is deleted."]
 Notes = Annotated[Text10000 | None, "Remarks to the client; they can change after it was sent."]
 Terms = Annotated[Text10000 | None, "Terms of payment or delivery; an invoice's are fixed once it is issued."]
+TaxExemptionReason = Annotated[
+    Text255 | None,
+    "Why lines with a rate of 0 have no tax; printed, and in the e-invoice (BT-120). Only a draft can change it. "
+    "Default: that of the account, in the client's language.",
+]
 
 LineUnit = Annotated[Text20 | None, "Unit of the quantity, such as hours or pieces."]
 LineQuantity = Annotated[Quantity, "The quantity; negative for a rebate."]

@@ -6,12 +6,13 @@ from decimal import Decimal
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
-from sqlalchemy import ColumnElement, Table, bindparam, func, literal, or_, select
+from sqlalchemy import ColumnElement, Table, bindparam, case, func, literal, or_, select
 
 from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.document_types import TaxShare
 from retainer.billing.invoices.types import Invoice, InvoiceLine
 from retainer.billing.quotes.types import Quote, QuoteLine
+from retainer.schema import expressions
 from retainer.schema.crm import clients, external_contacts
 from retainer.schema.filters import FOUND, Where, searched
 from retainer.schema.identity import accounts
@@ -47,6 +48,7 @@ class ClientDefaults(NamedTuple):
     status: str
     currency: str
     tax_rate: str
+    tax_exemption_reason: str | None = None
 
 
 class Owner(NamedTuple):
@@ -59,8 +61,13 @@ class Owner(NamedTuple):
 
 Projects = dict[int, Owner]
 """Projects by their ids."""
+ACCOUNT_TAX_RATE = case((accounts.c.is_small_business.is_(True), "0"), else_=accounts.c.tax_rate)
 CLIENT = (
-    select(*clients.c["status", "currency"], func.coalesce(clients.c.tax_rate, accounts.c.tax_rate, literal("0")))
+    select(
+        *clients.c["status", "currency"],
+        func.coalesce(clients.c.tax_rate, ACCOUNT_TAX_RATE, literal("0")),
+        expressions.in_document_language("tax_exemption_reason"),
+    )
     .select_from(clients.join(accounts, accounts.c.id == ACCOUNT))
     .where(clients.c.id == bindparam("id"))
 )
@@ -91,6 +98,8 @@ def apply_client(tx: Tx, document: Document, before: Document | None) -> Decimal
         record_id, names = getattr(document, field), (field, "client_id")
         if record_id and (before is None or any(getattr(document, name) != getattr(before, name) for name in names)):
             validate_owner(tx, field, relations.load_row(tx, Owner, table, record_id), document.client_id)
+    if before is None:
+        document.tax_exemption_reason = document.tax_exemption_reason or client.tax_exemption_reason
     if before is None or document.client_id != before.client_id:
         relations.validate_open(tx, "client_id", f"Client {document.client_id}", client.status)
     return Decimal(client.tax_rate)

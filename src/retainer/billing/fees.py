@@ -9,10 +9,11 @@ import json
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from sqlalchemy import bindparam, func, literal_column, select, update
+from sqlalchemy import bindparam, literal_column, select, update
 
 from retainer.billing.invoices.types import InvoiceLine, UnbilledFees
 from retainer.documents.facts import Language
+from retainer.schema import expressions
 from retainer.schema.billing import invoice_lines
 from retainer.schema.crm import clients
 from retainer.schema.identity import accounts
@@ -64,9 +65,7 @@ class DueFee(NamedTuple):
     amount: int
 
 
-PROJECTS = select(
-    *projects.c[RetainerProject._fields[:-1]], func.coalesce(clients.c.language, accounts.c.document_language)
-).select_from(
+PROJECTS = select(*projects.c[RetainerProject._fields[:-1]], expressions.DOCUMENT_LANGUAGE).select_from(
     projects.join(accounts, accounts.c.id == ACCOUNT).outerjoin(clients, clients.c.id == projects.c.client_id)
 )
 """In the order of the fields of RetainerProject."""

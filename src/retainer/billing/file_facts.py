@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 from sqlalchemy import bindparam, func, select, union_all
 
 from retainer.billing.credit_notes.types import CreditNote, CreditNoteLine
@@ -10,10 +11,11 @@ from retainer.billing.document_types import TaxShare
 from retainer.billing.invoices.types import ClientSnapshot, Invoice, InvoiceLine
 from retainer.billing.issuer import load_issuer, read_snapshot
 from retainer.billing.quotes.types import Quote, QuoteLine
-from retainer.documents.facts import Credited, Customer, Document, Issuer, Line, Logo, Tax
+from retainer.documents.facts import Credited, Customer, Document, Issuer, Language, Line, Logo, Tax
 from retainer.identity import logos
 from retainer.schema.billing import allocations, credit_notes, expenses, invoice_lines, invoices
 from retainer.schema.crm import clients, external_contacts
+from retainer.schema.expressions import DOCUMENT_LANGUAGE
 from retainer.schema.identity import accounts
 from retainer.schema.work import time_entries
 from retainer.store.tables import ACCOUNT
@@ -26,7 +28,7 @@ from retainer.values.months import last_day
 class ClientNow(NamedTuple):
     """A client as it is now, with the language of its documents and the contact of one of them."""
 
-    language: str
+    language: Language
     payment_terms_days: int
     email: str | None
     contact_name: str | None
@@ -47,6 +49,7 @@ class InvoiceRow(NamedTuple):
     issue_date: str
     contact_id: int | None
     purchase_order: str | None
+    tax_exemption_reason: str | None
     client_snapshot: str
     issuer_snapshot: str | None
 
@@ -55,7 +58,7 @@ ADDRESS = ClientSnapshot.__struct_fields__
 read_client_snapshot = decoder(ClientSnapshot)
 CLIENT = (
     select(
-        func.coalesce(clients.c.language, accounts.c.document_language),
+        DOCUMENT_LANGUAGE,
         clients.c.payment_terms_days,
         func.coalesce(clients.c.invoice_email, clients.c.email),
         external_contacts.c.name,
@@ -68,6 +71,9 @@ CLIENT = (
     )
     .where(clients.c.id == bindparam("id"))
 )
+TAX_FACTS = ("is_small_business", "tax_outside_eu", "tax_exemption_reason")
+"""What the issuer of a credit note has in common with that of its invoice, whose tax it takes back."""
+INVOICE_ISSUER = select(invoices.c.issuer_snapshot).where(invoices.c.id == bindparam("id"))
 INVOICE = select(*invoices.c[InvoiceRow._fields]).where(invoices.c.id == bindparam("id"))
 NOTE_ISSUER = select(credit_notes.c.issuer_snapshot).where(credit_notes.c.id == bindparam("id"))
 LINES_OF = allocations.join(invoice_lines, invoice_lines.c.id == allocations.c.invoice_line_id)
@@ -83,10 +89,16 @@ PERIOD = select(func.min(DAYS.c.day), func.max(DAYS.c.day))
 
 
 def build_facts(tx: Tx, record: Quote | Invoice | CreditNote) -> Document:
-    """Return the facts of a document."""
+    """Return the facts of a document, without its logo."""
     if isinstance(record, Quote):
         return _quote(tx, record)
     return _invoice(tx, record) if isinstance(record, Invoice) else _credit_note(tx, record)
+
+
+def load_logo(tx: Tx, document: Document) -> Document:
+    """Return the facts of a document with its logo."""
+    found = logos.find_logo(tx, document.issuer.logo_id)
+    return msgspec.structs.replace(document, logo=found and Logo(found.media_type, bytes(found.content)))
 
 
 def _quote(tx: Tx, quote: Quote) -> Document:
@@ -101,15 +113,16 @@ def _quote(tx: Tx, quote: Quote) -> Document:
         subject=quote.title,
         notes=quote.notes,
         terms=quote.terms,
-        **_issued_by(tx, load_issuer(tx), client),
+        tax_exemption_reason=quote.tax_exemption_reason,
+        **_issued_by(load_issuer(tx, quote.client_id), client),
         **_amounts(quote, quote.lines),
     )
 
 
 def _invoice(tx: Tx, invoice: Invoice) -> Document:
     client = _client(tx, invoice.client_id, invoice.contact_id)
-    row = InvoiceRow._make(tx.one(INVOICE, id=invoice.id) or ())
-    issuer = read_snapshot(row.issuer_snapshot) if row.issuer_snapshot else load_issuer(tx)
+    snapshot = tx.value(INVOICE_ISSUER, id=invoice.id) if invoice.sent_at else None
+    issuer = read_snapshot(snapshot) if snapshot else load_issuer(tx, invoice.client_id)
     issue_date = invoice.issue_date or tx.today
     days = [day for day in tx.one(PERIOD, id=invoice.id) or () if day]
     for month in (line.fee_month for line in invoice.lines if line.fee_month):
@@ -127,7 +140,8 @@ def _invoice(tx: Tx, invoice: Invoice) -> Document:
         subject=invoice.subject,
         notes=invoice.notes,
         terms=invoice.terms,
-        **_issued_by(tx, issuer, client),
+        tax_exemption_reason=invoice.tax_exemption_reason,
+        **_issued_by(issuer, client),
         **_amounts(invoice, invoice.lines),
     )
 
@@ -137,6 +151,10 @@ def _credit_note(tx: Tx, note: CreditNote) -> Document:
     client = _client(tx, note.client_id, credited.contact_id)
     snapshot = read_client_snapshot(credited.client_snapshot)
     text = tx.value(NOTE_ISSUER, id=note.id)
+    issuer = read_snapshot(text) if text else load_issuer(tx, note.client_id)
+    if credited.issuer_snapshot:
+        invoiced = read_snapshot(credited.issuer_snapshot)
+        issuer = msgspec.structs.replace(issuer, **{name: getattr(invoiced, name) for name in TAX_FACTS})
     return Document(
         kind="credit_note",
         customer=_customer(client, snapshot),
@@ -144,8 +162,9 @@ def _credit_note(tx: Tx, note: CreditNote) -> Document:
         issue_date=note.issue_date,
         purchase_order=credited.purchase_order,
         notes=note.description,
+        tax_exemption_reason=credited.tax_exemption_reason,
         credited=Credited(credited.number, credited.issue_date),
-        **_issued_by(tx, read_snapshot(text) if text else load_issuer(tx), client),
+        **_issued_by(issuer, client),
         **_amounts(note, note.lines),
     )
 
@@ -160,10 +179,8 @@ def _customer(client: ClientNow, snapshot: ClientSnapshot | None) -> Customer:
     return Customer(contact_name=client.contact_name, email=client.email, **address)
 
 
-def _issued_by(tx: Tx, issuer: Issuer, client: ClientNow) -> dict[str, Any]:
-    found = logos.find_logo(tx, issuer.logo_id)
-    logo = found and Logo(found.media_type, bytes(found.content))
-    return {"issuer": issuer, "logo": logo, "language": client.language}
+def _issued_by(issuer: Issuer, client: ClientNow) -> dict[str, Any]:
+    return {"issuer": issuer, "language": issuer.language or client.language}
 
 
 def _amounts(

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from sqlalchemy import bindparam, select
 
 from retainer.billing.credit_notes.types import CreditNote
-from retainer.billing.file_facts import build_facts
+from retainer.billing.file_facts import build_facts, load_logo
 from retainer.billing.invoices.types import Invoice
 from retainer.billing.quotes.types import Quote
 from retainer.documents.einvoice import build_einvoice, missing_facts
@@ -53,7 +53,7 @@ class Pending(NamedTuple):
 
     def finish(self, store: Store, actor: Actor) -> File:
         """Return the file of the chosen kind. Raises `validation_failed` with what an e-invoice lacks."""
-        reasons = missing_facts(self.document) if self.suffix == "xml" else []
+        reasons = [missing.message for missing in missing_facts(self.document)] if self.suffix == "xml" else []
         if reasons and self.stored is None:
             raise without_einvoice(reasons)
         files = self.stored or self.render(store, actor)
@@ -94,7 +94,7 @@ def prepare(suffix: str, tx: Tx, record: Printable) -> Pending:
     """Read what the files of a record need."""
     owner = owner_of(record)
     stored = load_stored(tx, owner, record.id) if owner else None
-    return Pending(suffix, record.id, build_facts(tx, record), stored, owner)
+    return Pending(suffix, record.id, load_logo(tx, build_facts(tx, record)), stored, owner)
 
 
 def load_file(store: Store, actor: Actor, suffix: str, load: Callable[[Tx], Printable]) -> File:

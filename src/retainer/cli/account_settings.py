@@ -61,6 +61,24 @@ Website = Annotated[str | None, typer.Option(metavar="URL", help="Website on doc
 Iban = Annotated[str | None, typer.Option(help="IBAN of the bank account to which clients pay. It is checked.")]
 Bic = Annotated[str | None, typer.Option(help="BIC of the bank.")]
 BankName = Annotated[str | None, typer.Option(help="Name of the bank.")]
+SmallBusiness = Annotated[
+    bool | None,
+    typer.Option(
+        "--small-business/--no-small-business",
+        help="Whether the agency is exempt from tax as a small business. Documents then print the prescribed sentence.",
+        show_default=False,
+    ),
+]
+TaxOutsideEu = Annotated[
+    str | None,
+    typer.Option(
+        metavar="KIND", help="What untaxed services to clients outside the EU are: not_subject, exempt or export."
+    ),
+]
+TaxExemptionReason = Annotated[
+    str | None,
+    typer.Option(metavar="TEXT", help="Why new documents in this language charge no tax, if they charge none."),
+]
 DocumentLanguage = Annotated[
     str | None, typer.Option(metavar="LANGUAGE", help="Language of documents, en or de, for clients without their own.")
 ]
@@ -114,6 +132,10 @@ def set_account(  # a field is an option
     iban: Iban = None,
     bic: Bic = None,
     bank_name: BankName = None,
+    is_small_business: SmallBusiness = None,
+    tax_outside_eu: TaxOutsideEu = None,
+    tax_exemption_reason_en: TaxExemptionReason = None,
+    tax_exemption_reason_de: TaxExemptionReason = None,
     document_language: DocumentLanguage = None,
     document_color: DocumentColor = None,
     document_footer: DocumentFooter = None,

@@ -5,11 +5,13 @@ the API, to the cent; `docs/decisions` explains the lines whose amount is not qu
 """
 
 from decimal import Decimal
+from typing import NamedTuple
 from xml.etree import ElementTree as ET
 
 from retainer.documents.einvoice_parts import NAMESPACES, PROFILE, UNITS, add, add_day, amount, clean, plain, price_of
+from retainer.documents.exemptions import exemption_reason
 from retainer.documents.facts import Address, Customer, Document, Issuer, Line, gross_amount
-from retainer.documents.tax_categories import categories, category_of, tax_number, vat_number
+from retainer.documents.tax_categories import categories, category_of, is_numbered, tax_number, vat_number
 from retainer.documents.wording import words_of
 from retainer.values.exact import DIGITS
 
@@ -21,35 +23,43 @@ SEPA_TRANSFER, CREDIT_TRANSFER = "58", "30"
 MAX_DIGITS = 2
 
 
-def missing_facts(document: Document) -> list[str]:
-    """Return what an e-invoice of this document lacks, one sentence each; empty if it can be written."""
-    issuer, customer = document.issuer, document.customer
+class Missing(NamedTuple):
+    """A fact that an e-invoice lacks: the field of the document that it concerns, if any, and a sentence."""
+
+    field: str | None
+    message: str
+
+
+def missing_facts(document: Document) -> list[Missing]:
+    """Return what an e-invoice of this document lacks; empty if it can be written."""
+    issuer, customer, found = document.issuer, document.customer, categories(document)
     if document.kind == "quote":
-        return ["A quote has no e-invoice."]
+        return [Missing(None, "A quote has no e-invoice.")]
     if document.is_draft:
-        return ["A draft has no e-invoice: issue the invoice first."]
-    reasons = []
+        return [Missing("status", "A draft has no e-invoice: issue the invoice first.")]
+    missing = []
     if not issuer.country:
-        reasons.append("The agency has no country: add it in the console under Settings.")
+        missing.append(Missing(None, "The agency has no country: add it in the console under Settings."))
     if not customer.country:
-        reasons.append(f"The client has no country: add `country` to {customer.name}.")
-    if vat_number(issuer) is None and tax_number(issuer) is None:
-        if any(tax.tax_rate > 0 for tax in document.taxes):
-            reasons.append("The agency's VAT number is missing: correct it in the console under Settings.")
-        elif not clean(issuer.registration_number or ""):
-            reasons.append(
-                "The agency has no VAT number, tax number or registration number, by which clients know it: add one in "
-                "the console under Settings."
-            )
+        missing.append(Missing("client_id", f"The client has no country: add `country` to {customer.name}."))
+    if not is_numbered(issuer) and found != ["O"]:
+        missing.append(Missing(None, "The agency's VAT number is missing: correct it in the console under Settings."))
+    elif not is_numbered(issuer) and not clean(issuer.registration_number or ""):
+        message = "The agency has no VAT number, tax number or registration number, by which clients know it: add one"
+        missing.append(Missing(None, f"{message} in the console under Settings."))
+    elif "O" in found and found != ["O"]:
+        message = "EN 16931 allows no tax beside lines that are not subject to VAT: bill them with two invoices."
+        missing.append(Missing("lines", message))
     if DIGITS[document.currency] > MAX_DIGITS:
-        reasons.append(f"EN 16931 allows two decimal places; amounts in {document.currency} have more.")
-    return reasons
+        message = f"EN 16931 allows two decimal places; amounts in {document.currency} have more."
+        missing.append(Missing("currency", message))
+    return missing
 
 
 def build_einvoice(document: Document) -> bytes:
     """Return the XML of an issued invoice or credit note. Raises ValueError if facts are missing."""
-    if reasons := missing_facts(document):
-        raise ValueError(" ".join(reasons))
+    if missing := missing_facts(document):
+        raise ValueError(" ".join(fact.message for fact in missing))
     root = ET.Element("rsm:CrossIndustryInvoice", {f"xmlns:{prefix}": name for prefix, name in NAMESPACES.items()})
     context = add(root, "rsm:ExchangedDocumentContext")
     add(add(context, "ram:GuidelineSpecifiedDocumentContextParameter"), "ram:ID", PROFILE)  # BT-24
@@ -223,7 +233,7 @@ def _add_tax_breakdown(settlement: ET.Element, document: Document) -> None:
         add(tax, "ram:CalculatedAmount", amount(share.tax_amount))  # BT-117
         add(tax, "ram:TypeCode", "VAT")
         if category != "S":
-            add(tax, "ram:ExemptionReason", words_of(document)[category])  # BT-120
+            add(tax, "ram:ExemptionReason", exemption_reason(document, category))  # BT-120
         add(tax, "ram:BasisAmount", amount(share.taxable_amount))  # BT-116
         add(tax, "ram:CategoryCode", category)  # BT-118
         if category in EXEMPTION_CODES:

@@ -10,6 +10,7 @@ from retainer.values.exact import amount_of
 
 Kind = Literal["invoice", "quote", "credit_note"]
 Language = Literal["en", "de"]
+TaxOutsideEu = Literal["not_subject", "exempt", "export"]
 DEFAULT_COLOR = "#1f3a5f"
 
 
@@ -39,6 +40,12 @@ class Issuer(Address, frozen=True, kw_only=True):
     color: str = DEFAULT_COLOR
     footer: str | None = None
     logo_id: int | None = None
+    is_small_business: bool = False
+    tax_outside_eu: TaxOutsideEu = "not_subject"
+    tax_exemption_reason: str | None = None
+    """The account's reason for a zero rate in the language of the document, which new documents get."""
+    language: Language | None = None
+    """The language of the document when it was issued."""
 
 
 class Customer(Address, frozen=True, kw_only=True):
@@ -109,6 +116,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     subject: str | None = None
     notes: str | None = None
     terms: str | None = None
+    tax_exemption_reason: str | None = None
     credited: Credited | None = None
     logo: Logo | None = None
 

@@ -2,10 +2,11 @@
 
 import re
 
+from retainer.documents.exemptions import exemption_reasons
 from retainer.documents.facts import Address, Customer, Document, Issuer, Line
 from retainer.documents.payment_code import payment_code
 from retainer.documents.printable import printable, printable_line
-from retainer.documents.tax_categories import categories, tax_number, vat_number
+from retainer.documents.tax_categories import tax_number, vat_number
 from retainer.documents.wording import (
     TITLES,
     amount_text,
@@ -179,7 +180,7 @@ def _totals(document: Document) -> list[list[str]]:
 def _remarks(document: Document) -> list[str]:
     """Return the sentences below the totals: why no tax is charged, and when the work was done."""
     words = words_of(document)
-    remarks = [words[category] for category in categories(document) if category != "S"]
+    remarks = exemption_reasons(document)
     if document.kind == "invoice" and not document.service_from:
         remarks.append(words["service_note"])
     if document.kind == "credit_note":

@@ -3,10 +3,11 @@
 from decimal import Decimal
 from typing import Literal
 
-from retainer.documents.facts import Customer, Document, Issuer
+from retainer.documents.facts import Customer, Document, Issuer, TaxOutsideEu
 from retainer.values.vat_numbers import VatNumber, read_vat_number, vat_territory
 
 Category = Literal["S", "AE", "G", "E", "O"]
+OUTSIDE_EU: dict[TaxOutsideEu, Category] = {"not_subject": "O", "exempt": "E", "export": "G"}
 
 
 def vat_number(party: Issuer | Customer) -> VatNumber | None:
@@ -23,26 +24,47 @@ def tax_number(party: Issuer | Customer) -> str | None:
     return text if vat_number(party) is None and any(map(str.isdecimal, text)) else None
 
 
+def is_numbered(issuer: Issuer) -> bool:
+    """Return whether an issuer has a VAT number or a national tax number."""
+    return vat_number(issuer) is not None or tax_number(issuer) is not None
+
+
+def is_outside_eu(document: Document) -> bool:
+    """Return whether an issuer in the EU has a client outside the EU."""
+    issuer, customer = document.issuer.country, document.customer.country
+    return vat_territory(issuer) is not None and customer is not None and vat_territory(customer) is None
+
+
+def is_elsewhere_in_eu(document: Document) -> bool:
+    """Return whether issuer and client are in two member states of the EU."""
+    here, there = vat_territory(document.issuer.country), vat_territory(document.customer.country)
+    return here is not None and there is not None and here != there
+
+
+def is_business_elsewhere_in_eu(document: Document) -> bool:
+    """Return whether the client owes the tax of a service: a business in another member state, by its VAT number."""
+    number = vat_number(document.customer)
+    here = vat_territory(document.issuer.country)
+    return is_elsewhere_in_eu(document) and number is not None and vat_territory(number.state) not in {None, here}
+
+
 def category_of(document: Document, rate: Decimal) -> Category:
     """Return the category of a tax rate.
 
-    S: a rate above 0. Without tax, the services of an agency are AE for a business elsewhere in the EU (it owes the
-    tax), G for a client outside the EU, and else E, exempt. O: an issuer without any tax number that charges no tax.
-    Only a VAT number allows G (BR-G-02); a national tax number, like a German Steuernummer, allows the others.
+    S: a rate above 0. Without tax, the services of an agency in the EU are AE for a business elsewhere in the EU, which
+    owes the tax; for a client outside the EU what the account chose, by default O, not subject to tax; and else E,
+    exempt. O is also what an issuer without any tax number charges, unless it is exempt as a small business.
+    Only a VAT number allows G, export (BR-G-02); a national tax number, like a German Steuernummer, allows the others.
     """
     if rate > 0:
         return "S"
-    issuer, customer = document.issuer, document.customer
-    own, theirs = vat_number(issuer), vat_number(customer)
-    if own is None and tax_number(issuer) is None:
+    issuer = document.issuer
+    if not is_numbered(issuer) and (is_outside_eu(document) or not issuer.is_small_business):
         return "O"
-    here, there = vat_territory(issuer.country), vat_territory(customer.country)
-    if here and customer.country and here != there:
-        if there is None:
-            return "G" if own else "E"
-        if theirs and vat_territory(theirs.state) not in {None, here}:
-            return "AE"
-    return "E"
+    if is_outside_eu(document):
+        chosen = OUTSIDE_EU[issuer.tax_outside_eu]
+        return "E" if chosen == "G" and vat_number(issuer) is None else chosen
+    return "AE" if is_business_elsewhere_in_eu(document) and is_numbered(issuer) else "E"
 
 
 def categories(document: Document) -> list[Category]:

@@ -18,6 +18,7 @@ from retainer.values.kinds import (
     Percent,
     Text50,
     Text191,
+    Text255,
     Text1000,
     Timezone,
     Url,
@@ -28,6 +29,8 @@ Weekdays = Annotated[list[Weekday], Meta(max_length=7)]
 PaymentTerms = Annotated[int, Meta(ge=0, le=365)]
 Language = Literal["en", "de"]
 """The languages of documents."""
+TaxOutsideEu = Literal["not_subject", "exempt", "export"]
+"""What services to clients outside the EU are, if they have no tax, in documents of an agency in the EU."""
 DEFAULT_COLOR = "#4b53d6"
 
 
@@ -64,6 +67,11 @@ class AccountSettings(msgspec.Struct, kw_only=True):
     bank_name: Text191 | None = None
     document_language: Language = "en"
     document_color: Color = DEFAULT_COLOR
+    is_small_business: bool = False
+    """Whether the agency is exempt as a small business: documents print the sentence that its country prescribes."""
+    tax_outside_eu: TaxOutsideEu = "not_subject"
+    tax_exemption_reason_en: Text255 | None = None
+    tax_exemption_reason_de: Text255 | None = None
     document_footer: Text1000 | None = None
     require_second_factor: bool = False
 

@@ -114,7 +114,7 @@ def in_units(fields: Fields, name: str, currency: str) -> Fields:
 
 def _shown(row: Row) -> Fields:
     shown = dict(zip(accounts.c.keys(), row, strict=True))
-    for name in ("api_enabled", "require_second_factor"):
+    for name in ("api_enabled", "require_second_factor", "is_small_business"):
         shown[name] = bool(shown[name])
     shown["working_weekdays"] = json.loads(shown["working_weekdays"])
     if shown["hourly_rate"] is not None:

@@ -1,10 +1,12 @@
-"""SQL expressions that several areas share: overdue, not a template, covered by a fee."""
+"""SQL expressions that several areas share: overdue, not a template, covered by a fee, in a client's language."""
 
 from collections.abc import Callable
 
-from sqlalchemy import ColumnElement, FromClause, Select, Table, and_, case, select
+from sqlalchemy import ColumnElement, FromClause, Select, Table, and_, case, func, select
 
 from retainer.schema.columns import in_literals
+from retainer.schema.crm import clients
+from retainer.schema.identity import LANGUAGES, accounts
 from retainer.schema.work import projects
 from retainer.store.tables import TODAY
 
@@ -12,6 +14,14 @@ COVERED = ("fixed_fee", "retainer")
 """The billing types of projects whose fee covers the hours, so that these are not billed separately."""
 COVERED_PROJECTS: Select[int] = select(projects.c.id).where(in_literals(projects.c.billing_type, COVERED))
 """The ids of the projects whose hours are covered by their fee."""
+
+DOCUMENT_LANGUAGE = func.coalesce(clients.c.language, accounts.c.document_language)
+"""The language of a client's documents, in a statement that joins the client and the account."""
+
+
+def in_document_language(name: str) -> ColumnElement[str | None]:
+    """Return one of the account's texts by language, in the language of a client's documents."""
+    return case({language: accounts.c[f"{name}_{language}"] for language in LANGUAGES}, value=DOCUMENT_LANGUAGE)
 
 
 def is_covered(table: Table) -> ColumnElement[bool]:

@@ -22,6 +22,15 @@ from retainer.schema.columns import (
 from retainer.store.engines.sql import INTEGER, NUMBERED, TEXT
 from retainer.store.tables import metadata
 
+LANGUAGES = ("en", "de")
+"""The languages of documents."""
+
+
+def texts_by_language(*names: str) -> list[Column[str]]:
+    """Declare a text in each language of documents: `invoice_terms_en`, `invoice_terms_de`."""
+    return [text(f"{name}_{language}", optional=True) for name in names for language in LANGUAGES]
+
+
 accounts = Table(
     "accounts",
     metadata,
@@ -60,6 +69,9 @@ accounts = Table(
     text("document_language", server_default="en"),
     text("document_color", server_default="#4b53d6"),
     text("document_footer", optional=True),
+    flag("is_small_business", server_default="0"),
+    text("tax_outside_eu", server_default="not_subject"),
+    *texts_by_language("tax_exemption_reason"),
     integer("logo_id", optional=True),  # no reference: logos refer to accounts
     flag("require_second_factor", server_default="0"),
     **NUMBERED,

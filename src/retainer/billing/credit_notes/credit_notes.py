@@ -70,7 +70,7 @@ def build_credit_note(tx: Tx, note: CreditNote, invoice: Invoice) -> CreditNote:
 def save_note(tx: Tx, note: CreditNote) -> int:
     """Write a credit note with a snapshot of its issuer; return its id."""
     note_id = tx.insert(credit_notes, note)
-    issuer.save_snapshot(tx, credit_notes, note_id)
+    issuer.save_snapshot(tx, credit_notes, note_id, note.client_id)
     return note_id
 
 

@@ -51,7 +51,9 @@ StatusOption = Annotated[
     Meta(title="InvoiceStatusFilter"),
 ]
 
-LOCKED_FIELDS = ("client_id", "project_id", "issue_date", "subject", "terms", "currency", "lines")
+LOCKED_FIELDS = (
+    *("client_id", "project_id", "issue_date", "subject", "terms", "tax_exemption_reason", "currency", "lines"),
+)
 """The fields that only a draft can change."""
 CREDIT = "Correct an issued invoice with a credit note: POST /invoices/{invoice_id}/credit-notes."
 

@@ -75,7 +75,7 @@ def save_step(tx: Tx, invoice: Invoice, former: str) -> None:
     settled_date = {"sent": LAST_DAY, "written_off": tx.today}.get(invoice.status, invoice.issue_date)
     tx.update_columns(invoices, invoice.id, {"settled_date": settled_date})
     if former == "draft":
-        issuer.save_snapshot(tx, invoices, invoice.id)
+        issuer.save_snapshot(tx, invoices, invoice.id, invoice.client_id)
         changes.added(tx, INVOICES, invoice.id)
         changes.added(tx, INVOICE_LINES, invoice.id)
     elif invoice.status == "void":

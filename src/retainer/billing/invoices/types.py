@@ -262,6 +262,7 @@ class Invoice(Record):
     subject: Annotated[Text255 | None, "Subject in one line; `q` searches it."] = None
     notes: document_types.Notes = None
     terms: document_types.Terms = None
+    tax_exemption_reason: document_types.TaxExemptionReason = None
     currency: document_types.DocumentCurrency = SERVER_DEFAULT
     subtotal: document_types.Subtotal = READ_ONLY
     tax_total: document_types.TaxTotal = READ_ONLY

@@ -29,6 +29,7 @@ class AcceptedQuote(NamedTuple):
     contact_id: int | None
     notes: str | None
     terms: str | None
+    tax_exemption_reason: str | None
     currency: str
     subtotal: int
     project_id: int | None
@@ -48,7 +49,7 @@ class InvoiceOfQuote(NamedTuple):
 
 
 QUOTE = select(
-    *quotes.c[AcceptedQuote._fields[:8]],
+    *quotes.c[AcceptedQuote._fields[:9]],
     func.coalesce(quotes.c.converted_project_id, quotes.c.project_id),
     effective_status(quotes),
     quotes.c.converted_project_id,
@@ -130,7 +131,7 @@ def fill_invoice(tx: Tx, invoice: Invoice) -> None:
     if quote is not None:
         if invoice.currency not in {None, quote.currency}:
             tx.error("currency", f"Is {quote.currency}, that of the quote's lines. Leave it out.")
-        for field in ("contact_id", "project_id", "currency", "notes", "terms"):
+        for field in ("contact_id", "project_id", "currency", "notes", "terms", "tax_exemption_reason"):
             if getattr(invoice, field) is None:
                 setattr(invoice, field, getattr(quote, field))
         invoice.subject = invoice.subject or quote.title

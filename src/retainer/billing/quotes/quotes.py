@@ -34,7 +34,7 @@ TRANSITIONS = {
     "expired": ("draft",),
     "cancelled": ("draft",),
 }
-LOCKED_FIELDS = ("client_id", "currency", "issue_date", "lines")
+LOCKED_FIELDS = ("client_id", "currency", "issue_date", "tax_exemption_reason", "lines")
 """The fields that only a draft can change."""
 STAMPED = ("sent", "accepted", "declined")
 NEED_LINES = ("sent", "accepted")

@@ -76,6 +76,7 @@ class Quote(Record):
     currency: document_types.DocumentCurrency = SERVER_DEFAULT
     notes: document_types.Notes = None
     terms: document_types.Terms = None
+    tax_exemption_reason: document_types.TaxExemptionReason = None
     decline_reason: Annotated[Text1000 | None, "Why the client declined."] = None
     accepted_by: Annotated[Text191 | None, "Name of the person who accepted it."] = None
     subtotal: document_types.Subtotal = READ_ONLY

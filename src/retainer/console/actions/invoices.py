@@ -59,7 +59,8 @@ def obstacle_to_write_off(invoice: Invoice) -> str:
 
 def lacking_facts(tx: Tx, draft: Invoice) -> list[str]:
     """Return what the e-invoice of a draft lacks, if it is issued now."""
-    return missing_facts(msgspec.structs.replace(build_facts(tx, draft), is_draft=False))
+    found = missing_facts(msgspec.structs.replace(build_facts(tx, draft), is_draft=False))
+    return [missing.message for missing in found]
 
 
 def show_issue(tx: Tx, context: PageContext) -> Reply:

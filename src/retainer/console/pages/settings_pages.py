@@ -33,6 +33,7 @@ WEEKDAYS = {
     "sun": "Sunday",
 }
 LANGUAGES = {"en": "English", "de": "German"}
+TAX_OUTSIDE_EU = {"not_subject": "Not subject to VAT", "exempt": "Exempt from VAT", "export": "Export"}
 PATTERNS: dict[str, tuple[str, Table]] = {
     "client_number_pattern": ("Clients", clients),
     "quote_number_pattern": ("Quotes", quotes),
@@ -70,6 +71,8 @@ def show(tx: Tx, context: PageContext) -> Reply:
         chosen_weekdays=chosen,
         languages=LANGUAGES,
         numbers=[preview(tx, context, account, name) for name in PATTERNS],
+        tax_outside_eu=TAX_OUTSIDE_EU,
+        small_business=form.text("is_small_business", "yes" if account["is_small_business"] else "no"),
         second_factor=form.text("require_second_factor", "yes" if account["require_second_factor"] else "no"),
     )
 

@@ -56,7 +56,8 @@ def einvoice_lacks(page: RecordPage) -> list[str]:
     """Return what the e-invoice of a document lacks; that of a draft, if it were issued now."""
     if not has_einvoice(page.record):
         return []
-    return missing_facts(msgspec.structs.replace(page.document, is_draft=False))
+    found = missing_facts(msgspec.structs.replace(page.document, is_draft=False))
+    return [missing.message for missing in found]
 
 
 def has_einvoice(record: Record) -> bool:

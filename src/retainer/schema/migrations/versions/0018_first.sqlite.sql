@@ -34,6 +34,10 @@ CREATE TABLE accounts (
 	document_language TEXT DEFAULT 'en' NOT NULL,
 	document_color TEXT DEFAULT '#4b53d6' NOT NULL,
 	document_footer TEXT,
+	is_small_business INTEGER DEFAULT '0' NOT NULL,
+	tax_outside_eu TEXT DEFAULT 'not_subject' NOT NULL,
+	tax_exemption_reason_en TEXT,
+	tax_exemption_reason_de TEXT,
 	logo_id INTEGER,
 	require_second_factor INTEGER DEFAULT '0' NOT NULL
 )
@@ -738,6 +742,7 @@ CREATE TABLE quotes (
 	currency TEXT NOT NULL,
 	notes TEXT,
 	terms TEXT,
+	tax_exemption_reason TEXT,
 	decline_reason TEXT,
 	accepted_by TEXT,
 	subtotal INTEGER NOT NULL,
@@ -894,6 +899,7 @@ CREATE TABLE invoices (
 	subject TEXT,
 	notes TEXT,
 	terms TEXT,
+	tax_exemption_reason TEXT,
 	currency TEXT NOT NULL,
 	subtotal INTEGER NOT NULL,
 	tax_total INTEGER NOT NULL,
