@@ -18,7 +18,7 @@ from retainer.values.kinds import kind
 
 MAX_OPERATIONS = 100
 RUN_SECONDS = 20
-"""Time after which a batch runs no further operation, so that its response arrives within 30 seconds."""
+"""Time after which a batch runs no further operation, so that its response arrives in time."""
 MAX_RESPONSE_BYTES = 8 * 1024 * 1024
 """Size of the responses after which a batch runs no further operation."""
 NOT_RUN = "Not performed: the batch {} before. Send this operation again."

@@ -1,1 +1,1 @@
-"""HTTP around the application: slots, connections, compression, and pages outside the API."""
+"""HTTP around the application: the gate, connections, compression, and pages outside the API."""
