@@ -22,6 +22,10 @@ class FairQueue(Generic[T]):
         """Return how many wait."""
         return self._count
 
+    def has_other(self, than: Hashable) -> bool:
+        """Return whether something of another subject waits."""
+        return any(subject != than for subject in self._waiting)
+
     def push(self, subject: Hashable, item: T) -> None:
         """Append what waits for a subject. A subject that did not wait comes after all others."""
         self._waiting.setdefault(subject, deque()).append(item)

@@ -353,6 +353,71 @@ def test_an_old_group_accepts_no_more_writers(store, together, puts, monkeypatch
     assert second.transactions == ["COMMIT"]
 
 
+def seconds_to_begin(writers, account_id):
+    """How long a writer of an account waits for a free turn, which it takes and gives back."""
+    began = time.monotonic()
+    writers.begin(account_id)
+    writers.end(commit=False)
+    return time.monotonic() - began
+
+
+@only_sqlite
+def test_an_account_that_kept_another_waiting_for_long_pauses_before_its_next_turn(store, monkeypatch):
+    writers, pause = store.engine.writers, 0.5
+    monkeypatch.setattr(groups, "LONG_SECONDS", 0)
+    monkeypatch.setattr(groups, "PAUSES", 10**6)
+    writers.begin(1)
+    other = threading.Thread(target=seconds_to_begin, args=(writers, 2))
+    other.start()
+    until(lambda: len(writers._queue) == 1, "it waits")  # noqa: SLF001
+    writers.end(commit=False)
+    other.join()
+    monkeypatch.setattr(groups, "WAIT_SECONDS", pause)
+    assert seconds_to_begin(writers, 1) >= pause
+
+
+@only_sqlite
+@pytest.mark.parametrize("other", [None, 1], ids=["nobody", "itself"])
+def test_an_account_that_kept_no_other_waiting_does_not_pause(store, monkeypatch, other):
+    writers = store.engine.writers
+    monkeypatch.setattr(groups, "LONG_SECONDS", 0)
+    monkeypatch.setattr(groups, "PAUSES", 10**6)
+    writers.begin(1)
+    same = threading.Thread(target=seconds_to_begin, args=(writers, 1))
+    if other is not None:
+        same.start()
+        until(lambda: len(writers._queue) == 1, "it waits")  # noqa: SLF001
+    writers.end(commit=False)
+    if other is not None:
+        same.join(20)
+        assert not same.is_alive()
+    monkeypatch.setattr(groups, "WAIT_SECONDS", 60)
+    again = threading.Thread(target=seconds_to_begin, args=(writers, 1))
+    again.start()
+    again.join(20)
+    assert not again.is_alive()
+
+
+@only_sqlite
+def test_accounts_write_in_turn(store):
+    writers, order, threads = store.engine.writers, [], []
+
+    def write(name):
+        writers.begin(int(name[0]))
+        order.append(name)
+        writers.end(commit=False)
+
+    writers.begin(9)
+    for number, name in enumerate(("1 first", "1 second", "1 third", "2 first")):
+        threads.append(threading.Thread(target=write, args=(name,)))
+        threads[-1].start()
+        until(lambda count=number + 1: len(writers._queue) == count, "it waits")  # noqa: SLF001
+    writers.end(commit=False)
+    for thread in threads:
+        thread.join()
+    assert order == ["1 first", "2 first", "1 second", "1 third"]
+
+
 @only_sqlite
 def test_a_request_of_a_group_that_failed_is_503_and_its_idempotency_key_is_free(api, together, puts):
     answers = []

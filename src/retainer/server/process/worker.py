@@ -36,6 +36,9 @@ BACKLOG = 2048  # connections that wait for a worker
 STOP_SECONDS = 15  # for requests in flight
 DRAIN_SECONDS = 10  # for clients of a drained worker to close their connections
 WAKE_SECONDS = 1
+SWITCH_SECONDS = (
+    0.0005  # a small request waits that long, a few times, beside one that computes; Python's 5 ms are felt
+)
 THREAD_SECONDS = 2**31  # threads never end, because one that is about to end would still count as idle
 DRAIN_SIGNAL = signal.SIGUSR1
 """Makes a worker accept no more connections, and stop when all are closed."""
@@ -80,6 +83,7 @@ def work(
         for address, sock in private.items():
             sock.setblocking(False)  # noqa: FBT003  # another process may have accepted the connection already
             OperationsServer(sock, Operations(app.pages(address))).start()
+        sys.setswitchinterval(SWITCH_SECONDS)
         gc.freeze()  # the objects so far live as long as the process; no collection needs to scan them
         gc.set_threshold(20_000, 20, 50)
         install_drain(app, guard)

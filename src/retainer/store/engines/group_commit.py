@@ -16,7 +16,8 @@ from retainer.store.engines.base import (
     Unavailable,
 )
 
-LONG_SECONDS = 2
+LONG_SECONDS = 0.2  # a turn of this length has consequences for the next one of its account
+PAUSES = 4  # times as long as its turn does an account pause that has kept others waiting
 GROUP_SECONDS = 0.05  # an older group accepts no more writers, since its first ones wait
 END_SECONDS = TRANSACTION_SECONDS + 1  # the last writer of a group must reach its own deadline first
 
@@ -46,7 +47,8 @@ class Group:
 class GroupCommit:
     """One writer at a time, and the accounts in turn. A writer that ends while others wait leaves the commit to them.
 
-    An account that held the turn for more than LONG_SECONDS waits behind all others for its next one.
+    An account that held the turn for long shares no group, because a group waits for its last writer. If others waited
+    for it, it pauses before its next turn, so that the writer is free for most of the time.
 
     The first writer of a group begins the transaction; each following one works in a savepoint, so that it can be
     rolled back alone. A writer that ends with no other waiting, or in a group that is too old, commits for all. No
@@ -59,8 +61,7 @@ class GroupCommit:
         self._lock = threading.Lock()  # guards the attributes below
         self._is_taken = False
         self._queue: FairQueue[threading.Event] = FairQueue()
-        self._last: FairQueue[threading.Event] = FairQueue()  # behind all others
-        self._slow: set[int | None] = set()  # accounts that wait behind all others next time
+        self._slow: dict[int | None, float] = {}  # accounts whose last turn was long, and the end of their pause
         self._holder: int | None = None  # the account that has the turn, and since when; used only by its writer
         self._since = 0.0
 
@@ -131,43 +132,45 @@ class GroupCommit:
                 ended.set()
 
     def _take_turn(self, account_id: int | None) -> None:
+        pause = self._slow.get(account_id, 0) - time.monotonic()
+        if pause > 0:
+            time.sleep(min(pause, WAIT_SECONDS, max(0, deadline.remaining())))
         with self._lock:
-            queue = self._last if account_id in self._slow else self._queue
-            self._slow.discard(account_id)
             if not self._is_taken:
                 self._is_taken = True
                 return
             turn = threading.Event()
-            queue.push(account_id, turn)
+            self._queue.push(account_id, turn)
         if not turn.wait(min(WAIT_SECONDS, max(0, deadline.remaining()))):
             with self._lock:
-                if queue.remove(account_id, turn):  # or the turn was passed to it just now
+                if self._queue.remove(account_id, turn):  # or the turn was passed to it just now
                     raise Busy("Other writes took too long.")
 
-    def _note_slow(self) -> None:
-        if time.monotonic() - self._since > LONG_SECONDS:
-            self._slow.add(self._holder)
+    def _note_length(self) -> None:
+        """Remember whether the turn that ends was long."""
+        now = time.monotonic()
+        length = now - self._since
+        self._slow.pop(self._holder, None)
+        if length > LONG_SECONDS and self._holder is not None:
+            self._slow[self._holder] = now + PAUSES * length if self._queue.has_other(self._holder) else now
 
     def _pass_turn(self) -> None:
         with self._lock:
-            self._note_slow()
-            turn = self._queue.pop() or self._last.pop()
+            self._note_length()
+            turn = self._queue.pop()
             if turn is None:
                 self._is_taken = False
             else:
                 turn.set()
 
     def _hand_over(self, group: Group) -> threading.Event | None:
-        """Pass the group to the next writer; return the event of its end, or None without one.
-
-        An account that held the turn for long gets a transaction of its own, because a group waits for its last writer.
-        """
+        """Pass the group to the next writer; return the event of its end, or None without one."""
         is_open = group.connection.in_transaction and time.monotonic() - group.began < GROUP_SECONDS
         with self._lock:
-            turn = self._queue.pop() if is_open else None
+            turn = self._queue.pop(lambda account_id: account_id not in self._slow) if is_open else None
             if turn is None:
                 return None
-            self._note_slow()
+            self._note_length()
             ended = threading.Event()
             group.waiting.append(ended)
             turn.set()
