@@ -1,5 +1,6 @@
 """Open databases and agencies without the command line."""
 
+import atexit
 import io
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,13 @@ from retainer.identity.keys.keys import SCOPES, KeyDetails
 from retainer.identity.people import users
 from retainer.identity.people.users import UserDetails
 from retainer.kernel.http import Request
+from retainer.server.renderers import Renderers
 from retainer.settings import Settings
 from retainer.store.engines import Sqlite
 from retainer.store.tx import Store
 
+RENDERERS = Renderers(job_seconds=60, wait_seconds=60)
+atexit.register(RENDERERS.close)
 PATIENT_SECONDS = 20
 """Time limit of transactions in tests."""
 
@@ -39,7 +43,7 @@ def open_app(database: Path | str) -> App:
     Its transactions have more time than those of a server, because other processes may keep a test from running.
     """
     url = database if isinstance(database, str) else f"sqlite:///{database}"
-    app = App(Settings(database_url=url), io.BytesIO())
+    app = App(Settings(database_url=url), io.BytesIO(), renderers=RENDERERS)
     app.store.seconds = PATIENT_SECONDS
     return app
 

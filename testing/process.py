@@ -316,18 +316,20 @@ class Servers:
 
 
 def children(pid: int) -> list[int]:
-    """Return the ids of all descendants of a process."""
+    """Return the ids of all descendants of a process, whichever of its threads started them."""
     try:
-        direct = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8").split()
+        tasks = [path.read_text(encoding="utf-8") for path in Path(f"/proc/{pid}/task").glob("*/children")]
     except OSError:
         return []
-    return [each for child in map(int, direct) for each in (child, *children(child))]
+    return [each for child in map(int, " ".join(tasks).split()) for each in (child, *children(child))]
 
 
 def resident(pid: int) -> int:
-    """Return the memory of a process, in bytes."""
-    status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
-    return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) * 1024
+    """Return the memory of a process, in bytes; 0 if it has ended."""
+    with contextlib.suppress(OSError):
+        if found := re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(encoding="utf-8")):
+            return int(found[1]) * 1024
+    return 0
 
 
 @contextlib.contextmanager

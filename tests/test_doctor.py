@@ -15,7 +15,9 @@ from retainer.rollups import doctor
 from retainer.rollups.record_totals import FORMULAS
 from retainer.schema.rollups import SUMMARIES
 from retainer.store.tables import totals
+from retainer.values.images import clean_image
 from tests.databases import each_database
+from tests.test_images import SHAPE, svg
 
 pytestmark = each_database
 
@@ -93,9 +95,7 @@ def test_a_counter_that_is_missing_is_found(busy):
 def test_tables_without_a_counter_are_not_counted(api):
     admin = replace(operator_of(api.store, api.account_id), user_id=api.admin_id, role="admin")
     with api.store.begin(admin, write=True) as tx:
-        logos.set_logo(
-            tx, b"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 9 9'><rect width='9' height='9'/></svg>"
-        )
+        logos.set_logo(tx, clean_image(svg(SHAPE)))
         secret = second_factors.new_secret()
         assert second_factors.add(tx, secret, pyotp.TOTP(secret).at(datetime.fromisoformat(tx.now)))
         pending.create(tx, api.admin_id)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from wsgiref.types import StartResponse, WSGIEnvironment
 
 from retainer import resources
@@ -29,6 +29,7 @@ from retainer.server.operations.health import Health
 from retainer.server.operations.housekeeping import Housekeeping, KeysUsed, RetentionDays
 from retainer.server.operations.log import Log
 from retainer.server.operations.writer import Stream
+from retainer.server.renderers import RendererEnded, Renderers, unavailable
 from retainer.settings import BASE_PATH, PUBLIC, Settings
 from retainer.store.engines import connect
 from retainer.store.tx import Store
@@ -38,6 +39,7 @@ from retainer.web import assets
 if TYPE_CHECKING:
     from retainer.server.operations.metrics import MetricsPage, SharedMetrics
 
+T = TypeVar("T")
 ROOT = f"{BASE_PATH}/"
 CLOSE = ("connection", "close")
 RESOURCES = [
@@ -80,6 +82,7 @@ class App:
         is_stopping: Callable[[], bool] = lambda: False,
         metrics: "SharedMetrics | None" = None,
         worker_index: int = 0,
+        renderers: Renderers | None = None,
     ) -> None:
         self.settings = settings
         self.is_stopping, self.is_draining = is_stopping, False
@@ -87,6 +90,7 @@ class App:
         recorder = RequestRecorder()
         self.log = Log(log, self.store.engine, recorder if settings.request_log_days else None)
         self.gate = Gate(settings.threads, partial(access.account_of, store=self.store))
+        self.renderers = renderers or Renderers()
         self.limiter, failures = create_counters(settings, self.log)
         self.throttle = Throttle(self.limiter, failures, HashingQueue(self.gate.left))
         keys_used = KeysUsed()
@@ -105,8 +109,9 @@ class App:
             access=access,
             note_key_use=keys_used.note,
             waiting=self.waiting,
+            run_apart=self.run_apart,
         )
-        console = Console(self.store, ROUTES.operations, self.log, self.throttle)
+        console = Console(self.store, ROUTES.operations, self.log, self.throttle, self.run_apart)
         self.site = site.Site({**PAGES, "": root, "console": console.answer}, self.limiter, self.log)
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -124,6 +129,17 @@ class App:
             response.headers.append(CLOSE)
         start_response(STATUS_LINES[response.status], response.headers)
         return [b"" if request.method == "HEAD" else response.body]
+
+    def run_apart(self, account_id: int, function: Callable[..., T], *arguments: object) -> T:
+        """Return the result of a function from a renderer; the request leaves its slot meanwhile."""
+        with self.gate.left():
+            try:
+                return self.renderers.run(account_id, function, *arguments)
+            except RendererEnded as ended:
+                self.log.report("making a document", ended)
+                raise unavailable(
+                    "The document could not be made. Try again, with shorter texts or another logo."
+                ) from None
 
     def pages(self, address: str) -> dict[str, Page]:
         """Return the monitoring pages that the settings put on an address."""

@@ -15,6 +15,7 @@ from retainer.billing import files
 from retainer.billing.invoices.invoices import load_invoice
 from retainer.documents.einvoice_parts import NAMESPACES
 from retainer.identity.admins import operator_of
+from retainer.kernel.representations import run_here
 
 PDF, XML = {"Accept": "application/pdf"}, {"Accept": "application/xml"}
 LINE = {"description": "Design", "quantity": "10", "unit_price": "10", "tax_rate": "19"}  # 119.00 with tax
@@ -124,7 +125,7 @@ def test_two_first_requests_get_the_same_file(api, client):
         with api.store.begin(actor, write=False) as tx:
             tx.snapshot()
             prepared.append(files.prepare("pdf", tx, load_invoice(tx, invoice_id)))
-    first, second = (pending.finish(api.store, actor).content for pending in prepared)
+    first, second = (pending.finish(api.store, actor, run_here).content for pending in prepared)
     assert first == second == api.get(f"/invoices/{invoice_id}", headers=PDF).body
 
 

@@ -5,6 +5,7 @@ import re
 from retainer.identity import accounts, audit, logos
 from retainer.identity.account_types import AccountSettings
 from retainer.identity.audit import AuditFilter
+from retainer.values.images import clean_image
 from tests.console.visitor import Fields, admin_of
 from tests.test_images import SHAPE, png, svg
 
@@ -117,7 +118,7 @@ def test_a_logo_is_shown_replaced_and_removed(api, visitor):
     assert "sandbox" in image.headers["content-security-policy"]
     first = account_of(api)["logo_id"]
     with api.operating() as tx:
-        logos.set_logo(tx, png())
+        logos.set_logo(tx, clean_image(png()))
         assert logos.find_logo(tx, first) is None
         assert logos.find_logo(tx, account_of_tx(tx)).media_type == "image/png"
     assert "Logo removed." in visitor.follow(visitor.upload(LOGO, b"", remove="yes")).text
@@ -137,7 +138,7 @@ def test_a_logo_that_an_issued_document_prints_is_kept(api, visitor):
     snapshot = f'{{"name":"North","logo_id":{first}}}'
     api.sql("UPDATE invoices SET issuer_snapshot = $1 WHERE id = $2", snapshot, invoice["id"])
     with api.operating() as tx:
-        logos.set_logo(tx, png())
+        logos.set_logo(tx, clean_image(png()))
         assert logos.find_logo(tx, first) is not None
         assert logos.find_logo(tx, first + 1) is not None
 

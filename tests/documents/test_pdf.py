@@ -16,7 +16,7 @@ from retainer.documents.layout import is_readable
 from retainer.documents.payment_code import payment_code
 from retainer.documents.pdf import render_pdf
 from retainer.documents.printable import LONGEST_WORD, REPLACEMENT, printable, printable_line
-from retainer.identity.logos import read_logo
+from retainer.values.images import clean_image
 from tests.documents.made import CUSTOMER, ISSUER, document, hostile_texts, line, priced
 from tests.length import sampled
 from tests.test_images import HOSTILE, SHAPE, png, svg
@@ -195,7 +195,7 @@ def test_logo_replaces_the_name_and_reads_no_file() -> None:
 
 @pytest.mark.parametrize("content", [png(), *(svg(part + SHAPE) for part in (*HOSTILE, "<text>\u65e5</text>"))])
 def test_every_logo_that_an_account_takes_can_be_printed(content: bytes) -> None:
-    assert render_pdf(document(logo=Logo(*read_logo(content)))).startswith(b"%PDF")
+    assert render_pdf(document(logo=Logo(*clean_image(content)))).startswith(b"%PDF")
 
 
 @pytest.mark.parametrize("content", [b"", b"<svg"])

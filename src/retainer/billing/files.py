@@ -13,12 +13,12 @@ from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.file_facts import build_facts, load_logo
 from retainer.billing.invoices.types import Invoice
 from retainer.billing.quotes.types import Quote
-from retainer.documents.einvoice import build_einvoice, missing_facts
+from retainer.documents.einvoice import missing_facts
 from retainer.documents.facts import Document
 from retainer.documents.file_names import file_name
-from retainer.documents.pdf import render_pdf
+from retainer.documents.pdf import render_files
 from retainer.errors import Refusal
-from retainer.kernel.representations import File, Representation
+from retainer.kernel.representations import File, Representation, RunApart, run_here
 from retainer.schema.billing import issued_documents
 from retainer.store.tx import Actor, Store, Tx
 
@@ -51,21 +51,20 @@ class Pending(NamedTuple):
     stored: Files | None
     owner: str | None
 
-    def finish(self, store: Store, actor: Actor) -> File:
+    def finish(self, store: Store, actor: Actor, run_apart: RunApart) -> File:
         """Return the file of the chosen kind. Raises `validation_failed` with what an e-invoice lacks."""
         reasons = [missing.message for missing in missing_facts(self.document)] if self.suffix == "xml" else []
         if reasons and self.stored is None:
             raise without_einvoice(reasons)
-        files = self.stored or self.render(store, actor)
+        files = self.stored or self.render(store, actor, run_apart)
         content = files.pdf if self.suffix == "pdf" else files.xml
         if content is None:
             raise without_einvoice([*reasons, ISSUED_WITHOUT])
         return File(content, file_name(self.document, self.suffix))
 
-    def render(self, store: Store, actor: Actor) -> Files:
+    def render(self, store: Store, actor: Actor, run_apart: RunApart) -> Files:
         """Render the files, and store those of an issued record; return the ones that are stored."""
-        xml = None if missing_facts(self.document) else build_einvoice(self.document)
-        files = Files(render_pdf(self.document, xml), xml)
+        files = Files(*run_apart(actor.account_id, render_files, self.document))
         if self.owner is None:
             return files
         with store.begin(actor, write=True) as tx:
@@ -98,11 +97,11 @@ def prepare(suffix: str, tx: Tx, record: Printable) -> Pending:
 
 
 def load_file(store: Store, actor: Actor, suffix: str, load: Callable[[Tx], Printable]) -> File:
-    """Return a file of the record that `load` reads, for the console and the command line. Raises Refusal."""
+    """Return a file of the record that `load` reads, for the command line. Raises Refusal."""
     with store.begin(actor, write=False) as tx:
         tx.snapshot()
         pending = prepare(suffix, tx, load(tx))
-    return pending.finish(store, actor)
+    return pending.finish(store, actor, run_here)
 
 
 def owner_of(record: Printable) -> str | None:

@@ -9,6 +9,7 @@ from retainer.cli.common import Account, Json, acting_for, any_given, changes, c
 from retainer.identity import accounts, logos
 from retainer.identity.account_types import AccountDetails
 from retainer.identity.plans import PLANS, WITH_API
+from retainer.kernel.representations import run_here
 from retainer.values.kinds import PATTERN
 
 NAME = typer.Option(help="The agency's name.")
@@ -148,9 +149,10 @@ def set_account(  # a field is an option
     given = locals() | {"working_weekdays": comma_list(working_weekdays)}
     has_logo = logo is not None or remove_logo
     values = {} if has_logo and not any_given(AccountDetails, given) else changes(AccountDetails, given)
+    image = logos.read_logo(account, logo.read_bytes(), run_here) if logo else None
     with acting_for(account) as tx:
         accounts.set_account(tx, values)
         if has_logo:
-            logos.set_logo(tx, logo.read_bytes() if logo else None)
+            logos.set_logo(tx, image)
         changed = accounts.get_account(tx)
     say(changed, json=json)

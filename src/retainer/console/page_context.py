@@ -14,6 +14,8 @@ from retainer.console.trial_notice import TrialNotice, trial_notice
 from retainer.identity.admins import Admin
 from retainer.identity.sign_in.throttle import Throttle
 from retainer.kernel.http import Request, Response
+from retainer.kernel.representations import RunApart
+from retainer.values.images import Image
 from retainer.web.pages import render
 from retainer.web.responses import HTML
 
@@ -65,7 +67,10 @@ class PageContext(msgspec.Struct):
     """The fields that were posted; when a form was refused, with its errors."""
     now: str
     throttle: Throttle
+    run_apart: RunApart
     signed_in: Admin | None = None
+    logo: Image | None = None
+    """The logo of a form, which is read before the transaction."""
     is_restored: bool = False
     """Whether the form has what the admin had typed when the session ended."""
 

@@ -38,11 +38,14 @@ StoreHandler = Callable[[Store, PageContext], Reply]
 
 
 class AdminPage(NamedTuple):
-    """A page for admins. Its form is posted to the same path; if it is refused, the page is shown with the errors."""
+    """A page for admins. Its form is posted to the same path; if it is refused, the page is shown with the errors.
+
+    `read_file` reads the file of a form before the transaction, because that may take long.
+    """
 
     show: Handler
     act: Handler | None = None
-    takes_file: bool = False
+    read_file: Callable[[PageContext], None] | None = None
 
 
 class PublicPage(NamedTuple):
@@ -110,7 +113,7 @@ CONSOLE_ROUTES: dict[str, Route] = {
     "/sessions": AdminPage(session_pages.show_list),
     "/sessions/{session}/end": Action(session_pages.end),
     "/settings": AdminPage(settings_pages.show, settings_pages.save),
-    "/settings/logo": AdminPage(settings_pages.show_logo, settings_pages.save_logo, takes_file=True),
+    "/settings/logo": AdminPage(settings_pages.show_logo, settings_pages.save_logo, settings_pages.read_logo),
     "/settings/logo/image": AdminPage(settings_pages.show_image),
     "/search": AdminPage(search_page.show),
     "/search/results": AdminPage(search_page.suggest),

@@ -13,6 +13,7 @@ from retainer.identity.sign_in.throttle import Throttle
 from retainer.kernel import pipeline
 from retainer.kernel.http import Request, Response
 from retainer.kernel.pipeline import RETRIES, RequestLog
+from retainer.kernel.representations import RunApart
 from retainer.kernel.resource import Operation
 from retainer.server.http.site import no_page
 from retainer.store.engines import TransientConflict
@@ -40,14 +41,17 @@ WAIT = (
 class Console:
     """Answers all requests below /console."""
 
-    def __init__(self, store: Store, operations: list[Operation], log: RequestLog, throttle: Throttle) -> None:
-        self.store, self.log, self.throttle = store, log, throttle
+    def __init__(
+        self, store: Store, operations: list[Operation], log: RequestLog, throttle: Throttle, run_apart: RunApart
+    ) -> None:
+        self.store, self.log, self.throttle, self.run_apart = store, log, throttle, run_apart
         self.catalogue = Catalogue(operations)
         compile_templates("console")
 
     def answer(self, request: Request) -> Response:
         """Return a page or a redirect; any error is a page, too."""
-        context = PageContext(request, self.catalogue, Cookies(request), {}, Form(), Form(), utcnow(), self.throttle)
+        cookies, now = Cookies(request), utcnow()
+        context = PageContext(request, self.catalogue, cookies, {}, Form(), Form(), now, self.throttle, self.run_apart)
         try:
             return context.respond(self._answer(context))
         except Exception as error:  # noqa: BLE001  # any error is a page
@@ -79,7 +83,7 @@ class Console:
         if request.method in {"GET", "HEAD"} and not isinstance(route, Action):
             return self._show(route, context)
         if request.method == "POST" and route.act is not None:
-            context.form = self._read_form(context, takes_file=isinstance(route, AdminPage) and route.takes_file)
+            context.form = self._read_form(context, takes_file=_takes_file(route))
             return self._act(route, context)
         allowed = [] if isinstance(route, Action) else ["GET, HEAD"]
         raise method_not_allowed(request.method, ", ".join([*allowed, *(["POST"] if route.act else [])]))
@@ -113,6 +117,8 @@ class Console:
         try:
             if isinstance(route, PublicPage | PasswordPage):
                 return route.act(self.store, context)
+            if isinstance(route, AdminPage) and route.read_file:
+                route.read_file(context)
             return self._write(route.act, context) if route.act else context.redirect("")
         except Refusal as refusal:
             if isinstance(route, Action) or refusal.status not in FORM_STATUSES:
@@ -156,7 +162,11 @@ def _with_headers(reply: Reply, refusal: Refusal) -> Reply:
 
 def _can_be_kept(route: Route | None) -> bool:
     """Whether the form of a page can be kept when the session has ended: one without a password and without a file."""
-    return isinstance(route, AdminPage) and route.act is not None and not route.takes_file
+    return isinstance(route, AdminPage) and route.act is not None and not _takes_file(route)
+
+
+def _takes_file(route: Route) -> bool:
+    return isinstance(route, AdminPage) and route.read_file is not None
 
 
 def _is_open(route: Route, path: str) -> bool:

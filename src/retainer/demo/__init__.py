@@ -31,6 +31,7 @@ from retainer.identity.people.users import UserDetails
 from retainer.store.tx import Store, Tx
 from retainer.values.collation import SEPARATOR, sort_key
 from retainer.values.exact import utcnow
+from retainer.values.images import clean_image
 
 AT_HOME = {"DE", "US"}
 OLDEST_CLIENT = administration.OPENED - 5
@@ -53,7 +54,7 @@ def _open(store: Store, agency: Agency, create_samples: Callable[[Tx, date], Non
         today = date.fromisoformat(tx.today)
         people, key = administration.administer(tx, today, team[1:])
         at(tx, today - timedelta(days=administration.OPENED - 2))
-        logos.set_logo(tx, agency.logo)
+        logos.set_logo(tx, clean_image(agency.logo))
         if create_samples is not None:
             create_samples(tx, today)
         tag_ids = {name: create(tags.create_tag, tx, name=name, color=color).id for name, color in TAGS.items()}

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import typst
 
+from retainer.documents.einvoice import build_einvoice, missing_facts
 from retainer.documents.facts import Document
 from retainer.documents.layout import build_layout
 from retainer.documents.metadata import declare_factur_x
@@ -27,6 +28,12 @@ def _fonts() -> typst.Fonts:
 @cache
 def _template() -> bytes:
     return (TEMPLATES / "document.typ").read_bytes()
+
+
+def render_files(document: Document) -> tuple[bytes, bytes | None]:
+    """Return the PDF of a document and its e-invoice; None if that lacks something."""
+    xml = None if missing_facts(document) else build_einvoice(document)
+    return render_pdf(document, xml), xml
 
 
 def render_pdf(document: Document, xml: bytes | None = None) -> bytes:

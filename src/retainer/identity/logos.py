@@ -9,12 +9,12 @@ from retainer.errors import invalid
 from retainer.identity import audit
 from retainer.identity.accounts import get_account
 from retainer.identity.audit import Target
+from retainer.kernel.representations import RunApart
 from retainer.schema.billing import credit_notes, invoices
 from retainer.schema.identity import accounts, logos
 from retainer.store.engines.sql import TEXT
 from retainer.store.tx import Tx
-from retainer.values.png import SIGNATURE, clean_png
-from retainer.values.svg import clean_svg
+from retainer.values.images import Image, clean_image
 
 MAX_BYTES = 200 * 1024
 
@@ -46,34 +46,29 @@ def find_logo(tx: Tx, logo_id: int | None) -> Logo | None:
     return None if row is None else Logo(*row)
 
 
-def read_logo(content: bytes) -> tuple[str, bytes]:
-    """Return the media type and the harmless form of a file. Raises `validation_failed`."""
+def read_logo(account_id: int, content: bytes, run_apart: RunApart) -> Image:
+    """Return the harmless form of a file, before the transaction that stores it. Raises `validation_failed`."""
     if not content:
         raise invalid({"logo": ["Choose a PNG or SVG file."]})
     if len(content) > MAX_BYTES:
         raise invalid({"logo": [f"The file has {len(content) // 1024} KB. At most {MAX_BYTES // 1024} KB fit."]})
     try:
-        if content.startswith(SIGNATURE):
-            return "image/png", clean_png(content)
-        if b"<" in content[:100]:
-            return "image/svg+xml", clean_svg(content)
+        return run_apart(account_id, clean_image, content)
     except ValueError as error:
         raise invalid({"logo": [str(error)]}) from None
-    raise invalid({"logo": ["The file is neither a PNG nor an SVG image."]})
 
 
-def set_logo(tx: Tx, content: bytes | None) -> None:
-    """Replace the logo, or remove it with None; issued documents keep theirs. Raises `validation_failed`."""
+def set_logo(tx: Tx, image: Image | None) -> None:
+    """Replace the logo, or remove it with None; issued documents keep theirs."""
     account = get_account(tx)
     former = find_logo(tx, account["logo_id"])
     after, logo_id = None, None
-    if content is not None:
-        media_type, cleaned = read_logo(content)
-        digest = hashlib.sha256(cleaned).hexdigest()
+    if image is not None:
+        digest = hashlib.sha256(image.content).hexdigest()
         if former is not None and former.sha256 == digest:
             return
-        logo_id = tx.insert_raw(logos, {"media_type": media_type, "content": cleaned, "sha256": digest})
-        after = Logo(logo_id, media_type, cleaned, digest)
+        logo_id = tx.insert_raw(logos, {**image._asdict(), "sha256": digest})
+        after = Logo(logo_id, *image, digest)
     if former is None and after is None:
         return
     tx.update_columns(accounts, account["id"], {"logo_id": logo_id})

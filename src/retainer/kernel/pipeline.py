@@ -18,6 +18,7 @@ from retainer.kernel.following import Followed
 from retainer.kernel.http import Request, Response
 from retainer.kernel.limits import Allowance, Limiter, hit_address
 from retainer.kernel.paging import Paged
+from retainer.kernel.representations import RunApart
 from retainer.kernel.resource import Call, Created, Operation, Routes, WithMeta
 from retainer.kernel.selection import Selected
 from retainer.kernel.waiting import Waiting, preferred_seconds
@@ -78,6 +79,7 @@ class Pipeline:
     access: Access
     note_key_use: Callable[[Caller, Request], None]
     waiting: Waiting
+    run_apart: RunApart
 
     def answer(self, request: Request) -> Response:
         """Take a request through all stages; each may refuse it."""
@@ -189,10 +191,10 @@ class Pipeline:
                 return Response(304, [("etag", tag)])
             prepared = chosen.prepare(tx, record)
         try:
-            file = prepared.finish(self.store, call.caller)
+            file = prepared.finish(self.store, call.caller, self.run_apart)
         except ActorChanged:
             call.caller = self.caller_now(call)
-            file = prepared.finish(self.store, call.caller)
+            file = prepared.finish(self.store, call.caller, self.run_apart)
         disposition = f'inline; filename="{file.name}"'
         headers = [("content-type", chosen.media_type), ("content-disposition", disposition), ("etag", tag)]
         return Response(200, headers, file.content)

@@ -1,12 +1,13 @@
 """Representations: other forms of a record than JSON, such as the PDF of an invoice, which `Accept` chooses."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from falcon import mediatypes
 
 from retainer.store.tx import Actor, Store
 
+T = TypeVar("T")
 JSON = "application/json"
 MAX_HEADER_LENGTH = 256
 """Of `Accept`; a longer one gets JSON, because falcon's cache keeps the text."""
@@ -19,10 +20,22 @@ class File(NamedTuple):
     name: str
 
 
+class RunApart(Protocol):
+    """Runs what may take long or much memory, where it is in the way of no other account."""
+
+    def __call__(self, account_id: int, function: Callable[..., T], /, *arguments: object) -> T:
+        """Return the result of a function. Raises its error, and `unavailable`."""
+
+
+def run_here(_: int, function: Callable[..., T], *arguments: object) -> T:
+    """Return the result of a function, for a command: its process serves nobody else."""
+    return function(*arguments)
+
+
 class Prepared(Protocol):
     """What was read of a record in the transaction of its request."""
 
-    def finish(self, store: Store, actor: Actor) -> File:
+    def finish(self, store: Store, actor: Actor, run_apart: RunApart) -> File:
         """Return the file, after the transaction has ended: rendering holds no connection. Raises Refusal."""
 
 

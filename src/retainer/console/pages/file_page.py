@@ -18,7 +18,7 @@ def show(store: Store, context: PageContext) -> Reply:
     with store.begin(context.admin, write=False) as tx:
         tx.snapshot()
         prepared = form.prepare(tx, kind.get(tx, record_id))
-    file = prepared.finish(store, context.admin)
+    file = prepared.finish(store, context.admin, context.run_apart)
     headers = [
         ("content-type", form.media_type),
         ("content-disposition", f'inline; filename="{file.name}"'),

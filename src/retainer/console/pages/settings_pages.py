@@ -103,11 +103,17 @@ def show_logo(tx: Tx, context: PageContext) -> Reply:
     return context.render("settings_logo", logo=logo, max_kilobytes=logos.MAX_BYTES // 1024)
 
 
+def read_logo(context: PageContext) -> None:
+    """Read the file of a form, unless that removes the logo. Raises `validation_failed`."""
+    if not context.form.text("remove"):
+        content = context.form.files.get("logo", b"")
+        context.logo = logos.read_logo(context.admin.account_id, content, context.run_apart)
+
+
 def save_logo(tx: Tx, context: PageContext) -> Reply:
-    """Replace or remove the logo. Raises `validation_failed`."""
-    is_removed = bool(context.form.text("remove"))
-    logos.set_logo(tx, None if is_removed else context.form.files.get("logo", b""))
-    return context.redirect("/settings/logo", "Logo removed." if is_removed else "Logo saved. New documents show it.")
+    """Replace or remove the logo."""
+    logos.set_logo(tx, context.logo)
+    return context.redirect("/settings/logo", "Logo saved. New documents show it." if context.logo else "Logo removed.")
 
 
 def show_image(tx: Tx, _: PageContext) -> Reply:

@@ -13,6 +13,7 @@ from retainer.fairness import FairSemaphore
 from retainer.identity.sign_in.hashing_queue import MAX_WAITING as MAX_SIGN_INS
 from retainer.kernel.http import Request
 from retainer.kernel.waiting import WAIT_SLOTS
+from retainer.server.renderers import MAX_WAITING as MAX_RENDERS
 from retainer.store import deadline
 from retainer.values.decoding import decoder
 
@@ -186,4 +187,5 @@ def is_whole(request: Request) -> bool:
 
 def thread_count(running: int) -> int:
     """Return the number of threads with which one is always free, to refuse a request at least."""
-    return 2 * running + MAX_WAITING + 3 * BODIES + ANONYMOUS_BODIES + WAIT_SLOTS + MAX_SIGN_INS
+    outside = WAIT_SLOTS + MAX_SIGN_INS + MAX_RENDERS
+    return 2 * running + MAX_WAITING + 3 * BODIES + ANONYMOUS_BODIES + outside

@@ -70,6 +70,7 @@ def work(
     with ExitStack() as chores:
         app.housekeeping.start()
         chores.callback(app.housekeeping.stop)
+        chores.callback(app.renderers.close)
         if app.settings.monitor:
             chores.callback(start_monitor(app))
         if app.settings.webhooks:

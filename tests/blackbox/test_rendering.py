@@ -1,0 +1,100 @@
+"""Documents are made in processes of their own: what happens to these concerns no other request."""
+
+import contextlib
+import os
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from testing.process import running, until, with_database
+
+from retainer.settings import BASE_PATH
+from tests.length import only_full
+
+LINE = {"description": "Design", "quantity": "2", "unit_price": "100", "tax_rate": "19"}
+DRAFT = f"{BASE_PATH}/invoices/1"
+MEGABYTES = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """A server that runs one request at a time, with a draft of its agency."""
+    folder = with_database(tmp_path_factory.mktemp("rendering"))
+    with running(folder, RETAINER_THREADS="1") as started:
+        started.account = started.agency("North", "agency")
+        with started.client(started.account["key"]) as client:
+            client.post("/clients", {"name": "Bergmann"})
+            client.post("/invoices", {"client_id": 1, "lines": [LINE] * 40})
+        yield started
+
+
+@pytest.fixture
+def client(server):
+    with server.client(server.account["key"]) as found:
+        yield found
+
+
+def pdf_of(server):
+    with server.client(server.account["key"]) as own:
+        return own.send("GET", DRAFT, Accept="application/pdf")
+
+
+def renderers_of(server):
+    commands = {pid: command_of(pid) for pid in server.processes()}
+    return [pid for pid, command in commands.items() if "retainer.server.renderer" in command]
+
+
+def command_of(pid):
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline", encoding="utf-8") as file:  # noqa: PTH123
+        return file.read()
+    return ""
+
+
+@contextlib.contextmanager
+def held(server):
+    """A request for a PDF whose renderer is stopped during the block; its response follows."""
+    assert pdf_of(server).status == 200
+    (pid,) = renderers_of(server)
+    os.kill(pid, signal.SIGSTOP)
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(pdf_of, server)
+        try:
+            time.sleep(1)  # the request arrives; if it took longer, the test would only prove less
+            assert not answer.done()
+            yield answer, pid
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+
+
+def test_a_request_that_waits_for_its_pdf_holds_no_slot(server, client):
+    with held(server) as (answer, _):
+        assert [client.send("GET", f"{BASE_PATH}/me").status for _ in range(5)] == [200] * 5
+        assert client.post("/clients", {"name": "Another"}).status == 201
+        assert not answer.done()
+    assert answer.result().body.startswith(b"%PDF")
+
+
+def test_a_renderer_that_is_killed_fails_one_request_in_plain_words(server, client):
+    with held(server) as (answer, pid):
+        os.kill(pid, signal.SIGKILL)
+        failed = answer.result()
+    assert (failed.status, failed.json["code"], failed.headers["retry-after"]) == (503, "unavailable", "5")
+    assert failed.json["message"] == "The document could not be made. Try again, with shorter texts or another logo."
+    until(lambda: "The renderer ended with status -9." in server.log(), "the log says so")
+    assert pdf_of(server).status == 200
+    assert client.send("GET", f"{BASE_PATH}/me").status == 200
+
+
+@only_full
+def test_memory_falls_back_after_many_documents(server):
+    assert pdf_of(server).status == 200
+    until(lambda: not renderers_of(server), "the renderers end")
+    before = server.resident()
+    with ThreadPoolExecutor(32) as pool:
+        answers = list(pool.map(lambda _: pdf_of(server).status, range(96)))
+    assert 200 in answers
+    assert set(answers) <= {200, 503}
+    until(lambda: not renderers_of(server), "the renderers end")
+    assert server.resident() - before < 100 * MEGABYTES
