@@ -11,8 +11,7 @@ from retainer.console.site import Console, root
 from retainer.events import deliveries, events, webhooks
 from retainer.identity.keys import access, me
 from retainer.identity.people import directory
-from retainer.identity.sign_in.failures import Failures
-from retainer.identity.sign_in.hashing_queue import HashingQueue
+from retainer.identity.sign_in.failures import Failures, SharedFailures
 from retainer.identity.sign_in.throttle import Throttle
 from retainer.kernel.http import Request
 from retainer.kernel.limits import Limiter, SlidingWindow
@@ -92,11 +91,11 @@ class App:
         self.gate = Gate(settings.threads, partial(access.account_of, store=self.store))
         self.renderers = renderers or Renderers()
         self.limiter, failures = create_counters(settings, self.log)
-        self.throttle = Throttle(self.limiter, failures, HashingQueue(self.gate.left))
+        self.throttle = Throttle(self.limiter, failures, self.gate.left)
         keys_used = KeysUsed()
         self.health = Health(self.store, self.limiter, self.is_stopping, uses_valkey=bool(settings.valkey_url))
         days = RetentionDays(settings.request_log_days, settings.event_days)
-        self.housekeeping = Housekeeping(self.store, (self.limiter, failures), self.log, keys_used, recorder, days)
+        self.housekeeping = Housekeeping(self.store, self.limiter, self.log, keys_used, recorder, days)
         self.metrics = create_metrics(self, metrics, worker_index) if metrics else None
         self.operations = Operations(self.pages(PUBLIC))
         self.waiting = Waiting(self.gate.left, lambda: self.is_draining or self.is_stopping())
@@ -167,8 +166,7 @@ def create_counters(settings: Settings, log: Log) -> tuple[Limiter, Failures]:
     """Return the counters of requests and failed sign-ins: in Valkey, or in memory for this process."""
     if not settings.valkey_url:
         return SlidingWindow(), Failures()
-    from retainer.identity.sign_in.failures_valkey import SharedFailures  # noqa: PLC0415  # its library is optional
-    from retainer.kernel.limits_valkey import SharedWindow  # noqa: PLC0415
+    from retainer.kernel.limits_valkey import SharedWindow  # noqa: PLC0415  # its library is optional
 
     window = SharedWindow(settings.valkey_url, log.warning)
     return window, SharedFailures(window)

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from retainer.app import App
-from retainer.identity.people import password_links, users
+from retainer.identity.people import password_links, passwords, users
 from retainer.identity.sign_in import failures
 from retainer.kernel.limits import ADDRESS_RATE_LIMIT
 from retainer.settings import Settings
@@ -68,18 +68,31 @@ def test_after_many_failures_a_message_and_a_header_say_how_long_to_wait(api, mo
     assert answers[0].headers.get("retry-after") is None
 
 
-def test_refused_sign_ins_are_charged_to_the_address(api):
-    admin_of(api)
-    visitor, elsewhere = Visitor(api.app), Visitor(api.app, "198.51.100.1")
-    for number in (1, 2):
-        refused = visitor.sign_in(f"{number}@x.example")
-        assert (refused.status, refused.headers["x-ratelimit-remaining"]) == (422, str(ADDRESS_RATE_LIMIT - number))
-    for _ in range(ADDRESS_RATE_LIMIT - 2):
-        visitor.get("/nothing", HTTP_ACCEPT="application/json")
-    refused = visitor.sign_in("ana@north.example")
-    assert (refused.status, refused.headers["x-ratelimit-remaining"]) == (429, "0")
-    assert int(refused.headers["retry-after"]) >= 1
+def test_pages_without_a_session_are_charged_to_the_address_and_beyond_the_limit_nothing_is_hashed(api, monkeypatch):
+    signed_in, ended = admin_of(api), Visitor(api.app)
+    ended.sign_in("ana@north.example")
+    ended.post("/console/sign-out")
+    stranger, elsewhere = Visitor(api.app), Visitor(api.app, "198.51.100.1")
+    asked = stranger.get("/console/sign-in")
+    used = ADDRESS_RATE_LIMIT - int(asked.headers["x-ratelimit-remaining"])
+    for number in range(used, ADDRESS_RATE_LIMIT):
+        assert stranger.get("/console/sign-in").headers["x-ratelimit-remaining"] == str(ADDRESS_RATE_LIMIT - number - 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(passwords, "matches", None)
+        refused = stranger.sign_in("ana@north.example")
+    assert (refused.status, refused.title) == (429, "Too many attempts · Retainer")
+    assert 1 <= int(refused.headers["retry-after"]) <= 60
+    assert signed_in.get("/console").status == 200
+    assert ended.sign_in("ana@north.example").status == 303, "a browser that was signed in before has its own limit"
     assert elsewhere.sign_in("ana@north.example").status == 303
+
+
+def test_a_browser_whose_session_has_ended_has_a_limit_too(api):
+    ended = admin_of(api)
+    ended.post("/console/sign-out")
+    statuses = [ended.get("/console/sign-in").status for _ in range(ADDRESS_RATE_LIMIT + 1)]
+    assert statuses == [200] * ADDRESS_RATE_LIMIT + [429]
+    assert Visitor(api.app).get("/console/sign-in").status == 200
 
 
 def test_the_session_cookie_is_hidden_from_scripts_and_other_hosts(api):

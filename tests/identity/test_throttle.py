@@ -1,60 +1,32 @@
 """Floods of sign-ins: which attempts are hashed, and what they leave."""
 
 import threading
+from contextlib import nullcontext
 
+import pyotp
 import pytest
 from testing.agencies import bare_request
 from testing.process import PATIENCE, until
 
-from retainer.identity.people import passwords, users
+from retainer.identity.people import passwords, second_factors, users
 from retainer.identity.people.users import UserDetails
-from retainer.identity.sign_in import failures, sign_in
+from retainer.identity.sign_in import sign_in, throttle
 from retainer.identity.sign_in.sign_in import Browser
 from retainer.kernel import limits
 from retainer.kernel.forwarding import networks, parse_address
-from retainer.kernel.limits import ADDRESS_RATE_LIMIT, hit_address
 from tests.databases import any_database
-from tests.identity.conftest import PASSWORD
-from tests.identity.test_sign_in import ELSEWHERE, OFFICE, enter, fail, refusal
+from tests.identity.conftest import NOW, PASSWORD
+from tests.identity.test_sign_in import OFFICE, enter, fail, refusal
 
 
-def remaining(api, browser):
-    """How many refusals the address of a browser has left."""
-    return hit_address(api.app.limiter, browser.address, charge=False).remaining
+def busy(subject):
+    """A block in which the only turn of strangers is taken."""
+    return subject.turn("others")
 
 
-def use_up(api, browser):
-    """Refuse as many requests of an address as there may be."""
-    for _ in range(ADDRESS_RATE_LIMIT):
-        hit_address(api.app.limiter, browser.address, charge=True)
-
-
-def test_only_refused_sign_ins_are_charged_to_the_address(api, admin):
-    assert remaining(api, ELSEWHERE) == ADDRESS_RATE_LIMIT
-    enter(api, admin, browser=ELSEWHERE)
-    assert remaining(api, ELSEWHERE) == ADDRESS_RATE_LIMIT
-    for number in range(1, 8):
-        refused = fail(api, admin)
-        assert remaining(api, ELSEWHERE) == ADDRESS_RATE_LIMIT - number
-    assert refused.code == "rate_limited"
-    assert remaining(api, OFFICE) == ADDRESS_RATE_LIMIT
-
-
-def test_beyond_the_limit_of_its_address_no_attempt_is_hashed_or_written(both, admin, monkeypatch):
-    api, other = both
-    token = enter(api, admin, browser=ELSEWHERE).token
-    use_up(api, ELSEWHERE)
-    before = api.databases.commits(api.app)
-    with monkeypatch.context() as patch:
-        patch.setattr(passwords, "matches", None)
-        refused = refusal(enter, api, admin, browser=ELSEWHERE)
-    assert refused.code == "rate_limited"
-    assert 1 <= int(refused.headers["Retry-After"]) <= 60
-    assert api.databases.commits(api.app) == before
-    enter(api, admin)
-    enter(api, admin, browser=ELSEWHERE._replace(last_token=token))
-    assert remaining(api, ELSEWHERE) == 0
-    assert other.get("/me").status == 200
+def waiting(subject):
+    """The number of attempts that wait for their turn."""
+    return sum(lane.waiting for lane in subject.lanes.values())
 
 
 def test_a_flood_writes_nothing(api, admin):
@@ -123,6 +95,29 @@ def test_guesses_at_the_current_password_make_its_session_wait(api, admin):
     enter(api, admin)
 
 
+def test_the_right_password_does_not_clear_wrong_codes_in_the_same_session(api, admin):
+    acting = enter(api, admin).admin
+    remove = (sign_in.remove_second_factor, api.store, api.app.throttle, acting, "000000")
+    for _ in range(4):
+        assert refusal(*remove).code == "validation_failed"
+    sign_in.change_password(api.store, api.app.throttle, acting, PASSWORD, PASSWORD)
+    assert [refusal(*remove).code for _ in range(2)] == ["validation_failed", "rate_limited"]
+
+
+def test_a_flood_from_the_same_network_keeps_no_admin_out_of_a_known_browser(api, admin):
+    first = enter(api, admin)
+    with api.store.begin(first.admin, write=True) as tx:
+        secret = second_factors.new_secret()
+        second_factors.add(tx, secret, pyotp.TOTP(secret).at(NOW.timestamp()))
+    for number in range(21):
+        refused = fail(api, f"{number}@x.example", OFFICE)
+    assert refused.code == "rate_limited"
+    known = OFFICE._replace(last_token=first.token)
+    step = sign_in.sign_in(api.store, api.app.throttle, admin, PASSWORD, known)
+    code = pyotp.TOTP(secret).at(NOW.timestamp() + 30)
+    assert sign_in.finish(api.store, api.app.throttle, step.token, code, known).admin.user_id == api.admin_id
+
+
 def test_an_attempt_that_failed_for_an_internal_reason_is_not_counted(api, admin, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(passwords, "matches", None)
@@ -133,42 +128,73 @@ def test_an_attempt_that_failed_for_an_internal_reason_is_not_counted(api, admin
         for _ in range(9):
             with pytest.raises(Exception, match=r"\w"):
                 enter(api, admin)
-    assert remaining(api, OFFICE) == ADDRESS_RATE_LIMIT
     enter(api, admin)
 
 
 @any_database
-def test_housekeeping_deletes_old_windows_and_failures(api, admin, monkeypatch):
+def test_housekeeping_deletes_old_windows(api, monkeypatch):
     app = api.app
-    fail(api, admin)
-    monkeypatch.setattr(failures, "TTL", -PATIENCE)
+    app.limiter.hit("address:203.0.113.1", 1)
     monkeypatch.setattr(limits, "WINDOW_SECONDS", -PATIENCE)
     app.housekeeping.start()
     for chore in app.housekeeping.chores:
         chore.due_at = 0
-    until(lambda: not (app.throttle.failures._counted or app.limiter._hits), "they are dropped")  # noqa: SLF001
+    until(lambda: not app.limiter._hits, "they are dropped")  # noqa: SLF001
     app.housekeeping.stop()
 
 
 @any_database
-def test_a_flood_is_refused_beyond_its_share_while_an_admin_from_elsewhere_gets_a_turn(api, admin):
-    queue, answered = api.app.throttle.queue, []
-    assert queue.share < 20
-    with queue.turn("others", is_known=False), queue.turn("others", is_known=False):
-        flood = [threading.Thread(target=lambda n=n: answered.append(fail(api, f"{n}@x.example"))) for n in range(20)]
-        entering = threading.Thread(target=lambda: answered.append(enter(api, admin)))
+def test_an_admin_from_elsewhere_waits_for_one_hash_of_a_flood(api, admin, monkeypatch):
+    subject, hashed, matches = api.app.throttle, [], passwords.matches
+    monkeypatch.setattr(passwords, "matches", lambda *given: hashed.append(given[1]) or matches(*given))
+    with busy(subject):
+        flood = [threading.Thread(target=fail, args=(api, f"{n}@x.example")) for n in range(9)]
+        entering = threading.Thread(target=enter, args=(api, admin))
         for thread in flood:
             thread.start()
-        until(lambda: queue.waiting + len(answered) == 20, "each waits or was refused")
-        assert {(refused.code, refused.status) for refused in answered} == {("rate_limited", 429)}
-        assert all(int(refused.headers["Retry-After"]) >= 1 for refused in answered)
-        assert len(answered) == 20 - queue.share
+        until(lambda: waiting(subject) == len(flood), "they wait")
         entering.start()
-        until(lambda: queue.waiting == queue.share + 1, "the admin waits")
+        until(lambda: waiting(subject) == len(flood) + 1, "the admin waits")
     for thread in (*flood, entering):
         thread.join()
-    assert sum(isinstance(answer, sign_in.SignedIn) for answer in answered) == 1
-    assert [fail(api, "new@x.example").code for _ in range(5)] == ["validation_failed"] * 5, "refused ones do not count"
+    assert hashed.index(PASSWORD) == 1
+
+
+@any_database
+def test_beyond_the_places_of_strangers_the_network_with_most_gives_one_up_and_known_browsers_are_hashed(
+    api, admin, monkeypatch
+):
+    monkeypatch.setattr(throttle, "MAX_WAITING", 4)
+    token, refused = enter(api, admin).token, []
+    subject = api.app.throttle = throttle.Throttle(api.app.limiter, api.app.throttle.failures, nullcontext)
+    with busy(subject):
+        flood = [threading.Thread(target=lambda n=n: refused.append(fail(api, f"{n}@x.example"))) for n in range(3)]
+        for thread in flood:
+            thread.start()
+        until(lambda: waiting(subject) + len(refused) == 3, "two wait, and one was refused")
+        entering = threading.Thread(target=enter, args=(api, admin))
+        entering.start()
+        until(lambda: len(refused) == 2, "one gave its place up")
+        assert {(each.code, each.status, each.headers["Retry-After"]) for each in refused} == {
+            ("unavailable", 503, "2")
+        }
+        for _ in range(9):
+            enter(api, admin, browser=OFFICE._replace(last_token=token))
+    for thread in (*flood, entering):
+        thread.join()
+    assert len(api.sql("SELECT id FROM sessions")) == 1 + 1 + 9
+
+
+@any_database
+def test_two_passwords_are_hashed_at_a_time_and_whoever_waits_for_too_long_is_not_counted(api, admin, monkeypatch):
+    known, subject = OFFICE._replace(last_token=enter(api, admin).token), api.app.throttle
+    monkeypatch.setattr(throttle, "WAIT_SECONDS", 0)
+    with busy(subject), subject.turn(api.account_id):
+        for browser in (OFFICE, known):
+            for _ in range(9):
+                assert refusal(enter, api, admin, browser=browser).code == "unavailable"
+    for browser in (OFFICE, known):
+        enter(api, admin, browser=browser)
 
 
 @any_database
@@ -179,25 +205,34 @@ def test_an_attempt_that_waits_for_its_hash_occupies_no_slot(api, admin):
         with app.gate.admit(bare_request(app.settings)):
             answered.append(enter(api, admin))
 
-    with app.throttle.queue.turn("a", is_known=False), app.throttle.queue.turn("b", is_known=False):
+    with busy(app.throttle):
         free = app.gate.running.free
         thread = threading.Thread(target=attempt)
         thread.start()
-        until(lambda: app.throttle.queue.waiting == 1, "it waits")
+        until(lambda: waiting(app.throttle) == 1, "it waits")
         assert app.gate.running.free == free
     thread.join()
     assert app.gate.running.free == app.gate.running.count
     assert answered
 
 
+@any_database
+def test_a_hash_that_fails_gives_its_turn_back(api):
+    subject = api.app.throttle
+    with pytest.raises(ValueError, match="broken"), subject.turn("a"):
+        raise ValueError("broken")
+    with subject.turn("a"):
+        assert waiting(subject) == 0
+
+
 @pytest.mark.parametrize("change", [{"is_active": False}, {"role": "member"}, {"password_hash": "another"}])
 def test_losing_access_while_the_password_is_hashed_refuses_the_sign_in(api, admin, change):
     api.add_user("Another Admin", role="admin")  # the last one keeps the right
-    queue, answered = api.app.throttle.queue, []
-    with queue.turn("a", is_known=False), queue.turn("b", is_known=False):
+    answered = []
+    with busy(api.app.throttle):
         thread = threading.Thread(target=lambda: answered.append(refusal(enter, api, admin).code))
         thread.start()
-        until(lambda: queue.waiting == 1, "it knows the user, and waits")
+        until(lambda: waiting(api.app.throttle) == 1, "it knows the user, and waits")
         api.set_user(api.admin_id, change)
     thread.join()
     assert answered == ["validation_failed"]
@@ -206,24 +241,12 @@ def test_losing_access_while_the_password_is_hashed_refuses_the_sign_in(api, adm
 
 @any_database
 def test_password_links_and_changes_are_hashed_like_known_browsers(api, admin):
-    queue = api.app.throttle.queue
+    subject = api.app.throttle
     acting = enter(api, admin).admin
     with api.operating() as tx:
         _, link = users.invite(tx, UserDetails("Eve", "eve@north.example", "admin"))
-    steps = [
-        lambda: sign_in.set_password(api.store, api.app.throttle, link.token, PASSWORD, OFFICE),
-        lambda: sign_in.change_password(api.store, api.app.throttle, acting, PASSWORD, "another long password"),
-    ]
-    for step in steps:
-        with queue.turn("a", is_known=False), queue.turn("b", is_known=False):
-            thread = threading.Thread(target=step)
-            thread.start()
-            until(lambda: queue.waiting == 1, "it waits")
-            other = threading.Thread(target=lambda: fail(api, "nobody@x.example"))
-            other.start()
-            until(lambda: queue.waiting == 2, "another waits behind it")
-            assert len(queue._known) == 1  # noqa: SLF001
-        thread.join()
-        other.join()
+    with busy(subject):
+        sign_in.set_password(api.store, subject, link.token, PASSWORD, OFFICE)
+        sign_in.change_password(api.store, subject, acting, PASSWORD, "another long password")
     enter(api, "eve@north.example")
     enter(api, admin, "another long password")

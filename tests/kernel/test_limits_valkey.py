@@ -14,12 +14,13 @@ import pytest
 import time_machine
 from testing.process import PATIENCE, at_once, until
 
+from retainer.identity.sign_in.failures import SharedFailures
 from retainer.kernel.limits import WINDOW_SECONDS
 from retainer.kernel.limits_valkey import PREFIX, TIMEOUT_SECONDS, SharedWindow
 from tests.length import length
 from tests.valkey_process import ValkeyProcess, relay, shared_by, until_shared
 
-COMMANDS = "+evalsha +script|load +time +lindex +llen +ltrim +rpush +pexpire +del +select"
+COMMANDS = "+evalsha +script|load +time +lindex +llen +ltrim +rpush +pexpire +pttl +get +set +del +select"
 """What a user of Valkey must be allowed to do, as docs/scaling.md says."""
 CHANGES = ["Valkey is out of reach", "Valkey is back"]
 
@@ -235,6 +236,10 @@ def test_a_user_needs_few_rights_and_a_wrong_password_is_not_shown(disposable_pr
         window.hit("k", 9)
         disposable_process.age(seconds)
     assert window.hit("k", 9).retry_after is None
+    failures = SharedFailures(window)
+    for _ in range(2):
+        failures.hit("k", 9)
+        failures.forgive("k", 1)
     assert (window.is_shared, warnings) == (True, [])
     other, warnings = open_window(f"valkey://office:wrong-one@{address}")
     assert not other.is_shared

@@ -12,6 +12,7 @@ from retainer.identity.people import sessions
 from retainer.identity.sign_in.throttle import Throttle
 from retainer.kernel import pipeline
 from retainer.kernel.http import Request, Response
+from retainer.kernel.limits import hit_address
 from retainer.kernel.pipeline import RETRIES, RequestLog
 from retainer.kernel.representations import RunApart
 from retainer.kernel.resource import Operation
@@ -71,6 +72,10 @@ class Console:
         if token is not None:
             context.signed_in = sessions.admin_of(self.store, token, request.shown_address)
             request.account_id = context.signed_in.account_id if context.signed_in else None
+        if context.signed_in is None:
+            known = sessions.known_browser(self.store, token)
+            browser = request.address if known is None else f"browser {known.session_id}"
+            hit_address(self.throttle.limiter, browser, charge=True).admit()
         found = find(path)
         if context.signed_in is None and not (found and isinstance(found[0], PublicPage)):
             return self._ask_to_sign_in(context, path, found[0] if found else None)

@@ -46,6 +46,14 @@ class Session(msgspec.Struct):
     user_agent: str | None
 
 
+class KnownBrowser(NamedTuple):
+    """The last session of a browser, which may have ended, and the email of its user."""
+
+    account_id: int
+    session_id: int
+    email_folded: str
+
+
 class SessionEnd(NamedTuple):
     """A session's user, and when it ended."""
 
@@ -64,6 +72,11 @@ BY_HASH = (
     select(*FOUND_COLUMNS.values())
     .select_from(OF_ACCOUNTS)
     .where(sessions.c.hash == bindparam("hash"), IS_LIVE, IS_ADMIN)
+)
+LAST = (
+    select(sessions.c.account_id, sessions.c.id, users.c.email_folded)
+    .select_from(OF_USERS)
+    .where(sessions.c.hash == bindparam("hash"))
 )
 USED = update(sessions).where(sessions.c.id == bindparam("id")).values(last_used_at=NOW)
 LIVE = (
@@ -115,6 +128,12 @@ def admin_of(store: Store, token: str, address: str | None) -> Admin | None:
         except Unavailable:  # a full disk can still be read
             pass
     return admin
+
+
+def known_browser(store: Store, token: str | None) -> KnownBrowser | None:
+    """Return the last session of a browser with a token; None if it has none, or one of more than 90 days ago."""
+    row = None if token is None else store.unscoped_one(LAST, hash=digest(token))
+    return None if row is None else KnownBrowser(*row)
 
 
 def start(tx: Tx, user_id: int, address: str | None, user_agent: str | None) -> tuple[int, str]:

@@ -7,22 +7,14 @@ from typing import NamedTuple
 from sqlalchemy import bindparam, delete, select
 
 from retainer.errors import Refusal
-from retainer.identity.admins import IS_ADMIN
+from retainer.identity.admins import ADMIN_COLUMNS, IS_ADMIN, Admin
 from retainer.identity.people.sessions import digest
-from retainer.schema.identity import pending_sign_ins, users
+from retainer.schema.identity import accounts, pending_sign_ins, users
 from retainer.store.engines.sql import INSTANT
 from retainer.store.tx import Store, Tx
 from retainer.values.exact import instant_after, utcnow
 
 VALID = timedelta(minutes=10)
-
-
-class PendingUser(NamedTuple):
-    """The user of a sign-in that is not finished."""
-
-    account_id: int
-    user_id: int
-    email: str
 
 
 class SecondStep(NamedTuple):
@@ -32,8 +24,9 @@ class SecondStep(NamedTuple):
 
 
 BY_HASH = (
-    select(pending_sign_ins.c.account_id, pending_sign_ins.c.user_id, users.c.email)
+    select(*ADMIN_COLUMNS.values())
     .select_from(pending_sign_ins.join(users, users.c.id == pending_sign_ins.c.user_id))
+    .join(accounts, accounts.c.id == users.c.account_id)
     .where(
         pending_sign_ins.c.hash == bindparam("hash"),
         pending_sign_ins.c.expires_at > bindparam("at", type_=INSTANT),
@@ -51,12 +44,12 @@ def create(tx: Tx, user_id: int) -> SecondStep:
     return step
 
 
-def find(store: Store, token: str) -> PendingUser:
-    """Return the user of a sign-in. Raises `not_found` if it has expired or was finished."""
+def find(store: Store, token: str) -> Admin:
+    """Return the admin of a sign-in. Raises `not_found` if it has expired or was finished."""
     row = store.unscoped_one(BY_HASH, hash=digest(token), at=utcnow())
     if row is None:
         raise expired()
-    return PendingUser(*row)
+    return Admin(**dict(zip(ADMIN_COLUMNS, row, strict=True)))
 
 
 def use_up(tx: Tx, token: str) -> None:

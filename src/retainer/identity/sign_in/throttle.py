@@ -1,109 +1,87 @@
-"""The throttle of sign-ins. It counts failures outside the database (decision 14).
+"""The throttle of sign-ins: growing waits after failures, and few password hashes at a time (decision 14).
 
-Failures never lock an admin out of a known browser: one that was signed in before is counted and queued separately.
+Failures never lock an admin out of a known browser: one that was signed in before is counted and hashed separately.
 """
 
 import hashlib
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import NamedTuple
 
 from retainer.errors import Refusal
+from retainer.fairness import FairSemaphore
 from retainer.identity.sign_in.failures import Failures
-from retainer.identity.sign_in.hashing_queue import HashingQueue
-from retainer.kernel.limits import Limiter, hit_address
+from retainer.kernel.limits import Limiter
 
 FREE_FAILURES = 5
+"""Failures of an email, or of a known browser, after which the next attempt must wait."""
 FREE_NETWORK_FAILURES = (20, 100)
 """Free failures of an address (IPv6: of a /64 network), and of a /48 network."""
+MAX_WAITING = 64
+"""Maximum number of attempts that wait for their turn to be hashed, half of them in known browsers."""
+WAIT_SECONDS = 10
+RETRY_SECONDS = 2
 
 
 class Origin(NamedTuple):
-    """The networks and the known browser of an attempt."""
+    """Where an attempt comes from."""
 
     networks: tuple[str, ...]
     """The address; for IPv6 its /64 network and its /48 network."""
-    session_id: int | None = None
-    """The last session of a known browser: one that was signed in before with the same email."""
-
-
-class Attempt(NamedTuple):
-    """An attempt. It counts as a failure before its password is checked, so that concurrent attempts all count."""
-
-    failures: int
-    """Number of failures of the known browser, else of the email."""
-
-    @property
-    def is_waiting(self) -> bool:
-        """Whether the next attempt has to wait."""
-        return self.failures >= FREE_FAILURES
+    account_id: int = 0
+    session_id: int = 0
+    """The last session of a known browser: one that was signed in before with the same email; with its account."""
 
 
 class Throttle:
-    """Refuses attempts before anything is hashed or written."""
+    """Refuses attempts before anything is hashed or written; `limiter` counts pages without a session.
 
-    def __init__(self, limiter: Limiter, failures: Failures, queue: HashingQueue) -> None:
-        self.limiter, self.failures, self.queue = limiter, failures, queue
-
-    @contextmanager
-    def attempt(self, email: str, origin: Origin) -> Iterator[Attempt]:
-        """Run an attempt with a folded email in a block: `validation_failed` is a failure, success resets the count.
-
-        Any other error does not count. Refusals are charged to the address, as in the API. Raises `rate_limited` if the
-        address, the email or the known browser has to wait.
-        """
-        address = origin.networks[0]
-        try:
-            if origin.session_id is None and hit_address(self.limiter, address, charge=False).remaining == 0:
-                hit_address(self.limiter, address, charge=True).admit()
-            main, networks = _subjects(email, origin)
-            with self._charged([*networks, main]) as failures:
-                yield Attempt(failures)
-            self.failures.reset(main[0])
-        except Refusal as refusal:
-            if refusal.status < 500:
-                hit_address(self.limiter, address, charge=True)
-            raise
-        for name, _ in networks:  # their other failures remain
-            self.failures.take_back(name)
-
-    def turn(self, origin: Origin) -> AbstractContextManager[None]:
-        """Return a block that hashes a password. Raises `rate_limited` or `unavailable` if too many attempts wait."""
-        is_known = origin.session_id is not None
-        return self.queue.turn(f"session:{origin.session_id}" if is_known else origin.networks[-1], is_known=is_known)
-
-    def turn_of_user(self, user_id: int) -> AbstractContextManager[None]:
-        """Return a block that hashes a user's new password, set with a link. Raises like `turn`."""
-        return self.queue.turn(f"user:{user_id}", is_known=True)
-
-    @contextmanager
-    def _charged(self, subjects: list[tuple[str, int]]) -> Iterator[int]:
-        """Count a failure of each subject for a block; yield the failures of the last one."""
-        counts = [self.failures.hit(name, free, charge=False) for name, free in subjects]
-        max(counts, key=lambda count: count.wait).admit()
-        charged: list[str] = []
-        failures = 0
-        try:
-            for name, free in subjects:
-                count = self.failures.hit(name, free)
-                count.admit()
-                charged.append(name)
-                failures = count.failures
-            yield failures
-        except BaseException as error:
-            if not (isinstance(error, Refusal) and error.code == "validation_failed"):
-                for name in charged:
-                    self.failures.take_back(name)
-            raise
-
-
-def _subjects(email: str, origin: Origin) -> tuple[tuple[str, int], list[tuple[str, int]]]:
-    """Return the subjects and their free failures: the known browser or the email, and the networks.
-
-    Emails are hashed. A known browser does not wait for its network.
+    Each hash takes 64 MiB and 50 ms of a core. One runs for known browsers, and one for all others. Attempts wait and
+    hash in an `outside` block, where they occupy no slot of a request.
     """
-    if origin.session_id is not None:
-        return (f"session:{origin.session_id}", FREE_FAILURES), []
-    digest = hashlib.sha256(email.encode(errors="replace")).hexdigest()
-    networks = zip(origin.networks, FREE_NETWORK_FAILURES, strict=False)
-    return (f"email:{digest}", FREE_FAILURES), [(f"network:{network}", free) for network, free in networks]
+
+    def __init__(
+        self, limiter: Limiter, failures: Failures, outside: Callable[[], AbstractContextManager[None]]
+    ) -> None:
+        self.limiter, self.failures, self.outside = limiter, failures, outside
+        self.lanes = {is_known: FairSemaphore(1, 1, MAX_WAITING // 2) for is_known in (True, False)}
+        """Shared by accounts for known browsers, and by networks for others."""
+
+    @contextmanager
+    def attempt(self, subject: str, origin: Origin) -> Iterator[int]:
+        """Run an attempt in a block; yield the failures of its subject, counted apart for each known browser.
+
+        An attempt counts as a failure before it is checked, so that concurrent ones all count. `validation_failed` is
+        a failure, success clears the failures of the subject, and any other error does not count. Raises
+        `rate_limited` if the subject or a network has to wait; a known browser does not wait for its network.
+        """
+        main = hashlib.sha256(f"{origin.session_id} {subject}".encode(errors="replace")).hexdigest()
+        networks = () if origin.session_id else zip(origin.networks, FREE_NETWORK_FAILURES, strict=False)
+        with ExitStack() as forgiving:
+            found = []
+            for name, free in [(main, FREE_FAILURES), *networks]:
+                found.append(self.failures.hit(name, free))
+                forgiving.callback(self.failures.forgive, name, 1)
+            try:
+                yield found[0]
+            except Refusal as refusal:
+                if refusal.code == "validation_failed":
+                    forgiving.pop_all()
+                raise
+            self.failures.forgive(main, found[0] - 1)
+
+    @contextmanager
+    def turn(self, holder: int | str) -> Iterator[None]:
+        """Wait for a turn, and hash a password in the block. The holder is an account if the browser is known.
+
+        Raises `unavailable` if too many attempts wait, or too long.
+        """
+        lane = self.lanes[isinstance(holder, int)]
+        with self.outside():
+            if not lane.acquire(holder, WAIT_SECONDS):
+                message = f"Too many sign-in attempts at once. Try again in {RETRY_SECONDS} seconds."
+                raise Refusal("unavailable", message, headers={"Retry-After": str(RETRY_SECONDS)})
+            try:
+                yield
+            finally:
+                lane.release(holder)

@@ -10,7 +10,7 @@ import msgspec
 
 from retainer.errors import Refusal
 from retainer.fairness import FairSemaphore
-from retainer.identity.sign_in.hashing_queue import MAX_WAITING as MAX_SIGN_INS
+from retainer.identity.sign_in.throttle import MAX_WAITING as MAX_SIGN_INS
 from retainer.kernel.http import Request
 from retainer.kernel.waiting import WAIT_SLOTS
 from retainer.server.renderers import MAX_WAITING as MAX_RENDERS

@@ -1,9 +1,9 @@
 """Housekeeping: write the logs, record the use of keys, delete expired data."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from sqlalchemy import and_, bindparam, delete, or_, update
 
@@ -13,6 +13,7 @@ from retainer.identity.people import expiry
 from retainer.kernel.caller import Caller
 from retainer.kernel.http import Request
 from retainer.kernel.idempotency import RETENTION
+from retainer.kernel.limits import Limiter
 from retainer.rollups import labour
 from retainer.schema.identity import api_keys
 from retainer.schema.requests import idempotency_keys
@@ -36,13 +37,6 @@ BEFORE = or_(_used_at.is_(None), _used_at < bindparam("at"), _used_at > bindpara
 """Whether a use is the newest one: a time after `latest` is of a clock that was ahead."""
 USED = update(api_keys).where(THIS, BEFORE).values(last_used_at=bindparam("at"), last_used_address=bindparam("address"))
 OLD = delete(idempotency_keys).where(idempotency_keys.c.created_at <= bindparam("before"))
-
-
-class Counter(Protocol):
-    """A counter of requests or failures in memory."""
-
-    def sweep(self) -> None:
-        """Delete expired counts."""
 
 
 class RetentionDays(NamedTuple):
@@ -97,7 +91,7 @@ class Housekeeping(Background):
     def __init__(
         self,
         store: Store,
-        counters: Sequence[Counter],
+        limiter: Limiter,
         log: Log,
         keys_used: KeysUsed,
         recorder: RequestRecorder,
@@ -118,7 +112,7 @@ class Housekeeping(Background):
             "housekeeping",
             log.report,
             (
-                *(Chore("deleting old counts", SWEEP_SECONDS, counter.sweep) for counter in counters),
+                Chore("deleting old counts", SWEEP_SECONDS, limiter.sweep),
                 Chore("deleting old idempotency keys", SWEEP_SECONDS, lambda: delete_responses(store)),
                 Chore("deleting old requests and events", SWEEP_SECONDS, self._delete_old),
                 Chore("deleting old sessions", SWEEP_SECONDS, lambda: expiry.delete_expired(store)),
