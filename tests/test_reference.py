@@ -1,6 +1,7 @@
 """The reference at /docs: it says everything that there is, its links lead somewhere, and everybody can use it."""
 
 import io
+import itertools
 import re
 
 import pytest
@@ -33,6 +34,8 @@ def site(tmp_path_factory):
     database = tmp_path_factory.mktemp("site") / "retainer.db"
     app = App(Settings(database_url=f"sqlite:///{database}"), io.BytesIO())
 
+    addresses = (f"198.51.{number // 256}.{number % 256}" for number in itertools.count())  # each may ask 600 times
+
     def get(target, method="GET", **headers):
         path, _, query = target.partition("?")
         sent = []
@@ -41,6 +44,7 @@ def site(tmp_path_factory):
             "PATH_INFO": path,
             "QUERY_STRING": query,
             "SERVER_PROTOCOL": "HTTP/1.1",
+            "REMOTE_ADDR": next(addresses),
             "HTTP_HOST": "agency.example",
             "wsgi.url_scheme": "https",
             "wsgi.input": io.BytesIO(),

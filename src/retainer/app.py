@@ -123,7 +123,8 @@ class App:
             return self.operations(environ, start_response)
         request = Request(environ, self.settings)
         with self.gate.admit(request):
-            response = compressed(request, (self.pipeline if is_api else self.site).answer(request))
+            answer = self.pipeline.answer if is_api else self.site.answer
+            response = compressed(request, answer(request), keep=not is_api)
         if (self.is_draining or self.is_stopping()) and CLOSE not in response.headers:
             response.headers.append(CLOSE)
         start_response(STATUS_LINES[response.status], response.headers)

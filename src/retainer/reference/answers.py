@@ -1,6 +1,6 @@
 """Responses under /docs, at /llms.txt and /llms-full.txt: pages as HTML and as Markdown, the search, and Swagger UI."""
 
-from functools import cache
+from functools import cache, lru_cache
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -72,8 +72,7 @@ def answer_llms(request: Request, routes: Routes) -> Response:
 
 def answer_llms_full(request: Request, routes: Routes) -> Response:
     """Return /llms-full.txt: the Markdown of all pages, in the order of the menu."""
-    text = "\n".join(page.text for page in pages_of(routes).values()).replace(ORIGIN, request.origin)
-    return document(request, TEXT, text.encode())
+    return document(request, TEXT, text_of_all(routes, request.origin))
 
 
 def answer_try(request: Request, routes: Routes) -> Response:
@@ -81,6 +80,12 @@ def answer_try(request: Request, routes: Routes) -> Response:
     context = frame(routes, TRY) | {"swagger_style": SWAGGER_STYLE, "swagger_script": SWAGGER_SCRIPT}
     html = markup("reference/try.html", **context)
     return page(request, html, connect_src=f"'self' {request.origin}")
+
+
+@lru_cache(maxsize=4)
+def text_of_all(routes: Routes, origin: str) -> bytes:
+    """Return the Markdown of all pages, in the order of the menu, for an address of the server."""
+    return "\n".join(page.text for page in pages_of(routes).values()).replace(ORIGIN, origin).encode()
 
 
 @cache

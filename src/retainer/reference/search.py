@@ -11,7 +11,7 @@ from retainer.reference.pages import pages_of
 SECTION = re.compile(r"^#{1,2} ", re.MULTILINE)
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 MARKS = re.compile(r"[`*|]|\]\([^)]*\)|\[|^[ |-]+$", re.MULTILINE)
-MAX_RESULTS = 30
+MAX_WORDS, MAX_RESULTS = 8, 30
 BEFORE, MAX_EXCERPT = 60, 200  # characters of an excerpt: before the first word, and in all
 
 SYNONYMS = {
@@ -64,12 +64,14 @@ SYNONYMS = {
 
 
 class Section(NamedTuple):
-    """A section of a page."""
+    """A section of a page, and what is searched in it: the same texts folded, and the words of the title."""
 
     address: str
     title: str
     page: str
     text: str
+    folded: tuple[str, str, str]
+    title_words: frozenset[str]
 
 
 class Result(NamedTuple):
@@ -90,25 +92,27 @@ def sections_of(routes: Routes) -> list[Section]:
             heading, _, text = part.partition("\n")
             title = heading.replace("`", "")
             address = page.path if title == page.title else f"{page.path}#{slug(heading)}"
-            found.append(Section(address, title, page.title, " ".join(MARKS.sub("", text).split())))
+            plain = " ".join(MARKS.sub("", text).split())
+            folded = (title.casefold(), page.title.casefold(), plain.casefold())
+            found.append(Section(address, title, page.title, plain, folded, frozenset(folded[0].split())))
     return found
 
 
 def search(routes: Routes, query: str) -> list[Result]:
-    """Return the sections with all words of a query; matches in headings come first."""
-    words = query.casefold().split()
+    """Return the sections with all words of a query, up to eight; matches in headings come first."""
+    words = list(dict.fromkeys(query.casefold().split()))[:MAX_WORDS]
     ranked = [(rank(section, words), section) for section in sections_of(routes)] if words else []
     best = sorted((pair for pair in ranked if pair[0] is not None), key=lambda pair: -(pair[0] or 0))[:MAX_RESULTS]
-    return [Result(*section[:3], excerpt(section.text, words)) for _, section in best]
+    return [Result(*section[:3], excerpt(section, words)) for _, section in best]
 
 
 def rank(section: Section, words: list[str]) -> int | None:
     """Return how well a section matches the words; None if one is missing."""
-    title, page, text = (part.casefold() for part in section[1:])
+    title, page, text = section.folded
     ranks = []
     for word in words:
         found = [
-            16 * (each in title) + 4 * (each in title.split()) + min(text.count(each), 3)
+            16 * (each in title) + 4 * (each in section.title_words) + min(text.count(each), 3)
             for each in (word, *SYNONYMS.get(word, ()))
             if each in title or each in text or each in page
         ]
@@ -118,10 +122,11 @@ def rank(section: Section, words: list[str]) -> int | None:
     return sum(ranks)
 
 
-def excerpt(text: str, words: list[str]) -> str:
-    """Return the part of a text around the first match."""
+def excerpt(section: Section, words: list[str]) -> str:
+    """Return the part of a section around the first match."""
+    text = section.text
     wanted = [each for word in words for each in (word, *SYNONYMS.get(word, ()))]
-    places = [place for word in wanted if (place := text.casefold().find(word)) >= 0]
+    places = [place for word in wanted if (place := section.folded[2].find(word)) >= 0]
     start = max(0, min(places, default=0) - BEFORE)
     start = text.find(" ", start) + 1 if start else 0
     part = text[start : start + MAX_EXCERPT]

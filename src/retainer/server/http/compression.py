@@ -10,12 +10,16 @@ MIN_BYTES = 1024  # smaller responses fit into one packet
 LEVEL = 3
 MAX_HEADER_LENGTH = 256  # of Accept-Encoding; a longer one is ignored, because the cache keeps the text
 GZIP_FORMAT = 31
+MAX_KEPT = 128
+_kept: dict[str, bytes] = {}
+"""Compressed documents, by their tags."""
 
 
-def compressed(request: Request, response: Response) -> Response:
+def compressed(request: Request, response: Response, *, keep: bool = False) -> Response:
     """Return the response as gzip if the client accepts it and the body is large enough, else unchanged.
 
-    The ETag of a compressed response has a suffix, because a strong tag identifies bytes.
+    The ETag of a compressed response has a suffix, because a strong tag identifies bytes. With `keep`, the bytes of a
+    response with an ETag are kept for the next one.
     """
     accepted = request.header("ACCEPT_ENCODING")
     if accepted is None or len(accepted) > MAX_HEADER_LENGTH or not accepts_gzip(accepted):
@@ -26,11 +30,27 @@ def compressed(request: Request, response: Response) -> Response:
         return response._replace(headers=[(name, marked(name, value, cached_tags)) for name, value in headers])
     if len(body) <= MIN_BYTES:
         return response
-    compressor = zlib.compressobj(LEVEL, zlib.DEFLATED, GZIP_FORMAT)
-    body = compressor.compress(body) + compressor.flush()
+    tag = next((value for name, value in headers if name == "etag"), None) if keep else None
+    body = gzip(body) if tag is None else gzip_once(tag, body)
     changed = {"content-length": str(len(body))}
     headers = [(name, changed.get(name) or marked(name, value)) for name, value in headers]
     return Response(response.status, [*headers, ("content-encoding", "gzip")], body)
+
+
+def gzip(body: bytes) -> bytes:
+    """Return a body as gzip."""
+    compressor = zlib.compressobj(LEVEL, zlib.DEFLATED, GZIP_FORMAT)
+    return compressor.compress(body) + compressor.flush()
+
+
+def gzip_once(tag: str, body: bytes) -> bytes:
+    """Return a document as gzip; it is compressed only if its bytes are not kept."""
+    found = _kept.get(tag)
+    if found is None:
+        if len(_kept) >= MAX_KEPT:  # a client may send any host, and documents contain it
+            _kept.clear()
+        found = _kept[tag] = gzip(body)
+    return found
 
 
 def marked(name: str, value: str, cached_tags: str | None = None) -> str:

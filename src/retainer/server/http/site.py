@@ -11,6 +11,8 @@ from retainer.settings import BASE_PATH
 
 STAY_SECURE = ("strict-transport-security", "max-age=31536000")
 """After a visit over https, browsers use only https for a year."""
+UNCHARGED = frozenset({"", "assets", "console"})
+"""Pages that do not count against the limit of an address. The console counts those without a session itself."""
 Page = Callable[[Request], Response]
 """Returns the response to a request, or raises a Refusal."""
 
@@ -22,16 +24,24 @@ class Site:
         self.pages, self.limiter, self.log = pages, limiter, log
 
     def answer(self, request: Request) -> Response:
-        """Return the response, with the API's headers and the rate limit of the address; refusals count against it."""
+        """Return the response, with the API's headers and the rate limit of the address.
+
+        Pages and refusals count against it, but not assets: one page needs several, and they cost next to nothing.
+        """
+        allowance, name = None, request.path[1:].partition("/")[0]
         try:
             request.check()
-            page = self.pages.get(request.path[1:].partition("/")[0], no_page)
-            response = page(request)
-            allowance = hit_address(self.limiter, request.address, charge=False)  # pages charge their own refusals
+            if name in self.pages and name not in UNCHARGED:
+                allowance = hit_address(self.limiter, request.address, charge=True)
+                allowance.admit()
+            response = self.pages.get(name, no_page)(request)
         except Exception as error:  # noqa: BLE001  # every error becomes a response of the catalogue
             refusal = pipeline.to_refusal(error, request, self.log)
-            allowance, refusal = pipeline.limit_anonymous(request, refusal, self.limiter)
+            if allowance is None:
+                allowance, refusal = pipeline.limit_anonymous(request, refusal, self.limiter)
             response = pipeline.refuse(refusal, request)
+        if allowance is None:
+            allowance = hit_address(self.limiter, request.address, charge=False)
         present = {name for name, _ in response.headers}
         common = (
             [*pipeline.COMMON_HEADERS, STAY_SECURE] if request.origin.startswith("https:") else pipeline.COMMON_HEADERS
