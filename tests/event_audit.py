@@ -1,12 +1,18 @@
-"""The audit of events: after each request, every announced table is compared with what the events say."""
+"""The audit of events: after each request, every announced table and what records show are compared with the events."""
 
 import json
-from typing import Any
+from typing import Any, get_args
 
+import msgspec
+
+from retainer.events.catalogue import RESOURCES, TYPES
+from retainer.events.events import event_of, load_after
 from retainer.schema import TAG_LINKS, metadata
 from retainer.store.outbox import is_field, resource_of
+from retainer.store.row_mapper import row_mapper
 from tests.factories import ApiClient
 
+MODELS = [(each.table, get_args(each.operations[0].answers)[0]) for each in RESOURCES if each.table is not None]
 ANNOUNCED = [table for table in metadata.sorted_tables if table.info.get("announced")]
 PARTS = (
     *((links.name, "record_id", owner.name, "tag_ids") for owner, links in TAG_LINKS.items()),
@@ -52,6 +58,27 @@ class Audit:
         """Return the events since the last one."""
         found = [event for event in self.rows("events") if event["id"] > self.last]
         return [event | {"resource": event["type"].partition(".")[0]} for event in found]
+
+    def shown(self) -> Records:
+        """Return each record as lists show it."""
+        with self.api.operating() as tx:
+            return {
+                (resource_of(table), record.id): msgspec.to_builtins(record)
+                for table, model in MODELS
+                for record in map(row_mapper(table, model).read, tx.all(row_mapper(table, model).rows))
+            }
+
+    def unnamed(self, before: Records, last: int) -> dict[str, set[str]]:
+        """Return the members by resource that show another value than before, and that no event since then names."""
+        after = self.shown()
+        with self.api.operating() as tx:
+            events = [event_of(row, "") for row in load_after(tx, list(TYPES), last, 10_000)]
+        named = {(event.resource, event.record_id): {*event.fields, "updated_at"} for event in events}
+        found: dict[str, set[str]] = {}
+        for key in before.keys() & after.keys():
+            changed = {name for name, value in before[key].items() if after[key][name] != value}
+            found.setdefault(key[0], set()).update(changed - named.get(key, set()))
+        return {resource: members for resource, members in found.items() if members}
 
     def check(self, what: object) -> list[dict[str, Any]]:
         """Raise AssertionError unless the events since the last check say what has changed; return them."""

@@ -1,13 +1,18 @@
 """The catalogue of events: the resources whose changes are announced, and every type, from their declarations."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, get_args, get_type_hints
 
 from msgspec import Meta
+from sqlalchemy import Column, Table
+from sqlalchemy.sql import visitors
 
 from retainer.kernel.resource import Resource
 from retainer.resources import OF_AREAS
 from retainer.sites import sites
-from retainer.store.outbox import CREATED, DELETED, UPDATED, resource_of
+from retainer.store.outbox import CREATED, DELETED, UPDATED, is_field, resource_of
+from retainer.store.row_mapper import derived_fields
+from retainer.values.records import Record
 
 OBSERVED = ("up", "down")
 """The statuses of a site that are announced: the monitor observes them. The others follow from fields and the time."""
@@ -23,11 +28,17 @@ class Announced(NamedTuple):
     changes: tuple[str, ...]
     address: str
     """The path at which a record is read, with `{parent_id}` and `{id}`."""
+    computed: dict[str, frozenset[str]]
+    """The fields that are computed from each column of a record's own row."""
 
     @property
     def types(self) -> list[str]:
         """Return the types of its events."""
         return [f"{self.name}.{change}" for change in self.changes]
+
+    def shown_fields(self, changed: Iterable[str]) -> list[str]:
+        """Return the fields that an event names: those that were written, and those that are computed from them."""
+        return sorted({*changed, *(name for field in changed for name in self.computed.get(field, ()))})
 
 
 def is_announced(resource: Resource) -> bool:
@@ -39,8 +50,8 @@ def _announced(resource: Resource) -> Announced:
     table, (listing, *others) = resource.table, resource.operations
     if table is None or resource.scope is None:
         raise TypeError(f"{resource.path} has no table or no scope, so its records cannot be followed.")
-    name = resource_of(table)
-    statuses = get_args(get_type_hints(get_args(listing.answers)[0]).get("status")) if "status" in table.c else ()
+    name, (model, *_) = resource_of(table), get_args(listing.answers)
+    statuses = get_args(get_type_hints(model).get("status")) if "status" in table.c else ()
     turns = OBSERVED if resource is sites.api else statuses
     changes = tuple(turn for turn in turns if f"{name}.{turn}" not in UNANNOUNCED)
     path = resource.path
@@ -48,7 +59,19 @@ def _announced(resource: Resource) -> Announced:
         path = path.replace(f"{{{parameter}}}", "{parent_id}")
     is_read_alone = any(each.method == "GET" for each in others)
     address = f"{path}/{{id}}" if is_read_alone else f"{path}?ids={{id}}"
-    return Announced(name, f"{resource.scope}:read", (CREATED, UPDATED, DELETED, *changes), address)
+    return Announced(
+        name, f"{resource.scope}:read", (CREATED, UPDATED, DELETED, *changes), address, _computed(table, model)
+    )
+
+
+def _computed(table: Table, model: type[Record]) -> dict[str, frozenset[str]]:
+    """Return the fields that the declarations of a record compute from each column of its own row."""
+    found: dict[str, frozenset[str]] = {}
+    for name, derived in derived_fields(model).items():
+        for part in visitors.iterate(derived.expression(table)):
+            if isinstance(part, Column) and part.table is table and is_field(part):
+                found[part.name] = found.get(part.name, frozenset()) | {name}
+    return found
 
 
 RESOURCES = list(filter(is_announced, OF_AREAS))

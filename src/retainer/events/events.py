@@ -3,10 +3,10 @@
 Each change of a record writes one event in the same transaction, whether a key, an admin in the console, a command or
 the monitor makes it. An event has the most specific `type` and no copy of the record: read the record at `url`.
 
-`<resource>.<status>`, like `invoice.paid`, says what the status has become. **Computed fields announce nothing by
-themselves**: counts, sums and rates over other records (`tracked_minutes`, `contacts_count`, `usage_count`), what the
-monitor measures (`last_checked_at`, `response_time_ms`, uptime), and what follows from the time (`is_overdue`). Lines,
-payments, tags and plugins are fields of their record.
+`<resource>.<status>`, like `invoice.paid`, says what the status has become. `fields` names computed fields, too, such
+as `awaiting` and `refund_due`. **What follows from other records, checks or the time changes without an event**: counts
+and sums (`tracked_minutes`), what the monitor measures (`response_time_ms`), and `is_overdue`; `/docs/sync` lists all.
+Lines, payments, tags and plugins are fields of their record.
 
 Events are kept for 30 days, unless the operator has set another time. `/docs/sync` shows how to keep a copy in sync.
 """
@@ -53,8 +53,8 @@ class Event(msgspec.Struct):
     ]
     fields: Annotated[
         list[str],
-        "The changed fields; a change of many records at once may list one whose value stays. Empty if the record "
-        "was created or deleted.",
+        "The changed fields, and the computed fields that follow from them. A computed field may keep its value, and "
+        "so may a field in a change of many records at once. Empty if the record was created or deleted.",
     ]
     at: Annotated[Instant, "When the change was made."]
     user_id: Annotated[Id | None, "The user who made the change. Null: the monitor or the operator."]
@@ -148,7 +148,8 @@ def _after(of_records: bool, limit: int) -> Select[Any]:  # noqa: FBT001  # an a
 def event_of(row: Row, base_url: str) -> Event:
     """Return a row as an event."""
     values = dict(zip(SHOWN, row, strict=True))
-    values["fields"] = decode(values["fields"])
-    resource, _, change = row[SHOWN.index("type")].partition(".")
-    address = ANNOUNCED[resource].address.format(parent_id=values["parent_id"], id=values["record_id"])
+    resource, _, change = values["type"].partition(".")
+    announced = ANNOUNCED[resource]
+    values["fields"] = announced.shown_fields(decode(values["fields"]))
+    address = announced.address.format(parent_id=values["parent_id"], id=values["record_id"])
     return Event(resource=resource, url=None if change == DELETED else f"{base_url}{address}", **values)

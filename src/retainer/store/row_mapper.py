@@ -30,6 +30,13 @@ class Derived(NamedTuple):
     """Whether it is in minor units of the record's currency."""
 
 
+def derived_fields(model: type[msgspec.Struct]) -> dict[str, Derived]:
+    """Return the computed fields of a type of record, each with its declaration."""
+    hints = get_type_hints(model, include_extras=True)
+    marks = [(name, mark) for name, hint in hints.items() for mark in getattr(hint, "__metadata__", ())]
+    return {name: mark for name, mark in marks if isinstance(mark, Derived)}
+
+
 def split_ids(text: str | None) -> list[int]:
     """Return the ids of a comma list, sorted; none without a list."""
     return sorted(map(int, text.split(","))) if text else []
@@ -56,7 +63,7 @@ class RowMapper:
     def __init__(self, table: Table, model: type[msgspec.Struct]) -> None:
         hints = get_type_hints(model, include_extras=True)
         marks = {name: getattr(hint, "__metadata__", ()) for name, hint in hints.items()}
-        derived = {name: mark for name in marks for mark in marks[name] if isinstance(mark, Derived)}
+        derived = derived_fields(model)
         fields = [field.name for field in msgspec.structs.fields(model) if field.default is not WRITE_ONLY]
         stored = [name for name in fields if name in table.c and name not in BASE_FIELDS]
         children = [name for name in marks if any(isinstance(mark, DetailOnly) for mark in marks[name])]

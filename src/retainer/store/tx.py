@@ -177,10 +177,13 @@ class Tx(BodyErrors, Transaction):
         """Write valid values to columns of a row, if one of them changes; `parts` are fields that change with them."""
         self.run(_update(table, tuple(values), parts), **values, row_id=row_id)
 
-    def update(self, table: Table, record: Record) -> None:
-        """Write the record's fields to its row, if one has changed. Raises `validation_failed` with every error."""
+    def update(self, table: Table, record: Record, *parts: str) -> None:
+        """Write the record's fields to its row, if one has changed; `parts` are fields that change with them.
+
+        Raises `validation_failed` with every error.
+        """
         values = self._values(table, record)
-        change = partial(self.change, _update(table, tuple(values)), **values, row_id=record.id)
+        change = partial(self.change, _update(table, tuple(values), parts), **values, row_id=record.id)
         self.write_checked(table, record, record.id, change)
 
     def touch(self, table: Table, record_id: int, *parts: str) -> None:

@@ -106,7 +106,7 @@ def create_ticket_reply(tx: Tx, ticket_id: Id, body: New[TicketReply]) -> WithMe
     ticket = tx.get(tickets, ticket_id, Ticket)
     reply, ticket = build_reply(tx, body, ticket), build_ticket_after(tx, body, ticket)
     reply_id = changes.insert(tx, REPLIES, ticket_replies, reply)
-    tx.update(tickets, ticket)
+    tx.update(tickets, ticket, "replies_count")
     if reply.is_internal:  # the ticket's own row may be unchanged
         tx.touch(tickets, ticket_id, "replies_count")
     return WithMeta(tx.get(ticket_replies, reply_id, TicketReply), TicketChanged(tx.get(tickets, ticket_id, Ticket)))
