@@ -172,6 +172,7 @@ BOUNDED = {
     "crm/tags.py:_with_uses": "the statements that add and remove links",
     "rollups/changes.py:_of_doomed": "the steps of deletions",
     "rollups/record_totals.py:_writing": "the totals of a table, and the amounts of projects",
+    "documents/printable.py:glyphs": "the fonts of documents",
     "crm/currency.py:_amount_statements": "the conditions are constants",
     "reference/answers.py:html_page": "pages that exist; KeyError is not kept",
     "reports/overview.py:_answered": "subsets of the report's three filters",

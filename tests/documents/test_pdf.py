@@ -15,7 +15,7 @@ from retainer.documents.facts import Credited, Document, Logo, Tax
 from retainer.documents.layout import is_readable
 from retainer.documents.payment_code import payment_code
 from retainer.documents.pdf import render_pdf
-from retainer.documents.printable import LONGEST_WORD, REPLACEMENT, printable, printable_line
+from retainer.documents.printable import LONGEST_WORD, REPLACEMENT, printable, printable_line, unprintable_characters
 from retainer.values.images import clean_image
 from tests.documents.made import CUSTOMER, ISSUER, document, hostile_texts, line, priced
 from tests.length import sampled
@@ -235,8 +235,13 @@ def compact(text: str) -> str:
         ("a\u202eb", "ab"),
         ("a\x07b", "ab"),
         ("a\tb", "a b"),
-        ("日本", REPLACEMENT * 2),
-        ("㎏①", "kg1"),
+        ("ქარ", REPLACEMENT * 3),
+        ("株式会社みどり", "株式会社みどり"),
+        ("Ünï Ωμέγα Ёж 北京 한국어 สวัสดี नमस्ते", "Ünï Ωμέγα Ёж 北京 한국어 สวัสดี नमस्ते"),
+        ("חברה 12 (ABC)\nבת", "\u2067חברה 12 (ABC)\u2069\n\u2067בת\u2069"),
+        ("ABC חברה", "ABC חברה"),
+        ("12 شركة", "\u206712 شركة\u2069"),
+        ("\U0001d400\U0001d7cf", "A1"),
         ("A\u030a", "Å"),
         ("a\r\nb\n\n\n\nc", "a\nb\n\nc"),
         ("#panic()", "#panic()"),
@@ -244,6 +249,35 @@ def compact(text: str) -> str:
 )
 def test_printable(text: str, shown: str) -> None:
     assert printable(text) == shown
+
+
+def test_characters_without_a_glyph_are_named_once() -> None:
+    assert unprintable_characters("Zoë 株式会社 שלום ㎏ a\u202eb\tc\n") == ""
+    assert unprintable_characters("ქარი ქ 🙂 x") == "ქარი🙂"
+    assert unprintable_characters(REPLACEMENT) == ""
+
+
+@pytest.mark.parametrize(
+    ("country", "font"), [("JP", "CJKjp"), ("CN", "CJKsc"), ("TW", "CJKtc"), ("KR", "CJKkr"), (None, "CJKjp")]
+)
+def test_chinese_characters_have_the_forms_of_the_country(country: str | None, font: str) -> None:
+    pdf = render_pdf(document(customer=replace(CUSTOMER, name="株式会社", country=country)))
+    resources = pypdf.PdfReader(io.BytesIO(pdf)).pages[0]["/Resources"]
+    fonts = cast("pypdf.generic.DictionaryObject", cast("pypdf.generic.DictionaryObject", resources)["/Font"])
+    assert font in str(
+        [cast("pypdf.generic.DictionaryObject", each)["/BaseFont"] for each in map(fonts.__getitem__, fonts)]
+    )
+
+
+@pytest.mark.parametrize("text", ["株式会社みどり", "北京绿色科技有限公司", "주식회사 초록", "กขค", "Ωμέγα", "Зелёный"])
+def test_client_is_named_in_its_script(text: str) -> None:
+    assert text in text_of(customer=replace(CUSTOMER, name=text))
+
+
+def test_long_words_can_break_but_not_before_a_mark() -> None:
+    marked = printable("ก" * 11 + "กิ" * 30)
+    assert "\u200b" in marked
+    assert "\u200bิ" not in marked
 
 
 def test_long_words_can_break() -> None:

@@ -4,6 +4,7 @@ import re
 
 from retainer.documents.exemptions import exemption_reasons
 from retainer.documents.facts import Address, Customer, Document, Issuer, Line
+from retainer.documents.fonts import font_names
 from retainer.documents.payment_code import payment_code
 from retainer.documents.printable import printable, printable_line
 from retainer.documents.tax_categories import tax_number, vat_number
@@ -42,6 +43,7 @@ def build_layout(document: Document) -> dict[str, object]:
     name = printable_line(issuer.name)
     return {
         "language": language,
+        "fonts": font_names(document.customer.country),
         "title": printable_line(title_of(document)),
         "watermark": words["draft"] if document.is_draft else "",
         "color": issuer.color,

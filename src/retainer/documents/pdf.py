@@ -13,16 +13,17 @@ import typst
 
 from retainer.documents.einvoice import build_einvoice, missing_facts
 from retainer.documents.facts import Document
+from retainer.documents.fonts import FILES
 from retainer.documents.layout import build_layout
 from retainer.documents.metadata import declare_factur_x
-from retainer.documents.printable import FONT_FOLDER
 
 TEMPLATES = Path(__file__).parent / "templates"
 
 
 @cache
 def _fonts() -> typst.Fonts:
-    return typst.Fonts(include_system_fonts=False, include_embedded_fonts=False, font_paths=[str(FONT_FOLDER)])
+    folders = [str(paths[0].parent) for paths in FILES.values()]
+    return typst.Fonts(include_system_fonts=False, include_embedded_fonts=False, font_paths=folders)
 
 
 @cache

@@ -4,27 +4,28 @@ import re
 import unicodedata
 from collections.abc import Set as AbstractSet
 from functools import cache, lru_cache
-from pathlib import Path
 
-import fontpkg_source_sans_3
 from fontTools.ttLib import TTFont
 
-FONT_FOLDER = Path(fontpkg_source_sans_3.__file__).parent / "files"
+from retainer.documents.fonts import FILES
+
 REPLACEMENT = "□"
 LONGEST_WORD = 24
 """Longer words may break anywhere; otherwise, they would run over the next column."""
 BREAK = "\u200b"
+RIGHT_TO_LEFT, END = "\u2067", "\u2069"
+"""They enclose a line that is read from right to left (UAX #9), with its numbers and punctuation."""
 LINE_BREAKS = re.compile(r"\r\n|[\r\v\f\x85\u2028\u2029]")
 MANY_LINES = re.compile(r"\n\s*\n\s*")
 LONG_WORD = re.compile(rf"\S{{{LONGEST_WORD + 1},}}")
 
 
 @cache
-def glyphs() -> AbstractSet[int]:
-    """Return the code points that the fonts of documents have."""
+def glyphs(name: str) -> AbstractSet[int]:
+    """Return the code points that a font of documents has in all its files."""
     faces = []
-    for path in sorted(FONT_FOLDER.glob("*.ttf")):
-        with TTFont(path, lazy=True) as face:
+    for path in FILES[name]:
+        with TTFont(path, lazy=True, fontNumber=0) as face:
             faces.append(frozenset(face.getBestCmap()))
     return frozenset.intersection(*faces)
 
@@ -37,12 +38,19 @@ def printable(text: str) -> str:
     """
     text = unicodedata.normalize("NFC", LINE_BREAKS.sub("\n", text))
     text = "".join(map(_character, text)).strip()
-    return LONG_WORD.sub(_breakable, MANY_LINES.sub("\n\n", text))
+    lines = LONG_WORD.sub(_breakable, MANY_LINES.sub("\n\n", text)).split("\n")
+    return "\n".join(map(_directed, lines))
 
 
 def printable_line(text: str) -> str:
     """Return a text as `printable` does, on one line."""
-    return " ".join(printable(text).split())
+    return _directed(" ".join(printable(text).translate({ord(RIGHT_TO_LEFT): None, ord(END): None}).split()))
+
+
+def unprintable_characters(text: str) -> str:
+    """Return the characters of a text that documents print as squares, each once."""
+    characters = dict.fromkeys(unicodedata.normalize("NFC", text))
+    return "".join(each for each in characters if each != REPLACEMENT and _character(each) == REPLACEMENT)
 
 
 @lru_cache(maxsize=4096)
@@ -54,14 +62,31 @@ def _character(character: str) -> str:
         return character if character == "\u00a0" else " "
     if category[0] == "C" or "\ufe00" <= character <= "\ufe0f":
         return ""
-    if ord(character) in glyphs():
+    if _has_glyph(character):
         return character
     simpler = unicodedata.normalize("NFKC", character)
-    if simpler != character and all(ord(part) in glyphs() for part in simpler):
+    if simpler != character and all(map(_has_glyph, simpler)):
         return simpler
     return "" if unicodedata.combining(character) else REPLACEMENT
 
 
+def _has_glyph(character: str) -> bool:
+    return any(ord(character) in glyphs(name) for name in FILES)
+
+
+def _directed(line: str) -> str:
+    """Return a line as it is read: from right to left if its first letter is Hebrew or Arabic."""
+    first = next((way for way in map(unicodedata.bidirectional, line) if way in {"L", "R", "AL"}), "L")
+    return line if first == "L" else f"{RIGHT_TO_LEFT}{line}{END}"
+
+
 def _breakable(found: re.Match[str]) -> str:
-    word = found[0]
-    return BREAK.join(word[at : at + LONGEST_WORD // 2] for at in range(0, len(word), LONGEST_WORD // 2))
+    """Return a long word with places to break, never between a letter and its marks."""
+    parts, length = list[str](), 0
+    for character in found[0]:
+        if length >= LONGEST_WORD // 2 and unicodedata.category(character)[0] != "M":
+            parts.append(BREAK)
+            length = 0
+        parts.append(character)
+        length += 1
+    return "".join(parts)
