@@ -126,3 +126,13 @@ def test_a_preview_is_the_number_that_the_next_record_gets(api):
         assert preview_number(tx, clients, "C-{0000}") == "C-0003"
         assert preview_number(tx, invoices, "INV-{YYYY}-{0000}") == f"INV-{tx.today[:4]}-0001"
     assert api.make("/clients")["number"] == "C-0003"
+
+
+@pytest.mark.parametrize("zone", ["localtime", "Factory", "posixrules", "posix/Europe/Berlin", "right/Europe/Berlin"])
+def test_files_beside_the_iana_time_zones_are_no_time_zones(zone):
+    assert "timezone" in read(timezone=zone)[1]
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "UTC", "America/Argentina/Ushuaia", "Asia/Calcutta"])
+def test_iana_time_zones_are_time_zones(zone):
+    assert read(timezone=zone) == ({"timezone": zone}, {})

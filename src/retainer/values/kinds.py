@@ -5,10 +5,10 @@ from collections.abc import Callable, Collection
 from datetime import date, datetime
 from decimal import Decimal
 from functools import cache
+from importlib.resources import files
 from ipaddress import IPv6Address
 from typing import Annotated, Any, Final
 from urllib.parse import quote, urlsplit, urlunsplit
-from zoneinfo import available_timezones
 
 import idna
 import pycountry
@@ -40,6 +40,12 @@ ME: Final = -1  # placeholder for the key's user, until the transaction fills in
 ZEROS = re.compile(r"\{(0+)\}")
 LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 KEPT = "%/:?#[]@!$&'()*+,;=~"  # reserved in a path or query, so not encoded; % starts an existing escape
+
+
+@cache
+def timezones() -> frozenset[str]:
+    """Return the IANA time zones, without its placeholder `Factory`. Systems have other files, like `localtime`."""
+    return frozenset(files("tzdata").joinpath("zones").read_text(encoding="ascii").split()) - {"Factory"}
 
 
 Parse = Callable[[object], Any]
@@ -316,9 +322,7 @@ Country = Annotated[
         examples=["DE"],
     ),
 ]
-Timezone = Annotated[
-    str, kind(one_of(cache(available_timezones)), "an IANA time zone, like Europe/Berlin", examples=["Europe/Berlin"])
-]
+Timezone = Annotated[str, kind(one_of(timezones), "an IANA time zone, like Europe/Berlin", examples=["Europe/Berlin"])]
 
 
 def exact(low: Decimal, high: Decimal, places: int, form: str, example: str) -> Meta:

@@ -2,7 +2,6 @@
 
 from functools import cache
 from typing import NamedTuple
-from zoneinfo import available_timezones
 
 import pycountry
 from sqlalchemy import Table
@@ -21,7 +20,7 @@ from retainer.shared.numbering import preview_number
 from retainer.store.tx import Tx
 from retainer.values.banking import grouped
 from retainer.values.exact import DIGITS
-from retainer.values.kinds import read_pattern
+from retainer.values.kinds import read_pattern, timezones
 
 WEEKDAYS = {
     "mon": "Monday",
@@ -65,7 +64,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
         is_included=includes_api(account["plan"], account["trial_ends_at"], tx.now),
         is_currency_fixed=accounts.has_amounts(tx),
         currencies=[(code, code) for code in sorted(DIGITS)],
-        timezones=timezones(),
+        timezones=timezone_options(),
         countries=countries(),
         weekdays=WEEKDAYS,
         chosen_weekdays=chosen,
@@ -126,9 +125,9 @@ def show_image(tx: Tx, _: PageContext) -> Reply:
 
 
 @cache
-def timezones() -> list[tuple[str, str]]:
+def timezone_options() -> list[tuple[str, str]]:
     """Return the names of time zones, twice: as value and as label."""
-    return [(name, name) for name in sorted(available_timezones() - {"localtime"})]
+    return [(name, name) for name in sorted(timezones())]
 
 
 @cache
