@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from retainer.settings import SettingsError, in_force, load, shown
+from retainer.settings import Settings, SettingsError, in_force, load, shown
 
 MISSING_FILE = Path("/nonexistent/.env")
 
@@ -110,6 +110,9 @@ def test_a_value_may_come_from_a_file(tmp_path):
     [
         ("RETAINER_THREAD", "4", "Did you mean RETAINER_THREADS"),
         ("RETAINER_COLOUR", "red", "is not a setting"),
+        ("RETAINER_PORT", "8000", "is not a setting"),
+        ("RETAINER_SERVICE", "x", "is not a setting"),
+        ("RETAINER_PORT_HTTP", "8000", "is not a setting"),
         ("RETAINER_THREADS", "many", "'many'. It must be a whole number from 1 to 256"),
         *(
             ("RETAINER_BACKUP_EVERY", text, "It must be a number of hours")
@@ -141,6 +144,26 @@ def test_what_cannot_be_understood_stops_with_the_name_and_the_accepted_form(nam
     with pytest.raises(SettingsError, match=name) as error:
         load({name: value}, MISSING_FILE)
     assert says in str(error.value)
+
+
+def test_what_kubernetes_adds_for_a_service_of_that_name_is_ignored(tmp_path):
+    added = {
+        "RETAINER_SERVICE_HOST": "10.96.12.7",
+        "RETAINER_SERVICE_PORT": "8000",
+        "RETAINER_SERVICE_PORT_HTTP": "8000",
+        "RETAINER_PORT": "tcp://10.96.12.7:8000",
+        "RETAINER_PORT_8000_TCP": "tcp://10.96.12.7:8000",
+        "RETAINER_PORT_8000_TCP_PROTO": "tcp",
+        "RETAINER_PORT_8000_TCP_PORT": "8000",
+        "RETAINER_PORT_8000_TCP_ADDR": "10.96.12.7",
+        "RETAINER_DB_SERVICE_HOST": "10.96.12.8",
+        "RETAINER_DB_PORT": "tcp://10.96.12.8:5432",
+    }
+    assert load(added | {"RETAINER_THREADS": "4"}, MISSING_FILE) == Settings(threads=4)
+    by_hand = tmp_path / ".env"
+    by_hand.write_text("RETAINER_SERVICE_HOST=10.96.12.7\n")
+    with pytest.raises(SettingsError, match="is not a setting"):
+        load({}, by_hand)
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,10 @@ BASE_PATH = "/api/public/v1"
 SQLITE = "sqlite:///"
 PUBLIC, NOWHERE = "public", "none"
 PLACES = "public, none, or an address like 127.0.0.1:9090"
+OF_ORCHESTRATORS = re.compile(r"\w+_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)")
+"""Names of variables that Kubernetes and Docker add to the environment for a service named retainer."""
+LINK = re.compile(r"(tcp|udp|sctp)://")
+"""The value that they give to `RETAINER_PORT`."""
 PASSWORDS = re.compile(r"(?<=://)([^:/?#]*):.*@|([?&](?:ssl)?password=)[^&#]*")
 
 Network = IPv4Network | IPv6Network
@@ -264,6 +268,8 @@ def load(environment: Mapping[str, str] | None = None, dotenv: Path = Path(".env
     sources: dict[str, str] = {}
     for name, (text, source) in variables.items():
         setting = settings.get(name) or settings.get(name.removesuffix("_FILE"))
+        if setting is None and source == "environment" and is_injected(name, text):
+            continue
         if setting is None:
             near = difflib.get_close_matches(name, settings, n=1)
             hint = f" Did you mean {near[0]}?" if near else f" Settings: {', '.join(settings)}."
@@ -277,6 +283,12 @@ def load(environment: Mapping[str, str] | None = None, dotenv: Path = Path(".env
             raise SettingsError(f"{name} (from {source}) is {masked}. It must be {form}.") from None
         sources[setting.name] = source if name in settings else f"{source}, file {text}"
     return Settings(**values, sources=sources)
+
+
+def is_injected(name: str, text: str) -> bool:
+    """Return whether a variable that is not a setting is one that an orchestrator adds for a service."""
+    is_link = name.endswith("_PORT") and LINK.match(text)
+    return bool(is_link or OF_ORCHESTRATORS.fullmatch(name))
 
 
 def _masked(text: str) -> str:
