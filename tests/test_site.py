@@ -84,7 +84,13 @@ def test_the_document_names_the_address_that_it_was_asked_for_under(api):
     assert "/clients/{client_id}" in document["paths"]
 
 
-@pytest.mark.parametrize("path", ["/", "/nothing", "/api/public/v1x/clients"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/", "//", "/nothing", "/api/public/v1x/clients", "//docs", "//openapi.json", "/openapi.json/"),
+        *("/openapi.yaml/x", "/llms.txt/", "/llms-full.txt/x"),
+    ],
+)
 def test_any_other_path_says_where_the_api_is(api, path):
     status, answer = outside(api, path)
     assert status.startswith("404")

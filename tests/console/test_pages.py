@@ -307,3 +307,8 @@ def test_a_record_shows_its_relations_and_the_request_that_wrote_it(api, visitor
     listed = visitor.get(f"/console/records/projects?client_id={client['id']}")
     assert "1 project" in listed.text
     assert visitor.get("/console/records/projects?client_id=odd").status == 422
+
+
+@pytest.mark.parametrize("path", ["//keys", "///audit", "//sign-in", "/keys//1", "/records//clients"])
+def test_a_path_with_more_slashes_than_a_page_has_is_404(api, path):
+    assert admin_of(api).get(f"/console{path}").status == 404

@@ -102,7 +102,8 @@ def test_reading_changes_nothing_and_head_is_get_without_the_body(api, operation
 
 @any_database
 @pytest.mark.parametrize(
-    "path", ["", "/", "/nothing", "/clients/1/nothing", "/clients//", "/Clients", "/clients/", "/%"]
+    "path",
+    ["", "/", "/nothing", "/clients/1/nothing", "/clients//", "//clients", "///clients", "/Clients", "/clients/", "/%"],
 )
 def test_an_unknown_path_is_404(api, path):
     api.make("/clients")

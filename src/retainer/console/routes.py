@@ -160,5 +160,5 @@ ROUTER = _create_router()
 
 def find(path: str) -> tuple[Route, dict[str, str]] | None:
     """Return the route of a path below `/console`, and the parameters in the path; None if there is none."""
-    found = ROUTER.find(path or "/")
+    found = None if "//" in path else ROUTER.find(path or "/")  # it strips slashes in front
     return (found[0].route, found[2]) if found and isinstance(found[0], _Resource) else None

@@ -186,6 +186,6 @@ def _problem(context: PageContext, status: int, sentence: str) -> Reply:
 
 def root(request: Request) -> Response:
     """Redirect browsers to the console. Raises `not_found` for clients that do not accept HTML."""
-    if "text/html" in (request.header("ACCEPT") or "") and request.path == "/":
+    if "text/html" in (request.header("ACCEPT") or ""):
         return redirect_response(302, ROOT)
     return no_page(request)

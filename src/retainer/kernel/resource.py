@@ -287,7 +287,7 @@ class Routes:
     def find(self, request: Request) -> tuple["Methods", dict[str, str]]:
         """Return the methods of a request's path, and the ids in it as text. Raises `not_found`."""
         path = request.path
-        found = None if path.endswith("/") else self._match(path)
+        found = None if path.endswith("/") or path.startswith("//") else self._match(path)  # it strips those in front
         if found is None:
             is_near = path.endswith("/") and self._match(path.rstrip("/")) is not None
             advice = "Remove the trailing slash." if is_near else self._signposts.of_path(path)

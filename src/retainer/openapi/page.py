@@ -4,13 +4,11 @@ from functools import lru_cache
 
 import msgspec
 
-from retainer.errors import Refusal
 from retainer.kernel import pipeline
 from retainer.kernel.http import Request, Response
 from retainer.kernel.resource import Routes
 from retainer.openapi.document import document as make_document
 from retainer.openapi.values import Json
-from retainer.settings import BASE_PATH
 from retainer.web.responses import document
 
 YAML = "application/yaml"
@@ -18,22 +16,14 @@ ANYWHERE = "http://retainer.invalid"  # placeholder in the cached document
 
 
 def answer(request: Request, routes: Routes) -> Response:
-    """Return the document as JSON. Raises `not_found` and `method_not_allowed`."""
-    check(request, "/openapi.json")
+    """Return the document as JSON. Raises `method_not_allowed`."""
     body = as_json(routes).replace(msgspec.json.encode(ANYWHERE), msgspec.json.encode(request.base_url), 1)
     return document(request, pipeline.CONTENT[1], body)
 
 
 def answer_yaml(request: Request, routes: Routes) -> Response:
-    """Return the document as YAML. Raises `not_found` and `method_not_allowed`."""
-    check(request, "/openapi.yaml")
+    """Return the document as YAML. Raises `method_not_allowed`."""
     return document(request, YAML, as_yaml(routes).replace(ANYWHERE.encode(), request.base_url.encode(), 1))
-
-
-def check(request: Request, path: str) -> None:
-    """Raise `not_found` for a path below that of the document."""
-    if request.path != path:
-        raise Refusal("not_found", f"There is nothing here. The document is at {path}, the API at {BASE_PATH}.")
 
 
 @lru_cache(maxsize=1)

@@ -44,7 +44,7 @@ MISSING = SpecialPage("", "Page not found")
 
 def answer(request: Request, routes: Routes) -> Response:
     """Return a page of the reference, or a 404. Raises `method_not_allowed`."""
-    pages, path = pages_of(routes), request.path.rstrip("/")
+    pages, path = pages_of(routes), request.path.removesuffix("/")
     if path == TRY.path:
         return answer_try(request, routes)
     if path == SEARCH.path:

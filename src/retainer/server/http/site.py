@@ -11,6 +11,8 @@ from retainer.settings import BASE_PATH
 
 STAY_SECURE = ("strict-transport-security", "max-age=31536000")
 """After a visit over https, browsers use only https for a year."""
+TREES = frozenset({"assets", "console", "docs"})
+"""Pages that have others below their paths."""
 UNCHARGED = frozenset({"", "assets", "console"})
 """Pages that do not count against the limit of an address. The console counts those without a session itself."""
 Page = Callable[[Request], Response]
@@ -28,13 +30,14 @@ class Site:
 
         Pages and refusals count against it, but not assets: one page needs several, and they cost next to nothing.
         """
-        allowance, name = None, request.path[1:].partition("/")[0]
+        name, slash, _ = request.path[1:].partition("/")
+        allowance, page = None, no_page if slash and name not in TREES else self.pages.get(name, no_page)
         try:
             request.check()
-            if name in self.pages and name not in UNCHARGED:
+            if page is not no_page and name not in UNCHARGED:
                 allowance = hit_address(self.limiter, request.address, charge=True)
                 allowance.admit()
-            response = self.pages.get(name, no_page)(request)
+            response = page(request)
         except Exception as error:  # noqa: BLE001  # every error becomes a response of the catalogue
             refusal = pipeline.to_refusal(error, request, self.log)
             if allowance is None:
