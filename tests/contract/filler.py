@@ -213,6 +213,8 @@ class Filler:
                 return answer
             faulty = {field.partition(".")[0] for field in answer.errors} & set(fields)
             to_draw = faulty - set(requested or ()) or faulty
+            if self.random.random() < 0.1:  # the refusal may follow from fields that it does not name
+                to_draw = fields.keys() - (requested or {}).keys()
             if not path and (not to_draw or self.random.random() < 0.1):
                 place = self.place(operation)
         assert path, f"{operation} takes nothing that is drawn for it: {body}: {answer}"

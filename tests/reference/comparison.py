@@ -29,7 +29,7 @@ from retainer.billing.credit_notes.types import CreditNote, CreditNoteLine
 from retainer.billing.invoices import pricing
 from retainer.billing.invoices.billable import BillableItem
 from retainer.billing.invoices.types import Invoice, InvoiceLine
-from retainer.errors import Refusal
+from retainer.errors import BodyErrors, Refusal
 from retainer.schema.billing import credit_note_shares
 from retainer.schema.migrations import migrate
 from retainer.store.tables import ACCOUNT, NOW
@@ -95,7 +95,7 @@ class Product:
         for note in self.written:
             tx.run(CLEAR, credit_note=note)
         self.written = []
-        tx.errors.clear()
+        BodyErrors.__init__(tx)
         days = "2026-03-31T00:00:00.000000Z"
         invoice = Invoice(self.invoice["id"], days, days, self.invoice["client_id"], currency=document["currency"])
         invoice.project_id = self.projects[document["project"]]
@@ -241,7 +241,7 @@ def compare(product: Product, tx: Tx, rng: Random, seen: Counter[str]) -> None:
     if ledger.gross <= 0:
         return
     for request in random_documents.requests(rng, ledger):
-        tx.errors.clear()
+        BodyErrors.__init__(tx)
         try:
             note = ledger.credit(request)
         except Refused as expected_fault:
