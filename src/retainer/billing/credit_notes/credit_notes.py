@@ -124,7 +124,7 @@ def get_credit_note(tx: Tx, credit_note_id: Id) -> CreditNote:
     """Read a credit note.
 
     `Accept: application/pdf` returns its PDF, which carries its e-invoice (Factur-X, EN 16931), and `application/xml`
-    the e-invoice alone. These files stay the same, whatever changes later. The PDF prints Latin, Greek and Cyrillic
-    letters; other scripts become squares.
+    the e-invoice alone. These files stay the same, whatever changes later. The PDF prints Latin, Greek, Cyrillic,
+    Hebrew, Arabic, Thai, Devanagari, Chinese, Japanese and Korean; other characters become squares.
     """
     return tx.get(credit_notes, credit_note_id, CreditNote)

@@ -173,7 +173,7 @@ def get_invoice(tx: Tx, invoice_id: Id) -> Invoice:
 
     `Accept: application/pdf` returns its PDF, which carries its e-invoice (Factur-X, EN 16931), and `application/xml`
     the e-invoice alone. Once it is issued, these files stay the same, whatever changes later. The PDF prints Latin,
-    Greek and Cyrillic letters; other scripts become squares.
+    Greek, Cyrillic, Hebrew, Arabic, Thai, Devanagari, Chinese, Japanese and Korean; other characters become squares.
     """
     tx.snapshot()
     return load_invoice(tx, invoice_id)

@@ -137,7 +137,8 @@ def create_quote(tx: Tx, body: New[Quote]) -> Quote:
 def get_quote(tx: Tx, quote_id: Id) -> Quote:
     """Read a quote with its lines.
 
-    `Accept: application/pdf` returns its PDF. It prints Latin, Greek and Cyrillic letters, others as squares.
+    `Accept: application/pdf` returns its PDF. It prints Latin, Greek, Cyrillic, Hebrew, Arabic, Thai, Devanagari,
+    Chinese, Japanese and Korean; other characters become squares.
     """
     tx.snapshot()
     return load_quote(tx, quote_id)
