@@ -79,7 +79,7 @@ class Waiter:
 
 
 class FairSemaphore:
-    """Permissions that subjects share: each may hold `share` of `count`; whoever waits gets the next one in turn.
+    """`count` permissions that subjects share: each may hold `share` of them, and the next free one goes round in turn.
 
     At most `max_waiting` threads wait. If there are more, the newest one of the subject with most gives up.
     """

@@ -44,7 +44,7 @@ class Response(NamedTuple):
 class Request:
     """A request; it `has_body` until its body was received.
 
-    If it has a `refusal`, it is only told so. `account_id` is set when it has been authenticated.
+    A request with a `refusal` was not admitted. `account_id` is set when it has been authenticated.
     Only named headers are read, because the WSGI environ also holds the environment of the process.
     """
 

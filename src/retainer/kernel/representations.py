@@ -21,14 +21,14 @@ class File(NamedTuple):
 
 
 class RunApart(Protocol):
-    """Runs what may take long or much memory, where it is in the way of no other account."""
+    """Runs what may take long or much memory, without delaying other accounts."""
 
     def __call__(self, account_id: int, function: Callable[..., T], /, *arguments: object) -> T:
         """Return the result of a function. Raises its error, and `unavailable`."""
 
 
 def run_here(_: int, function: Callable[..., T], *arguments: object) -> T:
-    """Return the result of a function, for a command: its process serves nobody else."""
+    """Return the result of a function at once. Commands use it, because their process answers no other request."""
     return function(*arguments)
 
 

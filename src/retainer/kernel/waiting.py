@@ -16,7 +16,7 @@ MAX_SECONDS = 20
 POLL_SECONDS = 1.0
 WAIT_SLOTS = 64
 SHARE = 8
-"""Requests that may wait: of a process, and of an account."""
+"""Maximum number of waiting requests: of a process, and of an account."""
 WAIT = re.compile(r'(?:^|[,;])\s*wait\s*=\s*"?([0-9]{1,9})"?\s*(?=$|[,;])', re.IGNORECASE)
 
 
@@ -84,9 +84,10 @@ class Waiting:
                     place.woken.set()
 
     def hang_up(self, connections: Counter[str]) -> None:
-        """End the waits of peers that have fewer connections than waits: some of their clients have hung up.
+        """End the waits of peers that have fewer `connections` with a request than waits: some clients have hung up.
 
-        Nobody knows which, so the oldest ends. If its client is still there, it gets an empty list a little early.
+        The server does not know which wait belongs to which connection, so the oldest waits end. A client that is still
+        there gets an empty list a little early.
         """
         with self._lock:
             waits: dict[str, list[Place]] = {}

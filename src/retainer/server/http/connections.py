@@ -1,4 +1,4 @@
-"""The connection guard: ends what a slow client would hold for ever, but never a connection while it is answered."""
+"""The connection guard: closes connections of slow clients, but never one whose request is being answered."""
 
 import os
 import socket
@@ -42,7 +42,7 @@ class Connection(NamedTuple):
 
     @property
     def is_idle(self) -> bool:
-        """Return whether surely no request has begun since the last response; times are known to a tick."""
+        """Return whether no request has begun since the last response; False if both were in one tick of the clock."""
         return not self.is_used or self.received_ago > self.sent_ago
 
 

@@ -24,11 +24,11 @@ TURN_SECONDS = 10
 BODY_SECONDS = 10
 """From the arrival of a request to the end of its body."""
 MAX_WAITING = 384
-"""Requests that wait for their turn; so many threads."""
+"""Maximum number of requests that wait for their turn, each in a thread."""
 BODIES, ANONYMOUS_BODIES = 256, 32
-"""Bodies that are awaited, of accounts and of senders without one; also the MiB of memory that they may take."""
+"""Maximum number of awaited bodies, of accounts and of senders without one; also the MiB that they may take."""
 MAX_KNOWN = 4096
-"""Senders whose account is remembered."""
+"""Maximum number of credentials whose account is remembered."""
 CREDENTIALS = ("HTTP_AUTHORIZATION", "HTTP_X_API_KEY", "HTTP_COOKIE")
 RETRY = {"Retry-After": "5"}
 
@@ -36,7 +36,7 @@ _decode_object = decoder(dict[str, msgspec.Raw])
 
 
 class Senders:
-    """Which account has sent which credentials, so that a request waits in the queue of its account.
+    """A cache of the accounts of credentials, so that a request waits in the queue of its account.
 
     It decides only about the order of requests; the pipeline authenticates each. Unknown senders are networks.
     `look_up` returns the account of a request, if it has a key.
