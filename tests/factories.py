@@ -173,7 +173,8 @@ class ApiClient:
         answer = self._run(environ)
         if answer.status == 500:
             self.app.log.drain()
-            print(json.loads(cast(io.BytesIO, self.app.log.writer.stream).getvalue().splitlines()[-2])["error"])  # noqa: T201  # shown when the test fails
+            logged = cast(io.BytesIO, self.app.log.writer.stream).getvalue().splitlines()
+            print(*[line for each in logged if (line := json.loads(each).get("error"))][-1:])  # noqa: T201  # shown when the test fails
         self.contract_checker.check(method, path, answer, is_limited="fields=" in str(environ["QUERY_STRING"]))
         return answer
 

@@ -4,6 +4,7 @@ import threading
 
 from testing.process import until
 
+from retainer import fairness
 from retainer.fairness import FairQueue, FairSemaphore
 
 LONG = 60
@@ -81,6 +82,22 @@ def test_a_subject_that_has_its_share_leaves_the_rest_to_others():
     semaphore.release("a")
     threads.join()
     assert threads.order == ["a1"]
+
+
+def test_a_subject_has_more_than_its_share_only_as_long_as_it_is_alone(monkeypatch):
+    semaphore = FairSemaphore(8, 1, 10, alone=4)
+    assert [semaphore.acquire("a", 0) for _ in range(5)] == [True] * 4 + [False]
+    assert [semaphore.acquire("b", 0) for _ in range(2)] == [True, False]
+    semaphore.release("a")
+    assert not semaphore.acquire("a", 0), "it holds more than its share already"
+    threads = Threads(semaphore)
+    for name in ("a1", "a2"):
+        threads.begin(name)
+    monkeypatch.setattr(fairness, "ALONE_SECONDS", -1)
+    assert semaphore.acquire("c", 0)
+    semaphore.release("c")
+    threads.join()
+    assert threads.order == ["a1", "a2"], "they need not wait for a permission of their own subject"
 
 
 def test_a_thread_that_has_waited_long_enough_gives_up_and_leaves_nothing_behind():

@@ -85,7 +85,7 @@ def assert_nothing_is_done(api, visitor, path, end):
     filled = path.format(key=api.key_id, user=api.member_id, session=1, **records)
 
     def ask():
-        if getattr(CONSOLE_ROUTES[path], "takes_file", False):
+        if getattr(CONSOLE_ROUTES[path], "read_file", None):
             return visitor.upload(f"/console{filled}", png())
         return visitor.post(f"/console{filled}", FORMS.get(path, {}))
 

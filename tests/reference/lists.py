@@ -334,9 +334,10 @@ class ListModel:
         """Yield a value, a comma list, every word, a value of no record, and the words that stand for others."""
         if name == "tag_id":
             tags = sorted({tag for row in self.rows for tag in row["tag_ids"]})
-            one, two, three = (*self.fullest["tag_ids"], *random.sample(tags, 3))[:3]
+            found = (*self.fullest["tag_ids"], *random.sample(tags, min(3, len(tags))))
         else:
-            one, two, three = (*self.chosen(name, "id" if name == "ids" else name, random)[:3], *[None] * 3)[:3]
+            found = tuple(self.chosen(name, "id" if name == "ids" else name, random))
+        one, two, three = (*found[:3], *[None] * 3)[:3]
         unused = UNUSED.get(schema.get("format", schema.get("pattern", "")), str(UNKNOWN_ID))
         if one is None:
             yield unused  # no record has any

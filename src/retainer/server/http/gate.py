@@ -23,6 +23,8 @@ TURN_SECONDS = 10
 """How long a request waits for its turn. After that it is never executed."""
 BODY_SECONDS = 10
 """From the arrival of a request to the end of its body."""
+SHARE = 2
+"""How many requests of an account run at the same time: with more of them, others would wait for the processor."""
 MAX_WAITING = 384
 """Maximum number of requests that wait for their turn, each in a thread."""
 BODIES, ANONYMOUS_BODIES = 256, 32
@@ -72,13 +74,13 @@ class Turn(threading.local):
 
 
 class Gate:
-    """Admits requests: at most `count` run at the same time, and at most half of them of one account.
+    """Admits requests: at most `count` run at the same time, at most `SHARE` of one account, or half if it is alone.
 
     More threads would only wait for each other, and each needs a connection to the database.
     """
 
     def __init__(self, count: int, look_up: Callable[[Request], int | None] = lambda _: None) -> None:
-        self.running = FairSemaphore(count, max(1, count // 2), MAX_WAITING)
+        self.running = FairSemaphore(count, min(SHARE, count), MAX_WAITING, alone=max(1, count // 2))
         self.bodies = FairSemaphore(BODIES, BODIES // 4, BODIES)
         self.anonymous_bodies = FairSemaphore(ANONYMOUS_BODIES, ANONYMOUS_BODIES // 4, BODIES)
         self.senders = Senders(look_up)
@@ -167,7 +169,7 @@ class Gate:
             bodies.release(subject)
         if not is_whole(request):
             message = f"The body is incomplete. Send the whole request again, within {BODY_SECONDS} seconds."
-            raise Refusal("bad_request", message)
+            raise Refusal("bad_request", message, headers={"connection": "close"})  # where the rest may still arrive
 
 
 def is_whole(request: Request) -> bool:

@@ -36,9 +36,8 @@ BACKLOG = 2048  # connections that wait for a worker
 STOP_SECONDS = 15  # for requests in flight
 DRAIN_SECONDS = 10  # for clients of a drained worker to close their connections
 WAKE_SECONDS = 1
-SWITCH_SECONDS = (
-    0.0005  # a small request waits that long, a few times, beside one that computes; Python's 5 ms are felt
-)
+SWITCH_SECONDS = 0.0001
+"""A small request waits that long, a few times, beside one that computes; Python's 5 ms are felt."""
 THREAD_SECONDS = 2**31  # threads never end, because one that is about to end would still count as idle
 DRAIN_SIGNAL = signal.SIGUSR1
 """Makes a worker accept no more connections, and stop when all are closed."""
