@@ -98,7 +98,14 @@ def test_a_key_sees_the_events_of_what_it_may_read(api):
     answer = api.get("/events", key=key)
     assert shown(answer.data) == [("client.created", client)]
     assert answer.json["meta"]["next_after"] == answer.json["meta"]["latest"] == 3
-    assert shown(api.get("/events", {"resource": "task,client"}, key=key).data) == [("client.created", client)]
+    assert shown(api.get("/events", {"resource": "client", "types": "client.created"}, key=key).data) == [
+        ("client.created", client)
+    ]
+    refused = api.get("/events", {"resource": "client,task", "types": "client.created,invoice.paid"}, key=key)
+    assert refused.errors == {
+        "types": ["This key lacks the scope invoices:read. Leave out the events of: quote, invoice, credit_note."],
+        "resource": ["This key lacks the scope tasks:read. Leave out the events of: task."],
+    }
 
 
 @each_database

@@ -62,6 +62,19 @@ def test_a_webhook_sends_only_what_the_key_may_read_that_set_its_address(api):
 
 
 @only_sqlite
+def test_a_webhook_that_could_send_nothing_is_refused(api):
+    blind = api.new_key(["webhooks:write", "clients:write"])
+    for body in (HOOKS, HOOKS | {"types": None}):
+        (message,) = api.post("/webhooks", body, key=blind).errors["types"]
+        assert "nothing would be sent" in message
+    webhook = api.make("/webhooks")["id"]
+    assert set(api.patch(f"/webhooks/{webhook}", {"url": "https://new.example"}, key=blind).errors) == {"types"}
+    assert api.patch(f"/webhooks/{webhook}", {"status": "paused"}, key=blind).data["scopes"] == READ_SCOPES
+    (message,) = api.post("/webhooks", HOOKS | {"types": ["tag.created"]}, key=blind).errors["types"]
+    assert "lacks the scope clients:read" in message, "the cause alone"
+
+
+@only_sqlite
 def test_types_are_kept_in_the_order_of_the_catalogue_and_each_once(api):
     sent = ["site.up", "client.created", "site.up"]
     assert api.make("/webhooks", types=sent)["types"] == ["client.created", "site.up"]
@@ -180,7 +193,9 @@ def test_a_key_sees_deliveries_of_what_it_may_read(api):
     assert seen(q="SITE") == ["site.created"]
     narrow = api.new_key(["webhooks:read", "clients:read"])
     assert seen(narrow) == ["webhook.test", "tag.created"]
-    assert seen(narrow, type="site.created") == []
+    refused = api.get(path, {"type": "site.created,webhook.test"}, key=narrow)
+    assert refused.errors == {"type": ["This key lacks the scope sites:read. Leave out the events of: site."]}
+    assert seen(narrow, type="webhook.test,tag.created") == ["webhook.test", "tag.created"]
 
 
 @only_sqlite

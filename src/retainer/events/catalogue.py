@@ -1,6 +1,6 @@
 """The catalogue of events: the resources whose changes are announced, and every type, from their declarations."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, get_args, get_type_hints
 
 from msgspec import Meta
@@ -80,6 +80,17 @@ ANNOUNCED = {each.name: each for each in map(_announced, RESOURCES)}
 """The announced resources by name, in the order of the reference."""
 TYPES = tuple(kind for each in ANNOUNCED.values() for kind in each.types)
 NAMES = tuple(ANNOUNCED)
+
+
+def scope_errors(asked: Iterable[str], has_scope: Callable[[str], bool]) -> list[str]:
+    """Return an error for each scope that is lacking to read the events of these types or resources."""
+    errors = []
+    for scope in sorted({ANNOUNCED[word.partition(".")[0]].scope for word in asked}):
+        if not has_scope(scope):
+            names = ", ".join(each.name for each in ANNOUNCED.values() if each.scope == scope)
+            errors.append(f"This key lacks the scope {scope}. Leave out the events of: {names}.")
+    return errors
+
 
 if TYPE_CHECKING:
     EventType = str

@@ -13,7 +13,7 @@ from sqlalchemy import bindparam, func, or_, select
 
 from retainer.errors import Refusal
 from retainer.events.catalogue import ANNOUNCED, TYPES
-from retainer.events.events import POSITIONS
+from retainer.events.events import POSITIONS, check_scopes
 from retainer.events.webhooks import Webhook, types_of
 from retainer.kernel.body import New
 from retainer.kernel.caller import Caller
@@ -31,8 +31,6 @@ from retainer.values.records import READ_ONLY, Record
 MAX_PENDING = 100
 """Pending deliveries of a webhook; while it has more, no further events are taken."""
 TEST = "webhook.test"
-NO_TYPE = ("",)
-"""A filter that finds nothing."""
 
 if TYPE_CHECKING:
     DeliveryType = str
@@ -157,12 +155,15 @@ def _reserve(tx: Tx, webhook: Webhook) -> None:
 
 
 def readable(caller: Caller, filters: DeliveryFilter) -> DeliveryFilter:
-    """Return filters that are limited to events that the key may read, and to tests."""
+    """Return filters that are limited to events that the key may read, and to tests.
+
+    Raises `validation_failed` if they ask for others.
+    """
+    check_scopes(caller, type=tuple(kind for kind in filters.type or () if kind != TEST))
     types = {kind for each in ANNOUNCED.values() if caller.has_scope(each.scope) for kind in each.types} | {TEST}
     if types >= {*TYPES}:
         return filters
-    readable_types = tuple(kind for kind in filters.type or (*TYPES, TEST) if kind in types)
-    return replace(filters, type=readable_types or NO_TYPE)
+    return replace(filters, type=filters.type or tuple(kind for kind in (*TYPES, TEST) if kind in types))
 
 
 of_webhook = Resource(

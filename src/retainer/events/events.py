@@ -18,8 +18,8 @@ from msgspec import Meta
 from msgspec.json import decode, encode
 from sqlalchemy import Select, bindparam, func, select, text
 
-from retainer.errors import Refusal
-from retainer.events.catalogue import ANNOUNCED, EventResource, EventType
+from retainer.errors import Refusal, invalid
+from retainer.events.catalogue import ANNOUNCED, EventResource, EventType, scope_errors
 from retainer.kernel.caller import Caller
 from retainer.kernel.following import Followed, Following, FollowLinks, FollowMeta
 from retainer.kernel.query import OneOf, Query
@@ -90,9 +90,10 @@ api = Resource("/events", tag="Events", scope=None)
 def list_events(tx: Tx, caller: Caller, query: EventQuery, following: Following) -> Followed[Event]:
     """List the events after a position, oldest first; with `Prefer: wait=20`, wait for the next one.
 
-    Any valid key can call it, and gets the events of the resources for which it has the `:read` scope. More events can
-    follow an empty response: continue with `meta.next_after`.
+    Any valid key can call it, and gets the events of the resources for which it has the `:read` scope. To ask for
+    others is an error. More events can follow an empty response: continue with `meta.next_after`.
     """
+    check_scopes(caller, types=query.types, resource=query.resource)
     tx.snapshot()
     pruned, latest = tx.one(POSITIONS) or (0, 0)
     after = pruned if query.after is None else query.after
@@ -104,6 +105,14 @@ def list_events(tx: Tx, caller: Caller, query: EventQuery, following: Following)
     next_after = shown[-1].id if has_more else latest
     meta = FollowMeta(next_after, has_more, latest, size)
     return Followed(shown, FollowLinks(following.link(next_after)), meta)
+
+
+def check_scopes(caller: Caller, **filters: tuple[str, ...] | None) -> None:
+    """Raise `validation_failed` for each filter that asks for events which the key may not read."""
+    found = {name: scope_errors(asked or (), caller.has_scope) for name, asked in filters.items()}
+    errors = {name: messages for name, messages in found.items() if messages}
+    if errors:
+        raise invalid(errors)
 
 
 def check_position(after: int, pruned: int, latest: int) -> None:

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Meta
 from sqlalchemy import bindparam, func, select, update
 
-from retainer.events.catalogue import ANNOUNCED, TYPES, EventType
+from retainer.events.catalogue import ANNOUNCED, TYPES, EventType, scope_errors
 from retainer.identity import audit
 from retainer.identity.audit import Fields, Target
 from retainer.identity.keys.keys import Scope
@@ -37,6 +37,7 @@ MAX_WEBHOOKS = 20
 SECRET_BYTES = 32
 OVERLAP = timedelta(hours=24)
 """How long deliveries also carry a signature with the former secret."""
+NOTHING_READABLE = "This key may read no records with events, so nothing would be sent. Give it a :read scope first."
 READ_SCOPES = list(dict.fromkeys(each.scope for each in ANNOUNCED.values()))
 
 WebhookUrl = Annotated[
@@ -125,10 +126,10 @@ def build_webhook(tx: Tx, webhook: Webhook, before: Webhook | None) -> Webhook:
         webhook.types = [kind for kind in TYPES if kind in webhook.types]
     if before is None or (webhook.url, webhook.types) != (before.url, before.types):
         webhook.scopes = readable_scopes(tx)
-        lacking = {ANNOUNCED[kind.partition(".")[0]].scope for kind in webhook.types or ()}.difference(webhook.scopes)
-        for scope in sorted(lacking):
-            resources = [each.name for each in ANNOUNCED.values() if each.scope == scope]
-            tx.error("types", f"This key lacks the scope {scope}. Leave out the events of: {', '.join(resources)}.")
+        for message in scope_errors(webhook.types or (), webhook.scopes.__contains__):
+            tx.error("types", message)
+        if not webhook.scopes and webhook.types is None:
+            tx.error("types", NOTHING_READABLE)
     if webhook.status == "disabled" and (before is None or before.status != "disabled"):
         tx.error("status", "Must be active or paused. Only a receiver that answers 410 disables its webhook.")
     return webhook
