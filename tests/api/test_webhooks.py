@@ -1,6 +1,7 @@
 """Webhooks: what a key may have sent, their secrets, their log, and sending again. tests/webhooks sends events."""
 
 import base64
+import json
 import re
 from datetime import timedelta
 
@@ -11,7 +12,7 @@ from tests.databases import each_database, only_sqlite
 
 from retainer.events.catalogue import TYPES
 from retainer.events.deliveries import MAX_PENDING
-from retainer.events.webhooks import MAX_WEBHOOKS, READ_SCOPES
+from retainer.events.webhooks import MAX_FORMER, MAX_WEBHOOKS, READ_SCOPES
 
 HOOKS = {"url": "https://Receiver.example/hooks"}
 
@@ -107,10 +108,21 @@ def test_a_rotated_secret_overlaps_with_the_former_one(api):
         assert rotated.status == 200
         second = rotated.json["meta"]["secret"]
     assert first != second
-    columns = stored(api, webhook, "secret", "former_secret", "former_secret_until")
-    assert columns[:2] == [second, first]
-    assert str(columns[2])[:19].replace(" ", "T") == f"{NOW + timedelta(hours=24):%Y-%m-%dT%H:%M:%S}"
+    current, former = stored(api, webhook, "secret", "former_secrets")
+    until = f"{NOW + timedelta(hours=24):%Y-%m-%dT%H:%M:%S.000000Z}"
+    assert (current, json.loads(former)) == (second, [{"secret": first, "until": until}])
     assert audited(api) == ["webhook created", "webhook secret rotated"]
+
+
+@each_database
+def test_rotations_are_refused_while_too_many_former_secrets_sign(api):
+    with time_machine.travel(NOW, tick=False) as clock:
+        path = f"/webhooks/{api.make('/webhooks')['id']}/rotate-secret"
+        assert [api.post(path).status for _ in range(MAX_FORMER)] == [200] * MAX_FORMER
+        refused = api.post(path)
+        assert (refused.code, "2026-04-01T22:30:00" in refused.json["message"]) == ("locked", True)
+        clock.shift(timedelta(hours=24))
+        assert api.post(path).status == 200
 
 
 @only_sqlite
@@ -157,6 +169,25 @@ def test_a_webhook_goes_back_to_a_time(api):
         assert api.post(path, {"since": later}).data["position"] == 1, "nothing is skipped"
     for body in ({}, {"event_id": 1, "since": "2026-01-01T00:00:00Z"}):
         assert "event_id" in api.post(path, body).errors
+
+
+@each_database
+def test_sending_again_says_how_many_events_that_are(api):
+    with time_machine.travel(NOW, tick=False) as clock:
+        for path in ("/tags", "/sites", "/tags", "/tags"):
+            api.make(path)
+            clock.shift(timedelta(hours=1))
+        webhook = api.make("/webhooks", types=["tag.created"])["id"]
+    path = f"/webhooks/{webhook}/redeliver"
+
+    def count(**body):
+        return api.post(path, body).json["meta"]["events_count"]
+
+    assert count(event_id=1) == 1
+    assert count(since="2030-01-01T00:00:00Z") == 0
+    assert count(since=(NOW + timedelta(hours=1)).isoformat()) == 2
+    api.sql("UPDATE webhooks SET position = 3")
+    assert count(since=NOW.isoformat()) == 2, "the fourth event has not been sent yet"
 
 
 @each_database

@@ -110,6 +110,7 @@ def test_commands_create_change_test_and_delete_a_webhook(tmp_path, receiver):
     assert (delivery["type"], delivery["response_body"]) == ("webhook.test", "thanks")
     assert receiver.got[0].event["url"] == f"http://127.0.0.1:8000/api/public/v1/webhooks/{hook}"
     assert tell(folder, "webhook", "set", hook, "--status", "paused")["status"] == "paused"
-    assert tell(folder, "webhook", "redeliver", hook, "--since", "2026-01-01T00:00:00Z")["position"] == 0
+    again = tell(folder, "webhook", "redeliver", hook, "--since", "2026-01-01T00:00:00Z")
+    assert (again["position"], again["events"]) == (0, 0)
     assert tell(folder, "webhook", "delete", hook) == {"deleted": hook}
     assert tell(folder, "webhook", "list", account) == {"webhooks": []}

@@ -91,7 +91,7 @@ def test_events_are_sent_again(api, visitor, receiver):
     path, _ = made(visitor, receiver)
     api.make("/tags")
     send(api)
-    assert "Queued." in visitor.submit(path, action=f"{path}/redeliver", event_id="1").text
+    assert "Queued 1 event to be sent again." in visitor.submit(path, action=f"{path}/redeliver", event_id="1").text
     assert send(api) == 1
     visitor.post(f"{path}/redeliver", {"since": "2026-01-01"})
     assert send(api) == 1

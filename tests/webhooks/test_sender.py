@@ -6,6 +6,7 @@ import threading
 import time
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import timedelta
 
 import pytest
@@ -118,6 +119,28 @@ def test_both_secrets_sign_for_a_day(api, hooked, clock):
     assert hook.verify(after, rotated) == after.event
     with pytest.raises(WebhookVerificationError):
         hook.verify(after)
+
+
+@each_database
+def test_a_second_rotation_keeps_each_former_secret_until_its_own_time(api, hooked, clock):
+    hook, secrets = hooked(), []
+    secrets.append(hook.secret)
+    for hours in (0, 10):
+        clock.shift(timedelta(hours=hours))
+        secrets.append(api.post(f"{hook.path}/rotate-secret").json["meta"]["secret"])
+    signers = []
+    for hours in (10, 5, 10):  # 20, 25 and 35 hours after the first rotation
+        clock.shift(timedelta(hours=hours))
+        api.make("/tags")
+        hook.send()
+        signers.append([place for place, secret in enumerate(secrets) if verifies(hook, secret)])
+    assert signers == [[0, 1, 2], [1, 2], [2]]
+
+
+def verifies(hook, secret):
+    with suppress(WebhookVerificationError):
+        return hook.verify(hook.receiver.got[-1], secret) is not None
+    return False
 
 
 @each_database

@@ -77,7 +77,7 @@ def set_webhook(
 
 @webhook_cli.command("rotate")
 def rotate_secret(webhook: WebhookId, *, json: Json = False) -> None:
-    """Replace the secret, which is shown only once; for 24 hours, both sign."""
+    """Replace the secret, which is shown only once; for 24 hours, the former one also signs."""
     with acting_on(schema.webhooks, webhook) as tx:
         secret = webhooks.rotate_secret(tx, _get(tx, webhook))
     say({"webhook_id": webhook, "secret": secret}, json=json)
@@ -96,9 +96,10 @@ def redeliver(webhook: WebhookId, *, event: EventId = None, since: Since = None,
     """Send an event again, or all since an instant."""
     wanted = whole(Redelivery, {"event_id": event, "since": since})
     with acting_on(schema.webhooks, webhook) as tx:
-        deliveries.redeliver(tx, _get(tx, webhook), wanted)
+        count = deliveries.redeliver(tx, _get(tx, webhook), wanted)
         queued = _get(tx, webhook)
-    say({"webhook_id": webhook, "position": queued.position, "pending": queued.pending_count}, json=json)
+    result = {"webhook_id": webhook, "events": count, "position": queued.position, "pending": queued.pending_count}
+    say(result, json=json)
 
 
 @webhook_cli.command("deliveries")

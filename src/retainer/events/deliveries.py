@@ -7,22 +7,25 @@ events are.
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
+import msgspec
 from msgspec import Meta
+from msgspec.json import encode
 from msgspec.structs import replace
-from sqlalchemy import bindparam, func, or_, select
+from sqlalchemy import bindparam, func, or_, select, text
 
 from retainer.errors import Refusal
 from retainer.events.catalogue import ANNOUNCED, TYPES
-from retainer.events.events import POSITIONS, check_scopes
+from retainer.events.events import POSITIONS, TYPES_LISTED, check_scopes
 from retainer.events.webhooks import Webhook, types_of
 from retainer.kernel.body import New
 from retainer.kernel.caller import Caller
 from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
-from retainer.kernel.resource import Resource
+from retainer.kernel.resource import Resource, WithMeta
 from retainer.schema.filters import Where, searched
 from retainer.schema.webhooks import webhook_deliveries, webhooks
 from retainer.store.engines.base import Columns
+from retainer.store.engines.sql import INTEGER, is_listed
 from retainer.store.tables import events
 from retainer.store.tx import Tx
 from retainer.values.kinds import Id, Instant, Searched
@@ -89,8 +92,28 @@ class Redelivery(Record):
     since: Annotated[Instant | None, "Send all events again from this time on, as far as they are kept."] = None
 
 
+class WebhookRedelivered(msgspec.Struct):
+    """What is sent again."""
+
+    events_count: Annotated[
+        int, "Number of events that are sent again; 10000: that many or more. 0: the webhook has sent none since then."
+    ]
+
+
 EVENT = select(events.c.type, events.c.record_id).where(events.c.id == bindparam("id"))
 AT = select(events.c.at).where(events.c.id == bindparam("id"))
+MAX_COUNTED = 10_000
+_between = (
+    select(events.c.id)
+    .where(
+        events.c.id > bindparam("after", type_=INTEGER),
+        events.c.id <= bindparam("until", type_=INTEGER),
+        is_listed(events.c.type, TYPES_LISTED),
+    )
+    .suffix_with(text(f"LIMIT {MAX_COUNTED}"))
+)
+BETWEEN = select(func.count()).select_from(_between.subquery())
+"""The number of events of some types between two positions."""
 OF_EVENT = select(webhook_deliveries.c.id, webhook_deliveries.c.status).where(
     webhook_deliveries.c.webhook_id == bindparam("webhook"), webhook_deliveries.c.event_id == bindparam("event")
 )
@@ -104,19 +127,26 @@ def queue_test(tx: Tx, webhook: Webhook) -> WebhookDelivery:
     return tx.get(webhook_deliveries, _queue(tx, webhook, values), WebhookDelivery)
 
 
-def redeliver(tx: Tx, webhook: Webhook, wanted: Redelivery) -> None:
-    """Send an event again, or all since a time. Raises every error, and `locked` if too much is pending."""
+def redeliver(tx: Tx, webhook: Webhook, wanted: Redelivery) -> int:
+    """Send an event again, or all since a time; return the number of events, up to MAX_COUNTED.
+
+    Raises every error, and `locked` if too much is pending.
+    """
     if tx.readable("event_id", "since") and (wanted.event_id is None) == (wanted.since is None):
         tx.error("event_id", "Send either event_id or since.")
     if wanted.event_id is not None and wanted.since is None:
         _redeliver_event(tx, webhook, wanted.event_id)
     tx.raise_errors()
-    if wanted.since is not None:
-        pruned, latest = tx.one(POSITIONS) or (0, 0)
-        kept = range(pruned + 1, latest + 1)  # their times rise with their ids
-        position = pruned + bisect_left(kept, wanted.since, key=lambda event_id: str(tx.value(AT, id=event_id)))
-        if position < webhook.position:
-            tx.update_columns(webhooks, webhook.id, {"position": position})
+    if wanted.since is None:
+        return 1
+    pruned, latest = tx.one(POSITIONS) or (0, 0)
+    kept = range(pruned + 1, latest + 1)  # their times rise with their ids
+    position = pruned + bisect_left(kept, wanted.since, key=lambda event_id: str(tx.value(AT, id=event_id)))
+    if position >= webhook.position:
+        return 0
+    tx.update_columns(webhooks, webhook.id, {"position": position})
+    types = encode(types_of(webhook)).decode()
+    return tx.value(BETWEEN, types=types, after=position, until=webhook.position) or 0
 
 
 def _redeliver_event(tx: Tx, webhook: Webhook, event_id: int) -> None:
@@ -190,7 +220,10 @@ def send_webhook_test(tx: Tx, webhook_id: Id) -> WebhookDelivery:
 
 
 @again.post(creates=False)
-def redeliver_webhook_events(tx: Tx, webhook_id: Id, body: New[Redelivery]) -> Webhook:
-    """Send an event again, or all events since a time: the webhook goes back to that position."""
-    redeliver(tx, tx.get(webhooks, webhook_id, Webhook), body)
-    return tx.get(webhooks, webhook_id, Webhook)
+def redeliver_webhook_events(tx: Tx, webhook_id: Id, body: New[Redelivery]) -> WithMeta[Webhook, WebhookRedelivered]:
+    """Send an event again, or all events since a time: the webhook goes back to that position.
+
+    meta.events_count says how many events that are.
+    """
+    count = redeliver(tx, tx.get(webhooks, webhook_id, Webhook), body)
+    return WithMeta(tx.get(webhooks, webhook_id, Webhook), WebhookRedelivered(count))

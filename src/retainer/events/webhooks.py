@@ -13,8 +13,10 @@ from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
+from msgspec.json import encode
 from sqlalchemy import bindparam, func, select, update
 
+from retainer.errors import Refusal
 from retainer.events.catalogue import ANNOUNCED, TYPES, EventType, scope_errors
 from retainer.identity import audit
 from retainer.identity.audit import Fields, Target
@@ -29,6 +31,7 @@ from retainer.schema.webhooks import webhook_deliveries, webhooks
 from retainer.store.outbox import NEWEST_ID
 from retainer.store.tables import NOW, totals
 from retainer.store.tx import Tx
+from retainer.values.decoding import decoder
 from retainer.values.exact import instant_after
 from retainer.values.kinds import Id, Instant, Text191, kind, read_site_url
 from retainer.values.records import READ_ONLY, Record
@@ -36,7 +39,9 @@ from retainer.values.records import READ_ONLY, Record
 MAX_WEBHOOKS = 20
 SECRET_BYTES = 32
 OVERLAP = timedelta(hours=24)
-"""How long deliveries also carry a signature with the former secret."""
+"""How long deliveries also carry a signature with a former secret."""
+MAX_FORMER = 5
+"""Former secrets that sign at the same time: each adds a signature to every request."""
 NOTHING_READABLE = "This key may read no records with events, so nothing would be sent. Give it a :read scope first."
 READ_SCOPES = list(dict.fromkeys(each.scope for each in ANNOUNCED.values()))
 
@@ -98,9 +103,17 @@ class WebhookSecret(msgspec.Struct):
     ]
 
 
+class FormerSecret(msgspec.Struct):
+    """A secret that was replaced, and the time until which it signs."""
+
+    secret: str
+    until: str
+
+
+read_former = decoder(list[FormerSecret])
 NEWEST = select(func.coalesce(NEWEST_ID, 0))
 COUNT = select(totals.c.count).where(totals.c.name == webhooks.name)
-SECRET = select(webhooks.c.secret).where(webhooks.c.id == bindparam("id"))
+SECRETS = select(*webhooks.c["secret", "former_secrets"]).where(webhooks.c.id == bindparam("id")).with_for_update()
 RETRY_NOW = (
     update(webhook_deliveries)
     .where(webhook_deliveries.c.webhook_id == bindparam("webhook"), webhook_deliveries.c.status == "pending")
@@ -167,12 +180,24 @@ def change_webhook(tx: Tx, before: Webhook, webhook: Webhook) -> Webhook:
 
 
 def rotate_secret(tx: Tx, webhook: Webhook) -> str:
-    """Give a webhook another secret, and return it; the former one signs as well for 24 hours."""
+    """Give a webhook another secret, and return it; each former one signs as well for 24 hours.
+
+    Raises `locked` if too many former ones still sign.
+    """
+    current, kept = tx.one(SECRETS, id=webhook.id) or ("", None)
+    former = former_secrets(kept, tx.now)
+    if len(former) >= MAX_FORMER:
+        raise Refusal("locked", f"{MAX_FORMER} former secrets still sign. Rotate again after {former[-1].until}.")
+    former.insert(0, FormerSecret(current, instant_after(tx.now, OVERLAP)))
     secret = new_secret()
-    former = {"former_secret": tx.value(SECRET, id=webhook.id), "former_secret_until": instant_after(tx.now, OVERLAP)}
-    tx.update_columns(webhooks, webhook.id, {"secret": secret, **former})
+    tx.update_columns(webhooks, webhook.id, {"secret": secret, "former_secrets": encode(former).decode()})
     audit.note(tx, "webhook secret rotated", target(webhook.id, webhook.url))
     return secret
+
+
+def former_secrets(stored: str | None, now: str) -> list[FormerSecret]:
+    """Return the former secrets that still sign, the newest first, from the column of a webhook."""
+    return [each for each in read_former(stored or "[]") if each.until > now]
 
 
 def remove_webhook(tx: Tx, webhook: Webhook) -> None:
@@ -233,6 +258,6 @@ def delete_webhook(tx: Tx, webhook_id: Id) -> None:
 
 @api.post("/{webhook_id}/rotate-secret", creates=False)
 def rotate_webhook_secret(tx: Tx, webhook_id: Id) -> WithMeta[Webhook, WebhookSecret]:
-    """Replace the secret; meta.secret is the new one. For 24 hours, deliveries are signed with both."""
+    """Replace the secret; meta.secret is the new one. For 24 hours, deliveries are also signed with the former one."""
     webhook = tx.get(webhooks, webhook_id, Webhook)
     return WithMeta(webhook, WebhookSecret(rotate_secret(tx, webhook)))

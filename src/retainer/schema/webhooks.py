@@ -30,8 +30,7 @@ webhooks = tenant_table(
     mark_maintained(instant("last_delivered_at", optional=True)),
     hidden(text("api_url")),  # the base of the addresses in events
     hidden(text("secret")),
-    hidden(text("former_secret", optional=True)),
-    hidden(instant("former_secret_until", optional=True)),
+    hidden(embedded("former_secrets", optional=True)),
     hidden(flag("is_failing", server_default="0")),
     hidden(instant("next_attempt_at", optional=True)),
     hidden(instant("leased_until")),

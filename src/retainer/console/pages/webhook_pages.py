@@ -80,8 +80,9 @@ def redeliver(tx: Tx, context: PageContext) -> Reply:
         except (ValueError, OverflowError):
             raise invalid({"since": ["Choose the first day whose events are sent again."]}) from None
         wanted = forms.read_new(Redelivery, form, event_id=None, since=since)
-    deliveries.redeliver(tx, webhook, wanted)
-    return context.redirect(f"/webhooks/{webhook.id}", "Queued. Events keep their ids, so that receivers know them.")
+    count = words.count(deliveries.redeliver(tx, webhook, wanted), "event")
+    notice = f"Queued {count} to be sent again. Events keep their ids, so that receivers know them."
+    return context.redirect(f"/webhooks/{webhook.id}", notice)
 
 
 def show_delete(tx: Tx, context: PageContext) -> Reply:

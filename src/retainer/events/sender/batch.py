@@ -10,7 +10,7 @@ from retainer.events.deliveries import MAX_PENDING, TEST
 from retainer.events.events import POSITIONS, SHOWN, load_after
 from retainer.events.sender.message import Message, Receiver, event_message, test_message
 from retainer.events.sender.schedule import Leased
-from retainer.events.webhooks import Webhook, types_of
+from retainer.events.webhooks import Webhook, former_secrets, types_of
 from retainer.identity.admins import operator_of
 from retainer.schema.webhooks import webhook_deliveries, webhooks
 from retainer.store.engines.base import Row
@@ -96,7 +96,7 @@ EVENTS = select(*events.c[SHOWN]).where(is_listed(events.c.id, IDS))
 DELIVERED = select(webhook_deliveries.c.event_id, webhook_deliveries.c.id, webhook_deliveries.c.attempts).where(
     webhook_deliveries.c.webhook_id == bindparam("webhook"), is_listed(webhook_deliveries.c.event_id, IDS)
 )
-OURS = select(*webhooks.c["id", "url", "api_url", "secret", "former_secret", "former_secret_until"]).where(
+OURS = select(*webhooks.c["id", "url", "api_url", "secret", "former_secrets"]).where(
     webhooks.c.id == bindparam("webhook"), webhooks.c.leased_until == bindparam("until"), webhooks.c.status == "active"
 )
 
@@ -130,8 +130,8 @@ def load_batch(store: Store, leased: Leased, base_url: str) -> Batch | None:
 
 
 def _receiver(tx: Tx, row: Row, base_url: str) -> Receiver:
-    webhook_id, url, api_url, secret, former, until = row
-    secrets = (secret, former) if former is not None and until > tx.now else (secret,)
+    webhook_id, url, api_url, secret, former = row
+    secrets = (secret, *(each.secret for each in former_secrets(former, tx.now)))
     return Receiver(webhook_id, url, base_url or api_url, secrets)
 
 

@@ -16,7 +16,7 @@ USER_AGENT = f"Retainer-Webhooks/{__version__}"
 
 
 class Receiver(NamedTuple):
-    """Where a webhook sends its events, and the secrets that sign them; the former one during an overlap."""
+    """Where a webhook sends its events, and the secrets that sign them; former ones during an overlap."""
 
     webhook_id: int
     url: str
