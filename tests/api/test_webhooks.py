@@ -13,6 +13,8 @@ from tests.databases import each_database, only_sqlite
 from retainer.events.catalogue import TYPES
 from retainer.events.deliveries import MAX_PENDING
 from retainer.events.webhooks import MAX_FORMER, MAX_WEBHOOKS, READ_SCOPES
+from retainer.identity.keys import key_changes
+from retainer.identity.keys.key_changes import Rotation
 
 HOOKS = {"url": "https://Receiver.example/hooks"}
 
@@ -60,6 +62,19 @@ def test_a_webhook_sends_only_what_the_key_may_read_that_set_its_address(api):
     explicit = api.post("/webhooks", HOOKS | {"types": ["invoice.paid"]}).data
     stolen = api.patch(f"/webhooks/{explicit['id']}", {"url": "https://elsewhere.example"}, key=narrow)
     assert list(stolen.errors) == ["types"]
+
+
+@each_database
+def test_a_webhook_names_the_key_whose_scopes_it_has(api):
+    webhook = api.make("/webhooks")
+    path, other = f"/webhooks/{webhook['id']}", api.new_key()
+    assert webhook["key_id"] == api.key_id
+    assert api.patch(path, {"description": "New"}, key=other).data["key_id"] == api.key_id
+    moved = api.patch(path, {"url": "https://new.example"}, key=other).data
+    assert moved["key_id"] not in {None, api.key_id}
+    with api.operating() as tx:
+        new = key_changes.rotate_key(tx, moved["key_id"], Rotation())
+    assert api.get(path).data["key_id"] == new.id
 
 
 @only_sqlite

@@ -144,6 +144,24 @@ def test_revoking_a_key_shows_its_use_and_needs_its_name(api, visitor):
     assert "/revoke" not in visitor.get(path.removesuffix("/revoke")).html
 
 
+@pytest.mark.parametrize("fields", [{}, {"pause_webhooks": "yes"}])
+def test_the_webhooks_of_a_key_are_listed_and_paused_on_request_when_it_is_revoked(api, visitor, fields):
+    value = value_of(made(visitor, scopes=["clients:read", "webhooks:write"]))
+    hook = {"description": "Books", "url": "https://receiver.example/hooks"}
+    webhook = api.post("/webhooks", hook, key=value).data["id"]
+    other = api.make("/webhooks", description="Wiki")["id"]
+    path = f"/console/keys/{key_of(api).id}"
+    for page in (visitor.get(path), visitor.get(f"{path}/revoke")):
+        assert ("Books" in page.text, "Wiki" in page.text) == (True, False)
+    visitor.submit(f"{path}/revoke", confirmation="zapier", **fields)
+    assert api.get(f"/webhooks/{webhook}").data["status"] == ("paused" if fields else "active")
+    assert api.get(f"/webhooks/{other}").data["status"] == "active"
+    shown = visitor.get(path)
+    assert "They send on, although this key was revoked." in shown.text
+    assert f"/console/webhooks/{webhook}" in shown.links
+    assert "send on" not in visitor.get(f"/console/keys/{api.key_id}").text
+
+
 def test_no_key_is_created_while_the_api_is_off(api, visitor):
     with api.operating() as tx:
         keys.create_key(tx, KeyDetails("Busy", api.admin_id, ["clients:read"]))

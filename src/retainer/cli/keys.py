@@ -6,6 +6,7 @@ import msgspec
 import typer
 
 from retainer.cli.common import Account, Json, acting_for, acting_on, changes, comma_list, say, whole
+from retainer.events import webhooks
 from retainer.identity.keys import key_changes, key_list, keys
 from retainer.identity.keys.key_changes import MAX_OVERLAP_HOURS, OVERLAP_HOURS, KeyChanges, Rotation
 from retainer.identity.keys.key_list import KeyFilter
@@ -34,6 +35,9 @@ NewExpiry = Annotated[
 Hours = Annotated[
     int, typer.Option(metavar="HOURS", help=f"Hours that the former key remains valid, 0 to {MAX_OVERLAP_HOURS}.")
 ]
+
+
+Pause = Annotated[bool, typer.Option("--pause-webhooks", help="Pause the webhooks of the key, too.")]
 
 
 def scope_list(text: str | None) -> list[str] | None:
@@ -102,8 +106,10 @@ def rotate_key(key: Key, *, hours: Hours = OVERLAP_HOURS, expires_at: NewExpiry 
 
 
 @key_cli.command("revoke")
-def revoke_key(key: Key, *, json: Json = False) -> None:
-    """Revoke a key permanently; other keys are not affected."""
+def revoke_key(key: Key, *, pause_webhooks: Pause = False, json: Json = False) -> None:
+    """Revoke a key permanently; other keys are not affected. Its webhooks send on unless they are paused."""
     with acting_on(api_keys, key) as tx:
-        revoked = key_changes.revoke_key(tx, key)
-    say(msgspec.structs.asdict(revoked), json=json)
+        revoked, found = key_changes.revoke_key(tx, key), webhooks.webhooks_of_key(tx, key)
+        found = webhooks.pause_webhooks(tx, found) if pause_webhooks else found
+    listed = [{"id": each.id, "url": each.url, "status": each.status} for each in found]
+    say(msgspec.structs.asdict(revoked) | {"webhooks": listed}, json=json)

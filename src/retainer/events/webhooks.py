@@ -81,6 +81,9 @@ class Webhook(Record):
         "It sends events of what these scopes may read: those of the key that created it, or last changed `url` or "
         "`types`.",
     ] = READ_ONLY
+    key_id: Annotated[Id | None, "The key whose scopes it has. Null: none, as if it was set up in the console."] = (
+        READ_ONLY
+    )
     position: Annotated[int, "Id of the last event that was taken. All up to it are delivered or pending."] = READ_ONLY
     pending_count: Annotated[int, "Number of deliveries that wait to be sent again."] = READ_ONLY
     last_delivered_at: Annotated[Instant | None, "When its receiver last accepted an event; null: never."] = READ_ONLY
@@ -138,7 +141,7 @@ def build_webhook(tx: Tx, webhook: Webhook, before: Webhook | None) -> Webhook:
     if webhook.types is not None:
         webhook.types = [kind for kind in TYPES if kind in webhook.types]
     if before is None or (webhook.url, webhook.types) != (before.url, before.types):
-        webhook.scopes = readable_scopes(tx)
+        webhook.scopes, webhook.key_id = readable_scopes(tx), tx.actor.acting_key
         for message in scope_errors(webhook.types or (), webhook.scopes.__contains__):
             tx.error("types", message)
         if not webhook.scopes and webhook.types is None:
@@ -177,6 +180,19 @@ def change_webhook(tx: Tx, before: Webhook, webhook: Webhook) -> Webhook:
             tx.update_columns(webhooks, after.id, {"next_attempt_at": tx.now})
     audit.note_changes(tx, "webhook changed", target(after.id, after.url), former, shown(after))
     return tx.get(webhooks, after.id, Webhook)
+
+
+def webhooks_of_key(tx: Tx, key_id: int) -> list[Webhook]:
+    """Return the webhooks with the scopes of a key: they send on after it was revoked."""
+    return [each for each in load_webhooks(tx) if each.key_id == key_id]
+
+
+def pause_webhooks(tx: Tx, found: list[Webhook]) -> list[Webhook]:
+    """Pause the active ones of some webhooks; return all as they are now."""
+    return [
+        change_webhook(tx, each, msgspec.structs.replace(each, status="paused")) if each.status == "active" else each
+        for each in found
+    ]
 
 
 def rotate_secret(tx: Tx, webhook: Webhook) -> str:

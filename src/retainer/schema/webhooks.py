@@ -23,6 +23,7 @@ webhooks = tenant_table(
     text("description", optional=True),
     embedded("types", optional=True),
     embedded("scopes"),
+    *ref("key_id", "api_keys", optional=True, on_delete="none"),  # keys are never deleted
     text("status"),
     mark_maintained(text("status_reason", optional=True)),
     mark_maintained(integer("position")),

@@ -7,6 +7,7 @@ import msgspec
 from retainer.console import forms, request_charts, scope_matrix, words
 from retainer.console.page_context import PageContext, Reply
 from retainer.errors import invalid
+from retainer.events import webhooks
 from retainer.identity import accounts
 from retainer.identity.keys import key_changes, key_list
 from retainer.identity.keys.key_changes import KeyChanges, Rotation
@@ -69,6 +70,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
         hour_of=hour_of,
         has_been_used=key.last_used_at is not None,
         api_enabled=accounts.get_account(tx)["api_enabled"],
+        webhooks=webhooks.webhooks_of_key(tx, key.id),
     )
 
 
@@ -126,15 +128,21 @@ def show_revoke(tx: Tx, context: PageContext) -> Reply:
         last_hour=counts.last_hour(tx).get(key.id, 0),
         is_recent=key.last_used_at is not None and key.last_used_at >= hour_ago,
         most_frequent=frequent[0][0] if frequent else None,
+        webhooks=webhooks.webhooks_of_key(tx, key.id),
     )
 
 
 def revoke(tx: Tx, context: PageContext) -> Reply:
-    """Revoke a key, if its name was typed. Raises `not_found` and `validation_failed`."""
+    """Revoke a key, if its name was typed, and pause its webhooks on request.
+
+    Raises `not_found` and `validation_failed`.
+    """
     key = key_of(tx, context)
     if context.form.text("confirmation").casefold() != key.name.casefold():
         raise invalid({"confirmation": [f"To confirm, type “{key.name}”."]})
     key_changes.revoke_key(tx, key.id)
+    if context.form.text("pause_webhooks") == "yes":
+        webhooks.pause_webhooks(tx, webhooks.webhooks_of_key(tx, key.id))
     return context.redirect(f"/keys/{key.id}", f"{key.name} revoked. It no longer works.", kind="warn")
 
 

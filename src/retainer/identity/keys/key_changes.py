@@ -5,6 +5,7 @@ from typing import Annotated
 
 import msgspec
 from msgspec import Meta
+from sqlalchemy import bindparam, update
 
 from retainer.errors import Refusal
 from retainer.identity import audit
@@ -13,12 +14,23 @@ from retainer.identity.keys import keys
 from retainer.identity.keys.key_list import Key, get_key
 from retainer.identity.keys.keys import KeyDetails, NewKey, Scope, scope_text
 from retainer.schema.identity import api_keys
+from retainer.schema.webhooks import webhooks
+from retainer.store.engines.sql import INTEGER
+from retainer.store.tables import NOW
 from retainer.store.tx import Tx
 from retainer.values.exact import instant_after
 from retainer.values.kinds import Instant, Text100
 
 OVERLAP_HOURS = 24
 MAX_OVERLAP_HOURS = 30 * 24
+
+
+MOVE_WEBHOOKS = (
+    update(webhooks)
+    .where(webhooks.c.key_id == bindparam("former"))
+    .values(key_id=bindparam("new", type_=INTEGER), updated_at=NOW)
+)
+"""Webhooks follow a key that replaces another: it has the same scopes."""
 
 
 class KeyChanges(msgspec.Struct):
@@ -74,6 +86,7 @@ def rotate_key(tx: Tx, key_id: int, rotation: Rotation) -> NewKey:
     end = end if former.expires_at is None else min(end, former.expires_at)
     fields = {"expires_at": end, "replaced_by_id": new.id}
     tx.update_columns(api_keys, key_id, fields)
+    tx.run(MOVE_WEBHOOKS, former=key_id, new=new.id)
     before = {"expires_at": former.expires_at, "replaced_by_id": None}
     audit.note_changes(tx, "key rotated", _target(former), before, fields)
     return new

@@ -279,35 +279,6 @@ CREATE INDEX users_by_account_id_name_sort_id ON users (account_id, name_sort, i
 
 CREATE INDEX users_by_email_folded ON users (email_folded);
 
-CREATE TABLE webhooks (
-	id BIGSERIAL NOT NULL,
-	account_id BIGINT NOT NULL,
-	created_at TIMESTAMP WITH TIME ZONE NOT NULL,
-	updated_at TIMESTAMP WITH TIME ZONE NOT NULL,
-	url TEXT COLLATE "C" NOT NULL,
-	description TEXT COLLATE "C",
-	types TEXT COLLATE "C",
-	scopes TEXT COLLATE "C" NOT NULL,
-	status TEXT COLLATE "C" NOT NULL,
-	status_reason TEXT COLLATE "C",
-	position BIGINT NOT NULL,
-	pending_count BIGINT DEFAULT '0' NOT NULL,
-	last_delivered_at TIMESTAMP WITH TIME ZONE,
-	api_url TEXT COLLATE "C" NOT NULL,
-	secret TEXT COLLATE "C" NOT NULL,
-	former_secrets TEXT COLLATE "C",
-	is_failing BOOLEAN DEFAULT '0' NOT NULL,
-	next_attempt_at TIMESTAMP WITH TIME ZONE,
-	leased_until TIMESTAMP WITH TIME ZONE NOT NULL,
-	search TEXT COLLATE "C" NOT NULL,
-	CONSTRAINT webhooks_pk PRIMARY KEY (account_id, id),
-	CONSTRAINT webhooks_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
-);
-
-CREATE INDEX webhooks_by_account_id_created_at_id ON webhooks (account_id, created_at, id);
-
-CREATE INDEX webhooks_by_account_id_updated_at_id ON webhooks (account_id, updated_at, id);
-
 CREATE TABLE api_keys (
 	id BIGSERIAL NOT NULL,
 	account_id BIGINT NOT NULL,
@@ -564,36 +535,6 @@ CREATE TABLE sessions (
 
 CREATE UNIQUE INDEX sessions_unique_hash ON sessions (hash);
 
-CREATE TABLE webhook_deliveries (
-	id BIGSERIAL NOT NULL,
-	account_id BIGINT NOT NULL,
-	created_at TIMESTAMP WITH TIME ZONE NOT NULL,
-	updated_at TIMESTAMP WITH TIME ZONE NOT NULL,
-	webhook_id BIGINT NOT NULL,
-	event_id BIGINT,
-	type TEXT COLLATE "C" NOT NULL,
-	record_id BIGINT NOT NULL,
-	status TEXT COLLATE "C" NOT NULL,
-	attempts BIGINT NOT NULL,
-	attempted_at TIMESTAMP WITH TIME ZONE,
-	next_attempt_at TIMESTAMP WITH TIME ZONE,
-	response_status BIGINT,
-	response_body TEXT COLLATE "C",
-	duration_ms BIGINT,
-	error TEXT COLLATE "C",
-	failing_since TIMESTAMP WITH TIME ZONE,
-	CONSTRAINT webhook_deliveries_pk PRIMARY KEY (account_id, id),
-	CONSTRAINT webhook_deliveries_ref_account_id_webhook_id FOREIGN KEY(account_id, webhook_id) REFERENCES webhooks (account_id, id),
-	CONSTRAINT webhook_deliveries_unique_account_id_webhook_id_event_id UNIQUE (account_id, webhook_id, event_id),
-	CONSTRAINT webhook_deliveries_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
-);
-
-CREATE INDEX webhook_deliveries_by_account_id_created_at_id ON webhook_deliveries (account_id, created_at, id);
-
-CREATE INDEX webhook_deliveries_by_account_id_webhook_id_id ON webhook_deliveries (account_id, webhook_id, id);
-
-CREATE INDEX webhook_deliveries_pending ON webhook_deliveries (account_id, webhook_id) WHERE status = 'pending';
-
 CREATE TABLE external_contacts_tags (
 	account_id BIGINT NOT NULL,
 	record_id BIGINT NOT NULL,
@@ -826,6 +767,37 @@ CREATE INDEX sites_by_account_id_updated_at_id ON sites (account_id, updated_at,
 
 CREATE INDEX sites_due ON sites (monitoring_enabled, next_check_at);
 
+CREATE TABLE webhooks (
+	id BIGSERIAL NOT NULL,
+	account_id BIGINT NOT NULL,
+	created_at TIMESTAMP WITH TIME ZONE NOT NULL,
+	updated_at TIMESTAMP WITH TIME ZONE NOT NULL,
+	url TEXT COLLATE "C" NOT NULL,
+	description TEXT COLLATE "C",
+	types TEXT COLLATE "C",
+	scopes TEXT COLLATE "C" NOT NULL,
+	key_id BIGINT,
+	status TEXT COLLATE "C" NOT NULL,
+	status_reason TEXT COLLATE "C",
+	position BIGINT NOT NULL,
+	pending_count BIGINT DEFAULT '0' NOT NULL,
+	last_delivered_at TIMESTAMP WITH TIME ZONE,
+	api_url TEXT COLLATE "C" NOT NULL,
+	secret TEXT COLLATE "C" NOT NULL,
+	former_secrets TEXT COLLATE "C",
+	is_failing BOOLEAN DEFAULT '0' NOT NULL,
+	next_attempt_at TIMESTAMP WITH TIME ZONE,
+	leased_until TIMESTAMP WITH TIME ZONE NOT NULL,
+	search TEXT COLLATE "C" NOT NULL,
+	CONSTRAINT webhooks_pk PRIMARY KEY (account_id, id),
+	CONSTRAINT webhooks_ref_account_id_key_id FOREIGN KEY(account_id, key_id) REFERENCES api_keys (account_id, id),
+	CONSTRAINT webhooks_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+);
+
+CREATE INDEX webhooks_by_account_id_created_at_id ON webhooks (account_id, created_at, id);
+
+CREATE INDEX webhooks_by_account_id_updated_at_id ON webhooks (account_id, updated_at, id);
+
 CREATE TABLE invoices (
 	id BIGSERIAL NOT NULL,
 	account_id BIGINT NOT NULL,
@@ -1041,6 +1013,36 @@ CREATE INDEX tickets_by_account_id_updated_at_id ON tickets (account_id, updated
 CREATE INDEX tickets_by_requester_email_folded ON tickets (account_id, requester_email_folded, created_at, id) WHERE requester_email_folded IS NOT NULL;
 
 CREATE INDEX tickets_by_resolved_at ON tickets (account_id, resolved_at) WHERE resolved_at IS NOT NULL;
+
+CREATE TABLE webhook_deliveries (
+	id BIGSERIAL NOT NULL,
+	account_id BIGINT NOT NULL,
+	created_at TIMESTAMP WITH TIME ZONE NOT NULL,
+	updated_at TIMESTAMP WITH TIME ZONE NOT NULL,
+	webhook_id BIGINT NOT NULL,
+	event_id BIGINT,
+	type TEXT COLLATE "C" NOT NULL,
+	record_id BIGINT NOT NULL,
+	status TEXT COLLATE "C" NOT NULL,
+	attempts BIGINT NOT NULL,
+	attempted_at TIMESTAMP WITH TIME ZONE,
+	next_attempt_at TIMESTAMP WITH TIME ZONE,
+	response_status BIGINT,
+	response_body TEXT COLLATE "C",
+	duration_ms BIGINT,
+	error TEXT COLLATE "C",
+	failing_since TIMESTAMP WITH TIME ZONE,
+	CONSTRAINT webhook_deliveries_pk PRIMARY KEY (account_id, id),
+	CONSTRAINT webhook_deliveries_ref_account_id_webhook_id FOREIGN KEY(account_id, webhook_id) REFERENCES webhooks (account_id, id),
+	CONSTRAINT webhook_deliveries_unique_account_id_webhook_id_event_id UNIQUE (account_id, webhook_id, event_id),
+	CONSTRAINT webhook_deliveries_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+);
+
+CREATE INDEX webhook_deliveries_by_account_id_created_at_id ON webhook_deliveries (account_id, created_at, id);
+
+CREATE INDEX webhook_deliveries_by_account_id_webhook_id_id ON webhook_deliveries (account_id, webhook_id, id);
+
+CREATE INDEX webhook_deliveries_pending ON webhook_deliveries (account_id, webhook_id) WHERE status = 'pending';
 
 CREATE TABLE credit_notes (
 	id BIGSERIAL NOT NULL,

@@ -301,36 +301,6 @@ CREATE INDEX users_by_account_id_name_sort_id ON users (account_id, name_sort, i
 
 CREATE INDEX users_by_email_folded ON users (email_folded);
 
-CREATE TABLE webhooks (
-	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
-	account_id INTEGER NOT NULL,
-	created_at TEXT NOT NULL,
-	updated_at TEXT NOT NULL,
-	url TEXT NOT NULL,
-	description TEXT,
-	types TEXT,
-	scopes TEXT NOT NULL,
-	status TEXT NOT NULL,
-	status_reason TEXT,
-	position INTEGER NOT NULL,
-	pending_count INTEGER DEFAULT '0' NOT NULL,
-	last_delivered_at TEXT,
-	api_url TEXT NOT NULL,
-	secret TEXT NOT NULL,
-	former_secrets TEXT,
-	is_failing INTEGER DEFAULT '0' NOT NULL,
-	next_attempt_at TEXT,
-	leased_until TEXT NOT NULL,
-	search TEXT NOT NULL,
-	CONSTRAINT webhooks_unique_account_id_id UNIQUE (account_id, id),
-	CONSTRAINT webhooks_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
-)
- STRICT;
-
-CREATE INDEX webhooks_by_account_id_created_at_id ON webhooks (account_id, created_at, id);
-
-CREATE INDEX webhooks_by_account_id_updated_at_id ON webhooks (account_id, updated_at, id);
-
 CREATE TABLE api_keys (
 	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
 	account_id INTEGER NOT NULL,
@@ -603,37 +573,6 @@ CREATE TABLE sessions (
 
 CREATE UNIQUE INDEX sessions_unique_hash ON sessions (hash);
 
-CREATE TABLE webhook_deliveries (
-	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
-	account_id INTEGER NOT NULL,
-	created_at TEXT NOT NULL,
-	updated_at TEXT NOT NULL,
-	webhook_id INTEGER NOT NULL,
-	event_id INTEGER,
-	type TEXT NOT NULL,
-	record_id INTEGER NOT NULL,
-	status TEXT NOT NULL,
-	attempts INTEGER NOT NULL,
-	attempted_at TEXT,
-	next_attempt_at TEXT,
-	response_status INTEGER,
-	response_body TEXT,
-	duration_ms INTEGER,
-	error TEXT,
-	failing_since TEXT,
-	CONSTRAINT webhook_deliveries_ref_account_id_webhook_id FOREIGN KEY(account_id, webhook_id) REFERENCES webhooks (account_id, id),
-	CONSTRAINT webhook_deliveries_unique_account_id_webhook_id_event_id UNIQUE (account_id, webhook_id, event_id),
-	CONSTRAINT webhook_deliveries_unique_account_id_id UNIQUE (account_id, id),
-	CONSTRAINT webhook_deliveries_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
-)
- STRICT;
-
-CREATE INDEX webhook_deliveries_by_account_id_created_at_id ON webhook_deliveries (account_id, created_at, id);
-
-CREATE INDEX webhook_deliveries_by_account_id_webhook_id_id ON webhook_deliveries (account_id, webhook_id, id);
-
-CREATE INDEX webhook_deliveries_pending ON webhook_deliveries (account_id, webhook_id) WHERE status = 'pending';
-
 CREATE TABLE external_contacts_tags (
 	account_id INTEGER NOT NULL,
 	record_id INTEGER NOT NULL,
@@ -881,6 +820,38 @@ CREATE INDEX sites_by_account_id_updated_at_id ON sites (account_id, updated_at,
 
 CREATE INDEX sites_due ON sites (monitoring_enabled, next_check_at);
 
+CREATE TABLE webhooks (
+	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+	account_id INTEGER NOT NULL,
+	created_at TEXT NOT NULL,
+	updated_at TEXT NOT NULL,
+	url TEXT NOT NULL,
+	description TEXT,
+	types TEXT,
+	scopes TEXT NOT NULL,
+	key_id INTEGER,
+	status TEXT NOT NULL,
+	status_reason TEXT,
+	position INTEGER NOT NULL,
+	pending_count INTEGER DEFAULT '0' NOT NULL,
+	last_delivered_at TEXT,
+	api_url TEXT NOT NULL,
+	secret TEXT NOT NULL,
+	former_secrets TEXT,
+	is_failing INTEGER DEFAULT '0' NOT NULL,
+	next_attempt_at TEXT,
+	leased_until TEXT NOT NULL,
+	search TEXT NOT NULL,
+	CONSTRAINT webhooks_ref_account_id_key_id FOREIGN KEY(account_id, key_id) REFERENCES api_keys (account_id, id),
+	CONSTRAINT webhooks_unique_account_id_id UNIQUE (account_id, id),
+	CONSTRAINT webhooks_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+)
+ STRICT;
+
+CREATE INDEX webhooks_by_account_id_created_at_id ON webhooks (account_id, created_at, id);
+
+CREATE INDEX webhooks_by_account_id_updated_at_id ON webhooks (account_id, updated_at, id);
+
 CREATE TABLE invoices (
 	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
 	account_id INTEGER NOT NULL,
@@ -1109,6 +1080,37 @@ CREATE INDEX tickets_by_account_id_updated_at_id ON tickets (account_id, updated
 CREATE INDEX tickets_by_requester_email_folded ON tickets (account_id, requester_email_folded, created_at, id) WHERE requester_email_folded IS NOT NULL;
 
 CREATE INDEX tickets_by_resolved_at ON tickets (account_id, resolved_at) WHERE resolved_at IS NOT NULL;
+
+CREATE TABLE webhook_deliveries (
+	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+	account_id INTEGER NOT NULL,
+	created_at TEXT NOT NULL,
+	updated_at TEXT NOT NULL,
+	webhook_id INTEGER NOT NULL,
+	event_id INTEGER,
+	type TEXT NOT NULL,
+	record_id INTEGER NOT NULL,
+	status TEXT NOT NULL,
+	attempts INTEGER NOT NULL,
+	attempted_at TEXT,
+	next_attempt_at TEXT,
+	response_status INTEGER,
+	response_body TEXT,
+	duration_ms INTEGER,
+	error TEXT,
+	failing_since TEXT,
+	CONSTRAINT webhook_deliveries_ref_account_id_webhook_id FOREIGN KEY(account_id, webhook_id) REFERENCES webhooks (account_id, id),
+	CONSTRAINT webhook_deliveries_unique_account_id_webhook_id_event_id UNIQUE (account_id, webhook_id, event_id),
+	CONSTRAINT webhook_deliveries_unique_account_id_id UNIQUE (account_id, id),
+	CONSTRAINT webhook_deliveries_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+)
+ STRICT;
+
+CREATE INDEX webhook_deliveries_by_account_id_created_at_id ON webhook_deliveries (account_id, created_at, id);
+
+CREATE INDEX webhook_deliveries_by_account_id_webhook_id_id ON webhook_deliveries (account_id, webhook_id, id);
+
+CREATE INDEX webhook_deliveries_pending ON webhook_deliveries (account_id, webhook_id) WHERE status = 'pending';
 
 CREATE TABLE credit_notes (
 	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
