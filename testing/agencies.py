@@ -2,6 +2,7 @@
 
 import atexit
 import io
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from retainer.settings import Settings
 from retainer.store.engines import Sqlite
 from retainer.store.tx import Store
 
+LOOPBACK = (ip_network("127.0.0.0/8"),)
 RENDERERS = Renderers(job_seconds=60, wait_seconds=60)
 atexit.register(RENDERERS.close)
 PATIENT_SECONDS = 20
@@ -41,9 +43,10 @@ def open_app(database: Path | str) -> App:
     """Return the application on a database, given its file or its address; its log stays in memory.
 
     Its transactions have more time than those of a server, because other processes may keep a test from running.
+    Webhooks may send to this machine, where tests receive them.
     """
     url = database if isinstance(database, str) else f"sqlite:///{database}"
-    app = App(Settings(database_url=url), io.BytesIO(), renderers=RENDERERS)
+    app = App(Settings(database_url=url, monitor_allow=LOOPBACK), io.BytesIO(), renderers=RENDERERS)
     app.store.seconds = PATIENT_SECONDS
     return app
 

@@ -1,9 +1,11 @@
 """Webhooks: what a key may have sent, their secrets, their log, and sending again. tests/webhooks sends events."""
 
 import base64
+import dataclasses
 import json
 import re
 from datetime import timedelta
+from ipaddress import ip_address
 
 import pytest
 import time_machine
@@ -112,6 +114,40 @@ def test_an_account_has_a_limited_number_of_webhooks(api, other_tenant):
 def test_a_receiver_cannot_be_named_by_user_and_password(api):
     for url in ("https://user:secret@receiver.example/", "ftp://receiver.example/", "receiver.example"):
         assert list(api.post("/webhooks", {"url": url}).errors) == ["url"]
+
+
+@only_sqlite
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [
+        ("10.0.0.5", "10.0.0.5"),
+        ("169.254.169.254", "169.254.169.254"),
+        ("[::1]", "::1"),
+        ("[::ffff:192.168.1.1]:8443", "::ffff:192.168.1.1"),
+        ("0x0a000005", "10.0.0.5"),
+        ("192.168.257", "192.168.1.1"),
+    ],
+)
+def test_a_private_receiver_is_refused_by_the_address_that_its_url_spells(api, host, address):
+    (message,) = api.post("/webhooks", {"url": f"http://{host}/hooks"}).errors["url"]
+    assert (str(ip_address(address)) in message, "RETAINER_MONITOR_ALLOW" in message) == (True, True)
+    webhook = api.make("/webhooks")
+    path = f"/webhooks/{webhook['id']}"
+    assert list(api.patch(path, {"url": f"http://{host}"}).errors) == ["url"]
+    assert api.patch(path, {"description": "New"}).status == 200
+
+
+@only_sqlite
+def test_a_receiver_that_the_operator_allows_or_that_is_a_name_is_accepted(api):
+    for host in ("127.0.0.1:9", "localhost:9", "8.8.8.8", "intranet", "no-such-host.example"):
+        assert api.post("/webhooks", {"url": f"http://{host}/"}).status == 201, host
+    api.app.settings = dataclasses.replace(api.app.settings, monitor_allow=())
+    for host in ("127.0.0.1", "127.1", "localhost", "shop.localhost"):
+        (message,) = api.post("/webhooks", {"url": f"http://{host}:9/"}).errors["url"]
+        assert "127.0.0.1" in message
+    webhook = api.get("/webhooks").data[0]
+    paused = api.patch(f"/webhooks/{webhook['id']}", {"status": "paused"})
+    assert paused.data["status"] == "paused", "what was allowed before can still be paused"
 
 
 @each_database

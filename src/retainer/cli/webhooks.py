@@ -5,6 +5,7 @@ from typing import Annotated
 import msgspec
 import typer
 
+from retainer import settings
 from retainer.cli.common import Account, Json, Since, acting_for, acting_on, changes, comma_list, say, site, whole
 from retainer.events import deliveries, webhooks
 from retainer.events.deliveries import DeliveryFilter, Redelivery, WebhookDelivery
@@ -42,7 +43,7 @@ def create_webhook(
     """Create a webhook; its secret is shown only once."""
     webhook = whole(Webhook, locals() | {"types": comma_list(types)})
     with acting_for(account) as tx:
-        made, secret = webhooks.add_webhook(tx, webhook, site() + BASE_PATH)
+        made, secret = webhooks.add_webhook(tx, webhook, site() + BASE_PATH, settings.load().monitor_allow)
     say({"webhook_id": made.id, "secret": secret}, json=json)
 
 
@@ -71,7 +72,8 @@ def set_webhook(
     values = changes(Webhook, locals() | chosen)
     with acting_on(schema.webhooks, webhook) as tx:
         before = _get(tx, webhook)
-        changed = webhooks.change_webhook(tx, before, msgspec.structs.replace(before, **values))
+        after = msgspec.structs.replace(before, **values)
+        changed = webhooks.change_webhook(tx, before, after, settings.load().monitor_allow)
     say(msgspec.structs.asdict(changed), json=json)
 
 

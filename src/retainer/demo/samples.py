@@ -82,4 +82,4 @@ def _care(tx: Tx) -> None:
         create(ticket_replies.create_ticket_reply, tx, ticket.id, **reply)
     for path in ("invoices", "archive"):
         webhook = make(webhooks.Webhook, url=f"https://hooks.northlight.example/{path}", types=["invoice.paid"])
-        webhooks.add_webhook(tx, webhook, f"http://127.0.0.1:8000{BASE_PATH}")
+        webhooks.add_webhook(tx, webhook, f"http://127.0.0.1:8000{BASE_PATH}", ())

@@ -8,8 +8,10 @@ A webhook sends only what the key that created it, or last changed its `url` or 
 
 import base64
 import secrets
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Meta
@@ -26,8 +28,10 @@ from retainer.kernel.body import New, Patch
 from retainer.kernel.caller import Caller
 from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
-from retainer.kernel.resource import BaseUrl, Resource, WithMeta
+from retainer.kernel.resource import AllowedNetworks, BaseUrl, Resource, WithMeta
+from retainer.outbound.guard import is_allowed, spelled_address
 from retainer.schema.webhooks import webhook_deliveries, webhooks
+from retainer.settings import Network
 from retainer.store.outbox import NEWEST_ID
 from retainer.store.tables import NOW, totals
 from retainer.store.tx import Tx
@@ -42,6 +46,10 @@ OVERLAP = timedelta(hours=24)
 """How long deliveries also carry a signature with a former secret."""
 MAX_FORMER = 5
 """Former secrets that sign at the same time: each adds a signature to every request."""
+NOT_PUBLIC = (
+    "This server does not send to {}, which is not a public address. Use another, or ask the operator, who can allow "
+    "private networks with RETAINER_MONITOR_ALLOW."
+)
 NOTHING_READABLE = "This key may read no records with events, so nothing would be sent. Give it a :read scope first."
 READ_SCOPES = list(dict.fromkeys(each.scope for each in ANNOUNCED.values()))
 
@@ -136,8 +144,16 @@ def readable_scopes(tx: Tx) -> list[str]:
     return [scope for scope in READ_SCOPES if not isinstance(caller, Caller) or caller.has_scope(scope)]
 
 
-def build_webhook(tx: Tx, webhook: Webhook, before: Webhook | None) -> Webhook:
-    """Return a webhook that is limited to what the caller may read. Notes every error."""
+def build_webhook(tx: Tx, webhook: Webhook, before: Webhook | None, allowed: Sequence[Network]) -> Webhook:
+    """Return a webhook that is limited to what the caller may read. Notes every error.
+
+    A new receiver must not be an address that the guard refuses. Names are not looked up: the answer would map the
+    operator's network.
+    """
+    if before is None or webhook.url != before.url:
+        address = spelled_address((urlsplit(webhook.url).hostname or "").rstrip("."))
+        if address is not None and not is_allowed(address, allowed):
+            tx.error("url", NOT_PUBLIC.format(address))
     if webhook.types is not None:
         webhook.types = [kind for kind in TYPES if kind in webhook.types]
     if before is None or (webhook.url, webhook.types) != (before.url, before.types):
@@ -156,9 +172,9 @@ def load_webhooks(tx: Tx) -> list[Webhook]:
     return listing(tx, webhooks, Webhook, WebhookFilter(), Page(1, MAX_WEBHOOKS, ("id",), "", "")).data
 
 
-def add_webhook(tx: Tx, webhook: Webhook, api_url: str) -> tuple[Webhook, str]:
+def add_webhook(tx: Tx, webhook: Webhook, api_url: str, allowed: Sequence[Network]) -> tuple[Webhook, str]:
     """Save a new webhook, which sends the events from now on; return it and its secret. Raises every error."""
-    webhook = build_webhook(tx, webhook, None)
+    webhook = build_webhook(tx, webhook, None, allowed)
     if (tx.value(COUNT) or 0) >= MAX_WEBHOOKS:
         tx.error("url", f"The account has {MAX_WEBHOOKS} webhooks, which is the maximum. Delete one first.")
     secret = new_secret()
@@ -168,10 +184,13 @@ def add_webhook(tx: Tx, webhook: Webhook, api_url: str) -> tuple[Webhook, str]:
     return tx.get(webhooks, webhook_id, Webhook), secret
 
 
-def change_webhook(tx: Tx, before: Webhook, webhook: Webhook) -> Webhook:
-    """Save the changes of a webhook; return it. If it becomes active, what is pending is due now."""
+def change_webhook(tx: Tx, before: Webhook, webhook: Webhook, allowed: Sequence[Network] = ()) -> Webhook:
+    """Save the changes of a webhook; return it. If it becomes active, what is pending is due now.
+
+    A change of the address needs the `allowed` networks.
+    """
     former = shown(before)
-    after = build_webhook(tx, webhook, before)
+    after = build_webhook(tx, webhook, before, allowed)
     tx.update(webhooks, after)
     if after.status != before.status:
         tx.update_columns(webhooks, after.id, {"status_reason": None})
@@ -247,9 +266,11 @@ def list_webhooks(tx: Tx, filters: WebhookFilter, page: Page) -> Paged[Webhook]:
 
 
 @api.post()
-def create_webhook(tx: Tx, base_url: BaseUrl, body: New[Webhook]) -> WithMeta[Webhook, WebhookSecret]:
+def create_webhook(
+    tx: Tx, base_url: BaseUrl, allowed: AllowedNetworks, body: New[Webhook]
+) -> WithMeta[Webhook, WebhookSecret]:
     """Create a webhook, which sends the events from now on; meta.secret is shown only in this response."""
-    webhook, secret = add_webhook(tx, body, base_url)
+    webhook, secret = add_webhook(tx, body, base_url, allowed)
     return WithMeta(webhook, WebhookSecret(secret))
 
 
@@ -260,10 +281,10 @@ def get_webhook(tx: Tx, webhook_id: Id) -> Webhook:
 
 
 @api.patch("/{webhook_id}")
-def update_webhook(tx: Tx, webhook_id: Id, patch: Patch[Webhook]) -> Webhook:
+def update_webhook(tx: Tx, webhook_id: Id, allowed: AllowedNetworks, patch: Patch[Webhook]) -> Webhook:
     """Change a webhook, pause it, or let it continue where it was; omitted fields keep their values."""
     before = tx.get(webhooks, webhook_id, Webhook)
-    return change_webhook(tx, before, patch.apply_to(before))
+    return change_webhook(tx, before, patch.apply_to(before), allowed)
 
 
 @api.delete("/{webhook_id}")

@@ -25,6 +25,7 @@ from retainer.kernel.query import Query, parameters, read_query
 from retainer.kernel.representations import Representation
 from retainer.kernel.selection import Selectable, Selection, Shown, Source
 from retainer.kernel.signposts import Signposts
+from retainer.settings import Network
 from retainer.store.constraints import singular
 from retainer.store.tx import Tx
 from retainer.values.kinds import MAX_INTEGER, Id
@@ -84,6 +85,9 @@ class WithMeta(msgspec.Struct, Generic[T, M]):
 BaseUrl = NewType("BaseUrl", str)
 """The address of the API, as the request has reached it."""
 
+AllowedNetworks = NewType("AllowedNetworks", tuple[Network, ...])
+"""The private networks to which the operator lets the server send."""
+
 ArgumentFactory = Callable[[Tx, Call], object]
 ARGUMENT_FACTORIES: dict[Any, ArgumentFactory] = {
     Tx: lambda tx, _: tx,
@@ -91,6 +95,7 @@ ARGUMENT_FACTORIES: dict[Any, ArgumentFactory] = {
     Caller: lambda _, call: call.caller,
     Page: lambda _, call: call.query[1],
     BaseUrl: lambda _, call: call.request.base_url,
+    AllowedNetworks: lambda _, call: call.request.settings.monitor_allow,
     Following: lambda _, call: read_following(call.request),
     Performer: lambda tx, call: call.perform and partial(call.perform, tx),
 }

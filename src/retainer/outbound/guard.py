@@ -60,6 +60,20 @@ def embedded(address: Address) -> Iterator[Address]:
         yield IPv4Address((int(address) >> 64 & 0xFFFF) << 16 | int(address) >> 40 & 0xFFFF)
 
 
+def spelled_address(host: str) -> Address | None:
+    """Return the address that a host spells, also in a short form like 127.1; None for a name."""
+    if host == "localhost" or host.endswith(".localhost"):  # RFC 6761: always this machine
+        return IPv4Address("127.0.0.1")
+    try:
+        return ip_address(host)
+    except ValueError:
+        pass
+    try:
+        return IPv4Address(socket.inet_aton(host))
+    except OSError:
+        return None
+
+
 def is_public(address: Address) -> bool:
     """Whether an address is on the public internet: unicast, global and not reserved."""
     other = address.is_multicast or address.is_reserved or address.is_unspecified

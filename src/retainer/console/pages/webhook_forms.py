@@ -32,7 +32,7 @@ def show_new(tx: Tx, context: PageContext) -> Reply:  # noqa: ARG001  # every pa
 def create(tx: Tx, context: PageContext) -> Reply:
     """Create a webhook, and redirect to the page that shows its secret. Raises `validation_failed`."""
     webhook = forms.read_new(Webhook, context.form, types=context.form.texts_of("types") or None)
-    made, secret = webhooks.add_webhook(tx, webhook, context.request.base_url)
+    made, secret = webhooks.add_webhook(tx, webhook, context.request.base_url, context.request.settings.monitor_allow)
     return _show_once(context, made, secret)
 
 
@@ -45,7 +45,8 @@ def edit(tx: Tx, context: PageContext) -> Reply:
     """Change a webhook. Raises `not_found`, `validation_failed`."""
     before = webhook_of(tx, context)
     fields = forms.read_new(WebhookFields, context.form, types=context.form.texts_of("types") or None)
-    webhooks.change_webhook(tx, before, msgspec.structs.replace(before, **msgspec.structs.asdict(fields)))
+    after = msgspec.structs.replace(before, **msgspec.structs.asdict(fields))
+    webhooks.change_webhook(tx, before, after, context.request.settings.monitor_allow)
     return context.redirect(f"/webhooks/{before.id}", "Saved. Changes apply from the next event.")
 
 
