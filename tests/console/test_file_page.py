@@ -12,15 +12,19 @@ def test_draft_has_a_preview(api, visitor):
     assert page.html.startswith("%PDF-1.7")
 
 
-def test_draft_says_what_its_einvoice_would_lack(api, visitor):
+def test_pages_of_a_draft_show_its_warnings(api, visitor):
     api.set_account({"country": "DE", "vat_number": "DE123456788"})
     client = api.make("/clients", name="Bergmann Optik")
-    path = f"/console/records/invoices/{api.make('/invoices', client_id=client['id'], lines=[LINE])['id']}"
-    assert (
-        "would have no e-invoice. The client has no country: add `country` to Bergmann Optik." in visitor.get(path).text
-    )
-    api.patch(f"/clients/{client['id']}", {"country": "DE"})
-    assert "e-invoice" not in visitor.get(path).text
+    for kind in ("invoices", "quotes"):
+        path = f"/console/records/{kind}/{api.make(f'/{kind}', client_id=client['id'], lines=[LINE])['id']}"
+        pages = [path, f"{path}/issue"] if kind == "invoices" else [path]
+        warning = "Bergmann Optik has no country, which decides about tax. Add `country` to the client."
+        api.patch(f"/clients/{client['id']}", {"country": None})
+        for page in pages:
+            assert warning in visitor.get(page).text
+        api.patch(f"/clients/{client['id']}", {"country": "DE"})
+        for page in pages:
+            assert "Check this before the document is sent" not in visitor.get(page).text
 
 
 def test_issued_invoice_has_the_file_of_the_api(api, visitor):

@@ -152,7 +152,7 @@ def test_an_e_invoice_is_offered_only_where_there_is_one(api, visitor, client):
     assert visitor.get(f"{path}/xml").status == 422
     draft = api.make("/invoices", client_id=client["id"])
     page = visitor.get(f"/console/records/invoices/{draft['id']}")
-    assert "would have no e-invoice" in page.text
+    assert "There will be no e-invoice." in page.text
     assert "Preview PDF" in page.text
 
 

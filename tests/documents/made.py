@@ -32,7 +32,7 @@ CUSTOMER = Customer(
     postal_code="80331",
     city="München",
     country="DE",
-    vat_number="DE987654321",
+    vat_number="DE751571259",
     contact_name="Lena Sommer",
     email="lena@sommer.example",
 )

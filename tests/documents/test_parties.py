@@ -88,4 +88,4 @@ def test_tax_number_of_the_issuer_is_no_vat_number() -> None:
     xml = build_einvoice(document(issuer=replace(ISSUER, vat_number="St.-Nr. 12/345/67890")))
     assert texts(xml, REGISTRATIONS) == ["St.-Nr. 12/345/67890"]
     assert b'schemeID="FC"' in xml
-    assert b'schemeID="VA">DE987654321' in xml
+    assert b'schemeID="VA">DE751571259' in xml

@@ -5,6 +5,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from retainer.documents.warnings import DocumentWarning
 from retainer.values.kinds import Currency, Id, Percent, Position, Quantity, SignedMoney, Text20, Text255, Text10000
 from retainer.values.records import Stated
 
@@ -38,6 +39,9 @@ TaxExemptionReason = Annotated[
     Text255 | None,
     "Why lines with a rate of 0 have no tax; printed, and in the e-invoice (BT-120). Only a draft can change it. "
     "Default: that of the account, in the client's language.",
+]
+Warnings = Annotated[
+    list[DocumentWarning], "What the draft, or the document that was issued by this request, probably should not say."
 ]
 
 LineUnit = Annotated[Text20 | None, "Unit of the quantity, such as hours or pieces."]

@@ -12,6 +12,7 @@ from retainer.billing.invoices.types import ClientSnapshot, Invoice, InvoiceLine
 from retainer.billing.issuer import load_issuer, read_snapshot
 from retainer.billing.quotes.types import Quote, QuoteLine
 from retainer.documents.facts import Credited, Customer, Document, Issuer, Language, Line, Logo, Tax
+from retainer.documents.warnings import DocumentWarning, warnings_of
 from retainer.identity import logos
 from retainer.schema.billing import allocations, credit_notes, expenses, invoice_lines, invoices
 from retainer.schema.crm import clients, external_contacts
@@ -92,7 +93,17 @@ def build_facts(tx: Tx, record: Quote | Invoice | CreditNote) -> Document:
     """Return the facts of a document, without its logo."""
     if isinstance(record, Quote):
         return _quote(tx, record)
-    return _invoice(tx, record) if isinstance(record, Invoice) else _credit_note(tx, record)
+    if isinstance(record, Invoice):
+        return _invoice(tx, record, [day for day in tx.one(PERIOD, id=record.id) or () if day])
+    return _credit_note(tx, record)
+
+
+def load_warnings(tx: Tx, record: Quote | Invoice, former: str = "draft") -> list[DocumentWarning]:
+    """Return the warnings about a document that is a draft, or was one before this request; none about others."""
+    if former != "draft":
+        return []
+    document = _quote(tx, record) if isinstance(record, Quote) else _invoice(tx, record, [])
+    return warnings_of(document, tx.today)
 
 
 def load_logo(tx: Tx, document: Document) -> Document:
@@ -119,14 +130,14 @@ def _quote(tx: Tx, quote: Quote) -> Document:
     )
 
 
-def _invoice(tx: Tx, invoice: Invoice) -> Document:
+def _invoice(tx: Tx, invoice: Invoice, days: list[str]) -> Document:
+    """Return the facts of an invoice; `days` are the first and the last day of the time and expenses on it."""
     client = _client(tx, invoice.client_id, invoice.contact_id)
     snapshot = tx.value(INVOICE_ISSUER, id=invoice.id) if invoice.sent_at else None
     issuer = read_snapshot(snapshot) if snapshot else load_issuer(tx, invoice.client_id)
     issue_date = invoice.issue_date or tx.today
-    days = [day for day in tx.one(PERIOD, id=invoice.id) or () if day]
-    for month in (line.fee_month for line in invoice.lines if line.fee_month):
-        days += [f"{month}-01", last_day(month)]
+    months = [line.fee_month for line in invoice.lines if line.fee_month]
+    days = [*days, *(f"{month}-01" for month in months), *map(last_day, months)]
     return Document(
         kind="invoice",
         customer=_customer(client, invoice.client_snapshot),

@@ -6,9 +6,10 @@ from typing import Annotated
 import msgspec
 from sqlalchemy import Table
 
-from retainer.billing import allocations, documents
+from retainer.billing import allocations, document_types, documents
 from retainer.billing.document_types import MAX_LINES, DocumentTotals
 from retainer.billing.documents import Document, Line
+from retainer.billing.file_facts import load_warnings
 from retainer.billing.invoices import billable, pricing
 from retainer.billing.invoices.invoices import load_invoice
 from retainer.billing.invoices.types import Invoice, InvoiceLine
@@ -29,12 +30,14 @@ class QuoteChanged(msgspec.Struct):
     """The quote after the change."""
 
     quote: Annotated[DocumentTotals, "The new totals of the quote."]
+    warnings: document_types.Warnings
 
 
 class InvoiceChanged(msgspec.Struct):
     """The invoice after the change."""
 
     invoice: Annotated[DocumentTotals, "The new totals of the invoice."]
+    warnings: document_types.Warnings
 
 
 def check_draft(table: Table, document: Document) -> None:
@@ -92,7 +95,8 @@ def create_quote_line(tx: Tx, quote_id: Id, body: New[QuoteLine]) -> WithMeta[Qu
     body.quote_id = quote_id
     body.id = tx.insert(quote_lines, body)
     quote.lines.append(body)
-    return WithMeta(tx.get(quote_lines, body.id, QuoteLine), QuoteChanged(save_totals(tx, quotes, quote)))
+    totals = save_totals(tx, quotes, quote)
+    return WithMeta(tx.get(quote_lines, body.id, QuoteLine), QuoteChanged(totals, load_warnings(tx, quote)))
 
 
 @of_quotes.delete("/{line_id}")
@@ -118,7 +122,8 @@ def create_invoice_line(tx: Tx, invoice_id: Id, body: New[InvoiceLine]) -> WithM
     body.id = tx.insert(invoice_lines, body)
     allocations.attach(tx, invoice_id, [body])
     invoice.lines.append(body)
-    return WithMeta(tx.get(invoice_lines, body.id, InvoiceLine), InvoiceChanged(save_totals(tx, invoices, invoice)))
+    totals = save_totals(tx, invoices, invoice)
+    return WithMeta(tx.get(invoice_lines, body.id, InvoiceLine), InvoiceChanged(totals, load_warnings(tx, invoice)))
 
 
 @of_invoices.delete("/{line_id}")

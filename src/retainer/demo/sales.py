@@ -63,7 +63,7 @@ def _quote(tx: Tx, rng: random.Random, customer: clients.Client, kind: Kind, *, 
     if rng.random() < 0.3:
         lines.append({"description": "New client discount", "quantity": -1, "unit_price": rate})
     title, status = f"{kind.name} {customer.name}", "sent" if is_sent else "draft"
-    return create(quotes.create_quote, tx, client_id=customer.id, title=title, status=status, lines=lines).id
+    return create(quotes.create_quote, tx, client_id=customer.id, title=title, status=status, lines=lines).data.id
 
 
 def spend(tx: Tx, rng: random.Random, people: list[int], booked: list[projects.Project]) -> None:

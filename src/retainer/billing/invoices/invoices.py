@@ -26,6 +26,7 @@ from sqlalchemy import ColumnElement, Table, bindparam, select
 from retainer import schema
 from retainer.billing import allocations, balance, documents, files, payments
 from retainer.billing.allocations import work_of
+from retainer.billing.file_facts import load_warnings
 from retainer.billing.invoices import issuing, pricing, unbilled
 from retainer.billing.invoices.issuing import TRANSITIONS
 from retainer.billing.invoices.types import Invoice, InvoiceLine, InvoiceMeta, InvoiceTotals, LeftOut
@@ -104,7 +105,7 @@ def load_invoice(tx: Tx, invoice_id: int) -> Invoice:
     return invoice
 
 
-def build_invoice(tx: Tx, invoice: Invoice, before: Invoice | None = None) -> tuple[Invoice, InvoiceMeta]:
+def build_invoice(tx: Tx, invoice: Invoice, before: Invoice | None = None) -> tuple[Invoice, list[LeftOut]]:
     """Return the invoice that a body describes, after the step to its status; and what unbilled work was left out."""
     former, target = before.status if before else "draft", invoice.status
     is_draft, left_out = former == "draft", list[LeftOut]()
@@ -133,7 +134,13 @@ def build_invoice(tx: Tx, invoice: Invoice, before: Invoice | None = None) -> tu
     issuing.build_step(tx, invoice, step)
     payment = invoice.record_payment or None
     invoice.record_payment = payments.build_payment(tx, payment, invoice, pays_all=step == "paid")
-    return invoice, InvoiceMeta(left_out)
+    return invoice, left_out
+
+
+def with_meta(tx: Tx, invoice_id: int, former: str, left_out: list[LeftOut]) -> WithMeta[Invoice, InvoiceMeta]:
+    """Return an invoice that was written, with the unbilled work that was left out and the warnings about it."""
+    invoice = load_invoice(tx, invoice_id)
+    return WithMeta(invoice, InvoiceMeta(left_out, load_warnings(tx, invoice, former)))
 
 
 def client_lock(invoice: Invoice) -> str:
@@ -157,14 +164,14 @@ def list_invoices(tx: Tx, filters: InvoiceFilter, page: Page) -> Summed[Invoice,
 @api.post()
 def create_invoice(tx: Tx, body: New[Invoice]) -> WithMeta[Invoice, InvoiceMeta]:
     """Create an invoice from lines, a quote or unbilled work; the status `sent` issues it."""
-    invoice, meta = build_invoice(tx, body)
+    invoice, left_out = build_invoice(tx, body)
     invoice.id = tx.insert(invoices, invoice)
     allocations.save_invoice_lines(tx, invoice.id, [], invoice.lines)
     if invoice.quote_id is not None:
         tx.touch(quotes, invoice.quote_id, "invoice_id")
     with changing_balance(tx, invoice.id):
         issuing.save_step(tx, invoice, "draft")
-    return WithMeta(load_invoice(tx, invoice.id), meta)
+    return with_meta(tx, invoice.id, "draft", left_out)
 
 
 @api.get("/{invoice_id}", representations=files.ISSUED_AS)
@@ -189,7 +196,7 @@ def update_invoice(tx: Tx, invoice_id: Id, patch: Patch[Invoice]) -> WithMeta[In
 
 def change_invoice(tx: Tx, invoice: Invoice, before: Invoice) -> WithMeta[Invoice, InvoiceMeta]:
     """Write a changed invoice, its lines and payment, and what both change elsewhere; return the invoice."""
-    invoice, meta = build_invoice(tx, invoice, before)
+    invoice, left_out = build_invoice(tx, invoice, before)
     with changing_balance(tx, invoice.id):
         tx.update(invoices, invoice)
         if before.status == "draft":
@@ -197,7 +204,7 @@ def change_invoice(tx: Tx, invoice: Invoice, before: Invoice) -> WithMeta[Invoic
         issuing.save_step(tx, invoice, before.status)
         if invoice.record_payment:
             payments.save_payment(tx, invoice.record_payment)
-    return WithMeta(load_invoice(tx, invoice.id), meta)
+    return with_meta(tx, invoice.id, before.status, left_out)
 
 
 @api.delete("/{invoice_id}")

@@ -198,9 +198,10 @@ class LeftOut(msgspec.Struct):
 
 
 class InvoiceMeta(msgspec.Struct):
-    """What `unbilled_work` left out."""
+    """What `unbilled_work` left out, and what is probably not meant."""
 
     left_out: Annotated[list[LeftOut], "One entry for each reason; empty if nothing was left out."]
+    warnings: document_types.Warnings
 
 
 PaymentMethod = Annotated[

@@ -8,14 +8,15 @@ invoice is void or credited in full, or its draft is deleted, the quote can beco
 from typing import Annotated
 
 from retainer.billing import documents, files
+from retainer.billing.file_facts import load_warnings
 from retainer.billing.quotes import types
-from retainer.billing.quotes.types import Quote, QuoteLine, Status
+from retainer.billing.quotes.types import Quote, QuoteLine, QuoteMeta, Status
 from retainer.errors import Refusal
 from retainer.kernel import etag
 from retainer.kernel.body import New, Patch
 from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
-from retainer.kernel.resource import Resource
+from retainer.kernel.resource import Resource, WithMeta
 from retainer.schema.billing import quote_lines, quotes
 from retainer.schema.filters import Where, since, truth, until
 from retainer.shared import relations
@@ -110,6 +111,12 @@ def validate_status(tx: Tx, quote: Quote, former: str) -> None:
         tx.error("status", message, "invalid_transition")
 
 
+def with_warnings(tx: Tx, quote_id: int, former: str) -> WithMeta[Quote, QuoteMeta]:
+    """Return a quote that was written, with the warnings about it."""
+    quote = load_quote(tx, quote_id)
+    return WithMeta(quote, QuoteMeta(load_warnings(tx, quote, former)))
+
+
 def is_in_use(quote: Quote) -> bool:
     """Return whether a quote has become a project or an invoice."""
     return bool(quote.converted_project_id or quote.invoice_id)
@@ -125,12 +132,12 @@ def list_quotes(tx: Tx, filters: QuoteFilter, page: Page) -> Paged[Quote]:
 
 
 @api.post()
-def create_quote(tx: Tx, body: New[Quote]) -> Quote:
+def create_quote(tx: Tx, body: New[Quote]) -> WithMeta[Quote, QuoteMeta]:
     """Create a quote with its lines; number, dates and currency have defaults."""
     quote = build_quote(tx, body)
     quote_id = tx.insert(quotes, quote)
     documents.save_lines(tx, quote_lines, [], quote.lines, quote_id=quote_id)
-    return load_quote(tx, quote_id)
+    return with_warnings(tx, quote_id, "draft")
 
 
 @api.get("/{quote_id}", representations=files.PRINTED_AS)
@@ -146,13 +153,13 @@ def get_quote(tx: Tx, quote_id: Id) -> Quote:
 
 @api.put("/{quote_id}")
 @api.patch("/{quote_id}")
-def update_quote(tx: Tx, quote_id: Id, patch: Patch[Quote]) -> Quote:
+def update_quote(tx: Tx, quote_id: Id, patch: Patch[Quote]) -> WithMeta[Quote, QuoteMeta]:
     """Change a quote or its status; in a draft, `lines` replaces all lines."""
     before = load_quote(tx, quote_id)
     after = build_quote(tx, patch.apply_to(before), before)
     tx.update(quotes, after)
     documents.save_lines(tx, quote_lines, before.lines, after.lines, quote_id=quote_id)
-    return load_quote(tx, quote_id)
+    return with_warnings(tx, quote_id, before.status)
 
 
 @api.delete("/{quote_id}")

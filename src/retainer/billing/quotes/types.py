@@ -3,6 +3,7 @@
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
+import msgspec
 from msgspec import Meta
 from sqlalchemy import ColumnElement, Table, and_, case, or_, select
 
@@ -60,6 +61,12 @@ class QuoteLine(Record):
     amount: document_types.LineAmount = READ_ONLY
     currency: document_types.LineCurrency = READ_ONLY
     position: document_types.LinePosition = SERVER_DEFAULT
+
+
+class QuoteMeta(msgspec.Struct):
+    """What is probably not meant."""
+
+    warnings: document_types.Warnings
 
 
 class Quote(Record):

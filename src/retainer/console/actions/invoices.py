@@ -2,9 +2,7 @@
 
 from typing import Literal
 
-import msgspec
-
-from retainer.billing.file_facts import build_facts
+from retainer.billing.file_facts import load_warnings
 from retainer.billing.invoices.invoices import load_invoice
 from retainer.billing.invoices.issuing import CLIENT, TRANSITIONS
 from retainer.billing.invoices.types import Invoice
@@ -12,7 +10,6 @@ from retainer.console.actions import effects
 from retainer.console.actions.basis import ActionPage, Change, Consequences, check_state, errors_of, note, patch_of
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.words import money, short_day
-from retainer.documents.einvoice import missing_facts
 from retainer.identity.audit import Action, Target
 from retainer.kernel.resource import read_id
 from retainer.schema.billing import invoices
@@ -57,12 +54,6 @@ def obstacle_to_write_off(invoice: Invoice) -> str:
     return f"It is {name}, so nothing is open on it."
 
 
-def lacking_facts(tx: Tx, draft: Invoice) -> list[str]:
-    """Return what the e-invoice of a draft lacks, if it is issued now."""
-    found = missing_facts(msgspec.structs.replace(build_facts(tx, draft), is_draft=False))
-    return [missing.message for missing in found]
-
-
 def show_issue(tx: Tx, context: PageContext) -> Reply:
     """Show what issuing a draft fixes: number, dates, client and amounts."""
     invoice, sentences, changes = invoice_of(tx, context), list[str](), list[Change]()
@@ -81,7 +72,6 @@ def show_issue(tx: Tx, context: PageContext) -> Reply:
             else f"The total is {total}, so the invoice is paid at once.",
             "Lines, amounts and the client's address are then fixed. Only a credit note can correct them.",
             "Retainer sends no mail: download the PDF afterwards, and send it.",
-            *(f"It will have no e-invoice. {reason}" for reason in lacking_facts(tx, invoice)),
         ]
         changes = [
             effects.status_change("draft", "paid" if is_paid else "sent"),
@@ -90,7 +80,8 @@ def show_issue(tx: Tx, context: PageContext) -> Reply:
             Change("Due date", short_day(invoice.due_date) if invoice.due_date else "none", short_day(due)),
             effects.owed_change(tx, invoice, invoice.total),
         ]
-    return page.render(invoice, Consequences(sentences, changes), title="Issue this invoice?")
+    warnings = [] if page.obstacle else [warning.message for warning in load_warnings(tx, invoice)]
+    return page.render(invoice, Consequences(sentences, changes), title="Issue this invoice?", warnings=warnings)
 
 
 def show_void(tx: Tx, context: PageContext) -> Reply:

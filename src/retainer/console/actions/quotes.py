@@ -76,7 +76,7 @@ def answer(tx: Tx, context: PageContext, status: Answered, action: Action, field
     fields: dict[str, object] = {"status": status, **filled(context.form, field)}
     with errors_of(tx, {field: field}):
         update = context.catalogue.operation("PATCH", "/quotes/{quote_id}").handler
-        after: Quote = update(tx, before.id, patch_of(tx, quotes, Quote, fields))
+        after: Quote = update(tx, before.id, patch_of(tx, quotes, Quote, fields)).data
     target = Target("quote", after.id, after.number)
     note(tx, action, target, {"status": before.status}, fields)
     return after

@@ -23,8 +23,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
     page, layout = RecordPage(tx, context, kind, record), LAYOUTS.get(kind.name, GENERIC)
     facts, hidden = facts_of(page, layout)
     blocks = [*layout.blocks(page), *related_blocks(page, layout), *rest_of(page, hidden)]
-    lacks = documents.einvoice_lacks(page)
-    is_issued = getattr(record, "status", "") != "draft"
+    warnings = documents.warnings(page)
     written_by = requests_of_record(tx, kind.name, record.id, REQUESTS)
     page.names.load()
     return context.render(
@@ -33,8 +32,8 @@ def show(tx: Tx, context: PageContext) -> Reply:
         record=record,
         label=title_of(kind.table, record),
         badges=badges_of(record),
-        actions=list_actions(kind, record, has_einvoice=is_issued and documents.has_einvoice(record) and not lacks),
-        lacks=[] if is_issued else lacks,
+        actions=list_actions(kind, record, has_einvoice=documents.has_einvoice(page)),
+        warnings=warnings,
         percent=charts.percent,
         facts=facts,
         blocks=blocks,

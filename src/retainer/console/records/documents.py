@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator
 
-import msgspec
-
 from retainer.billing.credit_notes.types import CreditNote, CreditNoteLine
 from retainer.billing.invoices.types import Invoice, InvoiceLine
 from retainer.billing.quotes.types import Quote, QuoteLine
@@ -14,10 +12,10 @@ from retainer.console.records.values import NOTHING, Value, percent_text
 from retainer.console.words import money, short_day
 from retainer.documents.einvoice import missing_facts
 from retainer.documents.facts import Customer, Document, Issuer
+from retainer.documents.warnings import warnings_of
 from retainer.documents.wording import country_name, unit_text
 from retainer.schema.billing import payments
 from retainer.schema.work import projects
-from retainer.values.records import Record
 
 Printable = Invoice | Quote | CreditNote
 PARTS = 50
@@ -52,17 +50,15 @@ def facts(page: RecordPage) -> list[Fact]:
     return [*page.facts("client_id", "invoice_id", "total", "issue_date", "reason")]
 
 
-def einvoice_lacks(page: RecordPage) -> list[str]:
-    """Return what the e-invoice of a document lacks; that of a draft, if it were issued now."""
-    if not has_einvoice(page.record):
-        return []
-    found = missing_facts(msgspec.structs.replace(page.document, is_draft=False))
-    return [missing.message for missing in found]
+def warnings(page: RecordPage) -> list[str]:
+    """Return what a draft probably should not say."""
+    is_draft = isinstance(page.record, Invoice | Quote) and page.record.status == "draft"
+    return [warning.message for warning in warnings_of(page.document, page.tx.today)] if is_draft else []
 
 
-def has_einvoice(record: Record) -> bool:
-    """Return whether a record is of a kind that has an e-invoice."""
-    return isinstance(record, Invoice | CreditNote)
+def has_einvoice(page: RecordPage) -> bool:
+    """Return whether a record has an e-invoice."""
+    return isinstance(page.record, Invoice | CreditNote) and not missing_facts(page.document)
 
 
 def blocks(page: RecordPage) -> Iterator[Block]:

@@ -1,0 +1,156 @@
+"""Warnings: what a quote or an invoice probably should not say, found in its facts before it is issued."""
+
+from collections.abc import Iterator
+from datetime import date
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from retainer.documents.einvoice import missing_facts
+from retainer.documents.facts import Address, Document, Kind
+from retainer.documents.printable import unprintable_characters
+from retainer.documents.tax_categories import (
+    is_business_elsewhere_in_eu,
+    is_elsewhere_in_eu,
+    is_outside_eu,
+    tax_number,
+    vat_number,
+)
+from retainer.documents.wording import country_name
+from retainer.values.exact import decimal_text
+from retainer.values.vat_numbers import vat_territory
+
+DISTANT_DAYS = 30
+SHOWN_CHARACTERS = 10
+FIELDS: dict[Kind, dict[str, str]] = {"quote": {"subject": "title"}, "invoice": {}, "credit_note": {}}
+"""The fields of a record whose names differ from those of the facts."""
+
+
+class DocumentWarning(msgspec.Struct):
+    """Something that is allowed and probably not meant."""
+
+    code: Annotated[
+        Literal[
+            "client_without_country",
+            "zero_rate_without_vat_number",
+            "zero_rate_without_reason",
+            "tax_for_business_abroad",
+            "tax_of_small_business",
+            "wrong_check_digits",
+            "distant_issue_date",
+            "unprintable_characters",
+            "no_einvoice",
+        ],
+        Meta(title="DocumentWarningCode"),
+        "What is probably not meant. New codes may be added.",
+    ]
+    field: Annotated[str | None, "The field that it is about; null if it is about the settings of the account."]
+    message: Annotated[str, "What is probably wrong, and what to do about it."]
+
+
+def warnings_of(document: Document, today: str) -> list[DocumentWarning]:
+    """Return the warnings about a quote or an invoice, as if it were issued today if it has no date."""
+    found = (_about_client, _about_untaxed_lines, _about_taxed_lines, _about_issuing, _about_characters)
+    return [warning for warnings in found for warning in warnings(document, today)]
+
+
+def _about_client(document: Document, _: str) -> Iterator[DocumentWarning]:
+    customer = document.customer
+    if not customer.country:
+        message = f"{customer.name} has no country, which decides about tax. Add `country` to the client."
+        if document.kind != "quote":
+            message = f"{message} Without it, there will be no e-invoice."
+        yield DocumentWarning("client_without_country", "client_id", message)
+    number = vat_number(customer)
+    if number and not number.is_consistent:
+        message = f"The check digits of {customer.name}'s VAT number {number.text} are wrong. Correct the client."
+        yield DocumentWarning("wrong_check_digits", "client_id", message)
+
+
+def _about_untaxed_lines(document: Document, _: str) -> Iterator[DocumentWarning]:
+    issuer, customer = document.issuer, document.customer
+    field = _rate_field(document, is_taxed=False)
+    here, there = vat_territory(issuer.country), vat_territory(customer.country)
+    if field is None:
+        return
+    if is_elsewhere_in_eu(document) and vat_number(customer) is None:
+        known = f"`{customer.vat_number}` is no VAT number" if customer.vat_number else "there is no VAT number"
+        yield DocumentWarning(
+            "zero_rate_without_vat_number",
+            field,
+            f"{customer.name} in {_country(document)} is billed without tax, and {known}. Add `vat_number` to the "
+            "client if it is a business that owes the tax, or charge tax.",
+        )
+    has_reason = issuer.is_small_business or document.tax_exemption_reason
+    if here and here == there and not has_reason:
+        message = "No tax is charged to a client at home, and the document does not say why. Add the reason."
+        yield DocumentWarning("zero_rate_without_reason", "tax_exemption_reason", message)
+
+
+def _about_taxed_lines(document: Document, _: str) -> Iterator[DocumentWarning]:
+    issuer, customer = document.issuer, document.customer
+    field = _rate_field(document, is_taxed=True)
+    if field is None:
+        return
+    rate = decimal_text(max(tax.tax_rate for tax in document.taxes))
+    if issuer.is_small_business:
+        message = f"{rate}% tax is charged, and the settings say that the agency is a small business without tax."
+        yield DocumentWarning("tax_of_small_business", field, f"{message} Set the rate to 0, or change the settings.")
+    elif is_business_elsewhere_in_eu(document) or (is_outside_eu(document) and tax_number(customer)):
+        owed = "owes the tax itself (reverse charge)" if is_elsewhere_in_eu(document) else "is outside the EU"
+        yield DocumentWarning(
+            "tax_for_business_abroad",
+            field,
+            f"{rate}% tax is charged to {customer.name} in {_country(document)}, a business that {owed}. Set the rate "
+            "to 0, unless the service is taxed where the agency is.",
+        )
+
+
+def _about_issuing(document: Document, today: str) -> Iterator[DocumentWarning]:
+    distance = date.fromisoformat(document.issue_date) - date.fromisoformat(today)
+    if abs(distance.days) > DISTANT_DAYS:
+        when = f"{abs(distance.days)} days {'from now' if distance.days > 0 else 'ago'}"
+        message = f"The date of the document is {document.issue_date}, {when}. Check the year and the month."
+        yield DocumentWarning("distant_issue_date", "issue_date", message)
+    if document.kind == "quote":
+        return
+    for missing in missing_facts(msgspec.structs.replace(document, is_draft=False)):
+        if missing.field != "client_id":  # the client without a country has a warning of its own
+            yield DocumentWarning("no_einvoice", missing.field, f"There will be no e-invoice. {missing.message}")
+
+
+def _about_characters(document: Document, _: str) -> Iterator[DocumentWarning]:
+    """Yield a warning for each field with characters that the fonts of documents lack."""
+    for field, texts in _printed_texts(document):
+        found = list(dict.fromkeys(character for text in texts for character in unprintable_characters(text or "")))
+        if found:
+            more = len(found) - SHOWN_CHARACTERS
+            shown = " ".join(found[:SHOWN_CHARACTERS]) + (f" and {more} more" if more > 0 else "")
+            yield DocumentWarning("unprintable_characters", field, f"The PDF prints squares instead of {shown}.")
+
+
+def _printed_texts(document: Document) -> Iterator[tuple[str | None, list[str | None]]]:
+    """Yield the texts that a document prints, by their field."""
+    issuer, customer = document.issuer, document.customer
+    yield "client_id", [customer.name, *_address(customer)]
+    yield "contact_id", [customer.contact_name]
+    yield None, [issuer.name, *_address(issuer), issuer.bank_name, issuer.registration_number, issuer.footer]
+    for name in ("purchase_order", "subject", "notes", "terms", "tax_exemption_reason"):
+        yield FIELDS[document.kind].get(name, name), [getattr(document, name)]
+    for place, line in enumerate(document.lines):
+        yield f"lines.{place}.description", [line.description, line.unit]
+
+
+def _address(party: Address) -> list[str | None]:
+    return [getattr(party, name) for name in Address.__struct_fields__]
+
+
+def _rate_field(document: Document, *, is_taxed: bool) -> str | None:
+    """Return the field of the first rate above 0, or of the first 0; None without one."""
+    places = (place for place, line in enumerate(document.lines) if (line.tax_rate > 0) == is_taxed)
+    return next((f"lines.{place}.tax_rate" for place in places), None)
+
+
+def _country(document: Document) -> str:
+    return country_name(document.customer.country or "", "en")

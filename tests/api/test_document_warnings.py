@@ -1,0 +1,59 @@
+"""Every write of a quote or an invoice is answered with warnings, while the document can still change."""
+
+import pytest
+from tests.api.test_files import SETTINGS, set_account
+
+LINE = {"description": "Design", "quantity": "1", "unit_price": "100", "tax_rate": "19"}
+
+
+@pytest.fixture
+def client(api):
+    set_account(api, **SETTINGS)
+    return api.make("/clients", name="Atelier", country="AT", vat_number="none", currency="EUR")
+
+
+def codes(answer):
+    assert answer.status in {200, 201}, answer
+    return [(warning["code"], warning["field"]) for warning in answer.json["meta"]["warnings"]]
+
+
+NO_NUMBER = [("zero_rate_without_vat_number", "lines.0.tax_rate")]
+
+
+@pytest.mark.parametrize("path", ["/quotes", "/invoices"])
+def test_each_write_of_a_draft_has_the_warnings_of_its_state(api, client, path):
+    untaxed = LINE | {"tax_rate": "0"}
+    made = api.post(path, {"client_id": client["id"], "lines": [untaxed]})
+    assert codes(made) == NO_NUMBER
+    (warning,) = made.json["meta"]["warnings"]
+    assert warning["message"].startswith("Atelier in Austria is billed without tax, and `none` is no VAT number.")
+    own = f"{path}/{made.data['id']}"
+    for write in (api.patch, api.put):
+        assert codes(write(own, {"notes": "\u10e5"})) == [*NO_NUMBER, ("unprintable_characters", "notes")]
+        assert codes(write(own, {"notes": None})) == NO_NUMBER
+    assert codes(api.post(f"{own}/lines", LINE)) == NO_NUMBER
+    assert codes(api.put(f"{path}/external:w-1", {"client_id": client["id"], "lines": [untaxed]})) == NO_NUMBER
+    assert codes(api.put(f"{path}/external:w-1", {"lines": [LINE]})) == []
+    assert "meta" not in api.get(own).json
+
+
+@pytest.mark.parametrize("path", ["/quotes", "/invoices"])
+def test_step_that_fixes_a_document_warns_and_later_writes_do_not(api, client, path):
+    sent = api.post(path, {"client_id": client["id"], "lines": [LINE | {"tax_rate": "0"}], "status": "sent"})
+    assert codes(sent) == NO_NUMBER
+    assert codes(api.patch(f"{path}/{sent.data['id']}", {"notes": "New"})) == []
+    draft = api.post(path, {"client_id": client["id"], "lines": [LINE | {"tax_rate": "0"}]})
+    assert codes(api.patch(f"{path}/{draft.data['id']}", {"status": "sent"})) == NO_NUMBER
+
+
+def test_warning_about_the_settings_has_no_field(api, client):
+    set_account(api, country=None)
+    warned = codes(api.post("/invoices", {"client_id": client["id"], "lines": [LINE]}))
+    assert warned == [("no_einvoice", None)]
+    assert codes(api.post("/quotes", {"client_id": client["id"], "lines": [LINE]})) == []
+
+
+def test_date_is_compared_with_today(api, client):
+    for day, expected in (("2020-01-31", [("distant_issue_date", "issue_date")]), (None, [])):
+        answer = api.post("/invoices", {"client_id": client["id"], "lines": [LINE], "issue_date": day})
+        assert codes(answer) == expected
