@@ -14,11 +14,11 @@ help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
 
 $(READY): pyproject.toml tools/setup.sh
-	sh tools/setup.sh $(PYTHON) $(VENV)
+	sh tools/setup.sh $(PYTHON) $(VENV) --editable .
 	@touch $@
 
 $(DEVELOP): $(READY)
-	sh tools/setup.sh $(PYTHON) $(VENV) --group dev
+	sh tools/setup.sh $(PYTHON) $(VENV) --editable . --group dev
 	@touch $@
 
 run: $(READY)  ## serve the demo: two agencies on the embedded database
@@ -89,9 +89,10 @@ map: $(DEVELOP)  ## write docs/code-map.md from the modules
 settings: $(DEVELOP)  ## write docs/settings.md from the declared settings
 	$(BIN)/python -m tools.settings_page
 
-dist: $(DEVELOP)  ## build the wheel and the source distribution into dist/
+dist:  ## build the wheel and the source distribution into dist/
 	rm -rf dist
-	$(BIN)/python -m build --no-isolation
+	sh tools/setup.sh $(PYTHON) $(VENV)-build --group build
+	$(VENV)-build/bin/python -m build --no-isolation
 
 clean:  ## remove what make has created
-	rm -rf $(VENV) data dist tests/browser/node_modules .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-build data dist tests/browser/node_modules .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .hypothesis

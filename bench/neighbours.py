@@ -124,14 +124,15 @@ def measure(port: int, streams: dict[str, Iterator[bytes]], seconds: float) -> t
     return taken, refused
 
 
-def resident(group: int) -> int:
-    """The MB of memory of all processes of a group."""
+def memory(group: int) -> int:
+    """The MB of memory of all processes of a group; what they share counts once."""
     total = 0
     for folder in Path("/proc").iterdir():
         with contextlib.suppress(OSError, ValueError):
             if folder.name.isdigit() and os.getpgid(int(folder.name)) == group:
-                total += int((folder / "statm").read_text(encoding="ascii").split()[1])
-    return total * os.sysconf("SC_PAGESIZE") // 1_000_000
+                rollup = (folder / "smaps_rollup").read_text(encoding="ascii")
+                total += next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:"))
+    return total // 1000
 
 
 def drafts_of(port: int, client: int, key: str) -> list[int]:
@@ -172,6 +173,8 @@ def main() -> None:
             for name, burden in {"quiet": None, **found, "quiet again": None}.items():
                 if given.only not in name and burden is not None:
                     continue
+                if name == "quiet again":
+                    time.sleep(40)  # renderers end when they have been idle
                 sender = multiprocessing.Process(target=burden_forever, args=(server.port, burden, keys), daemon=True)
                 if burden is not None:
                     sender.start()
@@ -186,7 +189,7 @@ def main() -> None:
                     median, slowest = percentiles(times) if len(times) > 1 else (statistics.median(times), times[0])
                     quiet.setdefault(kind, median)
                     row += f"{median:>{9 if kind == 'read' else 11}.2f}{slowest:>9.2f}{median / quiet[kind]:>7.1f}"
-                print(f"{row}{refused:>5}{resident(server.process.pid):>6}", flush=True)
+                print(f"{row}{refused:>5}{memory(server.process.pid):>6}", flush=True)
         finally:
             stop(server)
 

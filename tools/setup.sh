@@ -1,6 +1,6 @@
 #!/bin/sh
-# Create the virtual environment $2 with the interpreter $1 if it does not exist, and install the project. Further
-# arguments go to pip, like --group dev for the development tools.
+# Create the virtual environment $2 with the interpreter $1 if it does not exist. Further arguments say what pip installs
+# there, like --editable . for the project and --group dev for the development tools.
 set -eu
 python=$1
 venv=$2
@@ -19,4 +19,4 @@ else
     pip() { "$venv/bin/python" -m pip "$@"; }
 fi
 pip install --quiet --upgrade "pip>=25.1"
-pip install --quiet --editable . "$@"
+pip install --quiet "$@"

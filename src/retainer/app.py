@@ -30,7 +30,7 @@ from retainer.server.operations.log import Log
 from retainer.server.operations.writer import Stream
 from retainer.server.renderers import RendererEnded, Renderers, unavailable
 from retainer.settings import BASE_PATH, PUBLIC, Settings
-from retainer.store.engines import connect
+from retainer.store.engines import Sqlite, connect
 from retainer.store.tx import Store
 from retainer.traffic.recorder import RequestRecorder
 from retainer.web import assets
@@ -154,13 +154,15 @@ class App:
 def create_metrics(app: App, metrics: "SharedMetrics", worker_index: int) -> "MetricsPage":
     """Let an application count in its slot; return the metrics page of all processes."""
     from retainer.server.operations.metrics import MetricsPage, State  # noqa: PLC0415  # loaded only with metrics
+    from retainer.server.operations.storage import Storage  # noqa: PLC0415
 
     slot = metrics.slots[worker_index]
     state = State(slot, app.gate.running, app.store.engine, app.limiter, app.log)
     state.note()
     app.log.count = slot.count
     app.housekeeping.note_state = state.note
-    return MetricsPage(metrics, app.store)
+    engine = app.store.engine
+    return MetricsPage(metrics, app.store, Storage(app.settings, engine.path) if isinstance(engine, Sqlite) else None)
 
 
 def create_counters(settings: Settings, log: Log) -> tuple[Limiter, Failures]:

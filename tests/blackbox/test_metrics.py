@@ -5,17 +5,21 @@ import os
 import re
 import signal
 from collections import Counter
+from dataclasses import replace
+from decimal import Decimal
 
 import pytest
+import time_machine
 from prometheus_client.parser import text_string_to_metric_families
 from testing.ports import free_port
 from testing.process import children, running, until, with_database
 
 from retainer.app import ROUTES
 from retainer.server.operations.metrics import MetricsPage, SharedMetrics
+from retainer.server.operations.storage import Storage
 from retainer.settings import BASE_PATH
 from tests.contract_checker import documented
-from tests.databases import any_database
+from tests.databases import any_database, only_sqlite
 from tests.length import only_full
 
 READS, REFUSALS = 40, 7
@@ -189,6 +193,29 @@ def test_every_status_that_the_document_promises_has_figures_of_its_own(api):
         metrics.slots[0].count("listClients", int(status), 1)
     found = figures(MetricsPage(metrics, api.store))
     assert {key[2] for key in found} == promised
+
+
+@only_sqlite
+def test_a_backup_is_late_once_its_time_has_passed_and_from_the_start_without_one(api, tmp_path):
+    settings = replace(api.app.settings, backup_dir=tmp_path, backup_every=Decimal("0.5"))
+    with time_machine.travel("2026-03-02T12:00:00Z", tick=False) as clock:
+        storage = Storage(settings, api.engine.path)
+
+        def late():
+            (value,) = [
+                sample.value for each in storage.collect() for sample in each.samples if "backup" in sample.name
+            ]
+            return value
+
+        assert late() == 0
+        clock.shift(600)
+        assert late() == 600
+        (tmp_path / f"{api.engine.path.stem}-20260302T114500Z.tar.gz").touch()
+        assert late() == 0
+        clock.shift(600)
+        assert late() == 300
+    free, size = (each.samples[0].value for each in storage.collect() if "disk" in each.name)
+    assert min(free, size) > 0
 
 
 def test_every_request_reaches_the_log_the_request_log_and_the_metrics_redirects_included(tmp_path):

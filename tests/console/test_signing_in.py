@@ -202,11 +202,11 @@ def test_an_email_of_several_accounts_chooses_one(both):
     assert "South" in visitor.get("/console").html
 
 
-def test_the_root_redirects_browsers_to_the_console_and_is_404_for_clients(api):
+def test_the_root_redirects_browsers_to_the_console_and_other_clients_to_the_reference(api):
     visitor = Visitor(api.app)
     assert (visitor.get("/").status, visitor.get("/").location) == (302, "/console")
-    refused = visitor.get("/", HTTP_ACCEPT="application/json")
-    assert (refused.status, '"not_found"' in refused.html) == (404, True)
+    for other in (visitor.get("/", HTTP_ACCEPT="application/json"), visitor.get("/", HTTP_ACCEPT="*/*")):
+        assert (other.status, other.location) == (302, "/docs")
 
 
 def test_forms_that_are_too_large_or_of_another_type_are_refused(api):

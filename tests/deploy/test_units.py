@@ -1,5 +1,6 @@
 """The systemd units, the compose files and the alerts, read by their programs and by the product."""
 
+import json
 import re
 import urllib.request
 
@@ -34,18 +35,18 @@ def test_prometheus_understands_the_alerts():
     assert checked.returncode == 0, checked.stdout
 
 
-def test_the_alerts_use_metrics_that_the_server_has(tmp_path):
+def test_the_alerts_and_the_dashboard_use_metrics_that_the_server_has(tmp_path):
     address = f"127.0.0.1:{free_port()}"
-    with (
-        running(with_database(tmp_path), "--no-monitor", RETAINER_METRICS=address) as server,
-        server.client() as client,
-    ):
+    options = {"RETAINER_METRICS": address, "RETAINER_BACKUP_DIR": str(tmp_path / "backups")}
+    with running(with_database(tmp_path), "--no-monitor", **options) as server, server.client() as client:
         client.get("/me")
         with urllib.request.urlopen(f"http://{address}/metrics", timeout=10) as response:
             offered = set(re.findall(r"^(retainer_\w+)", response.read().decode(), re.MULTILINE))
-    used = set(re.findall(r"retainer_\w+", sample("alerts.yaml")))
-    assert len(used) > 5
-    assert used <= offered
+    shown = [panel["targets"] for panel in json.loads(sample("grafana.json"))["panels"]]
+    for text in (sample("alerts.yaml"), str(shown)):
+        used = set(re.findall(r"retainer_\w+", text))
+        assert len(used) > 5
+        assert used <= offered
 
 
 @pytest.mark.parametrize("files", [FILES[:1], FILES])

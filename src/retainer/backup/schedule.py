@@ -68,12 +68,12 @@ class Schedule(Background):
             with staging_dir(self.folder):  # deletes leftovers of a killed process
                 self._is_clean = True
         now = datetime.now(UTC).replace(microsecond=0)
-        made = self._backups_until(now)
+        made = backups_until(now, self.database, self.folder)
         if made and (next_at := max(made) + self.every) > now:
             return next_at - now
         if is_empty(self.database):  # as when a disk is not mounted: its backups would push out the good ones
             return self.every
-        file = self.folder / f"{self._prefix}{now.strftime(STAMP)}{END}"
+        file = self.folder / f"{self.database.stem}-{now.strftime(STAMP)}{END}"
         create(self.database, file, self._abandon_if_stopped)
         made[now] = file
         for moment in sorted(made)[: -self.keep]:
@@ -81,19 +81,16 @@ class Schedule(Background):
         self.log.backup(file, file.stat().st_size)
         return self.every
 
-    @property
-    def _prefix(self) -> str:
-        return f"{self.database.stem}-"
-
-    def _backups_until(self, now: datetime) -> dict[datetime, Path]:
-        """Return the backups of this schedule, except those that a wrong clock has dated in the future."""
-        made = {}
-        for file in self.folder.glob(f"{self._prefix}*{END}"):
-            with suppress(ValueError):
-                stamp = file.name.removeprefix(self._prefix).removesuffix(END)
-                made[datetime.strptime(stamp, STAMP).replace(tzinfo=UTC)] = file
-        return {moment: file for moment, file in made.items() if moment <= now}
-
     def _abandon_if_stopped(self, *_: object) -> None:
         if self.stopped.is_set():
             raise Stopped
+
+
+def backups_until(now: datetime, database: Path, folder: Path) -> dict[datetime, Path]:
+    """Return the scheduled backups of a database, except those that a wrong clock has dated in the future."""
+    made, prefix = {}, f"{database.stem}-"
+    for file in folder.glob(f"{prefix}*{END}"):
+        with suppress(ValueError):
+            stamp = file.name.removeprefix(prefix).removesuffix(END)
+            made[datetime.strptime(stamp, STAMP).replace(tzinfo=UTC)] = file
+    return {moment: file for moment, file in made.items() if moment <= now}

@@ -22,6 +22,7 @@ from retainer.kernel.http import Response
 from retainer.kernel.limits import Limiter
 from retainer.kernel.resource import Routes
 from retainer.server.operations.log import Log
+from retainer.server.operations.storage import Storage
 from retainer.sites.monitor import schedule as checks
 from retainer.store.engines import Engine, Unavailable
 from retainer.store.tx import Store
@@ -135,8 +136,8 @@ class State:
 class MetricsPage(Collector):
     """The page /metrics, with the metrics of all processes."""
 
-    def __init__(self, metrics: SharedMetrics, store: Store) -> None:
-        self.metrics, self.store = metrics, store
+    def __init__(self, metrics: SharedMetrics, store: Store, storage: Storage | None = None) -> None:
+        self.metrics, self.store, self.storage = metrics, store, storage
         self._registry = CollectorRegistry()
         self._registry.register(self)
 
@@ -162,6 +163,8 @@ class MetricsPage(Collector):
                 value = metric.combine(slot[name] for slot in running)
                 yield GaugeMetricFamily(PREFIX + name, metric.description, value)
         yield from self._lateness()
+        if self.storage:
+            yield from self.storage.collect()
         yield self._requests()
 
     def _requests(self) -> MetricFamily:
