@@ -86,6 +86,7 @@ class App:
         self.settings = settings
         self.is_stopping, self.is_draining = is_stopping, False
         self.store = Store(connect(settings.database))
+        self.store.limits["sites"] = settings.max_sites
         recorder = RequestRecorder()
         self.log = Log(log, self.store.engine, recorder if settings.request_log_days else None)
         self.gate = Gate(settings.threads, partial(access.account_of, store=self.store))

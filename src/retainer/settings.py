@@ -186,6 +186,9 @@ class Settings:
         "address ranges, like 10.20.0.0/16",
         _networks,
     )
+    max_sites: int = _setting(
+        1000, "Maximum number of sites of an account.", "a whole number from 1 to 1000000", _whole(1, 1_000_000)
+    )
     webhooks: bool = _setting(True, "Whether `serve` sends webhooks.", "yes or no", _yes_or_no)  # noqa: FBT003
     backup_dir: Path | None = _setting(
         None,

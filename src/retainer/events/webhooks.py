@@ -33,7 +33,7 @@ from retainer.outbound.guard import is_allowed, spelled_address
 from retainer.schema.webhooks import webhook_deliveries, webhooks
 from retainer.settings import Network
 from retainer.store.outbox import NEWEST_ID
-from retainer.store.tables import NOW, totals
+from retainer.store.tables import NOW
 from retainer.store.tx import Tx
 from retainer.values.decoding import decoder
 from retainer.values.exact import instant_after
@@ -123,7 +123,6 @@ class FormerSecret(msgspec.Struct):
 
 read_former = decoder(list[FormerSecret])
 NEWEST = select(func.coalesce(NEWEST_ID, 0))
-COUNT = select(totals.c.count).where(totals.c.name == webhooks.name)
 SECRETS = select(*webhooks.c["secret", "former_secrets"]).where(webhooks.c.id == bindparam("id")).with_for_update()
 RETRY_NOW = (
     update(webhook_deliveries)
@@ -175,8 +174,7 @@ def load_webhooks(tx: Tx) -> list[Webhook]:
 def add_webhook(tx: Tx, webhook: Webhook, api_url: str, allowed: Sequence[Network]) -> tuple[Webhook, str]:
     """Save a new webhook, which sends the events from now on; return it and its secret. Raises every error."""
     webhook = build_webhook(tx, webhook, None, allowed)
-    if (tx.value(COUNT) or 0) >= MAX_WEBHOOKS:
-        tx.error("url", f"The account has {MAX_WEBHOOKS} webhooks, which is the maximum. Delete one first.")
+    tx.check_room(webhooks, MAX_WEBHOOKS, "url", "Delete one first.")
     secret = new_secret()
     hidden = {"position": tx.value(NEWEST), "api_url": api_url, "secret": secret, "leased_until": tx.now}
     webhook_id = tx.insert(webhooks, webhook, **hidden)

@@ -3,7 +3,8 @@
 The monitor sets the read-only fields; sites push their versions and plugins themselves (PUT or PATCH). A null
 `expected_status` means 200 to 399. A site is `down` after two failures in a row. Uptime is the share of checks that
 found the site up, to the hour for weeks and months; maintenance and pauses do not count.
-`plugin=woocommerce&plugin_version_lt=9.1` finds the sites with an older version of a plugin.
+`plugin=woocommerce&plugin_version_lt=9.1` finds the sites with an older version of a plugin. The operator sets how many
+sites an account may have, by default 1,000.
 """
 
 from collections.abc import Collection
@@ -56,6 +57,7 @@ SYNCED_FIELDS = ("wp_version", "wp_update_version", "php_version", "plugins")
 """Fields that a site pushes itself."""
 CHECKED_FIELDS = ("url", "monitoring_enabled", "check_interval_seconds", "expected_status", "keyword")
 """Fields that determine how a site is checked; if one changes, the next check is due immediately."""
+NO_ROOM = "Delete sites that are no longer maintained, or ask the operator to raise RETAINER_MAX_SITES."
 
 
 class Site(Record):
@@ -210,6 +212,7 @@ def list_sites(tx: Tx, filters: SiteFilter, page: Page) -> Paged[Site]:
 @api.post()
 def create_site(tx: Tx, body: New[Site]) -> Site:
     """Create a site; it is checked immediately, unless monitoring_enabled is false."""
+    tx.check_room(sites, tx.limits.get(sites.name), "url", NO_ROOM)
     site = build_site(tx, body, None, relations.sent_fields(body))
     site.last_synced_at = tx.now if is_push(site, None, SYNCED_FIELDS) else None
     site_id = changes.insert(tx, SITES, sites, site)

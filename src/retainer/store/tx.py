@@ -1,6 +1,6 @@
 """Tx: a transaction of one account, which cannot see rows of another; and the store, which begins transactions."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from functools import cache, lru_cache, partial
 from typing import Any
 
@@ -64,6 +64,7 @@ class Tx(BodyErrors, Transaction):
         Transaction.__init__(self, engine, statements, actor.account_id, write=write, seconds=seconds)
         self.actor = actor
         self.may_repeat = False
+        self.limits: Mapping[str, int] = {}
         self.if_match: str | None = None
         self.request_id: str | None = None
         self.billable_left: int | None = None
@@ -186,6 +187,12 @@ class Tx(BodyErrors, Transaction):
         change = partial(self.change, _update(table, tuple(values), parts), **values, row_id=record.id)
         self.write_checked(table, record, record.id, change)
 
+    def check_room(self, table: Table, maximum: int | None, field: str, advice: str) -> None:
+        """Note an error if the account has the maximum number of records in a table with a counter."""
+        if maximum is not None and (self.value(COUNT_OF, counted=table.name) or 0) >= maximum:
+            noun = table.name.replace("_", " ")
+            self.error(field, f"The account has {maximum:,} {noun}, which is the maximum. {advice}")
+
     def touch(self, table: Table, record_id: int, *parts: str) -> None:
         """Set `updated_at` of a record after a change of these fields outside of its row, such as its tags or lines."""
         self.run(_touch(table, parts), row_id=record_id)
@@ -280,6 +287,8 @@ class Store:
         self.seconds: float = TRANSACTION_SECONDS
         self.announced: Callable[[int], None] = lambda _: None
         """Called with the account after each commit with events."""
+        self.limits: dict[str, int] = {}
+        """The maximum number of records of an account in a table, as the operator has set it."""
 
     def begin(self, actor: Actor, *, write: bool, may_repeat: bool = False, seconds: float | None = None) -> Tx:
         """Return a transaction of the actor's account; leaving its block commits, an exception rolls back.
@@ -288,7 +297,7 @@ class Store:
         it is rolled back and raises DeadlineExceeded; commands without a limit pass `math.inf`.
         """
         tx = Tx(self.engine, self.statements, actor, write=write, seconds=self.seconds if seconds is None else seconds)
-        tx.may_repeat, tx.announced = may_repeat, self.announced
+        tx.may_repeat, tx.announced, tx.limits = may_repeat, self.announced, self.limits
         return tx
 
     def unscoped(self, *, write: bool = False, seconds: float | None = None) -> UnscopedTx:
@@ -310,6 +319,7 @@ class Store:
 
 
 COUNTED: list[Any] = [ACCOUNT, bindparam("counted", type_=TEXT), bindparam("change", type_=INTEGER)]
+COUNT_OF = select(totals.c.count).where(totals.c.name == bindparam("counted", type_=TEXT))
 COUNT = insert_or_add(totals, select(*COUNTED), ("count",))
 
 
