@@ -22,6 +22,7 @@ from testing.agencies import new_store, open_app
 from retainer.identity.admins import operator_of
 from retainer.identity.people import users
 from retainer.identity.people.users import UserDetails
+from retainer.outbound.places import Places
 from retainer.rollups import doctor
 from retainer.schema.rollups import SUMMARIES
 from retainer.sites.monitor import schedule
@@ -510,8 +511,7 @@ class World:
     def check_sites(self):
         """The monitor looks at all that is due."""
         self.cached_rows.clear()
-        with self.store.unscoped(write=True) as tx:
-            taken = schedule.claim(tx, 100, timedelta(minutes=1))
+        taken = schedule.claim(self.store, Places(200, ()), timedelta(minutes=1))
         schedule.save_results(self.store, [(due, CheckResult(self.sometimes())) for due in taken])
 
     # What is asked

@@ -7,6 +7,7 @@ from testing.agencies import open_agency
 from tests.databases import each_database
 from tests.factories import ApiClient
 
+from retainer.outbound.places import Places
 from retainer.sites.monitor import schedule
 from retainer.sites.monitor.schedule import CheckResult
 
@@ -506,8 +507,7 @@ def test_sites_are_up_down_or_unknown_now_or_in_the_total_alone(api, clock, clie
     out = place("down-too"), place("up-again")
     for hour in (1, 2):
         clock.move_to(datetime.fromisoformat(NOW) + timedelta(hours=hour))
-        with api.store.unscoped(write=True) as tx:
-            taken = schedule.claim(tx, 99, timedelta(minutes=1))
+        taken = schedule.claim(api.store, Places(200, ()), timedelta(minutes=1))
         schedule.save_results(api.store, [(due, CheckResult(is_up="up" in due.url)) for due in taken])
     place("new")
     for paths, members in zip(

@@ -8,10 +8,12 @@ from ipaddress import IPv4Address, ip_address, ip_network
 import pytest
 from testing.ports import free_port
 
-from retainer.outbound import guard
+from retainer.outbound import client, guard
+from retainer.outbound.client import GuardedClient
+from retainer.outbound.places import Places
 from retainer.sites.monitor import loop, probe, schedule
-from retainer.sites.monitor.probe import Prober
 from tests.monitor.test_probe import FakeSite, due_site, response
+from tests.name_server import NameServer
 
 CIRCLED = "\u24ea\u2460\u2461\u2462\u2463\u2464\u2465\u2466\u2467\u2468"
 PUBLIC, OTHER = "93.184.215.14", "93.184.215.15"  # they stand for the internet, and are led to loopback here
@@ -194,28 +196,25 @@ class World:
     """The outside: names, their answers, fake sites on every loopback address, and every attempt to connect."""
 
     def __init__(self, monkeypatch):
-        self.names = {name: [addresses] for name, addresses in RESOLVED.items()}
+        self.names = {name.rstrip("."): [addresses] for name, addresses in RESOLVED.items()}
         self.roads = {}
-        self.asked = []
         self.tried = []
         self.tries = {}
         self.servers = [FakeSite()]
         self.port = self.servers[0].port
         self.servers += [FakeSite(address=each, port=self.port) for each in ("127.0.0.2", *["::1"] * has_ipv6())]
-        self._look_up, self._connect = socket.getaddrinfo, socket.socket.connect
-        monkeypatch.setattr(socket, "getaddrinfo", self.getaddrinfo)
+        self.name_server = NameServer(monkeypatch, self.addresses_of)
+        self._connect = socket.socket.connect
 
         def connect(link, address):
             return self.connect(link, address)
 
         monkeypatch.setattr(socket.socket, "connect", connect)
 
-    def getaddrinfo(self, host, port, *_, **__):
-        self.asked.append(host)
-        answers = self.names.get(host, [[host]])
-        addresses = answers.pop(0) if len(answers) > 1 else answers[0]
-        how = {"type": socket.SOCK_STREAM, "flags": socket.AI_NUMERICHOST}  # nothing is asked outside
-        return [row for each in addresses for row in self._look_up(each, port, **how)]
+    def addresses_of(self, name, kind):
+        """Return the next addresses of a name, whose IPv6 addresses never change."""
+        answers = self.names.get(name, [[]])
+        return answers.pop(0) if kind == "A" and len(answers) > 1 else answers[0]
 
     def connect(self, link, address):
         self.tried.append(address[0])
@@ -235,12 +234,12 @@ class World:
         """Return the result of each."""
 
         async def probed():
-            prober, found = Prober(allowed, 50), []
-            for spelling in spellings:
-                before = len(self.tried)
-                found.append(await prober.probe(due_site(spelling.replace("{port}", str(self.port)))))
-                self.tries[spelling] = len(self.tried) - before
-            await prober.close()
+            found = []
+            async with GuardedClient(allowed, "site") as client:
+                for spelling in spellings:
+                    before = len(self.tried)
+                    found.append(await probe.probe(client, due_site(spelling.replace("{port}", str(self.port)))))
+                    self.tries[spelling] = len(self.tried) - before
             return found
 
         return asyncio.run(probed())
@@ -258,7 +257,7 @@ def has_ipv6():
 def world(monkeypatch):
     network = World(monkeypatch)
     yield network
-    for each in network.servers:
+    for each in (*network.servers, network.name_server):
         each.close()
 
 
@@ -266,7 +265,7 @@ def world(monkeypatch):
 def allow_every_address(monkeypatch):
     """Disable the guard."""
     monkeypatch.setattr(guard, "is_allowed", lambda *_: True)
-    monkeypatch.setattr(probe, "TIMEOUT", dict.fromkeys(probe.TIMEOUT, 0.2))
+    monkeypatch.setattr(client, "CONNECT_SECONDS", 0.2)
 
 
 def answer_from(world, address, answer):
@@ -364,7 +363,11 @@ def test_a_name_is_resolved_once_and_the_checked_address_is_connected_to(world):
     site = answer_from(world, PUBLIC, response(200))
     world.names["turning.example"] = [[PUBLIC], ["127.0.0.1"]]
     assert world.probe(urls(["turning.example"]))[0].is_up
-    assert (world.asked, world.tried, site.connections) == (["turning.example"], [PUBLIC], 1)
+    assert (sorted(world.name_server.asked), world.tried, site.connections) == (
+        [("turning.example", "A"), ("turning.example", "AAAA")],
+        [PUBLIC],
+        1,
+    )
 
 
 def test_a_name_that_resolves_to_a_forbidden_address_at_a_redirect_is_refused(world):
@@ -442,8 +445,7 @@ def test_a_result_does_not_reveal_whether_an_address_is_forbidden_or_missing(api
         "leading.example",
     ]
     sites = [api.make("/sites", url=f"http://{host}/")["id"] for host in hosts]
-    with api.store.unscoped(write=True) as tx:
-        taken = schedule.claim(tx, 100, loop.LEASE)
+    taken = schedule.claim(api.store, Places(100, ()), loop.LEASE)
     found = world.probe([check.url for check in taken])
     schedule.save_results(api.store, list(zip(taken, found, strict=True)))
     expected = [api.get(f"/sites/{site}").data for site in sites]

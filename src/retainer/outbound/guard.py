@@ -5,9 +5,7 @@ checked address. Embedded IPv4 addresses are checked, too: Python calls `64:ff9b
 NAT64, global.
 """
 
-import asyncio
-import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 from retainer.settings import Network
@@ -93,13 +91,12 @@ def is_allowed(address: Address, allowed: Sequence[Network]) -> bool:
     return all(is_public(each) or any(each in network for network in allowed) for each in checked)
 
 
-async def resolve(host: str, port: int, allowed: Sequence[Network]) -> list[str]:
+def checked(addresses: Iterable[str], allowed: Sequence[Network]) -> list[str]:
     """Return the addresses of a host. Raises Forbidden when there are none, or one is not allowed."""
     try:
-        infos = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        addresses = list(dict.fromkeys(ip_address(str(sockaddr[0]).split("%")[0]) for *_, sockaddr in infos))
-    except (OSError, UnicodeError, ValueError):
+        found = list(dict.fromkeys(ip_address(address.split("%")[0]) for address in addresses))
+    except ValueError:  # an invalid line of the hosts file
         raise Forbidden from None
-    if not addresses or not all(is_allowed(address, allowed) for address in addresses):
+    if not found or not all(is_allowed(address, allowed) for address in found):
         raise Forbidden
-    return [str(address) for address in addresses]
+    return [str(address) for address in found]

@@ -1,42 +1,52 @@
-"""Background loops: leased work in a thread of its own, until it is stopped."""
+"""Background loops: work that a process leases, with places that accounts share, in a thread of its own."""
 
 import asyncio
-import threading
+import math
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from functools import partial
+from typing import ClassVar, Generic, TypeVar
 
+from retainer.background import MAX_PAUSE, Background, Chore, Report
+from retainer.outbound.client import GuardedClient
+from retainer.outbound.places import Places, Work
 from retainer.settings import Network
 from retainer.store.tx import Store
 
+TICK_SECONDS = 0.5
+REFRESH_SECONDS = 60
+DRAIN_SECONDS = 5
+"""After a stop, time for work that has begun."""
 STOP_SECONDS = 10
-"""Maximum time that `stop` waits for work that has begun."""
+"""Maximum time that `stop` waits, which includes saving the results."""
+
 
 T = TypeVar("T")
 
 
-class BackgroundLoop(ABC):
-    """Work on all accounts, in its own thread; `on_error` is called with errors of the loop itself."""
+class BackgroundLoop(ABC, Generic[Work]):
+    """Leases what is due and does it, until it is stopped. What fails is due again when its lease ends."""
 
-    def __init__(
-        self, name: str, store: Store, allowed: tuple[Network, ...], on_error: Callable[[str, Exception], None]
-    ) -> None:
-        self.store, self.allowed, self.on_error = store, allowed, on_error
+    name: ClassVar[str]
+    task: ClassVar[str]
+    """What the loop does, for the log."""
+    host: ClassVar[str]
+    """What the hosts of its requests are called in messages to tenants."""
+    places: ClassVar[int]
+    """Maximum number of leases at the same time."""
+
+    def __init__(self, store: Store, allowed: tuple[Network, ...], report: Report) -> None:
+        self.store, self.allowed, self.report = store, allowed, report
         self.done = 0
-        self._database = ThreadPoolExecutor(1, f"{name}-database")  # one thread: one connection
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self.run, name=name, daemon=True)
-
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
+        self._refresh_at = -math.inf
+        self._database = ThreadPoolExecutor(1, f"{self.name}-database")  # one thread: one connection
+        self.background = Background(self.name, report, [Chore(self.task, 0, self.run)])
 
     def stop(self) -> None:
         """Begin no more work; what ends soon is saved."""
-        self._stopped.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout=STOP_SECONDS)
+        self.background.stop(STOP_SECONDS)
 
     def run(self, *, once: bool = False) -> int:
         """Work until stopped, or `once` on what is due; return how much was done."""
@@ -44,13 +54,63 @@ class BackgroundLoop(ABC):
         return self.done
 
     @abstractmethod
-    async def _run(self, *, once: bool) -> None:
-        """Work until stopped, or once on what is due."""
+    def refresh(self) -> None:
+        """Correct what time has changed; called at the start and every REFRESH_SECONDS, in the database's thread."""
 
-    async def _in_database(self, what: str, action: Callable[[], T]) -> T | None:
-        """Run an action in the thread of the database; return its result, or None if it failed."""
+    @abstractmethod
+    def claim(self, places: Places) -> Sequence[Work]:
+        """Lease what is due, in the database's thread."""
+
+    @abstractmethod
+    async def serve(self, client: GuardedClient, work: Work) -> None:
+        """Do what was leased."""
+
+    async def save(self) -> None:
+        """Save the results since the last call, if `serve` has not."""
+
+    async def _run(self, *, once: bool) -> None:
+        running: dict[asyncio.Task[None], int] = {}
+        failures, next_turn, drained_at = 0, -math.inf, math.inf
+        async with GuardedClient(self.allowed, self.host) as client:
+            while True:
+                is_stopping, now = self.background.stopped.is_set(), time.monotonic()
+                if is_stopping and drained_at == math.inf:
+                    drained_at = now + DRAIN_SECONDS
+                elif now >= drained_at:
+                    drained_at = now + DRAIN_SECONDS
+                    for task in running:
+                        task.cancel()
+                if now >= next_turn or is_stopping:
+                    try:
+                        await self._turn(client, running, is_stopping=is_stopping)
+                        failures = 0
+                    except Exception as error:  # noqa: BLE001  # the work that has begun goes on
+                        self.report(self.task, error)
+                        next_turn = now + min(2**failures, MAX_PAUSE)
+                        failures = min(failures + 1, MAX_PAUSE)
+                if not running and (is_stopping or once):
+                    return
+                await asyncio.sleep(0.05 if once else TICK_SECONDS)
+
+    async def _turn(self, client: GuardedClient, running: dict[asyncio.Task[None], int], *, is_stopping: bool) -> None:
+        """Save what has ended, and begin what is due; `running` has the account of each task."""
+        for task in [task for task in running if task.done()]:
+            del running[task]
+        await self.save()
+        if is_stopping:
+            return
+        if time.monotonic() >= self._refresh_at:
+            self._refresh_at = time.monotonic() + REFRESH_SECONDS
+            await self.in_database(self.refresh)
+        for work in await self.in_database(partial(self.claim, Places(self.places, running.values()))):
+            running[asyncio.create_task(self._try(client, work))] = work.account_id
+
+    async def _try(self, client: GuardedClient, work: Work) -> None:
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._database, action)
+            await self.serve(client, work)
         except Exception as error:  # noqa: BLE001
-            self.on_error(what, error)
-            return None
+            self.report(f"{self.task} ({work.id} of account {work.account_id})", error)
+
+    async def in_database(self, action: Callable[[], T]) -> T:
+        """Run an action in the thread of the database; return its result."""
+        return await asyncio.get_running_loop().run_in_executor(self._database, action)

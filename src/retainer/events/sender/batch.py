@@ -78,6 +78,8 @@ class Batch(msgspec.Struct):
     next_position: int
     missed: int | None
     """The last event that was deleted before it was taken, if there is one."""
+    needs_rest: bool = False
+    """Whether this process could not send all of it; then the webhook is due again after a pause."""
 
     @property
     def due(self) -> list[list[Attempt]]:

@@ -1,6 +1,7 @@
 """Results: save what a turn has sent, and what follows for the webhook, in one transaction of its account."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 
 from sqlalchemy import and_, bindparam, func, insert, select, update
 
@@ -13,8 +14,11 @@ from retainer.schema.webhooks import webhook_deliveries, webhooks
 from retainer.store.engines.base import Columns
 from retainer.store.tables import ACCOUNT, NOW
 from retainer.store.tx import Store, Tx
+from retainer.values.exact import instant_after
 
 GONE = 410
+REST = timedelta(seconds=5)
+"""Pause of a webhook after a failure of this process."""
 DISABLED = "The receiver answered 410, so it wants no more events."
 GAVE_UP = "The receiver has failed for three days. The last error: {}"
 MISSED = "Events up to {} were deleted before they could be sent. Read all records again, as /docs/sync shows."
@@ -50,11 +54,19 @@ RELEASE = (
     .values(next_attempt_at=NOW)
 )
 STATE = select(func.count(), func.min(webhook_deliveries.c.next_attempt_at)).where(IS_PENDING)
-SAVED = ("position", "pending_count", "next_attempt_at", "last_delivered_at", "is_failing", "status_reason")
+SAVED = (
+    "leased_until",
+    "position",
+    "pending_count",
+    "next_attempt_at",
+    "last_delivered_at",
+    "is_failing",
+    "status_reason",
+)
 SAVE = (
     update(webhooks)
     .where(webhooks.c.id == bindparam("webhook"))
-    .values(leased_until=NOW, **{name: bindparam(name, type_=webhooks.c[name].type) for name in SAVED})
+    .values(**{name: bindparam(name, type_=webhooks.c[name].type) for name in SAVED})
 )
 
 
@@ -83,6 +95,7 @@ def save_results(store: Store, leased: Leased, batch: Batch) -> tuple[int, list[
         tx.run(
             SAVE,
             webhook=leased.id,
+            leased_until=instant_after(tx.now, REST) if batch.needs_rest else tx.now,
             # unless the webhook has been sent back meanwhile
             position=batch.next_position if webhook.position == batch.position else webhook.position,
             pending_count=pending_count,

@@ -8,11 +8,13 @@ from datetime import datetime, timedelta
 from itertools import accumulate
 from typing import NamedTuple
 
-from sqlalchemy import and_, bindparam, case, func, or_, select, update
+from sqlalchemy import and_, bindparam, case, exists, func, or_, select, update
 
 from retainer.events.deliveries import MAX_PENDING
 from retainer.outbound.pause import WEBHOOKS
-from retainer.schema.webhooks import webhooks
+from retainer.outbound.places import CLOCK_DIFFERENCE, Places
+from retainer.schema.webhooks import webhook_deliveries, webhooks
+from retainer.store.engines.sql import INSTANT, INTEGER, listed
 from retainer.store.tables import NOW, events
 from retainer.store.transaction import UnscopedTx
 from retainer.store.tx import Store
@@ -43,11 +45,16 @@ NEWEST_OF_ACCOUNT = OF_ACCOUNT.order_by(events.c.id.desc()).scalar_subquery()
 FIRST_NEW = OF_ACCOUNT.where(events.c.id > webhooks.c.position).order_by(events.c.id).with_only_columns(events.c.at)
 HAS_NEW = and_(webhooks.c.pending_count < MAX_PENDING, webhooks.c.position < NEWEST_OF_ACCOUNT)
 HAS_WORK = and_(webhooks.c.status == "active", or_(webhooks.c.next_attempt_at <= NOW, HAS_NEW), ~WEBHOOKS.is_paused)
-IS_DUE = and_(HAS_WORK, webhooks.c.leased_until <= NOW)
+LATEST = bindparam("latest", type_=INSTANT)
+IS_FREE = or_(webhooks.c.leased_until <= NOW, webhooks.c.leased_until > LATEST)
+"""Whether no sender has a lease; one that is further ahead than its length is of a clock that was ahead."""
 DUE_WEBHOOKS = (
-    select(*webhooks.c[Leased._fields]).where(IS_DUE).order_by(webhooks.c.leased_until).limit(bindparam("limit"))
+    select(*webhooks.c[Leased._fields])
+    .where(HAS_WORK, IS_FREE, webhooks.c.account_id.not_in(listed("sated", INTEGER)))
+    .order_by(webhooks.c.leased_until)
+    .limit(bindparam("limit"))
 )
-"""The webhooks with something to send, those first that have waited longest."""
+"""The webhooks with something to send, those first that have waited longest; without those of sated accounts."""
 DUE_SINCE = select(
     func.min(case((webhooks.c.next_attempt_at <= NOW, webhooks.c.next_attempt_at), else_=FIRST_NEW.scalar_subquery()))
 ).where(HAS_WORK)
@@ -58,17 +65,39 @@ LEASE = (
     .where(THIS_WEBHOOK, webhooks.c.leased_until == bindparam("seen"))
     .values(leased_until=bindparam("until"))
 )
+IS_PUT_OFF = and_(
+    webhook_deliveries.c.status == "pending",
+    webhook_deliveries.c.next_attempt_at > NOW,
+    webhook_deliveries.c.updated_at > LATEST,
+)
+PUT_OFF = select(webhook_deliveries.c.id).where(IS_PUT_OFF).limit(1)
+SET_BACK = update(webhook_deliveries).where(IS_PUT_OFF).values(next_attempt_at=NOW, failing_since=None, updated_at=NOW)
+WAKE = (
+    update(webhooks)
+    .where(webhooks.c.next_attempt_at > NOW)
+    .where(
+        exists()
+        .where(webhook_deliveries.c.account_id == webhooks.c.account_id)
+        .where(webhook_deliveries.c.webhook_id == webhooks.c.id, webhook_deliveries.c.status == "pending")
+        .where(webhook_deliveries.c.next_attempt_at <= NOW)
+    )
+    .values(next_attempt_at=NOW)
+)
 
 
-def claim(store: Store, limit: int, lease: timedelta) -> list[Leased]:
+def claim(store: Store, places: Places, lease: timedelta) -> list[Leased]:
     """Lease webhooks with something to send: no other sender serves them before the lease ends."""
+
+    def find(tx: UnscopedTx, limit: int) -> list[Leased]:
+        latest = instant_after(tx.now, lease + CLOCK_DIFFERENCE)
+        return [Leased(*row) for row in tx.all(DUE_WEBHOOKS, limit=limit, sated=places.sated, latest=latest)]
+
     with store.unscoped() as tx:  # most looks find nothing, and need no lock
-        if not tx.all(DUE_WEBHOOKS, limit=1):
+        if not find(tx, 1):
             return []
     with store.unscoped(write=True) as tx:
         until = instant_after(tx.now, lease)
-        found = map(Leased._make, tx.all(DUE_WEBHOOKS, limit=limit))
-        return [each._replace(leased_until=until) for each in found if _lease(tx, each, until)]
+        return places.fill(lambda: find(tx, places.total), lambda found: _lease(tx, found, until))
 
 
 def lateness(tx: UnscopedTx) -> timedelta:
@@ -77,9 +106,19 @@ def lateness(tx: UnscopedTx) -> timedelta:
     return datetime.fromisoformat(tx.now) - datetime.fromisoformat(since) if since else timedelta()
 
 
-def _lease(tx: UnscopedTx, found: Leased, until: str) -> bool:
+def _lease(tx: UnscopedTx, found: Leased, until: str) -> Leased | None:
     values = {"account": found.account_id, "webhook": found.id, "seen": found.leased_until, "until": until}
-    return tx.change(LEASE, **values) == 1
+    return found._replace(leased_until=until) if tx.change(LEASE, **values) else None
+
+
+def set_back(store: Store) -> None:
+    """Make due what is put off by a clock that was ahead: each attempt that was written in the future."""
+    with store.unscoped() as tx:
+        if not tx.all(PUT_OFF, latest=instant_after(tx.now, CLOCK_DIFFERENCE)):
+            return
+    with store.unscoped(write=True) as tx:
+        tx.run(SET_BACK, latest=instant_after(tx.now, CLOCK_DIFFERENCE))
+        tx.run(WAKE)
 
 
 def next_attempt(failing_since: str, now: str) -> str | None:

@@ -169,7 +169,7 @@ def start_monitor(app: App) -> Callable[[], None]:
     from retainer.sites.monitor.loop import Monitor  # noqa: PLC0415  # loaded only if sites are checked
 
     monitor = Monitor(app.store, app.settings.monitor_allow, app.log.report)
-    monitor.start()
+    monitor.background.start()
     return monitor.stop
 
 
@@ -178,7 +178,7 @@ def start_sender(app: App) -> Callable[[], None]:
     from retainer.events.sender.loop import Sender  # noqa: PLC0415  # loaded only if webhooks are sent
 
     sender = Sender(app.store, app.settings.monitor_allow, app.settings.api_url, app.log.report, app.log.warning)
-    sender.start()
+    sender.background.start()
     return sender.stop
 
 

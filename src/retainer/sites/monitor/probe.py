@@ -4,83 +4,63 @@ It sends no cookies and no credentials, and keeps no content: only the status, t
 response time, the expiry of the certificate, and whether the keyword was found.
 """
 
-import asyncio
 import ssl
 import time
-from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import httpx2
 
 from retainer import __version__
-from retainer.outbound.client import UNREACHED, GuardedClient, Timeouts, is_certificate_error, read_start
-from retainer.settings import Network
+from retainer.outbound.client import Failed, GuardedClient, read_start
 from retainer.sites.monitor.schedule import CheckResult, DueSite
 from retainer.values.exact import as_instant
 
 TOTAL_SECONDS = 15.0
-CONNECT_SECONDS = 5.0
 MAX_REDIRECTS = 3
 MAX_BODY = 64 * 1024
 REDIRECTS = {301, 302, 303, 307, 308}
 DEFAULT_STATUSES = range(200, 400)
 HEADERS = {"User-Agent": f"Retainer-Monitor/{__version__}", "Accept": "*/*", "Accept-Encoding": "identity"}
-TIMEOUT: Timeouts = {"connect": CONNECT_SECONDS, "read": TOTAL_SECONDS, "write": CONNECT_SECONDS, "pool": TOTAL_SECONDS}
 
-UNREACHABLE = "The site cannot be reached."  # the same whether it refused, does not exist, or is forbidden
-TOO_SLOW = f"The site did not answer within {TOTAL_SECONDS:.0f} seconds."
-BAD_CERTIFICATE = "The site's certificate is not valid."
 NO_KEYWORD = f"The keyword is not in the first {MAX_BODY // 1024} KB of the page."
 TOO_MANY_REDIRECTS = f"The site redirects more than {MAX_REDIRECTS} times."
 
 
-class Prober:
-    """Probes sites. It may connect to public networks and to those in `allowed`."""
+async def probe(client: GuardedClient, site: DueSite) -> CheckResult:
+    """Probe a site; failures are results, too. Raises Overloaded."""
+    try:
+        async with client.within(TOTAL_SECONDS):
+            return await _follow(client, site)
+    except Failed as error:
+        return CheckResult(is_up=False, error=str(error))
 
-    def __init__(self, allowed: Sequence[Network], concurrency: int) -> None:
-        self._client = GuardedClient(allowed, concurrency)
 
-    async def probe(self, site: DueSite) -> CheckResult:
-        """Probe a site; failures are results, too."""
+async def _follow(client: GuardedClient, site: DueSite) -> CheckResult:
+    """Request a site and the addresses that it redirects to; the guard checks each."""
+    url, began, expires, expected = httpx2.URL(site.url), time.monotonic(), None, site.expected()
+    for _ in range(MAX_REDIRECTS + 1):
+        response = await client.send("GET", url, HEADERS)
         try:
-            async with asyncio.timeout(TOTAL_SECONDS):
-                return await self._follow(site)
-        except TimeoutError:
-            return CheckResult(is_up=False, error=TOO_SLOW)
-        except UNREACHED as error:
-            return CheckResult(is_up=False, error=BAD_CERTIFICATE if is_certificate_error(error) else UNREACHABLE)
+            expires = expires or certificate_expiry(response)
+            location = response.headers.get("location") if response.status_code in REDIRECTS else None
+            if location is None or response.status_code in expected:
+                milliseconds = round((time.monotonic() - began) * 1000)
+                error = await _evaluate(site, response)
+                return CheckResult(error is None, response.status_code, milliseconds, error, expires)
+            url = url.join(location)
+        finally:
+            await response.aclose()
+    return CheckResult(is_up=False, status_code=response.status_code, error=TOO_MANY_REDIRECTS, ssl_expires_at=expires)
 
-    async def close(self) -> None:
-        """Close all connections."""
-        await self._client.close()
 
-    async def _follow(self, site: DueSite) -> CheckResult:
-        """Request a site and the addresses that it redirects to; the guard checks each."""
-        url, began, expires, expected = httpx2.URL(site.url), time.monotonic(), None, site.expected()
-        for _ in range(MAX_REDIRECTS + 1):
-            response = await self._client.send("GET", url, HEADERS, TIMEOUT)
-            try:
-                expires = expires or certificate_expiry(response)
-                location = response.headers.get("location") if response.status_code in REDIRECTS else None
-                if location is None or response.status_code in expected:
-                    milliseconds = round((time.monotonic() - began) * 1000)
-                    error = await self._evaluate(site, response)
-                    return CheckResult(error is None, response.status_code, milliseconds, error, expires)
-                url = url.join(location)
-            finally:
-                await response.aclose()
-        return CheckResult(
-            is_up=False, status_code=response.status_code, error=TOO_MANY_REDIRECTS, ssl_expires_at=expires
-        )
-
-    async def _evaluate(self, site: DueSite, response: httpx2.Response) -> str | None:
-        """Return what is wrong with a response, or None."""
-        if response.status_code not in (site.expected() or DEFAULT_STATUSES):
-            return f"The site answered {response.status_code}."
-        if site.keyword is None:
-            return None
-        text = decode(await read_start(response, MAX_BODY), response.charset_encoding)
-        return None if site.keyword in text else NO_KEYWORD
+async def _evaluate(site: DueSite, response: httpx2.Response) -> str | None:
+    """Return what is wrong with a response, or None."""
+    if response.status_code not in (site.expected() or DEFAULT_STATUSES):
+        return f"The site answered {response.status_code}."
+    if site.keyword is None:
+        return None
+    text = decode(await read_start(response, MAX_BODY), response.charset_encoding)
+    return None if site.keyword in text else NO_KEYWORD
 
 
 def decode(page: bytes, encoding: str | None) -> str:

@@ -13,8 +13,10 @@ from sqlalchemy import and_, bindparam, func, select, update
 
 from retainer.identity.admins import operator_of
 from retainer.outbound.pause import MONITOR
+from retainer.outbound.places import CLOCK_DIFFERENCE, Places
 from retainer.schema.sites import sites
 from retainer.sites import incidents, uptime
+from retainer.store.engines.sql import INTEGER, listed, seconds_after
 from retainer.store.tables import NOW
 from retainer.store.transaction import UnscopedTx
 from retainer.store.tx import Store, Tx
@@ -75,8 +77,12 @@ class Observation(NamedTuple):
 
 IS_DUE = and_(sites.c.monitoring_enabled.is_(True), sites.c.next_check_at <= NOW, ~MONITOR.is_paused)
 DUE_SITES = (
-    select(*sites.c[DueSite._fields[:-1]]).where(IS_DUE).order_by(sites.c.next_check_at).limit(bindparam("limit"))
+    select(*sites.c[DueSite._fields[:-1]])
+    .where(IS_DUE, sites.c.account_id.not_in(listed("sated", INTEGER)))
+    .order_by(sites.c.next_check_at)
+    .limit(bindparam("limit"))
 )
+"""The sites to check, those first that have waited longest; without those of sated accounts."""
 THIS_SITE = and_(sites.c.account_id == bindparam("account"), sites.c.id == bindparam("site"))
 LEASE = (
     update(sites).where(THIS_SITE, sites.c.next_check_at == bindparam("seen")).values(next_check_at=bindparam("until"))
@@ -106,26 +112,34 @@ STALE_SITES = (
     .limit(REFRESH_BATCH)
 )
 
+SET_BACK = (
+    update(sites)
+    .where(sites.c.monitoring_enabled.is_(True))
+    .where(sites.c.next_check_at > seconds_after(NOW, sites.c.check_interval_seconds + CLOCK_DIFFERENCE.seconds))
+    .values(next_check_at=NOW)
+)
 
-def claim(tx: UnscopedTx, limit: int, lease: timedelta) -> list[DueSite]:
+
+def claim(store: Store, places: Places, lease: timedelta) -> list[DueSite]:
     """Lease the sites that have been due longest: no other monitor checks them before the lease ends."""
-    until = instant_after(tx.now, lease)
-    leased = []
-    for row in tx.all(DUE_SITES, limit=limit):
-        site = DueSite(*row)
-        if tx.change(LEASE, account=site.account_id, site=site.id, seen=site.next_check_at, until=until):
-            leased.append(site._replace(leased_until=until))
-    return leased
+    with store.unscoped() as tx:  # most ticks find nothing, and need no lock
+        if not tx.all(DUE_SITES, limit=1, sated=places.sated):
+            return []
+    with store.unscoped(write=True) as tx:
+        until = instant_after(tx.now, lease)
 
+        def lease_site(site: DueSite) -> DueSite | None:
+            values = {"account": site.account_id, "site": site.id, "seen": site.next_check_at, "until": until}
+            return site._replace(leased_until=until) if tx.change(LEASE, **values) else None
 
-def anything_due(tx: UnscopedTx) -> bool:
-    """Whether a site is due."""
-    return bool(tx.all(DUE_SITES, limit=1))
+        return places.fill(
+            lambda: [DueSite(*row) for row in tx.all(DUE_SITES, limit=places.total, sated=places.sated)], lease_site
+        )
 
 
 def lateness(tx: UnscopedTx) -> timedelta:
     """Return how long the longest-waiting site has been due; zero if none is, or while the monitor is paused."""
-    row = tx.one(DUE_SITES, limit=1)
+    row = tx.one(DUE_SITES, limit=1, sated="[]")
     return datetime.fromisoformat(tx.now) - datetime.fromisoformat(DueSite(*row).next_check_at) if row else timedelta()
 
 
@@ -187,7 +201,12 @@ def save_result(tx: UnscopedTx | Tx, site: DueSite, result: CheckResult) -> bool
     return True
 
 
-def refresh(tx: UnscopedTx) -> None:
-    """Update the uptime of sites that are no longer checked: their window moves, too."""
-    for site in map(StaleSite._make, tx.all(STALE_SITES, before=instant_after(tx.now, -timedelta(hours=1)))):
-        uptime.summarise(tx, site.account_id, site.id)
+def refresh(store: Store) -> None:
+    """Update the uptime of sites that are no longer checked, as their window moves, too; and set a wrong clock right.
+
+    A check that is further ahead than its interval is due: the clock was ahead when it was scheduled.
+    """
+    with store.unscoped(write=True) as tx:
+        for site in map(StaleSite._make, tx.all(STALE_SITES, before=instant_after(tx.now, -timedelta(hours=1)))):
+            uptime.summarise(tx, site.account_id, site.id)
+        tx.run(SET_BACK)

@@ -93,6 +93,15 @@ class next_day(DialectFunction[str]):  # noqa: N801
     postgresql = "(nullif({0}, DATE '9999-12-31') + 1)"
 
 
+class seconds_after(DialectFunction[str]):  # noqa: N801
+    """A timestamp a number of seconds after another, to the millisecond."""
+
+    type = INSTANT
+    inherit_cache = True
+    sqlite = "strftime('%Y-%m-%dT%H:%M:%f000Z', {0}, '+' || ({1}) || ' seconds')"
+    postgresql = "({0} + ({1}) * INTERVAL '1 second')"
+
+
 class zero_padded(DialectFunction[str]):  # noqa: N801
     """A whole number as text with a minimum number of digits."""
 

@@ -1,0 +1,135 @@
+"""Clocks: what one that was ahead has put off is due once it is right; clocks that differ a little do no harm."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import time_machine
+
+from retainer.events.sender import loop as sender_loop
+from retainer.events.sender import schedule as sender_schedule
+from retainer.outbound.places import Places
+from retainer.sites.monitor import loop as monitor_loop
+from retainer.sites.monitor import schedule as monitor_schedule
+from retainer.sites.monitor.schedule import CheckResult
+from tests.databases import each_database
+from tests.webhooks.receiver import Hooked
+
+pytestmark = each_database
+START = datetime(2026, 3, 2, 12, tzinfo=UTC)
+AHEAD = [timedelta(hours=2), timedelta(days=400)]
+
+
+@pytest.fixture(params=AHEAD, ids=str)
+def clock(request):
+    """A clock that is ahead; `back` sets it right."""
+    with time_machine.travel(START + request.param, tick=False) as traveller:
+        traveller.back = lambda **later: traveller.move_to(START + timedelta(**later))
+        yield traveller
+
+
+@pytest.fixture
+def right_clock():
+    with time_machine.travel(START, tick=False) as traveller:
+        yield traveller
+
+
+@pytest.fixture
+def hook(api):
+    made = Hooked(api)
+    yield made
+    made.receiver.close()
+
+
+def claim_sites(api):
+    return monitor_schedule.claim(api.store, Places(10, ()), monitor_loop.LEASE)
+
+
+def claim_webhooks(api):
+    return sender_schedule.claim(api.store, Places(10, ()), sender_loop.LEASE)
+
+
+def check(api):
+    """Check the due sites; return their number."""
+    taken = claim_sites(api)
+    monitor_schedule.save_results(api.store, [(site, CheckResult(is_up=True, status_code=200)) for site in taken])
+    return len(taken)
+
+
+@pytest.mark.parametrize("interval", [60, 3600])
+def test_a_site_that_was_created_or_checked_while_the_clock_was_ahead_is_due(api, clock, interval):
+    api.make("/sites", url="http://checked.example", check_interval_seconds=interval)
+    check(api)
+    api.make("/sites", url="http://created.example", check_interval_seconds=interval)
+    clock.back()
+    assert claim_sites(api) == []
+    monitor_schedule.refresh(api.store)
+    assert check(api) == 2
+    clock.back(seconds=interval)
+    assert check(api) == 2, "and from now on in time"
+
+
+def test_a_lease_of_a_monitor_that_died_while_the_clock_was_ahead_is_over(api, clock):
+    api.make("/sites")
+    assert len(claim_sites(api)) == 1
+    clock.back()
+    monitor_schedule.refresh(api.store)
+    assert check(api) == 1
+
+
+def test_sites_that_are_in_time_and_paused_ones_stay_as_they_are(api, right_clock):
+    for interval in (60, 300, 86400):
+        api.make("/sites", url=f"http://{interval}.example", check_interval_seconds=interval)
+    paused = api.make("/sites", url="http://paused.example", monitoring_enabled=False)["id"]
+    api.sql("UPDATE sites SET next_check_at = '2036-01-01T00:00:00.000000Z' WHERE id = $1", paused)
+    check(api)
+    right_clock.shift(-30)  # another server's clock is behind
+    before = api.sql("SELECT id, next_check_at FROM sites ORDER BY id")
+    monitor_schedule.refresh(api.store)
+    assert api.sql("SELECT id, next_check_at FROM sites ORDER BY id") == before
+    assert claim_sites(api) == []
+
+
+def test_a_lease_of_a_sender_that_died_while_the_clock_was_ahead_is_over(api, clock, hook):
+    api.make("/tags")
+    assert len(claim_webhooks(api)) == 1
+    clock.back()
+    assert hook.send() == 1
+
+
+def test_an_attempt_that_failed_while_the_clock_was_ahead_is_due_and_counts_from_now(api, clock, hook):
+    hook.receiver.fail()
+    api.make("/tags")
+    api.make("/clients")
+    for _ in range(4):  # the pauses grow
+        hook.send()
+        clock.shift(600)
+    clock.back()
+    assert hook.send() == 2
+    (first, second) = hook.deliveries()
+    assert first["next_attempt_at"] == second["next_attempt_at"] == "2026-03-02T12:00:05.000000Z"
+    clock.back(seconds=6)
+    hook.receiver.recover()
+    assert hook.send() == 2
+    assert hook.read()["pending_count"] == 0
+
+
+def test_an_event_that_was_to_be_sent_again_while_the_clock_was_ahead_is_due(api, clock, hook):
+    api.make("/tags")
+    hook.send()
+    api.post(f"{hook.path}/redeliver", {"event_id": 1})
+    clock.back()
+    assert hook.send() == 1
+
+
+def test_leases_and_pauses_of_a_server_whose_clock_is_a_little_ahead_hold(api, right_clock, hook):
+    other = Hooked(api)
+    hook.receiver.fail()
+    api.make("/tags")
+    hook.send()
+    api.patch(other.path, {"status": "active"})
+    api.make("/tags")
+    taken = claim_webhooks(api)
+    assert len(taken) == 2
+    right_clock.shift(-20)
+    assert hook.send() == 0
+    other.receiver.close()

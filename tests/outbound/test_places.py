@@ -1,0 +1,177 @@
+"""Places: accounts share them, so that no account waits for the slow hosts of another."""
+
+import random
+import threading
+from ipaddress import ip_network
+from typing import NamedTuple
+
+import pytest
+from testing.agencies import open_agency
+from testing.process import until
+
+from retainer.events.sender import loop as sender_loop
+from retainer.events.sender.loop import Sender
+from retainer.outbound import loop, names
+from retainer.outbound.places import Places
+from retainer.sites.monitor import probe
+from retainer.sites.monitor.loop import Monitor
+from tests.contract_checker import NoChecks
+from tests.databases import each_database
+from tests.factories import ApiClient
+from tests.monitor.test_probe import FakeSite
+from tests.name_server import NameServer
+from tests.webhooks.receiver import Hooked, Receiver
+
+LOOPBACK = (ip_network("127.0.0.0/8"),)
+FOREVER = 1000
+HALF = 1 + Monitor.places // 2
+
+
+class Work(NamedTuple):
+    account_id: int
+    id: int
+
+
+def fill(places, waiting):
+    """Lease work in its order, as the loops do; return it."""
+
+    def find():
+        return [each for each in waiting if str(each.account_id) not in places.sated[1:-1].split(",")][: places.total]
+
+    def lease(work):
+        waiting.remove(work)
+        return work
+
+    return places.fill(find, lease)
+
+
+def queue(*counts):
+    """Return as much work of each account, that of the first account first."""
+    return [Work(account, number) for account, count in enumerate(counts) for number in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("waiting", "held"),
+    [((500,), [51]), ((500, 1), [51, 1]), ((500, 500), [51, 26]), ((11, 500), [11, 46]), ((1,) * 150, [1] * 150)],
+)
+def test_an_account_gets_one_place_and_at_most_half_of_those_that_are_left(waiting, held):
+    taken = fill(Places(100, ()), queue(*waiting))
+    assert [sum(each.account_id == account for each in taken) for account in range(len(held))] == held
+    assert len(taken) == sum(held)
+
+
+def test_an_account_without_a_place_finds_one_whatever_others_have_done_before():
+    drawn = random.Random("places")
+    running, waiting = [], queue(*[300] * 8)
+    for turn in range(200):
+        running = [each for each in running if drawn.random() < 0.9]
+        running += fill(Places(50, [each.account_id for each in running]), waiting)
+        new = Work(1000 + turn, 0)
+        assert fill(Places(50, [each.account_id for each in running]), [*waiting, new])[-1] == new
+    assert len(running) <= 50 + 8
+
+
+def test_an_account_gets_its_one_place_when_all_others_are_taken():
+    held = []
+    for account_id in range(20):
+        taken = fill(Places(10, held), [Work(account_id, number) for number in range(100)])
+        held += [each.account_id for each in taken]
+    assert (len(held), len(set(held))) == (10 + 20, 20)
+    assert fill(Places(10, held), [Work(0, 0), Work(99, 0)]) == [Work(99, 0)]
+
+
+def test_work_that_another_process_has_leased_takes_no_place():
+    places = Places(100, ())
+    assert places.fill(lambda: queue(100), lambda _: None) == []
+    assert len(fill(places, queue(500))) == 51
+
+
+@pytest.fixture
+def third(api):
+    """A client of a third agency on the same server."""
+    return ApiClient(api.app, NoChecks(), open_agency(api.store, "Third", "agency"))
+
+
+@pytest.fixture
+def released(monkeypatch):
+    """An event; slow hosts answer once it is set, and until then no time limit ends their requests."""
+    monkeypatch.setattr(loop, "TICK_SECONDS", 0.05)
+    monkeypatch.setattr(loop, "DRAIN_SECONDS", 0)
+    for module, name in ((probe, "TOTAL_SECONDS"), (sender_loop, "TOTAL_SECONDS"), (names, "LIFETIME")):
+        monkeypatch.setattr(module, name, FOREVER)
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+@pytest.fixture
+def silent(monkeypatch):
+    """A name server that never answers."""
+    server = NameServer(monkeypatch, lambda *_: None)
+    server.resolver.timeout = FOREVER
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def running():
+    """Start loops, and stop them after the test."""
+    started = []
+
+    def start(made):
+        started.append(made)
+        made.background.start()
+
+    yield start
+    for each in started:
+        each.stop()
+
+
+@each_database
+def test_sites_with_a_silent_name_server_hold_up_no_site_of_another_account(
+    api, other_tenant, released, silent, running
+):
+    for number in range(Monitor.places + 20):
+        api.make("/sites", url=f"http://silent-{number}.example/")
+    running(Monitor(api.store, LOOPBACK, lambda *_: None))
+    until(lambda: len({name for name, _ in silent.asked}) == HALF, "half of the places are taken")
+    server = FakeSite()
+    site = other_tenant.make("/sites", url=server.url)["id"]
+    until(lambda: other_tenant.get(f"/sites/{site}").data["status"] == "up", "the other account's site is checked")
+    server.close()
+    assert len({name for name, _ in silent.asked}) == HALF, "the first account still holds its places"
+    assert not released.is_set()
+
+
+@each_database
+def test_webhooks_with_a_silent_name_server_hold_up_no_webhook_of_another_account(
+    api, other_tenant, released, silent, running
+):
+    for number in range(20):
+        api.make("/webhooks", url=f"http://silent-{number}.example/")
+    api.make("/tags")
+    hook = Hooked(other_tenant)
+    running(Sender(api.store, LOOPBACK, "", lambda *_: None, lambda _: None))
+    until(lambda: len({name for name, _ in silent.asked}) == 20, "all look their names up")
+    events = [other_tenant.make("/tags")["id"] for _ in range(50)]
+    until(lambda: len(hook.receiver.events) == len(events), "the events arrive")
+    until(lambda: len(hook.deliveries(status="delivered")) == len(events), "their deliveries are saved")
+    hook.receiver.close()
+    assert not released.is_set()
+
+
+@each_database
+def test_receivers_of_two_accounts_that_answer_slowly_hold_up_no_third(api, other_tenant, third, released, running):
+    slow, hook, asked = Receiver(), Hooked(third), []
+    slow.answer = lambda event: asked.append(event) or (released.wait() and 200)
+    for tenant in (api, other_tenant):
+        for number in range(20):
+            tenant.make("/webhooks", url=f"{slow.url}/{number}")
+        tenant.make("/tags")
+    running(Sender(api.store, LOOPBACK, "", lambda *_: None, lambda _: None))
+    until(lambda: len(asked) == 40, "all of them wait for the slow receivers")
+    third.make("/tags")
+    until(lambda: hook.receiver.events == [1], "the event arrives")
+    assert not released.is_set()
+    for each in (slow, hook.receiver):
+        each.close()
