@@ -1,13 +1,14 @@
 """Names: looked up in the hosts file and at name servers, within a time limit, and without a thread that gets stuck."""
 
 import asyncio
-import os
 import threading
 
 import pytest
+from dns.asyncresolver import Resolver
+from dns.resolver import NoNameservers
 
 from retainer.outbound import names
-from retainer.outbound.names import Names
+from retainer.outbound.names import look_up
 from tests.name_server import NameServer
 
 V4, V6 = ["192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"], ["2001:db8::1", "2001:db8::2"]
@@ -30,8 +31,7 @@ def ask(monkeypatch, hosts):
 
         def ask(*wanted):
             async def asked():
-                lookup = Names()
-                return [list(await lookup.look_up(name)) for name in wanted]
+                return [list(await look_up(name)) for name in wanted]
 
             return asyncio.run(asked())
 
@@ -75,11 +75,10 @@ def test_the_hosts_file_comes_first_and_is_read_again_when_it_has_changed(ask, h
     ]
 
     async def changing():
-        lookup, found = Names(), []
-        for number, line in enumerate(("10.0.0.2 shop.example\n", "")):
+        found = []
+        for line in ("10.0.0.2 shop.example\n", ""):
             hosts.write_text(line, encoding="utf-8")
-            os.utime(hosts, (number, number))
-            found.append(list(await lookup.look_up("shop.example")))
+            found.append(list(await look_up("shop.example")))
         return found
 
     assert asyncio.run(changing()) == [["10.0.0.2"], V4[:1]]
@@ -93,20 +92,18 @@ def test_localhost_is_this_machine_also_without_a_hosts_file(ask):
 def test_other_name_servers_are_asked_once_the_file_of_name_servers_has_changed(tmp_path, monkeypatch, hosts):
     file = tmp_path / "resolv.conf"
     monkeypatch.setattr(names, "NAME_SERVERS", file)
-    first, second = (NameServer(monkeypatch, lambda *_, found=each: [found]) for each in V4[:2])
+    monkeypatch.setattr(names, "LIFETIME", 0.2)
+    asked = []
 
-    async def changing():
-        lookup, found = Names(), []
-        for server, is_changed in ((first, True), (second, False), (second, True)):
-            monkeypatch.setattr(names, "Resolver", lambda *_, now=server: now.resolver)
-            if is_changed:
-                file.write_text(str(server.socket), encoding="utf-8")
-            found += await lookup.look_up("shop.example")
-        return found
+    async def ask(self, *_, **__):
+        asked.append(self.nameservers)
+        raise NoNameservers
 
-    assert asyncio.run(changing()) == [V4[0], V4[0], V4[1]]
-    first.close()
-    second.close()
+    monkeypatch.setattr(Resolver, "resolve", ask)
+    for address in ("192.0.2.1", "192.0.2.2"):
+        file.write_text(f"nameserver {address}\n", encoding="utf-8")
+        assert list(asyncio.run(look_up("shop.example"))) == []
+    assert asked == [["192.0.2.1"]] * 2 + [["192.0.2.2"]] * 2
 
 
 @pytest.mark.parametrize("text", [None, "", "nameserver localhost\n"])
@@ -116,6 +113,5 @@ def test_without_name_servers_this_machine_is_asked(tmp_path, monkeypatch, text)
         file.write_text(text, encoding="utf-8")
     monkeypatch.setattr(names, "NAME_SERVERS", file)
     monkeypatch.setattr(names, "LIFETIME", 0.2)
-    lookup = Names()
-    assert list(asyncio.run(lookup.look_up("shop.example"))) == []
-    assert lookup._resolver.nameservers == ["127.0.0.1"]  # noqa: SLF001
+    assert list(asyncio.run(look_up("shop.example"))) == []
+    assert names._resolver().nameservers == ["127.0.0.1"]  # noqa: SLF001

@@ -32,6 +32,7 @@ from retainer.kernel.resource import AllowedNetworks, BaseUrl, Resource, WithMet
 from retainer.outbound.guard import is_allowed, spelled_address
 from retainer.schema.webhooks import webhook_deliveries, webhooks
 from retainer.settings import Network
+from retainer.shared.relations import validate_room
 from retainer.store.outbox import NEWEST_ID
 from retainer.store.tables import NOW
 from retainer.store.tx import Tx
@@ -174,7 +175,7 @@ def load_webhooks(tx: Tx) -> list[Webhook]:
 def add_webhook(tx: Tx, webhook: Webhook, api_url: str, allowed: Sequence[Network]) -> tuple[Webhook, str]:
     """Save a new webhook, which sends the events from now on; return it and its secret. Raises every error."""
     webhook = build_webhook(tx, webhook, None, allowed)
-    tx.check_room(webhooks, MAX_WEBHOOKS, "url", "Delete one first.")
+    validate_room(tx, webhooks, MAX_WEBHOOKS, "url", "Delete one first.")
     secret = new_secret()
     hidden = {"position": tx.value(NEWEST), "api_url": api_url, "secret": secret, "leased_until": tx.now}
     webhook_id = tx.insert(webhooks, webhook, **hidden)

@@ -17,7 +17,7 @@ import httpcore2
 import httpx2
 
 from retainer.outbound.guard import Forbidden, checked
-from retainer.outbound.names import Names, causes, is_own
+from retainer.outbound.names import causes, is_own, look_up
 from retainer.settings import Network
 
 MAX_ADDRESSES = 3
@@ -47,7 +47,6 @@ class GuardedClient:
 
     def __init__(self, allowed: Sequence[Network], host: str) -> None:
         self.allowed, self.host = allowed, host
-        self._names = Names()
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=0)
         self._transport = httpx2.AsyncHTTPTransport(verify=_ssl_context(), trust_env=False, limits=limits, retries=0)
         self._transport._pool._network_backend = Backend()  # noqa: SLF001  # a test floods it
@@ -88,7 +87,7 @@ class GuardedClient:
         if not 0 < port < 65536:
             raise Forbidden
         host = url.raw_host.decode()
-        addresses = checked(await self._names.look_up(host), self.allowed)
+        addresses = checked(await look_up(host), self.allowed)
         headers = {**headers, "Host": url.netloc.decode()}
         extensions = {"sni_hostname": host, "timeout": {"connect": CONNECT_SECONDS}}
         for address in addresses[:MAX_ADDRESSES]:

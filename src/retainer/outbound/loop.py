@@ -22,7 +22,6 @@ DRAIN_SECONDS = 5
 STOP_SECONDS = 10
 """Maximum time that `stop` waits, which includes saving the results."""
 
-
 T = TypeVar("T")
 
 
@@ -35,7 +34,7 @@ class BackgroundLoop(ABC, Generic[Work]):
     host: ClassVar[str]
     """What the hosts of its requests are called in messages to tenants."""
     places: ClassVar[int]
-    """Maximum number of leases at the same time."""
+    """Places that accounts share, in addition to one of each."""
 
     def __init__(self, store: Store, allowed: tuple[Network, ...], report: Report) -> None:
         self.store, self.allowed, self.report = store, allowed, report
@@ -70,35 +69,32 @@ class BackgroundLoop(ABC, Generic[Work]):
 
     async def _run(self, *, once: bool) -> None:
         running: dict[asyncio.Task[None], int] = {}
-        failures, next_turn, drained_at = 0, -math.inf, math.inf
+        failures, next_turn = 0, -math.inf
         async with GuardedClient(self.allowed, self.host) as client:
-            while True:
-                is_stopping, now = self.background.stopped.is_set(), time.monotonic()
-                if is_stopping and drained_at == math.inf:
-                    drained_at = now + DRAIN_SECONDS
-                elif now >= drained_at:
-                    drained_at = now + DRAIN_SECONDS
-                    for task in running:
-                        task.cancel()
-                if now >= next_turn or is_stopping:
+            while not self.background.stopped.is_set():
+                if time.monotonic() >= next_turn:
                     try:
-                        await self._turn(client, running, is_stopping=is_stopping)
+                        await self._turn(client, running)
                         failures = 0
                     except Exception as error:  # noqa: BLE001  # the work that has begun goes on
                         self.report(self.task, error)
-                        next_turn = now + min(2**failures, MAX_PAUSE)
+                        next_turn = time.monotonic() + min(2**failures, MAX_PAUSE)
                         failures = min(failures + 1, MAX_PAUSE)
-                if not running and (is_stopping or once):
+                if once and not running:
                     return
                 await asyncio.sleep(0.05 if once else TICK_SECONDS)
+            if running:
+                _, late = await asyncio.wait(running, timeout=DRAIN_SECONDS)
+                for task in late:
+                    task.cancel()
+                await asyncio.gather(*late, return_exceptions=True)
+            await self.save()
 
-    async def _turn(self, client: GuardedClient, running: dict[asyncio.Task[None], int], *, is_stopping: bool) -> None:
+    async def _turn(self, client: GuardedClient, running: dict[asyncio.Task[None], int]) -> None:
         """Save what has ended, and begin what is due; `running` has the account of each task."""
         for task in [task for task in running if task.done()]:
             del running[task]
         await self.save()
-        if is_stopping:
-            return
         if time.monotonic() >= self._refresh_at:
             self._refresh_at = time.monotonic() + REFRESH_SECONDS
             await self.in_database(self.refresh)

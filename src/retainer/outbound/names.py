@@ -21,60 +21,50 @@ OVERLOADED = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.EAD
 """Errors of a system without files, memory or local ports: no host is to blame."""
 
 
-class Names:
-    """Looks up names. The two files of the system are read again when they have changed.
+async def look_up(host: str) -> Iterable[str]:
+    """Return the addresses of a host; none if it has none, or no name server has answered.
 
-    The system's own look-up (getaddrinfo) blocks a thread for as long as a name server is silent.
+    The system's own look-up (getaddrinfo) blocks a thread for as long as a name server is silent. Raises OSError if
+    this process is overloaded: `is_own`.
     """
+    with suppress(OSError, UnicodeError):  # an address in any of the forms that the system reads
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+        return [str(row[4][0]) for row in found]
+    name = host.rstrip(".").lower()
+    if local := _from_hosts_file(name):
+        return local
+    if name == "localhost" or name.endswith(".localhost"):  # RFC 6761, 6.3
+        return LOCALHOST
+    v4, v6 = await asyncio.gather(_ask(host, "A"), _ask(host, "AAAA"))
+    # In turns, as only the first few are tried, and one of the families may lead nowhere.
+    return [address for address in chain.from_iterable(zip_longest(v4, v6)) if address]
 
-    def __init__(self) -> None:
-        self._state: list[int | None] = []
-        self._hosts: dict[str, list[str]] = {}
-        self._resolver = Resolver(configure=False)
 
-    async def look_up(self, host: str) -> Iterable[str]:
-        """Return the addresses of a host; none if it has none, or no name server has answered.
+def _from_hosts_file(name: str) -> list[str]:
+    lines = HOSTS.read_text(errors="replace").lower().splitlines() if HOSTS.exists() else ()
+    rows = [line.partition("#")[0].split() for line in lines if name in line]
+    return [address for address, *names in filter(None, rows) if name in (each.rstrip(".") for each in names)]
 
-        Raises OSError if this process is overloaded: `is_own`.
-        """
-        with suppress(OSError, UnicodeError):  # an address in any of the forms that the system reads
-            found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
-            return [str(row[4][0]) for row in found]
-        self._read_files()
-        name = host.rstrip(".").lower()
-        if name in self._hosts:
-            return self._hosts[name]
-        if name == "localhost" or name.endswith(".localhost"):  # RFC 6761, 6.3
-            return LOCALHOST
-        v4, v6 = await asyncio.gather(self._ask(host, "A"), self._ask(host, "AAAA"))
-        # In turns, as only the first few are tried, and one of the families may lead nowhere.
-        return [address for address in chain.from_iterable(zip_longest(v4, v6)) if address]
 
-    async def _ask(self, host: str, kind: str) -> list[str]:
-        try:
-            answer = await self._resolver.resolve(host, kind, lifetime=LIFETIME, search=True)
-        except DNSException as error:
-            for *_, cause, _ in error.kwargs.get("errors", ()):
-                if is_own(cause):
-                    raise cause from None
-            return []
-        return [record.address for record in answer]
+async def _ask(host: str, kind: str) -> list[str]:
+    try:
+        answer = await _resolver().resolve(host, kind, lifetime=LIFETIME, search=True)
+    except DNSException as error:
+        for *_, cause, _ in error.kwargs.get("errors", ()):
+            if is_own(cause):
+                raise cause from None
+        return []
+    return [record.address for record in answer]
 
-    def _read_files(self) -> None:
-        state = [file.stat().st_mtime_ns if file.exists() else None for file in (HOSTS, NAME_SERVERS)]
-        if state == self._state:
-            return
-        self._hosts = {}
-        for line in HOSTS.read_text(errors="replace").splitlines() if state[0] is not None else ():
-            address, *names = line.partition("#")[0].split() or [""]
-            for name in names:
-                self._hosts.setdefault(name.rstrip(".").lower(), []).append(address)
-        try:
-            self._resolver = Resolver(str(NAME_SERVERS))
-        except (NoResolverConfiguration, ValueError):
-            self._resolver = Resolver(configure=False)
-            self._resolver.nameservers = ["127.0.0.1"]  # the default of resolv.conf(5)
-        self._state = state
+
+def _resolver() -> Resolver:
+    """Return a resolver that asks the system's name servers, as their file has them now."""
+    try:
+        return Resolver(str(NAME_SERVERS))
+    except (NoResolverConfiguration, ValueError):
+        resolver = Resolver(configure=False)
+        resolver.nameservers = ["127.0.0.1"]  # the default of resolv.conf(5)
+        return resolver
 
 
 def causes(error: BaseException | None) -> Iterator[BaseException]:

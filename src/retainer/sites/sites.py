@@ -212,7 +212,7 @@ def list_sites(tx: Tx, filters: SiteFilter, page: Page) -> Paged[Site]:
 @api.post()
 def create_site(tx: Tx, body: New[Site]) -> Site:
     """Create a site; it is checked immediately, unless monitoring_enabled is false."""
-    tx.check_room(sites, tx.limits.get(sites.name), "url", NO_ROOM)
+    relations.validate_room(tx, sites, tx.limits.get(sites.name), "url", NO_ROOM)
     site = build_site(tx, body, None, relations.sent_fields(body))
     site.last_synced_at = tx.now if is_push(site, None, SYNCED_FIELDS) else None
     site_id = changes.insert(tx, SITES, sites, site)

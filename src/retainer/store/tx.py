@@ -187,12 +187,6 @@ class Tx(BodyErrors, Transaction):
         change = partial(self.change, _update(table, tuple(values), parts), **values, row_id=record.id)
         self.write_checked(table, record, record.id, change)
 
-    def check_room(self, table: Table, maximum: int | None, field: str, advice: str) -> None:
-        """Note an error if the account has the maximum number of records in a table with a counter."""
-        if maximum is not None and (self.value(COUNT_OF, counted=table.name) or 0) >= maximum:
-            noun = table.name.replace("_", " ")
-            self.error(field, f"The account has {maximum:,} {noun}, which is the maximum. {advice}")
-
     def touch(self, table: Table, record_id: int, *parts: str) -> None:
         """Set `updated_at` of a record after a change of these fields outside of its row, such as its tags or lines."""
         self.run(_touch(table, parts), row_id=record_id)
@@ -319,7 +313,6 @@ class Store:
 
 
 COUNTED: list[Any] = [ACCOUNT, bindparam("counted", type_=TEXT), bindparam("change", type_=INTEGER)]
-COUNT_OF = select(totals.c.count).where(totals.c.name == bindparam("counted", type_=TEXT))
 COUNT = insert_or_add(totals, select(*COUNTED), ("count",))
 
 
