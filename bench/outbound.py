@@ -93,7 +93,7 @@ def running(loop: BackgroundLoop[Any]) -> Iterator[None]:
 def add_hooks(store: Store, account_id: int, *urls: str) -> None:
     with store.begin(operator_of(store, account_id), write=True) as tx:
         for url in urls:
-            add_webhook(tx, make(Webhook, url=url), "")
+            add_webhook(tx, make(Webhook, url=url), "", LOOPBACK)
 
 
 def add_tags(store: Store, account_id: int, count: int, start: int = 0) -> None:

@@ -10,7 +10,9 @@ from testing.agencies import new_store, open_app
 from retainer import demo
 from retainer.identity.admins import operator_of
 from retainer.identity.keys import key_list
+from retainer.outbound.places import Places
 from retainer.schema.migrations import migrate
+from retainer.sites.monitor import schedule
 from retainer.traffic import counts
 from retainer.traffic.request_log import LogFilter, list_requests
 from tests.conftest import CONTRACT_CHECKER
@@ -62,6 +64,11 @@ def test_the_sites_were_checked_until_now_and_one_is_down_for_less_than_an_hour(
     assert [datetime.now(UTC) - moment(site["down_since"]) for site in down] == [timedelta(minutes=47)]
     checked = [site["last_checked_at"] for site in agency.get("/sites", {"per_page": 100}).data]
     assert max(datetime.now(UTC) - moment(at) for at in checked if at) <= timedelta(minutes=5)
+
+
+def test_no_site_is_ever_due_as_its_host_does_not_exist(agency):
+    schedule.refresh(agency.store)
+    assert schedule.claim(agency.store, Places(100, ()), timedelta(minutes=1)) == []
 
 
 def test_no_currency_takes_back_more_than_a_part_of_what_it_bills(agency):

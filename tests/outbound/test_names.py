@@ -86,7 +86,7 @@ def test_the_hosts_file_comes_first_and_is_read_again_when_it_has_changed(ask, h
 
 def test_localhost_is_this_machine_also_without_a_hosts_file(ask):
     asked = ask(lambda *_: V4[:1])("localhost", "LOCALHOST.", "shop.localhost")
-    assert asked == [["127.0.0.1", "::1"]] * 3
+    assert asked == [["127.0.0.1"]] * 3
 
 
 def test_other_name_servers_are_asked_once_the_file_of_name_servers_has_changed(tmp_path, monkeypatch, hosts):

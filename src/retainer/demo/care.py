@@ -128,7 +128,7 @@ class Care:
             "last_status_code": 200,
             "response_time_ms": usual,
             "ssl_expires_at": as_instant(self.now + timedelta(days=rng.randint(6, 85))),
-            "next_check_at": as_instant(self.now + timedelta(days=365)),  # its host does not exist: no check
+            "next_check_at": None,  # its host does not exist: no check
         }
         self.tx.update_columns(sites_table, site_id, values)
         uptime.summarise(self.tx, account_id, site_id)

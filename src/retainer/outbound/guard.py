@@ -5,6 +5,7 @@ checked address. Embedded IPv4 addresses are checked, too: Python calls `64:ff9b
 NAT64, global.
 """
 
+import socket
 from collections.abc import Iterable, Iterator, Sequence
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 

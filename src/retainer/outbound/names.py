@@ -2,9 +2,7 @@
 
 import asyncio
 import errno
-import socket
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from itertools import chain, zip_longest
 from pathlib import Path
 
@@ -12,11 +10,12 @@ from dns.asyncresolver import Resolver
 from dns.exception import DNSException
 from dns.resolver import NoResolverConfiguration
 
+from retainer.outbound.guard import spelled_address
+
 HOSTS = Path("/etc/hosts")
 NAME_SERVERS = Path("/etc/resolv.conf")
 LIFETIME = 5
 """Time limit for all name servers together, in seconds."""
-LOCALHOST = ("127.0.0.1", "::1")
 OVERLOADED = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.EADDRNOTAVAIL}
 """Errors of a system without files, memory or local ports: no host is to blame."""
 
@@ -27,14 +26,11 @@ async def look_up(host: str) -> Iterable[str]:
     The system's own look-up (getaddrinfo) blocks a thread for as long as a name server is silent. Raises OSError if
     this process is overloaded: `is_own`.
     """
-    with suppress(OSError, UnicodeError):  # an address in any of the forms that the system reads
-        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
-        return [str(row[4][0]) for row in found]
     name = host.rstrip(".").lower()
+    if spelled := spelled_address(name):
+        return [str(spelled)]
     if local := _from_hosts_file(name):
         return local
-    if name == "localhost" or name.endswith(".localhost"):  # RFC 6761, 6.3
-        return LOCALHOST
     v4, v6 = await asyncio.gather(_ask(host, "A"), _ask(host, "AAAA"))
     # In turns, as only the first few are tried, and one of the families may lead nowhere.
     return [address for address in chain.from_iterable(zip_longest(v4, v6)) if address]
