@@ -3,6 +3,7 @@
 import pytest
 import time_machine
 
+from retainer.console import ended_sessions
 from retainer.identity import accounts
 from retainer.identity.people import expiry, kept_forms, sessions, users
 from tests.console.test_second_factor import NOW, code_of, set_up
@@ -162,3 +163,20 @@ def test_a_restore_of_a_backup_forgets_kept_forms(api):
     expiry.revoke_all(api.store)
     assert kept(api) == []
     assert kept_forms.VALID.days == 0
+
+
+def test_an_account_keeps_some_forms_a_minute_and_all_accounts_together_too(both, monkeypatch):
+    api, other = both
+    monkeypatch.setattr(ended_sessions, "MAX_KEPT", 3)
+    monkeypatch.setattr(ended_sessions, "MAX_KEPT_OF_ALL", 5)
+    mine, theirs = lose_session(api), lose_session(other, email="otto@south.example")
+    for count in range(2, 6):
+        mine.post("/console/people/new", {"name": f"Mia {count}"})
+    assert kept(api) == kept(other)
+    assert '[["name", "Mia 3"]]' in kept(api)
+    theirs.post("/console/people/new", {"name": "Max 2"})
+    assert '[["name", "Max 2"]]' in kept(api), "what an account tries beyond its limit does not count for all"
+    asked = theirs.post("/console/people/new", {"name": "Max 3"})
+    assert '[["name", "Max 2"]]' in kept(api)
+    assert asked.location == "/console/sign-in"
+    assert "nothing was changed" in theirs.get(asked.location).text

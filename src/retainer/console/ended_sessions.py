@@ -15,6 +15,8 @@ from retainer.identity.people.kept_forms import Pairs
 from retainer.store.tx import Store, Tx
 
 KEPT = Cookie("kept-form", path=ROOT, seconds=kept_forms.VALID // timedelta(seconds=1))
+MAX_KEPT, MAX_KEPT_OF_ALL = 20, 200
+"""Forms that are kept in a minute, of an account and of all: each is a write of up to 64 KiB without a session."""
 SECRETS = frozenset({"password", "again", "current", "code", "secret", "token"})
 """Fields that are never kept."""
 MUST_BE_TYPED = frozenset({"confirmation"})
@@ -34,9 +36,15 @@ def lose(context: PageContext) -> Reply:
 
 
 def last_admin(store: Store, context: PageContext) -> Admin | None:
-    """Return the admin whose session has ended, if this browser had one."""
+    """Return the admin whose session has ended, if this browser had one and its account may keep another form."""
     token = context.cookies.get(SESSION)
-    return None if token is None else kept_forms.last_admin(store, token, context.request.shown_address)
+    admin = None if token is None else kept_forms.last_admin(store, token, context.request.shown_address)
+    if admin is None:
+        return None
+    hit = context.throttle.limiter.hit
+    limits = ((f"kept forms of {admin.account_id}", MAX_KEPT), ("kept forms", MAX_KEPT_OF_ALL))
+    has_room = all(hit(name, limit).retry_after is None for name, limit in limits)  # only what fits counts for all
+    return admin if has_room else None
 
 
 def keep(store: Store, context: PageContext, admin: Admin, path: str, form: Form) -> Reply:
