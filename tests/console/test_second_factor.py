@@ -34,12 +34,17 @@ def admin(clock, api):  # the clock stops before the session begins
 
 def set_up(visitor):
     """Set a second factor up; return its app and the recovery codes."""
-    secret = dict(Fields(visitor.get(PATH).html).forms[PATH])["secret"]
-    app = pyotp.TOTP(secret)
-    page = visitor.follow(visitor.post(PATH, {"secret": secret, "current": PASSWORD, "code": code_of(app)}))
+    app = pyotp.TOTP(secret_of(visitor))
+    page = visitor.follow(visitor.post(PATH, {"current": PASSWORD, "code": code_of(app)}))
     codes = re.findall(r"[A-Z2-7]{4}(?:-[A-Z2-7]{4}){3}", page.text)
     assert len(set(codes)) == 10, page.text
     return app, codes
+
+
+def secret_of(visitor):
+    """The key that the page shows beside the QR code."""
+    (shown,) = re.findall(r"Or enter this key: ((?:[A-Z2-7]{4} ?){8})", visitor.get(PATH).text)
+    return shown.replace(" ", "")
 
 
 def code_of(app):
@@ -145,22 +150,37 @@ def test_many_wrong_codes_must_wait_and_the_right_password_does_not_help(api, ad
 
 
 def test_set_up_needs_the_password_and_a_right_code(api, admin):
-    secret = dict(Fields(admin.get(PATH).html).forms[PATH])["secret"]
-    right = {"secret": secret, "current": PASSWORD, "code": code_of(pyotp.TOTP(secret))}
-    for wrong in (
-        {"current": "wrong"},
-        {"code": "000000"},
-        {"secret": "A" * 31},
-        {"secret": "é" * 32},
-        {"secret": "0" * 32},
-    ):
+    secret = secret_of(admin)
+    right = {"current": PASSWORD, "code": code_of(pyotp.TOTP(secret))}
+    for wrong in ({"current": "wrong"}, {"code": "000000"}):
         page = admin.post(PATH, right | wrong)
         assert page.status == 422, wrong
     assert api.sql("SELECT id FROM second_factors") == []
-    other = admin_of(api, "203.0.113.8")
-    assert other.post(PATH, right).status == 303
-    assert admin.get("/console").status == 303, "other sessions end"
-    assert other.post(PATH, right).status == 422, "there is one already"
+    assert secret_of(admin) == secret, "the code that was scanned stays right"
+    assert admin.post(PATH, right).status == 303
+    assert admin.post(PATH, right).status == 422, "there is one already"
+
+
+def test_the_server_makes_and_keeps_the_secret_whatever_a_form_says(api, admin, clock):
+    chosen = pyotp.random_base32()
+    sent = {"secret": chosen, "current": PASSWORD, "code": code_of(pyotp.TOTP(chosen))}
+    assert admin.post(PATH, sent).status == 422
+    assert api.sql("SELECT id FROM second_factors") == []
+    assert chosen not in admin.get(PATH).html
+    app, _ = set_up(admin)
+    assert api.sql("SELECT secret FROM second_factors") == [(app.secret,)]
+    assert {secret for (secret,) in api.sql("SELECT proposed_secret FROM sessions")} == {None}
+    clock.shift(60)
+    admin.post(PATH, {"code": code_of(app), "remove": "yes"})
+    assert secret_of(admin) != app.secret, "a phone that was lost is of no use"
+
+
+def test_each_session_proposes_a_secret_of_its_own_and_setting_one_up_ends_the_others(api, admin):
+    other = Visitor(api.app, "203.0.113.8")
+    other.sign_in(email_of(api))
+    assert secret_of(other) != secret_of(admin)
+    set_up(other)
+    assert admin.get("/console").status == 303
 
 
 def test_it_is_removed_and_its_codes_are_replaced_with_a_code(api, admin, clock):

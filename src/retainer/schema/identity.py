@@ -122,6 +122,7 @@ sessions = tenant_table(
     instant("ended_at", optional=True),
     text("address", optional=True),
     text("user_agent", optional=True),
+    text("proposed_secret", optional=True),  # for a second factor, until the user has entered a code for it
     Index("sessions_unique_hash", "hash", unique=True),
 )
 """Sessions of admins in the console. Ended ones are kept for some time, since they identify known browsers."""

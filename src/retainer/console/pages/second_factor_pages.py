@@ -23,8 +23,8 @@ def show(store: Store, context: PageContext) -> Reply:
         left = second_factors.count_codes(tx, context.admin.user_id)
         is_required = accounts.get_account(tx)["require_second_factor"]
     if factor is None:
-        typed = context.form.text("secret")
-        secret = typed if second_factors.SECRET.fullmatch(typed) else second_factors.new_secret()
+        with store.begin(context.admin, write=True) as tx:
+            secret = second_factors.propose(tx, context.admin.session_id)
         address = second_factors.setup_address(secret, context.admin.email)
         image = segno.make(address, error="m").svg_data_uri(scale=4, border=4, light="#fff")
         return context.render("second_factor_new", secret=secret, image=image, is_required=is_required)
@@ -37,9 +37,9 @@ def show(store: Store, context: PageContext) -> Reply:
 def act(store: Store, context: PageContext) -> Reply:
     """Set the second factor up, replace its recovery codes, or remove it. Raises `validation_failed`."""
     form, admin = context.form, context.admin
-    if form.text("secret"):
-        current, secret, code = (form.text(name) for name in ("current", "secret", "code"))
-        codes = sign_in.add_second_factor(store, context.throttle, admin, current, secret, code)
+    if "current" in form:
+        current, code = form.text("current"), form.text("code")
+        codes = sign_in.add_second_factor(store, context.throttle, admin, current, code)
         return context.set_one_time_cookie(NEW_CODES.name, PATH, " ".join(codes))
     if form.text("remove"):
         sign_in.remove_second_factor(store, context.throttle, admin, form.text("code"))

@@ -1,6 +1,5 @@
 """The second factor of admins: codes of an authenticator app (TOTP, RFC 6238), and recovery codes for a lost phone."""
 
-import re
 import secrets
 from base64 import b32encode
 from datetime import datetime
@@ -15,11 +14,11 @@ from retainer.identity import audit
 from retainer.identity.audit import Target
 from retainer.identity.people import sessions
 from retainer.schema.identity import recovery_codes, second_factors, users
+from retainer.schema.identity import sessions as sessions_table
 from retainer.store.tx import Tx
 
 ISSUER = "Retainer"
 SECRET_LENGTH = 32
-SECRET = re.compile(rf"[A-Z2-7]{{{SECRET_LENGTH}}}")
 RECOVERY_CODES = 10
 WRONG = "Wrong code. Enter the six digits that the app shows now, or a recovery code."
 USED = "This code was already used. Wait for the next one."
@@ -39,6 +38,7 @@ REMOVE = delete(second_factors).where(second_factors.c.user_id == bindparam("use
 CODES = select(func.count()).select_from(recovery_codes).where(recovery_codes.c.user_id == bindparam("user"))
 REMOVE_CODES = delete(recovery_codes).where(recovery_codes.c.user_id == bindparam("user"))
 USE_CODE = REMOVE_CODES.where(recovery_codes.c.hash == bindparam("hash"))
+PROPOSED = select(sessions_table.c.proposed_secret).where(sessions_table.c.id == bindparam("session"))
 NAME = select(users.c.name).where(users.c.id == bindparam("id"))
 
 
@@ -64,6 +64,15 @@ def count_codes(tx: Tx, user_id: int) -> int:
     return count
 
 
+def propose(tx: Tx, session_id: int | None) -> str:
+    """Return the secret that a session proposes for a second factor. It is made once, and the server keeps it."""
+    secret = tx.value(PROPOSED, session=session_id or 0)
+    if secret is None:
+        secret = new_secret()
+        tx.update_columns(sessions_table, session_id or 0, {"proposed_secret": secret})
+    return str(secret)
+
+
 def add(tx: Tx, secret: str, code: str) -> list[str]:
     """Give the acting admin a second factor; return the recovery codes. The admin's other sessions end.
 
@@ -72,8 +81,6 @@ def add(tx: Tx, secret: str, code: str) -> list[str]:
     user_id = tx.actor.user_id
     if find(tx, user_id) is not None:
         raise invalid({"code": ["You already have a second factor. Remove it first."]})
-    if not SECRET.fullmatch(secret):
-        raise invalid({"code": ["Open the page again, and scan the new QR code."]})
     step = matching_step(secret, code, tx.now)
     if step is None:
         raise invalid({"code": ["Wrong code. Enter the six digits that the app shows now."]})

@@ -134,13 +134,16 @@ def change_password(store: Store, throttle: Throttle, admin: Admin, current: str
         users.set_password(tx, admin.user_id, admin.name, password_hash)
 
 
-def add_second_factor(
-    store: Store, throttle: Throttle, admin: Admin, current: str, secret: str, code: str
-) -> list[str]:
-    """Give the admin a second factor; return the recovery codes. Raises `validation_failed`, `rate_limited`."""
+def add_second_factor(store: Store, throttle: Throttle, admin: Admin, current: str, code: str) -> list[str]:
+    """Give the admin a second factor with the secret that the session proposes; return the recovery codes.
+
+    Raises `validation_failed`, `rate_limited`.
+    """
     check_password(store, throttle, admin, current)
     with store.begin(admin, write=True) as tx:
-        return second_factors.add(tx, secret, code)
+        codes = second_factors.add(tx, second_factors.propose(tx, admin.session_id), code)
+        tx.update_columns(schema.sessions, admin.session_id or 0, {"proposed_secret": None})
+        return codes
 
 
 def remove_second_factor(store: Store, throttle: Throttle, admin: Admin, code: str) -> None:

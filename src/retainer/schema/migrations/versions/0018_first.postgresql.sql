@@ -528,6 +528,7 @@ CREATE TABLE sessions (
 	ended_at TIMESTAMP WITH TIME ZONE,
 	address TEXT COLLATE "C",
 	user_agent TEXT COLLATE "C",
+	proposed_secret TEXT COLLATE "C",
 	CONSTRAINT sessions_pk PRIMARY KEY (account_id, id),
 	CONSTRAINT sessions_ref_account_id_user_id FOREIGN KEY(account_id, user_id) REFERENCES users (account_id, id),
 	CONSTRAINT sessions_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)

@@ -565,6 +565,7 @@ CREATE TABLE sessions (
 	ended_at TEXT,
 	address TEXT,
 	user_agent TEXT,
+	proposed_secret TEXT,
 	CONSTRAINT sessions_ref_account_id_user_id FOREIGN KEY(account_id, user_id) REFERENCES users (account_id, id),
 	CONSTRAINT sessions_unique_account_id_id UNIQUE (account_id, id),
 	CONSTRAINT sessions_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
