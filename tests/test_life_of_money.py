@@ -543,7 +543,7 @@ class Money(Life):
             lines = [] if isinstance(document, Quote) else self.lines(client, document.currency)
             body = lines[0] if lines else self.line(client)
             if self.ask("POST", f"{path}/lines", body, self.model.add_line, document):
-                (now,), expected = self.answer.json["meta"].values(), document.expected()
+                now, expected = next(iter(self.answer.json["meta"].values())), document.expected()
                 assert now == {name: expected[name] for name in now}
         self.touched.append(document)
 

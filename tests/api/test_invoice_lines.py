@@ -81,7 +81,7 @@ def test_it_works(api):
     assert answer.headers["location"].endswith(f"{path_of(invoice)}/lines/{line['id']}")
     now = again(api, invoice)
     assert now["lines"] == [*invoice["lines"], line]
-    assert answer.json["meta"] == {"invoice": {name: now[name] for name in TOTALS}}
+    assert answer.json["meta"]["invoice"] == {name: now[name] for name in TOTALS}
     assert [now[name] for name in ("subtotal", "tax_total", "total", "balance_due")] == [
         "172.92", "20.85", "193.77", "193.77",
     ]  # fmt: skip

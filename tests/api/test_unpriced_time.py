@@ -109,9 +109,10 @@ def test_unbilled_work_bills_priced_time_and_counts_the_rest(world):
     world.worked(32)
     answer = bill(world, unbilled_work={"time": {}})
     assert [line["time_entry_ids"] for line in answer.data["lines"]] == [[world.ids["unbilled"]]]
-    assert answer.json["meta"] == {
-        "left_out": [{"reason": "covered", "count": 1, "minutes": 2}, {"reason": "unpriced", "count": 2, "minutes": 36}]
-    }
+    assert answer.json["meta"]["left_out"] == [
+        {"reason": "covered", "count": 1, "minutes": 2},
+        {"reason": "unpriced", "count": 2, "minutes": 36},
+    ]
     assert entry_of(world, "unpriced")["billing_status"] == "unpriced"
     assert answer.data["subtotal"] == "8.00"
 
@@ -125,11 +126,11 @@ def test_a_named_project_is_billed_although_a_fee_covers_it_but_not_without_a_ra
 
 def test_an_update_counts_what_it_left_out_only_if_it_requests_work(world):
     draft = bill(world, lines=[{"description": "Design", "unit_price": "500"}])
-    assert draft.json["meta"] == {"left_out": []}
+    assert draft.json["meta"]["left_out"] == []
     path = f"/invoices/{draft.data['id']}"
     added = world.api.patch(path, {"unbilled_work": {"time": {"to": DAY}}})
     assert [entry["reason"] for entry in added.json["meta"]["left_out"]] == ["covered", "unpriced"]
-    assert world.api.patch(path, {"notes": "Thank you"}).json["meta"] == {"left_out": []}
+    assert world.api.patch(path, {"notes": "Thank you"}).json["meta"]["left_out"] == []
 
 
 def test_dates_limit_left_out_time_as_well_as_billed_time(world):
