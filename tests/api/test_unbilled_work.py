@@ -102,7 +102,9 @@ def copies(world, table, record_id, times):
             [("Expenses on 2026-03-01", [3]), ("Train", [1]), ("Expenses on 2026-03-03", [2]), ("Server", [4])],
         ),
         ("expenses", "category", [("travel, Blog", [3]), ("travel", [1]), ("other", [2]), ("hosting", [4])]),
-        ("expenses", "project", [("Blog", [3]), ("Expenses without a project", [1]), ("Shop", [2, 4])]),
+        ("expenses", "project", [
+            ("Expenses on 2026-03-01", [3]), ("Train", [1]), ("Expenses from 2026-03-03 to 2026-03-04", [2, 4]),
+        ]),
     ],
 )  # fmt: skip
 def test_all_that_can_be_billed_becomes_lines_in_the_order_of_days(world, name, group_by, lines):
@@ -115,6 +117,23 @@ def test_all_that_can_be_billed_becomes_lines_in_the_order_of_days(world, name, 
     kind = {"time": "time", "expenses": "expense"}[name]
     assert {(line["kind"], line["invoice_id"]) for line in invoice["lines"]} == {(kind, invoice["id"])}
     assert bill(world, **{name: {"group_by": group_by}}).code == "nothing_to_bill"
+
+
+def test_expenses_of_a_project_are_called_by_their_descriptions(world):
+    def spend(day, text):
+        world.api.make("/expenses", client_id=world.a, project_id=world.ids["Blog"], date=day, description=text)
+
+    for day, text in (("2026-04-03", "Hotel"), ("2026-04-02", "Train to Köln"), ("2026-04-04", "Hotel")):
+        spend(day, text)
+    april = {"from": "2026-04-01"}
+    invoice = bill(world, expenses=april).data
+    (line,) = invoice["lines"]
+    assert (line["description"], line["project_id"]) == ("Train to Köln, Hotel", world.ids["Blog"])
+    world.api.delete(f"/invoices/{invoice['id']}")
+    spend("2026-04-05", "x" * 1990)
+    assert [line["description"] for line in bill(world, expenses=april).data["lines"]] == [
+        "Expenses from 2026-04-02 to 2026-04-05"
+    ]
 
 
 def test_work_is_grouped_by_project_by_default_and_time_comes_first(world):

@@ -12,7 +12,7 @@ import segno
 from msgspec.structs import replace
 
 from retainer.documents.einvoice import build_einvoice
-from retainer.documents.facts import Credited, Document, Logo, Tax
+from retainer.documents.facts import Credited, Document, Language, Logo, Tax
 from retainer.documents.layout import is_readable
 from retainer.documents.payment_code import payment_code
 from retainer.documents.pdf import render_pdf
@@ -333,3 +333,16 @@ def test_number_of_a_client_is_called_what_it_is(country: str, number: str, show
     page = text_of(customer=replace(CUSTOMER, country=country, vat_number=number), language="en")
     assert page.count("Your VAT no.") + page.count("Your tax no.") == (shown is not None)
     assert shown is None or shown in page
+
+
+@pytest.mark.parametrize(
+    ("country", "language", "shown"),
+    [
+        ("DE", "de", "Handelsregister HRB 123456"),
+        ("AT", "de", "Firmenbuch HRB 123456"),
+        ("US", "de", "Reg.-Nr. HRB 123456"),
+        ("DE", "en", "Reg. no. HRB 123456"),
+    ],
+)
+def test_register_of_companies_has_its_name_in_german(country: str, language: Language, shown: str) -> None:
+    assert shown in text_of(issuer=replace(ISSUER, country=country), language=language)

@@ -751,6 +751,9 @@ class Agency:
             minutes = sum(work.duration_minutes for work in line.work)
             line.quantity, line.unit = Fraction(half_up(Fraction(minutes * 10_000, 60)), 10_000), line.unit or "hours"
         rates, descriptions = {work.hourly_rate for work in line.work}, {work.description for work in line.work}
+        if line.kind == "expense" and None not in descriptions:
+            spent = sorted(line.work, key=lambda work: (work.date, work.id))
+            descriptions = {", ".join(dict.fromkeys(work.description for work in spent))}
         common = rates.pop() if len(rates) == 1 else None
         each = line.amount / line.quantity / 10 ** DIGITS[line.currency] if common is None else common
         line.unit_price = Fraction(half_up(each * 10_000), 10_000)
@@ -1148,10 +1151,10 @@ def request_bodies(lines):
 
 def group_key(work, by):
     """By what unbilled work is put together, and what its line says."""
-    what = work_label(work)
+    project = work.project.name if work.project else "Work without a project"
     return {
         "entry": lambda: (work.id, work.description),
-        "project": lambda: (work.project, work.project.name if work.project else f"{what} without a project"),
+        "project": lambda: (work.project, project if isinstance(work, Entry) else None),
         "category": lambda: (work.category, work.category),
         "task": lambda: (None, "Other work"),
         "user": lambda: (None, "Ana Admin"),

@@ -163,6 +163,8 @@ WORDS: dict[Language, dict[str, str]] = {
 
 NO_VAT: AbstractSet[str] = frozenset(["AU", "CA", "HK", "IN", "JP", "MY", "NZ", "SG", "US"])
 """Countries whose tax is no VAT: sales tax, GST, consumption tax."""
+REGISTERS = {"DE": "Handelsregister", "AT": "Firmenbuch", **dict.fromkeys(("CH", "LI", "LU"), "Handelsregister")}
+"""The German names of the registers of companies."""
 TAX_WORDS = {
     "customer_vat": "Your tax no.",
     "tax_rate": "Tax",
@@ -175,8 +177,10 @@ TAX_WORDS = {
 
 def words_of(document: Document) -> Mapping[str, str]:
     """Return the words of a document: by its language, and by the tax of the issuer's country."""
-    words = WORDS[document.language]
-    return words | TAX_WORDS if document.language == "en" and document.issuer.country in NO_VAT else words
+    words, country = WORDS[document.language], document.issuer.country
+    if document.language == "de":
+        return words | {"registration": REGISTERS.get(country or "", words["registration"])}
+    return words | TAX_WORDS if country in NO_VAT else words
 
 
 UNITS: dict[Language, dict[str, tuple[str, str]]] = {

@@ -168,10 +168,15 @@ def price_items(tx: Tx, line: InvoiceLine, items: list[BillableItem], currency: 
 
 
 def default_description(line: InvoiceLine, items: list[BillableItem]) -> str:
-    """Return the description of a line's work, if all of it has the same; otherwise, the days of the work."""
-    descriptions = {item.description for item in items}
-    if len(descriptions) == 1 and None not in descriptions:
-        return str(descriptions.pop())[:MAX_DESCRIPTION].rstrip()
+    """Return the description of a line's work, if all of it has the same; otherwise, the days of the work.
+
+    Expenses with several descriptions have them all, by day, if these fit.
+    """
+    named = dict.fromkeys(item.description for item in sorted(items, key=lambda item: (item.day or "", item.id)))
+    text = ", ".join(description for description in named if description)
+    is_one = len(named) == 1 or (line.kind == "expense" and len(text) <= MAX_DESCRIPTION)
+    if is_one and None not in named:
+        return text[:MAX_DESCRIPTION].rstrip()
     days = sorted(item.day for item in items if item.day)
     span = f" from {days[0]} to {days[-1]}" if days and days[0] != days[-1] else f" on {days[0]}" if days else ""
     return f"{NOUNS[line.kind]}{span}"

@@ -152,7 +152,7 @@ class UnbilledExpenses(DayRange):
     group_by: Annotated[
         Literal["entry", "category", "project"],
         Meta(title="UnbilledExpensesGrouping"),
-        "One line for each; no line mixes projects.",
+        "One line for each; no line mixes projects. Lines of `project` are called by the expenses' descriptions.",
     ] = "project"
 
 

@@ -41,11 +41,7 @@ from retainer.values.exact import FIRST_DAY, LAST_DAY
 from retainer.values.reading import with_defaults
 
 Selection = UnbilledTime | UnbilledExpenses
-DESCRIPTIONS_WITHOUT = {
-    (time_entries, "task"): "Other work",
-    (time_entries, "project"): "Work without a project",
-    (expenses, "project"): "Expenses without a project",
-}
+DESCRIPTIONS_WITHOUT = {(time_entries, "task"): "Other work", (time_entries, "project"): "Work without a project"}
 """The descriptions of lines for work without a task or project."""
 GROUPS: dict[str, tuple[str, Table | None, str]] = {
     "entry": ("id", None, "description"),
@@ -277,13 +273,14 @@ def group_items(
 ) -> Iterator[tuple[str | None, list[int]]]:
     """Yield the description of each line and the ids that it bills, by day, at most MAX_ITEMS.
 
-    A line never mixes projects.
+    A line never mixes projects. Pricing describes expenses of a project by their own descriptions.
     """
     groups: dict[tuple[int | str | None, int | None], tuple[str | None, str | None, list[int]]] = {}
     projects_of_key: dict[int | str | None, set[int | None]] = {}
     statement = _select_items(kind.table, selection.group_by, by_project=selection.project_ids is not None)
     for item in map(UnbilledItem._make, tx.all(statement, **_of_days(kind, selection, invoice))):
         text = item.label or DESCRIPTIONS_WITHOUT.get((kind.table, selection.group_by))
+        text = None if (kind.table, selection.group_by) == (expenses, "project") else text
         projects_of_key.setdefault(item.key, set()).add(item.project_id)
         groups.setdefault((item.key, item.project_id), (text, item.project_name, []))[-1].append(item.id)
     for (key, _), (text, project_name, ids) in groups.items():
