@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 from sqlalchemy import select
 
+from retainer.errors import Refusal
 from retainer.identity.admins import operator_of
 from retainer.rollups import doctor
 from retainer.schema.billing import credit_note_shares as shares
@@ -237,17 +238,30 @@ class Money(Life):
             due = max(0, invoice.balance_due)
             units = st.one_of(st.integers(1, due + 1), st.just(due // 2), st.just(due), st.just(max(0, invoice.total)))
             body["amount"] = "0.0005" if self.sometimes(15) else money(self.draw(units), invoice.currency)
+        return self.repeated(invoice, body, 1)
+
+    def repeated(self, invoice, body, sign):
+        """Return the body of a payment or refund, or one with the reference of a former one."""
         earlier = [payment for payment in invoice.payments if payment.reference]
         if earlier and self.sometimes(2):
             former = self.draw(st.sampled_from(earlier))
             body = {
                 "reference": former.reference,
-                "amount": money(former.amount, invoice.currency),
+                "amount": money(sign * former.amount, invoice.currency),
                 "paid_date": former.paid_date,
             }
             del body[self.draw(st.sampled_from(["amount", "paid_date"]))]
             body |= self.days("paid_date", one_in=4)
         return body
+
+    def refund_of(self, invoice):
+        """Return a refund of all, a part or too much, or with the reference of a former payment or refund."""
+        body = self.draw(some({"reference": st.sampled_from(["a", "b", "c"])})) | self.days("paid_date", one_in=4)
+        if not self.sometimes(3):
+            due = invoice.refund_due
+            units = self.draw(st.one_of(st.integers(0, due + 1), st.just(due // 2), st.just(due)))
+            body["amount"] = "0.0005" if self.sometimes(15) else money(units, invoice.currency)
+        return self.repeated(invoice, body, -1) if self.sometimes(3) else body
 
     @rule(data=st.data())
     def take_a_step(self, data):
@@ -267,6 +281,7 @@ class Money(Life):
             (any(map(can_be_annulled, invoices)), [self.annul, self.annul]),
             (any(document.lines for document in drafts), [self.arrange_lines, self.arrange_lines]),
             (self.model.payments, [self.remove_a_payment]),
+            (any(invoice.refund_due for invoice in invoices), [self.refund, self.refund]),
             (self.model.works, [self.change_work, self.change_a_cost_rate, self.change_a_project]),
         ]
         steps = [step for is_possible, likely in steps if is_possible for step in likely]
@@ -508,6 +523,13 @@ class Money(Life):
         body = {"record_payment": self.payment(invoice)} | ({"status": "paid"} if self.sometimes(6) else {})
         self.ask("PATCH", path_of(invoice), body, self.model.write_invoice, invoice)
 
+    def refund(self):
+        invoice = self.pick(self.model.invoices, lambda invoice: invoice.refund_due)
+        body = {"record_refund": self.refund_of(invoice)}
+        if self.sometimes(8):
+            body["record_payment"] = {}
+        self.ask("PATCH", path_of(invoice), body, self.model.write_invoice, invoice)
+
     def end(self):
         invoice = self.pick(self.model.invoices, lambda invoice: partly_settled(invoice) and payable(invoice), payable)
         body = {"status": self.draw(STATUSES)}
@@ -519,8 +541,16 @@ class Money(Life):
         payment = self.pick(
             self.model.payments, lambda payment: payment.invoice.credit_notes or payment.invoice.status == "written_off"
         )
-        removed, invoice = self.api.remove_payment(payment.id), payment.invoice
-        self.model.remove_payment(payment)
+        invoice = payment.invoice
+        try:
+            self.model.remove_payment(payment)
+        except Refused as refused:
+            with pytest.raises(Refusal) as refusal:
+                self.api.remove_payment(payment.id)
+            found = refusal.value.code, refusal.value.members["errors"].keys()
+            assert found == (refused.code, refused.errors.keys())  # noqa: PT017
+            return
+        removed = self.api.remove_payment(payment.id)
         self.touched.append(invoice)
         expected = (
             invoice.id,

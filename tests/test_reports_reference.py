@@ -19,6 +19,7 @@ import time_machine
 from sqlalchemy import select, update
 from testing.agencies import new_store, open_app
 
+from retainer.errors import Refusal
 from retainer.identity.admins import operator_of
 from retainer.identity.people import users
 from retainer.identity.people.users import UserDetails
@@ -128,6 +129,7 @@ class World:
             self.drop_draft: 1,
             self.pay: 7,
             self.take_payment_back: 2,
+            self.pay_back: 3,
             self.end: 3,
             self.credit: 5,
             self.postpone: 1,
@@ -370,7 +372,15 @@ class World:
     def take_payment_back(self):
         invoice = self.with_parts(self.pick("invoices", lambda row: Fraction(row["amount_paid"])))
         self.cached_rows.clear()
-        self.api.remove_payment(self.rng.choice(invoice["payments"])["id"])
+        with suppress(Refusal):  # of a payment that was refunded
+            self.api.remove_payment(self.rng.choice(invoice["payments"])["id"])
+
+    def pay_back(self):
+        invoice = self.with_parts(self.pick("invoices", lambda row: Fraction(row["refund_due"])))
+        part = {"amount": self.amount(invoice["refund_due"], invoice["currency"])}
+        last = max(payment["paid_date"] for payment in invoice["payments"])
+        body = {"paid_date": min(max(last, self.day()), self.today)} | ({} if self.sometimes(2) else part)
+        self.patch("invoices", invoice, record_refund=body)
 
     def end(self):
         """Nothing more is expected of an invoice."""

@@ -424,6 +424,7 @@ def test_a_payment_is_kept_as_it_was_sent(api):
         **{name: first[name] for name in ("id", "created_at", "updated_at")},
         "invoice_id": invoice["id"],
         "client_id": invoice["client_id"],
+        "kind": "payment",
         "amount": "904.50",
         "currency": "EUR",
         "reference": "SEPA 1",
@@ -462,8 +463,8 @@ def test_a_payment_has_one_of_these_methods(api, method):
     ("payment", "field", "message"),
     [
         ({"amount": "0"}, "amount", "more than 0"),
-        ({"amount": "-1"}, "amount", "from 0"),
-        ({"amount": "1000.01"}, "amount", "at most what is due: 1000.00"),
+        ({"amount": "-1"}, "amount", "more than 0"),
+        ({"amount": "1000.01"}, "amount", "at most the balance due, 1000.00. Record a surplus on another invoice"),
         ({"amount": "0.001"}, "amount", "EUR has 2 decimal places"),
         ({"amount": True}, "amount", "an amount"),
         ({"paid_date": "2026-13-01"}, "paid_date", "a date"),

@@ -3,6 +3,10 @@
 import pytest
 from tests.factories import SENT
 
+from retainer.errors import Refusal
+
+FIGURES = ("status", "amount_paid", "amount_credited", "balance_due", "refund_due")
+
 
 @pytest.fixture
 def paid(api):
@@ -52,3 +56,152 @@ def test_payments_need_the_scope_of_invoices_and_stay_in_their_account(api, othe
     assert other_tenant.get("/payments").data == []
     assert other_tenant.get(f"/payments/{newest['id']}").status == 404
     assert other_tenant.get("/payments", {"client_id": newest["client_id"]}).data == []
+
+
+@pytest.fixture
+def credited(api):
+    """An invoice of 500.00 that was paid in January, and credited in full."""
+    invoice = api.make("/invoices", **SENT)
+    path = f"/invoices/{invoice['id']}"
+    api.pay(invoice["id"], paid_date="2026-01-15", reference="SEPA 1")
+    api.post(f"{path}/credit-notes")
+    return path
+
+
+def refund(api, path, **fields):
+    return api.patch(path, {"record_refund": fields})
+
+
+def figures(api, path):
+    row = api.get(path).data
+    return [row[name] for name in FIGURES]
+
+
+def test_a_refund_settles_what_was_paid_and_then_credited(api, credited):
+    assert figures(api, credited) == ["paid", "500.00", "500.00", "0.00", "500.00"]
+    paid_at = api.get(credited).data["paid_at"]
+    part = refund(api, credited, amount="120.5", paid_date="2026-02-01", method="card", reference="R1", notes="By mail")
+    recorded = part.data["payments"][-1]
+    assert recorded == recorded | {
+        "kind": "refund",
+        "amount": "-120.50",
+        "paid_date": "2026-02-01",
+        "method": "card",
+        "reference": "R1",
+        "notes": "By mail",
+        "client_id": part.data["client_id"],
+    }
+    assert figures(api, credited) == ["paid", "379.50", "500.00", "0.00", "379.50"]
+    (note,) = part.data["credit_notes"]
+    assert (note["applied_amount"], note["refundable_amount"]) == ("120.50", "379.50")
+    rest = refund(api, credited).data["payments"][-1]
+    assert (rest["amount"], rest["paid_date"]) == ("-379.50", api.today)
+    assert figures(api, credited) == ["paid", "0.00", "500.00", "0.00", "0.00"]
+    assert api.get(credited).data["paid_at"] == paid_at
+    assert [payment["kind"] for payment in api.get(credited).data["payments"]] == ["payment", "refund", "refund"]
+    assert amounts(api, kind="refund", sort="amount") == ["-379.50", "-120.50"]
+    assert amounts(api, kind="payment") == amounts(api, amount_min="0") == ["500.00"]
+
+
+def test_a_refund_is_told_as_a_change_of_its_invoice_and_credit_note(api, credited):
+    (newest,) = api.get("/events").data[-1:]
+    refund(api, credited, amount="1")
+    found = api.get("/events", {"after": newest["id"]}).data
+    told = {event["type"]: set(event["fields"]) for event in found}
+    assert told["invoice.updated"] >= {"payments", "amount_paid"}
+    assert told["credit_note.updated"] == {"applied_amount", "refundable_amount"}
+
+
+def test_a_refund_with_the_same_reference_is_recorded_once(api, credited):
+    fields = {"amount": "100", "paid_date": "2026-02-01", "reference": "R1"}
+    first = refund(api, credited, **fields).data
+    assert refund(api, credited, **fields).data == refund(api, credited, reference="R1").data == first
+    for other in ({"amount": "99"}, {"paid_date": "2026-02-02"}):
+        (message,) = refund(api, credited, **fields | other).errors["record_refund.reference"]
+        last = first["payments"][-1]["id"]
+        text = f"refund {last}: -100.00 EUR on 2026-02-01. Give another refund another reference."
+        assert message == f"Is that of {text}"
+    assert "Is that of payment" in refund(api, credited, reference="SEPA 1").errors["record_refund.reference"][0]
+
+
+@pytest.mark.parametrize(
+    ("fields", "field", "message"),
+    [
+        ({"amount": "500.01"}, "amount", "more than 0 and at most what is to be refunded, 500.00."),
+        ({"amount": "0"}, "amount", "more than 0 and at most"),
+        ({"amount": "-5"}, "amount", "more than 0 and at most"),
+        ({"amount": "1.001"}, "amount", "EUR has 2 decimal places"),
+        ({"paid_date": "2100-01-01"}, "paid_date", "Must not be in the future"),
+        ({"paid_date": "2026-01-14"}, "paid_date", "Less had been paid by then"),
+        ({"method": "paypal"}, "method", "one of: bank_transfer"),
+    ],
+)
+def test_an_impossible_refund_is_refused_alone(api, credited, fields, field, message):
+    before = api.get(credited).data
+    answer = refund(api, credited, **fields)
+    assert answer.errors.keys() == {f"record_refund.{field}"}
+    assert message in answer.errors[f"record_refund.{field}"][0]
+    assert api.get(credited).data == before
+
+
+def test_nothing_is_refunded_that_was_not_paid_and_credited(api, paid):
+    for members in (SENT, {}):
+        path = f"/invoices/{api.make('/invoices', **members)['id']}"
+        message = "Nothing is to be refunded. Credit what was paid first, with a credit note."
+        assert refund(api, path).errors == {"record_refund": [message]}
+    assert set(refund(api, f"/invoices/{paid[0]['id']}").errors) == {"record_refund"}
+    assert set(api.create("/invoices", record_refund={}).errors) == {"record_refund"}
+
+
+def test_a_written_off_invoice_stays_so_after_a_refund(api):
+    path = f"/invoices/{api.make('/invoices', **SENT)['id']}"
+    api.patch(path, {"record_payment": {"amount": "200"}})
+    api.patch(path, {"status": "written_off"})
+    api.post(f"{path}/credit-notes")
+    assert figures(api, path) == ["written_off", "200.00", "500.00", "0.00", "200.00"]
+    refund(api, path)
+    assert figures(api, path) == ["written_off", "0.00", "500.00", "0.00", "0.00"]
+
+
+def test_a_removed_refund_is_due_again_and_a_refunded_payment_stays(api, credited):
+    refunded = refund(api, credited, amount="400").data["payments"]
+    with pytest.raises(Refusal, match="Remove the refund first") as refusal:
+        api.remove_payment(refunded[0]["id"])
+    assert refusal.value.code == "in_use"
+    assert figures(api, credited) == ["paid", "100.00", "500.00", "0.00", "100.00"]
+    removed = api.remove_payment(refunded[1]["id"])
+    assert (removed.amount, removed.invoice_status) == ("-400.00", "paid")
+    assert figures(api, credited) == ["paid", "500.00", "500.00", "0.00", "500.00"]
+    api.remove_payment(refunded[0]["id"])
+    assert figures(api, credited) == ["paid", "0.00", "500.00", "0.00", "0.00"]
+
+
+def test_invoices_are_found_by_whether_their_clients_are_owed_money(api, credited, paid):
+    def found(**query):
+        return {f"/invoices/{row['id']}" for row in api.get("/invoices", query).data}
+
+    everything = found()
+    for sort in ("-created_at", "number"):
+        assert found(has_refund_due="true", sort=sort) == {credited}
+        assert found(has_refund_due="false", sort=sort) == everything - {credited}
+    draft = api.make("/invoices", lines=[{"description": "Rebate", "unit_price": "1", "quantity": "-1"}])
+    void = api.make("/invoices", **SENT)
+    api.patch(f"/invoices/{void['id']}", {"status": "void"})
+    assert {f"/invoices/{each['id']}" for each in (draft, void)} <= found(has_refund_due="false")
+    refund(api, credited)
+    assert found(has_refund_due="true") == set()
+
+
+def test_a_surplus_is_paid_on_an_invoice_for_an_advance_payment_and_can_go_back(api):
+    client = api.usual("/clients")
+    path = f"/invoices/{api.make('/invoices', **SENT)['id']}"
+    refused = api.patch(path, {"record_payment": {"amount": "560", "reference": "SEPA 7"}})
+    advice = "Record a surplus on another invoice of the client, open or new, for an advance payment."
+    message = f"Must be more than 0 and at most the balance due, 500.00. {advice}"
+    assert refused.errors == {"record_payment.amount": [message]}
+    api.patch(path, {"record_payment": {"amount": "500", "reference": "SEPA 7"}})
+    line = {"description": "Advance payment", "unit_price": "60", "tax_rate": "0"}
+    advance = api.make("/invoices", client_id=client, lines=[line], status="sent")
+    api.pay(advance["id"], amount="60", reference="SEPA 7")
+    api.post(f"/invoices/{advance['id']}/credit-notes")
+    assert refund(api, f"/invoices/{advance['id']}").data["refund_due"] == "0.00"

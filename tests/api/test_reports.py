@@ -23,10 +23,10 @@ OPTIONS = {
     "project-profitability": "from, to, currency, client_id, project_id",
 }
 SUMS = "currency invoice_count invoiced credited revenue"
-OF_CLIENTS = f"client_name {SUMS} share_percent tax collected outstanding overdue"
+OF_CLIENTS = f"client_name {SUMS} share_percent tax collected outstanding overdue refund_due"
 OF_MONTHS = f"month {SUMS} tax collected expenses"
 MONEY = (
-    "currency invoiced credited revenue tax collected outstanding overdue overdue_count expenses "
+    "currency invoiced credited revenue tax collected outstanding overdue overdue_count refund_due expenses "
     "unbilled_time unbilled_expenses"
 )
 
@@ -166,7 +166,9 @@ def test_what_another_agency_has_is_never_counted_and_its_ids_find_nothing(books
         for limit in {"client_id", "project_id"}.intersection(options.split(", ")):
             assert read(other_tenant, name, **{limit: theirs[limit]}) == found[name]
     assert found["revenue-by-client"]["rows"] == found["project-profitability"]["rows"] == []
-    assert format_rows(found["overview"]["money"])[1:] == ["USD 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0 0.00 0.00 0.00"]
+    assert format_rows(found["overview"]["money"])[1:] == [
+        "USD 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0 0.00 0.00 0.00 0.00"
+    ]
     assert {row["invoice_count"] for row in found["revenue-by-month"]["rows"]} == {0}
     assert {row["tracked_minutes"] for row in found["utilisation"]["rows"]} == {0}
     nobody = read(other_tenant, "utilisation", user_id=theirs["user_id"])
@@ -197,17 +199,17 @@ def test_revenue_by_client_has_a_row_for_each_client_and_currency_the_largest_fi
     found = read(books.api, "revenue-by-client", last="2026-03-18")
     assert format_rows(found["rows"]) == [
         OF_CLIENTS,
-        "Alder EUR 2 1500.00 100.00 1400.00 82.35 266.00 595.00 1071.00 476.00",
-        "Birch EUR 1 300.00 0.00 300.00 17.65 0.00 0.00 0.00 0.00",
-        "Cedar USD 1 60.00 0.00 60.00 60.0 0.00 66.00 60.00 60.00",
-        "Birch USD 1 40.00 0.00 40.00 40.0 0.00 0.00 40.00 40.00",
-        "Elm EUR 0 0.00 0.00 0.00 0.0 0.00 0.00 20.00 20.00",
+        "Alder EUR 2 1500.00 100.00 1400.00 82.35 266.00 595.00 1071.00 476.00 0.00",
+        "Birch EUR 1 300.00 0.00 300.00 17.65 0.00 0.00 0.00 0.00 0.00",
+        "Cedar USD 1 60.00 0.00 60.00 60.0 0.00 66.00 60.00 60.00 0.00",
+        "Birch USD 1 40.00 0.00 40.00 40.0 0.00 0.00 40.00 40.00 0.00",
+        "Elm EUR 0 0.00 0.00 0.00 0.0 0.00 0.00 20.00 20.00 0.00",
     ]
     assert [row["client_id"] for row in found["rows"]] == [getattr(books, row["client_name"]) for row in found["rows"]]
     assert format_rows(found["totals"]) == [
         OF_CLIENTS.removeprefix("client_name "),
-        "EUR 3 1800.00 100.00 1700.00 100.0 266.00 595.00 1091.00 496.00",
-        "USD 2 100.00 0.00 100.00 100.0 0.00 66.00 100.00 100.00",
+        "EUR 3 1800.00 100.00 1700.00 100.0 266.00 595.00 1091.00 496.00 0.00",
+        "USD 2 100.00 0.00 100.00 100.0 0.00 66.00 100.00 100.00 0.00",
     ]
 
 
@@ -236,8 +238,8 @@ def test_revenue_by_month_has_every_month_in_each_currency_and_a_credit_in_the_m
 def test_the_money_of_the_overview_is_that_of_the_other_reports(books):
     assert format_rows(read(books.api, "overview", last="2026-03-18")["money"]) == [
         MONEY,
-        "EUR 1800.00 100.00 1700.00 266.00 595.00 1091.00 496.00 2 100.00 0.00 100.00",
-        "USD 100.00 0.00 100.00 0.00 66.00 100.00 100.00 2 0.00 0.00 0.00",
+        "EUR 1800.00 100.00 1700.00 266.00 595.00 1091.00 496.00 2 0.00 100.00 0.00 100.00",
+        "USD 100.00 0.00 100.00 0.00 66.00 100.00 100.00 2 0.00 0.00 0.00 0.00",
     ]
     for first, last, expected in (
         ("2026-01-01", "2026-03-31", {"EUR": "1700.00", "USD": "100.00"}),
@@ -284,8 +286,8 @@ def test_thirteen_months_are_told_even_when_nothing_happened(api):
 @pytest.mark.parametrize(
     ("net", "paid", "expected"),
     [
-        ("1005", "6", "JPY 1005 0 1005 101 6 1100 1100 1 1005 15 1005"),
-        ("1.005", "0.006", "KWD 1.005 0.000 1.005 0.101 0.006 1.100 1.100 1 1.005 15.000 1.005"),
+        ("1005", "6", "JPY 1005 0 1005 101 6 1100 1100 1 0 1005 15 1005"),
+        ("1.005", "0.006", "KWD 1.005 0.000 1.005 0.101 0.006 1.100 1.100 1 0.000 1.005 15.000 1.005"),
     ],
 )
 def test_money_has_the_digits_of_its_currency(api, net, paid, expected):
@@ -366,6 +368,32 @@ def test_outstanding_and_overdue_are_those_of_the_end_of_the_last_day_also_in_th
         ("2026-07-31", "230.00 60.00 60.00 1"),
     ):
         assert at_the_end_of(day) == expected, day
+
+
+def test_a_refund_is_due_from_the_credit_on_and_lowers_what_was_collected_on_its_day(api, clock):
+    client = client_of(api)
+    invoice = issue(api, client, "100", "2026-01-10", "19")
+    clock.move_to("2026-06-30T10:00:00Z")
+    pay(api, invoice, "119", "2026-01-20")
+    credit(api, invoice, "50", "2026-02-05")
+    change(api, invoice, record_refund={"amount": "30", "paid_date": "2026-03-02"})
+    names = ("collected", "outstanding", "refund_due")
+
+    def figures(first, last):
+        (money,) = read(api, "overview", first, last)["money"]
+        for name in ("revenue-by-client", "revenue-by-month"):
+            for row in read(api, name, first, last)["totals"]:
+                assert row == row | {member: money[member] for member in names if member in row}
+        return [money[name] for name in names]
+
+    assert figures("2026-01-01", "2026-01-19") == ["0.00", "119.00", "0.00"]
+    assert figures("2026-01-01", "2026-02-04") == ["119.00", "0.00", "0.00"]
+    assert figures("2026-02-05", "2026-02-28") == ["0.00", "0.00", "50.00"]
+    assert figures("2026-03-01", "2026-03-31") == ["-30.00", "0.00", "20.00"]
+    assert figures("2026-01-01", "2026-12-31") == ["89.00", "0.00", "20.00"]
+    refund = api.get("/payments", {"kind": "refund"}).data[0]["id"]
+    api.remove_payment(refund)
+    assert figures("2026-01-01", "2026-12-31") == ["119.00", "0.00", "50.00"]
 
 
 def test_what_is_due_in_a_hundred_years_is_not_overdue_until_it_is_due_earlier(api):

@@ -88,6 +88,12 @@ class Refused(Exception):
         return codes.pop() if len(codes) == 1 else "validation_failed"
 
 
+def is_overdrawn(payments):
+    """Whether less was paid than refunded at the end of a day."""
+    days = {payment.paid_date for payment in payments}
+    return any(sum(payment.amount for payment in payments if payment.paid_date <= day) < 0 for day in days)
+
+
 # Arithmetic
 
 
@@ -398,9 +404,10 @@ class Invoice(Document):
 
 
 class Payment(Record):
-    VERBATIM, AMOUNTS, IDS = ("paid_date", "reference", "currency"), ("amount",), ("invoice",)
+    VERBATIM, AMOUNTS, IDS = ("paid_date", "reference", "currency", "kind"), ("amount",), ("invoice",)
 
     currency = property(lambda self: self.invoice.currency)
+    kind = property(lambda self: "refund" if self.amount < 0 else "payment")
 
 
 class Credited(Record):
@@ -879,6 +886,7 @@ class Agency:
         too_early = (invoice.issue_date or "0") > (invoice.due_date or "9") and refusal.readable("issue_date")
         if (issued and invoice.due_date is None) or too_early:
             refusal.note("due_date")
+        refund = self.validate_refund(refusal, invoice, body)
         refusal.refuse()
         if issued and invoice.number is None:
             invoice.number = self.number("INV", invoice.issue_date)
@@ -886,6 +894,7 @@ class Agency:
         invoice = self.save(self.invoices, before, invoice)
         self.attach(invoice.lines if former == "draft" else ())
         self.record_payment(invoice, payment)
+        self.record_payment(invoice, refund)
         return invoice
 
     def build_draft_lines(self, refusal, invoice, body, before):
@@ -986,10 +995,8 @@ class Agency:
         if request is None and not pays:
             return None
         reference = (request or {}).get("reference")
-        earlier = next((payment for payment in invoice.payments if reference and payment.reference == reference), None)
-        if earlier:
-            day, amount = request.get("paid_date", earlier.paid_date), request.get("amount")
-            is_same = day == earlier.paid_date and (not amount or in_units(amount, invoice.currency) == earlier.amount)
+        is_same = self.is_recorded(invoice, request or {}, 1)
+        if is_same is not None:
             if pays or not is_same:
                 refusal.note("status" if is_same else "record_payment.reference")
             return None
@@ -1007,6 +1014,39 @@ class Agency:
         return payment
 
     @staticmethod
+    def is_recorded(invoice, request, sign):
+        """Whether a payment with the reference is equal to a new one, or None if there is none."""
+        for earlier in invoice.payments:
+            if request.get("reference") and request["reference"] == earlier.reference:
+                amount, recorded = request.get("amount"), sign * earlier.amount
+                is_same = recorded > 0 and (not amount or in_units(amount, invoice.currency) == recorded)
+                return is_same and request.get("paid_date", earlier.paid_date) == earlier.paid_date
+        return None
+
+    def validate_refund(self, refusal, invoice, body):
+        """A refund: of all that was paid and then credited, unless it says less, from the day on which it was paid."""
+        request, due = body.get("record_refund"), invoice.refund_due
+        is_same = None if request is None else self.is_recorded(invoice, request, -1)
+        if request is None or is_same is not None:
+            if is_same is False:
+                refusal.note("record_refund.reference")
+            return None
+        refund = Payment(invoice=invoice, amount=due, paid_date=self.today, reference=request.get("reference"))
+        refund.assign(request, "paid_date")
+        refund.assign(request, "amount", read=lambda amount: in_units(amount, invoice.currency))
+        if refund.paid_date > self.today:
+            refusal.note("record_refund.paid_date")
+        if not due:
+            refusal.note("record_refund")
+        elif refund.amount.denominator > 1 or not 0 < refund.amount <= due:
+            refusal.note("record_refund.amount")
+        else:
+            refund.amount = -refund.amount
+            if is_overdrawn([*invoice.payments, refund]):
+                refusal.note("record_refund.paid_date")
+        return refund
+
+    @staticmethod
     def validate_amount(refusal, payment, at, *, pays):
         if payment.amount.denominator > 1:
             refusal.note("record_payment.amount")
@@ -1019,14 +1059,16 @@ class Agency:
         if payment:
             payment.invoice = invoice
             invoice.payments.append(payment)
-            self.recompute_balance(invoice, by_payment=True)
+            self.recompute_balance(invoice, by_payment=payment.amount > 0)
 
     def remove_payment(self, payment):
+        if is_overdrawn([other for other in payment.invoice.payments if other is not payment]):
+            raise Refused("payments", "in_use")
         payment.invoice.payments.remove(payment)
         self.recompute_balance(payment.invoice, by_payment=False)
 
     def recompute_balance(self, invoice, *, by_payment):
-        """Payments count first, credit notes then, as far as something is due; the status follows from both."""
+        """Payments less refunds count first, credit notes then, as far as something is due; the status follows."""
         due = invoice.total - invoice.amount_paid
         for note in invoice.credit_notes:
             note.applied_amount = min(note.total, due)

@@ -21,6 +21,7 @@ COVERED = ("fixed_fee", "retainer")
 UNDONE = ("todo", "in_progress", "in_review")
 UNRESOLVED = ("open", "pending", "on_hold")
 BILLED = ("invoice_count", "invoiced", "credited", "tax", "collected")
+BALANCES = ("outstanding", "overdue", "refund_due")
 WORKED = ("tracked", "billable", "value")
 PROFIT = (*WORKED, "line_revenue", "line_credit", "unbilled_time", "expenses", "cost", "missing", "unpriced")
 
@@ -145,12 +146,14 @@ class Books:
             yield move(payment["paid_date"], collected=payment["amount"])
 
     def due(self, invoice, day):
-        """What is outstanding of an issued invoice at the end of a day."""
-        if invoice["issue_date"] > day or (invoice["written_off_at"] and self.day(invoice["written_off_at"]) <= day):
-            return 0
+        """What is outstanding of an issued invoice at the end of a day, and what its client is owed."""
+        if invoice["issue_date"] > day:
+            return 0, 0
         paid = [payment["amount"] for payment in invoice["payments"] if payment["paid_date"] <= day]
         taken_back = [note["total"] for note in invoice["credit_notes"] if note["issue_date"] <= day]
-        return max(0, units(Fraction(invoice["total"]) - sum(map(Fraction, paid + taken_back)), invoice["currency"]))
+        balance = units(Fraction(invoice["total"]) - sum(map(Fraction, paid + taken_back)), invoice["currency"])
+        is_over = invoice["written_off_at"] and self.day(invoice["written_off_at"]) <= day
+        return 0 if is_over else max(0, balance), max(0, -balance)
 
     def budget(self, project):
         """What of its budgets a project has used, each with the whole of it."""
@@ -224,11 +227,12 @@ class ReportQuery:
         return {key: sums for key, sums in found.items() if any(sums.values())}
 
     def balances(self):
-        """Client, currency, what is due and what is overdue of each invoice of which something is outstanding."""
+        """Client, currency, what is due, what is overdue and what is owed to the client of each open invoice."""
         for invoice in self.books.issued:
-            due = self.books.due(invoice, self.last)
-            if due and self.matches(invoice):
-                yield invoice["client_id"], invoice["currency"], due, due if invoice["due_date"] < self.last else 0
+            due, owed = self.books.due(invoice, self.last)
+            if (due or owed) and self.matches(invoice):
+                late = due if invoice["due_date"] < self.last else 0
+                yield invoice["client_id"], invoice["currency"], (due, late, owed)
 
     def client_rows(self, collection):
         """Rows of the client that is asked for, or all."""
@@ -255,23 +259,23 @@ def revenue(currency, sums):
 
 def revenue_by_client(books, params):
     scope = ReportQuery(books, params, year_begins)
-    names = (*BILLED, "outstanding", "overdue")
+    names = (*BILLED, *BALANCES)
     nothing = dict.fromkeys(names, 0)
     found = {
         key: nothing | sums
         for key, sums in scope.tally(lambda move: (move.client_id, move.currency), {*BILLED}).items()
     }
-    for client, currency, due, late in scope.balances():
+    for client, currency, balances in scope.balances():
         sums = found.setdefault((client, currency), dict(nothing))
-        sums["outstanding"] += due
-        sums["overdue"] += late
+        for name, balance in zip(BALANCES, balances, strict=True):
+            sums[name] += balance
     totals = defaultdict(lambda: dict(nothing))
     for (_, currency), sums in found.items():
         totals[currency] = {name: totals[currency][name] + sums[name] for name in names}
 
     def figures_of(currency, sums, whole):
         nets = [part["invoiced"] - part["credited"] for part in (sums, whole)]
-        dues = {name: money(sums[name], currency) for name in ("outstanding", "overdue")}
+        dues = {name: money(sums[name], currency) for name in BALANCES}
         more = {"invoice_count": sums["invoice_count"], "share_percent": percent(*nets)}
         return revenue(currency, sums) | dues | more
 
@@ -417,15 +421,15 @@ def money_of(scope):
     names = {*BILLED[1:], "expenses", "value", "unbilled_time", "billable_expenses", "unbilled_expenses"}
     sums = {currency: figures for (currency,), figures in scope.tally(lambda move: (move.currency,), names).items()}
     due = defaultdict(list)
-    for _, currency, balance, late in scope.balances():
-        due[currency].append((balance, late))
+    for _, currency, balances in scope.balances():
+        due[currency].append(balances)
     rows = []
     for currency in sorted({*due, *sums}) or [scope.currency]:
         figures = sums.get(currency, dict.fromkeys(names, 0))
         amounts = {name: figures[name] for name in ("expenses", "unbilled_time", "unbilled_expenses")}
-        amounts["outstanding"], amounts["overdue"] = map(sum, zip((0, 0), *due[currency], strict=True))
+        amounts |= zip(BALANCES, map(sum, zip((0, 0, 0), *due[currency], strict=True)), strict=True)
         row = revenue(currency, figures) | {name: money(amount, currency) for name, amount in amounts.items()}
-        rows.append(row | {"overdue_count": sum(late > 0 for _, late in due[currency])})
+        rows.append(row | {"overdue_count": sum(late > 0 for _, late, _ in due[currency])})
     return rows
 
 

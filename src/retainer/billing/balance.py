@@ -1,16 +1,16 @@
 """The balance of an invoice: what is due after payments and credit notes, and the status that follows.
 
-Payments reduce it first, then credit notes in their order. The part of a credit note that exceeds the balance can be
-refunded.
+Payments less refunds reduce it first, then credit notes in their order. The part of a credit note that exceeds the
+balance is to be refunded.
 """
 
 from datetime import date
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Table, Text, and_, bindparam, case, cast, func, literal, or_, select
+from sqlalchemy import ColumnElement, Table, Text, and_, bindparam, case, cast, func, literal, not_, or_, select
 
 from retainer.schema import expressions
-from retainer.schema.billing import OPEN_INVOICES, credit_notes, invoices, payments
+from retainer.schema.billing import OPEN_INVOICES, credit_notes, has_refund_due, invoices, payments
 from retainer.schema.columns import in_literals
 from retainer.schema.filters import Where
 from retainer.store.row_mapper import Derived
@@ -51,8 +51,16 @@ DAYS_OVERDUE = Derived(_today_and_due, _days_between)
 """The days since the due date; 0 for an invoice that is not overdue."""
 
 
+REFUND_FILTER = Where(
+    lambda table, value: has_refund_due(table) if value else not_(has_refund_due(table)),
+    description="With true, invoices with a `refund_due`; with false, the others.",
+    is_small=True,
+)
+"""The filter of invoices by whether their client is owed money."""
+
+
 def refund_due(table: Table) -> ColumnElement[Any]:
-    """Return what was paid on an invoice and then credited: payments and credits beyond its total."""
+    """Return what was paid on an invoice and then credited, less refunds: payments and credits beyond its total."""
     beyond = table.c.amount_paid + table.c.amount_credited + table.c.balance_due - table.c.total
     return case((table.c.status == "void", 0), else_=beyond)
 
@@ -70,7 +78,7 @@ class InvoiceState(NamedTuple):
 
 
 class Paid(NamedTuple):
-    """The sum of the payments of an invoice in minor units, and the day of the last one."""
+    """The sum of the payments of an invoice less refunds, in minor units, and the day of the last one."""
 
     amount: int
     last_date: str | None

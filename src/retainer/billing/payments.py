@@ -1,18 +1,21 @@
-"""Payments: the money that clients have paid on invoices, across all invoices.
+"""Payments: the money that clients have paid on invoices, and refunds to them, across all invoices.
 
-A payment is recorded with its invoice: PATCH /invoices/{invoice_id} with `record_payment`. It never changes; an admin
-can remove one that was recorded by mistake. To keep a copy, follow the events of invoices, whose `payments` change.
+A payment is recorded with its invoice: PATCH /invoices/{invoice_id} with `record_payment`; a refund, which has a
+negative amount, with `record_refund`. It never changes; an admin can remove one that was recorded by mistake. To keep a
+copy, follow the events of invoices, whose `payments` change.
 """
 
 from collections.abc import Sequence
 from decimal import Decimal
+from itertools import accumulate
 from typing import Annotated
 
 import msgspec
 from sqlalchemy import ColumnElement, Table, select
 
 from retainer.billing import balance
-from retainer.billing.invoices.types import CONTENTS, Invoice, Payment, PaymentMethod
+from retainer.billing.invoices.types import CONTENTS, Invoice, Payment, PaymentKind, PaymentMethod, kind_of
+from retainer.errors import Refusal
 from retainer.identity import audit
 from retainer.identity.audit import Target
 from retainer.kernel.paging import Page, Paged, listing
@@ -23,6 +26,7 @@ from retainer.rollups.changes import changing_balance
 from retainer.rollups.sources import PAYMENTS
 from retainer.schema.billing import OPEN_INVOICES, invoices, payments
 from retainer.schema.filters import Where, at_least, at_most, since, until
+from retainer.store.details import load_details
 from retainer.store.tx import Tx
 from retainer.values.exact import minor_units
 from retainer.values.kinds import Currency, Day, Id, SignedMoney
@@ -44,6 +48,10 @@ class PaymentFilter(Filter):
     ] = None
     paid_date_from: Annotated[Day | None, since("paid_date")] = None
     paid_date_to: Annotated[Day | None, until("paid_date")] = None
+    kind: Annotated[
+        OneOf[PaymentKind] | None,
+        Where(lambda table, kinds: kind_of(table).in_(kinds), description="Records whose `kind` is one of these."),
+    ] = None
     method: OneOf[PaymentMethod] | None = None
     currency: OneOf[Currency] | None = None
     amount_min: Annotated[SignedMoney | None, at_least("amount")] = None
@@ -64,54 +72,101 @@ def build_payment(tx: Tx, payment: Payment | None, invoice: Invoice, *, pays_all
         payment = with_defaults(Payment)
     if payment is None:
         return None
-    for earlier in invoice.payments:
-        if payment.reference and earlier.reference == payment.reference:
-            validate_repeated(tx, payment, earlier, pays_all=pays_all)
-            return None
-    payment.invoice_id, payment.currency = invoice.id, invoice.currency
-    payment.amount = invoice.balance_due if payment.amount is None else payment.amount
-    payment.paid_date = payment.paid_date or tx.today
+    earlier = find_repeated(tx, "record_payment", payment, invoice, sign=1)
+    if earlier:
+        if pays_all and "record_payment.reference" not in tx.errors:
+            text = f"{earlier.reference} was recorded before. Leave record_payment out to pay the rest."
+            tx.error("status", f"Is not paid: {text}")
+        return None
+    fill_in(tx, "record_payment", payment, invoice, invoice.balance_due)
     is_known = tx.readable("status", *CONTENTS)  # the balance follows from them
     if invoice.status not in PAYABLE and is_known:
         state = "a draft: set its status to sent first" if invoice.status == "draft" else invoice.status
         tx.error("record_payment", f"Nothing is due: the invoice is {state}.")
         return None
-    if payment.paid_date > tx.today:
-        tx.error("record_payment.paid_date", f"Must not be in the future; today is {tx.today}.")
-    if is_known:
+    if is_known and has_digits(tx, "record_payment", payment):
         validate_amount(tx, payment, invoice.balance_due, amount_path, pays_all=pays_all)
     return payment
 
 
-def validate_amount(tx: Tx, payment: Payment, due: Decimal, path: str, *, pays_all: bool) -> None:
-    """Note an error for an amount that exceeds the balance, does not pay all, or has too many digits."""
+def build_refund(tx: Tx, refund: Payment | None, invoice: Invoice) -> Payment | None:
+    """Return the refund to record, as a payment of a negative amount, with its errors noted.
+
+    None if there is none to record, or if one with its reference was recorded before.
+    """
+    if refund is None or find_repeated(tx, "record_refund", refund, invoice, sign=-1):
+        return None
+    due = invoice.refund_due
+    fill_in(tx, "record_refund", refund, invoice, due)
+    if not due:
+        tx.error("record_refund", "Nothing is to be refunded. Credit what was paid first, with a credit note.")
+    elif has_digits(tx, "record_refund", refund):
+        refunded = msgspec.structs.replace(refund, amount=-refund.amount)
+        if not 0 < refund.amount <= due:
+            tx.error("record_refund.amount", f"Must be more than 0 and at most what is to be refunded, {due}.")
+        elif is_overdrawn([*invoice.payments, refunded]):
+            tx.error("record_refund.paid_date", "Less had been paid by then. Send a later day.")
+        return refunded
+    return refund
+
+
+def find_repeated(tx: Tx, field: str, payment: Payment, invoice: Invoice, *, sign: int) -> Payment | None:
+    """Return the payment that has the reference of a new one; note an error unless both are equal.
+
+    The `sign` is that of the recorded amount: -1 for refunds.
+    """
+    for earlier in invoice.payments:
+        if payment.reference and earlier.reference == payment.reference:
+            amount, same_day = earlier.amount * sign, payment.paid_date in {None, earlier.paid_date}
+            if amount < 0 or payment.amount not in {None, amount} or not same_day:
+                text = f"{earlier.kind} {earlier.id}: {earlier.amount} {earlier.currency} on {earlier.paid_date}"
+                message = f"Is that of {text}. Give another {field.removeprefix('record_')} another reference."
+                tx.error(f"{field}.reference", message)
+            return earlier
+    return None
+
+
+def fill_in(tx: Tx, field: str, payment: Payment, invoice: Invoice, amount: Decimal) -> None:
+    """Fill in what a new payment leaves out; note an error for a day in the future."""
+    payment.invoice_id, payment.currency = invoice.id, invoice.currency
+    payment.amount = amount if payment.amount is None else payment.amount
+    payment.paid_date = payment.paid_date or tx.today
+    if payment.paid_date > tx.today:
+        tx.error(f"{field}.paid_date", f"Must not be in the future; today is {tx.today}.")
+
+
+def has_digits(tx: Tx, field: str, payment: Payment) -> bool:
+    """Return whether the currency of an amount has its digits; else note an error."""
     try:
         minor_units(payment.amount, payment.currency)
     except ValueError as error:
-        tx.error("record_payment.amount", str(error))
-        return
+        tx.error(f"{field}.amount", str(error))
+        return False
+    return True
+
+
+def validate_amount(tx: Tx, payment: Payment, due: Decimal, path: str, *, pays_all: bool) -> None:
+    """Note an error for an amount that exceeds the balance or, if it must, does not pay all."""
     if not 0 < payment.amount <= due:
-        tx.error(path, f"Takes more than 0 and at most what is due: {due}.")
+        surplus = " Record a surplus on another invoice of the client, open or new, for an advance payment."
+        message = f"Must be more than 0 and at most the balance due, {due}."
+        tx.error(path, message + surplus * (payment.amount > due > 0))
     elif pays_all and payment.amount < due:
         tx.error("status", f"Is not paid with {payment.amount}: {due} is due. Leave status out.")
 
 
-def validate_repeated(tx: Tx, payment: Payment, earlier: Payment, *, pays_all: bool) -> None:
-    """Note an error unless a payment equals the earlier one with its reference."""
-    same_amount, same_day = payment.amount in {None, earlier.amount}, payment.paid_date in {None, earlier.paid_date}
-    if not (same_amount and same_day):
-        text = f"{earlier.amount} {earlier.currency} on {earlier.paid_date}"
-        message = f"Is that of payment {earlier.id}: {text}. Give another payment another reference."
-        tx.error("record_payment.reference", message)
-    elif pays_all:
-        message = f"Is not paid: {payment.reference} was recorded before. Leave record_payment out to pay the rest."
-        tx.error("status", message)
+def is_overdrawn(recorded: Sequence[Payment]) -> bool:
+    """Return whether more was refunded than had been paid, at the end of any day."""
+    by_day: dict[str, Decimal] = {}
+    for payment in recorded:
+        by_day[payment.paid_date] = by_day.get(payment.paid_date, Decimal(0)) + payment.amount
+    return any(sums < 0 for sums in accumulate(amount for _, amount in sorted(by_day.items())))
 
 
 def save_payment(tx: Tx, payment: Payment) -> None:
-    """Write a payment that was validated, and the new balance of its invoice."""
+    """Write a payment or refund that was validated, and the new balance of its invoice."""
     changes.insert(tx, PAYMENTS, payments, payment)
-    balance.recompute_balance(tx, payment.invoice_id, by_payment=True)
+    balance.recompute_balance(tx, payment.invoice_id, by_payment=payment.amount > 0)
 
 
 class RemovedPayment(msgspec.Struct):
@@ -127,9 +182,16 @@ class RemovedPayment(msgspec.Struct):
 
 
 def remove(tx: Tx, payment_id: int) -> RemovedPayment:
-    """Remove a payment that was recorded by mistake; its amount is due again. Raises `not_found`."""
+    """Remove a payment or refund that was recorded by mistake; a payment is due again.
+
+    Raises `not_found`, and `in_use` for a payment that was refunded.
+    """
     payment = tx.get(payments, payment_id, Payment)
-    tx.get(invoices, payment.invoice_id, Invoice)  # its former status decides which event is written
+    invoice = tx.get(invoices, payment.invoice_id, Invoice)  # its former status decides which event is written
+    load_details(tx, invoices, [invoice])
+    if is_overdrawn([other for other in invoice.payments if other.id != payment_id]):
+        message = "It was refunded, at least in part. Remove the refund first, if that is wrong, too."
+        raise Refusal("in_use", message, errors={"payments": [message]})
     changes.removed(tx, PAYMENTS, payment_id)
     with changing_balance(tx, payment.invoice_id):
         tx.delete(payments, payment_id)
@@ -150,17 +212,17 @@ def remove(tx: Tx, payment_id: int) -> RemovedPayment:
 
 api = Resource("/payments", tag="Payments", scope="invoices", table=payments)
 api.instead["payments"] = (
-    "GET /payments lists payments; PATCH /invoices/{invoice_id} with `record_payment` records one."
+    "GET /payments lists payments; PATCH /invoices/{invoice_id} with `record_payment` or `record_refund` records one."
 )
 
 
 @api.get()
 def list_payments(tx: Tx, filters: PaymentFilter, page: Page) -> Paged[Payment]:
-    """List the payments on all invoices, newest day first."""
+    """List the payments on all invoices and the refunds, newest day first."""
     return listing(tx, payments, Payment, filters, page)
 
 
 @api.get("/{payment_id}")
 def get_payment(tx: Tx, payment_id: Id) -> Payment:
-    """Read a payment."""
+    """Read a payment or refund."""
     return tx.get(payments, payment_id, Payment)

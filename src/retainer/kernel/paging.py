@@ -264,7 +264,7 @@ def _rows(listed: Listed, size: int, direction: str, nulls: tuple[bool, ...] = (
     records = row_mapper(table, model)
     indexed = keys_of(records, sort)
     computed = [Key(func.coalesce(key.column, null()), *key[1:]) for key in indexed]
-    is_small = any(parameters(limits[0])[name].where.is_small for name, _ in limits[1])
+    is_small = any(parameters(limits[0])[name].where.is_small and form is not False for name, form in limits[1])
     keys = computed if is_small else indexed  # if few records match, an index in this order would scan all rows
     order = partial(_order, is_backward=direction == "backward")
     rows = records.rows.add_columns(*(key.column.label(f"key_{place}") for place, key in enumerate(keys)))

@@ -27,6 +27,7 @@ from retainer.reports.common import (
     Invoiced,
     Outstanding,
     Overdue,
+    RefundDue,
     ReportMeta,
     ReportQuery,
     Revenue,
@@ -81,6 +82,7 @@ class OverviewMoney(msgspec.Struct):
     outstanding: Outstanding
     overdue: Overdue
     overdue_count: Annotated[int, "Number of overdue invoices."]
+    refund_due: RefundDue
     expenses: Expenses
     unbilled_time: Annotated[SignedMoney, "Value of the period's billable time that is on no invoice now."]
     unbilled_expenses: Annotated[SignedMoney, "Value of the period's billable expenses that are on no invoice now."]
@@ -222,6 +224,7 @@ def money(tx: Tx, period: Period, query: ReportQuery, time_sums: Sums, covered_s
             expenses=sums["expenses"],
             unbilled_time=unbilled - covered_unbilled,
             unbilled_expenses=sums["billable_expenses"] - sums["billed_expenses"],
+            refund_due=balance["refund_due"],
         )
         rows.append(OverviewMoney(currency=currency, overdue_count=balance["overdue_count"], **money_fields))
     return rows

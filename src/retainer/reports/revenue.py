@@ -1,6 +1,7 @@
 """Revenue: what was invoiced less what was credited, by client and by month.
 
-Void invoices never count. `outstanding` and `overdue` are the balances at the end of the period's last day.
+Void invoices never count. `outstanding`, `overdue` and `refund_due` are the balances at the end of the period's last
+day.
 """
 
 from typing import Annotated, Any
@@ -19,6 +20,7 @@ from retainer.reports.common import (
     Invoiced,
     Outstanding,
     Overdue,
+    RefundDue,
     ReportMeta,
     ReportQuery,
     Revenue,
@@ -42,6 +44,7 @@ from retainer.values.exact import day_after
 
 SUMS = ("invoice_count", "invoiced", "credited", "invoiced_tax", "credited_tax", "collected")
 WITH_EXPENSES = (*SUMS, "expenses")
+BALANCES = ("outstanding", "overdue", "refund_due")
 
 
 SharePercent = Annotated[Ratio, "Percent of the currency's revenue; null if that is 0 or less."]
@@ -60,6 +63,7 @@ class RevenueByClientTotal(msgspec.Struct):
     collected: Collected
     outstanding: Outstanding
     overdue: Overdue
+    refund_due: RefundDue
 
 
 class RevenueByClient(msgspec.Struct):
@@ -77,6 +81,7 @@ class RevenueByClient(msgspec.Struct):
     collected: Collected
     outstanding: Outstanding
     overdue: Overdue
+    refund_due: RefundDue
 
 
 class RevenueByClientReport(msgspec.Struct):
@@ -169,7 +174,7 @@ def money_of(query: ReportQuery) -> Table:
 
 
 def of_clients(tx: Tx, period: Period, query: ReportQuery) -> Sums:
-    """Return SUMS, outstanding and overdue by client and currency, in minor units."""
+    """Return SUMS and BALANCES by client and currency, in minor units."""
     table, by = schema.rollups.client_sums, ("client_id", "currency")
     figures = summaries.read(tx, table, period.days, by, SUMS, **query.only())
     for key, balances in summaries.outstanding(tx, table, period.to, by, **query.only()).items():
@@ -184,7 +189,7 @@ def revenue(currency: str, sums: Figures, total_sums: Figures) -> dict[str, Any]
         "currency": currency,
         "invoice_count": sums["invoice_count"],
         "share_percent": ratio(net, total_net),
-        **amounts(currency, **earnings(sums), outstanding=sums["outstanding"], overdue=sums["overdue"]),
+        **amounts(currency, **earnings(sums), **{name: sums[name] for name in BALANCES}),
     }
 
 

@@ -209,11 +209,11 @@ PAYMENTS = Source(
     ).select_from(payments.join(invoices, invoices.c.id == payments.c.invoice_id)),
     (client_sums, money_sums),
 )
-"""Payments, tax included."""
+"""Payments less refunds, tax included."""
 
 
-def _balance(until: Callable[[Any], ColumnElement[bool]]) -> ColumnElement[Any]:
-    """Return the balance of an invoice after all events on the days for which `until` is true."""
+def _balance(until: Callable[[Any], ColumnElement[bool]]) -> tuple[ColumnElement[Any], ColumnElement[Any]]:
+    """Return what is due on an invoice after all events on the days for which `until` is true, and what to refund."""
     balance: ColumnElement[Any] = invoices.c.total
     for amount, day, invoice_id in (
         (payments.c.amount, payments.c.paid_date, payments.c.invoice_id),
@@ -221,17 +221,19 @@ def _balance(until: Callable[[Any], ColumnElement[bool]]) -> ColumnElement[Any]:
     ):
         settled = select(func.coalesce(func.sum(amount), 0)).where(invoice_id == invoices.c.id, until(day))
         balance -= settled.scalar_subquery()
-    is_open = and_(until(invoices.c.issue_date), ~until(invoices.c.settled_date), balance > 0)
-    return case((is_open, balance), else_=0)
+    is_issued = until(invoices.c.issue_date)
+    is_open = and_(is_issued, ~until(invoices.c.settled_date), balance > 0)
+    return case((is_open, balance), else_=0), case((and_(is_issued, balance < 0), -balance), else_=0)
 
 
 def _balance_steps() -> Select[Any]:
-    """Return a select of the daily changes in the outstanding and overdue amounts of invoices.
+    """Return a select of the daily changes in the outstanding, overdue and refundable amounts of invoices.
 
-    The balance of an issued invoice is its total less payments and credits up to the day. It is overdue from the day
-    after its due date. A void invoice was never due; a written-off invoice is no longer due.
+    The balance of an issued invoice is its total less payments and credits up to the day; a negative one is to be
+    refunded. It is overdue from the day after its due date. A void invoice was never due; a written-off invoice is no
+    longer due.
     """
-    changes = union(  # the days on which the outstanding or overdue amount may change
+    changes = union(  # the days on which one of the amounts may change
         select(invoices.c.id.label("record_id"), invoices.c.issue_date.label("day")),
         select(invoices.c.id, next_day(invoices.c.due_date)),
         select(invoices.c.id, invoices.c.settled_date).where(invoices.c.settled_date < LAST_DAY),
@@ -239,10 +241,11 @@ def _balance_steps() -> Select[Any]:
         select(credit_notes.c.invoice_id, credit_notes.c.issue_date),
     ).subquery()
     day = changes.c.day
-    now, before = (_balance(until) for until in (day.__ge__, day.__gt__))
+    (now, owed), (before, was_owed) = (_balance(until) for until in (day.__ge__, day.__gt__))
     late, was_late = invoices.c.due_date < day, next_day(invoices.c.due_date) < day
     figures = (now.label("now"), before.label("before"), late.label("late"), was_late.label("was_late"))
-    rows = select(changes.c.record_id, day, invoices.c.client_id, invoices.c.currency, *figures).where(
+    refunds = (owed.label("owed"), was_owed.label("was_owed"))
+    rows = select(changes.c.record_id, day, invoices.c.client_id, invoices.c.currency, *figures, *refunds).where(
         invoices.c.id == changes.c.record_id, invoices.c.settled_date.is_not(None), day.is_not(None)
     )
     step = rows.subquery().c
@@ -253,11 +256,12 @@ def _balance_steps() -> Select[Any]:
         (step.now - step.before).label("outstanding"),
         (overdue[0] - overdue[1]).label("overdue"),
         (count[0] - count[1]).label("overdue_count"),
+        (step.owed - step.was_owed).label("refund_due"),
     )
 
 
 BALANCES = Source(_balance_steps(), (client_sums, money_sums))
-"""The outstanding and overdue amounts of invoices, as changes from day to day; found by the invoice."""
+"""The outstanding, overdue and refundable amounts of invoices, as changes from day to day; found by the invoice."""
 
 CONTACTS = Source(
     select(external_contacts.c.id.label("record_id"), external_contacts.c.client_id, ONE.label("contacts")),

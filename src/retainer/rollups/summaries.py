@@ -73,8 +73,8 @@ def read(
 
 
 def outstanding(tx: Tx, table: Table, last: str, by: tuple[str, ...], **only: int | str) -> Sums:
-    """Return the outstanding and overdue amounts and the number of overdue invoices at the end of a day."""
-    return read(tx, table, (None, last), by, ("outstanding", "overdue", "overdue_count"), None, **only)
+    """Return what clients owe at the end of a day, the overdue part, its number of invoices, and what they are owed."""
+    return read(tx, table, (None, last), by, ("outstanding", "overdue", "overdue_count", "refund_due"), None, **only)
 
 
 @cache

@@ -144,6 +144,12 @@ def holds_quote(table: Table) -> ColumnElement[bool]:
     return and_(table.c.status != literal_column("'void'"), is_whole)
 
 
+def has_refund_due(table: Table) -> ColumnElement[bool]:
+    """Return whether more was paid on an invoice and credited than it came to, so that the client is owed the rest."""
+    return table.c.amount_paid + table.c.amount_credited + table.c.balance_due > table.c.total
+
+
+index_rows("invoices_with_refund_due", invoices, "id", condition=has_refund_due(invoices))
 index_rows("invoices_unique_quote_id", invoices, "quote_id", condition=holds_quote(invoices), unique=True)
 
 invoice_lines = line_table(

@@ -27,7 +27,10 @@ class Where(NamedTuple):
     value: Callable[[Any], Any] = lambda value: value
     description: str = ""
     is_small: bool = False
-    """Whether few records pass: sorting them is faster than reading an index in the order of the list."""
+    """Whether few records pass: sorting them is faster than reading an index in the order of the list.
+
+    Of a flag, only with true.
+    """
     is_literal: bool = False
     """Whether the words of a comma list are part of the statement, for an index of the rows with some of them."""
 

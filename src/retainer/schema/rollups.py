@@ -35,7 +35,7 @@ project_sums = summary(
 MONEY = (
     *("invoice_count", "invoiced", "invoiced_tax", "credited", "credited_tax", "collected"),
     *("expenses", "billable_expenses", "billed_expenses"),
-    *("outstanding", "overdue", "overdue_count"),  # changes, whose sum up to a day is the balance at its end
+    *("outstanding", "overdue", "overdue_count", "refund_due"),  # changes: their sum to a day is the balance at its end
 )
 
 client_sums = summary("client_sums", "client_id", of=MONEY)

@@ -55,8 +55,10 @@ class CreditNote(Record):
     tax_total: document_types.TaxTotal = READ_ONLY
     total: Annotated[Money, "The credited amount, with tax; all notes together never exceed the invoice."] = READ_ONLY
     tax_breakdown: document_types.TaxBreakdown = READ_ONLY
-    applied_amount: Annotated[Money, "The part of `total` that reduced the balance."] = READ_ONLY
-    refundable_amount: Annotated[Money, "The part of `total` that was already paid and can be refunded."] = READ_ONLY
+    applied_amount: Annotated[Money, "The part of `total` that reduced the balance, or was refunded."] = READ_ONLY
+    refundable_amount: Annotated[Money, "The part of `total` that was already paid, and is still to be refunded."] = (
+        READ_ONLY
+    )
     amount: Annotated[Money, "What to credit, with tax, spread over the invoice's tax rates; instead of `lines`."] = (
         WRITE_ONLY
     )

@@ -14,7 +14,8 @@ line of your own bills it in advance, at another `unit_price`, or in part, with 
 billed once. `GET /projects/{project_id}/unbilled-work` shows what the next run would bill of a project.
 
 `record_payment` records a payment; a retry with the same reference records nothing new. `status: "paid"` records a
-payment of the balance, today.
+payment of the balance, today. A payment is at most the balance: a surplus pays another invoice, or a new one for an
+advance payment. What was paid and then credited is the `refund_due`; `record_refund` records that you paid it back.
 """
 
 from decimal import Decimal
@@ -75,10 +76,10 @@ class InvoiceFilter(Filter):
     project_id: OneOf[Id] | None = None
     status: Annotated[OneOf[StatusOption] | None, balance.STATUS_FILTER] = None
     paid_date_from: Annotated[
-        Day | None, Where(has_payment, description="Invoices with a payment on this day or later.")
+        Day | None, Where(has_payment, description="Invoices with a payment or refund on this day or later.")
     ] = None
     paid_date_to: Annotated[
-        Day | None, Where(has_payment, description="Invoices with a payment on this day or earlier.")
+        Day | None, Where(has_payment, description="Invoices with a payment or refund on this day or earlier.")
     ] = None
     issue_date_from: Annotated[Day | None, since("issue_date")] = None
     issue_date_to: Annotated[Day | None, until("issue_date")] = None
@@ -89,6 +90,7 @@ class InvoiceFilter(Filter):
     total_min: Annotated[SignedMoney | None, at_least("total")] = None
     total_max: Annotated[SignedMoney | None, at_most("total")] = None
     quote_id: OneOf[Id] | None = None
+    has_refund_due: Annotated[bool | None, balance.REFUND_FILTER] = None
     external_id: OneOf[Code191] | None = None
 
     def __post_init__(self) -> None:
@@ -134,6 +136,7 @@ def build_invoice(tx: Tx, invoice: Invoice, before: Invoice | None = None) -> tu
     issuing.build_step(tx, invoice, step)
     payment = invoice.record_payment or None
     invoice.record_payment = payments.build_payment(tx, payment, invoice, pays_all=step == "paid")
+    invoice.record_refund = payments.build_refund(tx, invoice.record_refund or None, invoice)
     return invoice, left_out
 
 
@@ -189,7 +192,7 @@ def get_invoice(tx: Tx, invoice_id: Id) -> Invoice:
 @api.put("/{invoice_id}")
 @api.patch("/{invoice_id}")
 def update_invoice(tx: Tx, invoice_id: Id, patch: Patch[Invoice]) -> WithMeta[Invoice, InvoiceMeta]:
-    """Change an invoice or its status, or record a payment; in a draft, `lines` replaces all lines."""
+    """Change an invoice or its status, or record a payment or refund; in a draft, `lines` replaces all lines."""
     before = load_invoice(tx, invoice_id)
     return change_invoice(tx, patch.apply_to(before), before)
 
@@ -202,8 +205,8 @@ def change_invoice(tx: Tx, invoice: Invoice, before: Invoice) -> WithMeta[Invoic
         if before.status == "draft":
             allocations.save_invoice_lines(tx, invoice.id, before.lines, invoice.lines)
         issuing.save_step(tx, invoice, before.status)
-        if invoice.record_payment:
-            payments.save_payment(tx, invoice.record_payment)
+        for payment in filter(None, (invoice.record_payment, invoice.record_refund)):
+            payments.save_payment(tx, payment)
     return with_meta(tx, invoice.id, before.status, left_out)
 
 

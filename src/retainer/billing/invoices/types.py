@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
-from sqlalchemy import ColumnElement, Table, select
+from sqlalchemy import ColumnElement, Table, case, literal_column, select
 
 from retainer.billing import allocation_types, balance, document_types
 from retainer.billing.credit_notes.types import CreditNote
@@ -52,6 +52,7 @@ MAX_WORK = 10_000
 CONTENTS = ("client_id", "quote_id", "lines", "unbilled_work")
 """The fields from which the lines of a draft follow, and with them its total."""
 PAID = Stated("It follows from the payments. Record one with record_payment, and leave this out.")
+REFUNDED = Stated("It follows from payments and credits. Record a refund with record_refund, and leave this out.")
 CREDITED = Stated("It follows from the credit notes. POST one to /invoices/{invoice}/credit-notes, and leave this out.")
 Status = Annotated[
     Literal["draft", "sent", "partially_paid", "paid", "void", "written_off"],
@@ -207,7 +208,12 @@ class InvoiceMeta(msgspec.Struct):
 PaymentMethod = Annotated[
     Literal["bank_transfer", "card", "direct_debit", "cash", "cheque", "other"],
     Meta(title="PaymentMethod"),
-    "How the money arrived; for your information only.",
+    "How the money arrived or went back; for your information only.",
+]
+PaymentKind = Annotated[
+    Literal["payment", "refund"],
+    Meta(title="PaymentKind"),
+    "`payment` from the client, or `refund` to the client, which has a negative amount.",
 ]
 
 
@@ -217,14 +223,26 @@ def client_of_payment(table: Table) -> ColumnElement[int]:
     return select(invoice.c.client_id).where(invoice.c.id == table.c.invoice_id).scalar_subquery()
 
 
-class Payment(Record):
-    """A payment of a client on an invoice."""
+def kind_of(table: Table) -> ColumnElement[str]:
+    """Return whether a row is a payment or a refund."""
+    return case((table.c.amount < literal_column("0"), "refund"), else_="payment")
 
-    invoice_id: Annotated[Id, "The invoice that it pays."] = READ_ONLY
+
+class Payment(Record):
+    """A payment of a client on an invoice, or a refund to the client."""
+
+    invoice_id: Annotated[Id, "The invoice that it belongs to."] = READ_ONLY
     client_id: Annotated[Id, Derived(client_of_payment), RefersTo("clients"), "The client of the invoice."] = READ_ONLY
-    amount: Annotated[Money, "More than 0, at most the invoice's `balance_due`; omitted: all of it."] = SERVER_DEFAULT
+    kind: Annotated[PaymentKind, Derived(kind_of)] = READ_ONLY
+    amount: Annotated[
+        SignedMoney,
+        "Sent: more than 0, at most the invoice's `balance_due`, or of a refund its `refund_due`; omitted: all of it. "
+        "Returned: negative for a refund.",
+    ] = SERVER_DEFAULT
     currency: Annotated[Currency, "The invoice's currency."] = READ_ONLY
-    paid_date: Annotated[Day, "Day on which the money arrived, not in the future; omitted: today."] = SERVER_DEFAULT
+    paid_date: Annotated[Day, "Day on which the money arrived or went back, not in the future; omitted: today."] = (
+        SERVER_DEFAULT
+    )
     method: PaymentMethod = "bank_transfer"
     reference: Annotated[
         Code191 | None, "Unique within the invoice. A retry with the same amount and day records nothing new."
@@ -269,13 +287,16 @@ class Invoice(Record):
     tax_total: document_types.TaxTotal = READ_ONLY
     total: document_types.Total = READ_ONLY
     tax_breakdown: document_types.TaxBreakdown = READ_ONLY
-    amount_paid: Annotated[Money, PAID, "Sum of its payments."] = READ_ONLY
+    amount_paid: Annotated[Money, PAID, "Sum of its payments, less refunds."] = READ_ONLY
     amount_credited: Annotated[Money, CREDITED, "Sum of the totals of its credit notes."] = READ_ONLY
     balance_due: Annotated[
         SignedMoney, PAID, "The amount still to pay, even if it is written off; 0 for a void invoice."
     ] = READ_ONLY
     refund_due: Annotated[
-        Money, Derived(balance.refund_due, money=True), CREDITED, "The amount that was paid and then credited."
+        Money,
+        Derived(balance.refund_due, money=True),
+        REFUNDED,
+        "What you owe the client: the amount that was paid and then credited, less refunds.",
     ] = READ_ONLY
     client_snapshot: Annotated[ClientSnapshot | None, "The client when it was issued; null in a draft."] = READ_ONLY
     sent_at: Annotated[Instant | None, "When it was issued; null in a draft."] = READ_ONLY
@@ -285,7 +306,9 @@ class Invoice(Record):
     external_id: ExternalId = None
     lines: Annotated[list[InvoiceLine], Lines, DetailOnly("invoice_lines"), document_types.SET_OF_LINES] = WRITE_ONLY
     payments: Annotated[
-        list[Payment], DetailOnly("payments", read_only=True), "Oldest first; `record_payment` adds one."
+        list[Payment],
+        DetailOnly("payments", read_only=True),
+        "Payments and refunds, oldest first; `record_payment` and `record_refund` add one.",
     ] = WRITE_ONLY
     credit_notes: Annotated[
         list[CreditNote], DetailOnly("credit_notes", read_only=True), "Oldest first, as in /credit-notes."
@@ -298,6 +321,9 @@ class Invoice(Record):
     record_payment: Annotated[Payment | None, AllowedOn("Update"), "Records a payment on an issued invoice."] = (
         WRITE_ONLY
     )
+    record_refund: Annotated[
+        Payment | None, AllowedOn("Update"), "Records money that you paid back, up to `refund_due`."
+    ] = WRITE_ONLY
 
 
 class InvoiceTotals(msgspec.Struct):
@@ -307,6 +333,6 @@ class InvoiceTotals(msgspec.Struct):
     subtotal: Annotated[SignedMoney, "Sum of the amounts before tax."]
     tax_total: Annotated[SignedMoney, "Sum of the taxes."]
     total: Annotated[SignedMoney, "Sum of the totals, tax included."]
-    amount_paid: Annotated[Money, "Sum of the payments."]
+    amount_paid: Annotated[Money, "Sum of the payments, less refunds."]
     amount_credited: Annotated[Money, "Sum of the totals of credit notes."]
     balance_due: Annotated[SignedMoney, "Sum of the amounts still to pay."]

@@ -69,6 +69,7 @@ CREATE TABLE client_sums (
 	outstanding INTEGER DEFAULT '0' NOT NULL,
 	overdue INTEGER DEFAULT '0' NOT NULL,
 	overdue_count INTEGER DEFAULT '0' NOT NULL,
+	refund_due INTEGER DEFAULT '0' NOT NULL,
 	CONSTRAINT client_sums_pk PRIMARY KEY (account_id, bucket, client_id, currency),
 	CONSTRAINT client_sums_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 )
@@ -178,6 +179,7 @@ CREATE TABLE money_sums (
 	outstanding INTEGER DEFAULT '0' NOT NULL,
 	overdue INTEGER DEFAULT '0' NOT NULL,
 	overdue_count INTEGER DEFAULT '0' NOT NULL,
+	refund_due INTEGER DEFAULT '0' NOT NULL,
 	CONSTRAINT money_sums_pk PRIMARY KEY (account_id, bucket, currency),
 	CONSTRAINT money_sums_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 )
@@ -916,6 +918,8 @@ CREATE INDEX invoices_by_account_id_updated_at_id ON invoices (account_id, updat
 CREATE INDEX invoices_by_quote_id ON invoices (account_id, quote_id) WHERE quote_id IS NOT NULL;
 
 CREATE UNIQUE INDEX invoices_unique_quote_id ON invoices (account_id, quote_id) WHERE status != 'void' AND (amount_credited = 0 OR amount_credited < total);
+
+CREATE INDEX invoices_with_refund_due ON invoices (account_id, id) WHERE amount_paid + amount_credited + balance_due > total;
 
 CREATE TABLE quote_lines (
 	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
