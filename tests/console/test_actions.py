@@ -2,6 +2,7 @@
 
 import re
 from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -19,7 +20,8 @@ OWN = re.compile(r"(^|_)(id|number|reference)$")
 INSTANT = re.compile(r"\d{4}-\d\d-\d\dT.*Z")
 TODAY = utcnow()[:10]
 DONE = {
-    *("invoice issued", "invoice voided", "invoice written off", "payment recorded", "payment removed"),
+    *("invoice issued", "invoice voided", "invoice written off", "payment recorded", "refund recorded"),
+    "payment removed",
     *("credit note issued", "quote accepted", "quote declined", "ticket answered", "ticket status set"),
 }
 
@@ -56,9 +58,11 @@ def ready(api: ApiClient, collection: str, status: str) -> dict[str, Any]:
     if collection == "tickets":
         return api.make("/tickets", subject="The shop is slow")
     record = api.make(f"/{collection}", lines=LINES)
-    if status == "paid":
+    if status in {"paid", "credited"}:
         api.patch(f"/invoices/{record['id']}", {"status": "sent"})
         api.patch(f"/invoices/{record['id']}", {"record_payment": {"amount": "300", "reference": "A1"}})
+        if status == "credited":
+            assert api.post(f"/invoices/{record['id']}/credit-notes", {}).status == 201
     elif status != "draft":
         steps = ["sent", status] if status in {"void", "written_off"} else [status]
         for step in steps:
@@ -77,6 +81,14 @@ TWINS: list[tuple[str, str, dict[str, str], str, dict[str, Any]]] = [
         {"amount": "100.50", "method": "card", "reference": "X", "notes": "half"},
         "",
         {"record_payment": {"amount": "100.50", "method": "card", "reference": "X", "notes": "half"}},
+    ),
+    ("invoices credited", "/refund", {}, "", {"record_refund": {}}),
+    (
+        "invoices credited",
+        "/refund",
+        {"amount": "100.50", "method": "card", "reference": "X", "notes": "half"},
+        "",
+        {"record_refund": {"amount": "100.50", "method": "card", "reference": "X", "notes": "half"}},
     ),
     ("invoices sent", "/credit", {"reason": "goodwill"}, "/credit-notes", {"reason": "goodwill"}),
     (
@@ -201,6 +213,8 @@ IMPOSSIBLE = [
     ("void", "/write-off", "It is void, so nothing is open on it."),
     ("draft", "/payment", "It is a draft. Issue it first."),
     ("void", "/payment", "It is void, so nothing is due."),
+    ("sent", "/refund", "Nothing is to be refunded. Credit what was paid first."),
+    ("paid", "/refund", "Nothing is to be refunded. Credit what was paid first."),
     ("sent", "/remove-payment", "It has no payments."),
     ("draft", "/credit", "It is a draft. Change its lines instead."),
     ("void", "/credit", "It is void."),
@@ -233,8 +247,8 @@ def test_a_quote_that_was_answered_or_has_expired_is_not_answered_again(api, vis
 
 
 PAYMENTS = [
-    ({"amount": "2000"}, "amount", "Takes more than 0 and at most what is due: 1243.50."),
-    ({"amount": "0"}, "amount", "Takes more than 0 and at most what is due: 1243.50."),
+    ({"amount": "2000"}, "amount", "Must be more than 0 and at most the balance due, 1243.50. Record a surplus on"),
+    ({"amount": "0"}, "amount", "Must be more than 0 and at most the balance due, 1243.50."),
     ({"amount": "1.234,50"}, "amount", "Use a decimal point and no thousands separators."),
     ({"amount": ""}, "amount", "Is required."),
     ({"amount": "1.001"}, "amount", "decimal places"),
@@ -256,6 +270,34 @@ def test_a_refused_payment_says_why_beside_the_field_and_keeps_what_was_typed(ap
     assert sentence in found[1]
     assert "typed before" in page.html
     assert read(api, "invoices", invoice)["amount_paid"] == "1.00"
+
+
+def test_a_refund_says_what_is_left_and_a_repeated_one_adds_nothing(api, visitor):
+    invoice = ready(api, "invoices", "credited")
+    path = path_of("invoices", invoice, "/refund")
+    assert "300.00 EUR was paid and then credited." in visitor.get(path).text
+    refund = {"amount": "100", "reference": "B1"}
+    page = visitor.submit(path, **refund)
+    assert "Refund of 100.00 EUR recorded" in page.text
+    assert "200.00 EUR is still to be refunded." in page.text
+    assert "The refund B1 was recorded before, so nothing was added." in visitor.submit(path, **refund).text
+    page = visitor.submit(path, amount="200.01")
+    assert re.search(r'id="amount-error">Must be more than 0 and at most what is to be refunded, 200.00', page.html)
+    assert "Nothing is still to be refunded." in visitor.submit(path).text
+    assert read(api, "invoices", invoice)["refund_due"] == "0.00"
+    assert path not in visitor.get(path_of("invoices", invoice)).links
+
+
+def test_a_payment_that_was_refunded_is_removed_after_its_refund(api, visitor):
+    invoice = ready(api, "invoices", "credited")
+    visitor.submit(path_of("invoices", invoice, "/refund"))
+    refund, payment = sorted(read(api, "invoices", invoice)["payments"], key=lambda each: Decimal(each["amount"]))
+    path = path_of("invoices", invoice, "/remove-payment")
+    assert "Refund of 300.00 EUR on" in visitor.get(path).text
+    page = visitor.submit(path, payment=str(payment["id"]))
+    assert 'id="payment-error">It was refunded, at least in part. Remove the refund first' in page.html
+    assert "Refund of 300.00 EUR removed." in visitor.submit(path, payment=str(refund["id"])).text
+    assert "Payment of 300.00 EUR removed." in visitor.submit(path).text
 
 
 CREDITS = [

@@ -109,6 +109,24 @@ def test_a_client_with_two_currencies_shows_the_amounts_of_each(api, visitor, cl
     assert [row[:2] for row in rows] == [["EUR", "374.80 EUR"], ["USD", "374.80 USD"]]
 
 
+def test_a_client_shows_the_refunds_that_it_is_owed(api, visitor, client):
+    paid = invoice(api, client)
+    path = f"/console/records/clients/{client['id']}"
+    assert "To refund" not in facts(visitor.get(path))
+    api.patch(f"/invoices/{paid['id']}", {"status": "paid"})
+    api.post(f"/invoices/{paid['id']}/credit-notes", {"amount": "50.00"})
+    page = visitor.get(path)
+    assert facts(page)["To refund"] == "50.00 EUR"
+    assert f"/console/records/invoices?client_id={client['id']}&has_refund_due=true" in page.links
+    invoice(api, client, currency="USD")
+    rows = section(visitor.get(path), "Amounts by currency")
+    assert [row[3] for row in rows] == ["50.00 EUR", "0.00 USD"]
+    api.patch(f"/invoices/{paid['id']}", {"record_refund": {"amount": "20"}})
+    assert facts(visitor.get(path))["To refund"] == "30.00 EUR"
+    payments = section(visitor.get(f"/console/records/invoices/{paid['id']}"), "Payments")
+    assert [(row[1], row[-1]) for row in payments] == [("Payment", "374.80 EUR"), ("Refund", f"{MINUS}20.00 EUR")]
+
+
 def test_an_invoice_is_shown_like_the_document(api, visitor, client):
     sent = invoice(api, client, days_ago=30)
     api.patch(f"/invoices/{sent['id']}", {"record_payment": {"amount": "74.80", "reference": "PAY-1"}})

@@ -35,6 +35,13 @@ def bill(api: ApiClient, client: int, day: str, price: str, paid: str = "") -> N
         assert answer.status == 200, answer
 
 
+def owe(api: ApiClient, client: int, amount: str) -> None:
+    """Credit a part of a paid invoice of last year, within that year."""
+    (paid,) = api.get("/invoices", f"client_id={client}&status=paid").data
+    body = {"amount": amount, "issue_date": f"{TODAY.year - 1}-06-01"}
+    assert api.post(f"/invoices/{paid['id']}/credit-notes", body).status == 201
+
+
 @pytest.fixture
 def agency(api: ApiClient) -> dict[str, Any]:
     """Two clients with invoices in two years, a project with time, and an invoice in another currency."""
@@ -106,6 +113,9 @@ def test_revenue_by_client_has_the_figures_of_the_api_and_runs_no_formula(api, v
     page = visitor.get(f"/console/reports/revenue-by-client?{YEAR}&client_id={agency['bakery']}")
     assert "1,600.00" not in page.text
     assert "=cmd|&#34;/c calc&#34;!A1" in page.html
+    owe(api, agency["optik"], "60")
+    owed = {row["Client"]: row["To refund (EUR)"] for row in read_csv(visitor, "revenue-by-client")}
+    assert owed == {"Optik Weiß": "60.00", """'=cmd|"/c calc"!A1""": "0.00"}
 
 
 def test_a_client_with_revenue_only_a_year_before_is_in_the_table(api, visitor, agency):
@@ -189,11 +199,13 @@ def test_profitability_has_value_cost_margin_and_budget(api, visitor, agency):
 
 
 def test_the_overview_has_the_figures_of_the_api_and_links_to_lists(api, visitor, agency):
+    owe(api, agency["optik"], "60")
     rows = {row["Money"]: row for row in read_csv(visitor, "overview", table="overview-money")}
     (money,) = [each for each in asked(api, "overview")["money"] if each["currency"] == "EUR"]
     for name in ("invoiced", "collected", "outstanding", "overdue", "unbilled_time"):
         shown = rows[name.replace("_", " ").capitalize()]
         assert Decimal(shown["This period (EUR)"]) == Decimal(money[name])
+    assert Decimal(rows["To refund"]["This period (EUR)"]) == Decimal(money["refund_due"]) == 60
     page = visitor.get(f"/console/reports/overview?{YEAR}&client_id={agency['optik']}")
     lists = [link for link in page.links if link.startswith("/console/records/") and "?" in link]
     assert len(lists) == 11

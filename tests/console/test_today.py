@@ -51,6 +51,9 @@ def busy(api: ApiClient) -> None:
         issued: dict[str, Any] = {"issue_date": day, "due_date": day, "status": "sent", "lines": lines}
         api.make("/invoices", client_id=optik, **issued)
     api.make("/invoices", client_id=optik, lines=lines)
+    owed = api.make("/invoices", client_id=optik, status="sent", lines=lines)
+    api.pay(owed["id"])
+    api.post(f"/invoices/{owed['id']}/credit-notes", {"amount": "30"})
     api.make("/quotes", client_id=optik)
     api.make("/tasks", title="Proofread", due_date=today.isoformat())
     api.make("/tickets", subject="The shop is slow", client_id=optik)
@@ -95,6 +98,7 @@ def test_today_shows_what_needs_attention(api, visitor):
     busy(api)
     shown = cards(visitor.get("/console"))
     assert shown["Overdue"] == "200.00 EUR 2 invoices Optik 200.00 EUR"
+    assert shown["To refund"] == "30.00 EUR 1 invoice Optik 30.00 EUR"
     assert shown["Due this week"].startswith("1 invoice 1 task")
     assert shown["Waiting for us"].startswith("1 ticket")
     assert "The shop is slow just now" in shown["Waiting for us"]
@@ -124,7 +128,7 @@ def counted(api: ApiClient, title: str, text: str, link: str) -> str:
         return f"{hours(sum(each['duration_minutes'] for each in records))} of {text.partition(' of ')[2]}"
     if re.fullmatch(r"[\d,.]+ [A-Z]{3}", text):
         currency = text[-3:]
-        field = "balance_due" if path == "invoices" else "amount"
+        field = "refund_due" if title == "To refund" else "balance_due" if path == "invoices" else "amount"
         assert {each["currency"] for each in records} == {currency}, link
         return f"{total_of(records, field, currency):,f} {currency}"
     if text.endswith("without a rate"):
@@ -145,7 +149,7 @@ def test_each_figure_and_each_note_is_that_of_the_list_to_which_it_links(api, vi
             assert text == counted(api, title, text, link), (title, link)
             seen.add((title, re.sub(r"[\d,.:]+", "1", text)))
     assert {title for title, _ in seen} == {
-        *("Overdue", "Due this week", "Waiting for us", "Sites", "Hours this week", "Over 80% of budget"),
+        *("Overdue", "To refund", "Due this week", "Waiting for us", "Sites", "Hours this week", "Over 80% of budget"),
         *("Unbilled work", "Drafts"),
     }
     assert {text for _, text in seen} >= {"1 EUR", "1 USD", "1 h without a rate", "1 certificate", "1 down"}
@@ -178,6 +182,7 @@ def test_a_new_account_is_told_what_to_do_first(api, visitor):
     shown = cards(page)
     assert "Create your first client" in shown["Start here"]
     assert shown["Overdue"] == "No overdue invoices."
+    assert shown["To refund"] == "No client is owed a refund."
     assert shown["Drafts"] == "No drafts."
     api.make("/clients")
     assert "Start here" not in cards(visitor.get("/console"))

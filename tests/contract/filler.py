@@ -147,7 +147,7 @@ class Filler:
             self.make("/sites", url=f"https://edge{place}.example", name="Care", **more)
 
     def add_payments(self) -> None:
-        """Make payments by every method, on days and of amounts of their own, some with a reference or notes."""
+        """Make payments by every method, on days and of amounts of their own, some with a reference; and refunds."""
         methods = itertools.cycle(("card", "cash", "cheque", "direct_debit", "other", "bank_transfer"))
         for currency, day in itertools.product(("EUR", "JPY"), ("2026-01-15", "2026-01-31", "2026-02-01")):
             client = self.make("/clients", name="Payer", currency=currency)
@@ -156,6 +156,12 @@ class Filler:
                 payment = {"amount": amount, "paid_date": day, "method": next(methods), **words}
                 payment |= {"reference": f"Öl {amount}"} if "reference" in words else {}
                 changed = self.call("PATCH", f"/invoices/{invoice}", {"record_payment": payment})
+                assert changed.status == 200, changed
+            credited = self.call("POST", f"/invoices/{invoice}/credit-notes", {"reason": "cancellation"})
+            self.keep(next(create for create in CREATES if create.path.endswith("/credit-notes")), credited)
+            for amount in ("20", "75"):
+                refund = {"amount": amount, "paid_date": day, "method": next(methods)}
+                changed = self.call("PATCH", f"/invoices/{invoice}", {"record_refund": refund})
                 assert changed.status == 200, changed
 
     def add_people(self) -> None:

@@ -162,6 +162,7 @@ RULES = {
         lambda row, yes, _: ({row["converted_project_id"], row["invoice_id"]} != {None}) == yes,
     ),
     "has_overdue": Rule({"id"}, has_overdue),
+    "has_refund_due": Rule({"refund_due"}, lambda row, yes, _: (Decimal(row["refund_due"]) > 0) == yes),
     "billing_status": Rule({"invoice_id", "billable"}, lambda row, words, _: billing_status(row) in words),
     "/quotes status": Rule({"status", "valid_until"}, expires),
     "/invoices status": Rule({"status", "due_date", "balance_due"}, has_status),

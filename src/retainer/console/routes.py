@@ -124,6 +124,7 @@ CONSOLE_ROUTES: dict[str, Route] = {
     "/records/invoices/{invoice}/void": AdminPage(invoices.show_void, invoices.void),
     "/records/invoices/{invoice}/write-off": AdminPage(invoices.show_write_off, invoices.write_off),
     "/records/invoices/{invoice}/payment": AdminPage(payments.show_payment, payments.record),
+    "/records/invoices/{invoice}/refund": AdminPage(payments.show_refund, payments.record_refund),
     "/records/invoices/{invoice}/remove-payment": AdminPage(payments.show_removal, payments.remove),
     "/records/invoices/{invoice}/credit": AdminPage(credit_notes.show, credit_notes.act),
     "/records/quotes/{quote}/accept": AdminPage(quotes.show_accept, quotes.accept),

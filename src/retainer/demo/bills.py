@@ -1,6 +1,7 @@
 """Two years of invoices: the work of a month is billed at its end, and most of it is paid."""
 
 import random
+from collections.abc import Iterable
 from datetime import date, timedelta
 from typing import Any
 
@@ -148,3 +149,11 @@ class Bills:
             fields = {"amount": str((invoice.total / divisor).quantize(invoice.total))} if divisor else {}
             create(credit_notes.create_credit_note, self.tx, invoice.id, reason=reason, **fields)
         at(self.tx, self.today)
+        self._refund(invoice for invoice, *_ in corrections)
+
+    def _refund(self, credited: Iterable[Invoice]) -> None:
+        """Pay back a part of what a client had paid before the credit note; the rest is still owed."""
+        owed = (invoices.load_invoice(self.tx, invoice.id) for invoice in credited)
+        if invoice := next((each for each in owed if each.refund_due > 0), None):
+            part = str((invoice.refund_due / 2).quantize(invoice.total))
+            change(invoices.update_invoice, self.tx, invoice.id, record_refund={"amount": part, "reference": "REF-1"})

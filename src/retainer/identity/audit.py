@@ -36,6 +36,7 @@ Action = Literal[
     "sign-in failed",
     "session revoked",
     "payment recorded",
+    "refund recorded",
     "payment removed",
     "invoice issued",
     "invoice voided",

@@ -212,7 +212,7 @@ PAYMENTS = Source(
 """Payments less refunds, tax included."""
 
 
-def _balance(until: Callable[[Any], ColumnElement[bool]]) -> tuple[ColumnElement[Any], ColumnElement[Any]]:
+def _balance(until: Callable[[Any], ColumnElement[bool]]) -> tuple[ColumnElement[int], ...]:
     """Return what is due on an invoice after all events on the days for which `until` is true, and what to refund."""
     balance: ColumnElement[Any] = invoices.c.total
     for amount, day, invoice_id in (

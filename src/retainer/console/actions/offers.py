@@ -6,7 +6,7 @@ from retainer.billing.invoices.types import Invoice
 from retainer.billing.quotes.types import Quote
 from retainer.console.actions.credit_notes import obstacle_to_credit
 from retainer.console.actions.invoices import obstacle_to_issue, obstacle_to_void, obstacle_to_write_off
-from retainer.console.actions.payments import obstacle_to_payment, obstacle_to_removal
+from retainer.console.actions.payments import obstacle_to_payment, obstacle_to_refund, obstacle_to_removal
 from retainer.console.actions.quotes import obstacle_to
 from retainer.support.tickets import Ticket
 from retainer.values.records import Record
@@ -27,6 +27,7 @@ def offers_of(record: Record) -> list[Offer]:
         offers = {
             Offer("Issue…", "/issue", is_primary=True): obstacle_to_issue(record),
             Offer("Record payment…", "/payment", is_primary=is_open): obstacle_to_payment(record),
+            Offer("Record refund…", "/refund", is_primary=True): obstacle_to_refund(record),
             Offer("Credit…", "/credit"): obstacle_to_credit(record),
             Offer("Write off…", "/write-off"): obstacle_to_write_off(record),
             Offer("Void…", "/void"): obstacle_to_void(record),

@@ -38,6 +38,7 @@ LABELS = {
     "due_date_to": "Due by",
     "external_id": "External ID",
     "has_overdue": "Overdue invoices",
+    "has_refund_due": "To refund",
     "has_rate": "With a rate",
     "has_updates": "Updates available",
     "ids": "IDs",

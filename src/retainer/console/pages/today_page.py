@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from datetime import date, timedelta
 from decimal import Decimal
+from functools import cached_property
+from operator import attrgetter
 from typing import Literal, NamedTuple
 from urllib.parse import urlencode
 
@@ -17,6 +19,7 @@ from retainer.identity.plans import includes_api
 from retainer.reports import profitability, revenue, utilisation
 from retainer.reports.common import ReportQuery
 from retainer.reports.profitability import ProfitabilityQuery
+from retainer.reports.revenue import RevenueByClientReport
 from retainer.reports.utilisation import UtilisationQuery
 from retainer.store.tx import Tx
 from retainer.support.tickets import Ticket
@@ -78,6 +81,7 @@ class Today:
         """Return all cards, the most urgent first."""
         return [
             self.overdue(),
+            self.refunds(),
             self.due(),
             self.tickets(),
             self.sites(),
@@ -92,26 +96,38 @@ class Today:
         listed = self.context.catalogue.find(kind).page(self.tx, filters, size=size, sort=sort)
         return Found(listed.meta.total, listed.data, f"/records/{kind}?{urlencode(filters, safe=',')}")
 
+    @cached_property
+    def revenue(self) -> RevenueByClientReport:
+        """The balances of invoices at the end of today, by client and currency."""
+        return revenue.get_report_revenue_by_client(self.tx, ReportQuery(from_=self.tx.today)).data
+
     def overdue(self) -> Card:
         """Return the overdue invoices, with the amount of each client."""
-        found = self.find("invoices", {"status": "overdue"}, size=1)
-        report = revenue.get_report_revenue_by_client(self.tx, ReportQuery(from_=self.tx.today)).data
-        largest = sorted((row for row in report.rows if row.overdue > 0), key=lambda row: -row.overdue)
-        totals = [each for each in own_first(report.totals, self.tx.actor.currency) if each.overdue]
+        return self.balances("Overdue", "overdue", {"status": "overdue"}, "No overdue invoices.")
+
+    def refunds(self) -> Card:
+        """Return the invoices that were paid and then credited, with what each client is owed."""
+        return self.balances("To refund", "refund_due", {"has_refund_due": "true"}, "No client is owed a refund.")
+
+    def balances(self, title: str, field: str, filters: dict[str, str], calm: str) -> Card:
+        """Return a balance of invoices, and the clients with the largest; `field` is its name in the report."""
+        found, read = self.find("invoices", filters, size=1), attrgetter(field)
+        largest = sorted((row for row in self.revenue.rows if read(row) > 0), key=read, reverse=True)
+        totals = [each for each in own_first(self.revenue.totals, self.tx.actor.currency) if read(each)]
         figures = [
-            Figure(money(each.overdue, each.currency), f"{found.link}&currency={each.currency}") for each in totals
+            Figure(money(read(each), each.currency), f"{found.link}&currency={each.currency}") for each in totals
         ]
         items = [
             Item(
                 row.client_name,
                 f"{found.link}&currency={row.currency}&client_id={row.client_id}",
-                money(row.overdue, row.currency),
+                money(read(row), row.currency),
             )
             for row in own_first(largest, self.tx.actor.currency)[:SHOWN]
         ]
         if found.total:
             figures.append(Figure(words.count(found.total, "invoice"), found.link))
-        return Card("Overdue", "bad" if found.total else "", figures, items, "No overdue invoices.")
+        return Card(title, "bad" if found.total else "", figures, items, calm)
 
     def due(self) -> Card:
         """Return what is due until the end of the week."""

@@ -15,7 +15,7 @@ from retainer.rollups.summaries import Figures
 from retainer.schema.rollups import client_sums
 from retainer.values.exact import amount_of
 
-SUMS = ("invoiced", "credited", "collected", "outstanding", "overdue", "overdue_count")
+SUMS = ("invoiced", "credited", "collected", "outstanding", "overdue", "overdue_count", "refund_due")
 BILLING = (
     *("address_line1", "address_line2", "postal_code", "city", "region", "country", "vat_number"),
     *("registration_number", "invoice_email", "tax_rate", "hourly_rate", "payment_terms_days", "language"),
@@ -39,7 +39,7 @@ def unbilled_by_currency(page: RecordPage) -> dict[str, Decimal]:
 
 
 def facts(page: RecordPage) -> list[Fact]:
-    """Return what a client owes and has paid, in its own currency, and its unbilled time."""
+    """Return what a client owes, is owed and has paid, in its own currency, and its unbilled time."""
     client = f"{page.record.id}"
     sums, unbilled = sums_by_currency(page), unbilled_by_currency(page)
     currency = next(iter(sums))
@@ -48,6 +48,9 @@ def facts(page: RecordPage) -> list[Fact]:
     late = words.count(figures["overdue_count"], "invoice") if figures["overdue_count"] else "Nothing is late"
     note = f"and {' and '.join(sorted(others))}, see below" if others else ""
     revenue = figures["invoiced"] - figures["credited"]
+    refunds = page.path("invoices", client_id=client, has_refund_due="true")
+    owed = [Fact("To refund", amount(figures["refund_due"], currency)._replace(tone="bad"), refunds)]
+    to_refund = owed if any(each["refund_due"] for each in sums.values()) else []
     return [
         Fact(
             "Outstanding",
@@ -61,6 +64,7 @@ def facts(page: RecordPage) -> list[Fact]:
             page.path("invoices", client_id=client, status="overdue"),
             late,
         ),
+        *to_refund,
         Fact(
             "Unbilled time",
             Value("number", money(waiting, currency)),
@@ -81,11 +85,11 @@ def blocks(page: RecordPage) -> Iterator[Block]:
 def amounts_by_currency(page: RecordPage, sums: dict[str, Figures]) -> TableBlock:
     """Return the amounts of a client with several currencies."""
     unbilled = unbilled_by_currency(page)
-    titles = ("Outstanding", "Overdue", "Collected", "Revenue before tax", "Unbilled time")
+    titles = ("Outstanding", "Overdue", "To refund", "Collected", "Revenue before tax", "Unbilled time")
     rows = [
         [
             Value("text", currency),
-            *(amount(figures[name], currency) for name in ("outstanding", "overdue", "collected")),
+            *(amount(figures[name], currency) for name in ("outstanding", "overdue", "refund_due", "collected")),
             amount(figures["invoiced"] - figures["credited"], currency),
             Value("number", money(unbilled.get(currency, amount_of(0, currency)), currency)),
         ]

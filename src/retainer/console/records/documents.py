@@ -26,7 +26,7 @@ HIDDEN = frozenset(
         *("subtotal", "tax_total", "total", "tax_breakdown", "amount_paid", "amount_credited", "balance_due"),
         *("refund_due", "client_snapshot", "payments", "credit_notes", "is_overdue", "days_overdue", "subject"),
         *("title", "notes", "terms", "purchase_order", "applied_amount", "refundable_amount", "description"),
-        *("invoice_id", "reason", "unbilled_work", "record_payment", "amount"),
+        *("invoice_id", "reason", "unbilled_work", "record_payment", "record_refund", "amount"),
     }
 )
 
@@ -165,7 +165,7 @@ def sums(record: Printable) -> list[tuple[str, str]]:
 
 def payment_table(page: RecordPage, invoice: Invoice) -> TableBlock:
     """Return the payments of an invoice, the newest last."""
-    names = ("paid_date", "method", "reference", "notes", "amount")
+    names = ("paid_date", "kind", "method", "reference", "notes", "amount")
     return page.table("Payments", invoice.payments[-PARTS:], payments, names)._replace(total=len(invoice.payments))
 
 

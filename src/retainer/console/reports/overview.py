@@ -3,6 +3,7 @@
 from operator import attrgetter
 
 from retainer.console.charts import Series, Subject, row_chart
+from retainer.console.records.values import field_label
 from retainer.console.reports.controls import Controls
 from retainer.console.reports.tables import Column, Kind, Label, Report, ReportTable, Value, fact, in_currency, shown
 from retainer.reports import overview
@@ -10,7 +11,7 @@ from retainer.reports.common import ReportQuery
 from retainer.reports.overview import Overview
 from retainer.store.tx import Tx
 
-MONEY = ("invoiced", "credited", "revenue", "tax", "collected", "outstanding", "overdue", "expenses")
+MONEY = ("invoiced", "credited", "revenue", "tax", "collected", "outstanding", "overdue", "refund_due", "expenses")
 CHARTED = ("revenue", "collected", "outstanding", "overdue", "expenses")
 UNBILLED = ("unbilled_time", "unbilled_expenses")
 FIGURES: dict[str, tuple[str, Kind]] = {
@@ -55,7 +56,7 @@ def build(tx: Tx, controls: Controls) -> Report:
     )
     money, earlier = (next(iter(in_currency(each.money, controls.currency)), None) for each in (now, before))
     pairs = {name: (getattr(money, name, None), getattr(earlier, name, None)) for name in (*MONEY, *UNBILLED)}
-    names = {name: name.replace("_", " ").capitalize() for name in pairs}
+    names = {name: field_label(name) for name in pairs}
     subjects = [
         Subject(names[name], shown(value, "money") if (value := pairs[name][0]) is not None else "") for name in CHARTED
     ]

@@ -22,6 +22,7 @@ COLUMNS = [
     Column("Collected", "money"),
     Column("Outstanding", "money"),
     Column("Overdue", "money"),
+    Column("To refund", "money"),
 ]
 
 
@@ -36,7 +37,7 @@ def build(tx: Tx, controls: Controls) -> Report:
     gone = [row for row in earlier_rows if row.revenue and row.client_id not in {each.client_id for each in rows}]
     zero = amount_of(0, controls.currency)
     cells = [row_of(row, earlier.get(row.client_id, zero)) for row in rows]
-    cells += [[link_of(row), zero, row.revenue, None, 0, zero, zero, zero] for row in gone]
+    cells += [[link_of(row), zero, row.revenue, None, 0, zero, zero, zero, zero] for row in gone]
     sums = [sum((row.revenue for row in each), Decimal(0)) for each in (rows, earlier_rows)]
     active = [sum(row.revenue > 0 for row in each) for each in (rows, earlier_rows)]
     largest = [each[0].share_percent if each else None for each in (rows, earlier_rows)]
@@ -45,7 +46,7 @@ def build(tx: Tx, controls: Controls) -> Report:
     total: list[Value] = []
     for each in in_currency(now.totals, controls.currency):
         total = ["Total", each.revenue, sums[1], None, each.invoice_count]
-        total += [each.collected, each.outstanding, each.overdue]
+        total += [each.collected, each.outstanding, each.overdue, each.refund_due]
     series = [
         Series("This period", "solid", [row.revenue for row in charted]),
         Series("A year before", "outlined", [earlier.get(row.client_id) for row in charted]),
@@ -63,7 +64,7 @@ def build(tx: Tx, controls: Controls) -> Report:
         [row_chart(title, "money", subjects, series)],
         [ReportTable("revenue-by-client", "Revenue by client", COLUMNS, cells, total)],
         [each.currency for each in now.totals if each.currency != controls.currency],
-        "Revenue is invoiced less credited, before tax. Collected, outstanding and overdue include tax.",
+        "Revenue is invoiced less credited, before tax. The other amounts include tax.",
     )
 
 
@@ -71,6 +72,7 @@ def row_of(row: RevenueByClient, earlier: Decimal) -> list[Value]:
     """Return the cells of a client."""
     share = row.share_percent if row.revenue else None
     figures = [row.revenue, earlier, share, row.invoice_count, row.collected, row.outstanding, row.overdue]
+    figures.append(row.refund_due)
     return [link_of(row), *figures]
 
 
