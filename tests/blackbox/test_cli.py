@@ -88,6 +88,20 @@ def test_accounts_are_listed_shown_and_changed(folder, account):
     assert float(changed["tax_rate"]) == 19
 
 
+def test_numbers_go_on_where_another_program_stopped(folder, account):
+    account_id = account["account_id"]
+    changed = tell(folder, "account", "set", account_id, "--next-invoice-number", "124", "--next-ticket-number", "2000")
+    assert (changed["next_invoice_number"], changed["next_ticket_number"], changed["next_quote_number"]) == (
+        124,
+        2000,
+        1,
+    )
+    message = refused(folder, "account", "set", account_id, "--next-invoice-number", "123")
+    assert "--next-invoice-number: Must be at least 124, the next number now: numbers only go up." in message
+    message = refused(folder, "account", "set", account_id, "--quote-number-pattern", "inv-{YYYY}-{0000}")
+    assert "--quote-number-pattern: Gives the numbers of invoices" in message
+
+
 def test_what_documents_print_is_set_and_cleared_with_a_logo(folder, account, tmp_path):
     account_id, logo, broken = account["account_id"], tmp_path / "logo.svg", tmp_path / "broken.png"
     logo.write_text('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><path d="M0 0h9v9z"/></svg>')

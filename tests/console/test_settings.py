@@ -85,6 +85,30 @@ def test_a_preview_shows_the_next_numbers_and_saves_nothing(api, visitor):
     assert account_of(api)["city"] is None
 
 
+def test_the_next_numbers_are_previewed_set_and_only_go_up(api, visitor):
+    year = api.today[:4]
+    page = visitor.submit(PATH, next_invoice_number="124", next_ticket_number="2000", preview="numbers")
+    assert f"Next: INV-{year}-0124" in page.text
+    assert "Next: 2000" in page.text
+    assert 'value="124"' in page.html
+    assert f"Next: INV-{year}-0001" in visitor.get(PATH).text
+    visitor.submit(PATH, next_invoice_number="124", next_ticket_number="2000")
+    page = visitor.get(PATH)
+    assert f"Next: INV-{year}-0124" in page.text
+    assert "Next: 2000" in page.text
+    page = visitor.submit(PATH, next_invoice_number="123")
+    assert 'id="next_invoice_number-error">Must be at least 124, the next number now: numbers only go up.' in page.html
+    assert "next invoice number" in visitor.get("/console/audit").text
+    page = visitor.submit(PATH, city="Bonn")
+    assert account_of(api)["city"] == "Bonn", page.text
+
+
+def test_two_series_with_one_pattern_are_refused_beside_the_field(api, visitor):
+    page = visitor.submit(PATH, quote_number_pattern="C-{00}")
+    assert 'id="quote_number_pattern-error">Gives the numbers of clients, whose pattern is C-{0000}.' in page.html
+    assert account_of(api)["quote_number_pattern"] == "Q-{YYYY}-{0000}"
+
+
 def test_the_currency_is_a_choice_until_there_is_an_amount(api, visitor):
     assert 'name="currency"' in visitor.get(PATH).html
     visitor.submit(PATH, currency="CHF")

@@ -4,6 +4,7 @@ A filter `X` compares the field X, `X_from` and `X_to` its days, `X_since` and `
 others: a new filter of another kind fails the tests until it has a rule.
 """
 
+import re
 import unicodedata
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
@@ -202,6 +203,7 @@ RULES = {
     "/tags name": caseless("name"),
     "/external-contacts email": caseless("email"),
     "/clients email": caseless("email", "invoice_email"),
+    **{f"/{kind} number": caseless("number") for kind in ("clients", "quotes", "invoices", "credit-notes")},
 }
 """Filters that do more than compare a field; those of one list have its path before their name."""
 ORDERS = {
@@ -374,6 +376,9 @@ class ListModel:
             return words.index(value)
         if self.members[name].get("pattern") in MONEY and value is not None:
             return Decimal(value)
+        if name == "number" and isinstance(value, str):
+            parts = re.findall("[0-9]+|.", unicodedata.normalize("NFKC", value).casefold(), re.DOTALL)
+            return [("0", int(part)) if re.fullmatch("[0-9]+", part) else (part,) for part in parts]
         if name in NAMES:
             parts = unicodedata.normalize("NFD", value.casefold())
             return "".join(sign for sign in parts if unicodedata.category(sign) != "Mn"), value.casefold()

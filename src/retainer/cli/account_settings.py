@@ -10,6 +10,8 @@ from retainer.identity import accounts, logos
 from retainer.identity.account_types import AccountDetails
 from retainer.identity.plans import PLANS, WITH_API
 from retainer.kernel.representations import run_here
+from retainer.shared import numbering
+from retainer.shared.numbering import NextNumbers
 from retainer.values.kinds import PATTERN
 
 NAME = typer.Option(help="The agency's name.")
@@ -44,6 +46,9 @@ InvoicePattern = Annotated[
 ]
 CreditNotePattern = Annotated[
     str | None, typer.Option(metavar="PATTERN", help="Pattern of credit note numbers, like CN-{YYYY}-{0000}.")
+]
+NextNumber = Annotated[
+    int | None, typer.Option(metavar="NUMBER", help="Number with which the series goes on, like 124. It only goes up.")
 ]
 Weekdays = Annotated[
     str | None, typer.Option(metavar="LIST", help="Working weekdays, separated by commas: mon,tue,wed,thu,fri.")
@@ -118,6 +123,11 @@ def set_account(  # a field is an option
     quote_number_pattern: QuotePattern = None,
     invoice_number_pattern: InvoicePattern = None,
     credit_note_number_pattern: CreditNotePattern = None,
+    next_client_number: NextNumber = None,
+    next_quote_number: NextNumber = None,
+    next_invoice_number: NextNumber = None,
+    next_credit_note_number: NextNumber = None,
+    next_ticket_number: NextNumber = None,
     legal_name: LegalName = None,
     address_line1: AddressLine = None,
     address_line2: AddressLine = None,
@@ -148,11 +158,14 @@ def set_account(  # a field is an option
     """Change an account, with effect from the next request. An empty text ("") clears a field."""
     given = locals() | {"working_weekdays": comma_list(working_weekdays)}
     has_logo = logo is not None or remove_logo
-    values = {} if has_logo and not any_given(AccountDetails, given) else changes(AccountDetails, given)
+    numbers = changes(NextNumbers, given) if any_given(NextNumbers, given) else {}
+    is_other = (has_logo or bool(numbers)) and not any_given(AccountDetails, given)
+    values = {} if is_other else changes(AccountDetails, given)
     image = logos.read_logo(account, logo.read_bytes(), run_here) if logo else None
     with acting_for(account) as tx:
         accounts.set_account(tx, values)
+        numbering.set_next_numbers(tx, numbers)
         if has_logo:
             logos.set_logo(tx, image)
-        changed = accounts.get_account(tx)
+        changed = accounts.get_account(tx) | (numbering.upcoming_numbers(tx) if numbers else {})
     say(changed, json=json)

@@ -16,7 +16,7 @@ from retainer.rollups import changes
 from retainer.schema import expressions
 from retainer.schema.billing import OPEN_INVOICES, invoices
 from retainer.schema.crm import clients
-from retainer.schema.filters import one_of, one_of_folded, truth
+from retainer.schema.filters import ONE_OF_NUMBERS, one_of, one_of_folded, truth
 from retainer.shared.numbering import next_number
 from retainer.store.tx import Tx
 from retainer.values.common import ExternalId
@@ -54,7 +54,9 @@ class Client(Record):
     """A company or person the agency works for."""
 
     name: Annotated[Text191, "Name on documents. Lists are sorted by it."]
-    number: Annotated[Code50, "Unique in the account. Default: the next of its series, like C-0001."] = SERVER_DEFAULT
+    number: Annotated[Code50, "Unique in the account, ignoring case. Default: the next of its series, like C-0001."] = (
+        SERVER_DEFAULT
+    )
     status: Status = "active"
     email: Annotated[Email | None, "General address of the client. People are external contacts."] = None
     invoice_email: Annotated[
@@ -114,7 +116,7 @@ class ClientFilter(Filter):
     status: OneOf[Status] | None = None
     country: OneOf[Country] | None = None
     currency: OneOf[Currency] | None = None
-    number: OneOf[Code50] | None = None
+    number: Annotated[OneOf[Code50] | None, ONE_OF_NUMBERS] = None
     email: Annotated[OneOf[Email] | None, one_of_folded("email", "invoice_email", is_small=True)] = None
     vat_number: Annotated[OneOf[Code50] | None, one_of("vat_number", is_small=True)] = None
     has_overdue: Annotated[bool | None, truth(has_overdue_invoice, "clients who have an overdue invoice")] = None

@@ -2,10 +2,11 @@
 
 import json
 from decimal import Decimal
+from itertools import permutations
 
 from sqlalchemy import select
 
-from retainer.errors import invalid
+from retainer.errors import FieldErrors, invalid
 from retainer.identity import audit
 from retainer.identity.audit import Fields, Target
 from retainer.identity.plans import PLANS, Plan, require_api
@@ -14,9 +15,12 @@ from retainer.schema.identity import accounts
 from retainer.store.engines.base import Row
 from retainer.store.tables import ACCOUNT, metadata
 from retainer.store.tx import Store, Tx
+from retainer.values.collation import fold_number
 from retainer.values.exact import amount_of, decimal_text, minor_units
+from retainer.values.kinds import ZEROS
 
 ALL = select(accounts).order_by(accounts.c.id)
+PATTERN_NAME = "_number_pattern"
 MINE = select(accounts).where(accounts.c.id == ACCOUNT)
 
 
@@ -74,10 +78,23 @@ def set_account(tx: Tx, changes: Fields) -> Fields:
             changes = {"hourly_rate": Decimal(before["hourly_rate"]), **changes}
     if changes.get("working_weekdays") == []:
         raise invalid({"working_weekdays": ["Choose at least one day."]})
+    check_patterns(before, before | changes)
     tx.update_columns(accounts, before["id"], account_values(changes, currency))
     after = get_account(tx)
     audit.note_changes(tx, "account changed", Target("account", after["id"], after["name"]), before, after)
     return after
+
+
+def check_patterns(before: Fields, after: Fields) -> None:
+    """Raise `validation_failed` if a changed number pattern gives the numbers of another series."""
+    errors = FieldErrors()
+    numbers = {name: ZEROS.sub("{0}", fold_number(after[name])) for name in after if name.endswith(PATTERN_NAME)}
+    for name, other in permutations(numbers, 2):
+        if after[name] != before[name] and numbers[name] == numbers[other]:
+            series = other.removesuffix(PATTERN_NAME).replace("_", " ")
+            errors[name] = [f"Gives the numbers of {series}s, whose pattern is {after[other]}. Choose another."]
+    if errors:
+        raise invalid(errors)
 
 
 def switch_api(tx: Tx, *, on: bool) -> None:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, get_args, get_origin
 from sqlalchemy import ColumnElement, Select, Table, or_
 
 from retainer.store.row_mapper import comparable_amount
-from retainer.values.collation import base_letters
+from retainer.values.collation import Fold, base_letters, fold_number
 from retainer.values.kinds import UserId
 
 FOUND = "Records that contain this text, ignoring case and accents, in {searched}"
@@ -54,15 +54,16 @@ def one_of(name: str, description: str = "", *, is_small: bool = False) -> Where
     return Where(lambda table, values: table.c[name].in_(values), description=description, is_small=is_small)
 
 
-def one_of_folded(*names: str, is_small: bool = False) -> Where:
+def one_of_folded(*names: str, is_small: bool = False, fold: Fold = str.casefold) -> Where:
     """Return a filter for one of the texts of a comma list, ignoring case, in one of these fields."""
     description = f"Records whose {' or '.join(f'`{name}`' for name in names)} is one of these, ignoring case."
     return Where(
-        lambda table, texts: or_(*(table.c[f"{name}_folded"].in_(texts) for name in names)),
-        str.casefold,
-        description,
-        is_small,
+        lambda table, texts: or_(*(table.c[f"{name}_folded"].in_(texts) for name in names)), fold, description, is_small
     )
+
+
+ONE_OF_NUMBERS = one_of_folded("number", fold=fold_number)
+"""The filter of records by their numbers."""
 
 
 class DefaultExclusion(NamedTuple):

@@ -1,23 +1,43 @@
-"""Numbers that people read: the series of an account, and the patterns that format them."""
+"""Numbers that people read: the series of an account, the patterns that format them, and how a series goes on."""
 
 import json
 from functools import cache
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
+import msgspec
+from msgspec import Meta
 from sqlalchemy import Integer, Select, Table, Update, bindparam, insert, select, update
 
+from retainer.errors import FieldErrors, invalid
+from retainer.identity import audit
+from retainer.identity.accounts import get_account
+from retainer.identity.audit import Fields, Target
+from retainer.schema.billing import credit_notes, invoices, quotes
+from retainer.schema.crm import clients
 from retainer.schema.identity import accounts, series
+from retainer.schema.support import tickets
 from retainer.store.constraints import singular
 from retainer.store.engines.sql import INTEGER, TEXT, is_listed, listed, zero_padded
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
+from retainer.values.collation import fold_number
 from retainer.values.kinds import ZEROS
 
 NEXT = (
     update(series).where(series.c.name == bindparam("series")).values(last=series.c.last + 1).returning(series.c.last)
 )
 FIRST = insert(series).values(account_id=ACCOUNT, name=bindparam("series"), last=bindparam("first", type_=INTEGER))
+SKIP = update(series).where(series.c.name == bindparam("series")).values(last=bindparam("first", type_=INTEGER))
+LOCKED = update(series).where(series.c.name == bindparam("series")).values(last=series.c.last).returning(series.c.last)
+"""The last number of a series, which nobody else can increment until the transaction ends."""
 LAST = select(series.c.last).where(series.c.name == bindparam("series"))
+NextNumber = Annotated[int, Meta(ge=1, le=999_999_999)]
+FIRST_TICKET = 1001
+NUMBERED: dict[str, Table] = {
+    f"next_{singular(table).replace(' ', '_')}_number": table
+    for table in (clients, quotes, invoices, credit_notes, tickets)
+}
+"""The tables whose next number can be set, by the fields of NextNumbers."""
 PREVIEWED = 100
 """Number of candidates that a preview looks at."""
 
@@ -27,6 +47,16 @@ class Candidate(NamedTuple):
 
     number: int
     is_taken: bool
+
+
+class NextNumbers(msgspec.Struct, kw_only=True):
+    """The numbers with which the series of an account go on; those of patterns with {YYYY} are those of this year."""
+
+    next_client_number: NextNumber | None = None
+    next_quote_number: NextNumber | None = None
+    next_invoice_number: NextNumber | None = None
+    next_credit_note_number: NextNumber | None = None
+    next_ticket_number: NextNumber | None = None
 
 
 class Form(NamedTuple):
@@ -58,7 +88,8 @@ def next_number(tx: Tx, table: Table, pattern: str, day: str | None = None) -> s
     pattern with the year has a series for each year.
     """
     form = read_form(table, pattern, day or tx.today)
-    written = {"series": form.series, "prefix": form.prefix, "width": form.width, "suffix": form.suffix}
+    folded = {"prefix": fold_number(form.prefix), "suffix": fold_number(form.suffix)}
+    written = {"series": form.series, "width": form.width, **folded}
     statement = _next_number(table)
     while True:
         row = tx.one(statement, **written)
@@ -73,16 +104,61 @@ def preview_document_number(tx: Tx, table: Table, day: str) -> str:
     return preview_number(tx, table, tx.value(_select_pattern(table)), day)
 
 
-def preview_number(tx: Tx, table: Table, pattern: str, day: str = "") -> str:
+def preview_number(tx: Tx, table: Table, pattern: str, day: str = "", *, at_least: int = 1) -> str:
     """Return the number that the next record of a day, by default today, would get with a pattern; nothing is written.
 
-    After many numbers that people have entered, it may be one of theirs.
+    `at_least` is a next number that is not saved yet. After many numbers that people have entered, the result may be
+    one of theirs.
     """
     form = read_form(table, pattern, day or tx.today)
-    first: int = (tx.value(LAST, series=form.series) or 0) + 1
+    first: int = max((tx.value(LAST, series=form.series) or 0) + 1, at_least)
     numbers = [form.write(number) for number in range(first, first + PREVIEWED)]
-    taken = {number for (number,) in tx.all(_numbers(table), numbers=json.dumps(numbers))}
-    return next((number for number in numbers if number not in taken), numbers[-1])
+    taken = {number for (number,) in tx.all(_numbers(table), numbers=json.dumps([*map(fold_number, numbers)]))}
+    return next((number for number in numbers if fold_number(number) not in taken), numbers[-1])
+
+
+def next_ticket_number(tx: Tx) -> int:
+    """Return the next number of a ticket."""
+    return increment_series(tx, tickets.name, FIRST_TICKET)
+
+
+def upcoming_numbers(tx: Tx) -> Fields:
+    """Return the next number of each series, by the fields of NextNumbers; that of a pattern with a year for today."""
+    found = {}
+    for field, table in NUMBERED.items():
+        name, first = _series_of(tx, table)
+        last: int | None = tx.value(LAST, series=name)
+        found[field] = first if last is None else last + 1
+    return found
+
+
+def set_next_numbers(tx: Tx, numbers: Fields) -> None:
+    """Set the next numbers of series, by the fields of NextNumbers. Raises `validation_failed` with all errors.
+
+    A series only goes up, so that no number is used twice. Null leaves it as it is.
+    """
+    before, errors = Fields(), FieldErrors()
+    after = {field: number for field, number in numbers.items() if number is not None}
+    for field, number in after.items():
+        name, first = _series_of(tx, NUMBERED[field])
+        last: int | None = tx.value(LOCKED, series=name)
+        before[field] = first if last is None else last + 1
+        if number < before[field]:
+            errors[field] = [f"Must be at least {before[field]}, the next number now: numbers only go up."]
+        else:
+            tx.run(FIRST if last is None else SKIP, series=name, first=number - 1)
+    if errors:
+        raise invalid(errors)
+    account = get_account(tx)
+    target = Target("account", account["id"], account["name"])
+    audit.note_changes(tx, "account changed", target, before, after)
+
+
+def _series_of(tx: Tx, table: Table) -> tuple[str, int]:
+    """Return the name of a table's series on today's date, and the number with which it begins."""
+    if table is tickets:
+        return tickets.name, FIRST_TICKET
+    return read_form(table, tx.value(_select_pattern(table)), tx.today).series, 1
 
 
 def read_form(table: Table, pattern: str, day: str) -> Form:
@@ -106,7 +182,7 @@ def _select_pattern(table: Table) -> Select[str]:
 
 @cache
 def _numbers(table: Table) -> Select[str]:
-    return select(table.c.number).where(is_listed(table.c.number, listed("numbers").scalar_subquery()))
+    return select(table.c.number_folded).where(is_listed(table.c.number_folded, listed("numbers").scalar_subquery()))
 
 
 @cache
@@ -114,5 +190,5 @@ def _next_number(table: Table) -> Update:
     """Return the statement that increments a series, with the columns of a Candidate."""
     number = bindparam("prefix", type_=TEXT) + zero_padded(series.c.last, bindparam("width", type_=Integer))
     written = number + bindparam("suffix", type_=TEXT)
-    taken = select(table.c.number).where(table.c.number == written).correlate(series).exists()
+    taken = select(table.c.number_folded).where(table.c.number_folded == written).correlate(series).exists()
     return NEXT.returning(taken)

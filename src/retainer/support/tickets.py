@@ -25,7 +25,7 @@ from retainer.schema.sites import sites
 from retainer.schema.support import tickets
 from retainer.schema.work import projects
 from retainer.shared import relations
-from retainer.shared.numbering import increment_series
+from retainer.shared.numbering import next_ticket_number
 from retainer.store.row_mapper import Derived
 from retainer.store.tables import NOW
 from retainer.store.tx import Tx
@@ -35,7 +35,6 @@ from retainer.values.kinds import Code191, Email, FullName, Id, Instant, Searche
 from retainer.values.records import READ_ONLY, Record, Stated
 from retainer.work import propagation
 
-FIRST_NUMBER = 1001
 UNRESOLVED = ("open", "pending", "on_hold")
 
 Status = Annotated[
@@ -261,7 +260,7 @@ def list_tickets(tx: Tx, filters: TicketFilter, page: Page) -> Paged[Ticket]:
 @api.post()
 def create_ticket(tx: Tx, body: New[Ticket]) -> Ticket:
     """Create a ticket. The client follows from contact, site or project, the requester from the contact."""
-    body.number, body.reopened_count = increment_series(tx, "tickets", FIRST_NUMBER), 0
+    body.number, body.reopened_count = next_ticket_number(tx), 0
     ticket_id = tx.insert(tickets, build_ticket(tx, body, None, relations.sent_fields(body)))
     save_tags(tx, tickets, ticket_id, body, body.tag_ids)
     return tx.get(tickets, ticket_id, Ticket)

@@ -6,6 +6,7 @@ Unicode guarantees that decompositions never change, so stored keys stay valid. 
 to be recomputed after each update of the library.
 """
 
+import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 
@@ -14,6 +15,7 @@ ALIKE = str.maketrans(
     {"æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ħ": "h", "ŧ": "t", "ŋ": "n", "ı": "i"}  # noqa: RUF001
 )
 """Letters that Unicode does not decompose, with their base letters."""
+DIGITS = re.compile("[0-9]+")
 SEPARATOR = "\x01"
 """Separates the base letters from the text itself; sorts before every letter."""
 
@@ -32,6 +34,21 @@ def base_letters(text: str) -> str:
     decomposed = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
     base = "".join(letter for letter in decomposed if not unicodedata.combining(letter)).translate(ALIKE)
     return unicodedata.normalize("NFC", base) or folded  # compose Hangul syllables again
+
+
+def fold_number(number: str) -> str:
+    """Return the form in which numbers of records are compared: `k3`, `K3` and a full-width `Ｋ３` are one number."""  # noqa: RUF002
+    return unicodedata.normalize("NFKC", number).casefold()
+
+
+def number_key(number: str) -> str:
+    """Return the sort key of a number of a record: K2 sorts before K10, as each run of digits follows its length."""
+    return DIGITS.sub(_with_length, fold_number(number))
+
+
+def _with_length(run: re.Match[str]) -> str:
+    digits = run[0].lstrip("0") or "0"
+    return f"{len(digits):02}{digits}"
 
 
 def folded_text(values: Mapping[str, str | None], names: Sequence[str], fold: Fold = str.casefold) -> str | None:

@@ -20,14 +20,20 @@ class Characters(NamedTuple):
     """Completes "Must be ..." in the message of an error."""
     pattern: str | None = None
     """The regular expression of the OpenAPI document, which has no categories."""
+    unprinted: re.Pattern[str] | None = None
+    """The letters and marks that it refuses, too."""
 
 
 CONTROL_FREE = r"^[^\u0000-\u001f\u007f-\u009f]*$"
+UNPRINTED = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+"""Letters, marks and symbols that print nothing, as Unicode's Default_Ignorable_Code_Point has them, and a blank."""
 LINES: Final = Characters(frozenset(), "text")
 """Any characters, line breaks included."""
 LINE: Final = Characters(frozenset({"Cc"}), "one line without control characters", CONTROL_FREE)
 CODE: Final = Characters(
-    frozenset({"Cc", "Cf", "Zl", "Zp"}), "one line without control and invisible characters", CONTROL_FREE
+    frozenset({"Cc", "Cf", "Zl", "Zp"}), "one line without control and invisible characters", CONTROL_FREE, UNPRINTED
 )
 """What people and programs compare by its letters, as a number: two that look alike must be equal."""
 NAMES = {"\n": "a line break", "\r": "a line break", "\t": "a tab"}
@@ -50,9 +56,15 @@ def clean(text: str, characters: Characters = LINES) -> str:
     if characters.refused and not text.isprintable():  # one pass in C
         for position, character in enumerate(text, 1):
             if unicodedata.category(character) in characters.refused:
-                found = f"character {position} is {name_of(character)}"
-                raise Unreadable(f"Must be {characters.form}; {found}. Remove it.")
+                raise refusal_of(characters, position, character)
+    if characters.unprinted and (found := characters.unprinted.search(text)):
+        raise refusal_of(characters, found.start() + 1, found[0])
     return text
+
+
+def refusal_of(characters: Characters, position: int, character: str) -> Unreadable:
+    """Return the error of a text with a character that its kind refuses."""
+    return Unreadable(f"Must be {characters.form}; character {position} is {name_of(character)}. Remove it.")
 
 
 def name_of(character: str) -> str:

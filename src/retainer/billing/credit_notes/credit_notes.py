@@ -21,7 +21,7 @@ from retainer.kernel.resource import Resource
 from retainer.rollups.changes import added, changing_balance
 from retainer.rollups.sources import CREDIT_NOTE_SHARES, CREDIT_NOTES
 from retainer.schema.billing import ISSUED_INVOICES, credit_note_shares, credit_notes, invoices, quotes
-from retainer.schema.filters import since, until
+from retainer.schema.filters import ONE_OF_NUMBERS, since, until
 from retainer.shared.numbering import next_document_number
 from retainer.store.tx import Tx
 from retainer.values.kinds import Code50, Day, Id
@@ -36,7 +36,7 @@ class CreditNoteFilter(Filter):
     reason: OneOf[Reason] | None = None
     issue_date_from: Annotated[Day | None, since("issue_date")] = None
     issue_date_to: Annotated[Day | None, until("issue_date")] = None
-    number: OneOf[Code50] | None = None
+    number: Annotated[OneOf[Code50] | None, ONE_OF_NUMBERS] = None
 
 
 def price_credit_note(tx: Tx, note: CreditNote, invoice: Invoice) -> CreditNote:

@@ -41,7 +41,7 @@ from retainer.kernel.resource import Resource, WithMeta
 from retainer.rollups.changes import changing_balance
 from retainer.rollups.list_sums import summed_listing
 from retainer.schema.billing import invoices, quotes
-from retainer.schema.filters import Where, at_least, at_most, since, until
+from retainer.schema.filters import ONE_OF_NUMBERS, Where, at_least, at_most, since, until
 from retainer.shared import relations
 from retainer.store.details import load_details
 from retainer.store.tx import Tx
@@ -85,7 +85,7 @@ class InvoiceFilter(Filter):
     issue_date_to: Annotated[Day | None, until("issue_date")] = None
     due_date_from: Annotated[Day | None, since("due_date")] = None
     due_date_to: Annotated[Day | None, until("due_date")] = None
-    number: OneOf[Code50] | None = None
+    number: Annotated[OneOf[Code50] | None, ONE_OF_NUMBERS] = None
     currency: OneOf[Currency] | None = None
     total_min: Annotated[SignedMoney | None, at_least("total")] = None
     total_max: Annotated[SignedMoney | None, at_most("total")] = None

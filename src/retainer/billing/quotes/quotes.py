@@ -18,7 +18,7 @@ from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource, WithMeta
 from retainer.schema.billing import quote_lines, quotes
-from retainer.schema.filters import Where, since, truth, until
+from retainer.schema.filters import ONE_OF_NUMBERS, Where, since, truth, until
 from retainer.shared import relations
 from retainer.shared.numbering import next_document_number
 from retainer.store.details import load_details
@@ -59,7 +59,7 @@ class QuoteFilter(Filter):
     valid_until_from: Annotated[Day | None, since("valid_until")] = None
     valid_until_to: Annotated[Day | None, until("valid_until")] = None
     converted: Annotated[bool | None, truth(types.is_converted, "quotes that became a project or an invoice")] = None
-    number: OneOf[Code50] | None = None
+    number: Annotated[OneOf[Code50] | None, ONE_OF_NUMBERS] = None
     external_id: OneOf[Code191] | None = None
 
 

@@ -4,7 +4,6 @@ from functools import cache
 from typing import NamedTuple
 
 import pycountry
-from sqlalchemy import Table
 
 from retainer.console import forms
 from retainer.console.page_context import NO_STORE, PageContext, Reply
@@ -14,13 +13,12 @@ from retainer.identity.account_types import AccountSettings
 from retainer.identity.audit import Fields
 from retainer.identity.plans import PLANS, WITH_API, includes_api
 from retainer.kernel.http import Response
-from retainer.schema.billing import credit_notes, invoices, quotes
-from retainer.schema.crm import clients
-from retainer.shared.numbering import preview_number
+from retainer.shared.numbering import NUMBERED, NextNumbers, preview_number, set_next_numbers, upcoming_numbers
 from retainer.store.tx import Tx
 from retainer.values.banking import grouped
 from retainer.values.exact import DIGITS
 from retainer.values.kinds import read_pattern, timezones
+from retainer.values.parameters import read_whole
 
 WEEKDAYS = {
     "mon": "Monday",
@@ -33,27 +31,23 @@ WEEKDAYS = {
 }
 LANGUAGES = {"en": "English", "de": "German"}
 TAX_OUTSIDE_EU = {"not_subject": "Not subject to VAT", "exempt": "Exempt from VAT", "export": "Export"}
-PATTERNS: dict[str, tuple[str, Table]] = {
-    "client_number_pattern": ("Clients", clients),
-    "quote_number_pattern": ("Quotes", quotes),
-    "invoice_number_pattern": ("Invoices", invoices),
-    "credit_note_number_pattern": ("Credit notes", credit_notes),
-}
 IMAGE_POLICY = ("content-security-policy", "default-src 'none'; sandbox")
 
 
 class NumberPreview(NamedTuple):
-    """A number pattern, with the number that the next record would get."""
+    """A series: its pattern, if it has one, and the number that the next record would get; None if that is invalid."""
 
-    name: str
     label: str
-    pattern: str
+    pattern_name: str
+    pattern: str | None
+    next_name: str
     next_number: str | None
 
 
 def show(tx: Tx, context: PageContext) -> Reply:
     """Show the settings of the account."""
     account = accounts.get_account(tx)
+    upcoming = upcoming_numbers(tx)
     plan, form = PLANS[account["plan"]], context.form
     chosen = form.texts_of("working_weekdays") if form.texts else account["working_weekdays"]
     return context.render(
@@ -69,7 +63,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
         weekdays=WEEKDAYS,
         chosen_weekdays=chosen,
         languages=LANGUAGES,
-        numbers=[preview(tx, context, account, name) for name in PATTERNS],
+        numbers=[preview(tx, context, account, name, number) for name, number in upcoming.items()],
         tax_outside_eu=TAX_OUTSIDE_EU,
         small_business=form.text("is_small_business", "yes" if account["is_small_business"] else "no"),
         second_factor=form.text("require_second_factor", "yes" if account["require_second_factor"] else "no"),
@@ -79,21 +73,27 @@ def show(tx: Tx, context: PageContext) -> Reply:
 def save(tx: Tx, context: PageContext) -> Reply:
     """Change the settings, or only show the next numbers. Raises `validation_failed` with all errors."""
     values = forms.read_changes(AccountSettings, context.form)
+    numbers = forms.read_changes(NextNumbers, context.form)
     if context.form.text("preview"):
         return show(tx, context)
     accounts.set_account(tx, values)
+    set_next_numbers(tx, numbers)
     return context.redirect("/settings", "Settings saved. They apply to new records and documents.")
 
 
-def preview(tx: Tx, context: PageContext, account: Fields, name: str) -> NumberPreview:
-    """Return a pattern as typed or stored, with the number that it gives next; None for an invalid one."""
-    label, table = PATTERNS[name]
-    pattern = context.form.text(name, account[name])
+def preview(tx: Tx, context: PageContext, account: Fields, next_name: str, upcoming: int) -> NumberPreview:
+    """Return a series with the pattern and the next number as typed or stored."""
+    table = NUMBERED[next_name]
+    label, pattern_name = table.name.replace("_", " ").capitalize(), f"{next_name.removeprefix('next_')}_pattern"
+    chosen = read_whole(context.form.text(next_name)) or 1
+    if pattern_name not in account:
+        return NumberPreview(label, pattern_name, None, next_name, str(max(upcoming, chosen)))
+    pattern = context.form.text(pattern_name, account[pattern_name])
     try:
-        next_number = preview_number(tx, table, read_pattern(pattern))
+        next_number = preview_number(tx, table, read_pattern(pattern), at_least=chosen)
     except ValueError:
         next_number = None
-    return NumberPreview(name, label, pattern, next_number)
+    return NumberPreview(label, pattern_name, pattern, next_name, next_number)
 
 
 def show_logo(tx: Tx, context: PageContext) -> Reply:

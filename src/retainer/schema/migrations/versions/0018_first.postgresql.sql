@@ -79,6 +79,8 @@ CREATE TABLE clients (
 	updated_at TIMESTAMP WITH TIME ZONE NOT NULL,
 	name TEXT COLLATE "C" NOT NULL,
 	number TEXT COLLATE "C" NOT NULL,
+	number_folded TEXT COLLATE "C" NOT NULL,
+	number_sort TEXT COLLATE "C" NOT NULL,
 	status TEXT COLLATE "C" NOT NULL,
 	email TEXT COLLATE "C",
 	invoice_email TEXT COLLATE "C",
@@ -107,7 +109,7 @@ CREATE TABLE clients (
 	invoice_email_folded TEXT COLLATE "C",
 	search TEXT COLLATE "C" NOT NULL,
 	CONSTRAINT clients_pk PRIMARY KEY (account_id, id),
-	CONSTRAINT clients_unique_account_id_number UNIQUE (account_id, number),
+	CONSTRAINT clients_unique_account_id_number_folded UNIQUE (account_id, number_folded),
 	CONSTRAINT clients_unique_account_id_external_id UNIQUE (account_id, external_id),
 	CONSTRAINT clients_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
@@ -117,6 +119,8 @@ CREATE INDEX clients_by_account_id_created_at_id ON clients (account_id, created
 CREATE INDEX clients_by_account_id_name ON clients (account_id, name);
 
 CREATE INDEX clients_by_account_id_name_sort_id ON clients (account_id, name_sort, id);
+
+CREATE INDEX clients_by_account_id_number_sort_id ON clients (account_id, number_sort, id);
 
 CREATE INDEX clients_by_account_id_updated_at_id ON clients (account_id, updated_at, id);
 
@@ -629,6 +633,8 @@ CREATE TABLE quotes (
 	project_id BIGINT,
 	converted_project_id BIGINT,
 	number TEXT COLLATE "C" NOT NULL,
+	number_folded TEXT COLLATE "C" NOT NULL,
+	number_sort TEXT COLLATE "C" NOT NULL,
 	title TEXT COLLATE "C",
 	status TEXT COLLATE "C" NOT NULL,
 	issue_date DATE NOT NULL,
@@ -653,7 +659,7 @@ CREATE TABLE quotes (
 	CONSTRAINT quotes_ref_account_id_contact_id FOREIGN KEY(account_id, contact_id) REFERENCES external_contacts (account_id, id),
 	CONSTRAINT quotes_ref_account_id_project_id FOREIGN KEY(account_id, project_id) REFERENCES projects (account_id, id),
 	CONSTRAINT quotes_ref_account_id_converted_project_id FOREIGN KEY(account_id, converted_project_id) REFERENCES projects (account_id, id),
-	CONSTRAINT quotes_unique_account_id_number UNIQUE (account_id, number),
+	CONSTRAINT quotes_unique_account_id_number_folded UNIQUE (account_id, number_folded),
 	CONSTRAINT quotes_unique_account_id_external_id UNIQUE (account_id, external_id),
 	CONSTRAINT quotes_unique_account_id_converted_project_id UNIQUE (account_id, converted_project_id),
 	CONSTRAINT quotes_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
@@ -664,6 +670,8 @@ CREATE INDEX quotes_by_account_id_client_id_created_at_id ON quotes (account_id,
 CREATE INDEX quotes_by_account_id_contact_id ON quotes (account_id, contact_id);
 
 CREATE INDEX quotes_by_account_id_created_at_id ON quotes (account_id, created_at, id);
+
+CREATE INDEX quotes_by_account_id_number_sort_id ON quotes (account_id, number_sort, id);
 
 CREATE INDEX quotes_by_account_id_project_id ON quotes (account_id, project_id);
 
@@ -811,6 +819,8 @@ CREATE TABLE invoices (
 	contact_id BIGINT,
 	quote_id BIGINT,
 	number TEXT COLLATE "C",
+	number_folded TEXT COLLATE "C",
+	number_sort TEXT COLLATE "C",
 	status TEXT COLLATE "C" NOT NULL,
 	issue_date DATE,
 	due_date DATE,
@@ -841,7 +851,7 @@ CREATE TABLE invoices (
 	CONSTRAINT invoices_ref_account_id_project_id FOREIGN KEY(account_id, project_id) REFERENCES projects (account_id, id),
 	CONSTRAINT invoices_ref_account_id_contact_id FOREIGN KEY(account_id, contact_id) REFERENCES external_contacts (account_id, id),
 	CONSTRAINT invoices_ref_account_id_quote_id FOREIGN KEY(account_id, quote_id) REFERENCES quotes (account_id, id),
-	CONSTRAINT invoices_unique_account_id_number UNIQUE (account_id, number),
+	CONSTRAINT invoices_unique_account_id_number_folded UNIQUE (account_id, number_folded),
 	CONSTRAINT invoices_unique_account_id_external_id UNIQUE (account_id, external_id),
 	CONSTRAINT invoices_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
@@ -853,6 +863,8 @@ CREATE INDEX invoices_by_account_id_contact_id ON invoices (account_id, contact_
 CREATE INDEX invoices_by_account_id_created_at_id ON invoices (account_id, created_at, id);
 
 CREATE INDEX invoices_by_account_id_issue_date_id ON invoices (account_id, issue_date, id);
+
+CREATE INDEX invoices_by_account_id_number_sort_id ON invoices (account_id, number_sort, id);
 
 CREATE INDEX invoices_by_account_id_project_id ON invoices (account_id, project_id);
 
@@ -1057,6 +1069,8 @@ CREATE TABLE credit_notes (
 	invoice_id BIGINT NOT NULL,
 	client_id BIGINT NOT NULL,
 	number TEXT COLLATE "C" NOT NULL,
+	number_folded TEXT COLLATE "C" NOT NULL,
+	number_sort TEXT COLLATE "C" NOT NULL,
 	currency TEXT COLLATE "C" NOT NULL,
 	issue_date DATE NOT NULL,
 	reason TEXT COLLATE "C" NOT NULL,
@@ -1073,7 +1087,7 @@ CREATE TABLE credit_notes (
 	CONSTRAINT credit_notes_pk PRIMARY KEY (account_id, id),
 	CONSTRAINT credit_notes_ref_account_id_invoice_id FOREIGN KEY(account_id, invoice_id) REFERENCES invoices (account_id, id),
 	CONSTRAINT credit_notes_ref_account_id_client_id FOREIGN KEY(account_id, client_id) REFERENCES clients (account_id, id),
-	CONSTRAINT credit_notes_unique_account_id_number UNIQUE (account_id, number),
+	CONSTRAINT credit_notes_unique_account_id_number_folded UNIQUE (account_id, number_folded),
 	CONSTRAINT credit_notes_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
@@ -1082,6 +1096,8 @@ CREATE INDEX credit_notes_by_account_id_client_id_created_at_id ON credit_notes 
 CREATE INDEX credit_notes_by_account_id_created_at_id ON credit_notes (account_id, created_at, id);
 
 CREATE INDEX credit_notes_by_account_id_issue_date ON credit_notes (account_id, issue_date);
+
+CREATE INDEX credit_notes_by_account_id_number_sort_id ON credit_notes (account_id, number_sort, id);
 
 CREATE INDEX credit_notes_by_account_id_updated_at_id ON credit_notes (account_id, updated_at, id);
 

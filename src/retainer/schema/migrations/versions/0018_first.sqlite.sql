@@ -83,6 +83,8 @@ CREATE TABLE clients (
 	updated_at TEXT NOT NULL,
 	name TEXT NOT NULL,
 	number TEXT NOT NULL,
+	number_folded TEXT NOT NULL,
+	number_sort TEXT NOT NULL,
 	status TEXT NOT NULL,
 	email TEXT,
 	invoice_email TEXT,
@@ -110,7 +112,7 @@ CREATE TABLE clients (
 	email_folded TEXT,
 	invoice_email_folded TEXT,
 	search TEXT NOT NULL,
-	CONSTRAINT clients_unique_account_id_number UNIQUE (account_id, number),
+	CONSTRAINT clients_unique_account_id_number_folded UNIQUE (account_id, number_folded),
 	CONSTRAINT clients_unique_account_id_external_id UNIQUE (account_id, external_id),
 	CONSTRAINT clients_unique_account_id_id UNIQUE (account_id, id),
 	CONSTRAINT clients_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
@@ -122,6 +124,8 @@ CREATE INDEX clients_by_account_id_created_at_id ON clients (account_id, created
 CREATE INDEX clients_by_account_id_name ON clients (account_id, name);
 
 CREATE INDEX clients_by_account_id_name_sort_id ON clients (account_id, name_sort, id);
+
+CREATE INDEX clients_by_account_id_number_sort_id ON clients (account_id, number_sort, id);
 
 CREATE INDEX clients_by_account_id_updated_at_id ON clients (account_id, updated_at, id);
 
@@ -676,6 +680,8 @@ CREATE TABLE quotes (
 	project_id INTEGER,
 	converted_project_id INTEGER,
 	number TEXT NOT NULL,
+	number_folded TEXT NOT NULL,
+	number_sort TEXT NOT NULL,
 	title TEXT,
 	status TEXT NOT NULL,
 	issue_date TEXT NOT NULL,
@@ -699,7 +705,7 @@ CREATE TABLE quotes (
 	CONSTRAINT quotes_ref_account_id_contact_id FOREIGN KEY(account_id, contact_id) REFERENCES external_contacts (account_id, id),
 	CONSTRAINT quotes_ref_account_id_project_id FOREIGN KEY(account_id, project_id) REFERENCES projects (account_id, id),
 	CONSTRAINT quotes_ref_account_id_converted_project_id FOREIGN KEY(account_id, converted_project_id) REFERENCES projects (account_id, id),
-	CONSTRAINT quotes_unique_account_id_number UNIQUE (account_id, number),
+	CONSTRAINT quotes_unique_account_id_number_folded UNIQUE (account_id, number_folded),
 	CONSTRAINT quotes_unique_account_id_external_id UNIQUE (account_id, external_id),
 	CONSTRAINT quotes_unique_account_id_converted_project_id UNIQUE (account_id, converted_project_id),
 	CONSTRAINT quotes_unique_account_id_id UNIQUE (account_id, id),
@@ -712,6 +718,8 @@ CREATE INDEX quotes_by_account_id_client_id_created_at_id ON quotes (account_id,
 CREATE INDEX quotes_by_account_id_contact_id ON quotes (account_id, contact_id);
 
 CREATE INDEX quotes_by_account_id_created_at_id ON quotes (account_id, created_at, id);
+
+CREATE INDEX quotes_by_account_id_number_sort_id ON quotes (account_id, number_sort, id);
 
 CREATE INDEX quotes_by_account_id_project_id ON quotes (account_id, project_id);
 
@@ -865,6 +873,8 @@ CREATE TABLE invoices (
 	contact_id INTEGER,
 	quote_id INTEGER,
 	number TEXT,
+	number_folded TEXT,
+	number_sort TEXT,
 	status TEXT NOT NULL,
 	issue_date TEXT,
 	due_date TEXT,
@@ -894,7 +904,7 @@ CREATE TABLE invoices (
 	CONSTRAINT invoices_ref_account_id_project_id FOREIGN KEY(account_id, project_id) REFERENCES projects (account_id, id),
 	CONSTRAINT invoices_ref_account_id_contact_id FOREIGN KEY(account_id, contact_id) REFERENCES external_contacts (account_id, id),
 	CONSTRAINT invoices_ref_account_id_quote_id FOREIGN KEY(account_id, quote_id) REFERENCES quotes (account_id, id),
-	CONSTRAINT invoices_unique_account_id_number UNIQUE (account_id, number),
+	CONSTRAINT invoices_unique_account_id_number_folded UNIQUE (account_id, number_folded),
 	CONSTRAINT invoices_unique_account_id_external_id UNIQUE (account_id, external_id),
 	CONSTRAINT invoices_unique_account_id_id UNIQUE (account_id, id),
 	CONSTRAINT invoices_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
@@ -908,6 +918,8 @@ CREATE INDEX invoices_by_account_id_contact_id ON invoices (account_id, contact_
 CREATE INDEX invoices_by_account_id_created_at_id ON invoices (account_id, created_at, id);
 
 CREATE INDEX invoices_by_account_id_issue_date_id ON invoices (account_id, issue_date, id);
+
+CREATE INDEX invoices_by_account_id_number_sort_id ON invoices (account_id, number_sort, id);
 
 CREATE INDEX invoices_by_account_id_project_id ON invoices (account_id, project_id);
 
@@ -1125,6 +1137,8 @@ CREATE TABLE credit_notes (
 	invoice_id INTEGER NOT NULL,
 	client_id INTEGER NOT NULL,
 	number TEXT NOT NULL,
+	number_folded TEXT NOT NULL,
+	number_sort TEXT NOT NULL,
 	currency TEXT NOT NULL,
 	issue_date TEXT NOT NULL,
 	reason TEXT NOT NULL,
@@ -1140,7 +1154,7 @@ CREATE TABLE credit_notes (
 	search TEXT NOT NULL,
 	CONSTRAINT credit_notes_ref_account_id_invoice_id FOREIGN KEY(account_id, invoice_id) REFERENCES invoices (account_id, id),
 	CONSTRAINT credit_notes_ref_account_id_client_id FOREIGN KEY(account_id, client_id) REFERENCES clients (account_id, id),
-	CONSTRAINT credit_notes_unique_account_id_number UNIQUE (account_id, number),
+	CONSTRAINT credit_notes_unique_account_id_number_folded UNIQUE (account_id, number_folded),
 	CONSTRAINT credit_notes_unique_account_id_id UNIQUE (account_id, id),
 	CONSTRAINT credit_notes_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 )
@@ -1151,6 +1165,8 @@ CREATE INDEX credit_notes_by_account_id_client_id_created_at_id ON credit_notes 
 CREATE INDEX credit_notes_by_account_id_created_at_id ON credit_notes (account_id, created_at, id);
 
 CREATE INDEX credit_notes_by_account_id_issue_date ON credit_notes (account_id, issue_date);
+
+CREATE INDEX credit_notes_by_account_id_number_sort_id ON credit_notes (account_id, number_sort, id);
 
 CREATE INDEX credit_notes_by_account_id_updated_at_id ON credit_notes (account_id, updated_at, id);
 
