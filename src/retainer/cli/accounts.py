@@ -22,6 +22,7 @@ from retainer.identity import accounts
 from retainer.identity.account_types import AccountDetails
 from retainer.identity.people import password_links, passwords, users
 from retainer.identity.people.users import UserDetails
+from retainer.traffic.usage import NOTHING, usage_by_account
 from retainer.values.reading import read_fields
 
 account_cli = typer.Typer(help="Open, list, show and change accounts.", no_args_is_help=True)
@@ -36,6 +37,14 @@ Password = Annotated[
     str | None,
     typer.Option(
         help="The first admin's password, 12 to 1000 characters.", show_default="the admin chooses it by a link"
+    ),
+]
+
+Usage = Annotated[
+    bool,
+    typer.Option(
+        "--usage",
+        help="Count rows, bytes of logos, requests, server errors and the last use of a key; this takes a while.",
     ),
 ]
 
@@ -76,10 +85,15 @@ def create_account(
 
 
 @account_cli.command("list")
-def list_accounts(*, json: Json = False) -> None:
+def list_accounts(*, usage: Usage = False, json: Json = False) -> None:
     """List all accounts."""
-    rows = accounts.list_accounts(opened())
-    names = ("id", "name", "plan", "trial_ends_at", "api_enabled", "currency", "timezone")
+    store = opened()
+    rows = accounts.list_accounts(store)
+    names = ["id", "name", "plan", "trial_ends_at", "api_enabled", "currency", "timezone"]
+    if usage:
+        figures = usage_by_account(store)
+        rows = [row | figures.get(row["id"], NOTHING) for row in rows]
+        names = ["id", "name", "plan", *NOTHING]
     say({"accounts": rows if json else [{name: row[name] for name in names} for row in rows]}, json=json)
 
 
