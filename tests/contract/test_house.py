@@ -96,6 +96,7 @@ MAX_ANY = {
     "work": 4,
 }
 UNSCOPED = {
+    "traffic/usage.py",
     "rollups/doctor.py",
     "rollups/labour.py",
     "identity/accounts.py",

@@ -1,9 +1,9 @@
 """Usage: what each account of a server stores and asks for, for its operator."""
 
 import math
-from typing import Any
+from collections import Counter
 
-from sqlalchemy import ColumnElement, Table, func, select
+from sqlalchemy import ColumnElement, Select, Table, func, select
 
 from retainer.schema.identity import api_keys, logos
 from retainer.schema.requests import request_hours
@@ -11,7 +11,7 @@ from retainer.store.tables import metadata
 from retainer.store.tx import Store
 
 
-def _by_account(table: Table, figure: ColumnElement[Any]) -> Any:  # a Select of two columns
+def _by_account(table: Table, figure: ColumnElement[int] | ColumnElement[str]) -> Select[tuple[int, int | str]]:
     return select(table.c.account_id, figure).group_by(table.c.account_id)
 
 
@@ -22,20 +22,21 @@ FIGURES = {
     "server_errors": _by_account(request_hours, func.sum(request_hours.c.server_errors)),
     "last_used_at": _by_account(api_keys, func.max(api_keys.c.last_used_at)),
 }
-NOTHING = {"rows": 0, "logo_bytes": 0, "requests": 0, "server_errors": 0, "last_used_at": None}
+NOTHING: dict[str, object] = {"rows": 0, "logo_bytes": 0, "requests": 0, "server_errors": 0, "last_used_at": None}
 """The usage of an account without a row."""
 
 
-def usage_by_account(store: Store) -> dict[int, dict[str, Any]]:
+def usage_by_account(store: Store) -> dict[int, dict[str, object]]:
     """Return the usage of each account with a row: the number of its rows in all tables, and the figures.
 
     `requests` and `server_errors` are those of the days that the request log keeps; `last_used_at` is when a key was.
     """
-    usage: dict[int, dict[str, Any]] = {}
+    rows: Counter[int] = Counter()
     with store.unscoped(seconds=math.inf) as tx:
         for statement in ROWS:
             for account_id, count in tx.all(statement):
-                usage.setdefault(account_id, dict(NOTHING))["rows"] += count
+                rows[account_id] += count
+        usage: dict[int, dict[str, object]] = {account_id: NOTHING | {"rows": rows[account_id]} for account_id in rows}
         for name, statement in FIGURES.items():
             for account_id, figure in tx.all(statement):
                 usage[account_id][name] = figure
