@@ -14,8 +14,11 @@ from retainer.console.records.page import COLUMNS
 from retainer.console.records.values import field_label
 from retainer.console.reports.tables import DASH
 from retainer.console.words import MINUS
+from retainer.outbound.places import Places
 from retainer.schema import metadata
 from retainer.schema.sites import site_hours, site_incidents
+from retainer.sites.monitor import schedule
+from retainer.sites.monitor.schedule import CheckResult
 from retainer.store.transaction import Transaction
 from retainer.values.exact import as_instant, day_after
 from tests.console.visitor import WebPage
@@ -247,6 +250,17 @@ def test_a_site_shows_its_days_incidents_and_response_times(api, visitor):
     ]
     assert [row[1] for row in section(page, "Response times")] == ["100 ms", "250 ms"]
     assert section(page, "Plugins") == [["Shop", "1.0", "1.1", "Active", "No"], ["seo", "2.0", DASH, "Active", "No"]]
+
+
+def test_a_site_whose_first_check_failed_is_checked_again_before_it_is_down(api, visitor):
+    site = api.make("/sites", url="https://optik.example")["id"]
+    pages = [f"/console/records/sites/{site}", "/console/records/sites"]
+    for failures in (1, 2):
+        (due,) = schedule.claim(api.store, Places(10, ()), timedelta(minutes=1))
+        schedule.save_results(api.store, [(due, CheckResult(is_up=False, error="The site answered 503."))])
+        for page in map(visitor.get, pages):
+            assert ("Checking again" in page.text, "0%" in page.text) == (failures == 1, failures == 2)
+        api.sql("UPDATE sites SET next_check_at = '2020-01-01T00:00:00.000000Z'")
 
 
 def test_a_project_shows_what_the_next_invoice_would_bill(api, visitor, client):

@@ -4,14 +4,15 @@ import asyncio
 import threading
 import time
 from collections import Counter
-from datetime import datetime, timedelta
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from ipaddress import ip_network
 
 import pytest
 import time_machine
 from testing.process import PATIENCE, until
 
-from retainer.outbound import client
+from retainer.outbound import client, pause
 from retainer.outbound import loop as background
 from retainer.outbound.client import GuardedClient
 from retainer.outbound.places import Places
@@ -157,6 +158,88 @@ def test_an_incident_lasts_from_the_first_of_two_failures_to_the_next_success(wa
         watch.check(DOWN)
     third = Incident(written(START + timedelta(days=90, minutes=30)), None, CAUSE)
     assert [each.started_at for each in watch.incidents(site)] == [third.started_at, second.started_at], "90 days kept"
+
+
+@contextmanager
+def paused_site(watch, site):
+    watch.api.patch(f"/sites/{site}", {"monitoring_enabled": False})
+    yield
+    watch.api.patch(f"/sites/{site}", {"monitoring_enabled": True})
+
+
+@contextmanager
+def maintained_site(watch, site):
+    watch.api.patch(f"/sites/{site}", {"maintenance_until": written(datetime.now(UTC) + timedelta(days=5))})
+    yield
+
+
+@contextmanager
+def paused_monitor(watch, _):
+    pause.pause(watch.api.store, pause.MONITOR, "a rehearsal")
+    yield
+    pause.resume(watch.api.store, pause.MONITOR, incidents.suspend_all)
+
+
+suspensions = pytest.mark.parametrize("suspension", [paused_site, maintained_site, paused_monitor])
+
+
+@suspensions
+def test_an_incident_ends_with_a_pause_or_maintenance_and_another_may_begin_after_it(watch, at, suspension):
+    site = watch.site(check_interval_seconds=60)
+    watch.check(DOWN)
+    at(minutes=1)
+    watch.check(DOWN)
+    before = Incident(written(START), written(START + timedelta(minutes=1)), CAUSE)
+    assert watch.read(site)["down_since"] == before.started_at
+    with suspension(watch, site):
+        at(days=3)
+        watch.check(DOWN)
+        if suspension is not paused_monitor:
+            assert watch.read(site)["down_since"] is None
+        at(days=5, minutes=2)
+    assert watch.incidents(site) == [before]
+    watch.check(DOWN)
+    assert (watch.read(site)["status"], watch.read(site)["down_since"]) == ("unknown", None)
+    at(days=5, minutes=3)
+    watch.check(DOWN)
+    since = written(START + timedelta(days=5, minutes=2))
+    assert watch.incidents(site) == [Incident(since, None, CAUSE), before]
+    assert (watch.read(site)["status"], watch.read(site)["down_since"]) == ("down", since)
+    told = [event for event in watch.api.get("/events").data if event["type"] == "site.down"]
+    assert len(told) == 2
+
+
+@suspensions
+def test_failures_before_and_after_a_pause_or_maintenance_are_not_two_in_a_row(watch, at, suspension):
+    site = watch.site(check_interval_seconds=60)
+    watch.check(UP)
+    at(minutes=1)
+    watch.check(DOWN)
+    with suspension(watch, site):
+        at(days=5, minutes=2)
+    watch.check(DOWN)
+    assert (watch.read(site)["status"], watch.incidents(site)) == ("up", [])
+
+
+def test_an_event_names_down_since_when_a_pause_ends_it(watch, at):
+    site = watch.site(check_interval_seconds=60)
+    watch.check(DOWN)
+    at(minutes=1)
+    watch.check(DOWN)
+    watch.api.patch(f"/sites/{site}", {"monitoring_enabled": False})
+    (event,) = [each for each in watch.api.get("/events").data if each["type"] == "site.updated"]
+    assert {"monitoring_enabled", "status", "down_since"} <= {*event["fields"]}
+
+
+def test_a_check_follows_thirty_seconds_after_a_first_failure(watch, at):
+    site = watch.site(check_interval_seconds=3600)
+    watch.check(DOWN)
+    at(seconds=29)
+    assert watch.check() == 0
+    at(seconds=30)
+    assert watch.check(DOWN) == 1
+    assert watch.read(site)["status"] == "down"
+    assert watch.next_at(site) >= START + timedelta(hours=1), "from then on in its interval"
 
 
 def test_maintenance_begins_no_incident(watch, at):

@@ -5,6 +5,7 @@ from datetime import timedelta
 from retainer.outbound import pause
 from retainer.outbound.pause import MONITOR
 from retainer.outbound.places import Places
+from retainer.sites.incidents import suspend_all
 from retainer.sites.monitor import schedule
 
 
@@ -22,7 +23,7 @@ def test_no_site_is_claimed_from_a_pause_until_it_is_resumed(api):
     warning = pause.warning(api.store, MONITOR)
     assert "a second reason" in warning
     assert "retainer monitor --resume" in warning
-    pause.resume(api.store, MONITOR)
-    pause.resume(api.store, MONITOR)
+    pause.resume(api.store, MONITOR, suspend_all)
+    pause.resume(api.store, MONITOR, suspend_all)
     assert pause.warning(api.store, MONITOR) is None
     assert claimed(api.store) == 1

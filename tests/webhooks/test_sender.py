@@ -7,7 +7,7 @@ import time
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 import time_machine
@@ -19,6 +19,7 @@ from retainer.events.sender import batch, loop, results, schedule
 from retainer.events.sender.loop import Sender
 from retainer.outbound import client, pause
 from retainer.outbound.places import Places
+from retainer.values.exact import as_instant
 from tests.contract.cases import another_process
 from tests.contract.filler import NOW
 from tests.databases import each_database, only_postgresql, only_sqlite
@@ -320,6 +321,27 @@ def test_a_receiver_that_fails_for_three_days_pauses_its_webhook_and_loses_nothi
 
 
 @each_database
+@pytest.mark.parametrize("is_of_the_operator", [True, False])
+def test_a_pause_is_no_time_in_which_a_receiver_fails(api, hooked, clock, is_of_the_operator):
+    hook = hooked()
+    hook.receiver.fail(500)
+    api.make("/tags")
+    hook.send()
+    if is_of_the_operator:
+        pause.pause(api.store, pause.WEBHOOKS, "a rehearsal")
+    else:
+        api.patch(hook.path, {"status": "paused"})
+    clock.shift(timedelta(days=5))
+    if is_of_the_operator:
+        pause.resume(api.store, pause.WEBHOOKS, schedule.retry_all)
+    else:
+        api.patch(hook.path, {"status": "active"})
+    assert hook.send() == 1
+    assert hook.read()["status"] == "active"
+    assert hook.deliveries()[0]["next_attempt_at"] == as_instant(datetime.now(UTC) + schedule.PAUSES[0])
+
+
+@each_database
 def test_a_receiver_that_answers_410_disables_its_webhook(api, hooked):
     hook = hooked()
     hook.receiver.fail(410)
@@ -506,7 +528,7 @@ def test_nothing_is_sent_while_webhooks_are_paused_in_the_installation(api, hook
     pause.pause(api.store, pause.WEBHOOKS, "a rehearsal")
     assert hook.send() == 0
     assert "retainer deliver --resume" in pause.warnings(api.store)[0]
-    pause.resume(api.store, pause.WEBHOOKS)
+    pause.resume(api.store, pause.WEBHOOKS, schedule.retry_all)
     assert hook.send() == 1
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from retainer.events.sender.loop import Sender
     from retainer.server.operations.log import Log
     from retainer.sites.monitor.loop import Monitor
+    from retainer.store.transaction import UnscopedTx
 
 Host = Annotated[str, typer.Option(help="The address to listen on.")]
 Port = Annotated[int, typer.Option(min=1, max=65535, help="The port to listen on.")]
@@ -105,11 +106,12 @@ def demo(
 
 def monitor(*, once: Once = False, paused: Paused = None, json: Json = False) -> None:
     """Check the sites of all accounts without a server, until SIGTERM or once."""
-    if paused is not None:
-        switch(pause.MONITOR, paused=paused, json=json)
-        return
-    from retainer.sites.monitor.loop import Monitor  # noqa: PLC0415  # only this command and the server need it
+    from retainer.sites.incidents import suspend_all  # noqa: PLC0415  # only this command and the server need them
+    from retainer.sites.monitor.loop import Monitor  # noqa: PLC0415
 
+    if paused is not None:
+        switch(pause.MONITOR, suspend_all, paused=paused, json=json)
+        return
     loaded, store, log = opened_for(pause.MONITOR)
     checked = until_stopped(Monitor(store, loaded.monitor_allow, partial(report_now, log)), once=once)
     log.drain()
@@ -118,11 +120,12 @@ def monitor(*, once: Once = False, paused: Paused = None, json: Json = False) ->
 
 def deliver(*, once: OnceSent = False, paused: Held = None, json: Json = False) -> None:
     """Send the webhooks of all accounts without a server, until SIGTERM or once."""
-    if paused is not None:
-        switch(pause.WEBHOOKS, paused=paused, json=json)
-        return
-    from retainer.events.sender.loop import Sender  # noqa: PLC0415  # only this command and the server need it
+    from retainer.events.sender.loop import Sender  # noqa: PLC0415  # only this command and the server need them
+    from retainer.events.sender.schedule import retry_all  # noqa: PLC0415
 
+    if paused is not None:
+        switch(pause.WEBHOOKS, retry_all, paused=paused, json=json)
+        return
     loaded, store, log = opened_for(pause.WEBHOOKS)
     report, notice = partial(report_now, log), partial(log_now, log)
     sent = until_stopped(Sender(store, loaded.monitor_allow, loaded.api_url, report, notice), once=once)
@@ -161,13 +164,13 @@ def report_now(log: "Log", what: str, error: BaseException) -> None:
     log.flush()
 
 
-def switch(work: Work, *, paused: bool, json: bool) -> None:
+def switch(work: Work, begin_anew: "Callable[[UnscopedTx, str], None]", *, paused: bool, json: bool) -> None:
     """Pause or resume background work in all processes of the database."""
     store = opened()
     if paused:
         pause.pause(store, work, "an operator paused it")
     else:
-        pause.resume(store, work)
+        pause.resume(store, work, begin_anew)
     say({work.name: "paused" if paused else "on"}, json=json)
 
 

@@ -18,6 +18,7 @@ TONES: dict[str, Tone] = {
     "in_progress": "info",
     "in_review": "info",
     "maintenance": "info",
+    "checking_again": "warn",
     "open": "info",
     "partially_paid": "info",
     "prospect": "info",
@@ -61,6 +62,13 @@ def word_of(status: str) -> str:
     return WORDS.get(status) or status.replace("_", " ").capitalize()
 
 
+def shown_status(record: object) -> str:
+    """Return the status of a record for people: a site whose last check failed is checked again before it is down."""
+    status: str = getattr(record, "status", "")
+    is_rechecked = status in {"up", "unknown"} and getattr(record, "last_error", None) is not None
+    return "checking_again" if is_rechecked else status
+
+
 def status_of(record: Record, field: str = "status") -> Status | None:
     """Return a status of a record; an overdue invoice says so first. None without one."""
     value: str | None = getattr(record, field)
@@ -69,4 +77,5 @@ def status_of(record: Record, field: str = "status") -> Status | None:
     days: int = getattr(record, "days_overdue", 0)
     if field == "status" and days:
         return Status("Overdue", "bad", f"{days:,} {'day' if days == 1 else 'days'}, {word_of(value).lower()}")
+    value = shown_status(record) if field == "status" else value
     return Status(word_of(value), TONES.get(value, ""))

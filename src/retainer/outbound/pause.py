@@ -1,16 +1,19 @@
 """Pauses: background work that sends nothing out until an operator resumes it, as after a restore."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, bindparam, delete, exists, insert, select
 
 from retainer.schema.installation import pauses
 from retainer.store.tables import NOW
+from retainer.store.transaction import UnscopedTx
 from retainer.store.tx import Store
 
 NAMED = pauses.c.name == bindparam("name")
 PAUSE = insert(pauses).values(name=bindparam("name"), since=NOW, reason=bindparam("reason"))
 RESUME = delete(pauses).where(NAMED)
+SINCE = select(pauses.c.since).where(NAMED)
 PAUSED = select(pauses.c.since + ": " + pauses.c.reason).where(NAMED)
 
 
@@ -39,9 +42,12 @@ def pause(store: Store, work: Work, reason: str) -> None:
         tx.run(PAUSE, name=work.name, reason=reason)
 
 
-def resume(store: Store, work: Work) -> None:
-    """Resume the work."""
+def resume(store: Store, work: Work, begin_anew: Callable[[UnscopedTx, str], None]) -> None:
+    """Resume the work. `begin_anew` gets the start of the pause, and ends what was going on then."""
     with store.unscoped(write=True) as tx:
+        since = tx.value(SINCE, name=work.name)
+        if since is not None:
+            begin_anew(tx, since)
         tx.run(RESUME, name=work.name)
 
 

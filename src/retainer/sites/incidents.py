@@ -1,12 +1,15 @@
-"""Incidents: the times for which a site was down, with the error of the check that found it so."""
+"""Incidents: the times for which a site was down, with the error of the check that found it so.
+
+A pause and a maintenance end what is going on; only failures after them begin another incident.
+"""
 
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, and_, bindparam, delete, insert, select, update
+from sqlalchemy import ColumnElement, and_, bindparam, case, delete, insert, select, update
 
-from retainer.schema.sites import site_incidents
+from retainer.schema.sites import site_incidents, sites
 from retainer.sites.uptime import QUARTER
-from retainer.store.transaction import Transaction
+from retainer.store.transaction import Transaction, UnscopedTx
 from retainer.store.tx import Tx
 from retainer.values.exact import instant_after
 
@@ -27,7 +30,14 @@ BEGIN = insert(site_incidents).values(
     site_id=bindparam("site"),
     **{name: bindparam(name) for name in ("started_at", "cause")},
 )
-END = update(site_incidents).where(OF_SITE, site_incidents.c.ended_at.is_(None)).values(ended_at=bindparam("ended_at"))
+SUSPEND_ALL = (
+    update(sites)
+    .where(sites.c.failures > 0)
+    .values(failures=0, down_since=None, observed=case((sites.c.observed == "down", "unknown"), else_=sites.c.observed))
+)
+SUSPEND = SUSPEND_ALL.where(sites.c.id == bindparam("site"))
+END_ALL = update(site_incidents).where(site_incidents.c.ended_at.is_(None)).values(ended_at=bindparam("ended_at"))
+END = END_ALL.where(OF_SITE)
 DELETE_OLD = delete(site_incidents).where(OF_SITE, site_incidents.c.ended_at <= bindparam("before"))
 NEWEST = (
     select(*site_incidents.c[Incident._fields])
@@ -46,6 +56,18 @@ def begin_incident(tx: Transaction, account_id: int, site_id: int, started_at: s
 def end_incident(tx: Transaction, account_id: int, site_id: int) -> None:
     """Save that a site is up again."""
     tx.run(END, account=account_id, site=site_id, ended_at=tx.now)
+
+
+def suspend(tx: Tx, site_id: int) -> None:
+    """End what is going on at a site, as a pause or a maintenance begins: failures before it count no more."""
+    tx.run(SUSPEND, site=site_id)
+    end_incident(tx, tx.actor.account_id, site_id)
+
+
+def suspend_all(tx: UnscopedTx, since: str) -> None:
+    """End what is going on at all sites, because none has been checked since then."""
+    tx.run(SUSPEND_ALL)
+    tx.run(END_ALL, ended_at=since)
 
 
 def list_incidents(tx: Tx, site_id: int, limit: int) -> list[Incident]:

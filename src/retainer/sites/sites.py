@@ -2,7 +2,8 @@
 
 The monitor sets the read-only fields; sites push their versions and plugins themselves (PUT or PATCH). A null
 `expected_status` means 200 to 399. A site is `down` after two failures in a row. Uptime is the share of checks that
-found the site up, to the hour for weeks and months; maintenance and pauses do not count.
+found the site up, to the hour for weeks and months; maintenance and pauses do not count. They end an incident, and
+failures before them do not count with those after. After a first failure, the next check follows after 30 seconds.
 `plugin=woocommerce&plugin_version_lt=9.1` finds the sites with an older version of a plugin. The operator sets how many
 sites an account may have, by default 1,000.
 """
@@ -28,7 +29,7 @@ from retainer.schema.sites import sites
 from retainer.schema.support import tickets
 from retainer.schema.work import projects
 from retainer.shared import relations
-from retainer.sites import plugins, uptime
+from retainer.sites import incidents, plugins, uptime
 from retainer.sites.plugins import Plugin
 from retainer.store.details import load_details
 from retainer.store.row_mapper import Derived
@@ -41,7 +42,7 @@ from retainer.values.versions import newer, order
 Status = Annotated[
     Literal["up", "down", "unknown", "paused", "maintenance"],
     Meta(title="SiteStatus"),
-    "`down` after two failures in a row; `unknown` before the first check; you set `paused` and `maintenance`.",
+    "`down` after two failures in a row; `unknown` until checks show which; you set `paused` and `maintenance`.",
 ]
 Environment = Annotated[
     Literal["production", "staging", "development"],
@@ -57,6 +58,8 @@ SYNCED_FIELDS = ("wp_version", "wp_update_version", "php_version", "plugins")
 """Fields that a site pushes itself."""
 CHECKED_FIELDS = ("url", "monitoring_enabled", "check_interval_seconds", "expected_status", "keyword")
 """Fields that determine how a site is checked; if one changes, the next check is due immediately."""
+SUSPENDED = ("paused", "maintenance")
+"""Statuses in which nothing is going on."""
 NO_ROOM = "Delete sites that are no longer maintained, or ask the operator to raise RETAINER_MAX_SITES."
 
 
@@ -192,6 +195,15 @@ def is_push(site: Site, before: Site | None, body: Collection[str]) -> bool:
     return "last_synced_at" not in body and any(getattr(site, name) for name in pushed)
 
 
+def suspend_incident(tx: Tx, before: Site, after: Site) -> None:
+    """End what is going on at a site if a pause or a maintenance begins."""
+    in_maintenance = after.maintenance_until is not None and after.maintenance_until > tx.now
+    if before.status not in SUSPENDED and (in_maintenance or not after.monitoring_enabled):
+        incidents.suspend(tx, after.id)
+        if before.down_since is not None:
+            tx.touch(sites, after.id, "down_since")
+
+
 def load_site(tx: Tx, site_id: int) -> Site:
     """Return a site with its plugins. Raises `not_found`."""
     site = tx.get(sites, site_id, Site)
@@ -242,6 +254,7 @@ def update_site(tx: Tx, site_id: Id, patch: Patch[Site]) -> Site:
         plugins.save_plugins(tx, site_id, after.plugins)
         tx.touch(sites, site_id, "plugins")
     save_tags(tx, sites, site_id, after, after.tag_ids, before.tag_ids)
+    suspend_incident(tx, before, after)
     if any(getattr(after, name) != getattr(before, name) for name in CHECKED_FIELDS):
         uptime.check_now(tx, site_id, reset=after.url != before.url)
     return load_site(tx, site_id)

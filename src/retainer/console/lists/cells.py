@@ -111,6 +111,8 @@ class Cells:
     def uptime(self, record: Record, column: Column) -> Cell:
         """Return the uptime of a site, with a bar for each day."""
         value: float | None = getattr(record, column.field)
+        if value == 0 and getattr(record, "status", "") == "unknown":  # the next check decides
+            return Cell()
         text = "" if value is None else f"{Decimal(str(value)).quantize(Decimal('0.01'))}%"
         return Cell((text,), bars=tuple(self.bars.get(record.id, ())))
 

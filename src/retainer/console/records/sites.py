@@ -69,7 +69,7 @@ def facts(page: RecordPage) -> list[Fact]:
     if site.down_since is not None:
         since = Value("since", moment=page.context.moment(site.down_since), tone="bad")
         found.append(Fact("Down since", since, note=site.last_error or ""))
-    found += page.facts("uptime_percent_30d", "response_time_ms")
+    found += page.facts("response_time_ms") if is_untold(site) else page.facts("uptime_percent_30d", "response_time_ms")
     if site.ssl_expires_at is not None:
         is_soon = site.ssl_expires_at < instant_after(page.tx.now, SOON)
         moment = page.context.moment(site.ssl_expires_at)
@@ -87,7 +87,7 @@ def blocks(page: RecordPage) -> Iterator[Block]:
     if not isinstance(site, Site):
         return
     days = load_days(page)
-    if any(day.up or day.down for day in days.values()):
+    if any(day.up or day.down for day in days.values()) and not is_untold(site):
         yield uptime_block(days)
     yield incident_table(page)
     if any(day.responses for day in days.values()):
@@ -102,6 +102,11 @@ def blocks(page: RecordPage) -> Iterator[Block]:
     yield software._replace(unset=())
     if site.plugins:
         yield plugin_table(page, site)
+
+
+def is_untold(site: Site) -> bool:
+    """Return whether no check has told yet how a site is: only a first one has failed, and the next one decides."""
+    return site.status == "unknown" and site.uptime_percent_30d == 0
 
 
 def plugin_table(page: RecordPage, site: Site) -> TableBlock:

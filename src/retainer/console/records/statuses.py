@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from retainer.console.statuses import TONES, word_of
+from retainer.console.statuses import TONES, shown_status, word_of
 
 
 class Badge(NamedTuple):
@@ -19,6 +19,6 @@ def badge_of(word: str) -> Badge:
 
 def badges_of(record: object) -> list[Badge]:
     """Return the badges of a record: its status, and whether it is overdue."""
-    status = getattr(record, "status", None)
-    badges = [] if status is None else [badge_of(status)]
+    status = shown_status(record)
+    badges = [badge_of(status)] if status else []
     return [*badges, badge_of("overdue")] if getattr(record, "is_overdue", False) else badges

@@ -14,6 +14,7 @@ from retainer.console.names import Link, Names
 from retainer.console.page_context import PageContext
 from retainer.console.records.statuses import badge_of
 from retainer.console.reports.tables import hours
+from retainer.console.statuses import shown_status
 from retainer.documents.wording import country_name
 from retainer.schema.crm import tags
 from retainer.store.constraints import reference_columns
@@ -132,8 +133,9 @@ class Values:
         if target is not None:
             return Value("link", link=self.names.refer(target, value))
         if name in literal_fields(type(record)):
-            is_overdue = name == "status" and getattr(record, "is_overdue", False)
-            return self.word(name, "overdue" if is_overdue else value)
+            if name == "status":
+                value = "overdue" if getattr(record, "is_overdue", False) else shown_status(record)
+            return self.word(name, value)
         return self.plain(record, name, value)
 
     def word(self, name: str, value: str) -> Value:

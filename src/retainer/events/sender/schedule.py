@@ -65,20 +65,18 @@ LEASE = (
     .where(THIS_WEBHOOK, webhooks.c.leased_until == bindparam("seen"))
     .values(leased_until=bindparam("until"))
 )
-IS_PUT_OFF = and_(
-    webhook_deliveries.c.status == "pending",
-    webhook_deliveries.c.next_attempt_at > NOW,
-    webhook_deliveries.c.updated_at > LATEST,
-)
+IS_PENDING = webhook_deliveries.c.status == "pending"
+IS_PUT_OFF = and_(IS_PENDING, webhook_deliveries.c.next_attempt_at > NOW, webhook_deliveries.c.updated_at > LATEST)
 PUT_OFF = select(webhook_deliveries.c.id).where(IS_PUT_OFF).limit(1)
-SET_BACK = update(webhook_deliveries).where(IS_PUT_OFF).values(next_attempt_at=NOW, failing_since=None, updated_at=NOW)
+RETRY_ALL = update(webhook_deliveries).where(IS_PENDING).values(next_attempt_at=NOW, failing_since=None, updated_at=NOW)
+SET_BACK = RETRY_ALL.where(IS_PUT_OFF)
 WAKE = (
     update(webhooks)
     .where(webhooks.c.next_attempt_at > NOW)
     .where(
         exists()
         .where(webhook_deliveries.c.account_id == webhooks.c.account_id)
-        .where(webhook_deliveries.c.webhook_id == webhooks.c.id, webhook_deliveries.c.status == "pending")
+        .where(webhook_deliveries.c.webhook_id == webhooks.c.id, IS_PENDING)
         .where(webhook_deliveries.c.next_attempt_at <= NOW)
     )
     .values(next_attempt_at=NOW)
@@ -119,6 +117,12 @@ def set_back(store: Store) -> None:
     with store.unscoped(write=True) as tx:
         tx.run(SET_BACK, latest=instant_after(tx.now, CLOCK_DIFFERENCE))
         tx.run(WAKE)
+
+
+def retry_all(tx: UnscopedTx, _since: str) -> None:
+    """Make due what is pending, as after a pause, whose time is not one in which receivers have failed."""
+    tx.run(RETRY_ALL)
+    tx.run(WAKE)
 
 
 def next_attempt(failing_since: str, now: str) -> str | None:

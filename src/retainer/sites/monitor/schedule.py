@@ -24,6 +24,8 @@ from retainer.values.exact import instant_after
 
 MAX_FAILURES = 2
 """Failures in a row after which a site is down: a single one may be the network's."""
+RECHECK = timedelta(seconds=30)
+"""Time from a first failure to the next check, which decides."""
 REFRESH_BATCH = 100
 
 
@@ -181,8 +183,6 @@ def save_result(tx: UnscopedTx | Tx, site: DueSite, result: CheckResult) -> bool
         incidents.begin_incident(tx, site.account_id, site.id, down_since, result.error)
     elif down_since is None and before.down_since is not None:
         incidents.end_incident(tx, site.account_id, site.id)
-    interval = timedelta(seconds=site.check_interval_seconds)
-    next_check_at = instant_after(site.next_check_at, interval)
     tx.run(
         SAVE_RESULT,
         account=site.account_id,
@@ -195,10 +195,19 @@ def save_result(tx: UnscopedTx | Tx, site: DueSite, result: CheckResult) -> bool
         response_time_ms=result.milliseconds,
         last_error=result.error,
         ssl_expires_at=result.ssl_expires_at,
-        next_check_at=next_check_at if next_check_at > tx.now else instant_after(tx.now, interval),
+        next_check_at=_next_check_at(site, tx.now, is_undecided=0 < failures < MAX_FAILURES and not in_maintenance),
     )
     uptime.summarise(tx, site.account_id, site.id)
     return True
+
+
+def _next_check_at(site: DueSite, now: str, *, is_undecided: bool) -> str:
+    """Return when the next check is due: soon after a first failure, else in the rhythm of the site."""
+    if is_undecided:
+        return instant_after(now, RECHECK)
+    interval = timedelta(seconds=site.check_interval_seconds)
+    in_rhythm = instant_after(site.next_check_at, interval)
+    return in_rhythm if in_rhythm > now else instant_after(now, interval)
 
 
 def refresh(store: Store) -> None:
