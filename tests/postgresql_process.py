@@ -64,6 +64,18 @@ class PostgresqlProcess:
             admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
 
     @contextlib.contextmanager
+    def without_standby(self) -> Iterator[None]:
+        """A block in which commits wait for a standby that does not exist."""
+        with psycopg.connect(self.url, autocommit=True) as admin:
+            admin.execute("ALTER SYSTEM SET synchronous_standby_names = 'missing'")
+            admin.execute("SELECT pg_reload_conf()")
+            try:
+                yield
+            finally:
+                admin.execute("ALTER SYSTEM RESET synchronous_standby_names")
+                admin.execute("SELECT pg_reload_conf()")
+
+    @contextlib.contextmanager
     def taken(self) -> Iterator[None]:
         """A block in which other clients hold all connections."""
         with contextlib.ExitStack() as stack:

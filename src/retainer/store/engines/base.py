@@ -53,6 +53,12 @@ class DeadlineExceeded(Busy):
     reason = "The request took too long, and nothing was changed. Ask for less in one request."
 
 
+class CommitsWait(Busy):
+    """Too many commits wait to be confirmed, so that another would too. The transaction has not begun."""
+
+    reason = "The database does not confirm writes now, and this one was not executed."
+
+
 class CommitTooSlow(OutcomeUnknown, DeadlineExceeded):
     """A commit exceeded its time limit: its changes may be durable or not."""
 

@@ -16,9 +16,18 @@ from sqlalchemy.dialects.postgresql import psycopg as dialects
 from sqlalchemy.exc import DBAPIError
 
 from retainer.settings import SettingsError
-from retainer.store.engines.base import Engine, OutcomeUnknown, Row, Rows, TransientConflict, Unavailable, Values
+from retainer.store.engines.base import (
+    CommitTooSlow,
+    Engine,
+    OutcomeUnknown,
+    Row,
+    Rows,
+    TransientConflict,
+    Unavailable,
+    Values,
+)
 from retainer.store.engines.postgresql_connection import Connection, Cursor, InstantLoader, translate_error, translated
-from retainer.store.engines.postgresql_pool import Pool
+from retainer.store.engines.postgresql_pool import STANDBYS, Pool
 
 CONNECT_SECONDS = 2
 """Timeout of connecting; the driver accepts no less."""
@@ -61,8 +70,10 @@ class Postgresql(Engine):
     def __init__(self, url: str) -> None:
         self.url = url
         options = " ".join(f"-c {name}={value}" for name, value in SESSION.items())
+        alive = "keepalives_idle=30 keepalives_interval=10 keepalives_count=3"  # a commit may wait on a lost connection
+        limits = conninfo.make_conninfo(alive, options=options, connect_timeout=CONNECT_SECONDS)
         try:
-            address = conninfo.make_conninfo(url, options=options, connect_timeout=CONNECT_SECONDS)
+            address = conninfo.make_conninfo(url, **conninfo.conninfo_to_dict(limits))
         except psycopg.ProgrammingError as error:
             reason = str(error).strip()
             raise SettingsError(f"The address of the PostgreSQL database cannot be understood: {reason}.") from None
@@ -136,7 +147,8 @@ class Postgresql(Engine):
         return super().one(text, values)
 
     def begin_write(self, account_id: int | None) -> Connection:
-        """Begin a writing transaction, the only one of its account; lend its connection."""
+        """Begin a writing transaction, the only one of its account; lend its connection. Raises Unavailable."""
+        self._pool.check_commits()
         connection = self.connection()
         try:
             self._begin(connection, "READ COMMITTED READ WRITE")
@@ -153,14 +165,18 @@ class Postgresql(Engine):
             if not commit:
                 connection.end("ROLLBACK")
                 return
+            connection.commits = True
             cursor = connection.execute("COMMIT")
             connection.exit_pipeline()
             if cursor.statusmessage != "COMMIT":
                 raise Unavailable(f"The transaction was not committed: PostgreSQL answered {cursor.statusmessage}.")
         except psycopg.Error as error:
+            if connection.unconfirmed is not None:
+                raise CommitTooSlow(f"A commit waits. {STANDBYS}") from error
             failure = translate_error(error)
             raise OutcomeUnknown(str(error)) if type(failure) is Unavailable else failure from error
         finally:
+            connection.commits = False
             self.give_back(connection)
 
     def begin_snapshot(self, connection: Connection) -> None:

@@ -2,6 +2,8 @@
 
 import contextlib
 import logging
+import os
+import socket
 from collections.abc import Iterator
 from typing import cast
 
@@ -76,6 +78,10 @@ class Connection(psycopg.Connection[Row]):
     generation = 0
     """The generation of the pool; it closes connections of former ones."""
     has_timed_out = False
+    commits = False
+    """Whether it waits for a commit."""
+    unconfirmed: socket.socket | None = None
+    """After a commit without a reply in time: what remains of the connection, for the server goes on waiting."""
     sent: psycopg.Pipeline | None = None
     """The pipeline of the transaction that has begun: statements sent without waiting for their results."""
     has_savepoint = False
@@ -111,6 +117,8 @@ class Connection(psycopg.Connection[Row]):
             return super().wait(gen, interval, REPLY_SECONDS)
         except errors._WaitTimeout as error:  # noqa: SLF001  # documented under this name
             self.has_timed_out = True
+            if self.commits:
+                self.unconfirmed = socket.socket(fileno=os.dup(self.fileno()))
             self.close()
             raise psycopg.OperationalError(f"PostgreSQL has not answered for {REPLY_SECONDS} seconds.") from error
 

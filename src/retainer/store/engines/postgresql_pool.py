@@ -1,12 +1,16 @@
 """The connection pool of a process for PostgreSQL; it fails immediately while the server is unreachable."""
 
+import socket
 import threading
 
-from retainer.store.engines.base import Unavailable
+from retainer.store.engines.base import CommitsWait, Unavailable
 from retainer.store.engines.postgresql_connection import REPLY_SECONDS, Connection, open_connection
 
 PAUSE_SECONDS = 0.1
 """Pause before each attempt to reconnect."""
+MAX_UNCONFIRMED = 4
+"""Commits without a reply, at which further writes are refused: each holds a connection of the server."""
+STANDBYS = "Check the standbys of PostgreSQL in synchronous_standby_names, and its disk."
 
 
 class Pool:
@@ -20,6 +24,7 @@ class Pool:
         self._conninfo = conninfo
         self.idle: list[Connection] = []
         self.count = 0
+        self._unconfirmed: list[socket.socket] = []
         self._reason = ""
         self._generation = 0
         self._lock = threading.Lock()
@@ -39,13 +44,29 @@ class Pool:
             self._lose(str(error))
             raise
 
+    def check_commits(self) -> None:
+        """Raise CommitsWait if too many commits wait, such as for a standby that does not answer."""
+        with self._lock:
+            for each in [each for each in self._unconfirmed if not is_silent(each)]:
+                self._unconfirmed.remove(each)
+                each.close()
+            count = len(self._unconfirmed)
+        if count >= MAX_UNCONFIRMED:
+            raise CommitsWait(f"{count} commits wait. {STANDBYS}")
+
     def give_back(self, connection: Connection) -> None:
-        """Take a lent connection back, and keep it if its last transaction has ended."""
+        """Take a lent connection back, and keep it if its last transaction has ended.
+
+        A commit that waits is no outage: PostgreSQL answers reads meanwhile, or the next one finds that it does not.
+        """
         with self._lock:
             if connection.is_reusable() and connection.generation == self._generation:
                 self.idle.append(connection)
                 return
             self.count -= 1
+            if connection.unconfirmed is not None:
+                self._unconfirmed.append(connection.unconfirmed)
+                return
         if connection.closed:
             self._renew(connection.generation)
             if connection.has_timed_out:
@@ -72,9 +93,12 @@ class Pool:
                 return
             self._generation += 1
             idle, self.idle = self.idle, []
+            unconfirmed, self._unconfirmed = self._unconfirmed, []
             self.count -= len(idle)
         for connection in idle:
             connection.close()
+        for end in unconfirmed:
+            end.close()
 
     def _lose(self, reason: str) -> None:
         """Refuse new connections until a thread has reconnected."""
@@ -94,3 +118,14 @@ class Pool:
                 continue
             except Exception as error:  # noqa: BLE001  # the thread must not end; requests say why they are refused
                 self._reason = repr(error)
+
+
+def is_silent(end: socket.socket) -> bool:
+    """Return whether nothing has arrived, not even the end of the connection."""
+    try:
+        end.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
