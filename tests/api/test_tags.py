@@ -1,3 +1,6 @@
+import pytest
+
+
 def test_it_works(api):
     tag = api.post("/tags", {"name": "VIP", "color": "#FF8800"}).data
     assert tag["name"] == "VIP"
@@ -16,6 +19,15 @@ def test_a_name_is_unique_whatever_its_case(api):
     assert api.post("/tags", {"name": "Elan"}).status == 201
     assert api.patch(f"/tags/{tag['id']}", {"name": "élan"}).data["name"] == "élan"
     assert [row["id"] for row in api.get("/tags", {"name": "ÉLAN"}).data] == [tag["id"]]
+
+
+@pytest.mark.parametrize(
+    "same", ["Key\u200b account", "Key\u00a0account", "Key acc\u00adount", "\uff2bEY account", "Key account\ufe0f"]
+)
+def test_two_tags_do_not_print_the_same_name(api, same):
+    tag = api.make("/tags", name="Key account")["id"]
+    assert "already taken" in api.post("/tags", {"name": same}).errors["name"][0]
+    assert [row["id"] for row in api.get("/tags", {"name": same}).data] == [tag]
 
 
 def test_a_tag_counts_its_uses_and_leaves_its_records_when_it_goes(api):

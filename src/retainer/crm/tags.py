@@ -20,6 +20,7 @@ from retainer.store.engines.sql import INTEGER, combined, comma_list, is_listed,
 from retainer.store.row_mapper import Derived, RefersTo, split_ids
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
+from retainer.values.collation import printed_form
 from retainer.values.common import Color
 from retainer.values.kinds import Id, Text50
 from retainer.values.records import READ_ONLY, Record
@@ -106,7 +107,7 @@ class TagsFilter(Filter):
     """Filters of tags."""
 
     sorts = ("name", "created_at")
-    name: Annotated[OneOf[Text50] | None, REPEATED, one_of_folded("name")] = None
+    name: Annotated[OneOf[Text50] | None, REPEATED, one_of_folded("name", fold=printed_form)] = None
 
 
 api = Resource("/tags", tag="Tags", scope="clients", table=tags)

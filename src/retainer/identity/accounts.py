@@ -15,7 +15,7 @@ from retainer.schema.identity import accounts
 from retainer.store.engines.base import Row
 from retainer.store.tables import ACCOUNT, metadata
 from retainer.store.tx import Store, Tx
-from retainer.values.collation import fold_number
+from retainer.values.collation import printed_form
 from retainer.values.exact import amount_of, decimal_text, minor_units
 from retainer.values.kinds import ZEROS
 
@@ -88,7 +88,7 @@ def set_account(tx: Tx, changes: Fields) -> Fields:
 def check_patterns(before: Fields, after: Fields) -> None:
     """Raise `validation_failed` if a changed number pattern gives the numbers of another series."""
     errors = FieldErrors()
-    numbers = {name: ZEROS.sub("{0}", fold_number(after[name])) for name in after if name.endswith(PATTERN_NAME)}
+    numbers = {name: ZEROS.sub("{0}", printed_form(after[name])) for name in after if name.endswith(PATTERN_NAME)}
     for name, other in permutations(numbers, 2):
         if after[name] != before[name] and numbers[name] == numbers[other]:
             series = other.removesuffix(PATTERN_NAME).replace("_", " ")

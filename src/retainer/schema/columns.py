@@ -24,7 +24,7 @@ from sqlalchemy.schema import SchemaItem
 
 from retainer.store.engines.sql import DAY, FLAG, INSTANT, INTEGER, KEYED, NUMBERED, TEXT, key_with_account
 from retainer.store.tables import metadata
-from retainer.values.collation import Fold, base_letters, fold_number, number_key, sort_key
+from retainer.values.collation import Fold, base_letters, number_key, printed_form, sort_key
 from retainer.values.exact import decimal_text
 
 T = TypeVar("T")
@@ -95,7 +95,7 @@ def numbered(*, optional: bool = False) -> tuple[SchemaItem, ...]:
     """The number that people read, unique in the account without case, and its form for sorting: K2 before K10."""
     return (
         text("number", optional=optional),
-        folded("number", optional=optional, fold=fold_number),
+        folded("number", optional=optional, fold=printed_form),
         folded("number", into="number_sort", optional=optional, fold=number_key),
         unique("number_folded"),
         Index(None, "account_id", "number_sort", "id"),

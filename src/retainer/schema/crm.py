@@ -20,6 +20,7 @@ from retainer.schema.columns import (
     text,
     unique,
 )
+from retainer.values.collation import printed_form
 
 
 def tag_links(owner: str) -> Table:
@@ -36,7 +37,7 @@ def tag_links(owner: str) -> Table:
 tags = tenant_table(
     "tags",
     text("name"),
-    folded("name"),
+    folded("name", fold=printed_form),
     sortable("name"),
     text("color", optional=True),
     maintained("usage_count"),

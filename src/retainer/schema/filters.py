@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, get_args, get_origin
 from sqlalchemy import ColumnElement, Select, Table, or_
 
 from retainer.store.row_mapper import comparable_amount
-from retainer.values.collation import Fold, base_letters, fold_number
+from retainer.values.collation import Fold, base_letters, printed_form
 from retainer.values.kinds import UserId
 
 FOUND = "Records that contain this text, ignoring case and accents, in {searched}"
@@ -62,7 +62,7 @@ def one_of_folded(*names: str, is_small: bool = False, fold: Fold = str.casefold
     )
 
 
-ONE_OF_NUMBERS = one_of_folded("number", fold=fold_number)
+ONE_OF_NUMBERS = one_of_folded("number", fold=printed_form)
 """The filter of records by their numbers."""
 
 

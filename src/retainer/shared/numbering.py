@@ -20,7 +20,7 @@ from retainer.store.constraints import singular
 from retainer.store.engines.sql import INTEGER, TEXT, is_listed, listed, zero_padded
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
-from retainer.values.collation import fold_number
+from retainer.values.collation import printed_form
 from retainer.values.kinds import ZEROS
 
 NEXT = (
@@ -88,7 +88,7 @@ def next_number(tx: Tx, table: Table, pattern: str, day: str | None = None) -> s
     pattern with the year has a series for each year.
     """
     form = read_form(table, pattern, day or tx.today)
-    folded = {"prefix": fold_number(form.prefix), "suffix": fold_number(form.suffix)}
+    folded = {"prefix": printed_form(form.prefix), "suffix": printed_form(form.suffix)}
     written = {"series": form.series, "width": form.width, **folded}
     statement = _next_number(table)
     while True:
@@ -113,8 +113,8 @@ def preview_number(tx: Tx, table: Table, pattern: str, day: str = "", *, at_leas
     form = read_form(table, pattern, day or tx.today)
     first: int = max((tx.value(LAST, series=form.series) or 0) + 1, at_least)
     numbers = [form.write(number) for number in range(first, first + PREVIEWED)]
-    taken = {number for (number,) in tx.all(_numbers(table), numbers=json.dumps([*map(fold_number, numbers)]))}
-    return next((number for number in numbers if fold_number(number) not in taken), numbers[-1])
+    taken = {number for (number,) in tx.all(_numbers(table), numbers=json.dumps([*map(printed_form, numbers)]))}
+    return next((number for number in numbers if printed_form(number) not in taken), numbers[-1])
 
 
 def next_ticket_number(tx: Tx) -> int:

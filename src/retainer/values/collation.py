@@ -10,6 +10,8 @@ import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 
+from retainer.values.texts import UNPRINTED
+
 Fold = Callable[[str], str]
 ALIKE = str.maketrans(
     {"æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ħ": "h", "ŧ": "t", "ŋ": "n", "ı": "i"}  # noqa: RUF001
@@ -36,14 +38,21 @@ def base_letters(text: str) -> str:
     return unicodedata.normalize("NFC", base) or folded  # compose Hangul syllables again
 
 
-def fold_number(number: str) -> str:
-    """Return the form in which numbers of records are compared: `k3`, `K3` and a full-width `Ｋ３` are one number."""  # noqa: RUF002
-    return unicodedata.normalize("NFKC", number).casefold()
+def printed_form(text: str) -> str:
+    """Return the form in which unique names and numbers are compared: what documents print of them, without case.
+
+    `k3`, `K3`, a full-width `Ｋ３` and one with a zero-width space are equal.
+    """  # noqa: RUF002
+    folded = text.casefold()
+    if folded.isascii():
+        return folded
+    seen = "".join(letter for letter in text if unicodedata.category(letter) != "Cf")
+    return unicodedata.normalize("NFKC", UNPRINTED.sub("", seen)).casefold()
 
 
 def number_key(number: str) -> str:
     """Return the sort key of a number of a record: K2 sorts before K10, as each run of digits follows its length."""
-    return DIGITS.sub(_with_length, fold_number(number))
+    return DIGITS.sub(_with_length, printed_form(number))
 
 
 def _with_length(run: re.Match[str]) -> str:
