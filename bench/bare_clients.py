@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from bench.bare_databases import Postgresql, Sqlite
-from retainer.values.collation import sort_key
+from retainer.values.collation import number_key, printed_form, sort_key
 from retainer.values.exact import DIGITS, decimal_text, utcnow
 
 PER_PAGE = 25
@@ -53,9 +53,10 @@ READ = "SELECT {} FROM clients c WHERE c.account_id = ?1 AND c.id = ?2"
 TOTAL = "(SELECT count FROM totals WHERE account_id = ?1 AND name = 'clients')"
 LIST = f"SELECT {{}} FROM clients c WHERE c.account_id = ?1 ORDER BY c.name_sort, c.id LIMIT {PER_PAGE}"
 NUMBER = "UPDATE series SET last = last + 1 WHERE account_id = ?1 AND name = 'clients' RETURNING {}"
-TAKEN = "EXISTS (SELECT 1 FROM clients c WHERE c.account_id = ?1 AND c.number = ?2 || {} || ?4)"
+TAKEN = "EXISTS (SELECT 1 FROM clients c WHERE c.account_id = ?1 AND c.number_folded = ?2 || {} || ?4)"
 FIRST_NUMBER = "INSERT INTO series (account_id, name, last) VALUES (?, 'clients', 1)"
-WRITTEN = [*COLUMNS[1:], "name_folded", "name_sort", "search", "account_id"]
+FOLDED = ("number_folded", "number_sort", "name_sort", "email_folded", "invoice_email_folded")
+WRITTEN = [*COLUMNS[1:], *FOLDED, "search", "account_id"]
 INSERT = f"INSERT INTO clients ({', '.join(WRITTEN)}) VALUES ({', '.join('?' * len(WRITTEN))}) RETURNING {{}}"
 COUNT = """
 INSERT INTO totals (account_id, name, count) VALUES (?, 'clients', 1)
@@ -133,7 +134,9 @@ class Clients:
             *(client.website, client.address_line1, client.address_line2, client.city, client.region),
             *(client.postal_code, client.country, client.vat_number, client.registration_number, client.currency),
             *(rate, tax, client.payment_terms_days, client.language, client.notes, client.external_id),
-            *(client.name.casefold(), sort_key(client.name), search, account),
+            *(printed_form(client.number), number_key(client.number), sort_key(client.name)),
+            *(email and email.casefold() for email in (client.email, client.invoice_email)),
+            *(search, account),
         ]
         (made,) = self.database.first(self.database.run(connection, self.insertion, values, (account,)))
         for tag in client.tag_ids:
@@ -147,7 +150,7 @@ class Clients:
         before, zeros, after = ZEROS.split(pattern)
         is_taken = True
         while is_taken:
-            row = self.database.one(connection, self.number, (account, before, len(zeros), after))
+            row = self.database.one(connection, self.number, (account, before.casefold(), len(zeros), after.casefold()))
             if row is None:
                 connection.execute(self.first_number, (account,))
             last, is_taken = row or (1, False)
