@@ -25,7 +25,7 @@ from bench.depth_data import DAYS, PROJECTS, USERS, Made, client_of, fill
 from bench.report_data import add_money
 from bench.servers import RETAINER, Connection, Server, request, start, stop, wait
 from retainer.app import RESOURCES
-from retainer.kernel.resource import Routes
+from retainer.kernel.routes import Routes
 from retainer.settings import BASE_PATH
 
 PER_PAGE = 25

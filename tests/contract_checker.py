@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from jsonschema_rs import Draft202012Validator
 
 from retainer.app import RESOURCES
-from retainer.kernel.resource import Routes
+from retainer.kernel.routes import Routes
 from retainer.openapi.document import document
 from retainer.schema import metadata
 from retainer.settings import BASE_PATH

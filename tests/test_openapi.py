@@ -10,7 +10,8 @@ from retainer.app import RESOURCES
 from retainer.errors import STATUS
 from retainer.kernel.paging import Page, Paged, PageMeta
 from retainer.kernel.query import Filter
-from retainer.kernel.resource import Resource, Routes
+from retainer.kernel.resource import Resource
+from retainer.kernel.routes import Routes
 from retainer.openapi import document as openapi
 from retainer.openapi.schemas import Schemas
 from retainer.schema.filters import Where
@@ -70,9 +71,10 @@ def says_what_it_does_what_it_needs_and_how_it_refuses(operation, spec):
     assert spec["security"] == [{"bearer": scopes}, {"apiKey": scopes}]
     assert {"400", "401", "402", "403", "422", "429", "500", "503"} <= spec["responses"].keys()
     is_in_path = "{" in operation.path and not operation.upserts
+    acts_on_one = operation.writes and "{" in operation.path
     assert ("404" in spec["responses"]) == (is_in_path or operation.batched)
     assert {"409", "413"} <= spec["responses"].keys() or not operation.writes
-    assert ("412" in spec["responses"]) == (operation.method in {"PUT", "PATCH", "DELETE"} or operation.batched)
+    assert ("412" in spec["responses"]) == (acts_on_one or operation.batched)
     assert ("requestBody" in spec) == ("415" in spec["responses"]) == (operation.body is not None)
     assert operation.body is not None or operation.method not in {"PUT", "PATCH"}
 
@@ -237,7 +239,8 @@ def test_operations_are_named_by_what_they_do():
     assert all(re.fullmatch(r"[a-z]+([A-Z][a-z]*)+", name) for name in ids)
     client = {described(operation)["operationId"] for operation in OPERATIONS if operation.path.startswith("/clients")}
     assert client == {
-        *("listClients", "createClient", "getClient", "updateClient", "replaceClient", "deleteClient", "upsertClient")
+        *("listClients", "createClient", "getClient", "updateClient", "replaceClient", "deleteClient", "upsertClient"),
+        *("getClientByExternalId", "updateClientByExternalId", "deleteClientByExternalId"),
     }
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from retainer.app import RESOURCES
-from retainer.kernel.resource import Routes
+from retainer.kernel.routes import Routes
 from retainer.openapi.document import document
 
 PROMISED = Path(__file__).parent.parent / "openapi.json"
@@ -40,11 +40,11 @@ def losses(old: Json, new: Json) -> Iterator[str]:
             if "requestBody" in now and "requestBody" not in operation:
                 yield f"{where} takes a body now."
             for use, taken in (("requestBody", True), ("responses", False)):
-                pairs = zip(_schemas(operation.get(use), old), _schemas(now.get(use), new), strict=False)
-                if use == "responses" and operation[use].keys() - now[use].keys():
-                    yield f"{where} no longer answers {', '.join(sorted(operation[use].keys() - now[use].keys()))}."
-                for before, after in pairs:
-                    yield from _lost_in(where, before, after, (old, new), taken=taken, seen=set())
+                before, after = _schemas(operation.get(use), old), _schemas(now.get(use), new)
+                if use == "responses" and before.keys() - after.keys():
+                    yield f"{where} no longer answers {', '.join(sorted(before.keys() - after.keys()))}."
+                for status in sorted(before.keys() & after.keys()):
+                    yield from _lost_in(where, before[status], after[status], (old, new), taken=taken, seen=set())
 
 
 def _resolve(node: Any, document: Json) -> Any:
@@ -73,14 +73,13 @@ def _lost_parameters(where: str, old: Json, new: Json, documents: tuple[Json, Js
             yield f"{where} requires the parameter {place} now."
 
 
-def _schemas(node: Any, document: Json) -> Iterator[Any]:
-    """Yield the JSON schemas of a body, or of all answers by their status."""
-    node = _resolve(node, document)
-    if not node:
-        return
-    bodies = [node] if "content" in node else [_resolve(node[status], document) for status in sorted(node)]
-    for body in bodies:
-        yield body.get("content", {}).get("application/json", {}).get("schema")
+def _schemas(node: Any, document: Json) -> Json:
+    """Return the JSON schemas of all answers by their status, or that of a body."""
+    node = _resolve(node, document) or {}
+    bodies = {"": node} if "content" in node else {status: _resolve(node[status], document) for status in node}
+    return {
+        status: body.get("content", {}).get("application/json", {}).get("schema") for status, body in bodies.items()
+    }
 
 
 def _lost_in(

@@ -16,7 +16,7 @@ from retainer.identity.sign_in.throttle import Throttle
 from retainer.kernel.http import Request
 from retainer.kernel.limits import Limiter, SlidingWindow
 from retainer.kernel.pipeline import Pipeline
-from retainer.kernel.resource import Routes
+from retainer.kernel.routes import Routes
 from retainer.kernel.waiting import Waiting
 from retainer.openapi import page as openapi_page
 from retainer.reference import answers as reference

@@ -1,11 +1,10 @@
-"""The resources of all areas, in the order of the reference; those with external ids can be upserted by them."""
+"""The resources of all areas, in the order of the reference."""
 
 from retainer.billing import expenses, lines, payments
 from retainer.billing.credit_notes import credit_notes
 from retainer.billing.invoices import invoices, preview
 from retainer.billing.quotes import quotes
 from retainer.crm import clients, contacts, tags
-from retainer.kernel.upserts import add_upsert
 from retainer.reports import overview, profitability, revenue, utilisation
 from retainer.sites import sites
 from retainer.support import ticket_replies, tickets
@@ -37,7 +36,3 @@ OF_AREAS = [
     utilisation.api,
     profitability.api,
 ]
-
-for each in OF_AREAS:
-    if each.table is not None and "external_id" in each.table.c:
-        add_upsert(each)

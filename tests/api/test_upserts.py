@@ -7,7 +7,7 @@ from tests.contract.cases import OPERATIONS
 from tests.databases import each_database
 from tests.factories import RECIPES
 
-COLLECTIONS = [each.resource.path for each in OPERATIONS if each.upserts]
+COLLECTIONS = sorted({each.resource.path for each in OPERATIONS if "external_id" in each.parameters})
 OPTIONAL = {"/time-entries": "description", "/expenses": "vendor", "/external-contacts": "job_title"}
 """A text that is not required, where it is not `notes` or the like."""
 
@@ -81,9 +81,67 @@ def test_it_needs_the_scope_of_writes_and_stays_in_its_account(api, other_tenant
 
 
 def test_another_method_is_told_where_to_go(api):
-    answer = api.get("/clients/external:7")
-    assert (answer.status, answer.headers["allow"]) == (405, "PUT, OPTIONS")
-    assert "GET /clients?external_id={external_id}" in answer.json["message"]
+    answer = api.post("/clients/external:7")
+    assert (answer.status, answer.headers["allow"]) == (405, "GET, HEAD, PUT, PATCH, DELETE, OPTIONS")
+    assert "Send POST /clients instead." in answer.json["message"]
+
+
+def test_every_record_with_an_external_id_is_read_changed_and_deleted_by_it():
+    assert len(COLLECTIONS) == 10
+    for collection in COLLECTIONS:
+        by_id, by_external_id = (
+            {
+                each.method
+                for each in OPERATIONS
+                if each.path.startswith(f"{collection}{start}") and each.path.count("/") == 2
+            }
+            for start in ("/{", "/external:{")
+        )
+        assert by_id == by_external_id == {"GET", "PUT", "PATCH", "DELETE"}, collection
+
+
+@pytest.mark.parametrize("collection", COLLECTIONS)
+def test_a_record_is_read_changed_and_deleted_by_its_external_id_as_by_its_id(api, collection):
+    made, path = api.create(collection, external_id="Ö 7").data, f"{collection}/external:%C3%96%207"
+    by_id = api.get(f"{collection}/{made['id']}")
+    read = api.get(path)
+    assert (read.data, read.headers["etag"]) == (by_id.data, by_id.headers["etag"])
+    changed = api.patch(path, {"external_id": "8"}, headers={"If-Match": read.headers["etag"]})
+    assert (changed.status, changed.data["external_id"]) == (200, "8")
+    assert [api.call(method, path, {}).code for method in ("GET", "PATCH", "DELETE")] == ["not_found"] * 3
+    path = f"{collection}/external:8"
+    assert api.delete(path, headers={"If-Match": read.headers["etag"]}).code == "precondition_failed"
+    assert api.delete(path).status == 204
+    assert api.get(f"{collection}/{made['id']}").status == 404
+
+
+def test_if_none_match_only_creates(api):
+    path, only_new = "/clients/external:7", {"If-None-Match": "*"}
+    assert api.put(path, {"name": "Optik"}, headers=only_new).status == 201
+    refused = api.put(path, {"name": "Other"}, headers=only_new)
+    assert (refused.code, api.get(path).data["name"]) == ("precondition_failed", "Optik")
+    assert "The client 1 has this external id" in refused.json["message"]
+    named = api.put(path, {"name": "Other"}, headers={"If-None-Match": api.get(path).headers["etag"]})
+    assert named.errors == {"If-None-Match": ["Must be * here: it creates the record only if there is none."]}
+
+
+@pytest.mark.parametrize("atomic", [False, True])
+def test_if_none_match_only_creates_in_a_batch(api, atomic):
+    upsert = {"method": "PUT", "path": "/clients/external:7", "body": {"name": "Optik"}, "if_none_match": "*"}
+    first, again = (api.post("/batch", {"operations": [upsert], "atomic": atomic}) for _ in range(2))
+    assert first.data["results"][0]["status"] == 201
+    assert (again.status if atomic else again.data["results"][0]["status"]) == 412
+
+
+def test_a_record_is_read_by_its_external_id_with_what_a_request_selects(api):
+    client = api.make("/clients", external_id="7", name="Optik")
+    api.make("/projects", client_id=client["id"], external_id="8")
+    read = api.get("/projects/external:8", {"include": "client", "fields": "name"}).json
+    assert read["data"].keys() == {"id", "name"}
+    assert [each["id"] for each in read["included"]["clients"]] == [client["id"]]
+    assert api.get(f"/clients/external:{'x' * 192}").status == 404
+    assert api.get("/clients/external:a%00b").errors.keys() == {"external_id"}
+    assert api.get("/clients/external:%FF").code == "bad_request"
 
 
 def test_an_event_says_whether_it_was_created(api):

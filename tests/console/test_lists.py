@@ -21,7 +21,8 @@ from retainer.console.catalogue import Catalogue
 from retainer.console.lists import controls, downloads, list_pages
 from retainer.console.lists.views import GROUPS, VIEWS
 from retainer.kernel.query import parameters
-from retainer.kernel.resource import Operation, Routes
+from retainer.kernel.resource import Operation
+from retainer.kernel.routes import Routes
 from retainer.rollups import list_sums
 from retainer.web.csv_files import BYTE_ORDER_MARK, safe
 from tests.console.visitor import Visitor, WebPage, admin_of

@@ -40,7 +40,8 @@ BODIES = [operation for operation in TRIED if operation.body]
 LISTS = [operation for operation in OPERATIONS if operation.paged]
 BUSINESS = [operation for operation in OPERATIONS if operation.resource.tag != "Webhooks"]
 """The operations on what an agency may have many of, whose changes are events."""
-BY_ID = [operation for operation in TRIED if operation.parameters and not operation.upserts]
+BY_EXTERNAL_ID = [operation for operation in OPERATIONS if "external_id" in operation.parameters]
+BY_ID = [operation for operation in TRIED if operation.parameters and operation not in BY_EXTERNAL_ID]
 ONES = [read for read in READS if isinstance(read.answers, type) and issubclass(read.answers, Record)]
 
 SUCCESS = {200, 201, 204}
@@ -100,10 +101,11 @@ class Sample(NamedTuple):
 
 def sample(api: ApiClient, operation: Operation) -> Sample:
     """Create the records that an operation needs; return a request that succeeds."""
-    if operation.upserts:
+    if operation in BY_EXTERNAL_ID:
         made = api.create(operation.resource.path, external_id=f"Ö:{api.next()}")
         path = f"{operation.resource.path}/external:{quote(made.data['external_id'])}"
-        return Sample("PUT", path, made.data, made.data, made.headers["etag"])
+        body = made.data if operation.body else None
+        return Sample(operation.method, path, body, made.data, made.headers["etag"])
     if not operation.path.endswith("}"):
         path = api.at(operation.path)
         is_sent = operation.use == "Create" and operation.body is not None

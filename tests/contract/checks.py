@@ -29,6 +29,7 @@ from tests.contract.cases import (
     body_schema,
     commits,
     db_copy,
+    described,
     dump,
     home,
     is_decimal,
@@ -55,6 +56,12 @@ PAST = "2020-01-01T00:00:00.000000Z"
 MAX_ANSWER = 32_000
 """Bytes of the answer to a body with many faults: 20 times the longest message, which names every type of event."""
 OTHER_STATE = {"If-Match": '"another-state"'}
+FAILING = OTHER_STATE | {
+    "If-None-Match": "*",
+    "If-Modified-Since": "Sat, 29 Oct 2044 19:43:31 GMT",
+    "If-Unmodified-Since": "Sat, 29 Oct 1994 19:43:31 GMT",
+}
+"""Preconditions that hold for no record."""
 
 # Access
 
@@ -301,10 +308,11 @@ def unknown_parameter_is_refused(api: ApiClient, operation: Operation) -> None:
     succeeds(send(api, request))
 
 
-def state_of(api: ApiClient, request: Sample) -> str:
-    """The record's ETag now, read in a way that changes nothing."""
-    read = api.get(request.path, key="own")
-    return read.headers["etag"] if read.status == 200 else request.etag
+def guarded(api: ApiClient, request: Sample) -> tuple[str, dict[str, Any], str]:
+    """The path of the record that If-Match guards, the last one in the path, with its fields and its ETag now."""
+    path = request.path if request.record else request.path[: re.search(r"[0-9](?=\D*$)", request.path).end()]
+    read = api.get(path)
+    return (path, read.data, read.headers["etag"]) if read.status == 200 else (path, request.record, request.etag)
 
 
 def if_match_guards(api: ApiClient, operation: Operation) -> None:
@@ -313,7 +321,7 @@ def if_match_guards(api: ApiClient, operation: Operation) -> None:
     After a change, the state from before it is another.
     """
     request = sample(api, operation)
-    state, before = state_of(api, request), commits(api)
+    (path, record, state), before = guarded(api, request), commits(api)
     answer = send(api, request, headers=OTHER_STATE)
     assert (answer.status, answer.code) == (412, "precondition_failed"), answer
     weak = send(api, request, headers={"If-Match": f"W/{state}"})
@@ -323,20 +331,37 @@ def if_match_guards(api: ApiClient, operation: Operation) -> None:
     assert commits(api) == before
     for good in (state, "*", f'"x", {state}'):
         succeeds(send(db_copy(api), request, headers={"If-Match": good}))
-    changes = [other for other in PATHS[operation.path] if other.method in {"PUT", "PATCH"}]
+    changes = [other for other in PATHS[declared_path(operation)] if other.method in {"PUT", "PATCH"}]
     if changes:
-        succeeds(api.call(changes[0].method, request.path, {}))
+        succeeds(api.call(changes[0].method, path, {}))
         assert send(db_copy(api), request, headers={"If-Match": state}).status != 412, "nothing has changed yet"
-        succeeds(api.call(changes[0].method, request.path, some_change(request, "other")))
+        succeeds(api.call(changes[0].method, path, some_change(path, record, "other")))
         assert send(api, request, headers={"If-Match": state}).status == 412
 
 
-def some_change(request: Sample, word: str) -> dict[str, str]:
-    """A body that changes the record of a request and says nothing of its relations, nor what its path says."""
-    texts = (
-        ("description", "notes", "name") if "/external:" in request.path else ("external_id", "description", "color")
-    )
-    name = next(name for name in texts if name in (request.record or {}))
+def declared_path(operation: Operation) -> str:
+    """The declared path of the last record in the path of an operation."""
+    return operation.path[: operation.path.rindex("}") + 1]
+
+
+def preconditions_are_honoured_or_refused(api: ApiClient, operation: Operation) -> None:
+    """A precondition that does not hold keeps an operation from being performed; one that is not documented is 422."""
+    request, before = sample(api, operation), commits(api)
+    documented_names = {resolved(parameter)["name"] for parameter in described(operation)["parameters"]}
+    for name, value in FAILING.items():
+        answer = send(api, request, headers={name: value})
+        if name in documented_names:
+            assert answer.status == (412 if operation.writes else 304), f"{name}: {answer}"
+        else:
+            assert answer.errors.keys() == {name}, f"{name}: {answer}"
+    assert commits(api) == before
+    succeeds(send(api, request))
+
+
+def some_change(path: str, record: dict[str, Any], word: str) -> dict[str, str]:
+    """A body that changes the record at a path and says nothing of its relations, nor what the path says."""
+    texts = ("description", "notes", "name", "url") if "/external:" in path else ("external_id", "description", "color")
+    name = next(name for name in texts if name in record)
     return {name: f"#{word.encode().hex()[:6]:0<6}" if name == "color" else word}
 
 
@@ -352,7 +377,7 @@ def if_none_match_saves(api: ApiClient, operation: Operation) -> None:
     for change in (other for other in PATHS[operation.path] if other.method in {"PUT", "PATCH"}):
         succeeds(api.call(change.method, request.path, {}))
         assert succeeds(send(api, request)).headers["etag"] == state, "nothing has changed"
-        succeeds(api.call(change.method, request.path, some_change(request, change.method)))
+        succeeds(api.call(change.method, request.path, some_change(request.path, request.record, change.method)))
         state, former = succeeds(send(api, request)).headers["etag"], state
         assert state != former
         assert send(api, request, headers={"If-None-Match": former}).status == 200
@@ -499,7 +524,8 @@ def put_is_patch(api: ApiClient, path: str) -> None:
     clients = [(db_copy(api), "PUT"), (db_copy(api), "PATCH")]
     bodies = [{}, {"no_such": 1}, request.record]
     for name, schema in schema_fields(body_schema(patch)).items():
-        bodies += [{name: schema["examples"][0]}, {name: None}, {name: ""}]
+        if f"{{{name}}}" not in path:  # PUT by external id refuses another than that of its path
+            bodies += [{name: schema["examples"][0]}, {name: None}, {name: ""}]
     accepted = 0
     for body in bodies:
         answers = [client.call(method, request.path, body) for client, method in clients]

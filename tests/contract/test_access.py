@@ -6,7 +6,6 @@ from retainer.errors import Refusal
 from retainer.identity.keys import keys
 from retainer.identity.keys.keys import SCOPES
 from tests.contract.cases import (
-    BODIES,
     BY_ID,
     DELETES,
     LISTS,
@@ -233,7 +232,7 @@ def test_9_another_state_comes_before_a_faulty_body(api, operation):
 
 
 @any_database
-@few([operation for operation in BODIES if operation.parameters and not operation.upserts])
+@few([operation for operation in BY_ID if operation.body])
 def test_a_missing_record_comes_before_a_faulty_body(api, operation):
     request = sample(api, operation)
     missing = "/".join(str(UNKNOWN_ID) if part.isdigit() else part for part in request.path.split("/"))

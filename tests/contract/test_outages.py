@@ -138,7 +138,7 @@ def test_a_command_says_of_a_busy_database_that_it_can_be_run_again(api):
 def test_a_write_that_fails_at_its_very_end_is_500_and_undone_as_a_whole(api, operation):
     request = sample(api, operation)
     if operation in UPDATES:  # a record that is sent back as it is leaves nothing to undo
-        request = request._replace(body=some_change(request, "other"))
+        request = request._replace(body=some_change(request.path, request.record, "other"))
     with api.databases.broken_answers(api.app):
         before = commits(api)
         says_that_it_is_our_fault(send(api, request, headers=ONCE))

@@ -19,7 +19,15 @@ import time_machine
 from retainer.kernel.limits import SlidingWindow
 from retainer.kernel.resource import Operation
 from retainer.settings import BASE_PATH
-from tests.contract.cases import BUSINESS, TRIED, UNKNOWN_ID, body_schema, query_parameters, schema_fields
+from tests.contract.cases import (
+    BUSINESS,
+    BY_EXTERNAL_ID,
+    TRIED,
+    UNKNOWN_ID,
+    body_schema,
+    query_parameters,
+    schema_fields,
+)
 from tests.contract.filler import NOW, TODAY, Filler, is_in
 from tests.contract_checker import SCOPED, NoChecks
 from tests.databases import PostgresqlDatabases, SqliteDatabases
@@ -342,7 +350,7 @@ def test_every_body_is_taken_or_refused_with_the_same_errors(filled):
     for operation in BODIES:
         random, fields = Random(f"edges of {operation}"), sorted(schema_fields(body_schema(operation)))
         made = filler.made.get(operation.path.rpartition("/{")[0], [])
-        if operation.upserts:
+        if operation in BY_EXTERNAL_ID:
             made = [f"{operation.resource.path}/external:{external_id}" for external_id in ("X-1", "%C3%96 7", "new")]
         for count in [*range(1, length(60)), len(fields)]:
             path = random.choice(made) if operation.method != "POST" else filler.place(operation)

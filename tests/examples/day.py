@@ -63,6 +63,14 @@ def day(show: Show) -> None:
         page(show)
 
 
+def by_external_id(show: Show, noun: str, external_id: str, change: dict[str, Any], **fields: Any) -> None:
+    """Show how a record is created, read, changed and deleted by its external id."""
+    show(f"upsert{noun}", external_id, **fields)
+    show(f"get{noun}ByExternalId", external_id)
+    show(f"update{noun}ByExternalId", external_id, **change)
+    show(f"delete{noun}ByExternalId", external_id)
+
+
 def customers(show: Show) -> None:
     """Show clients, their contacts, and tags."""
     show("listClients", query={"status": "active", "country": "DE", "sort": "name", "per_page": 2})
@@ -84,7 +92,9 @@ def customers(show: Show) -> None:
     show("updateClient", 1, phone="+49 221 5550143", payment_terms_days=30)
     show("replaceClient", 1, name="Lindner Optik GmbH & Co. KG", website="https://lindner-optik.example")
     show("deleteClient", 2)
-    show("upsertClient", "crm-20418", name="Nordlicht Verlag GmbH", city="Hamburg")
+    by_external_id(
+        show, "Client", "crm-20418", {"payment_terms_days": 14}, name="Nordlicht Verlag GmbH", city="Hamburg"
+    )
 
     show("listExternalContacts", query={"client_id": 1, "per_page": 2})
     show(
@@ -100,7 +110,15 @@ def customers(show: Show) -> None:
     show("updateExternalContact", 1, mobile="+49 170 5550188")
     show("replaceExternalContact", 1, job_title="Owner", role="billing")
     show("deleteExternalContact", 2)
-    show("upsertExternalContact", "crm-31", client_id=1, last_name="Sommer", email="sommer@lindner-optik.example")
+    by_external_id(
+        show,
+        "ExternalContact",
+        "crm-31",
+        {"job_title": "Bookkeeper"},
+        client_id=1,
+        last_name="Sommer",
+        email="sommer@lindner-optik.example",
+    )
 
     show("listTags", query={"per_page": 2})
     show("createTag", name="Care plan", color="#2f9e44")
@@ -125,7 +143,7 @@ def plan(show: Show) -> None:
     show("updateProject", 1, budget_amount="8000")
     show("replaceProject", 1, name="Online shop for contact lenses", manager_id=1)
     show("deleteProject", 2)
-    show("upsertProject", "erp-118", name="Online shop", client_id=1)
+    by_external_id(show, "Project", "erp-118", {"budget_minutes": 2400}, name="Online shop", client_id=1)
     show("getUnbilledWork", 1)
 
     show("listMilestones", 1, query={"status": "open", "per_page": 2})
@@ -147,7 +165,7 @@ def plan(show: Show) -> None:
     show("updateTask", 1, status="in_progress")
     show("replaceTask", 1, status="in_review", due_date="2026-04-10")
     show("deleteTask", 2)
-    show("upsertTask", "jira-WEB-7", title="Test the checkout", project_id=1)
+    by_external_id(show, "Task", "jira-WEB-7", {"estimated_minutes": 120}, title="Test the checkout", project_id=1)
 
 
 def work(show: Show) -> None:
@@ -166,7 +184,9 @@ def work(show: Show) -> None:
     show("updateTimeEntry", 1, duration_minutes=105)
     show("replaceTimeEntry", 1, task_id=1, description="Cleaned up the lens catalogue, part two")
     show("deleteTimeEntry", 2)
-    show("upsertTimeEntry", "toggl-5521", client_id=1, date="2026-03-17", duration_minutes=30)
+    by_external_id(
+        show, "TimeEntry", "toggl-5521", {"duration_minutes": 45}, client_id=1, date="2026-03-17", duration_minutes=30
+    )
 
     show("listExpenses", query={"project_id": 1, "billing_status": "unbilled", "per_page": 2})
     show(
@@ -185,7 +205,16 @@ def work(show: Show) -> None:
     show("updateExpense", 1, receipt_url="https://files.northlight.example/receipts/2026-031.pdf")
     show("replaceExpense", 1, markup_percent="15")
     show("deleteExpense", 2)
-    show("upsertExpense", "receipt-88", amount="24.90", client_id=1, date="2026-03-18", vendor="Typehaus")
+    by_external_id(
+        show,
+        "Expense",
+        "receipt-88",
+        {"category": "Fonts"},
+        amount="24.90",
+        client_id=1,
+        date="2026-03-18",
+        vendor="Typehaus",
+    )
 
 
 def sell(show: Show) -> None:
@@ -205,7 +234,7 @@ def sell(show: Show) -> None:
     show("updateQuote", 2, status="sent")
     show("replaceQuote", 2, status="accepted", accepted_by="Sofie Lindner")
     show("deleteQuote", 3)
-    show("upsertQuote", "crm-deal-12", client_id=1, title="Relaunch")
+    by_external_id(show, "Quote", "crm-deal-12", {"valid_until": "2026-04-30"}, client_id=1, title="Relaunch")
     show("createQuoteLine", 1, description="Training", quantity="1.5", unit="days", unit_price="760")
     show("deleteQuoteLine", 1, 1)
 
@@ -224,7 +253,9 @@ def bill(show: Show) -> None:
     show("updateInvoice", 2, status="sent")
     show("replaceInvoice", 2, record_payment={"amount": "200.00", "reference": "SEPA 2026-03-4471"})
     show("deleteInvoice", 3)
-    show("upsertInvoice", "erp-2026-77", client_id=1, subject="Hosting, first quarter")
+    by_external_id(
+        show, "Invoice", "erp-2026-77", {"purchase_order": "4500123"}, client_id=1, subject="Hosting, first quarter"
+    )
     show("createInvoiceLine", 1, description="Hosting, March", quantity="1", unit_price="39.90", tax_rate="19")
     show("deleteInvoiceLine", 1, 1)
 
@@ -253,7 +284,9 @@ def care(show: Show) -> None:
     show("updateTicket", 1, assignee_id=2)
     show("replaceTicket", 1, status="resolved")
     show("deleteTicket", 2)
-    show("upsertTicket", "desk-4711", subject="The newsletter form is broken", client_id=1)
+    by_external_id(
+        show, "Ticket", "desk-4711", {"priority": "low"}, subject="The newsletter form is broken", client_id=1
+    )
     show("listTicketReplies", 1, query={"per_page": 2})
     show("createTicketReply", 1, body="Found it: a plugin loads every order. Fixed by noon.", status="pending")
 
@@ -274,7 +307,14 @@ def care(show: Show) -> None:
     show("updateSite", 1, keyword="Brillen", expected_status=[200])
     show("replaceSite", 1, environment="staging", maintenance_until="2026-03-17T06:00:00+01:00")
     show("deleteSite", 2)
-    show("upsertSite", "site-9", url="https://blog.lindner-optik.example", monitoring_enabled=False)
+    by_external_id(
+        show,
+        "Site",
+        "site-9",
+        {"environment": "staging"},
+        url="https://blog.lindner-optik.example",
+        monitoring_enabled=False,
+    )
 
 
 def report(show: Show) -> None:

@@ -17,7 +17,6 @@ from retainer.billing.allocation_types import (
     ExpenseBillingStatusField,
     ExpenseBillingStatusFilter,
 )
-from retainer.kernel import etag
 from retainer.kernel.body import New, Patch
 from retainer.kernel.paging import Page, Summed
 from retainer.kernel.query import REPEATED, Filter, OneOf
@@ -208,7 +207,7 @@ def update_expense(tx: Tx, expense_id: Id, patch: Patch[Expense]) -> Expense:
 @api.delete("/{expense_id}")
 def delete_expense(tx: Tx, expense_id: Id) -> None:
     """Delete an expense that is not billed. A member's key deletes only that user's expenses."""
-    before = etag.check_unchanged(tx, expenses, tx.get(expenses, expense_id, Expense))
+    before = tx.get(expenses, expense_id, Expense)
     ownership.check_deletion(tx, before.user_id, "expense")
     allocations.check_deletion(before.invoice_id, "expense")
     changes.delete(tx, expenses, before)

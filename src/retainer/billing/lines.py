@@ -16,7 +16,6 @@ from retainer.billing.invoices.types import Invoice, InvoiceLine
 from retainer.billing.quotes.quotes import load_quote
 from retainer.billing.quotes.types import QuoteLine
 from retainer.errors import Refusal, not_found
-from retainer.kernel import etag
 from retainer.kernel.body import New
 from retainer.kernel.resource import Resource, WithMeta
 from retainer.schema.billing import invoice_lines, invoices, quote_lines, quotes
@@ -62,11 +61,11 @@ def place_line(tx: Tx, table: Table, document: Document, line: QuoteLine | Invoi
         line.position = relations.next_position(max((other.position for other in document.lines), default=0))
 
 
-def find_line(tx: Tx, table: Table, lines: list[Line], line_id: int) -> Line:
-    """Return the line of a document, in the state that If-Match names. Raises `not_found`."""
+def find_line(table: Table, lines: list[Line], line_id: int) -> Line:
+    """Return the line of a document. Raises `not_found`."""
     for line in lines:
         if line.id == line_id:
-            return etag.check_unchanged(tx, table, line)
+            return line
     raise not_found(singular(table))
 
 
@@ -103,7 +102,7 @@ def create_quote_line(tx: Tx, quote_id: Id, body: New[QuoteLine]) -> WithMeta[Qu
 def delete_quote_line(tx: Tx, quote_id: Id, line_id: Id) -> None:
     """Delete a line of a draft."""
     quote = load_quote(tx, quote_id)
-    line = find_line(tx, quote_lines, quote.lines, line_id)
+    line = find_line(quote_lines, quote.lines, line_id)
     check_draft(quotes, quote)
     tx.delete(quote_lines, line_id)
     quote.lines.remove(line)
@@ -130,7 +129,7 @@ def create_invoice_line(tx: Tx, invoice_id: Id, body: New[InvoiceLine]) -> WithM
 def delete_invoice_line(tx: Tx, invoice_id: Id, line_id: Id) -> None:
     """Delete a line of a draft; its work can be billed again."""
     invoice = load_invoice(tx, invoice_id)
-    line = find_line(tx, invoice_lines, invoice.lines, line_id)
+    line = find_line(invoice_lines, invoice.lines, line_id)
     check_draft(invoices, invoice)
     allocations.detach(tx, [line])
     tx.delete(invoice_lines, line_id)

@@ -210,7 +210,7 @@ def config(*, json: Json = False) -> None:
 def openapi(*, out: Out = None, json: Json = False) -> None:  # noqa: ARG001  # it is JSON with and without --json
     """Write the OpenAPI 3.1 document."""
     from retainer.app import RESOURCES  # noqa: PLC0415  # the API is not needed by other commands
-    from retainer.kernel.resource import Routes  # noqa: PLC0415
+    from retainer.kernel.routes import Routes  # noqa: PLC0415
     from retainer.openapi.document import render  # noqa: PLC0415
 
     base = settings.load().base_url or "http://127.0.0.1:8000"

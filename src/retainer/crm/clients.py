@@ -7,7 +7,6 @@ from sqlalchemy import ColumnElement, Table, select
 
 from retainer.crm.currency import propagate_currency, validate_currency_change
 from retainer.crm.tags import TagFilter, TagIds, save_tags
-from retainer.kernel import etag
 from retainer.kernel.body import New, Patch
 from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import REPEATED, Filter, OneOf
@@ -173,4 +172,4 @@ def update_client(tx: Tx, client_id: Id, patch: Patch[Client]) -> Client:
 @api.delete("/{client_id}")
 def delete_client(tx: Tx, client_id: Id) -> None:
     """Delete a client with its contacts. A client with other records cannot be deleted."""
-    changes.delete(tx, clients, etag.check_unchanged(tx, clients, tx.get(clients, client_id, Client)))
+    changes.delete(tx, clients, tx.get(clients, client_id, Client))

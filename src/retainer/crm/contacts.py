@@ -11,7 +11,6 @@ from msgspec import Meta
 from sqlalchemy import bindparam, select, update
 
 from retainer.crm.tags import TagFilter, TagIds, save_tags
-from retainer.kernel import etag
 from retainer.kernel.body import New, Patch
 from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
@@ -191,5 +190,5 @@ def update_external_contact(tx: Tx, external_contact_id: Id, patch: Patch[Extern
 def delete_external_contact(tx: Tx, external_contact_id: Id) -> None:
     """Delete an external contact; if it was primary, the oldest active one becomes primary."""
     contact = tx.get(external_contacts, external_contact_id, ExternalContact)
-    changes.delete(tx, external_contacts, etag.check_unchanged(tx, external_contacts, contact))
+    changes.delete(tx, external_contacts, contact)
     promote_next(tx, contact)

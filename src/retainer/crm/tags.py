@@ -8,7 +8,6 @@ from msgspec.json import encode
 from sqlalchemy import BindParameter, ColumnElement, Delete, Insert, Table, bindparam, delete, insert, select, update
 from sqlalchemy.sql.dml import UpdateBase
 
-from retainer.kernel import etag
 from retainer.kernel.body import New, Patch
 from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import REPEATED, Filter, OneOf
@@ -136,4 +135,4 @@ def update_tag(tx: Tx, tag_id: Id, patch: Patch[Tag]) -> Tag:
 @api.delete("/{tag_id}")
 def delete_tag(tx: Tx, tag_id: Id) -> None:
     """Delete a tag, and remove it from all records."""
-    tx.delete(tags, etag.check_unchanged(tx, tags, tx.get(tags, tag_id, Tag)).id)
+    tx.delete(tags, tx.get(tags, tag_id, Tag).id)

@@ -23,7 +23,6 @@ from retainer.events.catalogue import ANNOUNCED, TYPES, EventType, scope_errors
 from retainer.identity import audit
 from retainer.identity.audit import Fields, Target
 from retainer.identity.keys.keys import Scope
-from retainer.kernel import etag
 from retainer.kernel.body import New, Patch
 from retainer.kernel.caller import Caller
 from retainer.kernel.paging import Page, Paged, listing
@@ -289,7 +288,7 @@ def update_webhook(tx: Tx, webhook_id: Id, allowed: AllowedNetworks, patch: Patc
 @api.delete("/{webhook_id}")
 def delete_webhook(tx: Tx, webhook_id: Id) -> None:
     """Delete a webhook and its deliveries; what has not been sent is not sent any more."""
-    remove_webhook(tx, etag.check_unchanged(tx, webhooks, tx.get(webhooks, webhook_id, Webhook)))
+    remove_webhook(tx, tx.get(webhooks, webhook_id, Webhook))
 
 
 @api.post("/{webhook_id}/rotate-secret", creates=False)

@@ -65,6 +65,9 @@ class BatchOperation(msgspec.Struct):
     path: Annotated[Path, "Its path and query, as in a request of its own, without the base path."]
     body: Annotated[JsonObject | None, "Its body."] = None
     if_match: Annotated[ETag | None, "Its `If-Match`: the ETag that the record must still have."] = None
+    if_none_match: Annotated[
+        ETag | None, "Its `If-None-Match`: `*` for a PUT by external id that only creates, or the ETag that was read."
+    ] = None
 
 
 class Batch(msgspec.Struct):
@@ -185,9 +188,8 @@ def request_of(
     body = b"" if operation.body is None else encode_body(operation.body)
     environ |= {"REQUEST_METHOD": operation.method, "PATH_INFO": path_of(operation), "QUERY_STRING": query}
     environ |= {"CONTENT_TYPE": "application/json", "CONTENT_LENGTH": str(len(body))}
-    for name, value in (("IF_MATCH", operation.if_match), ("IDEMPOTENCY_KEY", idempotency_key)):
-        if value is not None:
-            environ[f"HTTP_{name}"] = value
+    own = {"IF_MATCH": operation.if_match, "IF_NONE_MATCH": operation.if_none_match, "IDEMPOTENCY_KEY": idempotency_key}
+    environ |= {f"HTTP_{name}": value for name, value in own.items() if value is not None}
     request = Request(environ, outer.settings)
     request.id, request.body, request.has_body = request_id, body, False
     return request

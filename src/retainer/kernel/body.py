@@ -3,10 +3,8 @@
 from typing import Annotated, Any, Generic, Self, TypeVar
 
 import msgspec
-from sqlalchemy import Table
 
 from retainer.errors import BodyErrors, FieldErrors, Refusal
-from retainer.kernel import etag
 from retainer.kernel.http import Request
 from retainer.store.row_mapper import R
 from retainer.store.tx import Tx
@@ -32,6 +30,10 @@ class RequestBody:
         self.model, self.fields, self.refusal = model, fields, refusal
         self.errors = FieldErrors()
         self.values = read_fields(model, self.fields, self.errors, use=use)
+
+    def read_as(self, use: str, fields: dict[str, object]) -> "RequestBody":
+        """Return these fields as a body for another use."""
+        return RequestBody(fields, self.model, use, self.refusal)
 
     @classmethod
     def read(cls, request: Request, raw: bytes, model: type[Record], use: str) -> Self:
@@ -59,47 +61,14 @@ class RequestBody:
 class Patch(Generic[R]):
     """The fields that a PUT or PATCH sends."""
 
-    def __init__(self, tx: Tx, table: Table, body: RequestBody) -> None:
-        self.tx, self.table, self.body = tx, table, body
+    def __init__(self, tx: Tx, body: RequestBody) -> None:
+        self.tx, self.body = tx, body
         self.given = dict.fromkeys(body.values, "sent")
 
     def apply_to(self, current: R) -> R:
-        """Return the current record with the readable fields of the body.
-
-        Raises `precondition_failed` and the refusal of an unreadable body.
-        """
-        etag.check_unchanged(self.tx, self.table, current)
+        """Return the current record with the readable fields of the body. Raises the refusal of an unreadable body."""
         self.body.note_errors(self.tx)
         values = dict(self.body.values)
         for name, message in fixed_errors(current, values).items():
             self.tx.error(name, message)
         return msgspec.structs.replace(current, **values)
-
-
-class Upsert(Generic[R]):
-    """The fields of a PUT that creates a record, or changes the one with its external id."""
-
-    def __init__(self, body: RequestBody) -> None:
-        self.body = body
-        self.fields = dict(body.fields)
-
-    def set_external_id(self, tx: Tx, external_id: str) -> None:
-        """Take the external id from the path; note an error if the body has another one, or if it is blank."""
-        sent = self.body.values.get("external_id") if "external_id" in self.fields else external_id
-        if sent != external_id:
-            tx.error("external_id", "Must be that of the path. Leave it out.")
-        elif not external_id:
-            tx.error("external_id", "Must not be blank in the path.")
-        self.fields["external_id"] = external_id
-
-    def new(self, tx: Tx) -> R:
-        """Return the record to create; note errors. Raises the refusal of an unreadable body."""
-        record: R = self._read("Create").new(tx)
-        return record
-
-    def patch(self, tx: Tx, table: Table) -> Patch[R]:
-        """Return the change of the existing record."""
-        return Patch(tx, table, self._read("Update"))
-
-    def _read(self, use: str) -> RequestBody:
-        return RequestBody(self.fields, self.body.model, use, self.body.refusal)

@@ -6,15 +6,23 @@ first: a change to a client is not refused because a colleague logged time.
 """
 
 import hashlib
+from collections.abc import Collection
 
 import msgspec
 from sqlalchemy import Table
 
-from retainer.errors import Refusal
-from retainer.store.row_mapper import R, row_mapper
-from retainer.store.tx import Tx
+from retainer.errors import FieldErrors, Refusal, invalid
+from retainer.kernel.http import Request
+from retainer.store.row_mapper import row_mapper
 from retainer.values.records import Record
 
+NOT_HONOURED = {
+    "If-Match": "Is for writes to one record: PUT, PATCH, DELETE, and POST below its path. Leave it out.",
+    "If-None-Match": "Is for reading one record, and for PUT by external id. Leave it out.",
+    "If-Modified-Since": "Is not supported: send the ETag of the record in If-None-Match.",
+    "If-Unmodified-Since": "Is not supported: send the ETag of the record in If-Match.",
+}
+"""The errors of preconditions that an operation does not honour: to ignore one would do what it should prevent."""
 encode = msgspec.json.Encoder().encode
 GZIP_SUFFIX = "-gzip"
 """Suffix of the tag of a compressed response, which has different bytes (RFC 9110, 8.8.3.3)."""
@@ -31,11 +39,23 @@ def compute_for_record(table: Table, record: Record, data: bytes, suffix: str = 
     return f'"{_held(table, record)}.{_digest(data)}{end}"'
 
 
-def check_unchanged(tx: Tx, table: Table, record: R) -> R:
-    """Return the record. Raises 412 if If-Match names another state (RFC 9110, 13.1.1: strong comparison)."""
-    if tx.if_match is not None and not _names_state(tx.if_match, _held(table, record)):
-        raise Refusal("precondition_failed", _reason(tx.if_match))
-    return record
+def check_honoured(request: Request, honoured: Collection[str], *, writes: bool) -> None:
+    """Raise `validation_failed` if a request has a precondition that its operation does not honour."""
+    errors = FieldErrors()
+    for name, message in NOT_HONOURED.items():
+        value = request.header(name.upper().replace("-", "_"))
+        if value is not None and name not in honoured:
+            errors.note(name, message)
+        elif value is not None and name == "If-None-Match" and writes and not _is_any(value):
+            errors.note(name, "Must be * here: it creates the record only if there is none.")
+    if errors:
+        raise invalid(errors)
+
+
+def check_unchanged(if_match: str, table: Table, record: Record) -> None:
+    """Raise 412 if If-Match names another state than that of a record (RFC 9110, 13.1.1: strong comparison)."""
+    if not _names_state(if_match, _held(table, record)):
+        raise Refusal("precondition_failed", _reason(if_match))
 
 
 def matches(header: str | None, tag: str) -> bool:

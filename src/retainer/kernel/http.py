@@ -49,8 +49,8 @@ class Request:
     """
 
     __slots__ = (
-        *("account_id", "began", "body", "environ", "has_body", "id", "method", "part", "path", "query", "refusal"),
-        *("settings", "shown_address"),
+        *("account_id", "began", "body", "environ", "has_body", "id", "method", "part", "path", "query", "record"),
+        *("refusal", "settings", "shown_address"),
     )
 
     def __init__(self, environ: WSGIEnvironment, settings: Settings) -> None:
@@ -67,6 +67,8 @@ class Request:
         self.shown_address = forwarding.shown(environ, settings)
         self.part = ""
         """What tells the Idempotency-Key of an operation of a batch from the keys that callers send."""
+        self.record = ""
+        """The path by id of the record that an external id in `path` has named."""
         self.id: str = environ.get("HTTP_X_REQUEST_ID", "")
         if not self.id or not SENT_ID.fullmatch(self.id):
             self.id = new_request_id()

@@ -19,7 +19,8 @@ from retainer.kernel.http import Request, Response
 from retainer.kernel.limits import Allowance, Limiter, hit_address
 from retainer.kernel.paging import Paged
 from retainer.kernel.representations import RunApart
-from retainer.kernel.resource import Call, Created, Operation, Routes, WithMeta
+from retainer.kernel.resource import Call, Created, Operation, WithMeta
+from retainer.kernel.routes import Routes
 from retainer.kernel.selection import Selected
 from retainer.kernel.waiting import Waiting, preferred_seconds
 from retainer.store.engines import TransientConflict, Unavailable
@@ -169,7 +170,6 @@ class Pipeline:
                 methods, ids = self.routes.find(request)
                 part = prepare(request, call.caller, call.allowance, methods.get(request.method), ids)
                 part.read(request.body)
-                tx.if_match = request.header("IF_MATCH")
                 results.append(batches.result_of(request, run(tx, part)))
             except Refusal as refusal:
                 raise batches.of_operation(refusal, position, each) from refusal
@@ -228,7 +228,7 @@ class Pipeline:
     def write(self, call: Call, attempt: idempotency.Attempt | None, *, may_repeat: bool) -> Response:
         """Run a writing operation in one transaction. Raises TransientConflict if a retry may succeed."""
         with self.store.begin(call.caller, write=True, may_repeat=may_repeat, seconds=call.seconds) as tx:
-            tx.if_match, tx.request_id = call.request.header("IF_MATCH"), call.request.id
+            tx.request_id = call.request.id
             return attempt.run_or_replay(tx, lambda: run(tx, call)) if attempt else run(tx, call)
 
 
@@ -236,6 +236,7 @@ def prepare(request: Request, caller: Caller, allowance: Allowance, operation: O
     """Return the call of an operation. Raises `missing_scope`, and the refusals of the query."""
     caller.require_scope(operation.scope)
     query, page, selection = operation.read_query(request)
+    etag.check_honoured(request, operation.preconditions, writes=operation.writes)
     if selection and operation.selectable:
         for name, scope in operation.selectable.scopes(selection):
             caller.require_scope(scope, f"include={name}")

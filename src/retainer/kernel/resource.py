@@ -1,4 +1,4 @@
-"""Resources, operations and routes, all from the signatures and docstrings of handlers.
+"""Resources and operations, all from the signatures and docstrings of handlers.
 
 Only this module inspects signatures. An incomplete declaration fails at import.
 """
@@ -10,28 +10,26 @@ from functools import partial
 from typing import Annotated, Any, Generic, NamedTuple, NewType, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
-from falcon.routing import CompiledRouter
 from sqlalchemy import Table
 
-from retainer.errors import Refusal, Unreadable, invalid, method_not_allowed, not_found
+from retainer.errors import not_found
 from retainer.kernel import body as bodies
+from retainer.kernel import etag
 from retainer.kernel.batch import Batch, BatchResult, Performer
 from retainer.kernel.caller import Caller
 from retainer.kernel.following import Followed, Following, read_following
 from retainer.kernel.http import Request
 from retainer.kernel.limits import Allowance
 from retainer.kernel.paging import Page, Paged, Summed, read_list
-from retainer.kernel.query import Query, parameters, read_query
+from retainer.kernel.query import Query, read_query
 from retainer.kernel.representations import Representation
-from retainer.kernel.selection import Selectable, Selection, Shown, Source
-from retainer.kernel.signposts import Signposts
+from retainer.kernel.selection import Selectable, Selection, Shown
 from retainer.settings import Network
 from retainer.store.constraints import singular
+from retainer.store.details import load_details
 from retainer.store.tx import Tx
 from retainer.values.kinds import MAX_INTEGER, Id
-from retainer.values.reading import writable_fields
 from retainer.values.records import Record
-from retainer.values.texts import CODE, clean
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -61,12 +59,6 @@ class Call(msgspec.Struct):
         """Read the body if the operation has one; once more for each retry."""
         if self.operation.body is not None:
             self.sent = bodies.RequestBody.read(self.request, body, self.operation.body, self.operation.use)
-
-
-class ExternalKey(str):
-    """The external id in a path."""
-
-    __slots__ = ()
 
 
 class Created(NamedTuple):
@@ -124,9 +116,12 @@ class Operation:
         self.created = method == "POST" and creates
         self.upserts = False
         """Whether it creates a record, or changes it if there is one."""
+        self.by_id: Operation | None = None
+        """The operation that does the same by id, if this one finds the record by its external id."""
+        self.about = inspect.getdoc(handler) or ""
         where = f"{handler.__module__}.{handler.__name__}"
         hints = get_type_hints(handler, include_extras=True)
-        if not handler.__doc__:
+        if not self.about:
             raise TypeError(f"{where} has no docstring: its first line is the summary of the operation.")
         if "return" not in hints:
             raise TypeError(f"{where} does not say what it returns.")
@@ -139,6 +134,8 @@ class Operation:
         self.record = get_args(self.answers)[0] if get_origin(self.answers) is WithMeta else self.answers
         self.selectable: Selectable | None = None
         """What a request can select, if the operation reads records; `Routes` fills it in."""
+        self.guarded: type[Record] | None = None
+        """The type of the record whose state If-Match names; `Routes` fills it in."""
         self.query: Any = Query
         self.body: Any = None
         self.parameters = re.findall(r"\{(\w+)\}", self.path)
@@ -146,7 +143,7 @@ class Operation:
             self._argument(where, name, hints.get(name)) for name in inspect.signature(handler).parameters
         ]
         verb, _, noun = handler.__name__.partition("_")
-        words = ["replace" if method == "PUT" and not self.upserts else verb, *noun.split("_")]
+        words = ["replace" if method == "PUT" else verb, *noun.split("_")]
         self.id = words[0] + "".join(word.title() for word in words[1:])
 
     def __repr__(self) -> str:
@@ -169,13 +166,46 @@ class Operation:
         is_read = not self.writes and not self.followed and isinstance(model, type) and issubclass(model, Record)
         return model if is_read else None
 
+    @property
+    def reads_one(self) -> bool:
+        """Return whether the operation reads one record, whose response has an ETag."""
+        return self.reads is not None and not self.paged
+
+    @property
+    def target(self) -> Table | None:
+        """Return the table of the existing record that the operation writes to, which is the last one in its path."""
+        parent = self.resource.parent
+        is_of_parent = parent is not None and len(self.parameters) == self.resource.path.count("{")
+        return None if not (self.writes and self.parameters) else parent if is_of_parent else self.resource.table
+
+    @property
+    def preconditions(self) -> list[str]:
+        """Return the headers with preconditions that the operation honours; it refuses others."""
+        honoured = {"If-Match": self.target is not None, "If-None-Match": self.upserts or self.reads_one}
+        return [name for name in honoured if honoured[name]]
+
     def call(self, tx: Tx, call: Call) -> object:
-        """Call the handler, after the parent in the path was found."""
+        """Call the handler, after the parent in the path was found, and the record is in the state that If-Match names.
+
+        Raises `not_found` and `precondition_failed`.
+        """
         parent = self.resource.parent
         if parent is not None:
             tx.snapshot()
             tx.require(parent, read_id(call.ids[self.parameters[0]], parent))
+        if_match = call.request.header("IF_MATCH")
+        if if_match is not None:
+            self._check_state(tx, call, if_match)
         return self.handler(*[argument(tx, call) for argument in self._arguments])
+
+    def _check_state(self, tx: Tx, call: Call, if_match: str) -> None:
+        if self.target is None or self.guarded is None:
+            raise TypeError(f"{self} has no record for If-Match.")
+        ids = {name: read_id(call.ids[name], self.target) for name in self.parameters}
+        _, record_id = ids.popitem()
+        record = tx.get(self.target, record_id, self.guarded, **ids)
+        load_details(tx, self.target, [record])
+        etag.check_unchanged(if_match, self.target, record)
 
     def _argument(self, where: str, name: str, hint: Any) -> ArgumentFactory:
         """Return the factory of an argument of the handler."""
@@ -186,19 +216,9 @@ class Operation:
             return lambda _, call: call.query[0]
         if name in self.parameters and hint == Id:
             return lambda _, call: read_id(call.ids[name], self.resource.table)
-        if name in self.parameters and hint == ExternalKey:
-            return lambda _, call: read_external_id(call.ids[name])
-        if get_origin(hint) is bodies.Upsert:
-            (self.body,) = get_args(hint)
-            self.upserts = True
-            return lambda _, call: bodies.Upsert(call.sent) if call.sent else None
         if get_origin(hint) is bodies.Patch:
-            (model,) = get_args(hint)
-            self.body = model
-            table = self.resource.table
-            if table is None:
-                raise TypeError(f"{where} changes a record, and its resource has no table.")
-            return lambda tx, call: bodies.Patch(tx, table, call.sent) if call.sent else None
+            (self.body,) = get_args(hint)
+            return lambda tx, call: bodies.Patch(tx, call.sent) if call.sent else None
         if get_origin(hint) is Annotated and bodies.NEW in hint.__metadata__:
             model = hint.__origin__
             self.body = model
@@ -211,19 +231,6 @@ def read_id(text: str, table: Table | None) -> int:
     if not ID.fullmatch(text) or int(text) > MAX_INTEGER:
         raise not_found("record" if table is None else singular(table))
     return int(text)
-
-
-def read_external_id(text: str) -> ExternalKey:
-    """Return an external id of a path, whose bytes WSGI passes as Latin-1.
-
-    Raises `bad_request` unless it is UTF-8, and `validation_failed` for characters that no external id has.
-    """
-    try:
-        return ExternalKey(clean(text.encode("latin-1").decode(), CODE))
-    except UnicodeError:
-        raise Refusal("bad_request", "The external id in the path must be UTF-8, percent-encoded.") from None
-    except Unreadable as error:
-        raise invalid({"external_id": [str(error)]}) from None
 
 
 class Resource:
@@ -268,82 +275,3 @@ class Resource:
             return handler
 
         return register
-
-
-class Routes:
-    """The operations by path and method."""
-
-    def __init__(self, resources: list[Resource]) -> None:
-        self.operations = [operation for resource in resources for operation in resource.operations]
-        add_selections(self.operations)
-        self._router = CompiledRouter()
-        by_path: dict[str, dict[str, Operation]] = {}
-        for operation in self.operations:
-            by_path.setdefault(operation.path, {})[operation.method] = operation
-        self._signposts = signposts_of(resources, by_path)
-        for path, methods in by_path.items():
-            self._router.add_route(path, Methods(methods, partial(self._signposts.of_method, path)))
-
-    def is_batch(self, path: str) -> bool:
-        """Return whether a path, however it is written, is that of batches."""
-        found = self._match(path)
-        return found is not None and any(each.batched for each in found[0].operations.values())
-
-    def find(self, request: Request) -> tuple["Methods", dict[str, str]]:
-        """Return the methods of a request's path, and the ids in it as text. Raises `not_found`."""
-        path = request.path
-        found = None if path.endswith("/") or path.startswith("//") else self._match(path)  # it strips those in front
-        if found is None:
-            is_near = path.endswith("/") and self._match(path.rstrip("/")) is not None
-            advice = "Remove the trailing slash." if is_near else self._signposts.of_path(path)
-            raise Refusal(
-                "not_found", f"There is nothing at this path. {advice or 'The paths of the API are at /docs.'}"
-            )
-        return found
-
-    def _match(self, path: str) -> tuple["Methods", dict[str, str]] | None:
-        found: Any = self._router.find(path)
-        return None if found is None else (found[0], found[2])
-
-
-def signposts_of(resources: list[Resource], by_path: dict[str, dict[str, Operation]]) -> Signposts:
-    """Return the signposts for all paths."""
-    reads, changes = (
-        {path: methods[method] for path, methods in by_path.items() if method in methods} for method in ("GET", "PATCH")
-    )
-    return Signposts(
-        {path: methods.keys() for path, methods in by_path.items()},
-        {path: parameters(operation.query).keys() for path, operation in reads.items()},
-        {path: writable_fields(operation.body, "Update").keys() for path, operation in changes.items()},
-        {resource.path: resource.location for resource in resources if resource.location},
-        {part: sentence for resource in resources for part, sentence in resource.instead.items()},
-    )
-
-
-def add_selections(operations: list[Operation]) -> None:
-    """Let each operation that reads records say what requests can select: references to all that can be read."""
-    found = [(each, each.resource.table, each.reads) for each in operations]
-    reads = [(each, table, model) for each, table, model in found if table is not None and model is not None]
-    sources = {
-        table.name: Source(table, model, each.scope, each.resource.shown)
-        for each, table, model in sorted(reads, key=lambda read: not read[0].paged)  # the read of one record wins
-    }
-    for each, table, model in reads:
-        each.selectable = Selectable(table, model, sources, is_list=each.paged)
-
-
-class Methods:
-    """The operations of one path, and the methods that it allows."""
-
-    def __init__(self, operations: dict[str, Operation], advice: Callable[[str], str]) -> None:
-        self.advice = advice
-        self.operations = operations | ({"HEAD": operations["GET"]} if "GET" in operations else {})
-        allowed = [method for method in ("GET", "HEAD", *METHODS[1:]) if method in self.operations]
-        self.allow = ", ".join([*allowed, "OPTIONS"])
-
-    def get(self, method: str) -> Operation:
-        """Return the operation of a method. Raises `method_not_allowed`."""
-        operation = self.operations.get(method)
-        if operation is None:
-            raise method_not_allowed(method, self.allow, self.advice(method))
-        return operation

@@ -52,7 +52,10 @@ class Signposts:
             read = self._read(path)
             return f"Read it with GET {read}." if read else ""
         if method == "POST":
-            places = [*(made for made, listed in self.location.items() if listed == path), path.rpartition("/{")[0]]
+            places = [
+                *(made for made, listed in self.location.items() if listed == path),
+                path.rpartition("/{")[0] or path.rpartition("/")[0],
+            ]
         else:
             places = [other for other in self.methods if is_below(other, path)]
         place = next((place for place in places if method in self.methods.get(place, ())), None)
@@ -87,9 +90,6 @@ class Signposts:
 
     def _read(self, path: str) -> str | None:
         """Return where to read the records of a path that does not support GET."""
-        collection, _, external = path.partition("/external:")
-        if external:
-            return f"{collection}?external_id={external}"
         collection, _, name = path.rpartition("/{")
         if path in self.location:
             relation = PARAMETER.findall(path)[-1]

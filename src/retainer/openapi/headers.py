@@ -26,13 +26,17 @@ REQUEST_HEADERS: dict[str, tuple[str, str, Json]] = {
         "0d9f6c1e-5b7a-4f0e-9a43-2f6c8e1b7d55",
         {"pattern": f"^{KEY_PATTERN.pattern}$", "minLength": 1, "maxLength": 255},
     ),
-    "If-Match": ("Refuse the write with 412 unless the record still has this ETag.", '"5f2b8c0d"', {}),
+    "If-Match": ("Refuse the write with 412 unless the last record in the path still has this ETag.", '"5f2b8c0d"', {}),
     "Prefer": (
         "`wait=20`: if there is nothing new, wait for it, up to 20 seconds (RFC 7240). The server may answer at once.",
         "wait=20",
         {},
     ),
-    "If-None-Match": ("Return 304 without a body if the record still has this ETag.", '"5f2b8c0d"', {}),
+    "If-None-Match": (
+        "GET: return 304 without a body if the record still has this ETag. PUT by external id: `*` only creates.",
+        '"5f2b8c0d"',
+        {},
+    ),
 }
 
 

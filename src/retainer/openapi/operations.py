@@ -1,6 +1,5 @@
 """Operations: the parameters, body and responses of each."""
 
-import inspect
 import json
 from collections import Counter
 from types import NoneType
@@ -44,22 +43,18 @@ SORT = "Fields to sort by, in order; a minus means descending order. `id` is alw
 
 def described(operation: Operation, responses: Json, schemas: Schemas, lists: set[str]) -> Json:
     """Return the Operation Object with its successful `responses`; `lists` are the paths of all lists."""
-    about, scope = inspect.getdoc(operation.handler) or "", operation.scope
+    about, scope = operation.about, operation.scope
     needs = f"Needs the scope `{scope}`." if scope else "Needs a valid key with any scopes."
-    writes, changes, model = operation.writes, _changes(operation), operation.body
-    taken = {
-        "Idempotency-Key": writes,
-        "If-Match": changes,
-        "If-None-Match": _reads(operation),
-        "Prefer": operation.followed,
-    }
-    headers = [{"$ref": f"#/components/parameters/{name}"} for name in taken if taken[name]]
+    writes, model = operation.writes, operation.body
+    taken = {"Idempotency-Key": writes, "Prefer": operation.followed}
+    names = [*(name for name in taken if taken[name]), *operation.preconditions]
+    headers = [{"$ref": f"#/components/parameters/{name}"} for name in sorted(names)]
     body = model and {"schema": schemas.create(model) if operation.use == "Create" else schemas.update(model)}
     reasons = {
         404: (operation.parameters and not operation.upserts) or operation.batched,
         409: writes,
         410: operation.followed,
-        412: changes or operation.batched,
+        412: operation.target is not None or operation.batched,
         413: writes,
         415: model is not None,
     }
@@ -100,7 +95,7 @@ def answers_of(operation: Operation, schemas: Schemas) -> Json:
     if operation.upserts:
         located = {"headers": always_and([*(name for name in carried if carried[name]), "Location"])}
         success["201"] = {"description": "The record was created.", **located, "content": content}
-    return success | (unchanged if _reads(operation) else {})
+    return success | (unchanged if operation.reads_one else {})
 
 
 def share(operations: list[Json]) -> Json:
@@ -130,18 +125,10 @@ def _is_record(operation: Operation) -> bool:
     return isinstance(operation.record, type) and issubclass(operation.record, Record)
 
 
-def _reads(operation: Operation) -> bool:
-    return _is_record(operation) and not operation.writes
-
-
-def _changes(operation: Operation) -> bool:
-    return operation.writes and operation.method != "POST"
-
-
 def _path_parameters(operation: Operation, lists: set[str], schemas: Schemas) -> list[Json]:
     """Return the ids in a path; the description of each names the list that has it."""
     parameters = []
-    if operation.upserts:
+    if "external_id" in operation.parameters:
         noun = noun_of(operation.resource.table)
         description = f"The `external_id` of the {noun}, percent-encoded. One with a slash cannot be in a path."
         schema = schema_of(Code191, "external_id", schemas, sent=True)

@@ -6,7 +6,7 @@ import msgspec
 
 from retainer.kernel import pipeline
 from retainer.kernel.http import Request, Response
-from retainer.kernel.resource import Routes
+from retainer.kernel.routes import Routes
 from retainer.openapi.document import document as make_document
 from retainer.openapi.values import Json
 from retainer.web.responses import document

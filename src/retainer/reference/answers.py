@@ -10,7 +10,7 @@ from markupsafe import Markup, escape
 
 from retainer import __version__
 from retainer.kernel.http import Request, Response
-from retainer.kernel.resource import Routes
+from retainer.kernel.routes import Routes
 from retainer.reference.examples import ORIGIN
 from retainer.reference.markdown import beside_samples, html_of
 from retainer.reference.pages import RESOURCES, START, ReferencePage, groups_of, pages_of

@@ -10,7 +10,7 @@ from retainer.errors import STATUS
 from retainer.identity.keys.keys import SCOPES
 from retainer.identity.plans import PLANS
 from retainer.kernel import paging
-from retainer.kernel.resource import Routes
+from retainer.kernel.routes import Routes
 from retainer.openapi import page as openapi_page
 from retainer.openapi.headers import RESPONSE_HEADERS
 from retainer.reference import samples

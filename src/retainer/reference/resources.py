@@ -2,7 +2,8 @@
 
 from typing import Any, NamedTuple, get_args
 
-from retainer.kernel.resource import Operation, Routes
+from retainer.kernel.resource import Operation
+from retainer.kernel.routes import Routes
 from retainer.openapi.values import Json
 from retainer.reference.examples import Example, examples
 from retainer.reference.markdown import slug
@@ -39,6 +40,11 @@ class Entry(NamedTuple):
     fields: list[Field]
     errors: dict[str, list[str]]
     example: Example
+
+    @property
+    def repeats(self) -> bool:
+        """Whether another operation, to which the text refers, takes the same parameters and fields."""
+        return self.operation.by_id is not None and not self.operation.upserts
 
 
 class Resource(NamedTuple):

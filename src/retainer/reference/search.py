@@ -4,7 +4,7 @@ import re
 from functools import cache
 from typing import NamedTuple
 
-from retainer.kernel.resource import Routes
+from retainer.kernel.routes import Routes
 from retainer.reference.markdown import slug
 from retainer.reference.pages import pages_of
 

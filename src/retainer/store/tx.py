@@ -65,7 +65,6 @@ class Tx(BodyErrors, Transaction):
         self.actor = actor
         self.may_repeat = False
         self.limits: Mapping[str, int] = {}
-        self.if_match: str | None = None
         self.request_id: str | None = None
         self.billable_left: int | None = None
         """How many more time entries, expenses and milestones the operations of a batch may bill; None: any number."""

@@ -12,7 +12,6 @@ from msgspec import Meta
 from sqlalchemy import BindParameter, ColumnElement, Table, Text, and_, bindparam, case, cast, literal, or_, select
 
 from retainer.crm.tags import TagFilter, TagIds, save_tags
-from retainer.kernel import etag
 from retainer.kernel.body import New, Patch
 from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
@@ -289,4 +288,4 @@ def update_ticket(tx: Tx, ticket_id: Id, patch: Patch[Ticket]) -> Ticket:
 @api.delete("/{ticket_id}")
 def delete_ticket(tx: Tx, ticket_id: Id) -> None:
     """Delete a ticket with its replies; its time and tasks stay, without a ticket."""
-    changes.delete(tx, tickets, etag.check_unchanged(tx, tickets, tx.get(tickets, ticket_id, Ticket)))
+    changes.delete(tx, tickets, tx.get(tickets, ticket_id, Ticket))

@@ -74,6 +74,6 @@ def written_record(request: Request, response: Response, operation: Operation | 
     headers = dict(response.headers)
     if "idempotency-replayed" in headers:
         return None
-    path = headers.get("location", "").partition(BASE_PATH)[2] if operation.created else request.path
-    found = RECORD.match(path)
+    path = headers.get("location", "").partition(BASE_PATH)[2] if response.status == 201 else request.path
+    found = RECORD.match(request.record or path)
     return found and found[0]

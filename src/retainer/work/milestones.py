@@ -11,7 +11,6 @@ from sqlalchemy import bindparam, func, select
 
 from retainer.billing import allocation_types
 from retainer.errors import Refusal
-from retainer.kernel import etag
 from retainer.kernel.body import New, Patch
 from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
@@ -137,7 +136,7 @@ def update_milestone(tx: Tx, project_id: Id, milestone_id: Id, patch: Patch[Mile
 @api.delete("/{milestone_id}")
 def delete_milestone(tx: Tx, project_id: Id, milestone_id: Id) -> None:
     """Delete a milestone that is not billed; its tasks stay, without a milestone."""
-    milestone = etag.check_unchanged(tx, milestones, tx.get(milestones, milestone_id, Milestone, project_id=project_id))
+    milestone = tx.get(milestones, milestone_id, Milestone, project_id=project_id)
     if milestone.invoice_id is not None:
         message = (
             f"This milestone is on invoice {milestone.invoice_id} and cannot be deleted. "

@@ -19,7 +19,6 @@ from sqlalchemy import func, select
 from retainer.billing.quotes import conversion
 from retainer.billing.quotes import types as quote_types
 from retainer.crm.tags import TagFilter, TagIds, save_tags
-from retainer.kernel import etag
 from retainer.kernel.body import New, Patch
 from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
@@ -303,4 +302,4 @@ def update_project(tx: Tx, project_id: Id, patch: Patch[Project]) -> Project:
 @api.delete("/{project_id}")
 def delete_project(tx: Tx, project_id: Id) -> None:
     """Delete a project with its milestones and tasks. A project with recorded time cannot be deleted."""
-    changes.delete(tx, projects, etag.check_unchanged(tx, projects, tx.get(projects, project_id, Project)))
+    changes.delete(tx, projects, tx.get(projects, project_id, Project))

@@ -20,7 +20,6 @@ from sqlalchemy import ColumnElement, bindparam, func, select, update
 
 from retainer.billing import allocations
 from retainer.billing.allocation_types import TimeBillingStatusFilter
-from retainer.kernel import etag
 from retainer.kernel.body import New, Patch
 from retainer.kernel.paging import Page, Summed
 from retainer.kernel.query import Filter, OneOf
@@ -233,7 +232,7 @@ def update_time_entry(tx: Tx, entry_id: Id, patch: Patch[TimeEntry]) -> TimeEntr
 @api.delete("/{entry_id}")
 def delete_time_entry(tx: Tx, entry_id: Id) -> None:
     """Delete a time entry that is not billed. A member's key deletes only its own user's entries."""
-    before = etag.check_unchanged(tx, time_entries, tx.get(time_entries, entry_id, TimeEntry))
+    before = tx.get(time_entries, entry_id, TimeEntry)
     ownership.check_deletion(tx, before.user_id, "time entry")
     allocations.check_deletion(before.invoice_id, "time entry")
     changes.delete(tx, time_entries, before)

@@ -78,18 +78,17 @@ def state_of(table: Table, record: Record) -> str:
     return etag.compute_for_record(table, record, b"")
 
 
-def check_state(tx: Tx, table: Table, record: Record, form: Form) -> None:
+def check_state(table: Table, record: Record, form: Form) -> None:
     """Raise `precondition_failed` if the record is not in the state that the page of the form showed."""
-    tx.if_match = form.text("state") or NO_STATE
     try:
-        etag.check_unchanged(tx, table, record)
+        etag.check_unchanged(form.text("state") or NO_STATE, table, record)
     except Refusal:
         raise Refusal("precondition_failed", CHANGED.format(noun=singular(table))) from None
 
 
-def patch_of(tx: Tx, table: Table, model: type[R], fields: dict[str, object]) -> Patch[R]:
+def patch_of(tx: Tx, model: type[R], fields: dict[str, object]) -> Patch[R]:
     """Return fields as the body of a PATCH, which the API's function applies."""
-    return Patch(tx, table, RequestBody(fields, model, "Update"))
+    return Patch(tx, RequestBody(fields, model, "Update"))
 
 
 def new_of(tx: Tx, model: type[R], fields: dict[str, object]) -> R:

@@ -84,7 +84,7 @@ def review(tx: Tx, context: PageContext) -> Reply:
     Raises `not_found`, `precondition_failed`, and the errors of the API.
     """
     invoice, form = invoice_of(tx, context), context.form
-    check_state(tx, invoices, invoice, form)
+    check_state(invoices, invoice, form)
     fields = read_fields(form, invoice)
     with errors_of(tx, names_of(form, invoice)):
         credited = price_credit_note(tx, new_of(tx, CreditNote, fields), invoice)
@@ -120,7 +120,7 @@ def review(tx: Tx, context: PageContext) -> Reply:
 def issue(tx: Tx, context: PageContext) -> Reply:
     """Issue the credit note. Raises like `review`."""
     invoice, form = invoice_of(tx, context), context.form
-    check_state(tx, invoices, invoice, form)
+    check_state(invoices, invoice, form)
     fields = read_fields(form, invoice)
     with errors_of(tx, names_of(form, invoice)):
         create = context.catalogue.operation("POST", "/invoices/{invoice_id}/credit-notes").handler

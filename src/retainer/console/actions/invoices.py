@@ -149,14 +149,14 @@ def write_off(tx: Tx, context: PageContext) -> Reply:
 def patch_invoice(tx: Tx, context: PageContext, invoice: Invoice, fields: dict[str, object]) -> Invoice:
     """Change an invoice through the API's own handler; return it."""
     update = context.catalogue.operation("PATCH", "/invoices/{invoice_id}").handler
-    changed: Invoice = update(tx, invoice.id, patch_of(tx, invoices, Invoice, fields)).data
+    changed: Invoice = update(tx, invoice.id, patch_of(tx, Invoice, fields)).data
     return changed
 
 
 def set_status(tx: Tx, context: PageContext, status: Literal["sent", "void", "written_off"], action: Action) -> Invoice:
     """Set the status of an invoice through the function of the API; return the invoice."""
     before = invoice_of(tx, context)
-    check_state(tx, invoices, before, context.form)
+    check_state(invoices, before, context.form)
     with errors_of(tx):
         after = patch_invoice(tx, context, before, {"status": status})
     target = Target("invoice", after.id, after.number or "")

@@ -130,7 +130,7 @@ def recorded(
     Returns the invoice, the new payment, and its reference; no payment if one with that reference was recorded before.
     """
     before, form = invoice_of(tx, context), context.form
-    check_state(tx, invoices, before, form)
+    check_state(invoices, before, form)
     fields = {"amount": form.text("amount"), "paid_date": form.text("paid_date"), **filled(form, *FIELDS)}
     missing = {name: ["Is required."] for name in ("amount", "paid_date") if not fields[name]}
     if missing:
@@ -172,7 +172,7 @@ def show_removal(tx: Tx, context: PageContext) -> Reply:
 def remove(tx: Tx, context: PageContext) -> Reply:
     """Remove a payment. Raises `not_found`, `precondition_failed`, and `validation_failed` without a choice."""
     invoice, chosen = invoice_of(tx, context), read_whole(context.form.text("payment"))
-    check_state(tx, invoices, invoice, context.form)
+    check_state(invoices, invoice, context.form)
     if chosen not in {payment.id for payment in invoice.payments} or chosen is None:
         raise invalid({"payment": ["Select a payment."]})
     with errors_of(tx, {"payments": "payment"}):

@@ -72,11 +72,11 @@ def decline(tx: Tx, context: PageContext) -> Reply:
 def answer(tx: Tx, context: PageContext, status: Answered, action: Action, field: str) -> Quote:
     """Set the status of a quote and the field that goes with it; return the quote."""
     before = quote_of(tx, context)
-    check_state(tx, quotes, before, context.form)
+    check_state(quotes, before, context.form)
     fields: dict[str, object] = {"status": status, **filled(context.form, field)}
     with errors_of(tx, {field: field}):
         update = context.catalogue.operation("PATCH", "/quotes/{quote_id}").handler
-        after: Quote = update(tx, before.id, patch_of(tx, quotes, Quote, fields)).data
+        after: Quote = update(tx, before.id, patch_of(tx, Quote, fields)).data
     target = Target("quote", after.id, after.number)
     note(tx, action, target, {"status": before.status}, fields)
     return after

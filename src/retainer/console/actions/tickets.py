@@ -47,7 +47,7 @@ def show_reply(tx: Tx, context: PageContext) -> Reply:
 def reply(tx: Tx, context: PageContext) -> Reply:
     """Add a reply. Raises `not_found`, `precondition_failed`, and the errors of the API."""
     before, form = ticket_of(tx, context), context.form
-    check_state(tx, tickets, before, form)
+    check_state(tickets, before, form)
     is_internal = form.text("visibility") == "internal"
     if form.text("visibility") not in {"public", "internal"}:
         raise invalid({"visibility": ["Select who can read it."]})
@@ -89,10 +89,10 @@ def show_status(tx: Tx, context: PageContext) -> Reply:
 def set_status(tx: Tx, context: PageContext) -> Reply:
     """Set the status of a ticket. Raises `not_found`, `precondition_failed`, and the errors of the API."""
     before, form = ticket_of(tx, context), context.form
-    check_state(tx, tickets, before, form)
+    check_state(tickets, before, form)
     with errors_of(tx, {"status": "status"}):
         update = context.catalogue.operation("PATCH", "/tickets/{ticket_id}").handler
-        after: Ticket = update(tx, before.id, patch_of(tx, tickets, Ticket, {"status": form.text("status")}))
+        after: Ticket = update(tx, before.id, patch_of(tx, Ticket, {"status": form.text("status")}))
     path = f"/records/tickets/{after.id}"
     name = effects.status_name(after.status)
     if after.status == before.status:

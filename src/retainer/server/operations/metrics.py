@@ -20,7 +20,7 @@ from retainer.events.sender import schedule as deliveries
 from retainer.fairness import FairSemaphore
 from retainer.kernel.http import Response
 from retainer.kernel.limits import Limiter
-from retainer.kernel.resource import Routes
+from retainer.kernel.routes import Routes
 from retainer.server.operations.log import Log
 from retainer.server.operations.storage import Storage
 from retainer.sites.monitor import schedule as checks
