@@ -20,6 +20,7 @@ STATUS = {
     "missing_scope": 403,
     "not_found": 404,
     "method_not_allowed": 405,
+    "not_acceptable": 406,
     "idempotency_in_progress": 409,
     "events_gone": 410,
     "precondition_failed": 412,

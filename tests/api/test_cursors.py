@@ -7,7 +7,9 @@ import msgspec
 import pytest
 from tests.databases import each_database, only_sqlite
 
-FOREIGN = "Must be the cursor of a `links.next` of this list. Read the list from its first page to get one."
+from retainer.kernel.cursors import list_id
+
+UNREADABLE = "Must be the cursor of a `links.next` of this list. Read the list from its first page to get one."
 
 
 def follow(api, page):
@@ -22,7 +24,8 @@ def cursor_of(page):
 
 
 def written(*parts):
-    return urlsafe_b64encode(msgspec.json.encode(parts)).decode().rstrip("=")
+    """A cursor of the list of time entries without filters."""
+    return urlsafe_b64encode(msgspec.json.encode((list_id("/time-entries", {}), *parts))).decode().rstrip("=")
 
 
 def names(page):
@@ -58,7 +61,8 @@ def test_a_record_after_which_a_page_begins_may_be_removed(api, tags):
 
 @only_sqlite
 def test_next_has_the_number_of_the_page_and_all_other_parameters(api, tags):
-    first = api.get("/tags", {"sort": "-name", "per_page": 2, "created_since": "2020-01-01T00:00:00+01:00"})
+    asked = {"sort": "-name", "per_page": 2, "created_since": "2020-01-01T00:00:00+01:00"}
+    first = api.get("/tags", asked)
     query = parse_qs(urlsplit(first.json["links"]["next"]).query)
     assert query.keys() == {"sort", "per_page", "created_since", "page", "cursor"}
     assert query["created_since"] == ["2020-01-01T00:00:00+01:00"]
@@ -66,8 +70,8 @@ def test_next_has_the_number_of_the_page_and_all_other_parameters(api, tags):
     meta = second.json["meta"]
     assert (meta["current_page"], meta["from"], meta["to"], meta["last_page"], meta["total"]) == (2, 3, 4, 3, 6)
     assert "cursor" not in second.json["links"]["prev"]
-    alone = api.get("/tags", {"sort": "-name", "per_page": 2, "cursor": cursor_of(first)})
-    assert alone.json["meta"] == meta
+    without_page = api.get("/tags", asked | {"cursor": cursor_of(first)})
+    assert without_page.json["meta"] == meta
 
 
 @only_sqlite
@@ -90,6 +94,31 @@ def test_a_cursor_cannot_be_sent_with_another_page_or_order(api, tags):
     turned = api.get("/tags", {"sort": "-name", "per_page": 2, "cursor": cursor})
     message = "This cursor belongs to the order `sort=name`. Send it with the same `sort`."
     assert (turned.status, turned.json["errors"]) == (422, {"cursor": [message]})
+
+
+@only_sqlite
+def test_a_cursor_names_its_list_and_its_filters(api, tags):
+    page = {"sort": "name", "per_page": 2}
+    cursor = cursor_of(api.get("/tags", page))
+    message = "This cursor belongs to another list or other filters. Send it with the parameters of its `links.next`."
+    for path, other in (("/clients", {}), ("/tags", {"q": "a"}), ("/tags", {"ids": "1,2,3,4,5,6"})):
+        refused = api.get(path, page | other | {"cursor": cursor})
+        assert (refused.status, refused.json["errors"]) == (422, {"cursor": [message]})
+    assert names(api.get("/tags", page | {"cursor": cursor, "per_page": 3, "fields": "name"})) == ["c", "d", "e"]
+    for query in ("ids=1,2,3,4", "ids=1&ids=2&ids=3&ids=4"):
+        cursor = cursor_of(api.get("/tags", f"sort=name&per_page=2&{query}"))
+        again = api.get("/tags", f"cursor={cursor}&ids=1%2C2,3,4&sort=name&per_page=2")
+        assert names(again) == ["c", "d"], "filters are compared by their meaning"
+
+
+@only_sqlite
+def test_a_cursor_names_the_parent_of_its_list(api):
+    first, second = (api.make("/projects")["id"] for _ in range(2))
+    for _ in range(2):
+        for project in (first, second):
+            api.make(f"/projects/{project}/milestones")
+    cursor = cursor_of(api.get(f"/projects/{first}/milestones", {"per_page": 1}))
+    assert api.get(f"/projects/{second}/milestones", {"per_page": 1, "cursor": cursor}).errors.keys() == {"cursor"}
 
 
 BY_DAY, BY_MOMENT, BY_MINUTES = ("date",), ("created_at",), ("duration_minutes",)
@@ -123,15 +152,16 @@ BY_DAY, BY_MOMENT, BY_MINUTES = ("date",), ("created_at",), ("duration_minutes",
 )
 def test_what_is_not_a_cursor_of_the_list_is_refused(api, sort, text):
     refused = api.get("/time-entries", urlencode({"sort": sort, "cursor": text}))
-    assert (refused.status, refused.json["errors"]) == (422, {"cursor": [FOREIGN]})
+    assert (refused.status, refused.json["errors"]) == (422, {"cursor": [UNREADABLE]})
 
 
 @each_database
 @pytest.mark.parametrize("name", ["a\0b", "\ud800"])
 def test_a_text_that_no_database_takes_is_refused(api, name):
-    text = urlsafe_b64encode(f'[2, ["name"], ["{name.encode("unicode_escape").decode()}", 1]]'.encode()).decode()
+    escaped, tags = name.encode("unicode_escape").decode(), list_id("/tags", {})
+    text = urlsafe_b64encode(f'["{tags}", 2, ["name"], ["{escaped}", 1]]'.encode()).decode()
     refused = api.get("/tags", urlencode({"sort": "name", "cursor": text.replace("=", "")}))
-    assert (refused.status, refused.json["errors"]) == (422, {"cursor": [FOREIGN]})
+    assert (refused.status, refused.json["errors"]) == (422, {"cursor": [UNREADABLE]})
 
 
 @each_database

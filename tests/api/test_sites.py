@@ -400,6 +400,9 @@ def test_sites_with_an_older_version_of_a_plugin_are_found(api, other_tenant):
     assert names(plugin="akismet", plugin_version_lt="1") == set()
     needs = {"plugin_version_lt": ["Requires exactly one plugin: plugin=woocommerce&plugin_version_lt=9.1."]}
     assert api.get("/sites", {"plugin_version_lt": "9.1"}).errors == needs
+    for no_version in ("abc", "latest", "", "9" * 51):
+        refused = api.get("/sites", {"plugin": "woo", "plugin_version_lt": no_version})
+        assert refused.errors == {"plugin_version_lt": ["Must be a version with a number, like 9.1."]}
 
 
 def test_a_site_is_paused_without_monitoring_and_in_maintenance_until_its_end(api):

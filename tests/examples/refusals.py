@@ -24,6 +24,7 @@ def refusals(api: ApiClient, studio: dict[str, Any]) -> Iterator[Answer]:
     yield api.get("/invoices", key=studio["lacking"])
     yield api.get("/clients/4711")
     yield api.call("DELETE", "/clients")
+    yield api.get("/clients/1", headers={"Accept": "application/pdf"})
     yield from of_repeated_writes(api)
     yield api.get("/events", "after=4711")
     yield api.patch("/clients/1", {"phone": "+49 221 5550143"}, headers={"If-Match": '"c0ffee"'})

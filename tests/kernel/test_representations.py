@@ -31,6 +31,38 @@ def test_accept_chooses_a_form(accept, suffix):
     assert (chosen and chosen.suffix) == suffix
 
 
-def test_a_form_that_is_not_offered_is_json():
+def test_a_form_that_is_not_offered_is_not_chosen():
     assert choose(PRINTED_AS, "application/xml") is None
     assert choose((), "application/pdf") is None
+
+
+@pytest.mark.parametrize(
+    ("accept", "status"),
+    [
+        ("application/pdf", 406),
+        ("APPLICATION/PDF;q=0.1", 406),
+        ("application/pdf, application/xml", 406),
+        ("text/html, application/xml", 406),
+        ("application/pdf;q=0", 200),
+        ("application/pdf, */*;q=0.1", 200),
+        ("application/*", 200),
+        ("text/html", 200),
+        ("application/pdf;q=x", 200),
+        ("application/pdf," + " " * 300, 200),
+        ("", 200),
+    ],
+)
+def test_a_form_that_only_other_operations_offer_is_not_acceptable_and_any_other_gets_json(api, accept, status):
+    answer = api.get("/clients", headers={"Accept": accept})
+    assert answer.status == status
+    if status == 406:
+        assert answer.code == "not_acceptable"
+        assert "Send Accept: application/json." in answer.json["message"]
+
+
+def test_a_quote_has_a_pdf_and_no_einvoice(api):
+    path = f"/quotes/{api.make('/quotes')['id']}"
+    refused = api.get(path, headers={"Accept": "application/xml"})
+    assert refused.json["message"] == (
+        "There is no application/xml at this path. Send Accept: application/json or application/pdf."
+    )

@@ -1,7 +1,9 @@
 """Cursors: the position after a record of a sorted list, which holds while other records are added and removed."""
 
+import hashlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Annotated, NamedTuple
 
 import msgspec
@@ -16,12 +18,14 @@ from retainer.values.kinds import MAX_INTEGER, read_day, read_instant
 
 Sort = tuple[str, ...]
 Whole = Annotated[int, Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
-FOREIGN = "Must be the cursor of a `links.next` of this list. Read the list from its first page to get one."
+UNREADABLE = "Must be the cursor of a `links.next` of this list. Read the list from its first page to get one."
+FOREIGN = "This cursor belongs to another list or other filters. Send it with the parameters of its `links.next`."
 
 
 class Cursor(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """The position after a record: the number of the page that begins there, and the record's sort keys."""
+    """The position after a record of a list: the number of the page that begins there, and the record's sort keys."""
 
+    list_id: str
     page: Annotated[int, Meta(ge=1, le=MAX_INTEGER)]
     sort: Sort
     values: tuple[Whole | str | None, ...]
@@ -42,6 +46,17 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
 
 
 decode = decoder(Cursor)
+encode_sorted = msgspec.json.Encoder(order="sorted").encode
+
+
+def list_id(path: str, filters: Mapping[str, object]) -> str:
+    """Return what distinguishes a list with some filters from others, however they are written in the query."""
+    return _list_id(path, encode_sorted(filters))
+
+
+@lru_cache(maxsize=1024)
+def _list_id(path: str, filters: bytes) -> str:
+    return hashlib.sha256(path.encode() + filters).hexdigest()[:12]
 
 
 class Key(NamedTuple):
@@ -67,13 +82,13 @@ def read_cursor(text: str) -> Cursor:
     try:
         return decode(urlsafe_b64decode(text + "=" * (-len(text) % 4)))
     except (ValueError, msgspec.MsgspecError):
-        raise ValueError(FOREIGN) from None
+        raise ValueError(UNREADABLE) from None
 
 
 def check_cursor(cursor: Cursor, keys: Sequence[Key]) -> None:
     """Raise `validation_failed` unless the cursor has a value for each key, of its type: databases refuse others."""
     if len(cursor.values) != len(keys) or not all(map(_is_of, cursor.values, keys)):
-        raise invalid({"cursor": [FOREIGN]})
+        raise invalid({"cursor": [UNREADABLE]})
 
 
 def _is_of(value: int | str | None, key: Key) -> bool:

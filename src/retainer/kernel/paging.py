@@ -8,7 +8,7 @@ import msgspec
 from sqlalchemy import ColumnElement, Select, Table, bindparam, func, literal_column, null, select, text
 
 from retainer.errors import invalid
-from retainer.kernel.cursors import Cursor, Key, Sort, check_cursor, follows, keys_of, read_cursor
+from retainer.kernel.cursors import FOREIGN, Cursor, Key, Sort, check_cursor, follows, keys_of, list_id, read_cursor
 from retainer.kernel.http import Request
 from retainer.kernel.query import (
     Filter,
@@ -49,6 +49,8 @@ class Page(msgspec.Struct, frozen=True):
     """Whether sums over the whole list were requested."""
     max_counted: int | None = None
     """Records of a filtered list that are counted, and those of the page; None counts all."""
+    list_id: str = ""
+    """What distinguishes the list and its filters from others, for its cursors."""
     cursor: Cursor | None = None
     """The position after which the page begins, wherever that is by now; None: after the pages before it."""
 
@@ -63,7 +65,7 @@ class Page(msgspec.Struct, frozen=True):
 
     def next_link(self, row: Row, keys: int) -> str:
         """Return the address of the page after this one, which begins after `row`, whose sort keys come second."""
-        cursor = Cursor(self.number + 1, self.sort, row[1 : keys + 1])
+        cursor = Cursor(self.list_id, self.number + 1, self.sort, row[1 : keys + 1])
         return f"{self.link(cursor.page)}&cursor={cursor.text()}"
 
 
@@ -129,7 +131,7 @@ def read_list(
     """
     url = request.base_url + request.path
     if not request.query:
-        return model(), Page(1, PER_PAGE, model.sorts[:1], url, ""), {}
+        return model(), Page(1, PER_PAGE, model.sorts[:1], url, "", list_id=list_id(request.path, {})), {}
     pairs = read_pairs(request)
     readers = {name: parameter.read for name, parameter in parameters(model).items()}
     size = partial(read_number, maximum=MAX_PAGE_SIZE)
@@ -142,15 +144,19 @@ def read_list(
     cursor: Cursor | None = values.pop("cursor", None)
     defaults = {"page": cursor.page if cursor else 1, "per_page": PER_PAGE, "sort": model.sorts[:1], "totals": False}
     number, per_page, order, has_totals = (values.pop(name, default) for name, default in defaults.items())
-    if cursor is not None and (cursor.page, cursor.sort) != (number, order):
-        raise invalid({"cursor": [_other_page(cursor, number)]})
     found = {name: values.pop(name) for name in others if name in values}
-    page = Page(number, per_page, order, url, others_of(pairs, "page", "cursor"), has_totals, cursor=cursor)
+    own_id = list_id(request.path, values)
+    if cursor is not None and (cursor.list_id, cursor.page, cursor.sort) != (own_id, number, order):
+        raise invalid({"cursor": [_misplaced(cursor, own_id, number)]})
+    sent = others_of(pairs, "page", "cursor")
+    page = Page(number, per_page, order, url, sent, has_totals, list_id=own_id, cursor=cursor)
     return model(**values), page, found
 
 
-def _other_page(cursor: Cursor, number: int) -> str:
-    """Return the error of a cursor that was sent with another page or order than its own."""
+def _misplaced(cursor: Cursor, own_id: str, number: int) -> str:
+    """Return the error of a cursor that was sent with another list, page or order than its own."""
+    if cursor.list_id != own_id:
+        return FOREIGN
     if cursor.page != number:
         return f"This cursor begins page {cursor.page}. Leave `cursor` out to read page {number}."
     return f"This cursor belongs to the order `sort={','.join(cursor.sort)}`. Send it with the same `sort`."

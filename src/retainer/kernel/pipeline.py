@@ -237,6 +237,7 @@ def prepare(request: Request, caller: Caller, allowance: Allowance, operation: O
     caller.require_scope(operation.scope)
     query, page, selection = operation.read_query(request)
     etag.check_honoured(request, operation.preconditions, writes=operation.writes)
+    representations.check_acceptable(operation.representations, operation.elsewhere, request.header("ACCEPT"))
     if selection and operation.selectable:
         for name, scope in operation.selectable.scopes(selection):
             caller.require_scope(scope, f"include={name}")

@@ -1,10 +1,11 @@
 """Representations: other forms of a record than JSON, such as the PDF of an invoice, which `Accept` chooses."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
 from falcon import mediatypes
 
+from retainer.errors import Refusal
 from retainer.store.tx import Actor, Store
 
 T = TypeVar("T")
@@ -46,6 +47,25 @@ class Representation(NamedTuple):
     suffix: str
     prepare: Callable[..., Prepared]
     """Of a `Tx` and a record."""
+
+
+def check_acceptable(offered: Sequence[Representation], elsewhere: Collection[str], accept: str | None) -> None:
+    """Raise `not_acceptable` if `Accept` takes neither JSON nor what is offered, but a form that is offered elsewhere.
+
+    So nobody mistakes JSON for a PDF. Any other header that names nothing of what is offered gets JSON.
+    """
+    if accept is None or len(accept) > MAX_HEADER_LENGTH or not elsewhere:
+        return
+    accept = accept.lower()
+    try:
+        if any(mediatypes.quality(form, accept) for form in (JSON, *(form.media_type for form in offered))):
+            return
+        wanted = [form for form in elsewhere if mediatypes.quality(form, accept)]
+    except ValueError:
+        return
+    if wanted:
+        forms = " or ".join([JSON, *(form.media_type for form in offered)])
+        raise Refusal("not_acceptable", f"There is no {wanted[0]} at this path. Send Accept: {forms}.")
 
 
 def choose(offered: Sequence[Representation], accept: str | None) -> Representation | None:

@@ -134,6 +134,8 @@ class Operation:
         self.record = get_args(self.answers)[0] if get_origin(self.answers) is WithMeta else self.answers
         self.selectable: Selectable | None = None
         """What a request can select, if the operation reads records; `Routes` fills it in."""
+        self.elsewhere: list[str] = []
+        """The media types that only other operations offer; `Routes` fills them in."""
         self.guarded: type[Record] | None = None
         """The type of the record whose state If-Match names; `Routes` fills it in."""
         self.query: Any = Query

@@ -71,7 +71,7 @@ def signposts_of(resources: list[Resource], by_path: dict[str, dict[str, Operati
 
 
 def relate(operations: list[Operation]) -> None:
-    """Let operations know what they can include, and the type of the record that If-Match guards."""
+    """Let operations know what they can include, what only others offer, and the type of the guarded record."""
     found = [(each, each.resource.table, each.reads) for each in operations]
     reads = [(each, table, model) for each, table, model in found if table is not None and model is not None]
     sources = {
@@ -81,7 +81,9 @@ def relate(operations: list[Operation]) -> None:
     for each, table, model in reads:
         each.selectable = Selectable(table, model, sources, is_list=each.paged)
     made = {each.resource.table: each.record for each in operations if each.created}  # a line cannot be read alone
+    forms = dict.fromkeys(form.media_type for each in operations for form in each.representations)
     for each in operations:
+        each.elsewhere = [form for form in forms if form not in {own.media_type for own in each.representations}]
         if each.target is not None:
             source = sources.get(each.target.name)
             each.guarded = source.model if source else made[each.target]

@@ -50,7 +50,7 @@ class Selected(NamedTuple):
 
 
 class Selectable:
-    """What requests of an operation can select: the references of its records, and in lists their parts.
+    """What requests of an operation can select: the references of its records, and their parts.
 
     All follows from declarations. `sources` are the records that can be read, by the names of their tables.
     """
@@ -62,7 +62,8 @@ class Selectable:
             for field, target in references(table, model).items()
             if target.name in sources
         }
-        self.parts = tuple(details(table, model)) if is_list else ()
+        self.is_list = is_list
+        self.parts = tuple(details(table, model))
         self.names = (*self.relations, *self.parts)
         own = [field for field in msgspec.structs.fields(model) if field.default is not WRITE_ONLY]
         self.fields = (*(field.name for field in own), *(() if is_list else details(table, model)))
@@ -78,7 +79,8 @@ class Selectable:
 
     def load(self, tx: Tx, records: Sequence[Record], selection: Selection) -> Included | None:
         """Read what a request includes, with one statement for each kind of record and part; None for nothing."""
-        load_details(tx, self.table, records, [name for name in selection.include if name in self.parts])
+        if self.is_list:  # a single record has its parts
+            load_details(tx, self.table, records, [name for name in selection.include if name in self.parts])
         wanted: dict[str, tuple[Source, set[int]]] = {}
         for name in selection.include:
             if name in self.relations:

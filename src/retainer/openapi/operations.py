@@ -32,7 +32,8 @@ CURSOR = (
     "record while others are added and removed."
 )
 INCLUDE = "Related records to add under `included`, each once. The key needs the scopes that read them."
-PARTS = "{} are added to each record in `data`, as when it is read alone."
+IN_LISTS = "{} are added to each record in `data`, as when it is read alone."
+IN_RECORDS = "{} are always in `data`."
 FIELDS = (
     "Fields to return of the records in `data`, besides `id`. Default: all. The schemas describe whole records: with "
     "`fields`, a response has less than they require."
@@ -52,6 +53,7 @@ def described(operation: Operation, responses: Json, schemas: Schemas, lists: se
     body = model and {"schema": schemas.create(model) if operation.use == "Create" else schemas.update(model)}
     reasons = {
         404: (operation.parameters and not operation.upserts) or operation.batched,
+        406: bool(operation.elsewhere),
         409: writes,
         410: operation.followed,
         412: operation.target is not None or operation.batched,
@@ -191,10 +193,11 @@ def _selection(operation: Operation, schemas: Schemas) -> list[Json]:
     selectable, model = operation.selectable, operation.reads
     if selectable is None or model is None:
         return []
-    owner = f"{model.__name__}{'List' if selectable.parts else ''}"
+    owner = f"{model.__name__}{'List' if selectable.is_list and selectable.parts else ''}"
     included = _words(selectable.names, Meta(title=f"{owner}Include"))
     fields = _words(selectable.fields, Meta(title=f"{owner}Field"))
-    about = f"{INCLUDE} {PARTS.format(_listed(selectable.parts))}" if selectable.parts else INCLUDE
+    parts = IN_LISTS if selectable.is_list else IN_RECORDS
+    about = f"{INCLUDE} {parts.format(_listed(selectable.parts))}" if selectable.parts else INCLUDE
     return [
         *([_query_parameter("include", about, included, schemas)] if selectable.names else []),
         _query_parameter("fields", FIELDS, fields, schemas),

@@ -31,6 +31,10 @@ ADVICE = {
     "method_not_allowed": (
         "The path exists but does not support this method. `Allow` lists the methods that it supports."
     ),
+    "not_acceptable": (
+        "`Accept` asks for a PDF or an e-invoice, and this operation has none. `message` names the forms that it has. "
+        "A header that also accepts JSON, or that names any other form, gets JSON."
+    ),
     "idempotency_in_progress": (
         "The first request with this `Idempotency-Key` is still running. Wait for the seconds in `Retry-After` and "
         "send the request again; you then get the response of the first."

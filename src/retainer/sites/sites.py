@@ -34,9 +34,9 @@ from retainer.store.details import load_details
 from retainer.store.row_mapper import Derived
 from retainer.store.tx import Tx
 from retainer.values.common import ExternalId
-from retainer.values.kinds import Code191, HttpStatus, Id, Instant, Searched, SiteUrl, Text20, Text50, Text191
+from retainer.values.kinds import Code191, HttpStatus, Id, Instant, Searched, SiteUrl, Text20, Text191
 from retainer.values.records import READ_ONLY, SERVER_DEFAULT, WRITE_ONLY, DetailOnly, Record
-from retainer.values.versions import newer, order
+from retainer.values.versions import Version, newer, order
 
 Status = Annotated[
     Literal["up", "down", "unknown", "paused", "maintenance"],
@@ -148,7 +148,7 @@ class SiteFilter(Filter):
         OneOf[Code191] | None, Where(plugins.has_plugin), "Sites that have one of the plugins with these slugs."
     ] = None
     plugin_version_lt: Annotated[
-        Text50 | None,
+        Version | None,
         Where(plugins.has_older_version, order),
         "Sites with an older version of the plugin than this. Requires exactly one `plugin`.",
     ] = None

@@ -1,14 +1,30 @@
 """Versions: sort keys of software versions, in the order of PEP 440."""
 
 import re
+from typing import Annotated
 
-from packaging.version import InvalidVersion, Version
+from packaging import version as pep440
+
+from retainer.values.kinds import kind
 
 NUMBERS = re.compile(r"[0-9]+(\.[0-9]+)*")
+MAX_LENGTH = 50
 DIGITS = 20
 MAX_PART = 10**DIGITS - 1
 STAGES = {"a": "!1", "b": "!2", "rc": "!3"}  # 9.1 sorts as: these, FINAL, POST, then 9.1.1
 DEVELOPMENT, FINAL, POST = "!0", "#", "$"
+
+
+def read_version(value: object) -> str:
+    """Return a version to compare with others. Raises ValueError for a text without a number."""
+    if not isinstance(value, str) or len(value) > MAX_LENGTH or not NUMBERS.search(value):
+        raise ValueError
+    return value
+
+
+Version = Annotated[
+    str, kind(read_version, "a version with a number, like 9.1", maxLength=MAX_LENGTH, examples=["9.1"])
+]
 
 
 def order(version: str) -> str:
@@ -17,10 +33,10 @@ def order(version: str) -> str:
     A text that is not a version sorts by the first numbers in it; without numbers it sorts first.
     """
     try:
-        parsed = Version(version)
-    except InvalidVersion:
+        parsed = pep440.Version(version)
+    except pep440.InvalidVersion:
         numbers = NUMBERS.search(version)
-        parsed = Version(numbers[0] if numbers else "0")
+        parsed = pep440.Version(numbers[0] if numbers else "0")
     release = list(parsed.release)
     while len(release) > 1 and not release[-1]:
         release.pop()
