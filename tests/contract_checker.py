@@ -208,12 +208,8 @@ def schema_validator(template: str, method: str, status: str, *, is_partial: boo
     """Return the validator of an operation's response with a status, compiled once, with the schemas that it needs."""
     response = resolved(documented()["paths"][template][method]["responses"][status])
     schema = response["content"]["application/json"]["schema"]
-    if is_partial:
-        schema = resolved(schema)
-        data = schema["properties"]["data"]
-        record = {**resolved(data.get("items", data)), "required": ["id"]}
-        partial = {**data, "items": record} if "items" in data else record
-        schema = {**schema, "properties": {**schema["properties"], "data": partial}}
+    if "anyOf" in schema:
+        schema = schema["anyOf"][is_partial]
     needed = dict(schemas_of(schema))
     return Draft202012Validator({**schema, "components": {"schemas": needed}})
 

@@ -176,6 +176,14 @@ ON_REQUEST = {
 def test_what_is_answered_always_comes_and_of_what_is_sent_only_what_has_no_default_is_required():
     taken = [schema for operation in WITH_BODY for schema in reached(sent(operation.id))]
     answered = {name: schema for name, schema in MODELS.items() if schema not in taken}
+    limited = {
+        name: answered.pop(name)
+        for name in [*answered]
+        if name.startswith("Partial") and "id" in answered[name]["properties"]
+    }
+    for name, schema in limited.items():
+        whole = MODELS[name.removeprefix("Partial")]
+        assert (schema["required"], schema["properties"].keys()) == (["id"], whole["properties"].keys())
     for name, schema in answered.items():
         asked = next((asked for end, asked in ON_REQUEST.items() if name.endswith(end)), [])
         asked = [field for field in asked if field in schema["properties"]]
@@ -184,6 +192,22 @@ def test_what_is_answered_always_comes_and_of_what_is_sent_only_what_has_no_defa
     assert SCHEMAS["RecordPayment"]["required"] == SCHEMAS["InvoiceLineCreate"]["required"] == []
     assert SCHEMAS["QuoteLineCreate"]["required"] == ["description", "unit_price"]
     assert SCHEMAS["PluginCreate"]["required"] == ["slug"]
+
+
+def test_a_response_that_fields_can_limit_is_whole_or_partial():
+    for operation in OPERATIONS:
+        names = [resolved(parameter)["name"] for parameter in described(operation)["parameters"]]
+        schema = (
+            described(operation)["responses"]
+            .get("200", {})
+            .get("content", {})
+            .get("application/json", {})
+            .get("schema")
+        )
+        assert ("fields" in names) == (schema is not None and "anyOf" in schema), operation
+        if "fields" in names:
+            whole, partial = (choice["$ref"].rpartition("/")[2] for choice in schema["anyOf"])
+            assert partial == f"Partial{whole}"
 
 
 def test_what_is_sent_has_no_default_since_generated_clients_would_demand_it():

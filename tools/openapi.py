@@ -85,6 +85,19 @@ def _schemas(node: Any, document: Json) -> Json:
 def _lost_in(
     where: str, old: Any, new: Any, documents: tuple[Json, Json], *, taken: bool, seen: set[tuple[int, int]]
 ) -> Iterator[str]:
+    """Yield what is lost within a schema, or within each of several; all of the old must be among the new."""
+    choices = _choices(new)
+    for choice in _choices(old):
+        if len(choices) > 1 and choice not in choices:
+            yield f"{where}: {choice} is none of the choices now."
+        else:
+            same = choice if len(choices) > 1 else new
+            yield from _lost_within(where, choice, same, documents, taken=taken, seen=seen)
+
+
+def _lost_within(
+    where: str, old: Any, new: Any, documents: tuple[Json, Json], *, taken: bool, seen: set[tuple[int, int]]
+) -> Iterator[str]:
     """Yield what is lost within a schema; of what is `taken`, nothing may become required or be refused."""
     nodes = _resolve(old, documents[0]), _resolve(new, documents[1])
     pair = id(nodes[0]), id(nodes[1])
@@ -110,6 +123,12 @@ def _lost_in(
         yield from _lost_in(f"{where} {name}", fields[name], now[name], documents, taken=taken, seen=seen)
     if "items" in old and "items" in new:
         yield from _lost_in(where, old["items"], new["items"], documents, taken=taken, seen=seen)
+
+
+def _choices(schema: Any) -> list[Any]:
+    """Return the schemas of a choice of several; otherwise the schema alone, which may be a choice with null."""
+    listed = [choice for choice in (schema or {}).get("anyOf", ()) if choice != {"type": "null"}]
+    return listed if len(listed) > 1 else [schema]
 
 
 def _compared(old: Json, new: Json, *, taken: bool) -> list[str]:

@@ -63,6 +63,17 @@ def test_what_is_answered_with_other_fields_where_any_could_be_added_is_a_loss()
     assert [loss for loss in losses(PROMISE, changed) if loss.endswith("no other field can be added now.")]
 
 
+def test_a_response_that_is_no_longer_among_the_choices_is_a_loss():
+    for choices in (
+        [{"$ref": "#/components/schemas/PartialClientPage"}],
+        [{"$ref": "#/components/schemas/TagPage"}] * 2,
+    ):
+        changed = copy.deepcopy(PROMISE)
+        answer = changed["paths"]["/clients"]["get"]["responses"]["200"]["content"]["application/json"]
+        answer["schema"] = {"anyOf": choices}
+        assert [loss for loss in losses(PROMISE, changed) if loss.startswith("GET /clients")]
+
+
 def test_what_becomes_required_is_a_loss():
     changed = copy.deepcopy(PROMISE)
     changed["components"]["schemas"]["ClientCreate"]["required"].append("email")

@@ -273,7 +273,7 @@ def test_every_filter_finds_the_same(filled):
 
 
 def test_every_selection_is_the_same_and_what_is_included_is_what_its_own_get_returns(filled):
-    alone = {str(each.resource.table.name): each.path for each in READS if each.reads and not each.paged}
+    alone = {str(each.resource.table.name): each.path for each in READS if each.reads_one and not each.by_id}
     compared = set()
     for operation, path in filled.paths.items():
         random, names = Random(str(operation)), list(operation.selectable.names)

@@ -53,7 +53,7 @@ NEEDED = {"plugin_version_lt": {"plugin": PLUGINS[0]}}
 PAID_DAYS = ("2026-01-01", "2026-01-31", "2026-02-01", "2026-03-02", "2026-03-30", "2026-03-31", "2026-04-01")
 TRIED = {
     "plugin": (*PLUGINS, PLUGINS[0].upper(), "no-such-plugin"),
-    "plugin_version_lt": VERSIONS,
+    "plugin_version_lt": tuple(version for version in VERSIONS if re.search("[0-9]", version)),
     "budget_used_percent_min": ("0", "50", "80", "100", "101"),
     "paid_date_from": PAID_DAYS,
     "paid_date_to": PAID_DAYS,
@@ -230,8 +230,8 @@ class ListModel:
         self.now = now
         self.filters = filters_of(operation)
         self.defaults = {name: text for name, text in DEFAULT_FILTERS.items() if name in self.filters}
-        page = described(operation)["responses"]["200"]["content"]["application/json"]["schema"]
-        self.members: Row = resolved(resolved(page)["properties"]["data"]["items"])["properties"]
+        whole, _ = described(operation)["responses"]["200"]["content"]["application/json"]["schema"]["anyOf"]
+        self.members: Row = resolved(resolved(whole)["properties"]["data"]["items"])["properties"]
         self.fullest = max(
             self.found({}), key=lambda row: sum(value not in (None, [], False) for value in row.values())
         )

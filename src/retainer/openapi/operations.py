@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from functools import partial
 from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin
 
@@ -35,8 +36,8 @@ INCLUDE = "Related records to add under `included`, each once. The key needs the
 IN_LISTS = "{} are added to each record in `data`, as when it is read alone."
 IN_RECORDS = "{} are always in `data`."
 FIELDS = (
-    "Fields to return of the records in `data`, besides `id`. Default: all. The schemas describe whole records: with "
-    "`fields`, a response has less than they require."
+    "Fields to return of the records in `data`, besides `id`. Default: all. With `fields`, the response is the partial "
+    "one, of which only the id is required."
 )
 SORT_KEY = "A field to sort by; a minus means descending order."
 SORT = "Fields to sort by, in order; a minus means descending order. `id` is always the last."
@@ -76,19 +77,17 @@ def described(operation: Operation, responses: Json, schemas: Schemas, lists: se
 
 def answers_of(operation: Operation, schemas: Schemas) -> Json:
     """Return the Responses Object of an operation's successful responses, by status."""
-    record, created, is_record = operation.record, operation.created, _is_record(operation)
+    created, is_record = operation.created, _is_record(operation)
     carried = {"ETag": is_record, "Location": is_record and created, "Idempotency-Replayed": operation.writes}
     carried |= {"Preference-Applied": operation.followed}
     headers = {"headers": always_and([name for name in carried if carried[name]])}
     unchanged: Json = {"304": {"description": "The record still has the ETag that was sent.", **headers}}
     if operation.answers is NoneType:
         return {"204": {"description": "Done; the response has no body.", **headers}}
-    if operation.paged:
-        schema = schemas.page(*get_args(operation.answers))
-    elif operation.followed:
+    if operation.followed:
         schema = schemas.followed(*get_args(operation.answers))
     else:
-        schema = schemas.response(record, get_args(operation.answers)[1] if record is not operation.answers else None)
+        schema = _whole_or_partial(operation, schemas)
     done = "The record was created." if created else "The current record." if is_record else "The result."
     content = {"application/json": {"schema": schema}}
     for form in operation.representations:
@@ -98,6 +97,17 @@ def answers_of(operation: Operation, schemas: Schemas) -> Json:
         located = {"headers": always_and([*(name for name in carried if carried[name]), "Location"])}
         success["201"] = {"description": "The record was created.", **located, "content": content}
     return success | (unchanged if operation.reads_one else {})
+
+
+def _whole_or_partial(operation: Operation, schemas: Schemas) -> Json:
+    """Return the schema of a response: if requests can limit its records to some fields, the choice of two."""
+    if operation.paged:
+        made = partial(schemas.page, *get_args(operation.answers))
+    else:
+        meta = get_args(operation.answers)[1] if operation.record is not operation.answers else None
+        made = partial(schemas.response, operation.record, meta)
+    whole = made(is_partial=False)
+    return {"anyOf": [whole, made(is_partial=True)]} if operation.selectable else whole
 
 
 def share(operations: list[Json]) -> Json:

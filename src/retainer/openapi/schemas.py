@@ -48,6 +48,8 @@ CLOSER: dict[type, Json] = {  # descriptions and examples for base models
 }
 
 
+PARTIAL = "Partial"
+"""The prefix of responses that `fields` limits."""
 RECORD = "The current record."
 INCLUDED = "Related records, each once, as their own GET returns them; only with `include`."
 RELATED = "The included {}, by id."
@@ -111,7 +113,13 @@ class Schemas:
         fields = [field for field in fields_of(model) if field.answered]
         if not any(field.single for field in fields):
             return self.answer(model)
-        return self._response_schema(model, f"{model.__name__}Summary", fields, is_list=True)
+        always = [field.name for field in fields if not field.single]
+        return self._response_schema(model, f"{model.__name__}Summary", fields, always=always)
+
+    def partial(self, model: type[Struct]) -> Json:
+        """Return the reference to a record that is limited to some fields, of which only the id always comes."""
+        fields = [field for field in fields_of(model) if field.answered]
+        return self._response_schema(model, f"{PARTIAL}{model.__name__}", fields, always=["id"])
 
     def create(self, model: type[Struct]) -> Json:
         """Return the reference to a body that creates a record; fields without a default are required."""
@@ -135,15 +143,16 @@ class Schemas:
             return self._request_schema(model, name if name.endswith(model.__name__) else model.__name__, "")
         return self.create(model)
 
-    def page(self, model: type[Struct], totals: type[Struct] | None = None) -> Json:
-        """Return the reference to a page of a list, whose sums are `totals`."""
+    def page(self, model: type[Struct], totals: type[Struct] | None = None, *, is_partial: bool = False) -> Json:
+        """Return the reference to a page of a list, whose sums are `totals`; its records are whole or partial."""
         rows = {"type": "array", "description": "The records of the page, in the order of `sort`."}
         fields = {
-            "data": {**rows, "items": self.row(model)},
+            "data": {**rows, "items": self.partial(model) if is_partial else self.row(model)},
             "links": {**self.answer(paging.PageLinks), "description": "Addresses of other pages of the same list."},
             "meta": {**self._page_meta(model, totals), "description": "The position of the page in the list."},
         }
-        return self.add(f"{model.__name__}Page", model, {"description": PAGE}, fields | self._included(model), fields)
+        name = f"{PARTIAL if is_partial else ''}{model.__name__}Page"
+        return self.add(name, model, {"description": PAGE}, fields | self._included(model), fields)
 
     def _included(self, model: type[Struct]) -> Json:
         """Return the property with the records that responses include with a model; none if it refers to none."""
@@ -177,18 +186,21 @@ class Schemas:
         }
         return self.add(f"{model.__name__}Page", model, {"description": docstring_of(Followed)}, fields, fields)
 
-    def response(self, model: type[Struct], meta: type[Struct] | None) -> Json:
+    def response(self, model: type[Struct], meta: type[Struct] | None, *, is_partial: bool = False) -> Json:
         """Return the reference to a response with a model under `data`, and another under `meta` if there is one.
 
-        It is named after the model, or after that under `meta` if its name begins with the model's.
+        It is named after the model, or after that under `meta` if its name begins with the model's. The model is whole
+        or partial.
         """
         record = issubclass(model, Record)
-        fields = {"data": {**self.answer(model), "description": RECORD if record else docstring_of(model)}}
+        data = self.partial(model) if is_partial else self.answer(model)
+        fields = {"data": {**data, "description": RECORD if record else docstring_of(model)}}
         if meta is not None:
             fields["meta"] = {**self.answer(meta), "description": docstring_of(meta)}
         about = {"description": f"{docstring_of(model).removesuffix('.')}, under `data`."}
         name = meta.__name__ if meta is not None and meta.__name__.startswith(model.__name__) else model.__name__
-        return self.add(f"{name}Response", (model, meta), about, fields | self._included(model), fields)
+        name = f"{PARTIAL if is_partial else ''}{name}Response"
+        return self.add(name, (model, meta), about, fields | self._included(model), fields)
 
     def enumeration(self, schema: Json) -> Json:
         """Return the reference to an enumeration, named after its title."""
@@ -212,16 +224,21 @@ class Schemas:
             self.undescribed.append(field.place)
         return schema | {"description": " ".join(filter(None, (description, schema.get("description"), more)))}
 
-    def _response_schema(self, model: type[Struct], name: str, fields: list[Field], *, is_list: bool = False) -> Json:
-        """Return the reference to a model in responses; a list has parts of its records only on request."""
+    def _response_schema(
+        self, model: type[Struct], name: str, fields: list[Field], *, always: list[str] | None = None
+    ) -> Json:
+        """Return the reference to a model in responses, of which these fields always come, or all; others on request.
+
+        A list has parts of its records only on request.
+        """
         if self._exists(name, model):
             return _reference(name)
-        asked = [field.name for field in fields if field.single and is_list]
+        asked = [field.name for field in fields if always is not None and field.name not in always]
         properties = {
             field.name: self.described(
                 field,
                 schema_of(field.hint, field.name, self),
-                ONLY_WITH.format(field.name) if field.name in asked else "",
+                ONLY_WITH.format(field.name) if field.single and field.name in asked else "",
             )
             for field in fields
         }

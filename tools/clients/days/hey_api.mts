@@ -44,6 +44,13 @@ assert.equal(work.subtotal, "190.00");
 
 const { rows } = await done(api.getReportRevenueByClient({ query: { client_id: client.id } }));
 assert((await done(api.getReportOverview())).money);
+const ids = [client.id], fields = ["name"] as const;
+const [listed] = await done(api.listClients({ query: { ids, fields: [...fields] } }));
+const single = await done(api.getClient({ path: { client_id: client.id }, query: { fields: [...fields] } }));
+for (const limited of [listed, single]) {
+  assert.deepEqual(limited, { id: client.id, name: "Optik Sommer" });
+  assert.equal(limited.city, undefined);
+}
 const { error } = await api.getQuote({ path: { quote_id: 1e9 } });
 assert.equal(error?.code, "not_found");
 console.log(rows[0].revenue);

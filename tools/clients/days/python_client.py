@@ -5,6 +5,7 @@ from functools import partial
 from importlib import import_module
 
 from retainer_client import AuthenticatedClient, models
+from retainer_client.types import UNSET
 
 server = AuthenticatedClient(base_url=os.environ["RETAINER_URL"], token=os.environ["RETAINER_KEY"])
 
@@ -56,6 +57,12 @@ assert work.subtotal == "190.00"
 assert call("reports.get_report_overview").money
 newest = {"status": [models.QuoteStatus.ACCEPTED], "sort": [models.QuoteSort.CREATED_AT_DESCENDING]}
 assert call("quotes.list_quotes", **newest)[0].id == offer.id
+(whole,) = call("clients.list_clients", ids=[optician.id])
+assert (type(whole), whole.name) == (models.Client, "Optik Sommer")
+(listed,) = call("clients.list_clients", ids=[optician.id], fields=[models.ClientField.NAME])
+single = call("clients.get_client", optician.id, fields=[models.ClientField.NAME])
+for limited in (listed, single):
+    assert (type(limited), limited.name, limited.city) == (models.PartialClient, "Optik Sommer", UNSET)
 refused = parsed("clients.create_client", body=models.ClientCreate(name="")).parsed
 assert "name" in refused.errors.additional_properties
 assert parsed("quotes.get_quote", 10**9).parsed.code == models.ErrorCode.NOT_FOUND

@@ -44,6 +44,12 @@ call("POST", f"/invoices/{invoice.id}/credit-notes", models.CreditNoteResponse, 
 work = models.InvoiceCreate(client_id=optician.id, unbilled_work={"time": {"group_by": "task"}})
 assert str(call("POST", "/invoices", models.InvoiceResponse, work).subtotal) == "190.00"
 
+(whole,) = call("GET", "/clients", models.ClientPage, ids=optician.id)
+assert whole.name == "Optik Sommer"
+(listed,) = call("GET", "/clients", models.PartialClientPage, ids=optician.id, fields="name")
+single = call("GET", f"/clients/{optician.id}", models.PartialClientResponse, fields="name")
+assert all((limited.name, limited.city) == ("Optik Sommer", None) for limited in (listed, single))
+
 report = call("GET", "/reports/revenue-by-client", models.RevenueByClientReportResponse, client_id=optician.id)
 assert call("GET", "/reports/overview", models.OverviewResponse).money
 print(report.rows[0].revenue)

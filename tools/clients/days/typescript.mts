@@ -47,6 +47,15 @@ assert.equal(work.subtotal, "190.00");
 
 const { rows } = await done(GET("/reports/revenue-by-client", { params: { query: { client_id: client.id } } }));
 assert((await done(GET("/reports/overview"))).money);
+const ids = [client.id], fields = ["name"] as const;
+const [listed] = await done(GET("/clients", { params: { query: { ids, fields: [...fields] } } }));
+const single = await done(
+  GET("/clients/{client_id}", { params: { path: { client_id: client.id }, query: { fields: [...fields] } } }),
+);
+for (const limited of [listed, single]) {
+  assert.deepEqual(limited, { id: client.id, name: "Optik Sommer" });
+  assert.equal(limited.city, undefined);
+}
 const { error } = await GET("/quotes/{quote_id}", { params: { path: { quote_id: 1e9 } } });
 assert.equal(error?.code, "not_found");
 console.log(rows[0].revenue);
