@@ -62,6 +62,8 @@ FAILING = OTHER_STATE | {
     "If-Unmodified-Since": "Sat, 29 Oct 1994 19:43:31 GMT",
 }
 """Preconditions that hold for no record."""
+IN_BATCHES = {"If-Match": "if_match", "If-None-Match": "if_none_match"}
+"""The preconditions that an operation of a batch can have, with their fields."""
 
 # Access
 
@@ -354,8 +356,25 @@ def preconditions_are_honoured_or_refused(api: ApiClient, operation: Operation) 
             assert answer.status == (412 if operation.writes else 304), f"{name}: {answer}"
         else:
             assert answer.errors.keys() == {name}, f"{name}: {answer}"
+        if name in IN_BATCHES and not operation.batched:
+            answer_in_batches(api, operation, request, name, answer)
     assert commits(api) == before
     succeeds(send(api, request))
+
+
+def answer_in_batches(api: ApiClient, operation: Operation, request: Sample, name: str, alone: Answer) -> None:
+    """A request with a precondition is refused in a batch as it is alone, and refuses an atomic batch."""
+    part = {"method": request.method, "path": request.path, "body": request.body, IN_BATCHES[name]: FAILING[name]}
+    (result,) = succeeds(api.post("/batch", {"operations": [part]})).data["results"]
+    assert (result["status"], error_of(result["body"])) == (alone.status, error_of(alone.json if alone.body else None))
+    if operation.writes:
+        atomic = api.post("/batch", {"operations": [part], "atomic": True})
+        assert (atomic.status, error_of(atomic.json)) == (alone.status, error_of(alone.json)), atomic
+
+
+def error_of(body: dict[str, Any] | None) -> tuple[Any, Any]:
+    """The code and the fields of an error."""
+    return (body["code"], body.get("errors")) if body else (None, None)
 
 
 def some_change(path: str, record: dict[str, Any], word: str) -> dict[str, str]:

@@ -3,7 +3,6 @@
 import hashlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from typing import Annotated, NamedTuple
 
 import msgspec
@@ -51,12 +50,7 @@ encode_sorted = msgspec.json.Encoder(order="sorted").encode
 
 def list_id(path: str, filters: Mapping[str, object]) -> str:
     """Return what distinguishes a list with some filters from others, however they are written in the query."""
-    return _list_id(path, encode_sorted(filters))
-
-
-@lru_cache(maxsize=1024)
-def _list_id(path: str, filters: bytes) -> str:
-    return hashlib.sha256(path.encode() + filters).hexdigest()[:12]
+    return hashlib.sha256(path.encode() + encode_sorted(filters)).hexdigest()[:12]
 
 
 class Key(NamedTuple):

@@ -6,7 +6,7 @@ first: a change to a client is not refused because a colleague logged time.
 """
 
 import hashlib
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import msgspec
 from sqlalchemy import Table
@@ -23,6 +23,7 @@ NOT_HONOURED = {
     "If-Unmodified-Since": "Is not supported: send the ETag of the record in If-Match.",
 }
 """The errors of preconditions that an operation does not honour: to ignore one would do what it should prevent."""
+HEADERS = {name: name.upper().replace("-", "_") for name in NOT_HONOURED}
 encode = msgspec.json.Encoder().encode
 GZIP_SUFFIX = "-gzip"
 """Suffix of the tag of a compressed response, which has different bytes (RFC 9110, 8.8.3.3)."""
@@ -39,14 +40,18 @@ def compute_for_record(table: Table, record: Record, data: bytes, suffix: str = 
     return f'"{_held(table, record)}.{_digest(data)}{end}"'
 
 
-def check_honoured(request: Request, honoured: Collection[str], *, writes: bool) -> None:
+def preconditions_of(request: Request) -> dict[str, str]:
+    """Return the preconditions of a request, by their headers."""
+    return {name: value for name, header in HEADERS.items() if (value := request.header(header)) is not None}
+
+
+def check_honoured(sent: Mapping[str, str], honoured: Collection[str], *, writes: bool) -> None:
     """Raise `validation_failed` if a request has a precondition that its operation does not honour."""
     errors = FieldErrors()
-    for name, message in NOT_HONOURED.items():
-        value = request.header(name.upper().replace("-", "_"))
-        if value is not None and name not in honoured:
-            errors.note(name, message)
-        elif value is not None and name == "If-None-Match" and writes and not _is_any(value):
+    for name, value in sent.items():
+        if name not in honoured:
+            errors.note(name, NOT_HONOURED[name])
+        elif name == "If-None-Match" and writes and not _is_any(value):
             errors.note(name, "Must be * here: it creates the record only if there is none.")
     if errors:
         raise invalid(errors)

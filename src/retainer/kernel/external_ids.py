@@ -1,6 +1,6 @@
 """Operations by external id: GET, PATCH, PUT and DELETE of the record that has it; PUT can create it (decision 21).
 
-Each calls the operation by id. Every resource whose table has external ids has all that it has by id.
+Each calls the operation by id. A resource whose table has external ids has them for each of its operations by id.
 """
 
 from functools import cache
@@ -36,9 +36,9 @@ def operations_of(resource: Resource) -> list["ByExternalId"]:
     table = resource.table
     if table is None or "external_id" not in table.c:
         return []
-    by_id = [each for each in resource.operations if each.parameters and each.path.endswith("}")]
-    creates = [each for each in resource.operations if each.created]
-    found = [ByExternalId(each, create, table) for create in creates[:1] for each in by_id]
+    create = next(each for each in resource.operations if each.created)
+    by_id = [each for each in resource.operations if each.path.endswith("}")]
+    found = [ByExternalId(each, create, table) for each in by_id]
     return sorted(found, key=lambda each: not each.upserts)  # in the reference, PUT creates the record for the others
 
 
@@ -49,7 +49,7 @@ class ByExternalId(Operation):
     """
 
     def __init__(self, by_id: Operation, create: Operation, table: Table) -> None:
-        vars(self).update(vars(by_id))
+        vars(self).update(vars(by_id))  # it takes and returns the same, and needs the same scope
         self.by_id: Operation = by_id
         self.create, self.table = create, table
         self.path, self.parameters = f"{self.resource.path}/external:{{external_id}}", ["external_id"]

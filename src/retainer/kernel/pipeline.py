@@ -236,7 +236,9 @@ def prepare(request: Request, caller: Caller, allowance: Allowance, operation: O
     """Return the call of an operation. Raises `missing_scope`, and the refusals of the query."""
     caller.require_scope(operation.scope)
     query, page, selection = operation.read_query(request)
-    etag.check_honoured(request, operation.preconditions, writes=operation.writes)
+    preconditions = etag.preconditions_of(request)
+    if preconditions:
+        etag.check_honoured(preconditions, operation.preconditions, writes=operation.writes)
     representations.check_acceptable(operation.representations, operation.elsewhere, request.header("ACCEPT"))
     if selection and operation.selectable:
         for name, scope in operation.selectable.scopes(selection):

@@ -54,18 +54,20 @@ def check_acceptable(offered: Sequence[Representation], elsewhere: Collection[st
 
     So nobody mistakes JSON for a PDF. Any other header that names nothing of what is offered gets JSON.
     """
-    if accept is None or len(accept) > MAX_HEADER_LENGTH or not elsewhere:
+    if accept is None or len(accept) > MAX_HEADER_LENGTH:
         return
     accept = accept.lower()
+    named = [form for form in elsewhere if form in accept]
+    if not named:
+        return
+    own = [JSON, *(form.media_type for form in offered)]
     try:
-        if any(mediatypes.quality(form, accept) for form in (JSON, *(form.media_type for form in offered))):
-            return
-        wanted = [form for form in elsewhere if mediatypes.quality(form, accept)]
+        is_acceptable = any(mediatypes.quality(form, accept) for form in own)
+        wanted = [form for form in named if mediatypes.quality(form, accept)]
     except ValueError:
         return
-    if wanted:
-        forms = " or ".join([JSON, *(form.media_type for form in offered)])
-        raise Refusal("not_acceptable", f"There is no {wanted[0]} at this path. Send Accept: {forms}.")
+    if wanted and not is_acceptable:
+        raise Refusal("not_acceptable", f"There is no {wanted[0]} at this path. Send Accept: {' or '.join(own)}.")
 
 
 def choose(offered: Sequence[Representation], accept: str | None) -> Representation | None:

@@ -50,6 +50,7 @@ CLOSER: dict[type, Json] = {  # descriptions and examples for base models
 
 PARTIAL = "Partial"
 """The prefix of responses that `fields` limits."""
+PARTIAL_RECORD = "A {} of which `fields` selects some fields: only the id is required."
 RECORD = "The current record."
 INCLUDED = "Related records, each once, as their own GET returns them; only with `include`."
 RELATED = "The included {}, by id."
@@ -113,13 +114,19 @@ class Schemas:
         fields = [field for field in fields_of(model) if field.answered]
         if not any(field.single for field in fields):
             return self.answer(model)
-        always = [field.name for field in fields if not field.single]
-        return self._response_schema(model, f"{model.__name__}Summary", fields, always=always)
+        return self._response_schema(model, f"{model.__name__}Summary", fields, is_list=True)
 
     def partial(self, model: type[Struct]) -> Json:
-        """Return the reference to a record that is limited to some fields, of which only the id always comes."""
-        fields = [field for field in fields_of(model) if field.answered]
-        return self._response_schema(model, f"{PARTIAL}{model.__name__}", fields, always=["id"])
+        """Return the reference to a record that `fields` limits; the whole record describes its properties."""
+        name = f"{PARTIAL}{model.__name__}"
+        if not self._exists(name, model):
+            about = {"description": PARTIAL_RECORD.format(model.__name__)}
+            fields = [field for field in fields_of(model) if field.answered]
+            schemas = {field.name: schema_of(field.hint, field.name, self) for field in fields}
+            for schema in schemas.values():
+                schema.pop("examples", None)
+            self.add(name, model, about, schemas, ["id"])
+        return _reference(name)
 
     def create(self, model: type[Struct]) -> Json:
         """Return the reference to a body that creates a record; fields without a default are required."""
@@ -224,21 +231,16 @@ class Schemas:
             self.undescribed.append(field.place)
         return schema | {"description": " ".join(filter(None, (description, schema.get("description"), more)))}
 
-    def _response_schema(
-        self, model: type[Struct], name: str, fields: list[Field], *, always: list[str] | None = None
-    ) -> Json:
-        """Return the reference to a model in responses, of which these fields always come, or all; others on request.
-
-        A list has parts of its records only on request.
-        """
+    def _response_schema(self, model: type[Struct], name: str, fields: list[Field], *, is_list: bool = False) -> Json:
+        """Return the reference to a model in responses; a list has parts of its records only on request."""
         if self._exists(name, model):
             return _reference(name)
-        asked = [field.name for field in fields if always is not None and field.name not in always]
+        asked = [field.name for field in fields if field.single and is_list]
         properties = {
             field.name: self.described(
                 field,
                 schema_of(field.hint, field.name, self),
-                ONLY_WITH.format(field.name) if field.single and field.name in asked else "",
+                ONLY_WITH.format(field.name) if field.name in asked else "",
             )
             for field in fields
         }
