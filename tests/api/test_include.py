@@ -8,7 +8,7 @@ from tests.databases import each_database, only_sqlite
 
 from retainer.store import details
 
-NOT_RECORDS = {"external_id", "event_id", "record_id", "invoice_line_id"}
+NOT_RECORDS = {"external_id", "key_id", "event_id", "record_id", "invoice_line_id"}
 """Fields that are named like references, to what has no GET that returns it, or to none at all."""
 
 
