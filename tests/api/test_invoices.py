@@ -684,3 +684,8 @@ def test_an_invoice_with_a_project_keeps_it_when_its_quote_becomes_another(api):
     assert api.post("/projects", {"quote_id": quote}).status == 201
     assert api.get(path_of(invoice)).data["project_id"] == chosen
     assert api.get(path_of(void)).data["project_id"] is None
+
+
+@pytest.mark.parametrize("empty", [None, "", " "])
+def test_an_empty_quote_id_does_not_stand_for_the_client(api, empty):
+    assert api.post("/invoices", {"quote_id": empty}).errors == {"client_id": ["Is required."]}

@@ -184,7 +184,7 @@ def complete(model: type[T], values: dict[str, Any], sent: dict[str, object], er
     """
     required, absent = _completion(model)
     for name, field in required.items():
-        if name not in sent and all(sent.get(other) is None for other in field.unless):
+        if name not in sent and all(values.get(other, sent.get(other)) is None for other in field.unless):
             errors.note(path + name, REQUIRED)
     placeholders = {field.name: field.placeholder for field in required.values()} if errors else {}
     return model(**{**absent, **placeholders, **values})
