@@ -407,7 +407,7 @@ def test_a_page_without_the_keyword_is_down_and_an_expected_status_is_up(watch):
         watch.due_again()
     assert watch.read(expected)["status"] == "up"
     for _ in range(2):
-        watch.check(response(200, b"x" * 64 * KB + b"ok"))
+        watch.check(response(200, b"x" * 1024 * KB + b"ok"))
         watch.due_again()
     assert [watch.read(site)["status"] for site in (keyword, expected, large)] == ["down", "up", "down"]
 

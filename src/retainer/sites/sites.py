@@ -79,7 +79,9 @@ class Site(Record):
         Annotated[list[HttpStatus], Meta(min_length=1, max_length=50)] | None,
         "HTTP statuses that count as up. Null: 200 to 399.",
     ] = None
-    keyword: Annotated[Searched | None, "Text that the page must contain to count as up."] = None
+    keyword: Annotated[
+        Searched | None, "Text that the first MiB of the page must contain to count as up; in any case."
+    ] = None
     maintenance_until: Annotated[Instant | None, "Until then, checks do not count."] = None
     status: Annotated[Status, Derived(uptime.effective_status)] = READ_ONLY
     last_checked_at: Annotated[Instant | None, "Time of the last check; null before the first."] = READ_ONLY

@@ -12,17 +12,16 @@ import httpx2
 
 from retainer import __version__
 from retainer.outbound.client import Failed, GuardedClient, read_start
+from retainer.sites.monitor.page_text import MAX_PAGE, find_keyword
 from retainer.sites.monitor.schedule import CheckResult, DueSite
 from retainer.values.exact import as_instant
 
 TOTAL_SECONDS = 15.0
 MAX_REDIRECTS = 3
-MAX_BODY = 64 * 1024
 REDIRECTS = {301, 302, 303, 307, 308}
 DEFAULT_STATUSES = range(200, 400)
 HEADERS = {"User-Agent": f"Retainer-Monitor/{__version__}", "Accept": "*/*", "Accept-Encoding": "identity"}
 
-NO_KEYWORD = f"The keyword is not in the first {MAX_BODY // 1024} KB of the page."
 TOO_MANY_REDIRECTS = f"The site redirects more than {MAX_REDIRECTS} times."
 
 
@@ -59,16 +58,9 @@ async def _evaluate(site: DueSite, response: httpx2.Response) -> str | None:
         return f"The site answered {response.status_code}."
     if site.keyword is None:
         return None
-    text = decode(await read_start(response, MAX_BODY), response.charset_encoding)
-    return None if site.keyword in text else NO_KEYWORD
-
-
-def decode(page: bytes, encoding: str | None) -> str:
-    """Return a page as text, in its declared encoding, or else in UTF-8."""
-    try:
-        return page.decode(encoding or "utf-8", errors="ignore")
-    except (LookupError, UnicodeError):  # an unknown encoding, or one that is not for text
-        return page.decode(errors="ignore")
+    body = await read_start(response, MAX_PAGE)
+    coding = response.headers.get("content-encoding", "")
+    return find_keyword(site.keyword, body, coding, response.charset_encoding)
 
 
 def certificate_expiry(response: httpx2.Response) -> str | None:
