@@ -25,6 +25,8 @@ def test_it_works(api):
         "hourly_rate": "12000",
         "tax_rate": "7.50",
         "payment_terms_days": 14,
+        "early_payment_discount_percent": "2",
+        "early_payment_discount_days": 7,
         "notes": "Pays late",
         "external_id": "crm-1",
         "tag_ids": [tag],

@@ -35,6 +35,14 @@ TaxRate = Annotated[
     typer.Option(metavar="PERCENT", help="Default tax rate of documents, like 19 or 7.5; 0 for documents without tax."),
 ]
 PaymentTerms = Annotated[int | None, typer.Option(metavar="DAYS", help="Days until an invoice is due, from 0 to 365.")]
+EarlyPaymentPercent = Annotated[
+    str | None,
+    typer.Option(metavar="PERCENT", help="What clients can deduct from an invoice if they pay early, like 2 or 2.5."),
+]
+EarlyPaymentDays = Annotated[
+    int | None,
+    typer.Option(metavar="DAYS", help="Days in which clients can deduct the early-payment discount, from 0 to 365."),
+]
 ClientPattern = Annotated[
     str | None, typer.Option(metavar="PATTERN", help=f"Pattern of client numbers, like C-{{0000}}: {PATTERN}.")
 ]
@@ -118,6 +126,8 @@ def set_account(  # a field is an option
     hourly_rate: HourlyRate = None,
     tax_rate: TaxRate = None,
     payment_terms_days: PaymentTerms = None,
+    early_payment_discount_percent: EarlyPaymentPercent = None,
+    early_payment_discount_days: EarlyPaymentDays = None,
     working_weekdays: Weekdays = None,
     client_number_pattern: ClientPattern = None,
     quote_number_pattern: QuotePattern = None,

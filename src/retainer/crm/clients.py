@@ -18,7 +18,9 @@ from retainer.schema.crm import clients
 from retainer.schema.filters import ONE_OF_NUMBERS, one_of, one_of_folded, truth
 from retainer.shared.numbering import next_number
 from retainer.store.tx import Tx
+from retainer.values import early_payment
 from retainer.values.common import ExternalId
+from retainer.values.early_payment import DiscountPercent
 from retainer.values.kinds import (
     Code50,
     Code191,
@@ -91,6 +93,15 @@ class Client(Record):
     payment_terms_days: Annotated[
         int, Meta(ge=0, le=365), "Days from the issue of an invoice until it is due. Default: that of the account."
     ] = SERVER_DEFAULT
+    early_payment_discount_percent: Annotated[
+        DiscountPercent | None,
+        "What the client can deduct from the total of an invoice if it pays early (Skonto); 0: nothing. Null: the "
+        "discount of the account. Invoices keep the terms with which they were issued.",
+    ] = None
+    early_payment_discount_days: Annotated[
+        Annotated[int, Meta(ge=0, le=365)] | None,
+        "Days from the issue of an invoice in which the client can deduct `early_payment_discount_percent`.",
+    ] = None
     language: Language | None = None
     notes: Annotated[Text10000 | None, "Internal notes. `q` searches them."] = None
     external_id: ExternalId = None
@@ -124,10 +135,16 @@ class ClientFilter(Filter):
 
 
 def build_client(tx: Tx, client: Client) -> Client:
-    """Return a client with the account's defaults for currency, payment terms and number."""
+    """Return a client with the account's defaults for currency, payment terms and number.
+
+    Notes an error for an early-payment discount without its days, or days without their discount.
+    """
     client.currency = client.currency or tx.actor.currency
     if client.payment_terms_days is None:
         client.payment_terms_days = tx.actor.payment_terms_days
+    percent, days = client.early_payment_discount_percent, client.early_payment_discount_days
+    for field, message in early_payment.missing_terms(percent, days) if tx.readable(*early_payment.FIELDS) else ():
+        tx.error(field, message)
     client.number = client.number or next_number(tx, clients, tx.actor.client_number_pattern)
     return client
 

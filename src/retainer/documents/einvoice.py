@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import NamedTuple
 from xml.etree import ElementTree as ET
 
+from retainer.documents.early_payment import discount_terms
 from retainer.documents.einvoice_parts import NAMESPACES, PROFILE, UNITS, add, add_day, amount, clean, plain, price_of
 from retainer.documents.exemptions import exemption_reason
 from retainer.documents.facts import Address, Customer, Document, Issuer, Line, gross_amount
@@ -203,7 +204,8 @@ def _add_settlement(transaction: ET.Element, document: Document) -> None:
         add_day(period, "ram:StartDateTime", document.service_from)  # BT-73
         add_day(period, "ram:EndDateTime", document.service_to)  # BT-74
     terms = add(settlement, "ram:SpecifiedTradePaymentTerms")
-    if description := document.terms or (None if is_invoice else words["offset"]):
+    descriptions = (discount_terms(document), document.terms) if is_invoice else (words["offset"],)
+    if description := "\n".join(text for text in descriptions if text):
         add(terms, "ram:Description", description)  # BT-20
     if document.due_date:
         add_day(terms, "ram:DueDateDateTime", document.due_date)  # BT-9

@@ -44,6 +44,9 @@ class Issuer(Address, frozen=True, kw_only=True):
     tax_outside_eu: TaxOutsideEu = "not_subject"
     tax_exemption_reason: str | None = None
     """The account's reason for a zero rate in the language of the document, which new documents get."""
+    early_payment_discount_percent: Decimal | None = None
+    early_payment_discount_days: int | None = None
+    """The days from the issue of an invoice in which the client can deduct the percentage from its total."""
     language: Language | None = None
     """The language of the document when it was issued."""
 

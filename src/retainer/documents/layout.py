@@ -2,6 +2,7 @@
 
 import re
 
+from retainer.documents.early_payment import discount_sentence
 from retainer.documents.exemptions import exemption_reasons
 from retainer.documents.facts import Address, Customer, Document, Issuer, Line
 from retainer.documents.fonts import font_names
@@ -211,6 +212,7 @@ def _payment(document: Document) -> dict[str, object] | None:
         "sentence": printable_line(sentence),
         "account": [[label, printable_line(text)] for label, text in account if text] if issuer.iban else [],
         "code": payment_code(document),
+        "discount": printable_line(discount_sentence(document)),
         "scan": words["scan"],
         "code_alt": words["code_alt"],
     }

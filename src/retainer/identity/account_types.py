@@ -7,6 +7,7 @@ from msgspec import Meta
 
 from retainer.values.banking import Bic, Iban
 from retainer.values.common import Color
+from retainer.values.early_payment import DiscountPercent
 from retainer.values.kinds import (
     Code50,
     Country,
@@ -44,6 +45,9 @@ class AccountSettings(msgspec.Struct, kw_only=True):
     """Percent on new lines, unless the client has another; null until somebody has decided, which counts as 0."""
     hourly_rate: Money | None = None
     payment_terms_days: PaymentTerms = 30
+    early_payment_discount_percent: DiscountPercent | None = None
+    """What clients can deduct from the total of an invoice if they pay early, unless the client has another."""
+    early_payment_discount_days: PaymentTerms | None = None
     working_weekdays: Weekdays = msgspec.field(default_factory=lambda: ["mon", "tue", "wed", "thu", "fri"])
     client_number_pattern: NumberPattern = "C-{0000}"
     quote_number_pattern: NumberPattern = "Q-{YYYY}-{0000}"

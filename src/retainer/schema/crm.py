@@ -69,6 +69,8 @@ clients = tenant_table(
     money("hourly_rate", optional=True),
     decimal("tax_rate", optional=True),
     integer("payment_terms_days"),
+    decimal("early_payment_discount_percent", optional=True),
+    integer("early_payment_discount_days", optional=True),
     text("notes", optional=True),
     text("language", optional=True),
     maintained("contacts_count"),

@@ -46,6 +46,8 @@ accounts = Table(
     money("hourly_rate", optional=True),
     decimal("tax_rate", optional=True),  # null until somebody has decided: documents then carry no tax
     integer("payment_terms_days"),
+    decimal("early_payment_discount_percent", optional=True),
+    integer("early_payment_discount_days", optional=True),
     text("client_number_pattern"),
     text("quote_number_pattern", server_default="Q-{YYYY}-{0000}"),
     text("invoice_number_pattern", server_default="INV-{YYYY}-{0000}"),

@@ -18,7 +18,8 @@ from retainer.values.exact import amount_of
 SUMS = ("invoiced", "credited", "collected", "outstanding", "overdue", "overdue_count", "refund_due")
 BILLING = (
     *("address_line1", "address_line2", "postal_code", "city", "region", "country", "vat_number"),
-    *("registration_number", "invoice_email", "tax_rate", "hourly_rate", "payment_terms_days", "language"),
+    *("registration_number", "invoice_email", "tax_rate", "hourly_rate", "payment_terms_days"),
+    *("early_payment_discount_percent", "early_payment_discount_days", "language"),
 )
 CONTACT = ("email", "phone", "website", "number", "currency", "tag_ids", "external_id")
 HIDDEN = frozenset({*BILLING, *CONTACT, "name", "status", "contacts_count", "projects_count", "sites_count"})

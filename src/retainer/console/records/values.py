@@ -59,6 +59,8 @@ LABELS = {
     "estimated_minutes": "Estimated",
     "issue_date": "Issued",
     "due_date": "Due",
+    "early_payment_discount_days": "Early payment within",
+    "early_payment_discount_percent": "Early-payment discount",
     "payment_terms_days": "Payment terms",
     "php_version": "PHP version",
     "progress_percent": "Tasks done",
@@ -87,6 +89,7 @@ PERCENTAGES = {"tax_rate", "discount_percent", "markup_percent"}
 LINKED = ("https://", "http://")
 UNITS = {
     "payment_terms_days": "day",
+    "early_payment_discount_days": "day",
     "days_overdue": "day",
     "check_interval_seconds": "second",
     "reopened_count": "time",
