@@ -94,7 +94,9 @@ class App:
         self.limiter, failures = create_counters(settings, self.log)
         self.throttle = Throttle(self.limiter, failures, self.gate.left)
         keys_used = KeysUsed()
-        self.health = Health(self.store, self.limiter, self.is_stopping, uses_valkey=bool(settings.valkey_url))
+        self.health = Health(
+            self.store, self.limiter, self.log.outages, self.is_stopping, uses_valkey=bool(settings.valkey_url)
+        )
         days = RetentionDays(settings.request_log_days, settings.event_days)
         self.housekeeping = Housekeeping(self.store, self.limiter, self.log, keys_used, recorder, days)
         self.metrics = create_metrics(self, metrics, worker_index) if metrics else None

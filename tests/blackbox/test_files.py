@@ -9,6 +9,7 @@ import subprocess
 
 import pytest
 from testing.agencies import open_agency
+from testing.ports import free_port
 from testing.process import at_once, command, opened, running, tell, until, with_database
 
 from retainer.settings import BASE_PATH
@@ -139,6 +140,20 @@ def test_a_command_on_a_full_disk_says_so_and_that_nothing_changed(full_disk):
     assert tell(disk, "account", "show", agency["account_id"])["api_enabled"] is True
 
 
+@pytest.mark.parametrize("is_new", [False, True])
+def test_a_read_only_folder_ends_the_start_with_a_sentence(full_disk, is_new):
+    disk, _ = full_disk
+    if is_new:
+        shutil.rmtree(disk / "data")
+        (disk / "data").mkdir()
+    subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+    result = command(disk, "serve", "--port", free_port())
+    assert (result.status, result.out) == (1, ""), result
+    (line,) = result.err.splitlines()
+    assert (str(disk / "data" / "retainer.db") in line, "read-only" in line) == (True, True)
+    assert (line[0] != "[", line.endswith(".")) == (True, True)
+
+
 def test_writers_together_on_a_full_disk_are_told_what_became_of_them(full_disk):
     disk, agency = full_disk
     (disk / "rest").unlink()  # a server needs some room to start
@@ -159,10 +174,18 @@ def test_writers_together_on_a_full_disk_are_told_what_became_of_them(full_disk)
         found = at_once(16, lambda number: write(f"{number} on a full disk"), 64)
         refused = [answer for answer in found if answer.status == 503]
         assert {(answer.code, answer.headers["retry-after"]) for answer in refused} == {("unavailable", "2")}
+        (said,) = {answer.json["message"].partition(" Try again")[0] for answer in refused}
+        assert said == "The disk of the database is full, and nothing was changed."
+        with server.client() as client:
+            ready = client.send("GET", "/readyz")
+            assert (ready.status, ready.json["status"], ready.json["disk"]) == (200, "degraded", "full")
         acknowledged |= {answer.data["name"] for answer in found if answer.status != 503}  # whose few pages fit in
         assert len(refused) > 16
         (disk / "rest").unlink()
         assert stored() == acknowledged
+        with server.client() as client:
+            until(lambda: client.send("GET", "/readyz").json["status"] == "ready", "the outage has ended")
+        assert "The disk of the database is full (" in server.log()
         until(lambda: logged(server, 503) == len(refused), "the log says what it had no room for")
         acknowledged |= {answer.data["name"] for answer in at_once(16, lambda number: write(f"{number} again"))}
         assert stored() == acknowledged

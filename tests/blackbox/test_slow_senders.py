@@ -146,6 +146,7 @@ def test_a_body_that_ends_before_its_end_is_not_executed(server, agency, sent):
         link.shutdown(socket.SHUT_WR)
         (answer,) = parsed(drained(link)[0])
     assert (checked(answer).status, answer.code) in {(400, "bad_request"), (400, "malformed_json")}
+    assert ("with a Content-Length" in answer.json["message"]) == (b"chunked" in sent)
     with server.client(agency["key"]) as client:
         assert client.get("/tags").json["data"] == []
 

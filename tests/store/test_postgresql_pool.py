@@ -12,7 +12,7 @@ from psycopg.conninfo import make_conninfo
 from testing.ports import free_port
 from testing.process import until
 
-from retainer.store.engines import DeadlineExceeded, Unavailable, connect, postgresql
+from retainer.store.engines import DeadlineExceeded, DiskFull, Unavailable, connect, postgresql
 
 
 def threads():
@@ -166,9 +166,10 @@ def test_a_statement_skipped_after_a_failed_one_is_prepared_again(postgresql_dat
         ("SELECT pg_cancel_backend(pg_backend_pid()), pg_sleep(60)", DeadlineExceeded),
         ("SELECT pg_terminate_backend(pg_backend_pid()), pg_sleep(60)", Unavailable),
         (f"SELECT {' + '.join('1' * 20_000)}", psycopg.errors.StatementTooComplex),
+        ("DO $$ BEGIN RAISE disk_full; END $$", DiskFull),
         ("SELECT 1/0", psycopg.errors.DivisionByZero),
     ],
-    ids=["too slow", "cancelled", "ended", "too complex", "wrong"],
+    ids=["too slow", "cancelled", "ended", "too complex", "full", "wrong"],
 )
 def test_errors_of_the_server_become_ours(postgresql_databases, statement, kind):
     engine = connect(postgresql_databases.prototype)

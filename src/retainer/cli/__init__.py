@@ -20,7 +20,7 @@ from retainer.cli.users import session_cli, user_cli
 from retainer.cli.webhooks import webhook_cli
 from retainer.errors import Refusal
 from retainer.settings import SettingsError
-from retainer.store.engines import Busy, Engine, OutcomeUnknown, Unavailable, connect
+from retainer.store.engines import Busy, DiskFull, Engine, OutcomeUnknown, Unavailable, connect
 
 cli = typer.Typer(name="retainer", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
@@ -74,13 +74,16 @@ def sentences(error: Exception) -> list[str]:
         return [f"--{name.split('.')[0].replace('_', '-')}: {text}" for name, texts in errors for text in texts]
     if isinstance(error, Unavailable) and error.__cause__ is not None:
         return [unavailable(error, connect(settings.load().database))]
+    if isinstance(error, OSError) and error.filename:
+        reason = str(error.strerror).lower()
+        return [f"{error.filename} cannot be used: {reason}. Check its folder, its disk, and the rights of this user."]
     return [str(error)]
 
 
 def unavailable(error: Unavailable, engine: Engine) -> str:
     """Return a message about an outage: the cause, whether anything was changed, and what to do."""
     database = engine.location
-    if engine.is_full(error) and not isinstance(error, OutcomeUnknown):
+    if isinstance(error, DiskFull):
         return f"The disk of {database} is full. Nothing was changed: free space, then run the command again."
     is_busy = isinstance(error, Busy)
     state = "was too busy" if is_busy else "cannot be used"

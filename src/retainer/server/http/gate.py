@@ -169,6 +169,11 @@ class Gate:
             bodies.release(subject)
         if not is_whole(request):
             message = f"The body is incomplete. Send the whole request again, within {BODY_SECONDS} seconds."
+            if "CONTENT_LENGTH" not in request.environ:
+                message = (
+                    "The body has no Content-Length and is not a JSON object, so its end may be missing. "
+                    "Send it with a Content-Length."
+                )
             raise Refusal("bad_request", message, headers={"connection": "close"})  # where the rest may still arrive
 
 

@@ -9,6 +9,7 @@ import msgspec
 from retainer.kernel.http import Response
 from retainer.kernel.limits import Limiter
 from retainer.schema.migrations import current, head
+from retainer.server.operations.outages import Outages
 from retainer.store.engines import Busy, Unavailable
 from retainer.store.tx import Store
 
@@ -61,8 +62,11 @@ class Health:
     A newer schema is accepted: during a rolling update, the new version's migrations run while this one serves.
     """
 
-    def __init__(self, store: Store, limiter: Limiter, is_stopping: Callable[[], bool], *, uses_valkey: bool) -> None:
+    def __init__(
+        self, store: Store, limiter: Limiter, outages: Outages, is_stopping: Callable[[], bool], *, uses_valkey: bool
+    ) -> None:
         self.is_stopping = is_stopping
+        self._outages = outages
         self._store, self._limiter, self._uses_valkey = store, limiter, uses_valkey
         self._newest_schema = head()
         self._check: Check | None = None
@@ -75,7 +79,8 @@ class Health:
     def ready(self) -> Response:
         """Return 200 if the process should get requests, else 503; with the result of each check.
 
-        Without Valkey, each process limits requests on its own, so the status stays 200.
+        Without Valkey, each process limits requests on its own, and on a full disk reads are answered: the status stays
+        200.
         """
         if self.is_stopping():
             return reply(503, {"status": "stopping"})
@@ -87,6 +92,8 @@ class Health:
         is_ready = set(found.values()) == {OK}
         if self._uses_valkey:
             found = found | {"valkey": OK if self._limiter.is_shared else "out of reach"}
+        if self._outages.is_full:
+            found = found | {"disk": "full"}
         words = {True: "ready" if set(found.values()) == {OK} else "degraded", False: "unready"}
         return reply(200 if is_ready else 503, {"status": words[is_ready], **found})
 

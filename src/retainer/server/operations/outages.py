@@ -5,7 +5,7 @@ import time
 from typing import Protocol
 
 from retainer.background import Background, Chore
-from retainer.store.engines import Engine, Unavailable
+from retainer.store.engines import DiskFull, Engine, Unavailable
 
 CHECK_SECONDS = 0.5
 STOP_SECONDS = 10
@@ -33,6 +33,8 @@ class Outages:
     def __init__(self, engine: Engine, log: OutageLog) -> None:
         self.engine, self.log = engine, log
         self.is_on = False
+        self.is_full = False
+        """Whether the disk of the database is full; reads are answered meanwhile."""
         self.errors = 0
         self._newest = self._began_at = 0.0
         self._errors_before = 0
@@ -49,6 +51,7 @@ class Outages:
         with self._lock:
             self.errors += 1
             self._newest = time.monotonic()
+            self.is_full = isinstance(error, DiskFull)
             if self.is_on:
                 return
             self._began_at, self._errors_before = self._newest, self.errors - 1
@@ -57,7 +60,11 @@ class Outages:
             self.is_on = True
         reason = " ".join(str(error).split()).rstrip(".")
         message = f"The database cannot be used ({reason}). Until it can, requests that need it get 503."
-        self.log.outage(f"{message} Check {self.engine.hint}.", is_over=False)
+        advice = f"Check {self.engine.hint}."
+        if isinstance(error, DiskFull):
+            message = f"The disk of the database is full ({reason}). Until it has room, requests that write get 503."
+            advice = "Free space, or enlarge the disk."
+        self.log.outage(f"{message} {advice}", is_over=False)
         self.log.flush()
 
     def stop(self) -> None:
@@ -69,7 +76,7 @@ class Outages:
         if self._watch is None or not self._is_over():
             return
         with self._lock:
-            self.is_on = False
+            self.is_on = self.is_full = False
             failed = self.errors - self._errors_before
         self._watch.stop()
         seconds = f"{self._newest - self._began_at:.0f} seconds"
@@ -84,4 +91,4 @@ class Outages:
             self.engine.has_table("alembic_version")  # on SQLite, SELECT 1 would not read the database
         except Unavailable:
             return False
-        return True
+        return self.engine.has_room()

@@ -33,6 +33,12 @@ class Unavailable(Exception):
     """The sentence for clients."""
 
 
+class DiskFull(Unavailable):
+    """The disk of the database has no room for a write, which was rolled back. Reads are still answered."""
+
+    reason = "The disk of the database is full, and nothing was changed."
+
+
 class OutcomeUnknown(Unavailable):
     """A commit failed, and not because the disk is full: its changes may be durable or not."""
 
@@ -229,9 +235,9 @@ class Engine(ABC):
         """Return the folder and files of an embedded database that other users of this machine may access."""
         return []
 
-    @abstractmethod
-    def is_full(self, error: Exception) -> bool:
-        """Return whether an error was caused by a full disk."""
+    def has_room(self) -> bool:
+        """Return whether the disk of an embedded database has room for writes."""
+        return True
 
     @abstractmethod
     def close(self) -> None:

@@ -2,11 +2,27 @@
 
 import os
 import re
+import shutil
 from pathlib import Path
 
 from retainer.store.engines.base import Unavailable
 
 NETWORK_FILE_SYSTEMS = re.compile(r"nfs\d?|cifs|smb\w*|9p|fuse\.sshfs|ceph|glusterfs")
+
+MIN_FREE_BYTES = 1024 * 1024  # for the files that SQLite keeps next to a database
+
+
+def has_room(folder: Path) -> bool:
+    """Return whether the disk of a folder has room for a database, as far as the disk can be asked."""
+    try:
+        return shutil.disk_usage(folder).free >= MIN_FREE_BYTES
+    except OSError:
+        return True
+
+
+def is_read_only(folder: Path) -> bool:
+    """Return whether a folder exists, but this user may not write to it."""
+    return folder.is_dir() and not os.access(folder, os.W_OK)
 
 
 def private(name: str, flags: int) -> int:

@@ -31,6 +31,9 @@ class Transactions(Protocol):
     def end(self, connection: DriverConnection, *, commit: bool) -> None:
         """Commit a transaction or roll it back."""
 
+    def rolled_back(self, message: str) -> Unavailable:
+        """Return the error of a transaction that was rolled back."""
+
 
 class Group:
     """A transaction that writers use one after another, and the writers that wait for its commit."""
@@ -113,7 +116,7 @@ class GroupCommit:
 
     def _give_up(self, group: Group, cause: BaseException) -> NoReturn:
         """Roll the whole group back."""
-        failure = Unavailable(f"A shared transaction was rolled back: {cause}.")
+        failure = self.engine.rolled_back(f"A shared transaction was rolled back: {cause}.")
         self._close(group, commit=False, failure=failure)
         raise failure from cause
 

@@ -315,7 +315,3 @@ class Postgresql(Engine):
         """Return how many rows a table had when it was last analyzed."""
         row = self.one("SELECT greatest(reltuples, 0)::BIGINT FROM pg_class WHERE oid = to_regclass($1)", [name])
         return int(row[0]) if row else 0
-
-    def is_full(self, error: Exception) -> bool:
-        """Return whether the disk of the server is full."""
-        return isinstance(error.__cause__, errors.DiskFull)

@@ -19,6 +19,7 @@ from retainer.store.engines.base import (
     TRANSACTION_SECONDS,
     Busy,
     DeadlineExceeded,
+    DiskFull,
     Row,
     TransientConflict,
     Unavailable,
@@ -210,6 +211,8 @@ def translate_error(error: psycopg.Error) -> Exception:
         return TransientConflict(str(error))
     if isinstance(error, errors.LockNotAvailable):
         return Busy(str(error))
+    if isinstance(error, errors.DiskFull):
+        return DiskFull(str(error))
     if isinstance(error, (errors.QueryCanceled, errors.TransactionTimeout)):
         return DeadlineExceeded(str(error))
     if isinstance(error, OUT_OF_REACH) and (error.sqlstate or "")[:2] != PROGRAM_LIMIT:

@@ -5,7 +5,6 @@ import fcntl
 import itertools
 import math
 import os
-import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +20,7 @@ from retainer.store.engines.base import (
     WAIT_SECONDS,
     Busy,
     DeadlineExceeded,
+    DiskFull,
     DriverConnection,
     DriverCursor,
     Engine,
@@ -29,7 +29,7 @@ from retainer.store.engines.base import (
     Unavailable,
     Values,
 )
-from retainer.store.engines.files import make_local_folder, private, world_readable
+from retainer.store.engines.files import has_room, is_read_only, make_local_folder, private, world_readable
 from retainer.store.engines.group_commit import GroupCommit
 from retainer.store.engines.sql import blocks, insertion
 from retainer.store.engines.sqlite_catalogue import last_ids, raise_last_id, write_statistics
@@ -54,7 +54,6 @@ CACHED_STATEMENTS = 64
 FATAL_ERRORS = {"IOERR", "CANTOPEN", "READONLY", "NOTADB", "CORRUPT"}  # after these, no open connection is used again
 OUT_OF_REACH = {"BUSY", "LOCKED", "FULL", "PROTOCOL", *FATAL_ERRORS}
 DEADLINE_STEPS = 1_000_000  # of SQLite's machine, about 10 ms, between checks of the deadline
-MIN_FREE_BYTES = 1024 * 1024  # for the files that SQLite keeps next to a database
 
 
 class Connection(driver.Connection):  # type: ignore[misc]  # its driver has no types
@@ -113,8 +112,15 @@ class Sqlite(Engine):
             self.close()
         if name == "INTERRUPT":
             return DeadlineExceeded("A statement was interrupted at the deadline of its transaction.")
-        kind = Busy if name == "BUSY" else Unavailable
-        return kind(str(error)) if name in OUT_OF_REACH else error
+        if name not in OUT_OF_REACH:
+            return error
+        if name in {"CANTOPEN", "READONLY"} and is_read_only(self.path.parent):
+            return Unavailable(f"Its folder is read-only for this user ({error}).")
+        return Busy(str(error)) if name == "BUSY" else self.rolled_back(str(error), is_full=name == "FULL")
+
+    def rolled_back(self, message: str, *, is_full: bool = False) -> Unavailable:
+        """Return the error of a transaction that was rolled back: without room, SQLite has errors of many names."""
+        return DiskFull(message) if is_full or not self.has_room() else Unavailable(message)
 
     def connect(self) -> DriverConnection:
         """Open a connection with durable commits, foreign keys and no trusted schema."""
@@ -183,7 +189,7 @@ class Sqlite(Engine):
         except driver.Error as error:
             self._open.discard(connection)
             if commit:
-                kind = Unavailable if error.sqlite_errorname == "SQLITE_FULL" else OutcomeUnknown
+                kind = DiskFull if error.sqlite_errorname == "SQLITE_FULL" else OutcomeUnknown
                 raise kind(str(error)) from error
         finally:
             self.give_back(connection)
@@ -329,10 +335,9 @@ class Sqlite(Engine):
         sidecars = (self.path.with_name(f"{self.path.name}-{end}") for end in ("wal", "shm"))
         return world_readable([self.path.parent, self.path, *sidecars])
 
-    def is_full(self, error: Exception) -> bool:
-        """Return whether the disk has no room for the database and the files next to it."""
-        name = getattr(error.__cause__, "sqlite_errorname", "")
-        return name == "SQLITE_FULL" or shutil.disk_usage(self.path.parent).free < MIN_FREE_BYTES
+    def has_room(self) -> bool:
+        """Return whether the disk has room for the database and the files next to it, as far as it can be asked."""
+        return has_room(self.path.parent)
 
     def close(self) -> None:
         """Close idle connections, and lent ones when they return: none may be open when a process forks."""
