@@ -184,8 +184,9 @@ def test_errors_of_the_server_become_ours(postgresql_databases, statement, kind)
 
 def test_a_write_waits_for_another_of_its_account_but_not_for_one_of_another_account(postgresql_databases):
     engine = connect(postgresql_databases.prototype)
-    first, second, other = (engine.begin_write(account) for account in (1, 1, 2))
-    assert engine.run(first, "SELECT 1", []).fetchone() == (1,)
+    first = engine.begin_write(1)
+    assert engine.run(first, "SELECT 1", []).fetchone() == (1,), "it has the lock before the second asks for it"
+    second, other = (engine.begin_write(account) for account in (1, 2))
     waiting = threading.Thread(target=lambda: engine.end_write(second, commit=True))
     waiting.start()
     locked = "SELECT count(*) FROM pg_stat_activity WHERE pid = $1 AND wait_event_type = 'Lock'"
