@@ -7,8 +7,11 @@ DEVELOP := $(VENV)/.develop
 unexport PYTHONDONTWRITEBYTECODE  # each process of the tests would compile all of them
 PYTEST := $(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder
 
+ON_CLUSTER := $(addprefix tests/,cluster api/test_events.py api/test_payments.py api/test_credit_notes.py \
+	contract/test_same_answers.py webhooks/test_sender.py blackbox/test_billing_races.py console/test_actions.py)
+
 .DEFAULT_GOAL := help
-.PHONY: help run test browser sure format lint types coverage bench instructions statements depth screenshots migration tables examples openapi clients map settings dist deploy clean
+.PHONY: help run test cluster browser sure format lint types coverage bench instructions statements depth screenshots migration tables examples openapi clients map settings dist deploy clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -32,6 +35,10 @@ deploy:
 
 test: $(DEVELOP) browser deploy  ## run the tests, on PostgreSQL only those that depend on the database
 	$(PYTEST)
+
+cluster: $(DEVELOP)  ## run the tests of a Citus cluster: RETAINER_TEST_CLUSTER=host:port,port,port, the coordinator first
+	@test -n "$$RETAINER_TEST_CLUSTER" || { echo "Set RETAINER_TEST_CLUSTER to host:port,port,port of a cluster."; exit 1; }
+	$(BIN)/pytest -n 2 --dist loadfile $(ON_CLUSTER)
 
 format: $(DEVELOP)  ## format the code
 	$(BIN)/ruff format .

@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,10 @@ from retainer.store.engines import postgresql_connection
 from retainer.store.engines.base import TRANSACTION_SECONDS
 from retainer.store.engines.postgresql import SESSION
 from tests.browser import Browser, opened
+from tests.citus import CitusDatabases, summarize
 from tests.contract.cases import rows_of
 from tests.contract_checker import SCOPED, ContractChecker
-from tests.databases import Databases, PostgresqlDatabases, SqliteDatabases, databases_of, path_of, postgresql
+from tests.databases import CLUSTER, Databases, PostgresqlDatabases, SqliteDatabases, databases_of, path_of, postgresql
 from tests.factories import ApiClient
 from tests.length import IS_FULL, length
 from tests.valkey_process import ValkeyProcess
@@ -69,8 +71,16 @@ def postgresql_databases(fast_disk: Path) -> Iterator[PostgresqlDatabases]:
         patch.setattr("retainer.store.engines.postgresql.CONNECT_SECONDS", TRANSACTION_SECONDS)
         patch.setattr(postgresql_connection, "REPLY_SECONDS", TRANSACTION_SECONDS)
         patch.setitem(SESSION, "statement_timeout", f"{TRANSACTION_SECONDS}s")
-        with postgresql(fast_disk) as databases:
+        with of_cluster() if CLUSTER else postgresql(fast_disk) as databases:
             yield databases
+
+
+@contextmanager
+def of_cluster() -> Iterator[PostgresqlDatabases]:
+    databases = CitusDatabases(CLUSTER)
+    yield databases
+    STATEMENTS.append(databases.plans.table())
+    databases.remove()
 
 
 @pytest.fixture(scope="session")
@@ -135,6 +145,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 CHOSEN = pytest.StashKey[bool]()  # whether -k, --deselect or the like left tests out
 WHOLE: list[bool] = []  # for each process, whether it collected all tests
 DIFFERENCES: list[str] = []
+STATEMENTS: list[dict[str, str]] = []  # for each process, how a cluster ran the statements of its tests
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -159,6 +170,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if output is not None:
         output["seen"] = json.dumps(sorted(CONTRACT_CHECKER.seen))
         output["whole"] = all(WHOLE)
+        output["statements"] = STATEMENTS
     elif IS_FULL and WHOLE and all(WHOLE) and session.exitstatus == pytest.ExitCode.OK:
         DIFFERENCES.extend(CONTRACT_CHECKER.differences({row[:2] for row in rows_of("unproduced.tsv")}))
         if DIFFERENCES:
@@ -170,9 +182,13 @@ def pytest_testnodedown(node: Any) -> None:
     output = getattr(node, "workeroutput", {})
     CONTRACT_CHECKER.seen |= {(operation, status) for operation, status in json.loads(output.get("seen", "[]"))}
     WHOLE.append(output.get("whole", False))
+    STATEMENTS.extend(output.get("statements", []))
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
+    if STATEMENTS:
+        terminalreporter.section("Statements on the cluster")
+        terminalreporter.write_line("\n".join(summarize(STATEMENTS)))
     if DIFFERENCES:
         terminalreporter.section("Documented answers and tests/contract/unproduced.tsv disagree", red=True, bold=True)
         for line in DIFFERENCES:

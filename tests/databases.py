@@ -1,6 +1,7 @@
 """The databases of tests: SQLite files in memory, and a PostgreSQL server for the run."""
 
 import itertools
+import os
 import shutil
 import tempfile
 import time
@@ -35,13 +36,19 @@ each_database = pytest.mark.databases("sqlite", "postgresql")
 SETTINGS = ("fsync = off", "synchronous_commit = off", "full_page_writes = off", "autovacuum = off")
 """No test of these databases cuts the power."""
 PATIENCE = 60
+CLUSTER = os.environ.get("RETAINER_TEST_CLUSTER", "")
+"""The running Citus cluster that is the PostgreSQL of this run, as host:port,port,port; the first port is that of the
+coordinator, and all take connections of the user postgres."""
+WITHOUT_CLUSTER = "no Citus cluster: set RETAINER_TEST_CLUSTER to host:port,port,port of its coordinator and workers"
 
 
 def databases_of(test: pytest.Item) -> tuple[str, ...]:
     """Return the databases of a test: those of its mark, or SQLite and, at full length, PostgreSQL."""
-    if mark := test.get_closest_marker("databases"):
-        return mark.args
-    return ("sqlite", "postgresql") if IS_FULL else ("sqlite",)
+    mark = test.get_closest_marker("databases")
+    names: tuple[str, ...] = mark.args if mark else ("sqlite", "postgresql")
+    if CLUSTER:
+        return names[names.index("postgresql") :] if "postgresql" in names else ()
+    return names if mark or IS_FULL else ("sqlite",)
 
 
 class Databases(ABC):

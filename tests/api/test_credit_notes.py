@@ -382,7 +382,7 @@ def test_the_work_of_a_fully_credited_invoice_can_be_billed_again(api, steps, st
 
 def credited_of_projects(api, note):
     query = select(*credit_note_shares.c["project_id", "amount"])
-    with api.store.unscoped() as tx:
+    with api.operating() as tx:
         rows = tx.all(query.where(credit_note_shares.c.credit_note_id == note["id"]))
     return {project: amount for project, amount in rows if amount}
 

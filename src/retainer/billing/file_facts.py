@@ -181,7 +181,8 @@ def _credit_note(tx: Tx, note: CreditNote) -> Document:
 
 
 def _client(tx: Tx, client_id: int, contact_id: int | None) -> ClientNow:
-    return ClientNow._make(tx.one(CLIENT, id=client_id, contact=contact_id) or ())
+    # Citus cannot plan joins with a bound null
+    return ClientNow._make(tx.one(CLIENT, id=client_id, contact=contact_id or 0) or ())
 
 
 def _customer(client: ClientNow, snapshot: ClientSnapshot | None) -> Customer:

@@ -11,6 +11,7 @@ from retainer.cli.accounts import account_cli, api_cli
 from retainer.cli.audit import audit_cli
 from retainer.cli.backup import backups
 from retainer.cli.copy import copy
+from retainer.cli.distribute import distribute
 from retainer.cli.documents import pdf
 from retainer.cli.keys import key_cli
 from retainer.cli.operate import operate
@@ -45,6 +46,7 @@ def root(
 operate(cli)
 backups(cli)
 cli.command()(copy)
+cli.command()(distribute)
 cli.command()(pdf)
 cli.add_typer(account_cli, name="account")
 cli.add_typer(api_cli, name="api")

@@ -5,11 +5,10 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy import and_, bindparam, delete, func, select
 
 from retainer.identity.admins import operator_of
-from retainer.schema.identity import accounts
 from retainer.schema.webhooks import webhook_deliveries
 from retainer.store.engines.sql import INSTANT
 from retainer.store.outbox import NEWEST_ID
-from retainer.store.tables import events
+from retainer.store.tables import ONCE, events, totals
 from retainer.store.tx import Store
 from retainer.values.exact import as_instant
 
@@ -17,16 +16,16 @@ BATCH_SIZE = 5000
 """Number of events that one transaction deletes."""
 
 BEFORE = bindparam("before", type_=INSTANT)
-_first = select(events.c.at).where(events.c.account_id == accounts.c.id).order_by(events.c.id).limit(1)
-WITH_OLD = select(accounts.c.id).where(_first.scalar_subquery() < BEFORE)
+_first = select(events.c.at).where(events.c.account_id == totals.c.account_id).order_by(events.c.id).limit(1)
+WITH_OLD = select(totals.c.account_id).where(ONCE, _first.scalar_subquery() < BEFORE)
 """The accounts whose first event is old: events are in the order of their time."""
 _batch = select(events.c.id, events.c.at).order_by(events.c.id).limit(bindparam("batch")).subquery()
 LAST_OF_BATCH = select(func.max(_batch.c.id)).where(_batch.c.at < BEFORE)
 DELETE = delete(events).where(events.c.id <= bindparam("last"), events.c.id < NEWEST_ID)
 
 IS_OLD = and_(webhook_deliveries.c.created_at < BEFORE, webhook_deliveries.c.status != "pending")
-WITH_OLD_DELIVERIES = select(accounts.c.id).where(
-    select(webhook_deliveries.c.id).where(webhook_deliveries.c.account_id == accounts.c.id, IS_OLD).exists()
+WITH_OLD_DELIVERIES = select(totals.c.account_id).where(
+    ONCE, select(webhook_deliveries.c.id).where(webhook_deliveries.c.account_id == totals.c.account_id, IS_OLD).exists()
 )
 _old_deliveries = select(webhook_deliveries.c.id).where(IS_OLD).limit(bindparam("batch")).correlate(None)
 DELETE_DELIVERIES = delete(webhook_deliveries).where(webhook_deliveries.c.id.in_(_old_deliveries))

@@ -127,10 +127,15 @@ def _of_doomed(source: Source, targets: Targets, doomed: ColumnElement[bool], *,
 def _adding_to(rows: Select[int], targets: Targets, *, single_row: bool, is_combined: bool) -> list[UpdateBase]:
     """Return the statements that add rows to targets; a combined statement reads the rows once."""
     changed = rows_of("changed", rows.selected_columns)
-    statements = [_adding(target, changed, single_row=single_row) for target in targets]
-    if is_combined and statements:
-        return [combined(statements[0].add_cte(rows.cte("changed")), *statements[1:])]
-    return [statement.add_cte(rows.cte("changed")) for statement in statements]
+    if is_combined and targets:
+        first, *others = (_adding(target, changed, single_row=single_row) for target in targets)
+        return [combined(first.add_cte(rows.cte("changed")), *others)]
+    return [
+        _adding(target, changed, single_row=single_row).add_cte(rows.cte("changed"))
+        if target in FORMULAS
+        else _adding(target, rows.subquery("changed"), single_row=single_row)  # Citus plans no insertion with a CTE
+        for target in targets
+    ]
 
 
 @cache

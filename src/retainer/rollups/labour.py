@@ -14,7 +14,7 @@ from retainer.rollups import summaries
 from retainer.rollups.sources import TIME, labour_at
 from retainer.schema.rollups import project_sums
 from retainer.schema.work import cost_rates, counted_cost_rates, time_entries
-from retainer.store.engines.sql import DAY, INTEGER, rows_of
+from retainer.store.engines.sql import DAY, INTEGER
 from retainer.store.tx import Store, Tx
 from retainer.values.exact import LAST_DAY
 
@@ -53,14 +53,13 @@ def _recounting() -> Insert:
     """Return the statement that adds the change in cost of a user's time in a range of days."""
     changes = (at_new - at_former for at_new, at_former in zip(labour_at(SET), labour_at(FORMER), strict=True))
     rows = TIME.rows.with_only_columns(
-        *TIME.rows.selected_columns["day", "client_id", "project_id", "currency"],
+        *TIME.rows.selected_columns["account_id", "day", "client_id", "project_id", "currency"],
         *(
             change.label(name)
             for name, change in zip(("labour_cost", "missing_cost_rate_minutes"), changes, strict=True)
         ),
     ).where(time_entries.c.user_id == USER, time_entries.c.date.between(FIRST, LAST))
-    changed = rows_of("changed", rows.selected_columns)
-    return summaries.adding(project_sums, changed, single_row=False).add_cte(rows.cte("changed"))
+    return summaries.adding(project_sums, rows.subquery("changed"), single_row=False)
 
 
 RECOUNT = _recounting()

@@ -46,8 +46,8 @@ class Source(NamedTuple):
 
 
 KEYS = {
-    *("record_id", "day", "currency", "status", "user_id", "client_id", "project_id", "milestone_id", "task_id"),
-    *("ticket_id", "tag_id"),
+    *("account_id", "record_id", "day", "currency", "status"),
+    *("user_id", "client_id", "project_id", "milestone_id", "task_id", "ticket_id", "tag_id"),
 }
 """The columns of sources that are not figures."""
 ZERO, ONE = literal(0, INTEGER), literal(1, INTEGER)
@@ -80,14 +80,10 @@ LABOUR_COST, MISSING_RATE = labour_at(COST_RATE)
 
 TIME = Source(
     select(
+        time_entries.c.account_id,
         time_entries.c.id.label("record_id"),
         time_entries.c.date.label("day"),
-        time_entries.c.client_id,
-        time_entries.c.project_id,
-        time_entries.c.task_id,
-        time_entries.c.ticket_id,
-        time_entries.c.user_id,
-        time_entries.c.currency,
+        *time_entries.c["client_id", "project_id", "task_id", "ticket_id", "user_id", "currency"],
         time_entries.c.duration_minutes.label("tracked_minutes"),
         case((time_entries.c.billable, time_entries.c.duration_minutes), else_=0).label("billable_minutes"),
         func.coalesce(time_entries.c.amount, 0).label("billable_value"),
@@ -102,12 +98,10 @@ TIME = Source(
 
 BILLED_TIME = Source(
     select(
+        time_entries.c.account_id,
         time_entries.c.invoice_line_id.label("record_id"),
         time_entries.c.date.label("day"),
-        time_entries.c.client_id,
-        time_entries.c.project_id,
-        time_entries.c.user_id,
-        time_entries.c.currency,
+        *time_entries.c["client_id", "project_id", "user_id", "currency"],
         time_entries.c.duration_minutes.label("billed_minutes"),
         time_entries.c.amount.label("billed_value"),
     ).where(time_entries.c.invoice_line_id.is_not(None)),
@@ -117,11 +111,10 @@ BILLED_TIME = Source(
 
 EXPENSES = Source(
     select(
+        expenses.c.account_id,
         expenses.c.id.label("record_id"),
         expenses.c.date.label("day"),
-        expenses.c.client_id,
-        expenses.c.project_id,
-        expenses.c.currency,
+        *expenses.c["client_id", "project_id", "currency"],
         expenses.c.net_amount.label("expenses"),
         expenses.c.billable_amount.label("billable_expenses"),
     ),
@@ -132,6 +125,7 @@ EXPENSES = Source(
 
 BILLED_EXPENSES = Source(
     select(
+        expenses.c.account_id,
         expenses.c.invoice_line_id.label("record_id"),
         expenses.c.date.label("day"),
         expenses.c.client_id,
@@ -144,11 +138,10 @@ BILLED_EXPENSES = Source(
 
 INVOICES = Source(
     select(
+        invoices.c.account_id,
         invoices.c.id.label("record_id"),
         invoices.c.issue_date.label("day"),
-        invoices.c.client_id,
-        invoices.c.currency,
-        invoices.c.status,
+        *invoices.c["client_id", "currency", "status"],
         ONE.label("invoice_count"),
         invoices.c.subtotal.label("invoiced"),
         invoices.c.tax_total.label("invoiced_tax"),
@@ -160,6 +153,7 @@ INVOICES = Source(
 
 INVOICE_LINES = Source(
     select(
+        invoices.c.account_id,
         invoices.c.id.label("record_id"),
         invoices.c.issue_date.label("day"),
         invoices.c.client_id,
@@ -175,6 +169,7 @@ INVOICE_LINES = Source(
 
 CREDIT_NOTES = Source(
     select(
+        credit_notes.c.account_id,
         credit_notes.c.id.label("record_id"),
         credit_notes.c.issue_date.label("day"),
         credit_notes.c.client_id,
@@ -188,6 +183,7 @@ CREDIT_NOTES = Source(
 
 CREDIT_NOTE_SHARES = Source(
     select(
+        credit_notes.c.account_id,
         credit_notes.c.id.label("record_id"),
         credit_notes.c.issue_date.label("day"),
         credit_notes.c.client_id,
@@ -201,6 +197,7 @@ CREDIT_NOTE_SHARES = Source(
 
 PAYMENTS = Source(
     select(
+        payments.c.account_id,
         payments.c.id.label("record_id"),
         payments.c.paid_date.label("day"),
         invoices.c.client_id,
@@ -245,14 +242,15 @@ def _balance_steps() -> Select[Any]:
     late, was_late = invoices.c.due_date < day, next_day(invoices.c.due_date) < day
     figures = (now.label("now"), before.label("before"), late.label("late"), was_late.label("was_late"))
     refunds = (owed.label("owed"), was_owed.label("was_owed"))
-    rows = select(changes.c.record_id, day, invoices.c.client_id, invoices.c.currency, *figures, *refunds).where(
+    names = (invoices.c.account_id, changes.c.record_id, day, *invoices.c["client_id", "currency"])
+    rows = select(*names, *figures, *refunds).where(
         invoices.c.id == changes.c.record_id, invoices.c.settled_date.is_not(None), day.is_not(None)
     )
     step = rows.subquery().c
     overdue = [case((late, due), else_=0) for late, due in ((step.late, step.now), (step.was_late, step.before))]
     count = [case((due > 0, 1), else_=0) for due in overdue]
     return select(
-        *step["record_id", "day", "client_id", "currency"],
+        *step["account_id", "record_id", "day", "client_id", "currency"],
         (step.now - step.before).label("outstanding"),
         (overdue[0] - overdue[1]).label("overdue"),
         (count[0] - count[1]).label("overdue_count"),
@@ -264,7 +262,12 @@ BALANCES = Source(_balance_steps(), (client_sums, money_sums))
 """The outstanding, overdue and refundable amounts of invoices, as changes from day to day; found by the invoice."""
 
 CONTACTS = Source(
-    select(external_contacts.c.id.label("record_id"), external_contacts.c.client_id, ONE.label("contacts")),
+    select(
+        external_contacts.c.account_id,
+        external_contacts.c.id.label("record_id"),
+        external_contacts.c.client_id,
+        ONE.label("contacts"),
+    ),
     (clients,),
     table=external_contacts,
 )
@@ -272,6 +275,7 @@ CONTACTS = Source(
 
 PROJECTS = Source(
     select(
+        projects.c.account_id,
         projects.c.id.label("record_id"),
         projects.c.client_id,
         case((projects.c.is_template, 0), else_=1).label("live_projects"),
@@ -281,11 +285,16 @@ PROJECTS = Source(
 )
 """Projects; templates do not count."""
 
-SITES = Source(select(sites.c.id.label("record_id"), sites.c.client_id, ONE.label("sites")), (clients,), table=sites)
+SITES = Source(
+    select(sites.c.account_id, sites.c.id.label("record_id"), sites.c.client_id, ONE.label("sites")),
+    (clients,),
+    table=sites,
+)
 """Sites."""
 
 TASKS = Source(
     select(
+        tasks.c.account_id,
         tasks.c.id.label("record_id"),
         tasks.c.project_id,
         tasks.c.milestone_id,
@@ -300,14 +309,21 @@ TASKS = Source(
 """Tasks, by project, milestone and parent task."""
 
 REPLIES = Source(
-    select(ticket_replies.c.id.label("record_id"), ticket_replies.c.ticket_id, ONE.label("replies")),
+    select(
+        ticket_replies.c.account_id,
+        ticket_replies.c.id.label("record_id"),
+        ticket_replies.c.ticket_id,
+        ONE.label("replies"),
+    ),
     (tickets,),
     table=ticket_replies,
 )
 """Replies to tickets."""
 
 TAG_USES = {
-    owner: Source(select(links.c.record_id, links.c.tag_id, ONE.label("uses")), (tags,), table=links)
+    owner: Source(
+        select(links.c.account_id, links.c.record_id, links.c.tag_id, ONE.label("uses")), (tags,), table=links
+    )
     for owner, links in TAG_LINKS.items()
 }
 """The tags of the records of each table."""

@@ -31,7 +31,6 @@ from retainer.rollups import buckets
 from retainer.rollups.sources import SOURCES, ZERO, Source
 from retainer.schema.columns import in_literals
 from retainer.store.engines.sql import insert_or_add, is_listed, listed
-from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
 
 Days = tuple[str | None, str]
@@ -106,7 +105,7 @@ def adding(table: Table, rows: FromClause, *, single_row: bool) -> Insert:
     sums = tuple(name for name in sums if name in rows.c)
     bucketed = _bucketed(table, rows, sums)
     if single_row:  # saves the database the sorting of groups
-        return insert_or_add(table, select(ACCOUNT, *bucketed.subquery().c[(*key, *sums)]), sums)
+        return insert_or_add(table, select(*bucketed.subquery().c[("account_id", *key, *sums)]), sums)
     return insert_or_add(table, _totals(key, sums, [bucketed]), sums)
 
 
@@ -128,7 +127,7 @@ def rebuilding(table: Table) -> tuple[Delete, Insert]:
 def difference(table: Table) -> Select[Any]:
     """Return a select of one key whose stored sums differ from its rows; no row if there is none."""
     key, sums = _names(table)
-    stored = select(*table.c[key], *(-table.c[name] for name in sums))
+    stored = select(*table.c["account_id", *key], *(-table.c[name] for name in sums))
     return _totals(key, sums, [*_all(table), stored]).limit(1)
 
 
@@ -142,7 +141,7 @@ def _totals(key: Names, sums: Names, selects: list[Select[Any]]) -> Select[Any]:
     """Return a select of rows summed by the key of a summary; groups of zeros are omitted."""
     columns = union_all(*selects).subquery().c
     totals = [func.sum(columns[name]) for name in sums]
-    groups = select(ACCOUNT, *columns[key], *totals).group_by(*columns[key])
+    groups = select(*columns["account_id", *key], *totals).group_by(*columns["account_id", *key])
     return groups.having(or_(*(total != 0 for total in totals)))
 
 
@@ -165,4 +164,4 @@ def _bucketed(table: Table, rows: FromClause, sums: Names) -> Select[Any]:
     bucket = func.substr(cast(columns.day, Text), 1, lengths.c.length).label("bucket")
     figures = [columns.get(name, ZERO).label(name) for name in sums]
     referred = [func.coalesce(columns[key], 0).label(key) if key != "currency" else columns[key] for key in keys]
-    return select(bucket, *referred, *figures)
+    return select(columns.account_id, bucket, *referred, *figures)

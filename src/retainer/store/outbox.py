@@ -33,7 +33,7 @@ from retainer.store.constraints import singular
 from retainer.store.engines.base import Columns, Row, Rows
 from retainer.store.engines.sql import listed_rows
 from retainer.store.row_mapper import RowMapper, decode_row
-from retainer.store.tables import ACCOUNT, PARTS, events
+from retainer.store.tables import ONCE, PARTS, events, totals
 
 CREATED, UPDATED, DELETED = "created", "updated", "deleted"
 STAMPS = frozenset({"id", "account_id", "created_at", "updated_at"})
@@ -227,14 +227,14 @@ NEWEST_ID = select(events.c.id).order_by(events.c.id.desc()).suffix_with(FIRST_R
 NEXT_ID: ColumnElement[int] = func.coalesce(NEWEST_ID, literal(0)) + 1
 """The next id of the account: no other transaction takes one at the same time."""
 _context = {name: bindparam(name, type_=events.c[name].type) for name in CONTEXT}
-INSERT_EVENT = (
-    insert(events)
-    .inline()
-    .values(account_id=ACCOUNT, id=NEXT_ID, **_context, **{name: bindparam(name) for name in PER_RECORD})
-)
+_names = ["account_id", "id", *CONTEXT, *PER_RECORD]
+_record = [bindparam(name, type_=events.c[name].type) for name in PER_RECORD]
 _place, *_columns = listed_rows("rows", [events.c.id, *events.c[PER_RECORD]]).selected_columns
+INSERT_EVENT = insert(events).from_select(
+    _names, select(totals.c.account_id, NEXT_ID, *_context.values(), *_record).where(ONCE)
+)
 INSERT_EVENTS = insert(events).from_select(
-    ["account_id", "id", *CONTEXT, *PER_RECORD], select(ACCOUNT, NEXT_ID + _place, *_context.values(), *_columns)
+    _names, select(totals.c.account_id, NEXT_ID + _place, *_context.values(), *_columns).where(ONCE)
 )
 
 

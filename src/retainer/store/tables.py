@@ -1,6 +1,6 @@
 """Common parts of all tables: the metadata, the values that a transaction binds, the counters of rows, and events."""
 
-from sqlalchemy import Column, ForeignKey, MetaData, Table, bindparam
+from sqlalchemy import Column, ForeignKey, MetaData, Table, bindparam, literal_column
 
 from retainer.store.engines.sql import DAY, INSTANT, INTEGER, KEYED, TEXT
 
@@ -35,6 +35,10 @@ totals = Table(
     **KEYED,
 )
 """Number of rows of an account in a table, maintained in the transaction that adds or removes them."""
+
+ONCE = totals.c.name == literal_column("'users'")
+"""The condition of one row of each account, since all have users. On a cluster, such a row leads to the node of its
+account, while `accounts` is on every node."""
 
 events = Table(
     "events",

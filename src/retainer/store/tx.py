@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Mapping
 from functools import cache, lru_cache, partial
-from typing import Any
 
 import msgspec
 from sqlalchemy import Table, bindparam, insert, or_, select, update
@@ -13,7 +12,7 @@ from retainer.errors import BodyErrors, FieldErrors, Refusal, not_found
 from retainer.store import constraints
 from retainer.store.constraints import MISSING, Step, singular
 from retainer.store.engines.base import TRANSACTION_SECONDS, Columns, Engine, Row, TransientConflict
-from retainer.store.engines.sql import INTEGER, TEXT, Part, combined, insert_or_add, rows_of
+from retainer.store.engines.sql import Part, combined, insert_or_add, rows_of
 from retainer.store.outbox import INSERT_EVENT, INSERT_EVENTS, Outbox, values_of
 from retainer.store.row_mapper import R, folds, row_mapper
 from retainer.store.statements import Statement, Statements, statements_of
@@ -311,8 +310,8 @@ class Store:
         return self.engine.one(compiled.text, [values[name] for name in compiled.names])
 
 
-COUNTED: list[Any] = [ACCOUNT, bindparam("counted", type_=TEXT), bindparam("change", type_=INTEGER)]
-COUNT = insert_or_add(totals, select(*COUNTED), ("count",))
+COUNTED = {"account_id": ACCOUNT, "name": bindparam("counted"), "count": bindparam("change")}
+COUNT = insert_or_add(totals, COUNTED, ("count",))
 
 
 @cache

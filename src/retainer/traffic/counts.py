@@ -8,7 +8,6 @@ from zoneinfo import ZoneInfo
 import msgspec
 from sqlalchemy import Select, bindparam, func, select
 
-from retainer.schema.identity import api_keys
 from retainer.schema.requests import HOUR, SUMS, operation_hours, request_hours, requests
 from retainer.store.tx import Tx
 from retainer.values.exact import as_instant, day_after, instant_after, local_day
@@ -62,11 +61,10 @@ BY_HOUR_OF_ALL = BY_HOUR.group_by(request_hours.c.hour)
 BY_HOUR_OF_KEY = BY_HOUR_OF_ALL.where(request_hours.c.key_id == bindparam("key_id"))
 BY_KEY = select(request_hours.c.key_id, *COUNTS).where(*IN_PERIOD).group_by(request_hours.c.key_id)
 USAGE = select(*request_hours.c["key_id", "hour", "requests"]).where(*IN_PERIOD)
-LAST_HOUR = select(
-    api_keys.c.id,
-    select(func.count())
-    .where(requests.c.key_id == api_keys.c.id, requests.c.answered_at >= bindparam("since"))
-    .scalar_subquery(),
+LAST_HOUR = (
+    select(requests.c.key_id, func.count())
+    .where(requests.c.answered_at >= bindparam("since"))
+    .group_by(requests.c.key_id)
 )
 SUMMED = [func.sum(operation_hours.c[name]).label(name) for name in SUMS]
 
@@ -128,7 +126,7 @@ def by_key(tx: Tx, since: str, until: str) -> dict[int, Counts]:
 def last_hour(tx: Tx) -> dict[int, int]:
     """Return the number of requests of each key in the last 60 minutes; keys without requests are omitted."""
     since = as_instant(datetime.fromisoformat(tx.now) - timedelta(hours=1))
-    return {key_id: count for key_id, count in tx.all(LAST_HOUR, since=since) if count}
+    return dict(tx.all(LAST_HOUR, since=since))
 
 
 def operations(tx: Tx, since: str, key_id: int | None = None, operation: str | None = None) -> list[OperationCounts]:

@@ -6,6 +6,7 @@ from sqlalchemy import Delete, Table, bindparam, delete, func, select
 
 from retainer.schema.identity import accounts
 from retainer.schema.requests import HOUR, operation_hours, refusals, request_hours, requests
+from retainer.store.tables import ONCE, totals
 from retainer.store.tx import Store
 from retainer.values.exact import as_instant
 
@@ -14,10 +15,11 @@ BATCH_SIZE = 5000
 SUMS_DAYS = 90
 """Retention of sums in days, or that of requests if it is longer."""
 
-OLD = select(accounts.c.id).where(
+OLD = select(totals.c.account_id).where(
+    ONCE,
     select(requests.c.number)
-    .where(requests.c.account_id == accounts.c.id, requests.c.answered_at < bindparam("before"))
-    .exists()
+    .where(requests.c.account_id == totals.c.account_id, requests.c.answered_at < bindparam("before"))
+    .exists(),
 )
 OLDEST = (
     select(requests.c.answered_at)

@@ -139,7 +139,8 @@ def build_time_entry(
 def load_context(tx: Tx, entry: TimeEntry, before: TimeEntry | None) -> Context:
     """Return the records that an entry follows from."""
     ids = {"client": entry.client_id, "project": entry.project_id, "ticket": entry.ticket_id, "task": entry.task_id}
-    row = tx.value(LOAD_CONTEXT, **ids, user=entry.user_id, day=entry.date, entry=before and before.id)
+    found = {name: record_id or 0 for name, record_id in ids.items()}  # Citus cannot plan joins with a bound null
+    row = tx.value(LOAD_CONTEXT, **found, user=entry.user_id, day=entry.date, entry=before.id if before else 0)
     return Context(*decode_row(row))
 
 

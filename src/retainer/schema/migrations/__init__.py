@@ -7,8 +7,10 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from retainer.schema import metadata
+from retainer.schema.distribution import DISTRIBUTED, ON_EVERY_NODE
 from retainer.schema.migrations.pending import Migration, announcements, pending
 from retainer.store.engines import Engine, Unavailable
+from retainer.store.engines.citus import placing
 from retainer.store.tx import Store
 
 MIGRATIONS = Path(__file__).parent
@@ -85,7 +87,8 @@ def upgrade(connection: Connection, revision: str) -> None:
     """Run the migrations up to a revision, within a change of the schema."""
     from alembic import command  # noqa: PLC0415  # as above
 
-    command.upgrade(configuration(connection), revision)
+    with placing(connection, [*map(str, DISTRIBUTED)], [*map(str, ON_EVERY_NODE)]):
+        command.upgrade(configuration(connection), revision)
 
 
 def configuration(connection: Connection) -> Any:

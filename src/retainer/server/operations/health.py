@@ -10,14 +10,14 @@ from retainer.kernel.http import Response
 from retainer.kernel.limits import Limiter
 from retainer.schema.migrations import current, head
 from retainer.server.operations.outages import Outages
-from retainer.store.engines import Busy, Unavailable
+from retainer.store.engines import Busy, PartlyUnavailable, Unavailable
 from retainer.store.tx import Store
 
 FRESH_SECONDS = 1
 """Cache TTL of the health checks, in seconds."""
 DEADLINE_SECONDS = 1
 """Timeout of the database check, in seconds."""
-OK, NO_ANSWER = "ok", "no answer in time"
+OK, NO_ANSWER, PARTLY = "ok", "no answer in time", "partly out of reach"
 
 encode = msgspec.json.Encoder().encode
 
@@ -25,10 +25,10 @@ encode = msgspec.json.Encoder().encode
 class Check:
     """A check of the database, in its own thread because it may hang."""
 
-    def __init__(self, store: Store, newest_schema: str) -> None:
+    def __init__(self, store: Store, newest_schema: str, outages: Outages) -> None:
         self.began = time.monotonic()
         self.found = {"database": NO_ANSWER}
-        self._store, self._newest_schema = store, newest_schema
+        self._store, self._newest_schema, self._outages = store, newest_schema, outages
         self._ended = threading.Event()
         threading.Thread(target=self._run, name="health", daemon=True).start()
 
@@ -45,15 +45,24 @@ class Check:
     def _run(self) -> None:
         try:
             schema = current(self._store)
+            is_behind = schema is None or schema < self._newest_schema
+            self.found = {"database": self._inspect(), "migrations": "behind" if is_behind else OK}
         except Busy:
             self.found = {"database": NO_ANSWER}
         except Unavailable:  # the reason may contain host names, so it is only in the log
             self.found = {"database": "out of reach"}
-        else:
-            is_behind = schema is None or schema < self._newest_schema
-            self.found = {"database": OK, "migrations": "behind" if is_behind else OK}
         finally:
             self._ended.set()
+
+    def _inspect(self) -> str:
+        """Return whether the whole database can be used; the log and the metrics learn what no request has met yet."""
+        try:
+            self._store.engine.check()
+        except PartlyUnavailable as error:
+            if not self._outages.is_on:
+                self._outages.note(error)
+            return PARTLY
+        return OK
 
 
 class Health:
@@ -79,17 +88,17 @@ class Health:
     def ready(self) -> Response:
         """Return 200 if the process should get requests, else 503; with the result of each check.
 
-        Without Valkey, each process limits requests on its own, and on a full disk reads are answered: the status stays
-        200.
+        The status stays 200 in three cases: without Valkey, each process limits requests on its own; on a full disk,
+        reads are answered; while a node of a cluster is out of reach, accounts on other nodes are served.
         """
         if self.is_stopping():
             return reply(503, {"status": "stopping"})
         with self._lock:
             if self._check is None or self._check.is_stale:
-                self._check = Check(self._store, self._newest_schema)
+                self._check = Check(self._store, self._newest_schema, self._outages)
             check = self._check
         found = check.wait()
-        is_ready = set(found.values()) == {OK}
+        is_ready = {OK, PARTLY}.issuperset(found.values())
         if self._uses_valkey:
             found = found | {"valkey": OK if self._limiter.is_shared else "out of reach"}
         if self._outages.is_full:

@@ -59,7 +59,7 @@ class Outages:
             self._watch.start()  # before the log, so that the outage ends even if logging fails
             self.is_on = True
         reason = " ".join(str(error).split()).rstrip(".")
-        message = f"The database cannot be used ({reason}). Until it can, requests that need it get 503."
+        message = f"{error.subject} cannot be used ({reason}). Until it can, requests that need it get 503."
         advice = f"Check {self.engine.hint}."
         if isinstance(error, DiskFull):
             message = f"The disk of the database is full ({reason}). Until it has room, requests that write get 503."
@@ -88,7 +88,7 @@ class Outages:
         if time.monotonic() - self._newest < QUIET_SECONDS:
             return False
         try:
-            self.engine.has_table("alembic_version")  # on SQLite, SELECT 1 would not read the database
+            self.engine.check()
         except Unavailable:
             return False
         return self.engine.has_room()

@@ -6,6 +6,7 @@ from retainer.store.engines.base import (
     DiskFull,
     Engine,
     OutcomeUnknown,
+    PartlyUnavailable,
     TransientConflict,
     Unavailable,
 )
@@ -18,6 +19,7 @@ __all__ = [
     "DiskFull",
     "Engine",
     "OutcomeUnknown",
+    "PartlyUnavailable",
     "Sqlite",
     "TransientConflict",
     "Unavailable",

@@ -1,7 +1,7 @@
 """The interface of engines: they lend connections, and run statements and transactions on them."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,15 @@ class Unavailable(Exception):
 
     reason = "The database is out of reach."
     """The sentence for clients."""
+    subject = "The database"
+    """What cannot be used, for operators."""
+
+
+class PartlyUnavailable(Unavailable):
+    """A node of a cluster is unreachable. Accounts on other nodes are not affected."""
+
+    reason = "The part of the database with this account is out of reach."
+    subject = "A part of the database"
 
 
 class DiskFull(Unavailable):
@@ -83,14 +92,22 @@ class Engine(ABC):
     """Whether an INSERT needs RETURNING to return the new id."""
     has_one_writer: bool
     """Whether one transaction at a time writes, so that all accounts wait for it."""
-    combines_writes: bool
-    """Whether one statement can write to several tables, which saves statements across a network."""
     waits_for_schema: str
     """The sentence about what blocks while a migration locks the table {}."""
     hint: str
     """What an operator should check when the database is unavailable."""
     conflict: type[Exception]
     """What the driver raises for a broken reference or a duplicate value."""
+
+    @property
+    def combines_writes(self) -> bool:
+        """Whether one statement can write to several tables, which saves statements across a network."""
+        return False
+
+    @property
+    def is_cluster(self) -> bool:
+        """Whether the tables may be on several servers."""
+        return False
 
     @property
     @abstractmethod
@@ -213,12 +230,28 @@ class Engine(ABC):
     def set_sequence(self, connection: SchemaConnection, table: Table, last_id: int) -> None:
         """Let a table that this change of the schema created assign higher ids than this one."""
 
+    def distribute(
+        self,
+        connection: SchemaConnection,  # noqa: ARG002
+        distributed: Collection[str],  # noqa: ARG002
+        on_every_node: Collection[str],  # noqa: ARG002
+    ) -> int:
+        """Place tables on several servers within a change of the schema; return how many were moved.
+
+        Raises Unavailable.
+        """
+        raise Unavailable(f"{self.location} is the embedded database. Only PostgreSQL with Citus can be distributed.")
+
     def analyze(self, connection: SchemaConnection, table: Table) -> None:  # noqa: B027
         """Update the planner's statistics of a table. Those of SQLite are fixed, so that its plans stay the same."""
 
     @abstractmethod
     def has_table(self, name: str) -> bool:
         """Return whether the database has a table."""
+
+    def check(self) -> None:
+        """Read the database. Raises Unavailable, PartlyUnavailable if a node of a cluster does not answer."""
+        self.has_table("alembic_version")  # on SQLite, SELECT 1 would not read the database
 
     def exists(self) -> bool:
         """Return whether the database exists, as far as can be known without connecting."""

@@ -1,8 +1,9 @@
 """PostgreSQL: send statements together, and wait only when the result of one is needed."""
 
 import contextlib
+import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 import psycopg
 from msgspec.json import encode
@@ -20,12 +21,14 @@ from retainer.store.engines.base import (
     CommitTooSlow,
     Engine,
     OutcomeUnknown,
+    PartlyUnavailable,
     Row,
     Rows,
     TransientConflict,
     Unavailable,
     Values,
 )
+from retainer.store.engines.citus import HAS_CITUS, LOST_WORKERS, distribute_tables
 from retainer.store.engines.postgresql_connection import Connection, Cursor, InstantLoader, translate_error, translated
 from retainer.store.engines.postgresql_pool import STANDBYS, Pool
 
@@ -62,7 +65,6 @@ class Postgresql(Engine):
     marker = "$"
     returns_ids = True
     has_one_writer = False
-    combines_writes = True
     waits_for_schema = "Requests that use {} wait until it ends, and get a 503 after 3 seconds."
     hint = "the address, whether the server runs, and the rights of its user"
     conflict = psycopg.IntegrityError
@@ -92,6 +94,17 @@ class Postgresql(Engine):
         user = f"{parts['user']}@" if "user" in parts else ""
         port = f":{parts['port']}" if "port" in parts else ""
         return f"postgresql://{user}{parts.get('host', '')}{port}/{parts.get('dbname', '')}"
+
+    @functools.cached_property
+    def is_cluster(self) -> bool:
+        """Return whether the database has Citus."""
+        row = self.one(HAS_CITUS, [])
+        return row is not None and bool(row[0])
+
+    @property
+    def combines_writes(self) -> bool:
+        """Return whether one statement can write to several tables: with Citus, each of its parts is a round trip."""
+        return not self.is_cluster
 
     @property
     def connections(self) -> tuple[int, int]:
@@ -174,7 +187,8 @@ class Postgresql(Engine):
             if connection.unconfirmed is not None:
                 raise CommitTooSlow(f"A commit waits. {STANDBYS}") from error
             failure = translate_error(error)
-            raise OutcomeUnknown(str(error)) if type(failure) is Unavailable else failure from error
+            is_unknown = type(failure) in {Unavailable, PartlyUnavailable}
+            raise OutcomeUnknown(str(error)) if is_unknown else failure from error
         finally:
             connection.commits = False
             self.give_back(connection)
@@ -302,9 +316,22 @@ class Postgresql(Engine):
         if last_id:
             connection.execute(select(func.setval(func.pg_get_serial_sequence(table.name, "id"), last_id)))
 
+    def distribute(
+        self, connection: SchemaConnection, distributed: Collection[str], on_every_node: Collection[str]
+    ) -> int:
+        """Place tables on the nodes of a Citus cluster; return how many were moved."""
+        return distribute_tables(connection, self.location, distributed, on_every_node)
+
     def analyze(self, connection: SchemaConnection, table: Table) -> None:
         """Update the statistics of a table, as the server itself would do only some time after the commit."""
         connection.exec_driver_sql(f"ANALYZE {table.name}")
+
+    def check(self) -> None:
+        """Read the database, and ask each worker of a cluster for an answer."""
+        super().check()
+        row = self.one(LOST_WORKERS, []) if self.is_cluster else None
+        if row and row[0]:
+            raise PartlyUnavailable(f"no connection to {row[0]}")
 
     def has_table(self, name: str) -> bool:
         """Return whether the search path has a table."""

@@ -20,6 +20,7 @@ from retainer.store.engines.base import (
     Busy,
     DeadlineExceeded,
     DiskFull,
+    PartlyUnavailable,
     Row,
     TransientConflict,
     Unavailable,
@@ -215,6 +216,8 @@ def translate_error(error: psycopg.Error) -> Exception:
         return DiskFull(str(error))
     if isinstance(error, (errors.QueryCanceled, errors.TransactionTimeout)):
         return DeadlineExceeded(str(error))
+    if isinstance(error, errors.ConnectionFailure):  # from a server to its nodes: that of our own has no SQLSTATE
+        return PartlyUnavailable(str(error))
     if isinstance(error, OUT_OF_REACH) and (error.sqlstate or "")[:2] != PROGRAM_LIMIT:
         return Unavailable(str(error))
     return error

@@ -33,7 +33,7 @@ from sqlalchemy.sql.dml import UpdateBase
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TIMESTAMP, BigInteger, Boolean, Date, DateTime, Integer, NullType, Text, TypeEngine
 
-from retainer.store.engines.base import Row
+from retainer.store.engines.base import Columns, Row
 
 T = TypeVar("T")
 Combined = TypeVar("Combined", bound=HasCTE)
@@ -99,7 +99,7 @@ class seconds_after(DialectFunction[str]):  # noqa: N801
     type = INSTANT
     inherit_cache = True
     sqlite = "strftime('%Y-%m-%dT%H:%M:%f000Z', {0}, '+' || ({1}) || ' seconds')"
-    postgresql = "({0} + ({1}) * INTERVAL '1 second')"
+    postgresql = "((({0}) AT TIME ZONE 'UTC' + ({1}) * INTERVAL '1 second') AT TIME ZONE 'UTC')"  # immutable, for Citus
 
 
 class zero_padded(DialectFunction[str]):  # noqa: N801
@@ -200,10 +200,14 @@ def _whole_sum(element: FunctionElement[str], compiler: SQLCompiler, **options: 
     return f"CAST(sum({compiler.process(element.clauses, **options)}) AS BIGINT)"
 
 
-def insert_or_add(table: Table, rows: Select[Any], sums: tuple[str, ...]) -> Insert:
+def insert_or_add(table: Table, rows: Select[Any] | Columns, sums: tuple[str, ...]) -> Insert:
     """Return a statement that inserts rows of a key and sums, or adds the sums to an existing row of the key."""
     key = [column.name for column in table.primary_key]
-    statement = postgresql.insert(table).from_select([*key, *sums], rows.where(true()))  # or ON is a join
+    statement = postgresql.insert(table)
+    if isinstance(rows, dict):
+        statement = statement.values(rows)
+    else:
+        statement = statement.from_select([*key, *sums], rows.where(true()))  # or ON is a join
     added = {name: table.c[name] + statement.excluded[name] for name in sums}
     return statement.on_conflict_do_update(index_elements=key, set_=added)  # the same text on SQLite
 

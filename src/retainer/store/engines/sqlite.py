@@ -75,7 +75,6 @@ class Sqlite(Engine):
     marker = "?"
     returns_ids = False  # RETURNING would make an INSERT 25 % slower
     has_one_writer = True
-    combines_writes = False
     waits_for_schema = "All writes wait until it ends."
     hint = "the file and its disk"
     driver: Any = driver

@@ -1,0 +1,1 @@
+"""Tests of a Citus cluster, which `make cluster` runs."""
