@@ -16,6 +16,8 @@ from retainer.settings import Network
 from retainer.store.tx import Store
 
 TICK_SECONDS = 0.5
+CLUSTER_SECONDS = 2
+"""Pause after a search that finds nothing on a cluster, where it asks every shard."""
 REFRESH_SECONDS = 60
 DRAIN_SECONDS = 5
 """After a stop, time for work that has begun."""
@@ -39,7 +41,7 @@ class BackgroundLoop(ABC, Generic[Work]):
     def __init__(self, store: Store, allowed: tuple[Network, ...], report: Report) -> None:
         self.store, self.allowed, self.report = store, allowed, report
         self.done = 0
-        self._refresh_at = -math.inf
+        self._refresh_at = self._search_at = -math.inf
         self._database = ThreadPoolExecutor(1, f"{self.name}-database")  # one thread: one connection
         self.background = Background(self.name, report, [Chore(self.task, 0, self.run)])
 
@@ -74,7 +76,7 @@ class BackgroundLoop(ABC, Generic[Work]):
             while not self.background.stopped.is_set():
                 if time.monotonic() >= next_turn:
                     try:
-                        await self._turn(client, running)
+                        await self._turn(client, running, once=once)
                         failures = 0
                     except Exception as error:  # noqa: BLE001  # the work that has begun goes on
                         self.report(self.task, error)
@@ -90,7 +92,7 @@ class BackgroundLoop(ABC, Generic[Work]):
                 await asyncio.gather(*late, return_exceptions=True)
             await self.save()
 
-    async def _turn(self, client: GuardedClient, running: dict[asyncio.Task[None], int]) -> None:
+    async def _turn(self, client: GuardedClient, running: dict[asyncio.Task[None], int], *, once: bool) -> None:
         """Save what has ended, and begin what is due; `running` has the account of each task."""
         for task in [task for task in running if task.done()]:
             del running[task]
@@ -98,8 +100,15 @@ class BackgroundLoop(ABC, Generic[Work]):
         if time.monotonic() >= self._refresh_at:
             self._refresh_at = time.monotonic() + REFRESH_SECONDS
             await self.in_database(self.refresh)
-        for work in await self.in_database(partial(self.claim, Places(self.places, running.values()))):
-            running[asyncio.create_task(self._try(client, work))] = work.account_id
+        if once or time.monotonic() >= self._search_at:
+            for work in await self.in_database(partial(self._search, Places(self.places, running.values()))):
+                running[asyncio.create_task(self._try(client, work))] = work.account_id
+
+    def _search(self, places: Places) -> Sequence[Work]:
+        found = self.claim(places)
+        if not found and self.store.engine.is_cluster:
+            self._search_at = time.monotonic() + CLUSTER_SECONDS
+        return found
 
     async def _try(self, client: GuardedClient, work: Work) -> None:
         try:

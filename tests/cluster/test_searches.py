@@ -1,0 +1,54 @@
+"""Background loops search all shards of a cluster less often than the database of one server."""
+
+from contextlib import closing
+from typing import NamedTuple
+
+from retainer.outbound.loop import BackgroundLoop
+from retainer.store.engines import connect
+from retainer.store.tx import Store
+
+
+class Task(NamedTuple):
+    """Work that takes no time."""
+
+    account_id: int = 1
+    id: int = 1
+
+
+class Searching(BackgroundLoop):
+    """A loop that stops in its third turn, and counts its searches as done."""
+
+    name, task, host, places = "searching", "searching", "host", 1
+    found, turns = (), 0
+
+    def refresh(self):
+        pass
+
+    async def save(self):
+        self.turns += 1
+        if self.turns == 3:
+            self.background.stopped.set()
+
+    def claim(self, places):  # noqa: ARG002
+        self.done += 1
+        return self.found
+
+    async def serve(self, client, work):
+        pass
+
+
+def searches(url, *found):
+    def fail(what, error):
+        raise error
+
+    with closing(connect(url)) as engine:
+        loop = Searching(Store(engine), (), fail)
+        loop.found = found
+        return loop.run()
+
+
+def test_a_loop_that_finds_nothing_waits_before_it_asks_all_shards_again(cluster, sqlite_databases, monkeypatch):
+    monkeypatch.setattr("retainer.outbound.loop.CLUSTER_SECONDS", 1000)
+    assert searches(cluster.shared) == 1
+    assert searches(cluster.shared, Task()) == 3, "there may be more"
+    assert searches(sqlite_databases.create()) == 3
