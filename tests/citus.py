@@ -240,13 +240,17 @@ class CitusDatabases(PostgresqlDatabases):
     def create(self, template: str = "template0", workers: Sequence[int] = ()) -> str:
         """Create a database of a cluster without tables, by default with all its workers."""
         name = next(self.names)
-        self.on_each_node(f"CREATE DATABASE {name} OWNER {USER} ENCODING UTF8 TEMPLATE {template}")
-        self.on_each_node("CREATE EXTENSION citus", f"ALTER DATABASE {name} SET synchronous_commit = off", name=name)
-        with self.superuser(self.coordinator, name) as coordinator:
-            coordinator.execute("SELECT citus_set_coordinator_host(%s, %s)", [self.host, self.coordinator])
-            for port in workers or self.workers:
-                coordinator.execute("SELECT citus_add_node(%s, %s)", [self.host, port])
-            coordinator.execute(f"ALTER DATABASE {name} SET citus.shard_count = {SHARDS}".encode())
+        with self.admin() as lock:  # nodes that are added at the same time would set the same rights
+            lock.execute("SELECT pg_advisory_lock(1)")
+            self.on_each_node(f"CREATE DATABASE {name} OWNER {USER} ENCODING UTF8 TEMPLATE {template}")
+            self.on_each_node(
+                "CREATE EXTENSION citus", f"ALTER DATABASE {name} SET synchronous_commit = off", name=name
+            )
+            with self.superuser(self.coordinator, name) as coordinator:
+                coordinator.execute("SELECT citus_set_coordinator_host(%s, %s)", [self.host, self.coordinator])
+                for port in workers or self.workers:
+                    coordinator.execute("SELECT citus_add_node(%s, %s)", [self.host, port])
+                coordinator.execute(f"ALTER DATABASE {name} SET citus.shard_count = {SHARDS}".encode())
         return self.url(name)
 
     def distribute(self, url: str) -> None:
