@@ -20,10 +20,10 @@ from sqlalchemy import select, update
 from testing.agencies import new_store, open_app
 
 from retainer.errors import Refusal
+from retainer.fairness import Places
 from retainer.identity.admins import operator_of
 from retainer.identity.people import users
 from retainer.identity.people.users import UserDetails
-from retainer.outbound.places import Places
 from retainer.rollups import doctor
 from retainer.schema.rollups import SUMMARIES
 from retainer.sites.monitor import schedule

@@ -7,7 +7,7 @@ from testing.agencies import open_agency
 from tests.databases import each_database
 from tests.factories import ApiClient
 
-from retainer.outbound.places import Places
+from retainer.fairness import Places
 from retainer.sites.monitor import schedule
 from retainer.sites.monitor.schedule import CheckResult
 

@@ -14,7 +14,7 @@ from retainer.console.records.page import COLUMNS
 from retainer.console.records.values import field_label
 from retainer.console.reports.tables import DASH
 from retainer.console.words import MINUS
-from retainer.outbound.places import Places
+from retainer.fairness import Places
 from retainer.schema import metadata
 from retainer.schema.sites import site_hours, site_incidents
 from retainer.sites.monitor import schedule

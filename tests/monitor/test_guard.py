@@ -8,9 +8,9 @@ from ipaddress import IPv4Address, ip_address, ip_network
 import pytest
 from testing.ports import free_port
 
+from retainer.fairness import Places
 from retainer.outbound import client, guard
 from retainer.outbound.client import GuardedClient
-from retainer.outbound.places import Places
 from retainer.sites.monitor import loop, probe, schedule
 from tests.monitor.test_probe import FakeSite, due_site, response
 from tests.name_server import NameServer

@@ -12,10 +12,10 @@ import pytest
 import time_machine
 from testing.process import PATIENCE, until
 
+from retainer.fairness import Places
 from retainer.outbound import client, pause
 from retainer.outbound import loop as background
 from retainer.outbound.client import GuardedClient
-from retainer.outbound.places import Places
 from retainer.sites import incidents
 from retainer.sites.incidents import Incident
 from retainer.sites.monitor import loop, probe, schedule

@@ -2,9 +2,9 @@
 
 from datetime import timedelta
 
+from retainer.fairness import Places
 from retainer.outbound import pause
 from retainer.outbound.pause import MONITOR
-from retainer.outbound.places import Places
 from retainer.sites.incidents import suspend_all
 from retainer.sites.monitor import schedule
 

@@ -7,7 +7,7 @@ import time_machine
 
 from retainer.events.sender import loop as sender_loop
 from retainer.events.sender import schedule as sender_schedule
-from retainer.outbound.places import Places
+from retainer.fairness import Places
 from retainer.sites.monitor import loop as monitor_loop
 from retainer.sites.monitor import schedule as monitor_schedule
 from retainer.sites.monitor.schedule import CheckResult

@@ -11,8 +11,8 @@ from testing.process import until
 
 from retainer.events.sender import loop as sender_loop
 from retainer.events.sender.loop import Sender
+from retainer.fairness import Places
 from retainer.outbound import loop, names
-from retainer.outbound.places import Places
 from retainer.sites.monitor import probe
 from retainer.sites.monitor.loop import Monitor
 from tests.contract_checker import NoChecks

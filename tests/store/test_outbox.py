@@ -13,7 +13,7 @@ from sqlalchemy import bindparam, delete, insert, literal, select, text, update
 from retainer.crm.clients import Client
 from retainer.crm.tags import Tag
 from retainer.events import retention
-from retainer.outbound.places import Places
+from retainer.fairness import Places
 from retainer.schema.crm import clients, external_contacts, tags
 from retainer.schema.work import milestones
 from retainer.sites.monitor import schedule

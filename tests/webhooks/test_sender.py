@@ -17,8 +17,8 @@ from retainer.events import retention
 from retainer.events.deliveries import MAX_PENDING
 from retainer.events.sender import batch, loop, results, schedule
 from retainer.events.sender.loop import Sender
+from retainer.fairness import Places
 from retainer.outbound import client, pause
-from retainer.outbound.places import Places
 from retainer.values.exact import as_instant
 from tests.contract.cases import another_process
 from tests.contract.filler import NOW

@@ -12,7 +12,7 @@ from retainer.events.sender.loop import ANSWERED, LEASE, Sender
 from retainer.events.sender.results import save_results
 from retainer.events.sender.schedule import PAUSES, Leased, claim
 from retainer.events.webhooks import Webhook
-from retainer.outbound.places import Places
+from retainer.fairness import Places
 from retainer.schema.webhooks import webhook_deliveries, webhooks
 from retainer.store.tables import events
 from retainer.store.tx import Actor, Store, Tx

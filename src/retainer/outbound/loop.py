@@ -6,12 +6,13 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from functools import partial
 from typing import ClassVar, Generic, TypeVar
 
 from retainer.background import MAX_PAUSE, Background, Chore, Report
+from retainer.fairness import Places, Work
 from retainer.outbound.client import GuardedClient
-from retainer.outbound.places import Places, Work
 from retainer.settings import Network
 from retainer.store.tx import Store
 
@@ -21,6 +22,8 @@ CLUSTER_SECONDS = 2
 REFRESH_SECONDS = 60
 DRAIN_SECONDS = 5
 """After a stop, time for work that has begun."""
+CLOCK_DIFFERENCE = timedelta(minutes=1)
+"""How much the clocks of servers may differ: a lease that ends later than that is of a clock that was ahead."""
 STOP_SECONDS = 10
 """Maximum time that `stop` waits, which includes saving the results."""
 

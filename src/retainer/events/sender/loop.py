@@ -14,9 +14,9 @@ from retainer.events.sender.batch import GONE, Attempt, Batch, Outcome, load_bat
 from retainer.events.sender.message import Receiver
 from retainer.events.sender.results import save_results
 from retainer.events.sender.schedule import Leased
+from retainer.fairness import Places
 from retainer.outbound.client import Failed, GuardedClient, read_start
 from retainer.outbound.loop import BackgroundLoop
-from retainer.outbound.places import Places
 from retainer.settings import Network
 from retainer.store.tx import Store
 

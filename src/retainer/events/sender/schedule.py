@@ -11,8 +11,9 @@ from typing import NamedTuple
 from sqlalchemy import and_, bindparam, case, exists, func, or_, select, update
 
 from retainer.events.deliveries import MAX_PENDING
+from retainer.fairness import Places
+from retainer.outbound.loop import CLOCK_DIFFERENCE
 from retainer.outbound.pause import WEBHOOKS
-from retainer.outbound.places import CLOCK_DIFFERENCE, Places
 from retainer.schema.webhooks import webhook_deliveries, webhooks
 from retainer.store.engines.sql import INSTANT, INTEGER, listed
 from retainer.store.tables import NOW, events

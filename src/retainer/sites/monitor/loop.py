@@ -5,9 +5,9 @@ from datetime import timedelta
 from functools import partial
 
 from retainer.background import Report
+from retainer.fairness import Places
 from retainer.outbound.client import GuardedClient
 from retainer.outbound.loop import BackgroundLoop
-from retainer.outbound.places import Places
 from retainer.settings import Network
 from retainer.sites.monitor import schedule
 from retainer.sites.monitor.probe import TOTAL_SECONDS, probe

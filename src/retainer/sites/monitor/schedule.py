@@ -11,9 +11,10 @@ from typing import NamedTuple
 import msgspec
 from sqlalchemy import and_, bindparam, func, select, update
 
+from retainer.fairness import Places
 from retainer.identity.admins import operator_of
+from retainer.outbound.loop import CLOCK_DIFFERENCE
 from retainer.outbound.pause import MONITOR
-from retainer.outbound.places import CLOCK_DIFFERENCE, Places
 from retainer.schema.sites import sites
 from retainer.sites import incidents, uptime
 from retainer.store.engines.sql import INTEGER, listed, seconds_after
