@@ -28,6 +28,7 @@ from tests.reference.life import (
     COVERED,
     ISSUED,
     OPEN,
+    TEXTS,
     UNREADABLE,
     Agency,
     Document,
@@ -92,6 +93,7 @@ class Money(Life):
 
     def __init__(self, databases):
         super().__init__(databases, START)
+        self.api.set_account(TEXTS)
         self.operator = operator_of(self.api.store, self.api.account_id)
         self.model, self.turn, self.ids, self.read, self.touched = Agency(), 0, set(), {}, []
         self.model.now = START.replace("Z", ".000000Z")

@@ -38,7 +38,7 @@ def lose_session(api, path: str = "/console/people/new", **fields: str) -> Visit
 
 
 def test_the_form_comes_back_filled_and_nothing_is_done_until_it_is_sent_again(api):
-    visitor = lose_session(api, SETTINGS, city="Ulm & <b>", document_footer="First\r\nsecond")
+    visitor = lose_session(api, SETTINGS, city="Ulm & <b>", document_footer_en="First\r\nsecond")
     back = visitor.follow(visitor.sign_in(EMAIL, next="/settings"))
     assert "Your session had ended, so nothing was changed." in back.text
     assert 'value="Ulm &amp; &lt;b&gt;"' in back.html

@@ -29,7 +29,7 @@ def test_the_page_has_every_setting(visitor):
 
 def test_sending_the_page_back_changes_nothing(api, visitor):
     before = account_of(api)
-    page = visitor.submit(PATH, document_footer=" ")
+    page = visitor.submit(PATH, document_footer_en=" ")
     assert "Settings saved." in page.text
     assert account_of(api) == before
     assert changes_of(api) == []
@@ -44,20 +44,20 @@ def test_every_change_is_saved_and_audited(api, visitor):
         country="DE",
         document_language="de",
         document_color="#102030",
-        document_footer="Managing directors:\r\nAna & Max",
+        document_footer_en="Managing directors:\r\nAna & Max",
         timezone="Europe/Paris",
         require_second_factor="yes",
     )
     assert page.location == "/console/profile/second-factor", "which the acting admin lacks, too"
     account = account_of(api)
     assert account["iban"] == "DE89370400440532013000"
-    assert account["document_footer"] == "Managing directors:\nAna & Max"
+    assert account["document_footer_en"] == "Managing directors:\nAna & Max"
     assert (account["tax_rate"], account["require_second_factor"]) == ("19", True)
     (entry,) = changes_of(api)
     assert (entry.user_id, set(entry.after)) == (
         api.admin_id,
         {
-            *("tax_rate", "iban", "legal_name", "country", "document_language", "document_color", "document_footer"),
+            *("tax_rate", "iban", "legal_name", "country", "document_language", "document_color", "document_footer_en"),
             *("timezone", "require_second_factor"),
         },
     )

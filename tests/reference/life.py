@@ -42,6 +42,10 @@ KEEPING = {"locked", "invalid_transition"}
 """The codes of faults after which a field keeps its value."""
 
 
+TEXTS = {"quote_introduction_en": "We offer", "invoice_introduction_en": "We bill", "invoice_terms_en": "Net"}
+"""The texts of new documents in the settings of the agency."""
+
+
 class Refused(Exception):
     """The faults of a request: each faulty field with its codes. That of all is the one that they share.
 
@@ -344,7 +348,8 @@ class Quote(Document):
     MOMENTS = ("sent_at", "accepted_at", "declined_at")
     LOCKED_FIELDS = ("client_id", "currency", "issue_date")
     FROZEN = (*LOCKED_FIELDS, "project_id", "title", "valid_until", "notes", "terms")
-    title = valid_until = converted_project = notes = terms = external_id = None
+    title = valid_until = converted_project = terms = external_id = None
+    notes = TEXTS["quote_introduction_en"]
 
     invoices = property(lambda self: [invoice for invoice in self.agency.invoices if invoice.quote is self])
     invoice = property(lambda self: next((invoice for invoice in self.invoices if invoice.holds_quote), None))
@@ -365,7 +370,8 @@ class Invoice(Document):
     IDS = (*Document.IDS, "quote")
     MOMENTS = ("sent_at", "paid_at", "voided_at", "written_off_at")
     LOCKED_FIELDS = ("client_id", "project_id", "issue_date", "subject", "currency")
-    quote = due_date = subject = notes = terms = billed_to = None
+    quote = due_date = subject = billed_to = None
+    notes, terms = TEXTS["invoice_introduction_en"], TEXTS["invoice_terms_en"]
 
     def __init__(self, **values):
         super().__init__(payments=[], credit_notes=[], **values)
@@ -865,7 +871,7 @@ class Agency:
             if body.get("currency", quote.currency) != quote.currency:
                 refusal.note("currency")
             invoice.client, invoice.currency, invoice.subject = quote.client, quote.currency, quote.title
-            invoice.notes, invoice.terms = quote.notes, quote.terms
+            invoice.notes, invoice.terms = quote.notes or invoice.notes, quote.terms or invoice.terms
             invoice.project = None if refusal.errors else quote.converted_project or quote.project
         body = self.strip_fixed(() if former == "draft" else Invoice.LOCKED_FIELDS, refusal, body, before)
         invoice.assign(body, "issue_date", "due_date", "subject", "notes", "terms")

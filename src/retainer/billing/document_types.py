@@ -33,12 +33,20 @@ TaxBreakdown = Annotated[
 ]
 DocumentCurrency = Annotated[Currency, "Omitted: the client's. Fixed while the document keeps lines."]
 IssuedTo = Annotated[Id | None, "The contact of the client who receives it; null when that contact is deleted."]
-Notes = Annotated[Text10000 | None, "Remarks to the client; they can change after it was sent."]
-Terms = Annotated[Text10000 | None, "Terms of payment or delivery; an invoice's are fixed once it is issued."]
+Notes = Annotated[
+    Text10000 | None,
+    "Remarks to the client, printed above the lines; they can change after it was sent. "
+    "Omitted: the introduction in the settings, in the client's language.",
+]
+Terms = Annotated[
+    Text10000 | None,
+    "Terms of payment or delivery, printed below the lines; an invoice's are fixed once it is issued. "
+    "Omitted: those in the settings, in the client's language.",
+]
 TaxExemptionReason = Annotated[
     Text255 | None,
     "Why lines with a rate of 0 have no tax; printed, and in the e-invoice (BT-120). Only a draft can change it. "
-    "Default: that of the account, in the client's language.",
+    "Omitted: that in the settings, in the client's language.",
 ]
 Warnings = Annotated[
     list[DocumentWarning], "What the draft, or the document that was issued by this request, probably should not say."

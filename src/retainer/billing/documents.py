@@ -49,6 +49,8 @@ class ClientDefaults(NamedTuple):
     currency: str
     tax_rate: str
     tax_exemption_reason: str | None = None
+    notes: str | None = None
+    terms: str | None = None
 
 
 class Owner(NamedTuple):
@@ -59,25 +61,28 @@ class Owner(NamedTuple):
     is_template: int | None
 
 
+TEXTS = ("tax_exemption_reason", "notes", "terms")
+"""The texts of documents that have defaults."""
 Projects = dict[int, Owner]
 """Projects by their ids."""
 ACCOUNT_TAX_RATE = case((accounts.c.is_small_business.is_(True), "0"), else_=accounts.c.tax_rate)
-CLIENT = (
-    select(
+CLIENT = {
+    kind: select(
         *clients.c["status", "currency"],
         func.coalesce(clients.c.tax_rate, ACCOUNT_TAX_RATE, literal("0")),
-        expressions.in_document_language("tax_exemption_reason"),
+        *map(expressions.in_document_language, ("tax_exemption_reason", f"{name}_introduction", f"{name}_terms")),
     )
     .select_from(clients.join(accounts, accounts.c.id == ACCOUNT))
     .where(clients.c.id == bindparam("id"))
-)
+    for kind, name in ((Quote, "quote"), (Invoice, "invoice"))
+}
 """In the order of the fields of ClientDefaults."""
 PROJECTS = select(*projects.c[Owner._fields]).where(is_listed(projects.c.id, listed("ids", INTEGER).scalar_subquery()))
 
 
-def load_client(tx: Tx, client_id: int | None) -> ClientDefaults:
-    """Return the defaults of a client; its status is `missing` if there is no such client."""
-    row = tx.one(CLIENT, id=client_id)
+def load_client(tx: Tx, document: Document) -> ClientDefaults:
+    """Return the defaults of a document's client; its status is `missing` if there is no such client."""
+    row = tx.one(CLIENT[type(document)], id=document.client_id)
     return ClientDefaults(*row) if row else ClientDefaults("missing", tx.actor.currency, "0")
 
 
@@ -86,7 +91,7 @@ def apply_client(tx: Tx, document: Document, before: Document | None) -> Decimal
 
     Notes an error for an archived client, a contact or project of another client, and a currency that cannot change.
     """
-    client = load_client(tx, document.client_id)
+    client = load_client(tx, document)
     if client.status == "missing" and document.client_id is not None:
         tx.error("client_id", constraints.MISSING.format("client"))
         document.client_id = None  # type: ignore[assignment]  # contact and project are not validated against it
@@ -99,10 +104,17 @@ def apply_client(tx: Tx, document: Document, before: Document | None) -> Decimal
         if record_id and (before is None or any(getattr(document, name) != getattr(before, name) for name in names)):
             validate_owner(tx, field, relations.load_row(tx, Owner, table, record_id), document.client_id)
     if before is None:
-        document.tax_exemption_reason = document.tax_exemption_reason or client.tax_exemption_reason
+        fill_texts(tx, document, client)
     if before is None or document.client_id != before.client_id:
         relations.validate_open(tx, "client_id", f"Client {document.client_id}", client.status)
     return Decimal(client.tax_rate)
+
+
+def fill_texts(tx: Tx, document: Document, source: NamedTuple) -> None:
+    """Fill in the texts that a new document does not have, unless its body asks for none with null."""
+    for name in TEXTS:
+        if getattr(document, name) is None and name not in tx.sent:
+            setattr(document, name, getattr(source, name))
 
 
 def load_projects(tx: Tx, project_ids: Iterable[int | None]) -> Projects:

@@ -17,7 +17,7 @@ from retainer.values.decoding import decoder
 COLUMNS = {
     "name": accounts.c.name,
     "color": accounts.c.document_color,
-    "footer": accounts.c.document_footer,
+    "footer": in_document_language("document_footer"),
     "language": DOCUMENT_LANGUAGE,
     "tax_exemption_reason": in_document_language("tax_exemption_reason"),
     **{name: early_payment_term(name) for name in early_payment.FIELDS},

@@ -89,7 +89,7 @@ def create_quote_line(tx: Tx, quote_id: Id, body: New[QuoteLine]) -> WithMeta[Qu
     quote = load_quote(tx, quote_id)
     check_draft(quotes, quote)
     place_line(tx, quotes, quote, body)
-    tax_rate = Decimal(documents.load_client(tx, quote.client_id).tax_rate)
+    tax_rate = Decimal(documents.load_client(tx, quote).tax_rate)
     documents.price_line(tx, body, quote, tax_rate, documents.load_projects(tx, [body.project_id]))
     body.quote_id = quote_id
     body.id = tx.insert(quote_lines, body)
@@ -115,7 +115,7 @@ def create_invoice_line(tx: Tx, invoice_id: Id, body: New[InvoiceLine]) -> WithM
     invoice = load_invoice(tx, invoice_id)
     check_draft(invoices, invoice)
     place_line(tx, invoices, invoice, body)
-    tax_rate = Decimal(documents.load_client(tx, invoice.client_id).tax_rate)
+    tax_rate = Decimal(documents.load_client(tx, invoice).tax_rate)
     pricing.price_line(tx, body, invoice, billable.load_context(tx, [body], tax_rate, others=invoice.lines))
     body.invoice_id = invoice_id
     body.id = tx.insert(invoice_lines, body)

@@ -97,7 +97,17 @@ DocumentLanguage = Annotated[
     str | None, typer.Option(metavar="LANGUAGE", help="Language of documents, en or de, for clients without their own.")
 ]
 DocumentColor = Annotated[str | None, typer.Option(metavar="COLOR", help="Colour of documents, like #4b53d6.")]
-DocumentFooter = Annotated[str | None, typer.Option(help="Text at the foot of each page of a document.")]
+Introduction = Annotated[
+    str | None,
+    typer.Option(metavar="TEXT", help="Text above the lines of new documents of this kind in this language."),
+]
+Terms = Annotated[
+    str | None,
+    typer.Option(metavar="TEXT", help="Text below the lines of new documents of this kind in this language."),
+]
+DocumentFooter = Annotated[
+    str | None, typer.Option(metavar="TEXT", help="Text at the foot of each page of documents in this language.")
+]
 SecondFactor = Annotated[
     bool | None,
     typer.Option(
@@ -159,7 +169,16 @@ def set_account(  # a field is an option
     tax_exemption_reason_de: TaxExemptionReason = None,
     document_language: DocumentLanguage = None,
     document_color: DocumentColor = None,
-    document_footer: DocumentFooter = None,
+    quote_introduction_en: Introduction = None,
+    quote_introduction_de: Introduction = None,
+    quote_terms_en: Terms = None,
+    quote_terms_de: Terms = None,
+    invoice_introduction_en: Introduction = None,
+    invoice_introduction_de: Introduction = None,
+    invoice_terms_en: Terms = None,
+    invoice_terms_de: Terms = None,
+    document_footer_en: DocumentFooter = None,
+    document_footer_de: DocumentFooter = None,
     require_second_factor: SecondFactor = None,
     logo: Logo = None,
     remove_logo: RemoveLogo = False,

@@ -175,7 +175,12 @@ NORTHLIGHT = Agency(
      "email": "office@northlight.example", "phone": "+49 40 5550 120", "website": "https://northlight.example",
      "iban": "DE89370400440532013000", "bic": "COBADEFFXXX", "bank_name": "Commerzbank",
      "document_color": "#1f4f8f",
-     "document_footer": "Managing directors: Lena Hartwig, Sofia Rossi · Amtsgericht Hamburg, HRB 123456"},
+     "invoice_introduction_en": "Thank you for your order. For our work, we charge:",
+     "invoice_introduction_de": "Vielen Dank für Ihren Auftrag. Für unsere Leistungen berechnen wir:",
+     "invoice_terms_en": "Please quote the number of this invoice when you pay.",
+     "invoice_terms_de": "Bitte geben Sie bei der Überweisung die Rechnungsnummer an.",
+     "document_footer_en": "Managing directors: Lena Hartwig, Sofia Rossi · Amtsgericht Hamburg, HRB 123456",
+     "document_footer_de": "Geschäftsführung: Lena Hartwig, Sofia Rossi · Amtsgericht Hamburg, HRB 123456"},
     (LOGOS / "northlight.svg").read_bytes(),
     "northlight.example",
     [
@@ -227,7 +232,7 @@ HARBOUR = Agency(
      "legal_name": "Harbour & Pine LLC", "address_line1": "410 Marine Drive", "postal_code": "97103",
      "city": "Astoria", "region": "Oregon", "country": "US", "registration_number": "EIN 00-0000000",
      "email": "hello@harbourpine.example", "phone": "+1 503 555 0142", "website": "https://harbourpine.example",
-     "document_color": "#1c6b4a", "document_footer": "Harbour & Pine LLC · Astoria, Oregon"},
+     "document_color": "#1c6b4a", "document_footer_en": "Harbour & Pine LLC · Astoria, Oregon"},
     (LOGOS / "harbour.svg").read_bytes(),
     "harbourpine.example",
     [

@@ -21,6 +21,7 @@ from retainer.values.kinds import (
     Text191,
     Text255,
     Text1000,
+    Text5000,
     Timezone,
     Url,
 )
@@ -76,7 +77,18 @@ class AccountSettings(msgspec.Struct, kw_only=True):
     tax_outside_eu: TaxOutsideEu = "not_subject"
     tax_exemption_reason_en: Text255 | None = None
     tax_exemption_reason_de: Text255 | None = None
-    document_footer: Text1000 | None = None
+    quote_introduction_en: Text5000 | None = None
+    quote_introduction_de: Text5000 | None = None
+    """The `notes` of new quotes, printed above the lines. Those of invoices likewise."""
+    quote_terms_en: Text5000 | None = None
+    quote_terms_de: Text5000 | None = None
+    """The `terms` of new quotes, printed below the lines. Those of invoices likewise."""
+    invoice_introduction_en: Text5000 | None = None
+    invoice_introduction_de: Text5000 | None = None
+    invoice_terms_en: Text5000 | None = None
+    invoice_terms_de: Text5000 | None = None
+    document_footer_en: Text1000 | None = None
+    document_footer_de: Text1000 | None = None
     require_second_factor: bool = False
 
 

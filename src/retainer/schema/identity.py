@@ -70,10 +70,10 @@ accounts = Table(
     text("bank_name", optional=True),
     text("document_language", server_default="en"),
     text("document_color", server_default="#4b53d6"),
-    text("document_footer", optional=True),
     flag("is_small_business", server_default="0"),
     text("tax_outside_eu", server_default="not_subject"),
-    *texts_by_language("tax_exemption_reason"),
+    *texts_by_language("tax_exemption_reason", "quote_introduction", "quote_terms"),
+    *texts_by_language("invoice_introduction", "invoice_terms", "document_footer"),
     integer("logo_id", optional=True),  # no reference: logos refer to accounts
     flag("require_second_factor", server_default="0"),
     **NUMBERED,

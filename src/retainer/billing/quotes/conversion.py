@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from sqlalchemy import bindparam, func, select, update
 
+from retainer.billing import documents
 from retainer.billing.invoices.types import Invoice, InvoiceLine
 from retainer.billing.quotes.types import Quote, QuoteLine, effective_status, made_from
 from retainer.rollups.changes import changing
@@ -121,7 +122,7 @@ def fill_project(tx: Tx, project: ProjectFromQuote) -> None:
 
 
 def fill_invoice(tx: Tx, invoice: Invoice) -> None:
-    """Fill in client, contact, project, subject and currency that an invoice does not set itself, and add the lines.
+    """Fill in client, contact, project, texts and currency that an invoice does not set itself, and add the lines.
 
     Notes an error for an invoice in another currency.
     """
@@ -131,9 +132,10 @@ def fill_invoice(tx: Tx, invoice: Invoice) -> None:
     if quote is not None:
         if invoice.currency not in {None, quote.currency}:
             tx.error("currency", f"Is {quote.currency}, that of the quote's lines. Leave it out.")
-        for field in ("contact_id", "project_id", "currency", "notes", "terms", "tax_exemption_reason"):
+        for field in ("contact_id", "project_id", "currency"):
             if getattr(invoice, field) is None:
                 setattr(invoice, field, getattr(quote, field))
+        documents.fill_texts(tx, invoice, quote)
         invoice.subject = invoice.subject or quote.title
         # the copied lines come last, so that the paths of errors match the lines that were sent
         copied = load_parts(tx, details(quotes, Quote)["lines"], [invoice.quote_id])[invoice.quote_id]
