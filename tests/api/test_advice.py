@@ -2,7 +2,9 @@
 
 import pytest
 
-RECORD_PAYMENT = "GET /payments lists payments; PATCH /invoices/{invoice_id} with `record_payment` records one."
+RECORD_PAYMENT = (
+    "GET /payments lists payments; PATCH /invoices/{invoice_id} with `record_payment` or `record_refund` records one."
+)
 
 
 @pytest.mark.parametrize(
