@@ -297,6 +297,8 @@ def test_groups_of_more_than_a_thousand_are_split(world):
 
 
 KINDS = ("time_entry_ids", "expense_ids", "milestone_id")
+DAY_OF_EXPENSES = "Expenses on 2026-03-02"
+"""How a line calls expenses of a project without a description."""
 MOVES = {
     "sent": ("PATCH", "", {"status": "sent"}, {"draft", "sent"}),
     "void": ("PATCH", "", {"status": "void"}, {"sent", "void"}),
@@ -426,7 +428,7 @@ class Walk:
         ids = [project_id for project_id, project in self.projects.items() if project.client == invoice.client]
         for kind, name, labels in (
             (KINDS[0], "time", {"project": "", "user": "Ana Admin", "task": "Other work"}),
-            (KINDS[1], "expenses", {"project": "", "category": "other"}),
+            (KINDS[1], "expenses", {"project": DAY_OF_EXPENSES, "category": "other"}),
         ):
             by, named = self.dice.choice([*labels]), self.dice.sample(ids, self.dice.choice([0, 0, 0, 1, 2]))
             asked[name] = {"group_by": by} | ({"project_ids": named} if named else {})
@@ -438,7 +440,7 @@ class Walk:
         kinds = Counter(kind for kind, *_ in groups)
         words = []
         for kind, label, project in groups:
-            with_project = not label or kinds[kind] > 1
+            with_project = not label or (kinds[kind] > 1 and label != DAY_OF_EXPENSES)
             words.append(", ".join(filter(None, [label, with_project and self.projects[project].name])))
         return list(groups.values()), tuple(words), {"unbilled_work": asked}
 
