@@ -9,7 +9,7 @@ from typing import Generic, Protocol, TypeVar
 from msgspec.json import encode
 
 ALONE_SECONDS = 60
-"""A subject is alone if no other has come for so long."""
+"""An account is alone if no other has come for so long."""
 
 T = TypeVar("T")
 
@@ -87,15 +87,15 @@ class Waiter:
 class FairSemaphore:
     """`count` permissions that subjects share: each may hold `share` of them, and the next free one goes round in turn.
 
-    A subject that is alone may hold `alone` of them. At most `max_waiting` threads wait. If there are more, the newest
-    one of the subject with most gives up.
+    An account that is alone may hold `alone` of them; networks of clients without one do not count. At most
+    `max_waiting` threads wait. If there are more, the newest one of the subject with most gives up.
     """
 
     def __init__(self, count: int, share: int, max_waiting: int, alone: int | None = None) -> None:
         self.count, self.share, self.max_waiting = count, share, max_waiting
         self.alone = share if alone is None else alone
         self.free = count
-        self._newest: Hashable = None
+        self._newest: int | None = None
         self._alone_at = 0.0
         self._held: Counter[Hashable] = Counter()
         self._queue: FairQueue[Waiter] = FairQueue()
@@ -109,10 +109,10 @@ class FairSemaphore:
     def acquire(self, subject: Hashable, seconds: float) -> bool:
         """Take a permission, or wait for one; return False after these seconds, or if too many others wait."""
         with self._lock:
-            if subject != self._newest:
+            if isinstance(subject, int) and subject != self._newest:
                 self._alone_at = 0.0 if self._newest is None else time.monotonic() + ALONE_SECONDS
                 self._newest = subject
-            if self.free and self._held[subject] < self._limit():  # those who wait have their shares
+            if self.free and self._held[subject] < self._limit(subject):  # those who wait have their shares
                 self._take(subject)
                 return True
             if seconds <= 0 or not self._has_room(subject):
@@ -135,15 +135,14 @@ class FairSemaphore:
             self._held[subject] -= 1
             self._forget(subject)
             self.free += 1
-            limit = self._limit()
-            while self.free and (waiter := self._queue.pop(lambda each: self._held[each] < limit)):
+            while self.free and (waiter := self._queue.pop(lambda each: self._held[each] < self._limit(each))):
                 self._take(waiter.subject)
                 waiter.is_granted = True
                 waiter.decided.release()
 
-    def _limit(self) -> int:
+    def _limit(self, subject: Hashable) -> int:
         """Return how many permissions a subject may hold now."""
-        return self.alone if time.monotonic() > self._alone_at else self.share
+        return self.alone if isinstance(subject, int) and time.monotonic() > self._alone_at else self.share
 
     def _take(self, subject: Hashable) -> None:
         self.free -= 1

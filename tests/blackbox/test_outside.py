@@ -1,5 +1,6 @@
 """What lies outside the base path, and who is asked for."""
 
+import itertools
 import json
 
 import pytest
@@ -8,8 +9,15 @@ from testing.process import LIMIT_HEADERS, checked, raw, running, with_database
 from retainer.settings import BASE_PATH
 
 
-@pytest.mark.parametrize("path", ["/", "/clients", "/api", "/openapi.json/", "/favicon.ico", "/.env"])
-@pytest.mark.parametrize("method", ["GET", "POST", "DELETE", "FOO"])
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        *itertools.product(
+            ["GET", "POST", "DELETE", "FOO"], ["/clients", "/api", "/openapi.json/", "/favicon.ico", "/.env"]
+        ),
+        ("POST", "/"),
+    ],
+)
 def test_paths_outside_are_404_in_the_shape_of_the_api(server, address, method, path):
     with server.client(address=address) as client:
         answer = checked(client.send(method, path), method)

@@ -16,6 +16,7 @@ from retainer.kernel.limits import hit_address
 from retainer.kernel.pipeline import RETRIES, RequestLog
 from retainer.kernel.representations import RunApart
 from retainer.kernel.resource import Operation
+from retainer.server.http.site import no_page
 from retainer.store.engines import TransientConflict
 from retainer.store.tx import ActorChanged, Store
 from retainer.values.exact import utcnow
@@ -184,5 +185,7 @@ def _problem(context: PageContext, status: int, sentence: str) -> Reply:
 
 
 def root(request: Request) -> Response:
-    """Redirect browsers to the console, and other clients to the reference."""
+    """Redirect browsers to the console, and other clients to the reference. Raises `not_found` for other methods."""
+    if request.method not in {"GET", "HEAD"}:
+        return no_page(request)
     return redirect_response(302, ROOT if "text/html" in (request.header("ACCEPT") or "") else "/docs")
