@@ -234,7 +234,7 @@ def sell(show: Show) -> None:
     show("updateQuote", 2, status="sent")
     show("replaceQuote", 2, status="accepted", accepted_by="Sofie Lindner")
     show("deleteQuote", 3)
-    by_external_id(show, "Quote", "crm-deal-12", {"valid_until": "2026-04-30"}, client_id=1, title="Relaunch")
+    by_external_id(show, "Quote", "crm-deal-12", {"title": "Relaunch and care"}, client_id=1, title="Relaunch")
     show("createQuoteLine", 1, description="Training", quantity="1.5", unit="days", unit_price="760")
     show("deleteQuoteLine", 1, 1)
 
