@@ -206,9 +206,9 @@ class CitusDatabases(PostgresqlDatabases):
         self.sessions, self.opened = {}, []
         self.made: set[str] = set()
         with self.admin() as admin:
-            is_missing = admin.execute("SELECT FROM pg_roles WHERE rolname = %s", [USER]).fetchone() is None
-        if is_missing:
-            self.on_each_node(f"CREATE ROLE {USER} LOGIN")
+            admin.execute("SELECT pg_advisory_lock(2)")  # one process creates the role
+            if admin.execute("SELECT FROM pg_roles WHERE rolname = %s", [USER]).fetchone() is None:
+                self.on_each_node(f"CREATE ROLE {USER} LOGIN")
         self.prototype = self.create()
         self.distribute(self.prototype)
         self.agencies = self.first_agencies = open_agencies(self.prototype)

@@ -87,7 +87,7 @@ def test_the_document_names_the_address_that_it_was_asked_for_under(api):
 @pytest.mark.parametrize(
     "path",
     [
-        *("/", "//", "/nothing", "/api/public/v1x/clients", "//docs", "//openapi.json", "/openapi.json/"),
+        *("//", "/nothing", "/api/public/v1x/clients", "//docs", "//openapi.json", "/openapi.json/"),
         *("/openapi.yaml/x", "/llms.txt/", "/llms-full.txt/x"),
     ],
 )
