@@ -15,13 +15,14 @@ import psycopg
 from testing.ports import free_port
 
 from retainer.events.retention import WITH_OLD, WITH_OLD_DELIVERIES
-from retainer.events.sender.schedule import DUE_SINCE, DUE_WEBHOOKS, PUT_OFF, WAKE
+from retainer.events.sender.schedule import DUE_SINCE, DUE_WEBHOOKS, PUT_OFF, RETRY_ALL, WAKE
 from retainer.events.sender.schedule import SET_BACK as SET_BACK_WEBHOOKS
 from retainer.identity.people.expiry import EXPIRED
 from retainer.rollups.labour import PENDING
 from retainer.schema import distribution
 from retainer.schema.migrations import migrate
 from retainer.server.operations.housekeeping import OLD as OLD_RESPONSES
+from retainer.sites.incidents import END_ALL, SUSPEND_ALL
 from retainer.sites.monitor.schedule import DUE_SITES, SET_BACK, STALE_SITES
 from retainer.store.engines import connect
 from retainer.store.engines.base import Values
@@ -43,10 +44,11 @@ RETIRE = (
 
 BACKGROUND = (
     *(DUE_SITES, STALE_SITES, SET_BACK, DUE_WEBHOOKS, DUE_SINCE, PUT_OFF, SET_BACK_WEBHOOKS, WAKE),
+    *(RETRY_ALL, SUSPEND_ALL, END_ALL),
     *(PENDING, OLD_RESPONSES, *EXPIRED),
     *(WITH_OLD, WITH_OLD_DELIVERIES, WITH_OLD_REQUESTS, ADD_TO_HOURS, ADD_TO_OPERATION_HOURS),
 )
-"""What the processes do beside requests for all accounts together: these statements may need all shards."""
+"""What processes and commands do for all accounts together, beside requests: these may need all shards."""
 OF_ALL = {statements_of(Postgresql.dialect, Postgresql.marker).of_all(each).text for each in BACKGROUND}
 
 
