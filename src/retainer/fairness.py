@@ -9,7 +9,7 @@ from typing import Generic, Protocol, TypeVar
 from msgspec.json import encode
 
 ALONE_SECONDS = 60
-"""An account is alone if no other has come for so long."""
+"""An account is alone after so many seconds without a request of another account."""
 
 T = TypeVar("T")
 

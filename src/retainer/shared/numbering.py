@@ -29,7 +29,7 @@ NEXT = (
 FIRST = insert(series).values(account_id=ACCOUNT, name=bindparam("series"), last=bindparam("first", type_=INTEGER))
 SKIP = update(series).where(series.c.name == bindparam("series")).values(last=bindparam("first", type_=INTEGER))
 LOCKED = update(series).where(series.c.name == bindparam("series")).values(last=series.c.last).returning(series.c.last)
-"""The last number of a series, which nobody else can increment until the transaction ends."""
+"""The last number of a series; its row is locked until the transaction ends."""
 LAST = select(series.c.last).where(series.c.name == bindparam("series"))
 NextNumber = Annotated[int, Meta(ge=1, le=999_999_999)]
 FIRST_TICKET = 1001
