@@ -119,7 +119,6 @@ class Backend(httpcore2.AnyIOBackend):
     """Opens connections that read a limited head."""
 
     async def connect_tcp(self, **options: Any) -> "LimitedStream":  # type: ignore[override]
-        """Return a connection. Raises the errors of httpcore."""
         return LimitedStream(await super().connect_tcp(**options))
 
 
@@ -141,7 +140,6 @@ class LimitedStream:
         return data
 
     async def start_tls(self, **options: Any) -> "LimitedStream":
-        """Return the same connection with TLS."""
         return LimitedStream(await self._stream.start_tls(**options))
 
 

@@ -120,5 +120,4 @@ class BackgroundLoop(ABC, Generic[Work]):
             self.report(f"{self.task} ({work.id} of account {work.account_id})", error)
 
     async def in_database(self, action: Callable[[], T]) -> T:
-        """Run an action in the thread of the database; return its result."""
         return await asyncio.get_running_loop().run_in_executor(self._database, action)

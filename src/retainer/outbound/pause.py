@@ -52,8 +52,7 @@ def resume(store: Store, work: Work, begin_anew: Callable[[UnscopedTx, str], Non
 
 
 def warnings(store: Store) -> list[str]:
-    """Return a message for each work that is paused."""
-    return [message for message in (warning(store, work) for work in EVERY) if message]
+    return [message for work in EVERY if (message := warning(store, work))]
 
 
 def warning(store: Store, work: Work) -> str | None:

@@ -59,5 +59,4 @@ def use_up(tx: Tx, token: str) -> None:
 
 
 def expired() -> Refusal:
-    """Return the refusal of a sign-in that cannot be finished."""
     return Refusal("not_found", "This sign-in has expired. Enter your email and password again.")

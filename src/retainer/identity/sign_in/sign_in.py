@@ -181,9 +181,8 @@ def check_password(store: Store, throttle: Throttle, admin: Admin, current: str)
     with throttle.attempt(admin.email, own_origin(admin)):
         user = find_user(store, admin.email, admin.account_id, Browser(admin.address))
         with throttle.turn(admin.account_id):
-            is_right = passwords.matches(user.password_hash, current.strip())
-        if not is_right:
-            raise invalid({"current": ["Wrong password."]})
+            if not passwords.matches(user.password_hash, current.strip()):
+                raise invalid({"current": ["Wrong password."]})
 
 
 def own_origin(admin: Admin) -> Origin:
@@ -249,10 +248,9 @@ def note_failure(store: Store, admins: list[Admin], failures: int) -> None:
 
 def find_user(store: Store, email: str, account_id: int, browser: Browser) -> User:
     """Return an active admin of an account. Raises `validation_failed` if the user is none any more."""
-    found = find_users(store, fold_email(email), account_id, browser)
-    if not found:
-        raise mismatch()
-    return found[0]
+    for user in find_users(store, fold_email(email), account_id, browser):
+        return user
+    raise mismatch()
 
 
 def find_users(store: Store, folded_email: str, account_id: int | None, browser: Browser) -> list[User]:

@@ -55,5 +55,4 @@ class Site:
 
 
 def no_page(_: Request) -> Response:
-    """Raise `not_found`."""
     raise Refusal("not_found", f"There is nothing here. The API is at {BASE_PATH}, its reference at /docs.")
