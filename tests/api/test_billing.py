@@ -270,7 +270,7 @@ def test_work_that_a_request_names_twice_is_refused_the_second_time(world):
     answer = world.api.create("/invoices", client_id=world.a, lines=lines)
     places = ("lines.0.time_entry_ids.2", "lines.1.time_entry_ids.0", "lines.2.expense_ids.1", "lines.4.milestone_id")
     assert tuple(answer.errors) == places
-    assert all("Stands twice in this request" in message for (message,) in answer.errors.values())
+    assert all("Is listed twice in this request" in message for (message,) in answer.errors.values())
     assert answer.code == "validation_failed"
     assert world.api.get("/invoices").data == []
     assert one == spent == slice_ == 1, "one id of each kind is no repetition"

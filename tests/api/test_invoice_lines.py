@@ -128,7 +128,7 @@ FAULTS = [
     ({"unit_price": -1}, "unit_price", "a price from 0"),
     ({"unit_price": "0.00001"}, "unit_price", "at most 4 decimal places"),
     ({"quantity": "1.23456"}, "quantity", "at most 4 decimal places"),
-    ({"quantity": 10**9, "unit_price": 10**6}, "unit_price", "too much to bill"),
+    ({"quantity": 10**9, "unit_price": 10**6}, "unit_price", "The maximum is"),
     ({"unit": "x" * 21}, "unit", "this has 21"),
     ({"discount_percent": "-1"}, "discount_percent", "from 0 to 100"),
     ({"discount_percent": "100.001"}, "discount_percent", "from 0 to 100"),

@@ -217,9 +217,8 @@ def test_a_month_that_cannot_be_billed_is_refused(api, client, project, line, fi
 
 def test_a_month_stands_once_on_an_invoice_and_needs_a_price_in_its_currency(api, client, project):
     line = {"project_id": project, "fee_month": "2026-09"}
-    assert (
-        "Stands twice" in api.create("/invoices", client_id=client, lines=[line, line]).errors["lines.1.fee_month"][0]
-    )
+    twice = api.create("/invoices", client_id=client, lines=[line, line])
+    assert "Is listed twice" in twice.errors["lines.1.fee_month"][0]
     foreign = api.create("/invoices", client_id=client, currency="JPY", lines=[line])
     assert "the fee is in" in foreign.errors["lines.0.unit_price"][0]
     assert api.create("/invoices", client_id=client, currency="JPY", unbilled_work=ALL).code == "nothing_to_bill"

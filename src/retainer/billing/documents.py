@@ -24,7 +24,7 @@ from retainer.store.row_mapper import R
 from retainer.store.tables import ACCOUNT, metadata
 from retainer.store.tx import Tx
 from retainer.values import money
-from retainer.values.exact import DIGITS, amount_of, minor_units
+from retainer.values.exact import amount_of, minor_units
 from retainer.values.reading import ChildChange, fixed_errors, placeholder_of
 from retainer.values.records import Record
 
@@ -130,7 +130,7 @@ def validate_owner(tx: Tx, field: str, owner: Owner | None, client_id: int | Non
         tx.error(field, constraints.MISSING.format("external contact" if field == "contact_id" else "project"))
         return
     if owner.is_template:
-        tx.error(field, "Is a template, and takes no time or money. Create a project from it first.")
+        tx.error(field, "Is a template and accepts no time or money. Create a project from it first.")
     if client_id is not None and owner.client_id != client_id:
         name = f"client {owner.client_id}" if owner.client_id else "no client"
         tx.error(field, f"Belongs to {name}, not to client {client_id}. Choose one of the document's client.")
@@ -150,10 +150,10 @@ def price_line(
     line.unit_price = money.pad_price(line.unit_price, line.currency)
     if amount is None:
         amount = money.line_amount(line.quantity, line.unit_price, line.discount_percent, line.currency)
-    if abs(amount) > money.MAX_AMOUNT * 10 ** DIGITS[line.currency]:
-        tx.error("unit_price", f"Makes the line {amount_of(amount, line.currency)} {line.currency}: too much to bill.")
-        amount = 0
     line.amount = amount_of(amount, line.currency)
+    if abs(line.amount) > money.MAX_AMOUNT:
+        tx.error("unit_price", f"The amount of the line would be {line.amount}. The maximum is {money.MAX_AMOUNT}.")
+        line.amount = amount_of(0, line.currency)
 
 
 def each_line(tx: Tx, lines: Sequence[T]) -> Iterator[T]:

@@ -75,8 +75,8 @@ def build_payment(tx: Tx, payment: Payment | None, invoice: Invoice, *, pays_all
     earlier = find_repeated(tx, "record_payment", payment, invoice, sign=1)
     if earlier:
         if pays_all and "record_payment.reference" not in tx.errors:
-            text = f"{earlier.reference} was recorded before. Leave record_payment out to pay the rest."
-            tx.error("status", f"Is not paid: {text}")
+            text = f"The payment {earlier.reference} was already recorded. Leave record_payment out to pay the rest."
+            tx.error("status", text)
         return None
     fill_in(tx, "record_payment", payment, invoice, invoice.balance_due)
     is_known = tx.readable("status", *CONTENTS)  # the balance follows from them

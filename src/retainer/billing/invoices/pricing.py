@@ -77,7 +77,8 @@ def validate_fee(tx: Tx, fee: Fee, line: InvoiceLine, invoice: Invoice, context:
     project, owner = context.retainers.get(fee.project_id), context.projects.get(fee.project_id)
     before, billed = context.current.get(line.id), context.billed.get(fee)
     if fee in context.claimed:
-        tx.error("fee_month", f"Stands twice in this request: {fee.month} of project {fee.project_id}. Name it once.")
+        name = f"{fee.month} of project {fee.project_id}"
+        tx.error("fee_month", f"Is listed twice in this request: {name}. List it once.")
     elif billed and billed.line_id not in context.current:
         tx.error("fee_month", billed_message(billed), "already_billed")
     if project is None or owner is None or not tx.readable("fee_month"):
@@ -104,7 +105,7 @@ def validate_items(tx: Tx, line: InvoiceLine, invoice: Invoice, context: LineCon
     for position, item_id in sorted(enumerate(ids), key=lambda place: place[1]):
         item, code = context.items.get((line.kind, item_id)), "validation_failed"
         if (line.kind, item_id) in context.claimed:
-            message = f"Stands twice in this request: {kind.noun} {item_id}. Name it once."
+            message = f"Is listed twice in this request: {kind.noun} {item_id}. List it once."
         elif item is None:
             message = constraints.MISSING.format(kind.noun)
         elif item.invoice_line_id is not None and item.invoice_line_id not in context.current:

@@ -75,7 +75,7 @@ class Writer:
             lines = self._next(taken)
 
     def _next(self, taken: int) -> bytes | None:
-        """Return what to write after some bytes were taken; None ends the thread, also if none were taken."""
+        """Return what is left to write after some bytes were taken; None if nothing is, or none could be taken."""
         with self._lock:
             self._bytes -= taken
             rest = self._waiting.popleft()[taken:]
