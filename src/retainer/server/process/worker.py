@@ -1,5 +1,6 @@
 """A worker: the HTTP server with the application, and its background threads."""
 
+import ctypes
 import gc
 import os
 import resource
@@ -8,7 +9,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import timedelta
 from functools import partial
 from multiprocessing import parent_process
@@ -39,6 +40,8 @@ WAKE_SECONDS = 1
 SWITCH_SECONDS = 0.0001
 """A small request waits that long, a few times, beside one that computes; Python's 5 ms are felt."""
 THREAD_SECONDS = 2**31  # threads never end, because one that is about to end would still count as idle
+M_ARENA_MAX, ARENAS = -8, 2
+"""Pools from which threads allocate memory. By default each thread has one, and keeps the most that it ever needed."""
 DRAIN_SIGNAL = signal.SIGUSR1
 """Makes a worker accept no more connections, and stop when all are closed."""
 
@@ -65,6 +68,8 @@ def work(
 
     `private` has the sockets of monitoring pages, by their addresses in the settings.
     """
+    with suppress(AttributeError):  # only glibc has arenas
+        ctypes.CDLL(None).mallopt(M_ARENA_MAX, ARENAS)
     app = App(configuration.load(), standard_error(), is_stopping, metrics, worker_index)
     with ExitStack() as chores:
         app.housekeeping.start()
