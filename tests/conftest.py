@@ -17,7 +17,7 @@ from testing.preloaded import Preloaded
 
 from retainer.store.engines import postgresql_connection
 from retainer.store.engines.base import TRANSACTION_SECONDS
-from retainer.store.engines.postgresql import SESSION
+from retainer.store.engines.postgresql_connection import SESSION
 from tests.browser import Browser, opened
 from tests.citus import CitusDatabases, summarize
 from tests.contract.cases import rows_of
@@ -68,7 +68,7 @@ def sqlite_databases(fast_disk: Path) -> SqliteDatabases:
 def postgresql_databases(fast_disk: Path) -> Iterator[PostgresqlDatabases]:
     """Databases of a PostgreSQL server, which may be slow to answer on a busy machine."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("retainer.store.engines.postgresql.CONNECT_SECONDS", TRANSACTION_SECONDS)
+        patch.setattr("retainer.store.engines.postgresql_address.CONNECT_SECONDS", TRANSACTION_SECONDS)
         patch.setattr(postgresql_connection, "REPLY_SECONDS", TRANSACTION_SECONDS)
         patch.setitem(SESSION, "statement_timeout", f"{TRANSACTION_SECONDS}s")
         with of_cluster() if CLUSTER else postgresql(fast_disk) as databases:

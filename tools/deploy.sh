@@ -1,10 +1,10 @@
 #!/bin/sh
-# Install the programs that check the files in deploy/: nginx, Caddy, promtool and systemd-analyze. If that is
-# impossible, say so: their tests are skipped, but never where CI is set.
+# Install the programs that check the files in deploy/ (nginx, Caddy, promtool, systemd-analyze), and PgBouncer. If that
+# is impossible, say so: their tests are skipped, but never where CI is set.
 set -eu
 
 missing=""
-for pair in nginx:nginx-light caddy:caddy promtool:prometheus systemd-analyze:systemd openssl:openssl; do
+for pair in nginx:nginx-light caddy:caddy promtool:prometheus pgbouncer:pgbouncer systemd-analyze:systemd openssl:openssl; do
     PATH="$PATH:/usr/sbin" command -v "${pair%:*}" >/dev/null || missing="$missing ${pair#*:}"
 done
 [ -n "$missing" ] || exit 0

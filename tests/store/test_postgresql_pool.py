@@ -87,6 +87,20 @@ def test_a_connection_that_ends_as_soon_as_it_was_made_is_an_outage(fast_path):
         leaving.join()
 
 
+@pytest.mark.parametrize(
+    ("hosts", "shown"),
+    [
+        ("db1,db2", "db1,db2"),
+        ("db1:5432", "db1:5432"),
+        ("db1:5432,db2:5433", "db1:5432,db2:5433"),
+        ("db1,db2:5433", "db1,db2:5433"),
+    ],
+)
+def test_an_address_of_several_servers_is_shown_with_each_and_without_the_password(hosts, shown):
+    engine = connect(f"postgresql://ana:secret@{hosts}/agency?target_session_attrs=read-write")
+    assert engine.location == f"postgresql://ana@{shown}/agency"
+
+
 def test_connections_lent_before_a_close_are_closed_when_they_return(postgresql_databases):
     engine = connect(postgresql_databases.prototype)
     lent = [engine.connection() for _ in range(2)]

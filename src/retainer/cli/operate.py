@@ -140,6 +140,7 @@ def opened_for(work: Work) -> tuple[Settings, Store, "Log"]:
 
     loaded = settings.load()
     engine = connect(loaded.database)
+    engine.check_sessions()
     log = Log(standard_error(), engine)
     migrate(engine, partial(log_now, log))
     store = Store(engine)
@@ -227,6 +228,7 @@ def doctor(*, repair: Repair = False, json: Json = False) -> None:
 
     loaded = settings.load()
     engine = connect(loaded.database)
+    engine.check_sessions()
     schema = current(Store(engine)) if engine.exists() else None
     mismatched = recount.inspect(Store(engine), repair=repair) if schema == head() else []
     if mismatched and not repair:
@@ -264,6 +266,7 @@ def run(host: str, port: int, workers: int, threads: int | None, ready: Callable
     loaded = settings.load()
     check(loaded, workers)
     engine = connect(loaded.database)
+    engine.check_sessions()
     log = Log(standard_error(), engine)
     migrate(engine, partial(log_now, log))
     messages = [*warnings(engine), *pause.warnings(Store(engine)), without_accounts(engine)]

@@ -253,6 +253,9 @@ class Engine(ABC):
         """Read the database. Raises Unavailable, PartlyUnavailable if a node of a cluster does not answer."""
         self.has_table("alembic_version")  # on SQLite, SELECT 1 would not read the database
 
+    def check_sessions(self) -> None:  # noqa: B027  # an embedded database has none
+        """Raise SettingsError if a connection does not keep its session of the database. Raises Unavailable."""
+
     def exists(self) -> bool:
         """Return whether the database exists, as far as can be known without connecting."""
         return True

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 
 import psycopg
 from msgspec.json import encode
-from psycopg import conninfo, errors
+from psycopg import errors
 from psycopg.types.string import TextLoader
 from sqlalchemy import Connection as SchemaConnection
 from sqlalchemy import Dialect, NullPool, Table, cast, create_engine, func, select
@@ -29,21 +29,23 @@ from retainer.store.engines.base import (
     Values,
 )
 from retainer.store.engines.citus import HAS_CITUS, LOST_WORKERS, distribute_tables
-from retainer.store.engines.postgresql_connection import Connection, Cursor, InstantLoader, translate_error, translated
+from retainer.store.engines.postgresql_address import complete_address, public_address
+from retainer.store.engines.postgresql_connection import (
+    Connection,
+    Cursor,
+    InstantLoader,
+    set_session,
+    translate_error,
+    translated,
+)
 from retainer.store.engines.postgresql_pool import STANDBYS, Pool
 
-CONNECT_SECONDS = 2
-"""Timeout of connecting; the driver accepts no less."""
-SESSION = {
-    "TimeZone": "UTC",
-    "standard_conforming_strings": "on",  # as constants are quoted
-    "statement_timeout": "3500",
-    "lock_timeout": "3250",  # less than the statement's, so that a wait for a lock is not an outage
-    "idle_in_transaction_session_timeout": "15000",
-    "max_parallel_workers_per_gather": "0",  # starting a worker takes longer than our statements
-    "jit": "off",  # compiling a statement takes longer than running ours
-}
-UNLIMITED = "-c TimeZone=UTC -c statement_timeout=0 -c idle_in_transaction_session_timeout=0"
+UNLIMITED = {"TimeZone": "UTC", "statement_timeout": "0", "idle_in_transaction_session_timeout": "0"}
+SHARED_SESSIONS = (
+    "A pooler between Retainer and PostgreSQL gives transactions of one connection to several sessions. "
+    "So it loses time limits and prepared statements. Set pool_mode = session for this database (PgBouncer), or use "
+    "the address of PostgreSQL itself: Retainer keeps its own connections open."
+)
 WRITES, SCHEMA = 1382377, 1382378
 """The first keys of our advisory locks: for the writes of an account, and for changes of the schema."""
 LOCK = "SELECT pg_advisory_xact_lock($1::INTEGER, $2::INTEGER)"
@@ -71,33 +73,20 @@ class Postgresql(Engine):
 
     def __init__(self, url: str) -> None:
         self.url = url
-        options = " ".join(f"-c {name}={value}" for name, value in SESSION.items())
-        alive = "keepalives_idle=30 keepalives_interval=10 keepalives_count=3"  # a commit may wait on a lost connection
-        limits = conninfo.make_conninfo(alive, options=options, connect_timeout=CONNECT_SECONDS)
-        try:
-            address = conninfo.make_conninfo(url, **conninfo.conninfo_to_dict(limits))
-        except psycopg.ProgrammingError as error:
-            reason = str(error).strip()
-            raise SettingsError(f"The address of the PostgreSQL database cannot be understood: {reason}.") from None
-        self._pool = Pool(address)
+        self._address = complete_address(url)
+        self._pool = Pool(self._address)
 
     @property
     def version(self) -> str:
-        """Return the version of the server."""
         row = self.one("SHOW server_version", [])
         return str(row and row[0])
 
     @property
     def location(self) -> str:
-        """Return the address, without the password."""
-        parts = conninfo.conninfo_to_dict(self.url)
-        user = f"{parts['user']}@" if "user" in parts else ""
-        port = f":{parts['port']}" if "port" in parts else ""
-        return f"postgresql://{user}{parts.get('host', '')}{port}/{parts.get('dbname', '')}"
+        return public_address(self.url)
 
     @functools.cached_property
     def is_cluster(self) -> bool:
-        """Return whether the database has Citus."""
         row = self.one(HAS_CITUS, [])
         return row is not None and bool(row[0])
 
@@ -240,7 +229,6 @@ class Postgresql(Engine):
         return int(cursor.rowcount)
 
     def new_id(self, cursor: Cursor) -> int:
-        """Return the id of the row that a statement has inserted."""
         ((row_id,),) = cursor.fetchall()
         return int(row_id)
 
@@ -294,15 +282,14 @@ class Postgresql(Engine):
     @contextlib.contextmanager
     def _unlimited(self) -> Iterator[tuple[psycopg.Connection[Row], SchemaEngine]]:
         """Lend a new connection without time limits, which returns days and moments as text, and its engine."""
-        with psycopg.connect(
-            conninfo.make_conninfo(self.url, options=UNLIMITED, connect_timeout=CONNECT_SECONDS)
-        ) as driver:
+        with psycopg.connect(self._address) as driver:
+            set_session(driver, UNLIMITED)
+            driver.commit()
             driver.adapters.register_loader("date", TextLoader)
             driver.adapters.register_loader("timestamptz", InstantLoader)
             yield driver, create_engine("postgresql+psycopg://", creator=lambda: driver, poolclass=NullPool)
 
     def lock_table(self, connection: SchemaConnection, table: Table) -> None:
-        """Lock a table against reads and writes."""
         connection.exec_driver_sql(f"LOCK TABLE {table.name} IN ACCESS EXCLUSIVE MODE")
 
     def last_id(self, connection: SchemaConnection, table: Table) -> int:
@@ -333,8 +320,26 @@ class Postgresql(Engine):
         if row and row[0]:
             raise PartlyUnavailable(f"no connection to {row[0]}")
 
+    def check_sessions(self) -> None:
+        """Raise SettingsError if a pooler gives the transactions of a connection to several sessions.
+
+        While another connection has a transaction, the first one gets another session than before, or the other has
+        just got that one.
+        """
+        session = "SELECT pg_backend_pid()"
+        first, other = self.connection(), self.connection()
+        try:
+            before = self.run(first, session, []).fetchone()
+            self._begin(other, "READ COMMITTED READ ONLY")
+            borrowed = self.run(other, session, []).fetchone()
+            if before in {borrowed, None} or self.run(first, session, []).fetchone() != before:
+                raise SettingsError(SHARED_SESSIONS)
+        finally:
+            other.end("ROLLBACK")
+            self.give_back(other)
+            self.give_back(first)
+
     def has_table(self, name: str) -> bool:
-        """Return whether the search path has a table."""
         row = self.one("SELECT to_regclass($1) IS NOT NULL", [name])
         return bool(row and row[0])
 

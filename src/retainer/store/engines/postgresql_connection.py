@@ -4,8 +4,8 @@ import contextlib
 import logging
 import os
 import socket
-from collections.abc import Iterator
-from typing import cast
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
 
 import psycopg
 from psycopg import errors
@@ -42,7 +42,17 @@ MAX_PREPARED = 128
 """Statements that a connection keeps prepared; the driver keeps their texts, the server their plans."""
 MAX_UNDERWAY = 100
 """Statements of a transaction that are sent without waiting for a result."""
-LIMIT_TRANSACTIONS = f"SET transaction_timeout = '{TRANSACTION_SECONDS + REPLY_SECONDS}s'"
+SESSION = {
+    "TimeZone": "UTC",
+    "standard_conforming_strings": "on",  # as constants are quoted
+    "statement_timeout": "3500",
+    "lock_timeout": "3250",  # less than the statement's, so that a wait for a lock is not an outage
+    "idle_in_transaction_session_timeout": "15000",
+    "max_parallel_workers_per_gather": "0",  # starting a worker takes longer than our statements
+    "jit": "off",  # compiling a statement takes longer than running ours
+}
+"""Settings of each session. They are sent after connecting, because poolers refuse them as startup parameters."""
+TRANSACTION_TIMEOUT = {"transaction_timeout": f"{TRANSACTION_SECONDS + REPLY_SECONDS}s"}
 """From PostgreSQL 17 on, roll back a transaction whose COMMIT waits so long behind slow statements that its client has
 been answered. Our own deadline usually stops transactions long before, between statements."""
 
@@ -88,8 +98,6 @@ class Connection(psycopg.Connection[Row]):
     """The pipeline of the transaction that has begun: statements sent without waiting for their results."""
     has_savepoint = False
     """Whether the transaction has a savepoint."""
-    limits_transactions = False
-    """Whether the server ends transactions that take too long."""
     underway = 0
     """Number of statements sent in the pipeline since the last wait."""
     single_cursor: Cursor
@@ -124,15 +132,10 @@ class Connection(psycopg.Connection[Row]):
             self.close()
             raise psycopg.OperationalError(f"PostgreSQL has not answered for {REPLY_SECONDS} seconds.") from error
 
-    def limit_transactions(self) -> None:
-        """Let the server end transactions that take too long. On psycopg.Error, close and raise it."""
-        if self.info.server_version >= 170000:
-            try:
-                self.execute(LIMIT_TRANSACTIONS)
-            except psycopg.Error:
-                self.close()
-                raise
-            self.limits_transactions = True
+    @property
+    def limits_transactions(self) -> bool:
+        """Whether the server ends transactions that take too long."""
+        return self.info.server_version >= 170000
 
     def is_reusable(self) -> bool:
         """Return whether the last transaction has ended."""
@@ -180,7 +183,7 @@ def open_connection(conninfo: str) -> Connection:
     """Open a connection. Raises Unavailable for all errors."""
     try:
         connection = Connection.connect(conninfo, autocommit=True, cursor_factory=Cursor, prepare_threshold=2)
-        connection.limit_transactions()
+        set_session(connection, SESSION | (TRANSACTION_TIMEOUT if connection.limits_transactions else {}))
     except psycopg.Error as error:
         error.__traceback__ = None  # which would keep a connection that timed out open until garbage collection
         raise Unavailable(str(error)) from error
@@ -195,6 +198,16 @@ def open_connection(conninfo: str) -> Connection:
     connection.adapters.register_loader("timestamptz", InstantLoader)
     connection.single_cursor = cast("Cursor", connection.cursor())
     return connection
+
+
+def set_session(connection: psycopg.Connection[Any], settings: Mapping[str, str]) -> None:
+    """Set settings of a session. On psycopg.Error, close the connection and raise it."""
+    calls = ", ".join(f"set_config('{name}', '{value}', false)" for name, value in settings.items())
+    try:
+        connection.execute(f"SELECT {calls}".encode())
+    except psycopg.Error:
+        connection.close()
+        raise
 
 
 @contextlib.contextmanager
