@@ -3,6 +3,7 @@
 import hashlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Annotated, NamedTuple
 
 import msgspec
@@ -61,6 +62,7 @@ class Key(NamedTuple):
     is_nullable: bool
 
 
+@lru_cache(maxsize=256)
 def keys_of(records: RowMapper, sort: Sort) -> list[Key]:
     """Return the keys of an order, up to the id, which decides between records that are equal otherwise."""
     parts = (*sort, "-id" if sort[-1].startswith("-") else "id")

@@ -2,25 +2,25 @@
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
-from sqlalchemy import ColumnElement, Select, Table, bindparam, func, literal_column, null, select, text
+from sqlalchemy import ColumnElement, Select, Table, bindparam, func, null, select, text
 
 from retainer.errors import invalid
 from retainer.kernel.cursors import FOREIGN, Cursor, Key, Sort, check_cursor, follows, keys_of, list_id, read_cursor
 from retainer.kernel.http import Request
 from retainer.kernel.query import (
     Filter,
+    FilterShapes,
     Others,
     Readers,
-    Signature,
     conditions,
     others_of,
     parameters,
     read_pairs,
     read_values,
-    signature_of,
+    shapes_of,
 )
 from retainer.kernel.selection import Included
 from retainer.store.engines.base import Row
@@ -47,17 +47,10 @@ class Page(msgspec.Struct, frozen=True):
     others: str
     has_totals: bool = False
     """Whether sums over the whole list were requested."""
-    max_counted: int | None = None
-    """Records of a filtered list that are counted, and those of the page; None counts all."""
     list_id: str = ""
     """What distinguishes the list and its filters from others, for its cursors."""
     cursor: Cursor | None = None
     """The position after which the page begins, wherever that is by now; None: after the pages before it."""
-
-    @property
-    def max_total(self) -> int | None:
-        """Return the total that stands for this number or more; None if all are counted."""
-        return None if self.max_counted is None else max(self.max_counted, self.number * self.size) + 1
 
     def link(self, number: int) -> str:
         """Return the address of a page, with all other query parameters as they were sent."""
@@ -69,16 +62,19 @@ class Page(msgspec.Struct, frozen=True):
         return f"{self.link(cursor.page)}&cursor={cursor.text()}"
 
 
-Limits = tuple[type[Filter], Signature, tuple[str, ...]]
-"""The conditions of a list: its filter class, the filters sent, and the columns of the parent."""
+Form = Literal["counted", "uncounted", "offset"]
+"""What the statement for a page is like: the first page has the total or not, others have an OFFSET and the total."""
 
 
-class Listed(NamedTuple):
-    """What statements for the pages of a list have in common."""
+class ListShape(NamedTuple):
+    """What of a list is part of the SQL text: lists with the same shape share their statements."""
 
     table: Table
     model: type[Record]
-    limits: Limits
+    filter_type: type[Filter]
+    filters: FilterShapes
+    parents: tuple[str, ...]
+    """The columns of the parent in the path."""
     sort: Sort
 
 
@@ -165,52 +161,38 @@ def _misplaced(cursor: Cursor, own_id: str, number: int) -> str:
 def listing(tx: Tx, table: Table, model: type[R], filters: Filter, page: Page, **within: int) -> Paged[R]:
     """Return a page of the records `within` a parent that match the filters, with the total.
 
-    The first page is one statement, with the total in each row. Other pages need the total first, because a page in
-    the second half is read from the end. With `max_counted`, every page does: counting stops at `max_total`. A page
+    Each row has the total, so that one statement reads both; behind the end of the list, it is read by itself. A page
     after a cursor reads one record more, which tells whether there is a next page. Raises `validation_failed` for a
     cursor of another list.
     """
-    signature, values = signature_of(filters, tx.actor.user_id)
+    filter_shapes, values = shapes_of(filters, tx.actor.user_id)
     values |= within
-    limits = (type(filters), signature, tuple(within))
-    records = row_mapper(table, model)
+    shape = ListShape(table, model, type(filters), filter_shapes, tuple(within), page.sort)
+    records, cursor, offset = row_mapper(table, model), page.cursor, (page.number - 1) * page.size
     keys = keys_of(records, page.sort)
-    load = partial(_load, tx, Listed(table, model, limits, page.sort), values)
-    total, offset = 0, (page.number - 1) * page.size
-    rows: list[Row] = []
-    has_more = False
-    if page.number == 1 and page.max_total is None and page.cursor is None:
-        rows = load(page.size, "first")
-        total = rows[0][-1] or 0 if rows else 0
-        has_more = total > page.size
+    if cursor is not None:
+        check_cursor(cursor, keys)
+        statement = Deferred(_rows, (shape, page.size + 1, "counted", cursor.nulls))
+        values |= cursor.binds
     else:
+        statement = Deferred(_rows, (shape, page.size, "offset" if offset else "counted"))
+    is_first = not offset and cursor is None
+    if not is_first:
         tx.snapshot()
-        bounds = {} if page.max_total is None else {"max_total": page.max_total}
-        total = tx.value(Deferred(_total, (table, limits, *bounds)), **bounds, **values) or 0
-        if page.cursor is not None:
-            check_cursor(page.cursor, keys)
-            found = load(page.size + 1, "after", page.cursor.nulls, **page.cursor.binds)
-            rows, has_more = found[: page.size], len(found) > page.size
-        else:
-            size = min(page.size, total - offset)
-            behind = total - offset - size
-            has_more = behind > 0
-            is_behind = behind < offset and total != page.max_total
-            direction, skipped = ("backward", behind) if is_behind else ("forward", offset)
-            rows = load(size, direction, offset=skipped) if size > 0 else []
-            if is_behind:
-                rows.reverse()
-    next_link = page.next_link(rows[-1], len(keys)) if has_more and rows else None
-    return _paged([records.read(row) for row in rows], page, total, next_link)
+    rows = tx.all(statement, offset=offset, **values)
+    total = rows[0][-1] if rows else 0 if is_first else tx.value(Deferred(_total, (shape,)), **values)
+    shown, has_more = rows[: page.size], len(rows) > page.size if cursor else (total or 0) > offset + page.size
+    next_link = page.next_link(shown[-1], len(keys)) if has_more and shown else None
+    return _paged([records.read(row) for row in shown], page, total or 0, next_link)
 
 
 def first_records(
     tx: Tx, table: Table, model: type[R], filters: Filter, sort: Sort, size: int, **within: int
 ) -> list[R]:
     """Return the first records of a list, without a count of the others, which may be many."""
-    signature, values = signature_of(filters, tx.actor.user_id)
-    limits = (type(filters), signature, tuple(within))
-    rows = _load(tx, Listed(table, model, limits, sort), values | within, size, "forward", offset=0)
+    filter_shapes, values = shapes_of(filters, tx.actor.user_id)
+    shape = ListShape(table, model, type(filters), filter_shapes, tuple(within), sort)
+    rows = tx.all(Deferred(_rows, (shape, size, "uncounted")), **values, **within)
     return list(map(row_mapper(table, model).read, rows))
 
 
@@ -234,59 +216,45 @@ def _paged(records: list[R], page: Page, total: int, next_link: str | None) -> P
     return Paged(records, links, meta)
 
 
-def _limits(table: Table, limits: Limits) -> list[ColumnElement[bool]]:
-    model, signature, within = limits
-    return [*(table.c[name] == bindparam(name) for name in within), *conditions(table, model, signature)]
+def _limits(shape: ListShape) -> list[ColumnElement[bool]]:
+    within = [shape.table.c[name] == bindparam(name) for name in shape.parents]
+    return [*within, *conditions(shape.table, shape.filter_type, shape.filters)]
 
 
-def _total(table: Table, limits: Limits, bound: str = "") -> Select[Any]:
-    """Return the statement for the total: without filters the stored count, because counting slows with the rows.
+def _total(shape: ListShape) -> Select[Any]:
+    """Return the statement for the total: without filters the stored count, because counting slows with the rows."""
+    excluded = shape.filter_type.default_exclusion
+    if (shape.filters, shape.parents) == (excluded.by_default if excluded else (), ()):
+        count = totals.c.count - excluded.total.scalar_subquery() if excluded else totals.c.count
+        return select(count).where(totals.c.name == shape.table.name)
+    return select(func.count()).select_from(shape.table).where(*_limits(shape))
 
-    With filters, it counts up to the value that is bound as `bound`, if that is given.
+
+def _rows(shape: ListShape, size: int, form: Form, nulls: tuple[bool, ...] = ()) -> Select[Any]:
+    """Return the statement for a page, with the sort keys and the total in each row.
+
+    A page begins after a cursor if it has `nulls`, which say which of its values are null. LIMIT is literal and the
+    first page has no OFFSET: with bound values, SQLite's plan is 50 % slower. A page with an OFFSET selects ids first,
+    because PostgreSQL would build all skipped rows, which takes seconds for a million.
     """
-    default_exclusion = limits[0].default_exclusion
-    if limits[1:] == (default_exclusion.by_default if default_exclusion else (), ()):
-        count = totals.c.count - default_exclusion.total.scalar_subquery() if default_exclusion else totals.c.count
-        return select(count).where(totals.c.name == table.name)
-    if not bound:
-        return select(func.count()).select_from(table).where(*_limits(table, limits))
-    found: Select[int] = select(literal_column("1")).select_from(table).where(*_limits(table, limits))
-    return select(func.count()).select_from(found.suffix_with(text(f"LIMIT :{bound}")).subquery("found"))
-
-
-def _load(tx: Tx, listed: Listed, values: dict[str, object], *rest: object, **more: object) -> list[Row]:
-    return tx.all(Deferred(_rows, (listed, *rest)), **values, **more)
-
-
-def _rows(listed: Listed, size: int, direction: str, nulls: tuple[bool, ...] = ()) -> Select[Any]:
-    """Return the statement for a page, with the sort keys in each row.
-
-    `first` has the total in each row, too; `forward` and `backward` skip records from one end of the list; `after`
-    begins after a cursor whose `nulls` are null. LIMIT is literal and the first page has no OFFSET: with bound values,
-    SQLite's plan is 50 % slower. Pages that skip records select ids first: PostgreSQL would build all skipped rows,
-    which takes seconds for a million.
-    """
-    table, model, limits, sort = listed
-    records = row_mapper(table, model)
-    indexed = keys_of(records, sort)
+    table, records = shape.table, row_mapper(shape.table, shape.model)
+    indexed = keys_of(records, shape.sort)
     computed = [Key(func.coalesce(key.column, null()), *key[1:]) for key in indexed]
-    is_small = any(parameters(limits[0])[name].where.is_small and form is not False for name, form in limits[1])
+    wheres = {name: parameter.where for name, parameter in parameters(shape.filter_type).items()}
+    is_small = any(wheres[name].is_small and filter_shape is not False for name, filter_shape in shape.filters)
     keys = computed if is_small else indexed  # if few records match, an index in this order would scan all rows
-    order = partial(_order, is_backward=direction == "backward")
+    limits = [*_limits(shape), *([follows(keys, nulls)] if nulls else [])]
     rows = records.rows.add_columns(*(key.column.label(f"key_{place}") for place, key in enumerate(keys)))
-    if direction in {"forward", "backward"}:
-        ids = select(table.c.id).where(*_limits(table, limits)).order_by(*order(keys))
+    if form != "uncounted":
+        rows = rows.add_columns(_total(shape).scalar_subquery().label("total"))
+    if form == "offset":
+        ids = select(table.c.id).where(*limits).order_by(*_order(keys))
         ids = ids.suffix_with(text(f"LIMIT {size} OFFSET :offset")).correlate(None)
-        return rows.where(table.c.id.in_(ids)).order_by(*order(computed))
-    found = rows.where(*_limits(table, limits)).order_by(*order(keys)).suffix_with(text(f"LIMIT {size}"))
-    if direction == "after":
-        return found.where(follows(keys, nulls))
-    return found.add_columns(_total(table, limits).scalar_subquery().label("total"))
+        return rows.where(table.c.id.in_(ids)).order_by(*_order(computed))
+    return rows.where(*limits).order_by(*_order(keys)).suffix_with(text(f"LIMIT {size}"))
 
 
-def _order(keys: list[Key], *, is_backward: bool) -> Iterator[ColumnElement[object]]:
+def _order(keys: list[Key]) -> Iterator[ColumnElement[object]]:
     for key in keys:
-        ordered = key.column.desc() if key.is_descending != is_backward else key.column.asc()
-        if key.is_nullable:
-            ordered = ordered.nulls_first() if is_backward else ordered.nulls_last()
-        yield ordered
+        ordered = key.column.desc() if key.is_descending else key.column.asc()
+        yield ordered.nulls_last() if key.is_nullable else ordered

@@ -130,42 +130,53 @@ def read_query(request: Request, model: type[Query], others: Readers) -> tuple[Q
     return model(**{declared[name].field: value for name, value in values.items()}), found
 
 
-Form = bool | tuple[int, bool] | frozenset[str] | None
-"""The form of a filter: a boolean value, the number of values and whether null is among them, words, or one value."""
-Signature = tuple[tuple[str, Form], ...]
-"""The filters of a request without their values: requests with the same signature share a statement."""
+FilterShape = bool | tuple[int, bool] | frozenset[str] | None
+"""What of a filter is part of the SQL text; its other values are bound.
+
+A flag itself; of a comma list, the number of values, and whether null is among them; the words of a filter that
+`is_literal`; None for a single value.
+"""
+FilterShapes = tuple[tuple[str, FilterShape], ...]
+"""The filters of a request without their values: requests with the same shapes share a statement."""
 
 
-def signature_of(asked: Filter, me: int) -> tuple[Signature, dict[str, Any]]:
-    """Return the signature of filters, and the values to bind; `me` is the id of the calling user."""
-    signature: list[tuple[str, Form]] = []
+def shapes_of(asked: Filter, me: int) -> tuple[FilterShapes, dict[str, Any]]:
+    """Return the shapes of filters, and the values to bind; `me` is the id of the calling user."""
+    shapes: list[tuple[str, FilterShape]] = []
     values: dict[str, Any] = {}
     for name, parameter in parameters(type(asked)).items():
-        value, bound = getattr(asked, name), parameter.where.value
-        if isinstance(value, tuple) and value and parameter.where.is_literal:
-            signature.append((name, frozenset(value)))
-        elif isinstance(value, tuple):
-            items = [me if item is ME else bound(item) for item in value if item is not None]
-            room = 1 << (len(items) - 1).bit_length() if items else 0  # padded to a power of two, for few signatures
-            signature.append((name, (room, None in value)))
-            items += items[-1:] * (room - len(items))
-            values |= {f"{name}__{position}": item for position, item in enumerate(items)}
-        elif isinstance(value, bool):
-            signature.append((name, value))
-        elif value is not None:
-            signature.append((name, None))
+        value = getattr(asked, name)
+        if value is None:
+            continue
+        bound = parameter.where.value
+        if isinstance(value, bool):
+            shapes.append((name, value))
+        elif not isinstance(value, tuple):
+            shapes.append((name, None))
             values[name] = bound(value)
-    return tuple(signature), values
+        elif parameter.where.is_literal and value:
+            shapes.append((name, frozenset(value)))
+        else:
+            items = [me if item is ME else bound(item) for item in value if item is not None]
+            shapes.append((name, (len(items), None in value)))
+            values |= {f"{name}__{position}": item for position, item in enumerate(items)}
+    return tuple(shapes), values
 
 
-def conditions(table: Table, model: type[Filter], signature: Signature) -> list[ColumnElement[bool]]:
-    """Return the SQL conditions of a signature."""
-    limits = model.default_exclusion.conditions(table, dict(signature)) if model.default_exclusion else []
-    for name, form in signature:
-        value: object = form if isinstance(form, bool | frozenset) else bindparam(name)
-        room, or_none = form if isinstance(form, tuple) else (0, False)
-        if room:
-            value = [bindparam(f"{name}__{position}") for position in range(room)]
-        condition = parameters(model)[name].where.condition(table, value) if room or not or_none else false()
-        limits.append(or_(condition, table.c[name].is_(None)) if or_none else condition)
+def conditions(table: Table, model: type[Filter], shapes: FilterShapes) -> list[ColumnElement[bool]]:
+    """Return the SQL conditions of the filters with these shapes."""
+    limits = model.default_exclusion.conditions(table, dict(shapes)) if model.default_exclusion else []
+    sent = {name: _placeholder(name, shape) for name, shape in shapes}
+    for name, shape in shapes:
+        where = parameters(model)[name].where
+        condition = where.condition(table, sent[name], *map(sent.get, where.beside)) if sent[name] != [] else false()
+        is_or_null = isinstance(shape, tuple) and shape[1]
+        limits.append(or_(condition, table.c[name].is_(None)) if is_or_null else condition)
     return limits
+
+
+def _placeholder(name: str, shape: FilterShape) -> object:
+    """Return what the condition of a filter is built from: bound parameters, or what is part of the SQL text."""
+    if isinstance(shape, tuple):
+        return [bindparam(f"{name}__{position}") for position in range(shape[0])]
+    return bindparam(name) if shape is None else shape

@@ -7,7 +7,7 @@ from sqlalchemy import ColumnElement, Select, Table, case, func, select
 
 from retainer.errors import invalid
 from retainer.kernel.paging import Page, Summed, SummedMeta, listing
-from retainer.kernel.query import Filter, Signature, conditions, parameters, signature_of
+from retainer.kernel.query import Filter, FilterShapes, conditions, parameters, shapes_of
 from retainer.rollups import summaries
 from retainer.schema import rollups
 from retainer.store.engines.base import Row
@@ -59,8 +59,8 @@ def load_sums(tx: Tx, table: Table, fields: tuple[str, ...], filters: Filter, to
         return rows
     if total > MAX_SUMMED:
         return None
-    signature, values = signature_of(filters, tx.actor.user_id)
-    return tx.all(Deferred(_sums, (table, type(filters), signature, fields)), **values)
+    shapes, values = shapes_of(filters, tx.actor.user_id)
+    return tx.all(Deferred(_sums, (table, type(filters), shapes, fields)), **values)
 
 
 def is_money(table: Table, field: str) -> bool:
@@ -80,9 +80,9 @@ def _too_many(filters: Filter, total: int) -> str:
     )
 
 
-def _sums(table: Table, model: type[Filter], signature: Signature, fields: tuple[str, ...]) -> Select[str]:
+def _sums(table: Table, model: type[Filter], shapes: FilterShapes, fields: tuple[str, ...]) -> Select[str]:
     sums = [func.sum(_summed(table, field)) for field in fields]
-    limits = conditions(table, model, signature)
+    limits = conditions(table, model, shapes)
     return select(table.c.currency, *sums).where(*limits).group_by(table.c.currency).order_by(table.c.currency)
 
 

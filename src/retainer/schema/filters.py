@@ -19,11 +19,12 @@ class Where(NamedTuple):
     """A condition of a filter on the rows.
 
     `condition` builds it from the table and a placeholder: bound parameters for a comma list, or its words if the
-    filter `is_literal`; the bool itself for a flag; one bound parameter otherwise. `value` converts each value before
-    it is bound; `description` names the records that are returned.
+    filter `is_literal`; the bool itself for a flag; one bound parameter otherwise. The placeholders of the filters
+    `beside` it follow, None for one that was not sent. `value` converts each value before it is bound; `description`
+    names the records that are returned.
     """
 
-    condition: Callable[[Table, Any], ColumnElement[bool]]
+    condition: Callable[..., ColumnElement[bool]]
     value: Callable[[Any], Any] = lambda value: value
     description: str = ""
     is_small: bool = False
@@ -33,6 +34,8 @@ class Where(NamedTuple):
     """
     is_literal: bool = False
     """Whether the words of a comma list are part of the statement, for an index of the rows with some of them."""
+    beside: tuple[str, ...] = ()
+    """The other filters that the condition depends on."""
 
 
 def default(name: str, hint: Any) -> Where:

@@ -43,9 +43,11 @@ def has_plugin(table: Table, slugs: list[BindParameter[str]]) -> ColumnElement[b
     return _plugin_exists(table, site_plugins.c.slug.in_(slugs))
 
 
-def has_older_version(table: Table, version: BindParameter[str]) -> ColumnElement[bool]:
-    """Whether a site has an older version of the one plugin that the filter `plugin` names."""
-    return _plugin_exists(table, site_plugins.c.slug == bindparam("plugin__0"), site_plugins.c.version_order < version)
+def has_older_version(
+    table: Table, version: BindParameter[str], slugs: list[BindParameter[str]]
+) -> ColumnElement[bool]:
+    """Whether a site has an older version of one of these plugins."""
+    return _plugin_exists(table, site_plugins.c.slug.in_(slugs), site_plugins.c.version_order < version)
 
 
 def _plugin_exists(table: Table, *conditions: ColumnElement[bool]) -> ColumnElement[bool]:

@@ -151,7 +151,7 @@ class SiteFilter(Filter):
     ] = None
     plugin_version_lt: Annotated[
         Version | None,
-        Where(plugins.has_older_version, order),
+        Where(plugins.has_older_version, order, beside=("plugin",)),
         "Sites with an older version of the plugin than this. Requires exactly one `plugin`.",
     ] = None
     ssl_expires_before: Annotated[Instant | None, before("ssl_expires_at")] = None

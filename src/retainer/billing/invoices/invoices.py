@@ -22,7 +22,7 @@ from decimal import Decimal
 from typing import Annotated, Literal
 
 from msgspec import Meta
-from sqlalchemy import ColumnElement, Table, bindparam, select
+from sqlalchemy import BindParameter, ColumnElement, Table, select
 
 from retainer import schema
 from retainer.billing import allocations, balance, documents, files, payments
@@ -44,7 +44,6 @@ from retainer.schema.filters import ONE_OF_NUMBERS, Where, at_least, at_most, si
 from retainer.shared import relations
 from retainer.store.details import load_details
 from retainer.store.tx import Tx
-from retainer.values.exact import FIRST_DAY, LAST_DAY
 from retainer.values.kinds import Code50, Code191, Currency, Day, Id, Searched, SignedMoney
 
 StatusOption = Annotated[
@@ -59,11 +58,19 @@ LOCKED_FIELDS = (
 CREDIT = "Correct an issued invoice with a credit note: POST /invoices/{invoice_id}/credit-notes."
 
 
-def has_payment(table: Table, _: object) -> ColumnElement[bool]:
-    """Return whether an invoice has a payment from `paid_date_from` to `paid_date_to`; the filter fills in both."""
+Bound = BindParameter[str] | None
+
+
+def has_payment(table: Table, _: object, first: Bound, last: Bound) -> ColumnElement[bool]:
+    """Return whether an invoice has a payment in a range of days; None is no limit."""
     paid = schema.billing.payments.c
-    in_range = paid.paid_date.between(bindparam("paid_date_from"), bindparam("paid_date_to"))
-    return table.c.id.in_(select(paid.invoice_id).where(in_range))
+    limits = [paid.paid_date >= first] if first is not None else []
+    limits += [paid.paid_date <= last] if last is not None else []
+    return table.c.id.in_(select(paid.invoice_id).where(*limits))
+
+
+PAID_DATES = ("paid_date_from", "paid_date_to")
+"""One payment must be in the whole range, so each of the two filters depends on both."""
 
 
 class InvoiceFilter(Filter):
@@ -75,10 +82,10 @@ class InvoiceFilter(Filter):
     project_id: OneOf[Id] | None = None
     status: Annotated[OneOf[StatusOption] | None, balance.STATUS_FILTER] = None
     paid_date_from: Annotated[
-        Day | None, Where(has_payment, description="Invoices with a payment or refund on this day or later.")
+        Day | None, Where(has_payment, beside=PAID_DATES), "Invoices with a payment or refund on this day or later."
     ] = None
     paid_date_to: Annotated[
-        Day | None, Where(has_payment, description="Invoices with a payment or refund on this day or earlier.")
+        Day | None, Where(has_payment, beside=PAID_DATES), "Invoices with a payment or refund on this day or earlier."
     ] = None
     issue_date_from: Annotated[Day | None, since("issue_date")] = None
     issue_date_to: Annotated[Day | None, until("issue_date")] = None
@@ -91,12 +98,6 @@ class InvoiceFilter(Filter):
     quote_id: OneOf[Id] | None = None
     has_refund_due: Annotated[bool | None, balance.REFUND_FILTER] = None
     external_id: OneOf[Code191] | None = None
-
-    def __post_init__(self) -> None:
-        """Fill in the other end of a range of `paid_date`."""
-        if self.paid_date_from is not None or self.paid_date_to is not None:
-            self.paid_date_from = self.paid_date_from or FIRST_DAY
-            self.paid_date_to = self.paid_date_to or LAST_DAY
 
 
 def load_invoice(tx: Tx, invoice_id: int) -> Invoice:

@@ -16,7 +16,6 @@ from retainer.console.statuses import word_of
 from retainer.errors import Refusal
 from retainer.kernel.paging import MAX_PAGE_SIZE, PER_PAGE, Page
 from retainer.kernel.query import Filter, Parameter, parameters, read_values
-from retainer.rollups.list_sums import MAX_SUMMED
 from retainer.schema import metadata
 from retainer.schema.crm import tags
 from retainer.store.tx import Tx
@@ -117,7 +116,7 @@ def read_asked(context: PageContext, kind: Kind) -> Asked | None:
         values = read_values(pairs, {"page": read_number, "per_page": size, "sort": sort, **readers})
         defaults = {"page": 1, "per_page": PER_PAGE, "sort": model.sorts[:1]}
         number, per_page, order = (values.pop(name, default) for name, default in defaults.items())
-        return Asked(model(**values), Page(number, per_page, order, "", "", max_counted=MAX_SUMMED), texts)
+        return Asked(model(**values), Page(number, per_page, order, "", ""), texts)
     except Refusal as refusal:
         context.query.errors = refusal.members["errors"]
         return None

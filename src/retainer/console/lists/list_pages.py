@@ -76,7 +76,6 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
         meta=listed.meta,
         rows=[cells.row(record) for record in listed.data],
         sums=None if sums is None else dict(shown_sums(kind.table, view.sums, sums)),
-        is_counted=listed.meta.total != asked.page.max_total,
         max_summed=MAX_SUMMED,
         max_rows=MAX_ROWS,
         previous=asked.link(page=min(number - 1, listed.meta.last_page)) if number > 1 else "",
@@ -91,7 +90,7 @@ def download(tx: Tx, context: PageContext) -> Reply:
     asked = read_asked(context, kind)
     if asked is None:
         raise invalid(context.query.errors)
-    listed = load_page(tx, kind, asked, Page(1, MAX_ROWS, asked.page.sort, "", "", max_counted=MAX_ROWS))
+    listed = load_page(tx, kind, asked, Page(1, MAX_ROWS, asked.page.sort, "", ""))
     header, rows = build_table(tx, kind.record, listed.data, context.catalogue.references(kind))
     part = f"-first-{MAX_ROWS}" if listed.meta.total > MAX_ROWS else ""
     return csv_response(f"{kind.name}-{tx.today}{part}", header, rows, NO_STORE)
