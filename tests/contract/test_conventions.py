@@ -285,6 +285,12 @@ def test_a_record_that_is_unchanged_is_304_with_any_key_in_any_process(api, oper
     assert send(another_process(api), request).headers["etag"] == etag
 
 
+@each(ONES)
+def test_the_state_that_an_etag_names_begins_with_the_time_of_the_last_change(api, operation):
+    read = send(api, sample(api, operation))
+    assert read.headers["etag"].startswith(f'"{read.data["updated_at"]}.')
+
+
 @each([operation for operation in WRITES if "If-Match" in operation.preconditions])
 def test_a_write_to_another_state_is_412(api, operation):
     if_match_guards(api, operation)

@@ -105,7 +105,7 @@ def switch_api(tx: Tx, *, on: bool) -> None:
     """Switch the API on or off; off stops every key immediately. On may raise `plan_required` or `trial_ended`."""
     account = get_account(tx)
     if on:
-        require_api(account["plan"], account["trial_ends_at"], tx.now)
+        require_api(account["plan"], account["trial_ends_at"])
     if account["api_enabled"] != on:
         tx.update_columns(accounts, account["id"], {"api_enabled": on})
         target = Target("account", account["id"], account["name"])

@@ -3,6 +3,7 @@
 import msgspec
 
 from retainer.errors import Refusal
+from retainer.values.exact import utcnow
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -32,9 +33,9 @@ def includes_api(plan: str, trial_ends_at: str | None, now: str) -> bool:
     return PLANS[plan].has_api or (trial_ends_at is not None and now < trial_ends_at)
 
 
-def require_api(plan: str, trial_ends_at: str | None, now: str) -> None:
+def require_api(plan: str, trial_ends_at: str | None) -> None:
     """Raise `plan_required` or `trial_ended` (402) unless the plan or a trial includes the API."""
-    if includes_api(plan, trial_ends_at, now):
+    if PLANS[plan].has_api or includes_api(plan, trial_ends_at, utcnow()):  # the time is read only for a trial
         return
     change = f"Change the account's plan to one that does: {WITH_API}."
     if trial_ends_at is None:

@@ -1,19 +1,17 @@
 """Entity tags, and the preconditions If-Match and If-None-Match.
 
-A record's tag has two parts. The first changes with the record itself: its fields, children and `updated_at`. The
-second also changes with derived values (counts, sums, overdue), so that caches notice. If-Match compares only the
-first: a change to a client is not refused because a colleague logged time.
+A record's tag has two parts. The first is `updated_at`, which moves with the record's own fields and children. The
+second is a digest of the response, so that caches also notice derived values (counts, sums, overdue). If-Match compares
+only the first: a change to a client is not refused because a colleague logged time.
+
+Two changes within one transaction have the same `updated_at`. Nobody could read the record between them.
 """
 
 import hashlib
 from collections.abc import Collection, Mapping
 
-import msgspec
-from sqlalchemy import Table
-
 from retainer.errors import FieldErrors, Refusal, invalid
 from retainer.kernel.http import Request
-from retainer.store.row_mapper import row_mapper
 from retainer.values.records import Record
 
 NOT_HONOURED = {
@@ -24,7 +22,6 @@ NOT_HONOURED = {
 }
 """The errors of preconditions that an operation does not honour: to ignore one would do what it should prevent."""
 HEADERS = {name: name.upper().replace("-", "_") for name in NOT_HONOURED}
-encode = msgspec.json.Encoder().encode
 GZIP_SUFFIX = "-gzip"
 """Suffix of the tag of a compressed response, which has different bytes (RFC 9110, 8.8.3.3)."""
 
@@ -34,10 +31,10 @@ def compute(data: bytes) -> str:
     return f'"{_digest(data)}"'
 
 
-def compute_for_record(table: Table, record: Record, data: bytes, suffix: str = "") -> str:
+def compute_for_record(record: Record, data: bytes, suffix: str = "") -> str:
     """Return the strong tag of a record, whose JSON is `data`; other representations of it have a suffix."""
     end = f"-{suffix}" if suffix else ""
-    return f'"{_held(table, record)}.{_digest(data)}{end}"'
+    return f'"{record.updated_at}.{_digest(data)}{end}"'
 
 
 def preconditions_of(request: Request) -> dict[str, str]:
@@ -57,9 +54,10 @@ def check_honoured(sent: Mapping[str, str], honoured: Collection[str], *, writes
         raise invalid(errors)
 
 
-def check_unchanged(if_match: str, table: Table, record: Record) -> None:
+def check_unchanged(if_match: str, record: Record) -> None:
     """Raise 412 if If-Match names another state than that of a record (RFC 9110, 13.1.1: strong comparison)."""
-    if not _names_state(if_match, _held(table, record)):
+    state = f'"{record.updated_at}.'
+    if not _is_any(if_match) and not any(tag.startswith(state) and tag.endswith('"') for tag in _tags(if_match)):
         raise Refusal("precondition_failed", _reason(if_match))
 
 
@@ -68,16 +66,8 @@ def matches(header: str | None, tag: str) -> bool:
     return header is not None and (_is_any(header) or tag in _tags(header.replace("W/", "")))
 
 
-def _held(table: Table, record: Record) -> str:
-    return _digest(encode(row_mapper(table, type(record)).own_values(record)))
-
-
 def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:32]
-
-
-def _names_state(if_match: str, held: str) -> bool:
-    return _is_any(if_match) or any(tag.startswith(f'"{held}.') and tag.endswith('"') for tag in _tags(if_match))
 
 
 def _is_any(header: str) -> bool:

@@ -36,6 +36,7 @@ COMMON_HEADERS = [
     ("x-content-type-options", "nosniff"),
 ]
 DOCS_OF_ERRORS = "/docs/errors"
+LISTS = (Paged, Followed)
 RETRIES = 3
 """Number of retries of a write that the database rolled back because of a conflict."""
 RETRY_SECONDS = 5
@@ -186,7 +187,7 @@ class Pipeline:
             record, table = operation.call(tx, call), operation.resource.table
             if table is None or not isinstance(record, Record):
                 raise TypeError(f"{operation} has representations of what is no record.")
-            tag = etag.compute_for_record(table, record, encode(record), chosen.suffix)
+            tag = etag.compute_for_record(record, encode(record), chosen.suffix)
             if etag.matches(request.header("IF_NONE_MATCH"), tag):
                 return Response(304, [("etag", tag)])
             prepared = chosen.prepare(tx, record)
@@ -272,10 +273,10 @@ def reply(operation: Operation, result: object, request: Request) -> Response:
     """Return the response for the result of an operation."""
     if result is None:
         return Response(204, [])
+    if isinstance(result, LISTS):
+        return Response(200, [CONTENT], encode(result))
     is_new = operation.created or isinstance(result, Created)
     result = result.result if isinstance(result, Created) else result
-    if isinstance(result, Paged | Followed):
-        return Response(200, [CONTENT], encode(result))
     headers, record, shown, more = [CONTENT], result, result, b""
     if isinstance(result, WithMeta):
         record, shown, more = result.data, result.data, b',"meta":%b' % encode(result.meta)
@@ -285,7 +286,7 @@ def reply(operation: Operation, result: object, request: Request) -> Response:
     data = encode(shown)
     table = operation.resource.table
     if isinstance(record, Record) and table is not None:
-        tag = etag.compute_for_record(table, record, data + more if isinstance(result, Selected) else data)
+        tag = etag.compute_for_record(record, data + more if isinstance(result, Selected) else data)
         if not operation.writes and etag.matches(request.header("IF_NONE_MATCH"), tag):
             return Response(304, [("etag", tag)])
         headers.append(("etag", tag))

@@ -26,7 +26,6 @@ from retainer.kernel.representations import Representation
 from retainer.kernel.selection import Selectable, Selection, Shown
 from retainer.settings import Network
 from retainer.store.constraints import singular
-from retainer.store.details import load_details
 from retainer.store.tx import Tx
 from retainer.values.kinds import MAX_INTEGER, Id
 from retainer.values.records import Record
@@ -205,9 +204,7 @@ class Operation:
             raise TypeError(f"{self} has no record for If-Match.")
         ids = {name: read_id(call.ids[name], self.target) for name in self.parameters}
         _, record_id = ids.popitem()
-        record = tx.get(self.target, record_id, self.guarded, **ids)
-        load_details(tx, self.target, [record])
-        etag.check_unchanged(if_match, self.target, record)
+        etag.check_unchanged(if_match, tx.get(self.target, record_id, self.guarded, **ids))
 
     def _argument(self, where: str, name: str, hint: Any) -> ArgumentFactory:
         """Return the factory of an argument of the handler."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import cache
-from operator import attrgetter
 from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -11,8 +10,8 @@ from sqlalchemy import ColumnElement, Select, Table, bindparam, case, select, ty
 from retainer.store.engines.base import Row
 from retainer.store.engines.sql import INTEGER, json_row
 from retainer.values.decoding import decoder
-from retainer.values.exact import DIGITS, amount_of, minor_units
-from retainer.values.records import WRITE_ONLY, DetailOnly, Record
+from retainer.values.exact import DIGITS, UNITS, minor_units
+from retainer.values.records import WRITE_ONLY, Record
 
 Convert = Callable[[Any], Any]
 MINOR = {currency: 10 ** (4 - digits) for currency, digits in DIGITS.items() if digits != 2}
@@ -54,23 +53,15 @@ def comparable_amount(table: Table, name: str) -> ColumnElement[int]:
 
 
 class RowMapper:
-    """The mapping between the rows of a table and one type of record, or of a part of one.
-
-    `own_values` returns what belongs to a record itself: no field that is derived from other rows or maintained from
-    them.
-    """
+    """The mapping between the rows of a table and one type of record, or of a part of one."""
 
     def __init__(self, table: Table, model: type[msgspec.Struct]) -> None:
         hints = get_type_hints(model, include_extras=True)
-        marks = {name: getattr(hint, "__metadata__", ()) for name, hint in hints.items()}
         derived = derived_fields(model)
         fields = [field.name for field in msgspec.structs.fields(model) if field.default is not WRITE_ONLY]
         stored = [name for name in fields if name in table.c and name not in BASE_FIELDS]
-        children = [name for name in marks if any(isinstance(mark, DetailOnly) for mark in marks[name])]
         self.model, self.table, self.kinds = model, table, get_type_hints(model)
         self.names = [name for name in stored if "maintained" not in table.c[name].info]
-        computed = {name for name in fields if name in derived or "maintained" in table.c[name].info}
-        self.own_values = attrgetter(*(name for name in fields if name not in computed), *children)
         self.columns: list[ColumnElement[Any]] = []
         self._into = [(name, table.c[name].info["into"]) for name in self.names if "into" in table.c[name].info]
         self._out: list[tuple[int, Convert]] = []
@@ -102,11 +93,13 @@ class RowMapper:
         for position, convert in self._derived:
             values[position] = convert(values[position])
         for position, convert in self._out:
-            if values[position] is not None:
-                values[position] = convert(values[position])
-        for position in self._amounts:
-            if values[position] is not None:
-                values[position] = amount_of(values[position], values[self._currency])
+            if (value := values[position]) is not None:
+                values[position] = convert(value)
+        if self._amounts:
+            unit = UNITS.get(values[self._currency])
+            for position in self._amounts:
+                if (value := values[position]) is not None:
+                    values[position] = value * unit
         return self.model(*values)
 
     def write(self, record: Record, note_error: Callable[[str, str], None]) -> dict[str, Any]:

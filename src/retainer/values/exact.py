@@ -10,7 +10,8 @@ from iso4217 import Currency
 
 DIGITS = {currency.code: currency.exponent or 0 for currency in Currency}
 """Decimal places of each ISO 4217 currency."""
-
+UNITS = {currency: Decimal(1).scaleb(-digits) for currency, digits in DIGITS.items()}
+"""The minor unit of each currency. Multiplying by it gives the decimal places of the currency, and is exact."""
 
 FIRST_DAY = date.min.isoformat()
 """The first day of the calendar."""
@@ -64,7 +65,7 @@ def minor_units(amount: Decimal, currency: str) -> int:
 
 def amount_of(units: int, currency: str) -> Decimal:
     """Return minor units as an amount with exactly the decimal places of its currency."""
-    return Decimal(units).scaleb(-DIGITS[currency])
+    return units * UNITS[currency]
 
 
 def percent(hundredths: int | None) -> float | None:

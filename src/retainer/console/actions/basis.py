@@ -67,21 +67,21 @@ class ActionPage(NamedTuple):
             "record_path": f"/console/records/{kind}/{record.id}",
             "label": label_of(record),
             "record": record,
-            "state": state_of(self.table, record),
+            "state": state_of(record),
             "consequences": NO_CONSEQUENCES if self.obstacle else consequences,
         }
         return View(f"action_{self.template}", shown | values)
 
 
-def state_of(table: Table, record: Record) -> str:
+def state_of(record: Record) -> str:
     """Return the state of a record, which the form of an action carries."""
-    return etag.compute_for_record(table, record, b"")
+    return etag.compute_for_record(record, b"")
 
 
 def check_state(table: Table, record: Record, form: Form) -> None:
     """Raise `precondition_failed` if the record is not in the state that the page of the form showed."""
     try:
-        etag.check_unchanged(form.text("state") or NO_STATE, table, record)
+        etag.check_unchanged(form.text("state") or NO_STATE, record)
     except Refusal:
         raise Refusal("precondition_failed", CHANGED.format(noun=singular(table))) from None
 

@@ -9,7 +9,7 @@ from retainer.console.records.values import NOTHING, Value, span
 from retainer.kernel.paging import Page, listing
 from retainer.schema.crm import external_contacts
 from retainer.schema.identity import users
-from retainer.schema.support import ticket_replies, tickets
+from retainer.schema.support import ticket_replies
 from retainer.support.ticket_replies import ReplyFilter, TicketReply
 from retainer.support.tickets import Status, Ticket
 from retainer.values.parameters import read_whole
@@ -58,7 +58,7 @@ def blocks(page: RecordPage) -> Iterator[Block]:
         messages, f"?page={number - 1}" if number > 1 else "", f"?page={number + 1}" if number < last else ""
     )
     requester = ticket.requester_name or "the requester"
-    yield ReplyBlock(requester, ticket.status, STATUSES, state_of(tickets, ticket))
+    yield ReplyBlock(requester, ticket.status, STATUSES, state_of(ticket))
 
 
 def request(page: RecordPage, ticket: Ticket) -> Message:

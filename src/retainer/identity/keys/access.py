@@ -61,7 +61,7 @@ def credential(request: Request) -> str:
 
 def admit(caller: Caller) -> None:
     """Raise 402 if the plan of the account does not include the API, and 403 if the API is off."""
-    require_api(caller.plan, caller.trial_ends_at, utcnow())
+    require_api(caller.plan, caller.trial_ends_at)
     if not caller.api_enabled:
         raise Refusal("api_disabled", "The API is switched off for this account. Ask an admin to switch it on.")
 
