@@ -3,6 +3,7 @@
 import io
 import itertools
 import re
+from collections import Counter
 
 import pytest
 
@@ -121,14 +122,15 @@ def test_the_whole_reference_is_one_text_too(site):
         ("pagination", "/docs/lists#pages"),
         ("authentication", "/docs/keys#sending-the-key"),
         ("webhook", "/docs/webhooks"),
-        ("Webhooks", "/docs/webhooks"),
+        ("Webhooks", "/docs/api/webhooks"),
         ("callback", "/docs/webhooks"),
         ("sync", "/docs/sync"),
         ("mirror", "/docs/sync"),
         ("deletions", "/docs/sync"),
         ("events", "/docs/api/events"),
         ("pdf", "/docs/questions#can-i-get-a-pdf-or-an-e-invoice"),
-        ("bulk", "/docs/api/batches#run-batch"),
+        ("bulk", "/docs/questions#can-i-write-in-bulk"),
+        ("vat", "/docs/api/clients#list-clients"),
         ("batch import", "/docs/api/batches#run-batch"),
         ("oauth", "/docs/questions#is-there-oauth-or-a-login-for-users"),
         ("key rotation", "/docs/keys#rotate-a-key"),
@@ -137,6 +139,12 @@ def test_the_whole_reference_is_one_text_too(site):
 )
 def test_search_knows_the_words_of_other_apis(query, address):
     assert search(ROUTES, query)[0].address == address
+
+
+def test_a_page_has_at_most_three_results_and_an_excerpt_shows_no_head_of_a_table():
+    found = search(ROUTES, "invoice")
+    assert max(Counter(result.page for result in found).values()) == 3
+    assert all("Type Description" not in result.excerpt and "---" not in result.excerpt for result in found)
 
 
 def test_the_sidebar_has_the_operations_of_the_page(site):
@@ -224,6 +232,7 @@ def test_the_document_is_there_as_yaml_too(site):
     [
         ("create invoice", "/docs/api/invoices#create-invoice"),
         ("not_owner", "/docs/errors#not_owner"),
+        ("webhook retry", "/docs/webhooks#when-your-receiver-fails"),
         ("Idempotency-Key", "/docs/retries"),
         ("duration_minutes", "/docs/api/time-entries#time-entry"),
     ],

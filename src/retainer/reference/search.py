@@ -1,6 +1,7 @@
 """Search: the sections of all pages that contain every word of a query, or a synonym of it."""
 
 import re
+from collections import Counter
 from functools import cache
 from typing import NamedTuple
 
@@ -9,9 +10,11 @@ from retainer.reference.markdown import slug
 from retainer.reference.pages import pages_of
 
 SECTION = re.compile(r"^#{1,2} ", re.MULTILINE)
+TABLE_HEAD = re.compile(r"^\|.*\n\|[ |-]+$", re.MULTILINE)
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+LAST = re.compile(r"`(PUT|PATCH|DELETE) ")
 MARKS = re.compile(r"[`*|]|\]\([^)]*\)|\[|^[ |-]+$", re.MULTILINE)
-MAX_WORDS, MAX_RESULTS = 8, 30
+MAX_WORDS, MAX_RESULTS, MAX_OF_PAGE = 8, 30, 3
 BEFORE, MAX_EXCERPT = 60, 200  # characters of an excerpt: before the first word, and in all
 
 SYNONYMS = {
@@ -59,19 +62,21 @@ SYNONYMS = {
     "timezone": ("time zone",),
     "timezones": ("time zone",),
     "ordering": ("sorting",),
+    "retry": ("retries", "again"),
 }
 """Words of other APIs, with the words of these pages. A query finds both."""
 
 
 class Section(NamedTuple):
-    """A section of a page, and what is searched in it: the same texts folded, and the words of the title."""
+    """A section of a page, and what is searched in it: how often its title, page and text have each word."""
 
     address: str
     title: str
     page: str
     text: str
-    folded: tuple[str, str, str]
-    title_words: frozenset[str]
+    words: tuple[Counter[str], Counter[str], Counter[str]]
+    is_last: bool
+    """Whether others say it better: a change of a record repeats most of its creation, the changelog all pages."""
 
 
 class Result(NamedTuple):
@@ -92,41 +97,57 @@ def sections_of(routes: Routes) -> list[Section]:
             heading, _, text = part.partition("\n")
             title = heading.replace("`", "")
             address = page.path if title == page.title else f"{page.path}#{slug(heading)}"
-            plain = " ".join(MARKS.sub("", text).split())
-            folded = (title.casefold(), page.title.casefold(), plain.casefold())
-            found.append(Section(address, title, page.title, plain, folded, frozenset(folded[0].split())))
+            plain = " ".join(MARKS.sub("", TABLE_HEAD.sub("", text)).split())
+            is_last = page.group == "More" or LAST.match(text.lstrip()) is not None
+            words = (words_of(title), words_of(page.title), words_of(plain))
+            found.append(Section(address, title, page.title, plain, words, is_last))
     return found
 
 
+def words_of(text: str) -> Counter[str]:
+    """Return how often a text has each word; those with dashes or underscores count whole and in parts."""
+    whole = re.findall(r"\w[\w-]*", text.casefold())
+    return Counter(each for word in whole for each in {word, *re.split(r"[_-]", word)})
+
+
 def search(routes: Routes, query: str) -> list[Result]:
-    """Return the sections with all words of a query, up to eight; matches in headings come first."""
+    """Return the sections with all words of a query, up to eight; matches in headings come first, whole words too.
+
+    A page has at most three results, because its operations resemble each other.
+    """
     words = list(dict.fromkeys(query.casefold().split()))[:MAX_WORDS]
-    ranked = [(rank(section, words), section) for section in sections_of(routes)] if words else []
-    best = sorted((pair for pair in ranked if pair[0] is not None), key=lambda pair: -(pair[0] or 0))[:MAX_RESULTS]
-    return [Result(*section[:3], excerpt(section, words)) for _, section in best]
+    ranked = [(rank(section, words), section) for section in sections_of(routes) if words]
+    best, of_page = [], Counter[str]()
+    for points, section in sorted(ranked, key=lambda pair: -pair[0]):
+        of_page[section.page] += 1
+        if points and of_page[section.page] <= MAX_OF_PAGE:
+            best.append(Result(*section[:3], excerpt(section, words)))
+    return best[:MAX_RESULTS]
 
 
-def rank(section: Section, words: list[str]) -> int | None:
-    """Return how well a section matches the words; None if one is missing."""
-    title, page, text = section.folded
-    ranks = []
-    for word in words:
-        found = [
-            16 * (each in title) + 4 * (each in section.title_words) + min(text.count(each), 3)
-            for each in (word, *SYNONYMS.get(word, ()))
-            if each in title or each in text or each in page
-        ]
-        if not found:
-            return None
-        ranks.append(max(found))
-    return sum(ranks)
+def rank(section: Section, words: list[str]) -> int:
+    """Return how well a section matches the words; 0 if one is missing."""
+    ranks = [max(rank_of_word(section, each) for each in (word, *SYNONYMS.get(word, ()))) for word in words]
+    is_page = section.title == section.page and " ".join(words) == section.title.casefold()
+    return max(1, sum(ranks) + is_page - 8 * section.is_last) if all(ranks) else 0
+
+
+def rank_of_word(section: Section, wanted: str) -> int:
+    """Return how well a section matches a word or several; words that only begin with it count less."""
+    each = wanted.split()
+    for words, points in zip(section.words, (64, 8, 8), strict=True):
+        if all(word in words for word in each):
+            return points + 2 * min(words[each[0]], 3)
+        if all(any(found.startswith(word) for found in words) for word in each):
+            return points // 4
+    return 0
 
 
 def excerpt(section: Section, words: list[str]) -> str:
     """Return the part of a section around the first match."""
     text = section.text
     wanted = [each for word in words for each in (word, *SYNONYMS.get(word, ()))]
-    places = [place for word in wanted if (place := section.folded[2].find(word)) >= 0]
+    places = [place for word in wanted if (place := text.casefold().find(word)) >= 0]
     start = max(0, min(places, default=0) - BEFORE)
     start = text.find(" ", start) + 1 if start else 0
     part = text[start : start + MAX_EXCERPT]
