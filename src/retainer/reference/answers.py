@@ -32,6 +32,7 @@ class SpecialPage(NamedTuple):
     title: str
     markdown_path: str = ""
     group: str = "More"
+    parent: str = ""
 
 
 SWAGGER_UI = Path(str(distribution("swagger-ui-py").locate_file("swagger_ui/static")))

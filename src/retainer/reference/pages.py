@@ -32,6 +32,11 @@ class ReferencePage(NamedTuple):
     text: str
 
     @property
+    def parent(self) -> str:
+        """The path of the resource whose objects the page describes; empty for other pages."""
+        return self.path.removesuffix("/objects") if self.path.endswith("/objects") else ""
+
+    @property
     def title(self) -> str:
         """The text of its first heading."""
         return self.text.partition("\n")[0].removeprefix("# ")
@@ -82,7 +87,11 @@ def pages_of(routes: Routes) -> dict[str, ReferencePage]:
         example = written.operations[shown[name]] if name in shown else None
         found.append(page_of(f"{START}/{name}", "Guide", f"guide/{name}.md", context | {"example": example}))
     found += [page_of(f"{START}/{name}", "Guide", f"{name}.md", context) for name in ("errors", "scopes")]
-    found += [page_of(each.path, RESOURCES, "resource.md", {"resource": each}) for each in resources]
+    for resource in resources:
+        for path, template in ((resource.path, "resource.md"), (resource.parts_path, "objects.md")):
+            if template == "resource.md" or resource.parts:
+                page = page_of(path, RESOURCES, template, {"resource": resource})
+                found.append(page._replace(text=resource.linked(page.text)))
     found.append(ReferencePage(f"{START}/changelog", "More", CHANGELOG.read_text(encoding="utf-8")))
     return {page.path: page for page in found}
 

@@ -9,6 +9,8 @@ from retainer.reference.examples import Example, examples
 from retainer.reference.markdown import slug
 from retainer.reference.models import Field, Model, body_fields, kind_of, models_of, title_of, words_of
 
+MAX_MODELS = 4
+"""Models on the page of a resource. Of more, only the record stays there."""
 EVERY_LIST = {"page", "per_page", "sort", "ids", "created_since", "created_before", "updated_since", "updated_before"}
 """The parameters that all lists share; the page on lists describes them."""
 ELSEWHERE = EVERY_LIST | {"fields"}
@@ -42,23 +44,38 @@ class Entry(NamedTuple):
     example: Example
 
     @property
-    def repeats(self) -> bool:
-        """Whether another operation, to which the text refers, takes the same parameters and fields."""
-        return self.operation.by_id is not None and not self.operation.upserts
+    def repeats(self) -> str:
+        """What another operation is called that takes the same parameters and fields; empty for none."""
+        if self.operation.upserts:
+            return ""
+        return "by id" if self.operation.by_id else "for PATCH" if self.operation.method == "PUT" else ""
 
 
 class Resource(NamedTuple):
-    """A resource: its description, operations and models."""
+    """A resource: its description, its operations and models, and the `parts` of these on a page of their own."""
 
     title: str
     text: str
     entries: list[Entry]
     models: list[Model]
+    parts: list[Model]
 
     @property
     def path(self) -> str:
         """The path of its page."""
         return f"/docs/api/{slug(self.title)}"
+
+    @property
+    def parts_path(self) -> str:
+        """The path of the page of its parts."""
+        return f"{self.path}/objects"
+
+    def linked(self, text: str) -> str:
+        """Return the text of a page, in which links to models lead to the page that has them."""
+        for models, path in ((self.models, self.path), (self.parts, self.parts_path)):
+            for model in models:
+                text = text.replace(f"](#{slug(model.title)})", f"]({path}#{slug(model.title)})")
+        return text
 
     @property
     def summary(self) -> str:
@@ -75,7 +92,8 @@ def resources_of(routes: Routes, document: Json) -> list[Resource]:
         models = models_of(answered, [operation.body for operation in operations])
         text = tag["description"].removeprefix(f"{tag['name']}: ")
         entries = [entry(each, document) for each in operations]
-        found.append(Resource(tag["name"], text[0].upper() + text[1:], entries, models))
+        kept = len(models) if len(models) <= MAX_MODELS else 1
+        found.append(Resource(tag["name"], text[0].upper() + text[1:], entries, models[:kept], models[kept:]))
     return found
 
 

@@ -33,7 +33,6 @@ SYNONYMS = {
     "permission": ("scopes",),
     "permissions": ("scopes",),
     "rotation": ("rotate",),
-    "webhook": ("webhooks",),
     "callback": ("receive webhooks",),
     "hmac": ("webhooks",),
     "notifications": ("webhooks", "keep a copy in sync"),
@@ -105,9 +104,9 @@ def sections_of(routes: Routes) -> list[Section]:
 
 
 def words_of(text: str) -> Counter[str]:
-    """Return how often a text has each word; those with dashes or underscores count whole and in parts."""
+    """Return how often a text has each word, which counts also without its plural's `s`, and in the parts of a name."""
     whole = re.findall(r"\w[\w-]*", text.casefold())
-    return Counter(each for word in whole for each in {word, *re.split(r"[_-]", word)})
+    return Counter(each for word in whole for each in {word, word.removesuffix("s"), *re.split(r"[_-]", word)})
 
 
 def search(routes: Routes, query: str) -> list[Result]:
