@@ -4,6 +4,7 @@ import io
 import itertools
 import re
 from collections import Counter
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -32,8 +33,12 @@ MORE = ("/docs/search?q=invoice", "/docs/try", "/docs/nothing")
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """Asks an application for a page."""
-    database = tmp_path_factory.mktemp("site") / "retainer.db"
-    app = App(Settings(database_url=f"sqlite:///{database}"), io.BytesIO())
+    return visitor(tmp_path_factory.mktemp("site"))
+
+
+def visitor(folder, **settings):
+    """Return a function that asks a new application for a page."""
+    app = App(Settings(database_url=f"sqlite:///{folder / 'retainer.db'}", **settings), io.BytesIO())
 
     addresses = (f"198.51.{number // 256}.{number % 256}" for number in itertools.count())  # each may ask 600 times
 
@@ -192,7 +197,7 @@ def test_a_page_is_small_and_its_links_lead_somewhere(site, path):
             continue
         there = site(target) if target else answer
         assert target in {"", *MORE} or there.status == 200, address
-        assert not anchor or f'id="{anchor}"' in text_of(there), address
+        assert not anchor or target == "/docs/try" or f'id="{anchor}"' in text_of(there), address
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -252,6 +257,17 @@ def test_the_search_shows_what_was_asked_as_text(site):
     assert site("/docs/search?q=invoice", method="POST").status == 405
 
 
+def test_each_operation_leads_to_where_it_can_be_tried(site):
+    for operation in ROUTES.operations:
+        place = f"/docs/try#/{operation.resource.tag.replace(' ', '%20')}/{operation.id}"
+        (page,) = [page for page in PAGES.values() if f"\n`{operation.method} {operation.path}` needs " in page.text]
+        assert f"[Try it]({place})" in page.text
+    script = next(
+        address for address in HREF.findall(text_of(site("/docs/try"))) if "/try." in address and "js" in address
+    )
+    assert "deepLinking: true" in text_of(site(script))
+
+
 def test_what_is_tried_talks_to_this_server_alone(site):
     answer = site("/docs/try")
     policy = answer.headers["content-security-policy"]
@@ -263,3 +279,33 @@ def test_what_is_tried_talks_to_this_server_alone(site):
 
 def test_the_changelog_is_that_of_the_repository():
     assert pages.CHANGELOG.read_text(encoding="utf-8").startswith("# Changelog\n")
+
+
+def test_browsers_search_engines_and_security_researchers_find_what_they_ask_every_server_for(site):
+    icon, robots = site("/favicon.ico"), site("/robots.txt")
+    assert (icon.status, icon.headers["content-type"]) == (200, "image/svg+xml; charset=utf-8")
+    assert robots.headers["content-type"] == "text/plain; charset=utf-8"
+    assert text_of(robots) == "User-agent: *\nDisallow: /console\nDisallow: /api/public/v1\n"
+    assert site("/robots.txt", method="POST").status == 405
+    assert site("/.well-known/change-password").status == 404
+
+
+@pytest.mark.parametrize(
+    ("contact", "shown"),
+    [
+        ("security@agency.example", "mailto:security@agency.example"),
+        ("https://agency.example/security", "https://agency.example/security"),
+        ("Ask Ana", None),
+        ("", None),
+    ],
+)
+def test_security_txt_names_the_operator_who_can_be_reached(tmp_path, contact, shown):
+    answer = visitor(tmp_path, contact=contact)("/.well-known/security.txt")
+    assert answer.status == (200 if shown else 404)
+    if shown:
+        lines = dict(line.split(": ", 1) for line in text_of(answer).splitlines())
+        assert lines["Contact"] == shown
+        left = datetime.fromisoformat(lines["Expires"]) - datetime.now(UTC)
+        assert timedelta(0) < left < timedelta(days=365)
+    else:
+        assert "RETAINER_CONTACT" in answer.json["message"]

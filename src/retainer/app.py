@@ -33,7 +33,7 @@ from retainer.settings import BASE_PATH, PUBLIC, Settings
 from retainer.store.engines import Sqlite, connect
 from retainer.store.tx import Store
 from retainer.traffic.recorder import RequestRecorder
-from retainer.web import assets
+from retainer.web import assets, well_known
 
 if TYPE_CHECKING:
     from retainer.server.operations.metrics import MetricsPage, SharedMetrics
@@ -58,12 +58,15 @@ ROUTES = Routes(RESOURCES)
 """The operations by path and method, shared by all applications of a process."""
 
 PAGES: Mapping[str, site.Page] = {
+    ".well-known": well_known.answer_well_known,
     "assets": assets.answer,
     "docs": partial(reference.answer, routes=ROUTES),
+    "favicon.ico": well_known.answer_icon,
     "llms.txt": partial(reference.answer_llms, routes=ROUTES),
     "llms-full.txt": partial(reference.answer_llms_full, routes=ROUTES),
     "openapi.json": partial(openapi_page.answer, routes=ROUTES),
     "openapi.yaml": partial(openapi_page.answer_yaml, routes=ROUTES),
+    "robots.txt": well_known.answer_robots,
 }
 """The pages outside the base path, by the first part of the path."""
 

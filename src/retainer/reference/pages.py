@@ -92,6 +92,7 @@ def pages_of(routes: Routes) -> dict[str, ReferencePage]:
             if template == "resource.md" or resource.parts:
                 page = page_of(path, RESOURCES, template, {"resource": resource})
                 found.append(page._replace(text=resource.linked(page.text)))
+    found.append(page_of(f"{START}/recipes", "Guide", "guide/recipes.md", context))
     found.append(ReferencePage(f"{START}/changelog", "More", CHANGELOG.read_text(encoding="utf-8")))
     return {page.path: page for page in found}
 

@@ -1,12 +1,18 @@
 // Swagger UI over the document of this server. The key stays in the memory of the page.
+const key = document.getElementById("key");
+
 SwaggerUIBundle({
   url: "/openapi.json",
   dom_id: "#try",
-  deepLinking: false,
+  deepLinking: true,
   docExpansion: "none",
   filter: true,
   defaultModelsExpandDepth: -1,
   persistAuthorization: false,
   validatorUrl: null,
   tryItOutEnabled: true,
+  requestInterceptor: (request) => {
+    if (key.value && !request.loadSpec) request.headers.Authorization = `Bearer ${key.value.trim()}`;
+    return request;
+  },
 });

@@ -11,9 +11,9 @@ from retainer.settings import BASE_PATH
 
 STAY_SECURE = ("strict-transport-security", "max-age=31536000")
 """After a visit over https, browsers use only https for a year."""
-TREES = frozenset({"assets", "console", "docs"})
+TREES = frozenset({".well-known", "assets", "console", "docs"})
 """Pages that have others below their paths."""
-UNCHARGED = frozenset({"", "assets", "console"})
+UNCHARGED = frozenset({"", "assets", "console", "favicon.ico", "robots.txt"})
 """Pages that do not count against the limit of an address. The console counts those without a session itself."""
 Page = Callable[[Request], Response]
 """Returns the response to a request, or raises a Refusal."""
