@@ -9,6 +9,7 @@ from retainer import resources
 from retainer.batches import batches
 from retainer.console.site import Console, root
 from retainer.events import deliveries, events, webhooks
+from retainer.identity import quotas
 from retainer.identity.keys import access, me
 from retainer.identity.people import directory
 from retainer.identity.sign_in.failures import Failures, SharedFailures
@@ -89,7 +90,7 @@ class App:
         self.settings = settings
         self.is_stopping, self.is_draining = is_stopping, False
         self.store = Store(connect(settings.database))
-        self.store.limits["sites"] = settings.max_sites
+        self.store.limits = quotas.limits_of(settings)
         recorder = RequestRecorder()
         self.log = Log(log, self.store.engine, recorder if settings.request_log_days else None)
         self.gate = Gate(settings.threads, partial(access.account_of, store=self.store))

@@ -18,6 +18,7 @@ PREFIX = "RETAINER_"
 BASE_PATH = "/api/public/v1"
 SQLITE = "sqlite:///"
 PUBLIC, NOWHERE = "public", "none"
+BY_PLAN = "a whole number, with others for some plans if you like: 1000, or 1000,solo=20,scale=5000"
 PLACES = "public, none, or an address like 127.0.0.1:9090"
 OF_ORCHESTRATORS = re.compile(r"\w+_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)")
 """Names of variables that Kubernetes and Docker add to the environment for a service named retainer."""
@@ -88,6 +89,15 @@ def _whole(first: int, last: int) -> Callable[[str], int]:
         return int(text)
 
     return read
+
+
+def _by_plan(text: str) -> tuple[str, ...]:
+    first, *others = (part.strip() for part in text.split(","))
+    if not re.fullmatch(r"\d{1,7}", first, re.ASCII):
+        raise ValueError
+    if not all(re.fullmatch(r"[a-z]+=\d{1,7}", part, re.ASCII) for part in others):
+        raise ValueError
+    return first, *others
 
 
 def _contact(text: str) -> str:
@@ -186,8 +196,10 @@ class Settings:
         "address ranges, like 10.20.0.0/16",
         _networks,
     )
-    max_sites: int = _setting(
-        1000, "Maximum number of sites of an account.", "a whole number from 1 to 1000000", _whole(1, 1_000_000)
+    max_sites: tuple[str, ...] = _setting(("1000",), "Maximum number of sites of an account.", BY_PLAN, _by_plan)
+    max_webhooks: tuple[str, ...] = _setting(("20",), "Maximum number of webhooks of an account.", BY_PLAN, _by_plan)
+    max_logo_kb: tuple[str, ...] = _setting(
+        ("20000",), "Maximum size in KB of all logos that an account's documents print.", BY_PLAN, _by_plan
     )
     webhooks: bool = _setting(True, "Whether `serve` sends webhooks.", "yes or no", _yes_or_no)  # noqa: FBT003
     backup_dir: Path | None = _setting(

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from retainer import settings
 from retainer.cli.account_settings import NAME, PLAN, TIMEZONE, TaxRate, set_account
 from retainer.cli.common import (
     Account,
@@ -22,6 +23,7 @@ from retainer.identity import accounts
 from retainer.identity.account_types import AccountDetails
 from retainer.identity.people import password_links, passwords, users
 from retainer.identity.people.users import UserDetails
+from retainer.identity.quotas import QUOTAS, Limits, limits_of
 from retainer.traffic.usage import NOTHING, usage_by_account
 from retainer.values.reading import read_fields
 
@@ -40,11 +42,14 @@ Password = Annotated[
     ),
 ]
 
+LIMITS = [quota.setting for quota in QUOTAS.values()]
+
 Usage = Annotated[
     bool,
     typer.Option(
         "--usage",
-        help="Count rows, bytes of logos, requests, server errors and the last use of a key; this takes a while.",
+        help="Count rows, sites, webhooks, bytes of logos, requests, server errors and the last use of a key, with the "
+        "limits of the plan; this takes a while.",
     ),
 ]
 
@@ -92,9 +97,14 @@ def list_accounts(*, usage: Usage = False, json: Json = False) -> None:
     names = ["id", "name", "plan", "trial_ends_at", "api_enabled", "currency", "timezone"]
     if usage:
         figures = usage_by_account(store)
-        rows = [row | figures.get(row["id"], NOTHING) for row in rows]
-        names = ["id", "name", "plan", *NOTHING]
+        limits = limits_of(settings.load())
+        rows = [row | figures.get(row["id"], NOTHING) | _limits(limits, row["plan"]) for row in rows]
+        names = ["id", "name", "plan", *NOTHING, *LIMITS]
     say({"accounts": rows if json else [{name: row[name] for name in names} for row in rows]}, json=json)
+
+
+def _limits(limits: Limits, plan: str) -> dict[str, int]:
+    return {quota.setting: limits[name][plan] for name, quota in QUOTAS.items()}
 
 
 @account_cli.command("show")

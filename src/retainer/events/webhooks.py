@@ -1,7 +1,7 @@
 """Webhooks: addresses to which Retainer sends the events of the account, in order and until they have arrived.
 
 Each event is sent as `GET /events` returns it, with a signature (Standard Webhooks). If the receiver fails, it is sent
-again after growing pauses, for three days. An account has at most 20 webhooks.
+again after growing pauses, for three days.
 
 A webhook sends only what the key that created it, or last changed its `url` or `types`, may read: see its `scopes`.
 """
@@ -23,6 +23,7 @@ from retainer.events.catalogue import ANNOUNCED, TYPES, EventType, scope_errors
 from retainer.identity import audit
 from retainer.identity.audit import Fields, Target
 from retainer.identity.keys.keys import Scope
+from retainer.identity.quotas import find_excess
 from retainer.kernel.body import New, Patch
 from retainer.kernel.caller import Caller
 from retainer.kernel.paging import Page, Paged, listing
@@ -31,7 +32,6 @@ from retainer.kernel.resource import AllowedNetworks, BaseUrl, Resource, WithMet
 from retainer.outbound.guard import is_allowed, spelled_address
 from retainer.schema.webhooks import webhook_deliveries, webhooks
 from retainer.settings import Network
-from retainer.shared.relations import validate_room
 from retainer.store.outbox import NEWEST_ID
 from retainer.store.tables import NOW
 from retainer.store.tx import Tx
@@ -40,7 +40,7 @@ from retainer.values.exact import instant_after
 from retainer.values.kinds import Id, Instant, Text191, kind, read_site_url
 from retainer.values.records import READ_ONLY, Record
 
-MAX_WEBHOOKS = 20
+MAX_LISTED = 1000
 SECRET_BYTES = 32
 OVERLAP = timedelta(hours=24)
 """How long deliveries also carry a signature with a former secret."""
@@ -167,14 +167,15 @@ def build_webhook(tx: Tx, webhook: Webhook, before: Webhook | None, allowed: Seq
 
 
 def load_webhooks(tx: Tx) -> list[Webhook]:
-    """Return all webhooks of the account, oldest first."""
-    return listing(tx, webhooks, Webhook, WebhookFilter(), Page(1, MAX_WEBHOOKS, ("id",), "", "")).data
+    """Return the webhooks of the account, oldest first."""
+    return listing(tx, webhooks, Webhook, WebhookFilter(), Page(1, MAX_LISTED, ("id",), "", "")).data
 
 
 def add_webhook(tx: Tx, webhook: Webhook, api_url: str, allowed: Sequence[Network]) -> tuple[Webhook, str]:
     """Save a new webhook, which sends the events from now on; return it and its secret. Raises every error."""
     webhook = build_webhook(tx, webhook, None, allowed)
-    validate_room(tx, webhooks, MAX_WEBHOOKS, "url", "Delete one first.")
+    if excess := find_excess(tx, "webhooks"):
+        tx.error("url", excess)
     secret = new_secret()
     hidden = {"position": tx.value(NEWEST), "api_url": api_url, "secret": secret, "leased_until": tx.now}
     webhook_id = tx.insert(webhooks, webhook, **hidden)

@@ -9,6 +9,7 @@ from retainer.errors import invalid
 from retainer.identity import audit
 from retainer.identity.accounts import get_account
 from retainer.identity.audit import Target
+from retainer.identity.quotas import find_excess
 from retainer.kernel.representations import RunApart
 from retainer.schema.billing import credit_notes, invoices
 from retainer.schema.identity import accounts, logos
@@ -74,6 +75,8 @@ def set_logo(tx: Tx, image: Image | None) -> None:
     tx.update_columns(accounts, account["id"], {"logo_id": logo_id})
     if former is not None and not is_printed(tx, former.id):
         tx.run(REMOVE, id=former.id)
+    if excess := find_excess(tx, "logos", added=0):
+        raise invalid({"logo": [excess]})
     target = Target("account", account["id"], account["name"])
     audit.note(tx, "account changed", target, before={"logo": described(former)}, after={"logo": described(after)})
 

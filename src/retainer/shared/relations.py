@@ -9,14 +9,12 @@ from sqlalchemy import Select, Table, bindparam, func, null, select
 from retainer.schema.crm import clients
 from retainer.schema.identity import users
 from retainer.store.constraints import singular
-from retainer.store.tables import totals
 from retainer.store.tx import Tx
 from retainer.values.kinds import MAX_POSITION, ME
 from retainer.values.records import Record
 
 N = TypeVar("N", bound=NamedTuple)
 ACTIVE = select(users.c.is_active).where(users.c.id == bindparam("id"))
-COUNT = select(totals.c.count).where(totals.c.name == bindparam("table"))
 CLIENT_STATUS = select(clients.c.status).where(clients.c.id == bindparam("id"))
 
 SentFields = dict[str, str]
@@ -134,10 +132,3 @@ def validate_user(tx: Tx, field: str, user_id: int | None, former: int | None = 
     """Note an error if another user than the former one is deactivated."""
     if user_id not in {None, former, tx.actor.user_id} and tx.value(ACTIVE, id=user_id) == 0:
         tx.error(field, f"User {user_id} is deactivated. Choose an active user.")
-
-
-def validate_room(tx: Tx, table: Table, maximum: int | None, field: str, advice: str) -> None:
-    """Note an error if the account has the maximum number of records in a table whose records are counted."""
-    if maximum is not None and (tx.value(COUNT, table=table.name) or 0) >= maximum:
-        noun = table.name.replace("_", " ")
-        tx.error(field, f"The account has {maximum:,} {noun}, which is the maximum. {advice}")

@@ -17,6 +17,7 @@ from sqlalchemy import ColumnElement, Table, or_
 
 from retainer.crm.tags import TagFilter, TagIds, save_tags
 from retainer.errors import invalid
+from retainer.identity.quotas import find_excess
 from retainer.kernel.body import New, Patch
 from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
@@ -59,7 +60,6 @@ CHECKED_FIELDS = ("url", "monitoring_enabled", "check_interval_seconds", "expect
 """Fields that determine how a site is checked; if one changes, the next check is due immediately."""
 SUSPENDED = ("paused", "maintenance")
 """Statuses in which nothing is going on."""
-NO_ROOM = "Delete sites that are no longer maintained, or ask the operator to raise RETAINER_MAX_SITES."
 
 
 class Site(Record):
@@ -225,7 +225,8 @@ def list_sites(tx: Tx, filters: SiteFilter, page: Page) -> Paged[Site]:
 @api.post()
 def create_site(tx: Tx, body: New[Site]) -> Site:
     """Create a site; it is checked immediately, unless monitoring_enabled is false."""
-    relations.validate_room(tx, sites, tx.limits.get(sites.name), "url", NO_ROOM)
+    if excess := find_excess(tx, "sites"):
+        tx.error("url", excess)
     site = build_site(tx, body, None, relations.sent_fields(body))
     site.last_synced_at = tx.now if is_push(site, None, SYNCED_FIELDS) else None
     site_id = changes.insert(tx, SITES, sites, site)

@@ -63,7 +63,7 @@ class Tx(BodyErrors, Transaction):
         Transaction.__init__(self, engine, statements, actor.account_id, write=write, seconds=seconds)
         self.actor = actor
         self.may_repeat = False
-        self.limits: Mapping[str, int] = {}
+        self.limits: Mapping[str, Mapping[str, int]] = {}
         self.request_id: str | None = None
         self.billable_left: int | None = None
         """How many more time entries, expenses and milestones the operations of a batch may bill; None: any number."""
@@ -279,8 +279,8 @@ class Store:
         self.seconds: float = TRANSACTION_SECONDS
         self.announced: Callable[[int], None] = lambda _: None
         """Called with the account after each commit with events."""
-        self.limits: dict[str, int] = {}
-        """The maximum number of records of an account in a table, as the operator has set it."""
+        self.limits: Mapping[str, Mapping[str, int]] = {}
+        """The limit of each quota for each plan; without them, as in commands, there is none."""
 
     def begin(self, actor: Actor, *, write: bool, may_repeat: bool = False, seconds: float | None = None) -> Tx:
         """Return a transaction of the actor's account; leaving its block commits, an exception rolls back.

@@ -7,7 +7,7 @@ from sqlalchemy import ColumnElement, Select, Table, func, select
 
 from retainer.schema.identity import api_keys, logos
 from retainer.schema.requests import request_hours
-from retainer.store.tables import metadata
+from retainer.store.tables import metadata, totals
 from retainer.store.tx import Store
 
 
@@ -15,14 +15,20 @@ def _by_account(table: Table, figure: ColumnElement[int] | ColumnElement[str]) -
     return select(table.c.account_id, figure).group_by(table.c.account_id)
 
 
+def _counted(name: str) -> Select[tuple[int, int | str]]:
+    return select(totals.c.account_id, totals.c.count).where(totals.c.name == name)
+
+
 ROWS = [_by_account(table, func.count()) for table in metadata.sorted_tables if table.info.get("tenant")]
 FIGURES = {
+    "sites": _counted("sites"),
+    "webhooks": _counted("webhooks"),
     "logo_bytes": _by_account(logos, func.sum(func.length(logos.c.content))),
     "requests": _by_account(request_hours, func.sum(request_hours.c.requests)),
     "server_errors": _by_account(request_hours, func.sum(request_hours.c.server_errors)),
     "last_used_at": _by_account(api_keys, func.max(api_keys.c.last_used_at)),
 }
-NOTHING: dict[str, object] = {"rows": 0, "logo_bytes": 0, "requests": 0, "server_errors": 0, "last_used_at": None}
+NOTHING: dict[str, object] = {"rows": 0, **dict.fromkeys(FIGURES, 0), "last_used_at": None}
 """The usage of an account without a row."""
 
 

@@ -12,6 +12,7 @@ from retainer.identity import accounts, logos
 from retainer.identity.account_types import AccountSettings
 from retainer.identity.audit import Fields
 from retainer.identity.plans import PLANS, WITH_API, includes_api
+from retainer.identity.quotas import list_uses
 from retainer.kernel.http import Response
 from retainer.shared.numbering import NUMBERED, NextNumbers, preview_number, set_next_numbers, upcoming_numbers
 from retainer.store.tx import Tx
@@ -55,6 +56,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
         account=account | {"iban": account["iban"] and grouped(account["iban"])},
         plan=plan,
         plans_with_api=WITH_API,
+        quotas=list_uses(tx),
         is_included=includes_api(account["plan"], account["trial_ends_at"], tx.now),
         is_currency_fixed=accounts.has_amounts(tx),
         currencies=[(code, code) for code in sorted(DIGITS)],

@@ -11,6 +11,7 @@ from retainer.events import deliveries, webhooks
 from retainer.events.catalogue import RESOURCES
 from retainer.events.deliveries import DeliveryFilter, Redelivery, WebhookDelivery
 from retainer.events.webhooks import Webhook
+from retainer.identity.quotas import find_excess
 from retainer.kernel.paging import Page, listing
 from retainer.kernel.resource import read_id
 from retainer.schema import webhooks as schema
@@ -25,9 +26,9 @@ TABLES = {resource_of(resource.table): resource.table for resource in RESOURCES 
 
 def show_list(tx: Tx, context: PageContext) -> Reply:
     """Show the webhooks; an account has few."""
-    return context.render(
-        "webhooks", webhooks=webhooks.load_webhooks(tx), maximum=webhooks.MAX_WEBHOOKS, types_in_words=types_in_words
-    )
+    has_room = find_excess(tx, "webhooks") is None
+    found = webhooks.load_webhooks(tx)
+    return context.render("webhooks", webhooks=found, has_room=has_room, types_in_words=types_in_words)
 
 
 def show(tx: Tx, context: PageContext) -> Reply:

@@ -36,7 +36,7 @@ class Sender(BackgroundLoop[Leased]):
     """Sends the events of all accounts; `notify` is called with what the operator should know."""
 
     name, task, host = "webhooks", "sending webhooks", "receiver"
-    places = 64  # so that the 20 webhooks of an account are served together
+    places = 64  # so that 20 webhooks of an account are served together
 
     def __init__(
         self, store: Store, allowed: tuple[Network, ...], base_url: str, report: Report, notify: Callable[[str], None]
