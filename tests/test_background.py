@@ -12,7 +12,7 @@ from testing.process import until
 from retainer.background import MAX_PAUSE, Background, Chore
 from retainer.identity.keys import keys
 from retainer.server.operations import housekeeping
-from retainer.server.operations.housekeeping import Housekeeping, KeysUsed, RetentionDays
+from retainer.server.operations.housekeeping import Housekeeping
 from retainer.traffic.recorder import RequestRecorder
 from tests.databases import only_sqlite
 
@@ -98,7 +98,7 @@ class Broken:
 def test_a_counter_that_cannot_be_swept_does_not_end_the_log(api, monkeypatch):
     monkeypatch.setattr(housekeeping, "SWEEP_SECONDS", 0.01)
     log = api.app.log
-    keeping = Housekeeping(api.store, Broken(), log, KeysUsed(), RequestRecorder(), RetentionDays(30, 30))
+    keeping = Housekeeping(api.store, Broken(), log, RequestRecorder(), api.app.settings)
     keeping.start()
     try:
         until(lambda: b"planted" in log.writer.stream.getvalue(), "the failure is in the log")

@@ -26,7 +26,7 @@ from retainer.server.http.compression import compressed
 from retainer.server.http.gate import Gate
 from retainer.server.operations.endpoints import STATUS_LINES, Operations, Page
 from retainer.server.operations.health import Health
-from retainer.server.operations.housekeeping import Housekeeping, KeysUsed, RetentionDays
+from retainer.server.operations.housekeeping import Housekeeping
 from retainer.server.operations.log import Log
 from retainer.server.operations.writer import Stream
 from retainer.server.renderers import RendererEnded, Renderers, unavailable
@@ -37,7 +37,7 @@ from retainer.traffic.recorder import RequestRecorder
 from retainer.web import assets, well_known
 
 if TYPE_CHECKING:
-    from retainer.server.operations.metrics import MetricsPage, SharedMetrics
+    from retainer.server.operations.metrics import MetricsPage, SharedMetrics, Slot
 
 T = TypeVar("T")
 ROOT = f"{BASE_PATH}/"
@@ -89,32 +89,30 @@ class App:
     ) -> None:
         self.settings = settings
         self.is_stopping, self.is_draining = is_stopping, False
-        self.store = Store(connect(settings.database))
-        self.store.limits = quotas.limits_of(settings)
-        recorder = RequestRecorder()
-        self.log = Log(log, self.store.engine, recorder if settings.request_log_days else None)
+        self.waiting = Waiting(self.is_ending)
+        self.store = Store(connect(settings.database), self.waiting.notify, quotas.limits_of(settings))
         self.gate = Gate(settings.threads, partial(access.account_of, store=self.store))
         self.renderers = renderers or Renderers()
+        slot, recorder = metrics.slots[worker_index] if metrics else None, RequestRecorder()
+        kept = recorder if settings.request_log_days else None
+        self.log = Log(log, self.store.engine, kept, slot.count if slot else None)
         self.limiter, failures = create_counters(settings, self.log)
         self.throttle = Throttle(self.limiter, failures, self.gate.left)
-        keys_used = KeysUsed()
         self.health = Health(
             self.store, self.limiter, self.log.outages, self.is_stopping, uses_valkey=bool(settings.valkey_url)
         )
-        days = RetentionDays(settings.request_log_days, settings.event_days)
-        self.housekeeping = Housekeeping(self.store, self.limiter, self.log, keys_used, recorder, days)
-        self.metrics = create_metrics(self, metrics, worker_index) if metrics else None
+        self.metrics, note_state = create_metrics(self, metrics, slot)
+        self.housekeeping = Housekeeping(self.store, self.limiter, self.log, recorder, settings, note_state)
         self.operations = Operations(self.pages(PUBLIC))
-        self.waiting = Waiting(self.gate.left, lambda: self.is_draining or self.is_stopping())
-        self.store.announced = self.waiting.notify
         self.pipeline = Pipeline(
             store=self.store,
             routes=ROUTES,
             limiter=self.limiter,
             log=self.log,
             access=access,
-            note_key_use=keys_used.note,
+            note_key_use=self.housekeeping.keys_used.note,
             waiting=self.waiting,
+            left=self.gate.left,
             run_apart=self.run_apart,
         )
         console = Console(self.store, ROUTES.operations, self.log, self.throttle, self.run_apart)
@@ -132,10 +130,14 @@ class App:
         with self.gate.admit(request):
             answer = self.pipeline.answer if is_api else self.site.answer
             response = compressed(request, answer(request), keep=not is_api)
-        if (self.is_draining or self.is_stopping()) and CLOSE not in response.headers:
+        if self.is_ending() and CLOSE not in response.headers:
             response.headers.append(CLOSE)
         start_response(STATUS_LINES[response.status], response.headers)
         return [b"" if request.method == "HEAD" else response.body]
+
+    def is_ending(self) -> bool:
+        """Return whether responses ask clients to close their connections."""
+        return self.is_draining or self.is_stopping()
 
     def run_apart(self, account_id: int, function: Callable[..., T], *arguments: object) -> T:
         """Return the result of a function from a renderer; the request leaves its slot meanwhile."""
@@ -158,18 +160,20 @@ class App:
         return pages
 
 
-def create_metrics(app: App, metrics: "SharedMetrics", worker_index: int) -> "MetricsPage":
-    """Let an application count in its slot; return the metrics page of all processes."""
+def create_metrics(
+    app: App, metrics: "SharedMetrics | None", slot: "Slot | None"
+) -> tuple["MetricsPage | None", Callable[[], None] | None]:
+    """Return the metrics page of all processes, and the function that updates the slot of this one."""
+    if metrics is None or slot is None:
+        return None, None
     from retainer.server.operations.metrics import MetricsPage, State  # noqa: PLC0415  # loaded only with metrics
     from retainer.server.operations.storage import Storage  # noqa: PLC0415
 
-    slot = metrics.slots[worker_index]
-    state = State(slot, app.gate.running, app.store.engine, app.limiter, app.log)
-    state.note()
-    app.log.count = slot.count
-    app.housekeeping.note_state = state.note
     engine = app.store.engine
-    return MetricsPage(metrics, app.store, Storage(app.settings, engine.path) if isinstance(engine, Sqlite) else None)
+    state = State(slot, app.gate.running, engine, app.limiter, app.log)
+    state.note()
+    storage = Storage(app.settings, engine.path) if isinstance(engine, Sqlite) else None
+    return MetricsPage(metrics, app.store, storage), state.note
 
 
 def create_counters(settings: Settings, log: Log) -> tuple[Limiter, Failures]:

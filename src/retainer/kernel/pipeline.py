@@ -22,7 +22,7 @@ from retainer.kernel.representations import RunApart
 from retainer.kernel.resource import Call, Created, Operation, WithMeta
 from retainer.kernel.routes import Routes
 from retainer.kernel.selection import Selected
-from retainer.kernel.waiting import Waiting, preferred_seconds
+from retainer.kernel.waiting import Left, Waiting, preferred_seconds
 from retainer.store.engines import TransientConflict, Unavailable
 from retainer.store.tx import ActorChanged, Store, Tx
 from retainer.values.records import Record
@@ -81,6 +81,7 @@ class Pipeline:
     access: Access
     note_key_use: Callable[[Caller, Request], None]
     waiting: Waiting
+    left: Left
     run_apart: RunApart
 
     def answer(self, request: Request) -> Response:
@@ -210,7 +211,7 @@ class Pipeline:
             while True:
                 with self.store.begin(call.caller, write=False) as tx:
                     result = cast("Followed[object]", call.operation.call(tx, call))
-                if result.data or place is None or not place.wait():
+                if result.data or place is None or not place.wait(self.left):
                     break
                 call.caller = self.caller_now(call)  # the key may have been revoked
         response = reply(call.operation, result, request)

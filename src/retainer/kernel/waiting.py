@@ -17,6 +17,7 @@ POLL_SECONDS = 1.0
 WAIT_SLOTS = 64
 SHARE = 8
 """Maximum number of waiting requests: of a process, and of an account."""
+Left = Callable[[], AbstractContextManager[None]]
 WAIT = re.compile(r'(?:^|[,;])\s*wait\s*=\s*"?([0-9]{1,9})"?\s*(?=$|[,;])', re.IGNORECASE)
 
 
@@ -37,24 +38,27 @@ class Place:
         self._waiting = waiting
         self.deadline = time.monotonic() + seconds
 
-    def wait(self) -> bool:
-        """Wait until there may be something new; return False if the time is up, or the server is ending."""
-        left = self.deadline - time.monotonic()
-        if left <= 0 or self.is_hung_up or self._waiting.is_ending():
+    def wait(self, left: Left) -> bool:
+        """Wait until there may be something new; return False if the time is up, or the server is ending.
+
+        Meanwhile, the request is outside of the running slots, in a block of `left`.
+        """
+        seconds = self.deadline - time.monotonic()
+        if seconds <= 0 or self.is_hung_up or self._waiting.is_ending():
             return False
         began = time.perf_counter_ns()
-        with self._waiting.left():
-            self.woken.wait(min(left, POLL_SECONDS))
+        with left():
+            self.woken.wait(min(seconds, POLL_SECONDS))
         self.waited_ns += time.perf_counter_ns() - began
         self.woken.clear()  # before the caller looks, so that nothing that comes meanwhile is missed
         return not self._waiting.is_ending()
 
 
 class Waiting:
-    """The requests of a process that wait. They are outside of the running slots in a block of `left`."""
+    """The requests of a process that wait."""
 
-    def __init__(self, left: Callable[[], AbstractContextManager[None]], is_ending: Callable[[], bool]) -> None:
-        self.left, self.is_ending = left, is_ending
+    def __init__(self, is_ending: Callable[[], bool]) -> None:
+        self.is_ending = is_ending
         self._places: dict[int, set[Place]] = {}
         self._free = WAIT_SLOTS
         self._lock = threading.Lock()

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping
 from functools import cache, lru_cache, partial
+from types import MappingProxyType
 
 import msgspec
 from sqlalchemy import Table, bindparam, insert, or_, select, update
@@ -273,13 +274,18 @@ def _folded(table: Table, values: Columns) -> dict[str, str | None]:
 class Store:
     """A database that begins transactions."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        announced: Callable[[int], None] = lambda _: None,
+        limits: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
+    ) -> None:
         self.engine = engine
         self.statements = statements_of(engine.dialect, engine.marker)
         self.seconds: float = TRANSACTION_SECONDS
-        self.announced: Callable[[int], None] = lambda _: None
+        self.announced = announced
         """Called with the account after each commit with events."""
-        self.limits: Mapping[str, Mapping[str, int]] = {}
+        self.limits = limits
         """The limit of each quota for each plan; without them, as in commands, there is none."""
 
     def begin(self, actor: Actor, *, write: bool, may_repeat: bool = False, seconds: float | None = None) -> Tx:

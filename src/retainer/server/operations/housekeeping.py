@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
 
 from sqlalchemy import and_, bindparam, delete, or_, update
 
@@ -18,6 +17,7 @@ from retainer.rollups import labour
 from retainer.schema.identity import api_keys
 from retainer.schema.requests import idempotency_keys
 from retainer.server.operations.log import Log
+from retainer.settings import Settings
 from retainer.store.engines.sql import INSTANT
 from retainer.store.tx import Store
 from retainer.traffic import retention
@@ -37,13 +37,6 @@ BEFORE = or_(_used_at.is_(None), _used_at < bindparam("at"), _used_at > bindpara
 """Whether a use is the newest one: a time after `latest` is of a clock that was ahead."""
 USED = update(api_keys).where(THIS, BEFORE).values(last_used_at=bindparam("at"), last_used_address=bindparam("address"))
 OLD = delete(idempotency_keys).where(idempotency_keys.c.created_at <= bindparam("before"))
-
-
-class RetentionDays(NamedTuple):
-    """Days for which requests and events are kept."""
-
-    requests: int
-    events: int
 
 
 class KeysUsed:
@@ -86,25 +79,23 @@ def delete_responses(store: Store) -> int:
 
 
 class Housekeeping(Background):
-    """A thread that does the chores of a worker until it is stopped."""
+    """A thread that does the chores of a worker until it is stopped; `note_state` updates its metrics."""
 
     def __init__(
         self,
         store: Store,
         limiter: Limiter,
         log: Log,
-        keys_used: KeysUsed,
         recorder: RequestRecorder,
-        retention_days: RetentionDays,
+        settings: Settings,
+        note_state: Callable[[], None] | None = None,
     ) -> None:
-        self.store, self.log, self.keys_used = store, log, keys_used
-        self.recorder, self.retention_days = recorder, retention_days
-        self.note_state: Callable[[], None] = lambda: None
-        """Updates the metrics of this process."""
+        self.store, self.log, self.recorder, self.settings = store, log, recorder, settings
+        self.keys_used = KeysUsed()
         self._recorded_at = time.monotonic()
         self._last = (
-            Chore("noting used keys", NOTE_SECONDS, lambda: keys_used.write(store)),
-            Chore("noting metrics", LOG_SECONDS, self._note_state),
+            Chore("noting used keys", NOTE_SECONDS, lambda: self.keys_used.write(store)),
+            *([Chore("noting metrics", LOG_SECONDS, note_state)] if note_state else []),
             Chore("writing the log", LOG_SECONDS, log.flush),
         )
         """The chores that a stopping worker does once more."""
@@ -116,7 +107,9 @@ class Housekeeping(Background):
                 Chore("deleting old idempotency keys", SWEEP_SECONDS, lambda: delete_responses(store)),
                 Chore("deleting old requests and events", SWEEP_SECONDS, self._delete_old),
                 Chore("deleting old sessions", SWEEP_SECONDS, lambda: expiry.delete_expired(store)),
-                Chore("deleting old sums", SUMS_SECONDS, lambda: retention.delete_sums(store, retention_days.requests)),
+                Chore(
+                    "deleting old sums", SUMS_SECONDS, lambda: retention.delete_sums(store, settings.request_log_days)
+                ),
                 # at once: another process may have ended before it had recounted all
                 Chore("recounting hours at changed cost rates", SWEEP_SECONDS, self._recount_labour, at_once=True),
                 Chore("writing the request log", LOG_SECONDS, self._record_if_due),
@@ -131,9 +124,6 @@ class Housekeeping(Background):
         for chore in (*self._last, Chore("writing the request log", 0, lambda: self._record(self.recorder.finish))):
             chore.do(self.report)
         self.log.drain()
-
-    def _note_state(self) -> None:
-        self.note_state()
 
     def _record_if_due(self) -> None:
         if self.recorder.is_due(time.monotonic() - self._recorded_at):
@@ -152,8 +142,8 @@ class Housekeeping(Background):
 
     def _delete_old(self) -> timedelta | None:
         """Delete a batch of old requests and events; the next ones follow soon until none is left."""
-        requests = retention.delete_requests(self.store, self.retention_days.requests)
-        deleted = requests + delete_events(self.store, self.retention_days.events)
+        requests = retention.delete_requests(self.store, self.settings.request_log_days)
+        deleted = requests + delete_events(self.store, self.settings.event_days)
         return timedelta(seconds=NOTE_SECONDS) if deleted else None
 
     def _recount_labour(self) -> timedelta | None:

@@ -75,13 +75,19 @@ Line = Answered | BackedUp | Failed | Message | Outage
 class Log:
     """JSON lines, kept until `flush` hands them to the writer, so that no request waits for standard error.
 
-    Requests are also counted, and handed to the recorder of the request log.
+    Requests are also handed to the recorder of the request log, and counted: `count` takes the operation, status and
+    microseconds of one, and cannot raise.
     """
 
-    def __init__(self, stream: Stream, engine: Engine, recorder: RequestRecorder | None = None) -> None:
+    def __init__(
+        self,
+        stream: Stream,
+        engine: Engine,
+        recorder: RequestRecorder | None = None,
+        count: Callable[[str | None, int, int], None] | None = None,
+    ) -> None:
         self.outages = Outages(engine, self)
-        self.count: Callable[[str | None, int, int], None] = lambda *_: None
-        """Counts a request: its operation, status and microseconds. Cannot raise."""
+        self.count = count or (lambda *_: None)
         self.dropped = 0
         self.recorder = recorder
         self.writer = Writer(stream)
