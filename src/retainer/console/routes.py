@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from falcon.routing import CompiledRouter
-
 from retainer.console.actions import credit_notes, invoices, payments, quotes, tickets
 from retainer.console.lists import list_pages
 from retainer.console.page_context import PageContext, Reply
@@ -29,6 +27,7 @@ from retainer.console.pages import (
     webhook_forms,
     webhook_pages,
 )
+from retainer.kernel.paths import Paths
 from retainer.store.tx import Store, Tx
 
 Handler = Callable[[Tx, PageContext], Reply]
@@ -143,23 +142,9 @@ CONSOLE_ROUTES: dict[str, Route] = {
 }
 
 
-class _Resource(NamedTuple):
-    """A route in the form that the router requires."""
-
-    route: Route
-
-
-def _create_router() -> CompiledRouter:
-    router = CompiledRouter()
-    for path, route in CONSOLE_ROUTES.items():
-        router.add_route(path or "/", _Resource(route))
-    return router
-
-
-ROUTER = _create_router()
+PATHS = Paths(CONSOLE_ROUTES)
 
 
 def find(path: str) -> tuple[Route, dict[str, str]] | None:
     """Return the route of a path below `/console`, and the parameters in the path; None if there is none."""
-    found = None if "//" in path else ROUTER.find(path or "/")  # it strips slashes in front
-    return (found[0].route, found[2]) if found and isinstance(found[0], _Resource) else None
+    return PATHS.find(path)

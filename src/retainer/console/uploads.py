@@ -2,28 +2,25 @@
 
 from io import BytesIO
 
-from falcon import HTTPError
-from falcon.media import MultipartFormHandler
+from multipart import MultipartParser, parse_options_header
 
 from retainer.console.forms import MAX_FIELDS, Form, build_form
 from retainer.errors import Refusal
 
 CONTENT_TYPE = "multipart/form-data"
-HANDLER = MultipartFormHandler()
-HANDLER.parse_options.max_body_part_count = MAX_FIELDS
 
 
 def parse_upload(body: bytes, content_type: str) -> Form:
     """Return the fields and files of a form. Raises `bad_request`, and `validation_failed` for invalid text."""
     pairs, files = list[tuple[str, str]](), dict[str, bytes]()
     try:
-        for part in HANDLER.deserialize(BytesIO(body), content_type, len(body)):
-            name, data = str(part.name), part.get_data()
+        boundary = parse_options_header(content_type)[1].get("boundary", "")
+        for part in MultipartParser(BytesIO(body), boundary, len(body), part_limit=MAX_FIELDS, spool_limit=len(body)):
             if part.filename is None:
-                pairs.append((name, data.decode()))
+                pairs.append((part.name, part.value))
             else:
-                files[name] = data
-    except (HTTPError, ValueError):
+                files[part.name] = part.raw
+    except ValueError:
         raise Refusal("bad_request", "The form cannot be read. Send it again from its page.") from None
     form = build_form(pairs)
     form.files = files

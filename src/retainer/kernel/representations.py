@@ -1,9 +1,9 @@
 """Representations: other forms of a record than JSON, such as the PDF of an invoice, which `Accept` chooses."""
 
+import re
 from collections.abc import Callable, Collection, Sequence
+from decimal import Decimal
 from typing import NamedTuple, Protocol, TypeVar
-
-from falcon import mediatypes
 
 from retainer.errors import Refusal
 from retainer.store.tx import Actor, Store
@@ -11,7 +11,8 @@ from retainer.store.tx import Actor, Store
 T = TypeVar("T")
 JSON = "application/json"
 MAX_HEADER_LENGTH = 256
-"""Of `Accept`; a longer one gets JSON, because falcon's cache keeps the text."""
+"""Of `Accept`; a longer one gets JSON."""
+WEIGHT = re.compile(r"0(\.[0-9]{0,3})?|1(\.0{0,3})?")
 
 
 class File(NamedTuple):
@@ -62,8 +63,8 @@ def check_acceptable(offered: Sequence[Representation], elsewhere: Collection[st
         return
     own = [JSON, *(form.media_type for form in offered)]
     try:
-        is_acceptable = any(mediatypes.quality(form, accept) for form in own)
-        wanted = [form for form in named if mediatypes.quality(form, accept)]
+        is_acceptable = any(weight_of(form, accept) for form in own)
+        wanted = [form for form in named if weight_of(form, accept)]
     except ValueError:
         return
     if wanted and not is_acceptable:
@@ -77,10 +78,25 @@ def choose(offered: Sequence[Representation], accept: str | None) -> Representat
     """
     if not offered or accept is None or len(accept) > MAX_HEADER_LENGTH:
         return None
-    accept = accept.lower()  # media types ignore case, and falcon does not
+    accept = accept.lower()
     try:
-        least = mediatypes.quality(JSON, accept)
-        best = max(offered, key=lambda form: mediatypes.quality(form.media_type, accept))
-        return best if mediatypes.quality(best.media_type, accept) > least else None
+        best = max(offered, key=lambda form: weight_of(form.media_type, accept))
+        return best if weight_of(best.media_type, accept) > weight_of(JSON, accept) else None
     except ValueError:
         return None
+
+
+def weight_of(media_type: str, accept: str) -> Decimal:
+    """Return the weight that `Accept`, in lower case, gives a media type: that of the range that names it best.
+
+    Parameters other than `q` are ignored. Raises ValueError for a malformed weight.
+    """
+    weights = {}
+    for part in accept.split(","):
+        name, *options = (text.strip() for text in part.split(";"))
+        weight = next((option[2:] for option in options if option.startswith("q=")), "1")
+        if not WEIGHT.fullmatch(weight):
+            raise ValueError(f"{weight} is no weight.")
+        weights[name] = Decimal(weight)
+    ranges = (media_type, f"{media_type.partition('/')[0]}/*", "*/*")
+    return next((weights[name] for name in ranges if name in weights), Decimal(0))

@@ -2,18 +2,14 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
-
-from falcon.routing import CompiledRouter
 
 from retainer.errors import Refusal, method_not_allowed
 from retainer.kernel import external_ids
 from retainer.kernel.http import Request
-from retainer.kernel.query import parameters
+from retainer.kernel.paths import Paths
 from retainer.kernel.resource import METHODS, Operation, Resource
 from retainer.kernel.selection import Selectable, Source
 from retainer.kernel.signposts import Signposts
-from retainer.values.reading import writable_fields
 
 
 class Routes:
@@ -26,48 +22,30 @@ class Routes:
             for operation in (*resource.operations, *external_ids.operations_of(resource))
         ]
         relate(self.operations)
-        self._router = CompiledRouter()
         by_path: dict[str, dict[str, Operation]] = {}
         for operation in self.operations:
             by_path.setdefault(operation.path, {})[operation.method] = operation
-        self._signposts = signposts_of(resources, by_path)
-        for path, methods in by_path.items():
-            self._router.add_route(path, Methods(methods, partial(self._signposts.of_method, path)))
+        instead = {part: sentence for resource in resources for part, sentence in resource.instead.items()}
+        self._signposts = Signposts({path: methods.keys() for path, methods in by_path.items()}, instead)
+        advise = self._signposts.of_method
+        self._paths = Paths({path: Methods(methods, partial(advise, path)) for path, methods in by_path.items()})
 
     def is_batch(self, path: str) -> bool:
         """Return whether a path, however it is written, is that of batches."""
-        found = self._match(path)
+        found = self._paths.find(path)
         return found is not None and any(each.batched for each in found[0].operations.values())
 
     def find(self, request: Request) -> tuple["Methods", dict[str, str]]:
         """Return the methods of a request's path, and the ids in it as text. Raises `not_found`."""
         path = request.path
-        found = None if path.endswith("/") or path.startswith("//") else self._match(path)  # it strips those in front
+        found = self._paths.find(path)
         if found is None:
-            is_near = path.endswith("/") and self._match(path.rstrip("/")) is not None
+            is_near = path.endswith("/") and self._paths.find(path.rstrip("/")) is not None
             advice = "Remove the trailing slash." if is_near else self._signposts.of_path(path)
             raise Refusal(
                 "not_found", f"There is nothing at this path. {advice or 'The paths of the API are at /docs.'}"
             )
         return found
-
-    def _match(self, path: str) -> tuple["Methods", dict[str, str]] | None:
-        found: Any = self._router.find(path)
-        return None if found is None else (found[0], found[2])
-
-
-def signposts_of(resources: list[Resource], by_path: dict[str, dict[str, Operation]]) -> Signposts:
-    """Return the signposts for all paths."""
-    reads, changes = (
-        {path: methods[method] for path, methods in by_path.items() if method in methods} for method in ("GET", "PATCH")
-    )
-    return Signposts(
-        {path: methods.keys() for path, methods in by_path.items()},
-        {path: parameters(operation.query).keys() for path, operation in reads.items()},
-        {path: writable_fields(operation.body, "Update").keys() for path, operation in changes.items()},
-        {resource.path: resource.location for resource in resources if resource.location},
-        {part: sentence for resource in resources for part, sentence in resource.instead.items()},
-    )
 
 
 def relate(operations: list[Operation]) -> None:
