@@ -156,9 +156,9 @@ def test_what_is_not_a_cursor_of_the_list_is_refused(api, sort, text):
 
 
 @each_database
-@pytest.mark.parametrize("name", ["a\0b", "\ud800"])
-def test_a_text_that_no_database_takes_is_refused(api, name):
-    escaped, tags = name.encode("unicode_escape").decode(), list_id("/tags", {})
+@pytest.mark.parametrize("escaped", [r"a\u0000b", r"\ud800"])
+def test_a_text_that_no_database_takes_is_refused(api, escaped):
+    tags = list_id("/tags", {})
     text = urlsafe_b64encode(f'["{tags}", 2, ["name"], ["{escaped}", 1]]'.encode()).decode()
     refused = api.get("/tags", urlencode({"sort": "name", "cursor": text.replace("=", "")}))
     assert (refused.status, refused.json["errors"]) == (422, {"cursor": [UNREADABLE]})

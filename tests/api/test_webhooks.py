@@ -77,6 +77,8 @@ def test_a_webhook_names_the_key_whose_scopes_it_has(api):
     with api.operating() as tx:
         new = key_changes.rotate_key(tx, moved["key_id"], Rotation())
     assert api.get(path).data["key_id"] == new.id
+    chosen = api.patch(path, {"types": ["tag.created"]}, key=api.new_key()).data
+    assert chosen["key_id"] not in {None, new.id}
 
 
 @only_sqlite

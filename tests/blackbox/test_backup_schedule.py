@@ -11,6 +11,7 @@ import pytest
 from testing.process import children, running, start, tell, until, with_database
 from testing.writing import writing
 
+from retainer.backup.schedule import backups_until
 from tests.blackbox.backups import bulky, with_agency
 from tests.length import only_full
 
@@ -45,6 +46,13 @@ def lines(server, event):
 
 def named(moment):
     return f"retainer-{moment:%Y%m%dT%H%M%SZ}.tar.gz"
+
+
+def test_a_backup_that_a_wrong_clock_has_dated_in_the_future_is_not_counted(tmp_path):
+    now = datetime.now(UTC).replace(microsecond=0)
+    for hours in (-1000, 0, 25):
+        (tmp_path / named(now - timedelta(hours=hours))).touch()
+    assert backups_until(now, tmp_path / "retainer.db", tmp_path).keys() == {now, now - timedelta(hours=25)}
 
 
 @only_full

@@ -182,6 +182,7 @@ def test_part_of_a_line_is_credited_as_reviewed(api, visitor):
 def test_voiding_shows_the_work_that_it_frees_and_what_the_client_owes(api, visitor):
     client = api.make("/clients", name="Optik")["id"]
     issued(api, client_id=client)
+    issued(api, client_id=client, currency="USD")
     for minutes in (720, 30):
         api.make("/time-entries", client_id=client, duration_minutes=minutes, hourly_rate="60")
     invoice = api.make("/invoices", client_id=client, unbilled_work={"time": {}}, status="sent")
@@ -192,6 +193,14 @@ def test_voiding_shows_the_work_that_it_frees_and_what_the_client_owes(api, visi
     assert f"Open invoices of Optik {owed.replace('1993', '1,993')} EUR 1,243.50 EUR" in text
     visitor.submit(path_of("invoices", invoice, "/void"))
     assert api.get("/reports/revenue-by-client", {"client_id": client}).data["totals"][0]["outstanding"] == "1243.50"
+
+
+def test_a_written_off_invoice_is_not_among_the_open_ones(api, visitor):
+    invoice = ready(api, "invoices", "paid")
+    api.patch(f"/invoices/{invoice['id']}", {"status": "written_off"})
+    text = visitor.get(path_of("invoices", invoice, "/remove-payment")).text
+    name = api.get(f"/clients/{invoice['client_id']}").data["name"]
+    assert f"status written off; balance due 1,243.50 EUR; open invoices of {name} 0.00 EUR." in text
 
 
 def test_issuing_shows_the_number_that_the_invoice_then_has(api, visitor):

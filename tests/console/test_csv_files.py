@@ -11,7 +11,22 @@ from retainer.web.csv_files import csv_response, csv_text
 
 @pytest.mark.parametrize(
     "text",
-    ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "  =1", "\u00a0=1", "\uff1d1+1", "\uff20A1", '=A("x")'],
+    [
+        "=1+1",
+        "+1",
+        "-1",
+        "@SUM(A1)",
+        "\t=1",
+        "\r=1",
+        "\n=1",
+        "  =1",
+        "\u00a0=1",
+        "\uff1d1+1",
+        "\uff0b1",
+        "\uff0d1",
+        "\uff20A1",
+        '=A("x")',
+    ],
 )
 def test_a_text_that_begins_like_a_formula_gets_an_apostrophe(text):
     (row,) = csv.reader(io.StringIO(csv_text([text], [])[1:], newline=""))

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from retainer.documents.einvoice import build_einvoice, missing_facts
 from retainer.documents.einvoice_parts import NAMESPACES, clean
 from tests.documents.made import CUSTOMER, ISSUER, document, hostile_texts, line, priced, random_document
-from tests.documents.validators import broken_rules, values
+from tests.documents.validators import broken_rules, texts, values
 from tests.length import length, sampled
 
 
@@ -59,6 +59,11 @@ def test_hostile_text_in_every_field(text: str) -> None:
     (name,) = ET.fromstring(xml).iterfind(".//ram:SellerTradeParty/ram:Name", NAMESPACES)
     assert name.text == clean(text) or (name.text == "-" and not clean(text))
     assert all(character in "\t\n" or ord(character) >= 32 for character in xml.decode())
+
+
+def test_day_of_delivery_is_the_last_day_of_the_work() -> None:
+    xml = build_einvoice(document(service_from="2026-02-02", service_to="2026-02-27"))
+    assert texts(xml, "ActualDeliverySupplyChainEvent//udt:DateTimeString") == ["20260227"]
 
 
 def test_tax_number_stands_for_a_missing_vat_identifier() -> None:

@@ -47,8 +47,9 @@ def test_export_needs_a_vat_number() -> None:
     assert said(issuer=issuer, customer=AMERICAN)[0] == "E"
 
 
-def test_issuer_outside_the_eu_has_no_rule_of_the_eu() -> None:
-    issuer = replace(ISSUER, country="CH", vat_number="CHE-123.456.788 MWST", tax_outside_eu="export")
+@pytest.mark.parametrize("chosen", ["export", "not_subject"])
+def test_issuer_outside_the_eu_has_no_rule_of_the_eu(chosen) -> None:
+    issuer = replace(ISSUER, country="CH", vat_number="CHE-123.456.788 MWST", tax_outside_eu=chosen)
     for customer in (AUSTRIAN, AMERICAN):
         assert said(issuer=issuer, customer=customer)[0] == "E"
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from retainer.documents.einvoice import build_einvoice
 from retainer.documents.facts import Credited, Document, Language, Logo, Tax
-from retainer.documents.layout import is_readable
+from retainer.documents.layout import build_layout, is_readable
 from retainer.documents.payment_code import payment_code
 from retainer.documents.pdf import render_pdf
 from retainer.documents.printable import (
@@ -164,6 +164,10 @@ def test_reverse_charge_is_said() -> None:
 
 def test_draft_is_marked() -> None:
     assert "Entwurf" in text_of(is_draft=True, number=None)
+
+
+def test_invoice_of_nothing_asks_for_no_payment() -> None:
+    assert build_layout(document(**priced([line("A", "1", "0.00", "19")], "EUR")))["payment"] is None
 
 
 def test_payment_code_is_the_one_of_the_standard() -> None:

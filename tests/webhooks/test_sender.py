@@ -198,6 +198,47 @@ def test_events_of_a_record_queue_behind_a_failed_one_and_others_go_on(api, hook
     assert hook.read()["pending_count"] == 0
 
 
+@only_sqlite
+def test_what_has_just_failed_waits_although_another_event_arrives(api, hooked, clock):
+    hook = hooked()
+    hook.receiver.fail(events={1})
+    api.make("/tags")
+    hook.send()
+    clock.shift(timedelta(seconds=6))
+    api.make("/clients")
+    assert hook.send() == 2
+    assert hook.send() == 0
+
+
+@only_sqlite
+def test_a_webhook_that_goes_back_sends_the_events_of_a_record_in_order(api, hooked, clock):
+    hook = hooked()
+    client = api.make("/clients")["id"]
+    hook.send()
+    hook.receiver.fail()
+    api.patch(f"/clients/{client}", {"name": "Renamed"})
+    hook.send()
+    hook.receiver.recover()
+    api.post(f"{hook.path}/redeliver", {"since": "2020-01-01T00:00:00Z"})
+    clock.shift(timedelta(seconds=6))
+    hook.send()
+    assert hook.receiver.events == [1, 1, 2]
+
+
+@only_sqlite
+def test_an_event_that_is_sent_again_begins_with_short_pauses(api, hooked, clock):
+    hook = hooked()
+    hook.receiver.fail()
+    api.make("/tags")
+    hook.send()
+    clock.shift(timedelta(days=2))
+    hook.send()
+    api.post(f"{hook.path}/redeliver", {"event_id": 1})
+    hook.send()
+    clock.shift(timedelta(seconds=6))
+    assert hook.send() == 1
+
+
 @each_database
 def test_a_receiver_that_is_back_gets_everything_at_once(api, hooked, clock):
     hook = hooked()
