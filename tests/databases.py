@@ -6,6 +6,7 @@ import shutil
 import tempfile
 import time
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
@@ -49,6 +50,27 @@ def databases_of(test: pytest.Item) -> tuple[str, ...]:
     if CLUSTER:
         return names[names.index("postgresql") :] if "postgresql" in names else ()
     return names if mark or IS_FULL else ("sqlite",)
+
+
+def on_their_databases(tests: list[pytest.Item]) -> list[pytest.Item]:
+    """Return tests without most cases on PostgreSQL of a table of cases whose result does not depend on the database.
+
+    The first case and every fifth after it run on both: they show that the statements of the test do.
+    """
+    found, cases = [], Counter[str]()
+    for test in tests:
+        table = f"{test.path}::{getattr(test, 'originalname', '')}"
+        cases[table] += is_repeated(test)
+        if not is_repeated(test) or cases[table] % 5 == 1:
+            found.append(test)
+    return found
+
+
+def is_repeated(test: pytest.Item) -> bool:
+    """Return whether a test is a case of a table, on PostgreSQL, though its result does not depend on the database."""
+    parameters = test.callspec.params if hasattr(test, "callspec") else {}
+    is_case = parameters.get("both") == "postgresql" and len(parameters) > 1
+    return is_case and not CLUSTER and test.get_closest_marker("databases") is None
 
 
 class Databases(ABC):

@@ -28,8 +28,8 @@ HERE = Path(__file__).parent
 OPERATIONS = ROUTES.operations
 PATHS = {one.path: [operation for operation in OPERATIONS if operation.path == one.path] for one in OPERATIONS}
 TWINS = {(path, "PUT") for path, operations in PATHS.items() if "PATCH" in {each.method for each in operations}}
-"""A PUT beside a PATCH, which is the same operation: the short tier tries it no further than `put_is_patch` does."""
-TRIED = [one for one in OPERATIONS if IS_FULL or (one.path, one.method) not in TWINS]
+"""A PUT beside a PATCH, which is the same operation: `put_is_patch` tries it, and no other test does so again."""
+TRIED = [one for one in OPERATIONS if (one.path, one.method) not in TWINS]
 SCOPED = [operation for operation in OPERATIONS if operation.scope]
 READS = [operation for operation in OPERATIONS if not operation.writes]
 WRITES = [operation for operation in TRIED if operation.writes]
@@ -66,8 +66,14 @@ def each(operations: Iterable[Operation]) -> pytest.MarkDecorator:
 
 
 def few(operations: Iterable[Operation]) -> pytest.MarkDecorator:
-    """Run a test of what is decided before the operation is known: in the short tier for one of each method."""
-    return each(operations if IS_FULL else {operation.method: operation for operation in operations}.values())
+    """Run a test of what is decided before the operation is known: for one of each form; in the short tier, method."""
+    return each({_form(operation): operation for operation in operations}.values())
+
+
+def _form(operation: Operation) -> tuple[object, ...]:
+    """Return how a request of an operation looks."""
+    more = (bool(operation.parameters), operation.body is None, operation.paged) if IS_FULL else ()
+    return operation.method, *more
 
 
 def home(operation: Operation) -> str:

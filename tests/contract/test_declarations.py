@@ -9,7 +9,6 @@ from tests.contract.cases import OPERATIONS, rows_of
 
 LISTED = rows_of("endpoints.tsv")
 ADDED = rows_of("additions.tsv")
-UNPRODUCED = rows_of("unproduced.tsv")
 
 
 def test_the_list_has_every_operation_of_the_specification_once():
@@ -28,8 +27,3 @@ def test_the_declared_operations_are_those_of_the_lists():
 
 def test_every_operation_has_an_id_of_its_own():
     assert len({operation.id for operation in OPERATIONS}) == len(OPERATIONS)
-
-
-def test_the_answers_that_no_test_can_produce_are_in_order_and_each_has_a_reason():
-    assert sorted(set(UNPRODUCED)) == UNPRODUCED
-    assert all(len(row) == 3 and row[2] for row in UNPRODUCED)
