@@ -26,6 +26,7 @@ LAYERS = (
     "billing",
     "billing/quotes",
     "billing/invoices",
+    "billing/kinds",
     "billing/credit_notes",
     "work",
     "support",

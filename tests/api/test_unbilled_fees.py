@@ -8,8 +8,8 @@ import pytest
 import time_machine
 from tests.databases import each_database
 
-from retainer.billing import fees
 from retainer.billing.invoices.invoices import load_invoice
+from retainer.billing.kinds.fees import FEES
 from retainer.errors import Refusal
 from retainer.identity.admins import operator_of
 
@@ -257,7 +257,7 @@ def test_the_database_itself_refuses_a_second_live_line_for_the_same_month(api, 
         api.sql(live, former["lines"][0]["id"])
     actor = operator_of(api.store, api.account_id)
     with pytest.raises(Refusal, match="already on invoice") as refused, api.store.begin(actor, write=True) as tx:
-        fees.claim(tx, load_invoice(tx, former["id"]).lines)
+        FEES.attach(tx, former["id"], load_invoice(tx, former["id"]).lines)
     assert refused.value.code == "already_billed"
 
 
@@ -277,3 +277,10 @@ def test_two_runs_at_once_bill_a_month_once(api, client, project):
         thread.join()
     assert sorted(each.status for each in found) == [201, 422]
     assert {each.code for each in found if each.status == 422} == {"nothing_to_bill"}
+
+
+def test_a_draft_with_a_month_keeps_its_client(api, client, project):
+    invoice = bill(api, client).data
+    refused = api.patch(f"/invoices/{invoice['id']}", {"client_id": api.make("/clients")["id"]})
+    assert refused.errors.keys() == {"client_id"}
+    assert "while work is attached" in refused.errors["client_id"][0]

@@ -169,7 +169,10 @@ DECLARED = {
 }
 """What the program declares: as many as there are in its text, whatever is requested."""
 BOUNDED = {
-    "billing/invoices/unbilled.py:_select_items": "kinds of work, and how they are grouped",
+    "billing/kinds/dated.py:_mark": "kinds of work",
+    "billing/kinds/dated.py:_select_items": "kinds of work, and how they are grouped",
+    "billing/kinds/dated.py:_select_matches": "kinds of work",
+    "billing/kinds/dated.py:_unmark": "kinds of work",
     "crm/tags.py:_with_uses": "the statements that add and remove links",
     "rollups/changes.py:_of_doomed": "the steps of deletions",
     "rollups/record_totals.py:_writing": "the totals of a table, and the amounts of projects",

@@ -26,9 +26,10 @@ from testing.agencies import new_store, open_agency, open_app
 from retainer.billing import documents, expenses
 from retainer.billing.credit_notes import crediting
 from retainer.billing.credit_notes.types import CreditNote, CreditNoteLine
-from retainer.billing.invoices import pricing
-from retainer.billing.invoices.billable import BillableItem
 from retainer.billing.invoices.types import Invoice, InvoiceLine
+from retainer.billing.kinds.expenses import EXPENSES
+from retainer.billing.kinds.recorded import RecordedItem
+from retainer.billing.kinds.time import TIME
 from retainer.errors import BodyErrors, Refusal
 from retainer.schema.billing import credit_note_shares
 from retainer.schema.migrations import migrate
@@ -73,7 +74,7 @@ class Product:
         client = api.make("/clients")["id"]
         project = [api.make("/projects", client_id=client)["id"] for _ in range(random_documents.PROJECTS)]
         self.projects: dict[int | None, int | None] = {None: None, **dict(enumerate(project))}
-        self.owners = {project_id: documents.Owner(project_id, client, 0) for project_id in project}
+        self.owners: documents.Projects = {}
         first = {"description": "Design", "unit_price": "100"}
         self.invoice = api.make("/invoices", client_id=client, status="sent", lines=[first])
         path = f"/invoices/{self.invoice['id']}/credit-notes"
@@ -87,6 +88,7 @@ class Product:
         """The transaction; what it wrote is forgotten."""
         with suppress(Undone), self.store.begin(self.actor, write=True, seconds=math.inf) as tx:
             self.written = self.notes
+            self.owners = documents.load_projects(tx, self.projects.values())
             yield tx
             raise Undone
 
@@ -113,14 +115,15 @@ class Product:
         if "unit_price" in sent:
             line.quantity, line.discount_percent = Decimal(sent["quantity"]), Decimal(sent["discount_percent"])
         else:
-            line.kind = "time" if "time" in sent else "expense"
+            kind = TIME if "time" in sent else EXPENSES
+            line.kind = kind.name
             pieces = sent.get("time") or sent["expenses"]
             items = [self.piece(tx, each, invoice.currency) for each in pieces]
-            amount = pricing.price_items(tx, line, items, invoice.currency, None)
-        documents.price_line(tx, line, invoice, UNUSED_RATE, self.owners, amount=amount)
+            amount = kind.price_items(tx, line, items, invoice.currency, None)
+        documents.complete_line(tx, line, invoice, UNUSED_RATE, self.owners, amount=amount)
         return line
 
-    def piece(self, tx: Tx, sent: dict[str, Any], currency: str) -> BillableItem:
+    def piece(self, tx: Tx, sent: dict[str, Any], currency: str) -> RecordedItem:
         """A piece of work, with what it is worth."""
         if "minutes" in sent:
             rate = Decimal(sent["hourly_rate"])
@@ -134,7 +137,7 @@ class Product:
             net, _ = reference.expense(sent, DIGITS[currency])
             agree("the net of an expense", minor_units(expense.net_amount, currency), net)
             units, rated = minor_units(expense.billable_amount, currency), (0, None)
-        return BillableItem(1, 1, None, currency, 1, units, "2026-03-31", None, None, None, *rated)
+        return RecordedItem(1, 1, None, currency, 1, units, "2026-03-31", None, None, None, *rated)
 
     def credit(self, tx: Tx, invoice: Invoice, sent: dict[str, Any]) -> tuple[CreditNote, dict[int | None, int]]:
         """A credit note, and what it takes back of each project. Raises Refused."""

@@ -1,7 +1,7 @@
 """Documents: the rules of quotes and invoices: their client, lines and totals, and the fields that are locked."""
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple, TypeVar
 
@@ -12,6 +12,7 @@ from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.document_types import TaxShare
 from retainer.billing.invoices.types import Invoice, InvoiceLine
 from retainer.billing.quotes.types import Quote, QuoteLine
+from retainer.documents.facts import Language
 from retainer.schema import expressions
 from retainer.schema.crm import clients, external_contacts
 from retainer.schema.filters import FOUND, Where, searched
@@ -53,17 +54,34 @@ class ClientDefaults(NamedTuple):
     terms: str | None = None
 
 
-class Owner(NamedTuple):
-    """The client of a contact or project, and whether that project is a template."""
+class ContactOwner(NamedTuple):
+    """The client of a contact."""
+
+    client_id: int | None
+
+
+class DocumentProject(NamedTuple):
+    """A project of a document or its lines; its monthly fee in minor units, the language that of its client."""
 
     id: int
+    name: str
     client_id: int | None
-    is_template: int | None
+    is_template: bool
+    status: str
+    billing_type: str
+    currency: str
+    retainer_amount: int | None
+    start_date: str | None
+    due_date: str | None
+    created_at: str
+    completed_at: str | None
+    archived_at: str | None
+    language: Language
 
 
 TEXTS = ("tax_exemption_reason", "notes", "terms")
 """The texts of documents that have defaults."""
-Projects = dict[int, Owner]
+Projects = dict[int, DocumentProject]
 """Projects by their ids."""
 ACCOUNT_TAX_RATE = case((accounts.c.is_small_business.is_(True), "0"), else_=accounts.c.tax_rate)
 CLIENT = {
@@ -77,7 +95,11 @@ CLIENT = {
     for kind, name in ((Quote, "quote"), (Invoice, "invoice"))
 }
 """In the order of the fields of ClientDefaults."""
-PROJECTS = select(*projects.c[Owner._fields]).where(is_listed(projects.c.id, listed("ids", INTEGER).scalar_subquery()))
+PROJECTS = select(*projects.c[DocumentProject._fields[:-1]], expressions.DOCUMENT_LANGUAGE).select_from(
+    projects.join(accounts, accounts.c.id == ACCOUNT).outerjoin(clients, clients.c.id == projects.c.client_id)
+)
+"""In the order of the fields of DocumentProject."""
+LISTED = PROJECTS.where(is_listed(projects.c.id, listed("ids", INTEGER).scalar_subquery()))
 
 
 def load_client(tx: Tx, document: Document) -> ClientDefaults:
@@ -99,13 +121,16 @@ def apply_client(tx: Tx, document: Document, before: Document | None) -> Decimal
     keeps_lines = any(line.id is not None for line in document.lines)
     if before and document.currency != before.currency and keeps_lines and tx.readable("lines"):
         tx.error("currency", f"Stays {before.currency} while the document keeps lines. Replace or delete them first.")
-    for field, table in (("contact_id", external_contacts), ("project_id", projects)):
-        record_id, names = getattr(document, field), (field, "client_id")
-        if record_id and (before is None or any(getattr(document, name) != getattr(before, name) for name in names)):
-            validate_owner(tx, field, relations.load_row(tx, Owner, table, record_id), document.client_id)
+    is_new_client = before is None or document.client_id != before.client_id
+    if document.contact_id and (is_new_client or before is None or document.contact_id != before.contact_id):
+        contact = relations.load_row(tx, ContactOwner, external_contacts, document.contact_id)
+        validate_same_client(tx, "contact_id", contact, document.client_id)
+    if document.project_id and (is_new_client or before is None or document.project_id != before.project_id):
+        project = load_projects(tx, [document.project_id]).get(document.project_id)
+        validate_same_client(tx, "project_id", project, document.client_id)
     if before is None:
         fill_texts(tx, document, client)
-    if before is None or document.client_id != before.client_id:
+    if is_new_client:
         relations.validate_open(tx, "client_id", f"Client {document.client_id}", client.status)
     return Decimal(client.tax_rate)
 
@@ -120,23 +145,25 @@ def fill_texts(tx: Tx, document: Document, source: NamedTuple) -> None:
 def load_projects(tx: Tx, project_ids: Iterable[int | None]) -> Projects:
     """Return these projects by their ids, read in one statement."""
     ids = sorted({project_id for project_id in project_ids if project_id is not None})
-    rows = tx.all(PROJECTS, ids=json.dumps(ids)) if ids else []
-    return {owner.id: owner for owner in map(Owner._make, rows)}
+    rows = tx.all(LISTED, ids=json.dumps(ids)) if ids else []
+    return {project.id: project for project in map(DocumentProject._make, rows)}
 
 
-def validate_owner(tx: Tx, field: str, owner: Owner | None, client_id: int | None) -> None:
+def validate_same_client(
+    tx: Tx, field: str, owner: ContactOwner | DocumentProject | None, client_id: int | None
+) -> None:
     """Note an error for a contact or project that does not exist, is a template, or belongs to another client."""
     if owner is None:
         tx.error(field, constraints.MISSING.format("external contact" if field == "contact_id" else "project"))
         return
-    if owner.is_template:
+    if isinstance(owner, DocumentProject) and owner.is_template:
         tx.error(field, "Is a template and accepts no time or money. Create a project from it first.")
     if client_id is not None and owner.client_id != client_id:
         name = f"client {owner.client_id}" if owner.client_id else "no client"
         tx.error(field, f"Belongs to {name}, not to client {client_id}. Choose one of the document's client.")
 
 
-def price_line(
+def complete_line(
     tx: Tx, line: Line, document: Document, tax_rate: Decimal, projects: Projects, *, amount: int | None = None
 ) -> None:
     """Fill in what a line inherits from its document, and its amount; `amount` gives it in minor units.
@@ -146,7 +173,7 @@ def price_line(
     line.currency = document.currency
     line.tax_rate = tax_rate if line.tax_rate is None else line.tax_rate
     if line.project_id is not None:
-        validate_owner(tx, "project_id", projects.get(line.project_id), document.client_id)
+        validate_same_client(tx, "project_id", projects.get(line.project_id), document.client_id)
     line.unit_price = money.pad_price(line.unit_price, line.currency)
     if amount is None:
         amount = money.line_amount(line.quantity, line.unit_price, line.discount_percent, line.currency)
@@ -237,12 +264,3 @@ def save_lines(tx: Tx, table: Table, before: Sequence[Line], after: Sequence[Lin
 def is_same_line(old: Record, new: Record) -> bool:
     """Whether two lines are equal, apart from their positions."""
     return all(getattr(old, name) == getattr(new, name) for name in old.__struct_fields__ if name != "position")
-
-
-def validate_locked(tx: Tx, record: R, before: R, reason: str, names: Collection[str]) -> None:
-    """Note `locked` for each of these fields that has changed, and restore it."""
-    for name in names:
-        old, new = getattr(before, name), getattr(record, name)
-        if old != new:
-            setattr(record, name, old)  # so that no other rule reports it
-            tx.error(name, f"Cannot be changed any more: this one is {reason}.", "locked")

@@ -10,7 +10,6 @@ from typing import Annotated, NamedTuple
 
 import msgspec
 
-from retainer.billing import allocations
 from retainer.billing.allocation_types import (
     BillingInvoice,
     BillingLine,
@@ -28,7 +27,7 @@ from retainer.schema.billing import expenses
 from retainer.schema.crm import clients
 from retainer.schema.filters import at_least, at_most, since, until
 from retainer.schema.work import projects
-from retainer.shared import ownership, relations
+from retainer.shared import locking, ownership, relations
 from retainer.store.tx import Tx
 from retainer.values.common import ActingUser, ExternalId
 from retainer.values.exact import DIGITS, amount_of
@@ -47,6 +46,7 @@ from retainer.values.kinds import (
     UserId,
 )
 from retainer.values.money import marked_up, net_of
+from retainer.values.reading import writable_fields
 from retainer.values.records import READ_ONLY, SERVER_DEFAULT, Record
 
 
@@ -199,7 +199,8 @@ def update_expense(tx: Tx, expense_id: Id, patch: Patch[Expense]) -> Expense:
     """Change an expense; omitted fields keep their value. A member's key changes only that user's expenses."""
     before = tx.get(expenses, expense_id, Expense)
     after = build_expense(tx, patch.apply_to(before), before, patch.given)
-    allocations.validate_locked(tx, after, before, before.invoice_id)
+    if before.invoice_id is not None:
+        locking.validate_locked(tx, after, before, f"on invoice {before.invoice_id}", writable_fields(Expense))
     changes.update(tx, EXPENSES, expenses, before, after)
     return tx.get(expenses, expense_id, Expense)
 
@@ -209,5 +210,5 @@ def delete_expense(tx: Tx, expense_id: Id) -> None:
     """Delete an expense that is not billed. A member's key deletes only that user's expenses."""
     before = tx.get(expenses, expense_id, Expense)
     ownership.check_deletion(tx, before.user_id, "expense")
-    allocations.check_deletion(before.invoice_id, "expense")
+    locking.check_unbilled(before.invoice_id, "expense")
     changes.delete(tx, expenses, before)

@@ -6,11 +6,11 @@ from typing import Annotated
 import msgspec
 from sqlalchemy import Table
 
-from retainer.billing import allocations, document_types, documents
+from retainer.billing import document_types, documents, line_work
 from retainer.billing.document_types import MAX_LINES, DocumentTotals
 from retainer.billing.documents import Document, Line
 from retainer.billing.file_facts import load_warnings
-from retainer.billing.invoices import billable, pricing
+from retainer.billing.invoices import pricing
 from retainer.billing.invoices.invoices import load_invoice
 from retainer.billing.invoices.types import Invoice, InvoiceLine
 from retainer.billing.quotes.quotes import load_quote
@@ -90,7 +90,7 @@ def create_quote_line(tx: Tx, quote_id: Id, body: New[QuoteLine]) -> WithMeta[Qu
     check_draft(quotes, quote)
     place_line(tx, quotes, quote, body)
     tax_rate = Decimal(documents.load_client(tx, quote).tax_rate)
-    documents.price_line(tx, body, quote, tax_rate, documents.load_projects(tx, [body.project_id]))
+    documents.complete_line(tx, body, quote, tax_rate, documents.load_projects(tx, [body.project_id]))
     body.quote_id = quote_id
     body.id = tx.insert(quote_lines, body)
     quote.lines.append(body)
@@ -116,10 +116,10 @@ def create_invoice_line(tx: Tx, invoice_id: Id, body: New[InvoiceLine]) -> WithM
     check_draft(invoices, invoice)
     place_line(tx, invoices, invoice, body)
     tax_rate = Decimal(documents.load_client(tx, invoice).tax_rate)
-    pricing.price_line(tx, body, invoice, billable.load_context(tx, [body], tax_rate, others=invoice.lines))
+    pricing.price_line(tx, body, line_work.load_context(tx, invoice, [body], tax_rate, others=invoice.lines))
     body.invoice_id = invoice_id
     body.id = tx.insert(invoice_lines, body)
-    allocations.attach(tx, invoice_id, [body])
+    line_work.attach(tx, invoice_id, [body])
     invoice.lines.append(body)
     totals = save_totals(tx, invoices, invoice)
     return WithMeta(tx.get(invoice_lines, body.id, InvoiceLine), InvoiceChanged(totals, load_warnings(tx, invoice)))
@@ -131,7 +131,7 @@ def delete_invoice_line(tx: Tx, invoice_id: Id, line_id: Id) -> None:
     invoice = load_invoice(tx, invoice_id)
     line = find_line(invoice_lines, invoice.lines, line_id)
     check_draft(invoices, invoice)
-    allocations.detach(tx, [line])
+    line_work.detach(tx, [line])
     tx.delete(invoice_lines, line_id)
     invoice.lines.remove(line)
     save_totals(tx, invoices, invoice)

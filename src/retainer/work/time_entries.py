@@ -18,7 +18,6 @@ from typing import Annotated
 
 from sqlalchemy import ColumnElement, bindparam, func, select, update
 
-from retainer.billing import allocations
 from retainer.billing.allocation_types import TimeBillingStatusFilter
 from retainer.kernel.body import New, Patch
 from retainer.kernel.paging import Page, Summed
@@ -32,16 +31,19 @@ from retainer.schema.filters import Where, since, until
 from retainer.schema.identity import accounts, users
 from retainer.schema.support import tickets
 from retainer.schema.work import projects, tasks, time_entries
-from retainer.shared import ownership, relations
+from retainer.shared import locking, ownership, relations
 from retainer.store.engines.sql import INTEGER, json_row
 from retainer.store.row_mapper import decode_row
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
 from retainer.values.kinds import Code191, Currency, Day, Id, UserId
+from retainer.values.reading import writable_fields
 from retainer.work import rates, timing
 from retainer.work.time_entry_types import Context, TimeEntry, TimeTotals
 
 RELATIONS = ("client_id", "project_id", "ticket_id", "task_id")  # the broader first
+LOCKED_FIELDS = [name for name in writable_fields(TimeEntry) if name not in {"description", "external_id"}]
+"""The fields that are fixed while an entry is on an invoice."""
 
 
 class TimeEntryFilter(Filter):
@@ -223,7 +225,8 @@ def update_time_entry(tx: Tx, entry_id: Id, patch: Patch[TimeEntry]) -> TimeEntr
     """
     before = tx.get(time_entries, entry_id, TimeEntry)
     after, rate_is_sent = build_time_entry(tx, patch.apply_to(before), before, patch.given)
-    allocations.validate_locked(tx, after, before, before.invoice_id, free=("description", "external_id"))
+    if before.invoice_id is not None:
+        locking.validate_locked(tx, after, before, f"on invoice {before.invoice_id}", LOCKED_FIELDS)
     changes.update(tx, TIME, time_entries, before, after)
     if "hourly_rate" in patch.given:
         tx.run(SET_RATE_SOURCE, entry=entry_id, is_sent=rate_is_sent)
@@ -235,5 +238,5 @@ def delete_time_entry(tx: Tx, entry_id: Id) -> None:
     """Delete a time entry that is not billed. A member's key deletes only its own user's entries."""
     before = tx.get(time_entries, entry_id, TimeEntry)
     ownership.check_deletion(tx, before.user_id, "time entry")
-    allocations.check_deletion(before.invoice_id, "time entry")
+    locking.check_unbilled(before.invoice_id, "time entry")
     changes.delete(tx, time_entries, before)

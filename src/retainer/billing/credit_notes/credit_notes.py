@@ -8,7 +8,7 @@ billed again when its whole quantity is credited, and all work of the invoice, o
 from decimal import Decimal
 from typing import Annotated
 
-from retainer.billing import allocations, balance, files, issuer
+from retainer.billing import balance, files, issuer, line_work
 from retainer.billing.credit_notes import crediting
 from retainer.billing.credit_notes.types import CreditNote, Reason
 from retainer.billing.invoices.invoices import load_invoice
@@ -79,7 +79,7 @@ def free_work(tx: Tx, note: CreditNote, invoice: Invoice) -> None:
 
     The invoice is as it was before the note.
     """
-    allocations.release(tx, crediting.freed_lines(invoice, note))
+    line_work.release(tx, crediting.freed_lines(invoice, note))
     if invoice.quote_id is not None and note.total == invoice.total - invoice.amount_credited:
         tx.touch(quotes, invoice.quote_id, "invoice_id")
 

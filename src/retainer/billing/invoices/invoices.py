@@ -25,8 +25,7 @@ from msgspec import Meta
 from sqlalchemy import BindParameter, ColumnElement, Table, select
 
 from retainer import schema
-from retainer.billing import allocations, balance, documents, files, payments
-from retainer.billing.allocations import work_of
+from retainer.billing import balance, documents, files, line_work, payments
 from retainer.billing.file_facts import load_warnings
 from retainer.billing.invoices import issuing, pricing, unbilled
 from retainer.billing.invoices.issuing import TRANSITIONS
@@ -41,7 +40,7 @@ from retainer.rollups.changes import changing_balance
 from retainer.rollups.list_sums import summed_listing
 from retainer.schema.billing import invoices, quotes
 from retainer.schema.filters import ONE_OF_NUMBERS, Where, at_least, at_most, since, until
-from retainer.shared import relations
+from retainer.shared import locking, relations
 from retainer.store.details import load_details
 from retainer.store.tx import Tx
 from retainer.values.kinds import Code50, Code191, Currency, Day, Id, Searched, SignedMoney
@@ -119,7 +118,7 @@ def build_invoice(tx: Tx, invoice: Invoice, before: Invoice | None = None) -> tu
     current = before.lines if before else []
     invoice.lines = documents.merge_lines(tx, InvoiceLine, invoice.lines, current, is_locked=not is_draft)
     if before and not is_draft:
-        documents.validate_locked(tx, invoice, before, former, LOCKED_FIELDS)
+        locking.validate_locked(tx, invoice, before, former, LOCKED_FIELDS)
     elif before and invoice.client_id != before.client_id and (reason := client_lock(invoice)):
         tx.error("client_id", f"Is fixed as {before.client_id} {reason}")
         invoice.client_id = before.client_id  # so that no rule blames its project or its lines
@@ -148,7 +147,7 @@ def with_meta(tx: Tx, invoice_id: int, former: str, left_out: list[LeftOut]) -> 
 
 def client_lock(invoice: Invoice) -> str:
     """Return why a draft cannot change its client; empty if it can."""
-    if any(line.id is not None and work_of(line) for line in invoice.lines):
+    if any(line.id is not None and line_work.work_of(line) for line in invoice.lines):
         return "while work is attached: delete the lines with work first."
     if invoice.quote_id is not None:
         return f"with quote {invoice.quote_id}, which became this invoice: create another one for the other client."
@@ -169,7 +168,7 @@ def create_invoice(tx: Tx, body: New[Invoice]) -> WithMeta[Invoice, InvoiceMeta]
     """Create an invoice from lines, a quote or unbilled work; the status `sent` issues it."""
     invoice, left_out = build_invoice(tx, body)
     invoice.id = tx.insert(invoices, invoice)
-    allocations.save_invoice_lines(tx, invoice.id, [], invoice.lines)
+    line_work.save_invoice_lines(tx, invoice.id, [], invoice.lines)
     if invoice.quote_id is not None:
         tx.touch(quotes, invoice.quote_id, "invoice_id")
     with changing_balance(tx, invoice.id):
@@ -203,7 +202,7 @@ def change_invoice(tx: Tx, invoice: Invoice, before: Invoice) -> WithMeta[Invoic
     with changing_balance(tx, invoice.id):
         tx.update(invoices, invoice)
         if before.status == "draft":
-            allocations.save_invoice_lines(tx, invoice.id, before.lines, invoice.lines)
+            line_work.save_invoice_lines(tx, invoice.id, before.lines, invoice.lines)
         issuing.save_step(tx, invoice, before.status)
         for payment in filter(None, (invoice.record_payment, invoice.record_refund)):
             payments.save_payment(tx, payment)
@@ -217,7 +216,7 @@ def delete_invoice(tx: Tx, invoice_id: Id) -> None:
     if before.status != "draft":
         message = f"This invoice is {before.status} and stays. {CREDIT}"
         raise Refusal("locked", message, errors={"status": [message]})
-    allocations.save_invoice_lines(tx, invoice_id, before.lines, [])
+    line_work.save_invoice_lines(tx, invoice_id, before.lines, [])
     tx.delete(invoices, invoice_id)
     if before.quote_id is not None:
         tx.touch(quotes, before.quote_id, "invoice_id")

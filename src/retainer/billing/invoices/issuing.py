@@ -4,7 +4,7 @@ from decimal import Decimal
 
 from sqlalchemy import bindparam, select
 
-from retainer.billing import allocations, issuer
+from retainer.billing import issuer, line_work
 from retainer.billing.invoices.types import CONTENTS, ClientSnapshot, Invoice
 from retainer.rollups import changes
 from retainer.rollups.sources import INVOICE_LINES, INVOICES
@@ -81,6 +81,6 @@ def save_step(tx: Tx, invoice: Invoice, former: str) -> None:
     elif invoice.status == "void":
         changes.removed(tx, INVOICES, invoice.id)
         changes.removed(tx, INVOICE_LINES, invoice.id)
-        allocations.release(tx, invoice.lines)
+        line_work.release(tx, invoice.lines)
         if invoice.quote_id is not None:
             tx.touch(quotes, invoice.quote_id, "invoice_id")  # it can become another invoice

@@ -1,14 +1,10 @@
 """Preview: what the next run of unbilled work would bill of a project, by the statements of the run itself."""
 
-from collections.abc import Sequence
 from typing import Annotated, NamedTuple
 
 import msgspec
 from sqlalchemy import bindparam, select, union
 
-from retainer.billing import fees
-from retainer.billing.allocations import KINDS
-from retainer.billing.invoices import unbilled
 from retainer.billing.invoices.types import (
     Invoice,
     LeftOut,
@@ -17,6 +13,10 @@ from retainer.billing.invoices.types import (
     UnbilledMilestones,
     UnbilledTime,
 )
+from retainer.billing.kinds import fees
+from retainer.billing.kinds.expenses import EXPENSES
+from retainer.billing.kinds.milestones import MILESTONES
+from retainer.billing.kinds.time import TIME
 from retainer.errors import not_found
 from retainer.kernel.resource import Resource
 from retainer.schema.billing import expenses
@@ -114,26 +114,19 @@ def load_preview(tx: Tx, project_id: int) -> ProjectPreview:
 
 def build_row(tx: Tx, project_id: int, client_id: int | None, currency: str) -> PreviewRow:
     """Return what an invoice to the client in a currency would bill of a project."""
-    invoice, ids = with_defaults(Invoice, client_id=client_id, currency=currency, lines=[]), [project_id]
-    of_time, of_expenses = UnbilledTime(project_ids=ids), UnbilledExpenses(project_ids=ids)
-    tracked = unbilled.load_matches(tx, KINDS["time"], of_time, invoice, takes_covered=False)
-    paid = unbilled.load_matches(tx, KINDS["expense"], of_expenses, invoice, takes_covered=False)
-    completed = unbilled.load_milestones(tx, UnbilledMilestones(ids), invoice)
-    due = list(fees.load_due(tx, UnbilledFees(project_ids=ids), client_id, currency, None))
-    time, spent = billable(tracked), billable(paid)
-    units = (time.amount, spent.amount, sum(each.amount for each in completed), sum(each.amount for each in due))
-    amounts = [amount_of(each, currency) for each in units]
+    invoice = with_defaults(Invoice, client_id=client_id, currency=currency, lines=[])
+    ids = [project_id]
+    time = TIME.find(tx, UnbilledTime(project_ids=ids), invoice, takes_covered=False)
+    expenses = EXPENSES.find(tx, UnbilledExpenses(project_ids=ids), invoice)
+    milestones = MILESTONES.find(tx, UnbilledMilestones(project_ids=ids), invoice)
+    months = list(fees.load_due(tx, UnbilledFees(project_ids=ids), invoice))
+    of_months = sum(each.amount for each in months)
     return PreviewRow(
         currency=currency,
-        time=TimePreview(time.size, time.minutes, amounts[0]),
-        expenses=WorkPreview(spent.size, amounts[1]),
-        milestones=WorkPreview(len(completed), amounts[2]),
-        fees=FeesPreview([each.fee.month for each in due], amounts[3]),
-        subtotal=amount_of(sum(units), currency),
-        left_out=unbilled.build_left_out(tracked),
+        time=TimePreview(time.size, time.minutes, amount_of(time.amount, currency)),
+        expenses=WorkPreview(expenses.size, amount_of(expenses.amount, currency)),
+        milestones=WorkPreview(milestones.size, amount_of(milestones.amount, currency)),
+        fees=FeesPreview([each.fee.month for each in months], amount_of(of_months, currency)),
+        subtotal=amount_of(time.amount + expenses.amount + milestones.amount + of_months, currency),
+        left_out=list(time.left_out),
     )
-
-
-def billable(matches: Sequence[unbilled.Match]) -> unbilled.Match:
-    """Return the match that can be billed, or an empty one."""
-    return next((match for match in matches if match.state == "billable"), unbilled.Match("billable", 0, 0, 0))

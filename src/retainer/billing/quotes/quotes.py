@@ -18,7 +18,7 @@ from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource, WithMeta
 from retainer.schema.billing import quote_lines, quotes
 from retainer.schema.filters import ONE_OF_NUMBERS, Where, since, truth, until
-from retainer.shared import relations
+from retainer.shared import locking, relations
 from retainer.shared.numbering import next_document_number
 from retainer.store.details import load_details
 from retainer.store.tx import Tx
@@ -36,6 +36,8 @@ TRANSITIONS = {
 }
 LOCKED_FIELDS = ("client_id", "currency", "issue_date", "tax_exemption_reason", "lines")
 """The fields that only a draft can change."""
+LOCKED_IN_USE = [name for name in writable_fields(Quote) if name != "external_id"]
+"""The fields that are fixed once the quote has become a project or an invoice."""
 STAMPED = ("sent", "accepted", "declined")
 NEED_LINES = ("sent", "accepted")
 VALID_DAYS = 30
@@ -77,9 +79,9 @@ def build_quote(tx: Tx, quote: Quote, before: Quote | None = None) -> Quote:
     current = before.lines if before else []
     quote.lines = documents.merge_lines(tx, QuoteLine, quote.lines, current, is_locked=is_locked)
     if before and is_converted:
-        documents.validate_locked(tx, quote, before, "converted", writable_fields(Quote).keys() - {"external_id"})
+        locking.validate_locked(tx, quote, before, "converted", LOCKED_IN_USE)
     elif before and is_locked:
-        documents.validate_locked(tx, quote, before, former, LOCKED_FIELDS)
+        locking.validate_locked(tx, quote, before, former, LOCKED_FIELDS)
     tax_rate = documents.apply_client(tx, quote, before)
     quote.issue_date = quote.issue_date or tx.today
     quote.valid_until = quote.valid_until or day_after(quote.issue_date, VALID_DAYS)
@@ -87,7 +89,7 @@ def build_quote(tx: Tx, quote: Quote, before: Quote | None = None) -> Quote:
         tx.error("valid_until", f"Must not be before issue_date, which is {quote.issue_date}.")
     projects = documents.load_projects(tx, [line.project_id for line in quote.lines])
     for line in documents.each_line(tx, quote.lines):
-        documents.price_line(tx, line, quote, tax_rate, projects)
+        documents.complete_line(tx, line, quote, tax_rate, projects)
     documents.compute_totals(quote)
     validate_status(tx, quote, former)
     if quote.number is None:

@@ -1,0 +1,189 @@
+"""Fees: the months of retainers, which months are due, and the lines that bill them, each month once.
+
+A line with a `fee_month` bills that month of its project. While its invoice is live, a unique index keeps the database
+from billing the month twice. Lines of voided or credited invoices keep their month as history. Decision 26 says which
+months are due.
+"""
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from sqlalchemy import bindparam, literal_column, select, update
+
+from retainer.billing.document_types import MAX_LINES
+from retainer.billing.documents import PROJECTS, DocumentProject
+from retainer.billing.invoices.types import Invoice, InvoiceLine, UnbilledFees
+from retainer.billing.kinds.base import Found, LineContext, Rows, WorkKind
+from retainer.documents.wording import fee_text
+from retainer.schema.billing import invoice_lines
+from retainer.schema.work import projects
+from retainer.store.engines.sql import INTEGER, is_listed, listed
+from retainer.store.tables import NOW
+from retainer.store.tx import Tx
+from retainer.values.exact import FIRST_DAY, LAST_DAY, amount_of, local_day
+from retainer.values.months import months_of
+from retainer.values.reading import with_defaults
+
+
+class Fee(NamedTuple):
+    """A month of a retainer."""
+
+    project_id: int
+    month: str
+
+
+class BilledFee(NamedTuple):
+    """A month that is on an invoice, and where."""
+
+    project_id: int
+    month: str
+    invoice_id: int
+    invoice_line_id: int
+
+
+class DueFee(NamedTuple):
+    """A month that can be billed, and its amount in minor units."""
+
+    fee: Fee
+    amount: int
+
+
+OF_CLIENT = PROJECTS.where(
+    projects.c.client_id == bindparam("client"),
+    projects.c.is_template.is_(False),
+    projects.c.billing_type == "retainer",
+    projects.c.status != "planned",
+    projects.c.currency == bindparam("currency"),
+    projects.c.retainer_amount > 0,
+).order_by(projects.c.name_sort, projects.c.id)
+BILLED = select(*invoice_lines.c["project_id", "fee_month", "invoice_id", "id"]).where(
+    invoice_lines.c.fee_is_live == literal_column("1"),  # as in the index
+    is_listed(invoice_lines.c.project_id, listed("ids", INTEGER).scalar_subquery()),
+)
+LINES = is_listed(invoice_lines.c.id, listed("lines", INTEGER).scalar_subquery())
+CLAIM = update(invoice_lines).where(LINES).values(fee_is_live=1, updated_at=NOW)
+RELEASE = update(invoice_lines).where(LINES, invoice_lines.c.fee_is_live == 1).values(fee_is_live=None, updated_at=NOW)
+
+
+class Fees(WorkKind[Fee]):
+    """Months of retainers."""
+
+    name = "fee"
+    field = "fee_month"
+    selection = "fees"
+
+    def keys_of(self, line: InvoiceLine) -> list[Fee]:
+        return [Fee(line.project_id, line.fee_month)] if line.project_id and line.fee_month else []
+
+    def describe(self, key: Fee) -> str:
+        return f"{key.month} of project {key.project_id}"
+
+    def load(self, tx: Tx, keys: Collection[Fee]) -> Rows:
+        """Return the rows of months that are on an invoice; others have none."""
+        billed = load_billed(tx, {fee.project_id for fee in keys})
+        return {(self.name, fee): where for fee, where in billed.items()}
+
+    def find_billed(self, tx: Tx, keys: Collection[Fee]) -> Iterable[tuple[Fee, int]]:
+        billed = load_billed(tx, {fee.project_id for fee in keys})
+        return ((fee, billed[fee].invoice_id) for fee in keys if fee in billed)
+
+    def attach(self, tx: Tx, invoice_id: int, lines: Sequence[InvoiceLine]) -> None:
+        ids = json.dumps([line.id for line in lines])
+        fees = [fee for line in lines for fee in self.keys_of(line)]
+        self.write_once(tx, fees, lambda: tx.change(CLAIM, lines=ids))
+
+    def detach(self, tx: Tx, lines: Sequence[InvoiceLine], after: Mapping[int, InvoiceLine], *, is_kept: bool) -> None:
+        tx.run(RELEASE, lines=json.dumps([line.id for line in lines]))
+
+    def price(self, tx: Tx, line: InvoiceLine, context: LineContext) -> None:
+        project = context.projects.get(line.project_id or 0)
+        fees = self.keys_of(line)
+        if not fees:
+            tx.error("project_id", "Is required with fee_month: whose retainer is billed?")
+        for fee in fees:
+            self.validate(tx, fee, line, project, context)
+        if line.quantity is not None and line.quantity <= 0:
+            tx.error("quantity", "Must be more than 0 for a month of a retainer. Credit it with a credit note.")
+        if project and line.unit_price is None:
+            line.unit_price = amount_of(project.retainer_amount or 0, project.currency)
+        line.unit = line.unit or "months"
+        if not line.description and line.fee_month:
+            text = fee_text(line.fee_month, project.language if project else "en")
+            lines = context.invoice.lines
+            is_ambiguous = any(other is not line and other.fee_month == line.fee_month for other in lines)
+            line.description = f"{text}, {project.name}" if project and is_ambiguous else text
+
+    def validate(
+        self, tx: Tx, fee: Fee, line: InvoiceLine, project: DocumentProject | None, context: LineContext
+    ) -> None:
+        """Note an error for a month that is billed already, that its project does not have, or that has no price."""
+        message, code = self.claim(fee, context)
+        if message:
+            tx.error("fee_month", message, code)
+        if project is None or not tx.readable("fee_month"):
+            return
+        before = context.current.get(line.id)
+        is_new = before is None or fee not in self.keys_of(before)
+        start = start_of(tx, project)
+        currency = context.invoice.currency
+        if project.billing_type != "retainer" and is_new:
+            reason = f"its billing_type is {project.billing_type}"
+            tx.error("fee_month", f"Project {project.id} has no monthly fee: {reason}.")
+        elif fee.month < start[:7] and is_new:
+            advice = "Choose a later month, or change the start_date of the project first."
+            tx.error("fee_month", f"Project {project.id} begins on {start}. {advice}")
+        elif line.unit_price is not None:
+            return
+        elif project.retainer_amount is None:
+            tx.error("unit_price", f"Is required, since project {project.id} has no retainer_amount.")
+        elif project.currency != currency and project.client_id == context.invoice.client_id:
+            tx.error("unit_price", f"Is required: the fee is in {project.currency}, the invoice in {currency}.")
+
+    def find(self, tx: Tx, selection: UnbilledFees, invoice: Invoice) -> Found:
+        """Return the months that can be billed. Notes an error and finds none if one invoice cannot take them all."""
+        named = {fee for line in invoice.lines for fee in self.keys_of(line)}
+        due = (each for each in load_due(tx, selection, invoice) if each.fee not in named)
+        pieces = list(islice(due, MAX_LINES + 1))
+        if len(pieces) > MAX_LINES:
+            advice = "Bill them with several: limit the months with from and to, or the projects with project_ids."
+            message = f"Matches more than {MAX_LINES} months, the most that one invoice takes. {advice}"
+            tx.error("unbilled_work.fees", message)
+            pieces = []
+        lines = [with_defaults(InvoiceLine, project_id=fee.project_id, fee_month=fee.month) for fee, _ in pieces]
+        return Found(len(pieces), sum(each.amount for each in pieces), lambda: lines)
+
+
+FEES = Fees()
+
+
+def load_billed(tx: Tx, project_ids: Collection[int]) -> dict[Fee, BilledFee]:
+    """Return the months of projects that are on an invoice."""
+    rows = tx.all(BILLED, ids=json.dumps(sorted(project_ids))) if project_ids else []
+    return {Fee(billed.project_id, billed.month): billed for billed in map(BilledFee._make, rows)}
+
+
+def load_due(tx: Tx, selection: UnbilledFees, invoice: Invoice) -> Iterator[DueFee]:
+    """Yield the months that can be billed, project by project; those on the invoice itself count."""
+    wanted = selection.project_ids
+    rows = tx.all(OF_CLIENT, client=invoice.client_id, currency=invoice.currency)
+    found = [project for project in map(DocumentProject._make, rows) if wanted is None or project.id in wanted]
+    billed = load_billed(tx, [project.id for project in found])
+    taken = {fee for fee, where in billed.items() if where.invoice_id != invoice.id}
+    for project in found:
+        for month in begun_months(tx, project, selection.from_ or FIRST_DAY, selection.to or LAST_DAY):
+            if (fee := Fee(project.id, month)) not in taken:
+                yield DueFee(fee, project.retainer_amount or 0)
+
+
+def begun_months(tx: Tx, project: DocumentProject, first: str, last: str) -> Iterator[str]:
+    """Return the months of a project from its start to its end, of those between two days, that have begun by today."""
+    moments = (project.completed_at, project.archived_at)
+    ends = [local_day(moment, tx.actor.timezone) for moment in moments if moment]
+    return months_of(max(start_of(tx, project), first), min(tx.today, last, project.due_date or LAST_DAY, *ends))
+
+
+def start_of(tx: Tx, project: DocumentProject) -> str:
+    """Return the first day of a project: without a start, that of its creation."""
+    return project.start_date or local_day(project.created_at, tx.actor.timezone)

@@ -1,0 +1,97 @@
+"""Milestones: a completed one with an amount is a line of its own."""
+
+from typing import NamedTuple
+
+from sqlalchemy import Select, and_, bindparam, literal, null, or_, select, update
+
+from retainer.billing.invoices.types import Invoice, InvoiceLine, UnbilledMilestones
+from retainer.billing.kinds.base import Found
+from retainer.billing.kinds.recorded import RecordedKind, on_lines, select_items
+from retainer.schema.billing import allocations, invoice_lines
+from retainer.schema.work import milestones, projects
+from retainer.store.engines.sql import INTEGER, is_listed, listed
+from retainer.store.tables import NOW, PARTS
+from retainer.store.tx import Tx
+from retainer.values.reading import with_defaults
+
+
+class DueMilestone(NamedTuple):
+    """A milestone that can be billed, and its amount in minor units."""
+
+    id: int
+    amount: int
+
+
+WITH_LINES = (
+    milestones.join(projects, projects.c.id == milestones.c.project_id)
+    .outerjoin(allocations, and_(allocations.c.milestone_id == milestones.c.id, allocations.c.is_live == 1))
+    .outerjoin(invoice_lines, invoice_lines.c.id == allocations.c.invoice_line_id)
+)
+ON_LINES = select(allocations.c.milestone_id).where(
+    on_lines(allocations.c.invoice_line_id), allocations.c.milestone_id.is_not(None)
+)
+TOUCH = update(milestones).where(milestones.c.id.in_(ON_LINES)).values(updated_at=NOW)
+TOUCH = TOUCH.execution_options(**{PARTS: ("invoice_id",)})
+"""A milestone shows its invoice, although its row does not refer to it."""
+
+
+def _select_due(*, by_project: bool) -> Select[tuple[int, int]]:
+    """Select the milestones that can be billed, in the order of their completion, with DueMilestone's fields."""
+    columns = milestones.c
+    wanted = (is_listed(columns.project_id, listed("wanted", INTEGER).scalar_subquery()),) if by_project else ()
+    due = select(*columns["id", "amount"]).select_from(WITH_LINES)
+    return due.where(
+        projects.c.client_id == bindparam("client"),
+        projects.c.is_template.is_(False),
+        columns.currency == bindparam("currency"),
+        columns.status == "completed",
+        columns.amount > 0,
+        or_(invoice_lines.c.invoice_id.is_(None), invoice_lines.c.invoice_id == bindparam("invoice")),
+        columns.id.not_in(listed("named", INTEGER)),
+        *wanted,
+    ).order_by(columns.completed_at, columns.id)
+
+
+DUE = {by_project: _select_due(by_project=by_project) for by_project in (False, True)}
+
+
+class Milestones(RecordedKind):
+    """Milestones."""
+
+    name = "milestone"
+    field = "milestone_id"
+    selection = "milestones"
+    noun = "milestone"
+    heading = "Milestone"
+    table = milestones
+    items = select_items(
+        milestones,
+        projects.c.client_id,
+        *milestones.c["project_id", "currency"],
+        projects.c.is_template.is_(False),
+        *milestones.c["amount", "completed_at", "name"],
+        *invoice_lines.c["invoice_id", "id"],
+        literal(0),
+        null(),
+    ).select_from(WITH_LINES)
+
+    def mark(self, tx: Tx, invoice_id: int, lines: str) -> None:
+        tx.run(TOUCH, lines=lines)
+
+    def unmark(self, tx: Tx, lines: str, stays: str) -> None:
+        tx.run(TOUCH, lines=lines)
+
+    def place_in_project(self, tx: Tx, line: InvoiceLine, project_ids: set[int | None]) -> None:
+        if project_ids and line.project_id not in {None, *project_ids}:
+            tx.error("project_id", "Is not that of the milestone. Leave it out.")
+        super().place_in_project(tx, line, project_ids)
+
+    def find(self, tx: Tx, selection: UnbilledMilestones, invoice: Invoice) -> Found:
+        statement = DUE[selection.project_ids is not None]
+        rows = tx.all(statement, **self.unbilled_parameters(selection.project_ids, invoice))
+        due = list(map(DueMilestone._make, rows))
+        lines = [with_defaults(InvoiceLine, milestone_id=milestone.id) for milestone in due]
+        return Found(len(due), sum(milestone.amount for milestone in due), lambda: lines)
+
+
+MILESTONES = Milestones()
