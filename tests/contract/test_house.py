@@ -18,6 +18,7 @@ from tools.code_map import MAP, code_map, sentence
 
 import retainer
 from retainer.app import RESOURCES
+from retainer.billing.line_work import KINDS
 from retainer.schema import metadata
 from retainer.store.engines import Sqlite
 from retainer.store.row_mapper import Derived
@@ -241,6 +242,16 @@ def modules() -> dict[str, set[str]]:
         }
         for name, path in names.items()
     }
+
+
+def test_no_step_of_an_invoice_asks_for_the_kind_of_work():
+    names = {name for kind in KINDS for name in (kind.name, kind.field)}
+    steps = ["documents", "line_work", "lines", "credit_notes/crediting", "credit_notes/credit_notes"]
+    steps += [f"invoices/{name}" for name in ("invoices", "issuing", "pricing", "unbilled")]
+    for step in steps:
+        nodes = list(ast.walk(tree(SRC / "billing" / f"{step}.py")))
+        texts = {node.value for node in nodes if isinstance(node, ast.Constant)}
+        assert names.isdisjoint(texts | {node.attr for node in nodes if isinstance(node, ast.Attribute)}), step
 
 
 def test_no_modules_import_each_other_in_a_circle():

@@ -87,5 +87,4 @@ def billed_work(column: str, out: Callable[[str | None], Any]) -> Derived:
 
 
 def first_id(text: str | None) -> int | None:
-    """Return the id of a list of one; None if there is no list."""
     return int(text) if text else None

@@ -23,7 +23,6 @@ overdue = expressions.overdue(*OPEN_INVOICES)
 
 
 def has_status(table: Table, statuses: Any) -> ColumnElement[bool]:
-    """Return whether an invoice has one of these statuses; `overdue` and `open` are derived ones."""
     late = and_(literal("overdue").in_(statuses), overdue(table))
     is_open = and_(literal("open").in_(statuses), in_literals(table.c.status, OPEN_INVOICES))
     return or_(table.c.status.in_(statuses), late, is_open)

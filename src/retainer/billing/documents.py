@@ -143,7 +143,6 @@ def fill_texts(tx: Tx, document: Document, source: NamedTuple) -> None:
 
 
 def load_projects(tx: Tx, project_ids: Iterable[int | None]) -> Projects:
-    """Return these projects by their ids, read in one statement."""
     ids = sorted({project_id for project_id in project_ids if project_id is not None})
     rows = tx.all(LISTED, ids=json.dumps(ids)) if ids else []
     return {project.id: project for project in map(DocumentProject._make, rows)}
@@ -192,7 +191,6 @@ def each_line(tx: Tx, lines: Sequence[T]) -> Iterator[T]:
 
 
 def set_totals(document: Document | CreditNote, shares: Sequence[money.Share]) -> None:
-    """Set the totals of a document to the sums of its shares at each tax rate."""
     currency = document.currency
     taxable, tax = sum(share.taxable for share in shares), sum(share.tax for share in shares)
     document.subtotal, document.tax_total = amount_of(taxable, currency), amount_of(tax, currency)

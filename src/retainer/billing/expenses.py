@@ -124,7 +124,6 @@ class ClientDefaults(NamedTuple):
 
 
 def build_expense(tx: Tx, expense: Expense, before: Expense | None, sent: relations.SentFields) -> Expense:
-    """Return an expense with what follows from its project, client and key, and its amounts."""
     project = relations.load_row(tx, ProjectDefaults, projects, expense.project_id)
     if project:
         relations.derive_parent(tx, expense, sent, "project_id", "client_id", project.client_id)
@@ -149,7 +148,6 @@ def build_expense(tx: Tx, expense: Expense, before: Expense | None, sent: relati
 
 
 def validate_billable(tx: Tx, expense: Expense, project: ProjectDefaults | None) -> None:
-    """Note an error for a billable expense without a client."""
     is_known = (expense.project_id is None or project is not None) and tx.readable("client_id", "project_id")
     if expense.billable and expense.client_id is None and is_known:
         tx.error("billable", "Must be false without a client. Send false, or set a client.")
@@ -167,7 +165,6 @@ def compute_amounts(tx: Tx, expense: Expense) -> None:
 
 
 def save_expense(tx: Tx, expense: Expense) -> int:
-    """Write a new expense; return its id."""
     built = build_expense(tx, expense, None, relations.sent_fields(expense))
     return changes.insert(tx, EXPENSES, expenses, built)
 

@@ -1,13 +1,11 @@
 """Facts of documents, read from the database: snapshots of what was issued, else what applies now."""
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 from sqlalchemy import bindparam, func, select, union_all
 
 from retainer.billing.credit_notes.types import CreditNote, CreditNoteLine
-from retainer.billing.document_types import TaxShare
 from retainer.billing.invoices.types import ClientSnapshot, Invoice, InvoiceLine
 from retainer.billing.issuer import load_issuer, read_snapshot
 from retainer.billing.quotes.types import Quote, QuoteLine
@@ -107,17 +105,18 @@ def load_warnings(tx: Tx, record: Quote | Invoice, former: str = "draft") -> lis
 
 
 def load_logo(tx: Tx, document: Document) -> Document:
-    """Return the facts of a document with its logo."""
     found = logos.find_logo(tx, document.issuer.logo_id)
     return msgspec.structs.replace(document, logo=found and Logo(found.media_type, bytes(found.content)))
 
 
 def _quote(tx: Tx, quote: Quote) -> Document:
     client = _client(tx, quote.client_id, quote.contact_id)
-    return Document(
+    return _document(
+        quote,
+        client,
+        None,
+        load_issuer(tx, quote.client_id),
         kind="quote",
-        customer=_customer(client, None),
-        number=quote.number,
         is_draft=quote.status == "draft",
         issue_date=quote.issue_date,
         valid_until=quote.valid_until,
@@ -125,8 +124,6 @@ def _quote(tx: Tx, quote: Quote) -> Document:
         notes=quote.notes,
         terms=quote.terms,
         tax_exemption_reason=quote.tax_exemption_reason,
-        **_issued_by(load_issuer(tx, quote.client_id), client),
-        **_amounts(quote, quote.lines),
     )
 
 
@@ -138,10 +135,12 @@ def _invoice(tx: Tx, invoice: Invoice, days: list[str]) -> Document:
     issue_date = invoice.issue_date or tx.today
     months = [line.fee_month for line in invoice.lines if line.fee_month]
     days = [*days, *(f"{month}-01" for month in months), *map(last_day, months)]
-    return Document(
+    return _document(
+        invoice,
+        client,
+        invoice.client_snapshot,
+        issuer,
         kind="invoice",
-        customer=_customer(client, invoice.client_snapshot),
-        number=invoice.number,
         is_draft=invoice.sent_at is None,
         issue_date=issue_date,
         due_date=invoice.due_date or day_after(issue_date, client.payment_terms_days),
@@ -152,8 +151,6 @@ def _invoice(tx: Tx, invoice: Invoice, days: list[str]) -> Document:
         notes=invoice.notes,
         terms=invoice.terms,
         tax_exemption_reason=invoice.tax_exemption_reason,
-        **_issued_by(issuer, client),
-        **_amounts(invoice, invoice.lines),
     )
 
 
@@ -166,17 +163,17 @@ def _credit_note(tx: Tx, note: CreditNote) -> Document:
     if credited.issuer_snapshot:
         invoiced = read_snapshot(credited.issuer_snapshot)
         issuer = msgspec.structs.replace(issuer, **{name: getattr(invoiced, name) for name in TAX_FACTS})
-    return Document(
+    return _document(
+        note,
+        client,
+        snapshot,
+        issuer,
         kind="credit_note",
-        customer=_customer(client, snapshot),
-        number=note.number,
         issue_date=note.issue_date,
         purchase_order=credited.purchase_order,
         notes=note.description,
         tax_exemption_reason=credited.tax_exemption_reason,
         credited=Credited(credited.number, credited.issue_date),
-        **_issued_by(issuer, client),
-        **_amounts(note, note.lines),
     )
 
 
@@ -185,31 +182,28 @@ def _client(tx: Tx, client_id: int, contact_id: int | None) -> ClientNow:
     return ClientNow._make(tx.one(CLIENT, id=client_id, contact=contact_id or 0) or ())
 
 
-def _customer(client: ClientNow, snapshot: ClientSnapshot | None) -> Customer:
-    """Return the client as it was when the document was issued, else as it is now."""
+def _document(
+    record: Quote | Invoice | CreditNote,
+    client: ClientNow,
+    snapshot: ClientSnapshot | None,
+    issuer: Issuer,
+    **different: Any,
+) -> Document:
+    """Return the facts of a document, with its client as it was when it was issued, else as it is now."""
     address = {name: getattr(snapshot or client, name) for name in ADDRESS}
-    return Customer(contact_name=client.contact_name, email=client.email, **address)
-
-
-def _issued_by(issuer: Issuer, client: ClientNow) -> dict[str, Any]:
-    return {"issuer": issuer, "language": issuer.language or client.language}
-
-
-def _amounts(
-    document: Quote | Invoice | CreditNote, lines: Sequence[QuoteLine | InvoiceLine | CreditNoteLine]
-) -> dict[str, Any]:
-    return {
-        "currency": document.currency,
-        "lines": tuple(map(_line, lines)),
-        "taxes": tuple(map(_tax, document.tax_breakdown)),
-        "subtotal": document.subtotal,
-        "tax_total": document.tax_total,
-        "total": document.total,
-    }
-
-
-def _tax(share: TaxShare) -> Tax:
-    return Tax(share.tax_rate, share.taxable_amount, share.tax_amount)
+    return Document(
+        customer=Customer(contact_name=client.contact_name, email=client.email, **address),
+        number=record.number,
+        issuer=issuer,
+        language=issuer.language or client.language,
+        currency=record.currency,
+        lines=tuple(map(_line, record.lines)),
+        taxes=tuple(Tax(share.tax_rate, share.taxable_amount, share.tax_amount) for share in record.tax_breakdown),
+        subtotal=record.subtotal,
+        tax_total=record.tax_total,
+        total=record.total,
+        **different,
+    )
 
 
 def _line(line: QuoteLine | InvoiceLine | CreditNoteLine) -> Line:

@@ -75,7 +75,6 @@ class Pending(NamedTuple):
 
 
 def load_stored(tx: Tx, owner: str, record_id: int) -> Files | None:
-    """Return the stored files of an issued invoice or credit note, if they were rendered before."""
     row = tx.one(STORED[owner], id=record_id)
     if row is None:
         return None
@@ -84,13 +83,11 @@ def load_stored(tx: Tx, owner: str, record_id: int) -> Files | None:
 
 
 def without_einvoice(reasons: list[str]) -> Refusal:
-    """Return the refusal of an e-invoice that lacks something."""
     message = f"There is no e-invoice. {' '.join(reasons)}"
     return Refusal("validation_failed", message, errors={"Accept": reasons})
 
 
 def prepare(suffix: str, tx: Tx, record: Printable) -> Pending:
-    """Read what the files of a record need."""
     owner = owner_of(record)
     stored = load_stored(tx, owner, record.id) if owner else None
     return Pending(suffix, record.id, load_logo(tx, build_facts(tx, record)), stored, owner)

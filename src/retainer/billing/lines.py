@@ -62,7 +62,6 @@ def place_line(tx: Tx, table: Table, document: Document, line: QuoteLine | Invoi
 
 
 def find_line(table: Table, lines: list[Line], line_id: int) -> Line:
-    """Return the line of a document. Raises `not_found`."""
     for line in lines:
         if line.id == line_id:
             return line

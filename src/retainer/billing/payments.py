@@ -34,7 +34,6 @@ from retainer.values.reading import with_defaults
 
 
 def has_client(table: Table, clients: Sequence[ColumnElement[int]]) -> ColumnElement[bool]:
-    """Return whether the invoice of a payment belongs to one of these clients."""
     return table.c.invoice_id.in_(select(invoices.c.id).where(invoices.c.client_id.in_(clients)))
 
 
@@ -127,7 +126,6 @@ def find_repeated(tx: Tx, field: str, payment: Payment, invoice: Invoice, *, sig
 
 
 def fill_in(tx: Tx, field: str, payment: Payment, invoice: Invoice, amount: Decimal) -> None:
-    """Fill in what a new payment leaves out; note an error for a day in the future."""
     payment.invoice_id, payment.currency = invoice.id, invoice.currency
     payment.amount = amount if payment.amount is None else payment.amount
     payment.paid_date = payment.paid_date or tx.today
@@ -136,7 +134,6 @@ def fill_in(tx: Tx, field: str, payment: Payment, invoice: Invoice, amount: Deci
 
 
 def has_digits(tx: Tx, field: str, payment: Payment) -> bool:
-    """Return whether the currency of an amount has its digits; else note an error."""
     try:
         minor_units(payment.amount, payment.currency)
     except ValueError as error:
@@ -146,7 +143,6 @@ def has_digits(tx: Tx, field: str, payment: Payment) -> bool:
 
 
 def validate_amount(tx: Tx, payment: Payment, due: Decimal, path: str, *, pays_all: bool) -> None:
-    """Note an error for an amount that exceeds the balance or, if it must, does not pay all."""
     if not 0 < payment.amount <= due:
         surplus = " Record a surplus on another invoice of the client, open or new, for an advance payment."
         message = f"Must be more than 0 and at most the balance due, {due}."
@@ -164,7 +160,6 @@ def is_overdrawn(recorded: Sequence[Payment]) -> bool:
 
 
 def save_payment(tx: Tx, payment: Payment) -> None:
-    """Write a payment or refund that was validated, and the new balance of its invoice."""
     changes.insert(tx, PAYMENTS, payments, payment)
     balance.recompute_balance(tx, payment.invoice_id, by_payment=payment.amount > 0)
 

@@ -68,7 +68,6 @@ class Form(NamedTuple):
     suffix: str
 
     def write(self, number: int) -> str:
-        """Return a number as people read it."""
         return f"{self.prefix}{number:0{self.width}}{self.suffix}"
 
 
@@ -118,7 +117,6 @@ def preview_number(tx: Tx, table: Table, pattern: str, day: str = "", *, at_leas
 
 
 def next_ticket_number(tx: Tx) -> int:
-    """Return the next number of a ticket."""
     return increment_series(tx, tickets.name, FIRST_TICKET)
 
 
@@ -171,7 +169,6 @@ def read_form(table: Table, pattern: str, day: str) -> Form:
 
 
 def next_document_number(tx: Tx, table: Table, day: str) -> str:
-    """Return the next number of a quote, invoice or credit note, by the account's pattern."""
     return next_number(tx, table, tx.value(_select_pattern(table)), day)
 
 

@@ -113,22 +113,18 @@ def validate_transition(
 
 
 def next_position(position: int) -> int:
-    """Return the position after another, at most the last possible one."""
     return min(position + 1, MAX_POSITION)
 
 
 def validate_date_order(tx: Tx, start_date: str | None, due_date: str | None) -> None:
-    """Note an error if due_date is before start_date."""
     if start_date and due_date and due_date < start_date:
         tx.error("due_date", f"Must not be before start_date, which is {start_date}.")
 
 
 def resolve_user(tx: Tx, user_id: int | None) -> int | None:
-    """Return the id of a user, with the key's user in place of `me`."""
     return tx.actor.user_id if user_id == ME else user_id
 
 
 def validate_user(tx: Tx, field: str, user_id: int | None, former: int | None = None) -> None:
-    """Note an error if another user than the former one is deactivated."""
     if user_id not in {None, former, tx.actor.user_id} and tx.value(ACTIVE, id=user_id) == 0:
         tx.error(field, f"User {user_id} is deactivated. Choose an active user.")

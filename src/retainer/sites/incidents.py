@@ -54,7 +54,6 @@ def begin_incident(tx: Transaction, account_id: int, site_id: int, started_at: s
 
 
 def end_incident(tx: Transaction, account_id: int, site_id: int) -> None:
-    """Save that a site is up again."""
     tx.run(END, account=account_id, site=site_id, ended_at=tx.now)
 
 
@@ -71,5 +70,4 @@ def suspend_all(tx: UnscopedTx, since: str) -> None:
 
 
 def list_incidents(tx: Tx, site_id: int, limit: int) -> list[Incident]:
-    """Return the newest incidents of a site, the newest first."""
     return list(map(Incident._make, tx.all(NEWEST, site=site_id, limit=limit)))

@@ -39,14 +39,12 @@ DELETE_PLUGINS = delete(site_plugins).where(site_plugins.c.site_id == bindparam(
 
 
 def has_plugin(table: Table, slugs: list[BindParameter[str]]) -> ColumnElement[bool]:
-    """Whether a site has one of these plugins."""
     return _plugin_exists(table, site_plugins.c.slug.in_(slugs))
 
 
 def has_older_version(
     table: Table, version: BindParameter[str], slugs: list[BindParameter[str]]
 ) -> ColumnElement[bool]:
-    """Whether a site has an older version of one of these plugins."""
     return _plugin_exists(table, site_plugins.c.slug.in_(slugs), site_plugins.c.version_order < version)
 
 
@@ -55,7 +53,6 @@ def _plugin_exists(table: Table, *conditions: ColumnElement[bool]) -> ColumnElem
 
 
 def validate_plugins(tx: Tx, plugins: list[Plugin]) -> None:
-    """Note an error for each plugin that was sent twice."""
     slugs = [plugin.slug for plugin in plugins]
     for position, slug in enumerate(slugs):
         if slug in slugs[:position]:
@@ -71,7 +68,6 @@ def build_plugins(plugins: list[Plugin]) -> list[Plugin]:
 
 
 def save_plugins(tx: Tx, site_id: int, plugins: list[Plugin]) -> None:
-    """Replace the plugins of a site."""
     tx.run(DELETE_PLUGINS, site=site_id)
     for plugin in plugins:
         version_order = None if plugin.version is None else order(plugin.version)

@@ -125,7 +125,6 @@ class Site(Record):
 
 
 def awaits_updates(table: Table) -> ColumnElement[bool]:
-    """Whether a plugin or the core of a site has an available update."""
     return or_(table.c.plugin_updates_count > 0, table.c.core_update_available.is_(True))
 
 
@@ -170,7 +169,6 @@ RELATIONS = ("client_id", "project_id")
 
 
 def build_site(tx: Tx, site: Site, before: Site | None, sent: relations.SentFields) -> Site:
-    """Return a site with its derived fields; note every error."""
     plugins.validate_plugins(tx, site.plugins or [])
     if relations.concerns(before, sent, *RELATIONS):
         project = relations.load_row(tx, relations.Parent, projects, site.project_id)

@@ -60,7 +60,6 @@ Awaiting = Annotated[
 
 
 def is_unresolved(table: Table) -> ColumnElement[bool]:
-    """Whether a ticket is neither resolved nor closed."""
     return in_literals(table.c.status, UNRESOLVED)
 
 
@@ -72,22 +71,18 @@ def awaiting_party(table: Table) -> ColumnElement[str | None]:
 
 
 def is_unanswered(table: Table) -> ColumnElement[bool]:
-    """Whether a ticket is unresolved and no user has replied in public."""
     return and_(is_unresolved(table), table.c.first_response_at.is_(None))
 
 
 def is_overdue(table: Table) -> ColumnElement[bool]:
-    """Whether a ticket is unresolved and its due time has passed."""
     return and_(is_unresolved(table), table.c.due_at < NOW)
 
 
 def has_status(table: Table, statuses: list[BindParameter[str]]) -> ColumnElement[bool]:
-    """Whether a ticket has one of these statuses; `unresolved` stands for several."""
     return or_(table.c.status.in_(statuses), and_(literal("unresolved").in_(statuses), is_unresolved(table)))
 
 
 def contains_text(table: Table, text: BindParameter[str]) -> ColumnElement[bool]:
-    """Whether a ticket or its number contains a text."""
     return or_(table.c.search.contains(text, escape="/"), cast(table.c.number, Text).contains(text, escape="/"))
 
 
@@ -190,7 +185,6 @@ RELATIONS = ("client_id", "project_id", "site_id", "contact_id")
 
 
 def build_ticket(tx: Tx, ticket: Ticket, before: Ticket | None, sent: relations.SentFields) -> Ticket:
-    """Return a ticket with its derived fields; note every error."""
     if relations.concerns(before, sent, *RELATIONS):
         derive_client(tx, ticket, before, sent)
     derive_contact(tx, ticket, before, sent)

@@ -81,7 +81,6 @@ LAST_POSITION = select(func.coalesce(func.max(milestones.c.position), 0)).where(
 
 
 def build_milestone(tx: Tx, milestone: Milestone, project: Project) -> Milestone:
-    """Return a milestone of a project with its derived fields; note every error."""
     milestone.project_id, milestone.currency = project.id, project.currency
     if milestone.position is None:
         milestone.position = relations.next_position(tx.value(LAST_POSITION, project=project.id))
@@ -91,7 +90,6 @@ def build_milestone(tx: Tx, milestone: Milestone, project: Project) -> Milestone
 
 
 def validate_milestone(tx: Tx, milestone: Milestone, project: Project) -> None:
-    """Note errors of the dates, and of an amount that exceeds the rest of the project's fixed fee."""
     relations.validate_date_order(tx, milestone.start_date, milestone.due_date)
     others = propagation.sum_milestone_amounts(tx, project.id, exclude_id=milestone.id or 0)
     allotted = amount_of(others, milestone.currency)

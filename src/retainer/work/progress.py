@@ -40,7 +40,6 @@ def budget_used(table: Table) -> ColumnElement[int | None]:
 
 
 def over_budget(table: Table) -> ColumnElement[bool]:
-    """Whether a project exceeds its budget_amount or its budget_minutes."""
     by_amount = and_(table.c.budget_amount > 0, table.c.billable_amount > table.c.budget_amount)
     by_minutes = and_(table.c.budget_minutes > 0, table.c.tracked_minutes > table.c.budget_minutes)
     return or_(by_amount, by_minutes)

@@ -194,7 +194,6 @@ class ProjectClient(NamedTuple):
 
 
 def build_project(tx: Tx, project: Project, before: Project | None = None) -> Project:
-    """Return a project with its derived fields; note every error."""
     client = relations.load_row(tx, ProjectClient, clients, project.client_id)
     project.manager_id = relations.resolve_user(tx, project.manager_id)
     validate_project(tx, project, before, client)
@@ -209,7 +208,6 @@ def build_project(tx: Tx, project: Project, before: Project | None = None) -> Pr
 
 
 def default_billing_type(project: Project) -> BillingType:
-    """Return how a project is billed unless it is sent."""
     return "time_and_materials" if project.client_id or project.is_template else "non_billable"
 
 

@@ -39,7 +39,6 @@ def propagate_task(tx: Tx, task_id: int, project_id: int | None, client_id: int 
 
 
 def is_referred_to(tx: Tx, project_id: int) -> bool:
-    """Whether tickets or sites refer to a project."""
     return any(tx.one(statement, project=project_id) for statement in REFERRING)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from decimal import Decimal
+from typing import Literal
 
 from retainer.store.tx import Tx
 from retainer.values.exact import amount_of
@@ -15,7 +16,7 @@ MAX_AMOUNT = 10**10  # the sums of a project fit into the database's integers
 def derive_price(
     entry: TimeEntry, context: Context, before: TimeEntry | None, sent: Collection[str], account_currency: str
 ) -> bool:
-    """Fill in whether an entry is billable, its rate, currency and amount; return whether the rate was sent.
+    """Fill in whether an entry is billable, its currency, rate and amount; return whether the rate was ever sent.
 
     Recorded time keeps its rate until it gets another project, client or user: then a derived one is derived again. A
     rate that was sent in another currency is removed.
@@ -23,17 +24,19 @@ def derive_price(
     if entry.billable is None:
         default = context.project_billing_type != "non_billable" if context.task_id is None else context.task_billable
         entry.billable = bool(default) and entry.client_id is not None
-    moved = before is None or any(getattr(entry, name) != getattr(before, name) for name in PRICED_BY)
-    is_sent = _rate_is_sent(entry, before, sent, was_sent=bool(context.entry_rate_is_sent))
-    if before is None or entry.client_id != before.client_id or (moved and not is_sent):
+    is_moved = before is None or any(getattr(entry, name) != getattr(before, name) for name in PRICED_BY)
+    has_new_client = before is None or entry.client_id != before.client_id
+    is_removed = before is not None and before.hourly_rate is not None and entry.hourly_rate is None
+    source = _rate_source(entry, before, sent, was_sent=bool(context.entry_rate_is_sent))
+    if has_new_client or (is_moved and source == "derived"):
         entry.currency = (context.client_currency if entry.client_id else None) or account_currency
-    if not is_sent and (moved or (entry.hourly_rate is None and _had_rate(before))):
+    if source == "derived" and (is_moved or is_removed):
         entry.hourly_rate = _derive_rate(context, entry.currency, account_currency)
-    elif before and is_sent and "hourly_rate" not in sent and entry.currency != before.currency:
-        entry.hourly_rate = entry.hourly_rate if _is_billed(before) else None
+    elif source == "kept" and before and entry.currency != before.currency and not _is_billed(before):
+        entry.hourly_rate = None  # it was sent in the former currency
     rate = entry.hourly_rate if entry.billable else Decimal(0)
     entry.amount = None if rate is None else time_amount(entry.duration_minutes or 0, rate, entry.currency)
-    return is_sent
+    return source != "derived"
 
 
 def validate_price(tx: Tx, entry: TimeEntry, context: Context, before: TimeEntry | None, *, rate_is_sent: bool) -> None:
@@ -59,15 +62,19 @@ def _is_billed(before: TimeEntry | None) -> bool:
     return before is not None and before.invoice_id is not None
 
 
-def _had_rate(before: TimeEntry | None) -> bool:
-    return before is not None and before.hourly_rate is not None
+def _rate_source(
+    entry: TimeEntry, before: TimeEntry | None, sent: Collection[str], *, was_sent: bool
+) -> Literal["derived", "kept", "sent"]:
+    """Return where the rate of an entry comes from: this request sent it, it is `kept` from an earlier one, or neither.
 
-
-def _rate_is_sent(entry: TimeEntry, before: TimeEntry | None, sent: Collection[str], *, was_sent: bool) -> bool:
-    """Whether a rate was sent for an entry. A derived rate that is sent back unchanged is still derived."""
-    if entry.hourly_rate is None or "hourly_rate" not in sent:
-        return entry.hourly_rate is not None and was_sent
-    return before is None or was_sent or entry.hourly_rate != before.hourly_rate
+    A derived rate that is sent back unchanged is still derived.
+    """
+    if entry.hourly_rate is None:
+        return "derived"
+    if "hourly_rate" not in sent:
+        return "kept" if was_sent else "derived"
+    is_sent_back = before is not None and not was_sent and entry.hourly_rate == before.hourly_rate
+    return "derived" if is_sent_back else "sent"
 
 
 def _derive_rate(context: Context, currency: str, account_currency: str) -> Decimal | None:

@@ -92,7 +92,6 @@ TEMPLATE_TASKS = select(func.coalesce(func.sum(projects.c.tasks_count), 0)).wher
 
 
 def in_template(table: Table) -> ColumnElement[bool]:
-    """Whether a task belongs to a template."""
     return table.c.project_id.in_(TEMPLATES)
 
 
@@ -150,7 +149,6 @@ LAST_POSITION = select(func.coalesce(func.max(tasks.c.position), 0)).where(
 
 
 def build_task(tx: Tx, task: Task, before: Task | None, sent: relations.SentFields) -> Task:
-    """Return a task with its derived fields; note every error."""
     parent = project = None
     if task.billable is None or relations.concerns(before, sent, *RELATIONS):
         parent, project = derive_parents(tx, task, sent)

@@ -144,7 +144,6 @@ def validate_amounts(tx: Tx, project: ProjectFromTemplate, template: Template, c
 
 
 def validate_assignees(tx: Tx, template: Template) -> None:
-    """Note an error for tasks of a template that are assigned to deactivated users."""
     deactivated = {user_id for (user_id,) in tx.all(DEACTIVATED)}
     found = [row for row in template.tasks if row["assignee_id"] in deactivated]
     if found:

@@ -139,7 +139,6 @@ def build_time_entry(
 
 
 def load_context(tx: Tx, entry: TimeEntry, before: TimeEntry | None) -> Context:
-    """Return the records that an entry follows from."""
     ids = {"client": entry.client_id, "project": entry.project_id, "ticket": entry.ticket_id, "task": entry.task_id}
     found = {name: record_id or 0 for name, record_id in ids.items()}  # Citus cannot plan joins with a bound null
     row = tx.value(LOAD_CONTEXT, **found, user=entry.user_id, day=entry.date, entry=before.id if before else 0)
@@ -147,7 +146,6 @@ def load_context(tx: Tx, entry: TimeEntry, before: TimeEntry | None) -> Context:
 
 
 def has_relation(entry: TimeEntry) -> bool:
-    """Whether an entry has a client, project, ticket or task."""
     return any(getattr(entry, field) is not None for field in RELATIONS)
 
 
@@ -187,7 +185,6 @@ def validate_relations(
 
 
 def record_time(tx: Tx, entry: TimeEntry) -> int:
-    """Write a new time entry, add it to the totals, and return its id."""
     entry, rate_is_sent = build_time_entry(tx, entry, None, relations.sent_fields(entry))
     entry_id = changes.insert(tx, TIME, time_entries, entry)
     if rate_is_sent:

@@ -13,10 +13,9 @@ MAX_DURATION = timedelta(minutes=MAX_MINUTES)
 def derive_duration(entry: TimeEntry, before: TimeEntry | None, sent: relations.SentFields) -> None:
     """Fill in the end that follows from start and duration, or the duration between start and end."""
     passed = _passed(entry)
-    is_moved = not sent.keys().isdisjoint({"started_at", "ended_at"}) and "duration_minutes" not in sent
     if _end_follows(entry, before, sent):
         entry.ended_at = instant_after(str(entry.started_at), timedelta(minutes=entry.duration_minutes))
-    elif passed and (entry.duration_minutes is None or is_moved) and timedelta() < passed <= MAX_DURATION:
+    elif _duration_follows(entry, sent) and passed and timedelta() < passed <= MAX_DURATION:
         entry.duration_minutes = _minutes(entry)
 
 
@@ -25,9 +24,7 @@ def derive_date(tx: Tx, entry: TimeEntry, before: TimeEntry | None, sent: relati
 
     Notes an error if the start has no day in the account's time zone.
     """
-    can_move = before is not None and not before.is_locked  # a locked start is an error already
-    follows = can_move and entry.started_at and "started_at" in sent and "date" not in sent
-    if entry.date is not None and not follows:
+    if entry.date is not None and not _day_follows(entry, before, sent):
         return
     day = _day_of(tx, entry.started_at) if entry.started_at else tx.today
     if day is None:
@@ -79,6 +76,17 @@ def _end_follows(entry: TimeEntry, before: TimeEntry | None, sent: relations.Sen
         return True
     is_moved = (entry.started_at, entry.duration_minutes) != (before.started_at, before.duration_minutes)
     return is_moved and not before.is_locked
+
+
+def _duration_follows(entry: TimeEntry, sent: relations.SentFields) -> bool:
+    is_moved = "started_at" in sent or "ended_at" in sent
+    return entry.duration_minutes is None or (is_moved and "duration_minutes" not in sent)
+
+
+def _day_follows(entry: TimeEntry, before: TimeEntry | None, sent: relations.SentFields) -> bool:
+    """Whether the day follows from a new start; a locked start is an error already."""
+    is_moved = bool(entry.started_at) and "started_at" in sent
+    return before is not None and not before.is_locked and is_moved and "date" not in sent
 
 
 def _passed(entry: TimeEntry) -> timedelta | None:

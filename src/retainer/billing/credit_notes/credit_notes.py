@@ -54,7 +54,7 @@ def price_credit_note(tx: Tx, note: CreditNote, invoice: Invoice) -> CreditNote:
     note.issue_date = note.issue_date or max(tx.today, issued)
     if note.issue_date < issued:
         tx.error("issue_date", f"Must not be before the invoice's, which is {issued}.")
-    crediting.compute_totals(tx, note, invoice)
+    crediting.compute_credit(tx, note, invoice)
     note.applied_amount, note.refundable_amount = Decimal(0), note.total  # until recompute_balance applies it
     tx.raise_errors()
     return note
@@ -68,7 +68,6 @@ def build_credit_note(tx: Tx, note: CreditNote, invoice: Invoice) -> CreditNote:
 
 
 def save_note(tx: Tx, note: CreditNote) -> int:
-    """Write a credit note with a snapshot of its issuer; return its id."""
     note_id = tx.insert(credit_notes, note)
     issuer.save_snapshot(tx, credit_notes, note_id, note.client_id)
     return note_id

@@ -52,7 +52,7 @@ def remaining_shares(invoice: Invoice) -> dict[Decimal, Share]:
     return remaining
 
 
-def compute_totals(tx: Tx, note: CreditNote, invoice: Invoice) -> None:
+def compute_credit(tx: Tx, note: CreditNote, invoice: Invoice) -> None:
     """Set the lines and totals of a credit note, from its amount or its lines; without both, credit all that is left.
 
     Raises `validation_failed` if nothing is left.
@@ -102,7 +102,6 @@ def freed_lines(invoice: Invoice, note: CreditNote) -> list[InvoiceLine]:
 
 
 def credited_lines(invoice: Invoice, notes: Sequence[CreditNote]) -> list[InvoiceLine]:
-    """Return the lines of an invoice whose whole quantity is credited."""
     credited: dict[int | None, Decimal] = {}
     for part in (part for note in notes for part in note.lines):
         credited[part.invoice_line_id] = credited.get(part.invoice_line_id, Decimal(0)) + part.quantity
@@ -171,7 +170,6 @@ def credit_by_lines(tx: Tx, note: CreditNote, invoice: Invoice, remaining: dict[
 
 
 def price_free_line(tx: Tx, line: CreditNoteLine, currency: str, rates: Sequence[Decimal]) -> None:
-    """Price a line that credits no line of the invoice, at one of the invoice's tax rates."""
     if line.tax_rate is None and len(rates) == 1:
         line.tax_rate = rates[0]
     elif line.tax_rate not in rates:

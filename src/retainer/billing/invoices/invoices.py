@@ -140,7 +140,6 @@ def build_invoice(tx: Tx, invoice: Invoice, before: Invoice | None = None) -> tu
 
 
 def with_meta(tx: Tx, invoice_id: int, former: str, left_out: list[LeftOut]) -> WithMeta[Invoice, InvoiceMeta]:
-    """Return an invoice that was written, with the unbilled work that was left out and the warnings about it."""
     invoice = load_invoice(tx, invoice_id)
     return WithMeta(invoice, InvoiceMeta(left_out, load_warnings(tx, invoice, former)))
 
@@ -197,7 +196,6 @@ def update_invoice(tx: Tx, invoice_id: Id, patch: Patch[Invoice]) -> WithMeta[In
 
 
 def change_invoice(tx: Tx, invoice: Invoice, before: Invoice) -> WithMeta[Invoice, InvoiceMeta]:
-    """Write a changed invoice, its lines and payment, and what both change elsewhere; return the invoice."""
     invoice, left_out = build_invoice(tx, invoice, before)
     with changing_balance(tx, invoice.id):
         tx.update(invoices, invoice)

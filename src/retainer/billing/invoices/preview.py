@@ -113,20 +113,19 @@ def load_preview(tx: Tx, project_id: int) -> ProjectPreview:
 
 
 def build_row(tx: Tx, project_id: int, client_id: int | None, currency: str) -> PreviewRow:
-    """Return what an invoice to the client in a currency would bill of a project."""
     invoice = with_defaults(Invoice, client_id=client_id, currency=currency, lines=[])
     ids = [project_id]
     time = TIME.find(tx, UnbilledTime(project_ids=ids), invoice, takes_covered=False)
     expenses = EXPENSES.find(tx, UnbilledExpenses(project_ids=ids), invoice)
     milestones = MILESTONES.find(tx, UnbilledMilestones(project_ids=ids), invoice)
     months = list(fees.load_due(tx, UnbilledFees(project_ids=ids), invoice))
-    of_months = sum(each.amount for each in months)
+    of_months = sum(amount for _, amount in months)
     return PreviewRow(
         currency=currency,
         time=TimePreview(time.size, time.minutes, amount_of(time.amount, currency)),
         expenses=WorkPreview(expenses.size, amount_of(expenses.amount, currency)),
         milestones=WorkPreview(milestones.size, amount_of(milestones.amount, currency)),
-        fees=FeesPreview([each.fee.month for each in months], amount_of(of_months, currency)),
+        fees=FeesPreview([fee.month for fee, _ in months], amount_of(of_months, currency)),
         subtotal=amount_of(time.amount + expenses.amount + milestones.amount + of_months, currency),
         left_out=list(time.left_out),
     )

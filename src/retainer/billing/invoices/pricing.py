@@ -40,7 +40,6 @@ def price_line(tx: Tx, line: InvoiceLine, context: LineContext) -> None:
 
 
 def validate_item(tx: Tx, line: InvoiceLine) -> None:
-    """Note an error for each field that a line lacks if it bills no work."""
     if tx.readable(*(kind.field for kind in KINDS)):
         for field in ("description", "unit_price"):
             if getattr(line, field) is None:

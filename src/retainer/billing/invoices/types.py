@@ -169,6 +169,9 @@ class UnbilledFees(DayRange):
     project_ids: Annotated[Ids | None, "Only fees of these projects; null: of all."] = None
 
 
+Selection = UnbilledTime | UnbilledExpenses | UnbilledMilestones | UnbilledFees
+
+
 class UnbilledWork(msgspec.Struct):
     """Which unbilled work of the client, in the invoice's currency, to bill."""
 
@@ -218,13 +221,11 @@ PaymentKind = Annotated[
 
 
 def client_of_payment(table: Table) -> ColumnElement[int]:
-    """Return the client of a payment's invoice."""
     invoice = invoices.alias()
     return select(invoice.c.client_id).where(invoice.c.id == table.c.invoice_id).scalar_subquery()
 
 
 def kind_of(table: Table) -> ColumnElement[str]:
-    """Return whether a row is a payment or a refund."""
     return case((table.c.amount < literal_column("0"), "refund"), else_="payment")
 
 

@@ -8,22 +8,11 @@ retainer.
 from collections.abc import Sequence
 
 from retainer.billing import documents, line_work
-from retainer.billing.invoices.types import (
-    DayRange,
-    Invoice,
-    InvoiceLine,
-    LeftOut,
-    UnbilledExpenses,
-    UnbilledFees,
-    UnbilledMilestones,
-    UnbilledTime,
-    UnbilledWork,
-)
+from retainer.billing.invoices.types import DayRange, Invoice, InvoiceLine, LeftOut, Selection, UnbilledWork
 from retainer.billing.line_work import KINDS
 from retainer.store import constraints
 from retainer.store.tx import Tx
 
-Selection = UnbilledTime | UnbilledExpenses | UnbilledMilestones | UnbilledFees
 REASONS = {
     "covered": "that a fee covers (name its project in project_ids to bill it)",
     "unpriced": "without a rate (give each an hourly_rate)",
@@ -58,7 +47,6 @@ def build_unbilled_lines(tx: Tx, request: UnbilledWork, invoice: Invoice) -> tup
 
 
 def explain_nothing(invoice: Invoice, left_out: Sequence[LeftOut]) -> str:
-    """Return the error for no work: why what matches is left out."""
     message = f"Client {invoice.client_id} has no unbilled work in {invoice.currency} that matches."
     parts = []
     for part in left_out:
@@ -69,7 +57,6 @@ def explain_nothing(invoice: Invoice, left_out: Sequence[LeftOut]) -> str:
 
 
 def validate_selection(tx: Tx, path: str, selection: Selection, client_id: int | None) -> None:
-    """Note an error for each project that is not the client's, and for days in the wrong order."""
     project_ids = selection.project_ids or ()
     projects = documents.load_projects(tx, project_ids)
     for position, project_id in enumerate(project_ids):

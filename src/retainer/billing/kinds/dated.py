@@ -26,10 +26,9 @@ from retainer.schema.work import projects
 from retainer.store.engines.sql import INTEGER, is_listed, listed
 from retainer.store.tables import ACCOUNT, NOW
 from retainer.store.tx import Tx
-from retainer.values.exact import FIRST_DAY, LAST_DAY
 from retainer.values.reading import with_defaults
 
-Selection = UnbilledTime | UnbilledExpenses
+DatedSelection = UnbilledTime | UnbilledExpenses
 GroupKey = int | str | None
 
 
@@ -83,7 +82,7 @@ class DatedKind(RecordedKind):
         changes.removed_all(tx, self.billed, json.loads(lines))
         tx.run(_unmark(self), lines=lines, stays=stays)
 
-    def find(self, tx: Tx, selection: Selection, invoice: Invoice, *, takes_covered: bool | None = None) -> Found:
+    def find(self, tx: Tx, selection: DatedSelection, invoice: Invoice, *, takes_covered: bool | None = None) -> Found:
         """Return the work that can be billed, and what is left out; without `takes_covered`, the projects decide."""
         by_project = selection.project_ids is not None
         is_taken = by_project if takes_covered is None else takes_covered
@@ -95,7 +94,7 @@ class DatedKind(RecordedKind):
         build_lines = partial(self.build_lines, tx, selection, invoice)
         return Found(billable.size, billable.amount, build_lines, billable.minutes, left_out)
 
-    def build_lines(self, tx: Tx, selection: Selection, invoice: Invoice) -> Iterator[InvoiceLine]:
+    def build_lines(self, tx: Tx, selection: DatedSelection, invoice: Invoice) -> Iterator[InvoiceLine]:
         """Yield a line for each group, by day, with at most MAX_ITEMS. A line never mixes projects."""
         group = self.groups[selection.group_by]
         statement = _select_items(self, selection.group_by, by_project=selection.project_ids is not None)
@@ -112,11 +111,6 @@ class DatedKind(RecordedKind):
             for start in range(0, len(items), MAX_ITEMS):
                 ids = [item.id for item in items[start : start + MAX_ITEMS]]
                 yield with_defaults(InvoiceLine, description=description or None, **{self.field: ids})
-
-    def parameters(self, selection: Selection, invoice: Invoice) -> dict[str, object]:
-        """Return the parameters of the statements for a selection."""
-        days = {"first": selection.from_ or FIRST_DAY, "last": selection.to or LAST_DAY}
-        return self.unbilled_parameters(selection.project_ids, invoice) | days
 
 
 @cache

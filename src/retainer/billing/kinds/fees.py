@@ -43,13 +43,6 @@ class BilledFee(NamedTuple):
     invoice_line_id: int
 
 
-class DueFee(NamedTuple):
-    """A month that can be billed, and its amount in minor units."""
-
-    fee: Fee
-    amount: int
-
-
 OF_CLIENT = PROJECTS.where(
     projects.c.client_id == bindparam("client"),
     projects.c.is_template.is_(False),
@@ -111,9 +104,8 @@ class Fees(WorkKind[Fee]):
         line.unit = line.unit or "months"
         if not line.description and line.fee_month:
             text = fee_text(line.fee_month, project.language if project else "en")
-            lines = context.invoice.lines
-            is_ambiguous = any(other is not line and other.fee_month == line.fee_month for other in lines)
-            line.description = f"{text}, {project.name}" if project and is_ambiguous else text
+            months = [other.fee_month for other in context.invoice.lines if other is not line]
+            line.description = f"{text}, {project.name}" if project and line.fee_month in months else text
 
     def validate(
         self, tx: Tx, fee: Fee, line: InvoiceLine, project: DocumentProject | None, context: LineContext
@@ -144,15 +136,15 @@ class Fees(WorkKind[Fee]):
     def find(self, tx: Tx, selection: UnbilledFees, invoice: Invoice) -> Found:
         """Return the months that can be billed. Notes an error and finds none if one invoice cannot take them all."""
         named = {fee for line in invoice.lines for fee in self.keys_of(line)}
-        due = (each for each in load_due(tx, selection, invoice) if each.fee not in named)
-        pieces = list(islice(due, MAX_LINES + 1))
-        if len(pieces) > MAX_LINES:
+        found = ((fee, amount) for fee, amount in load_due(tx, selection, invoice) if fee not in named)
+        due = list(islice(found, MAX_LINES + 1))
+        if len(due) > MAX_LINES:
             advice = "Bill them with several: limit the months with from and to, or the projects with project_ids."
             message = f"Matches more than {MAX_LINES} months, the most that one invoice takes. {advice}"
             tx.error("unbilled_work.fees", message)
-            pieces = []
-        lines = [with_defaults(InvoiceLine, project_id=fee.project_id, fee_month=fee.month) for fee, _ in pieces]
-        return Found(len(pieces), sum(each.amount for each in pieces), lambda: lines)
+            due = []
+        lines = [with_defaults(InvoiceLine, project_id=fee.project_id, fee_month=fee.month) for fee, _ in due]
+        return Found(len(due), sum(amount for _, amount in due), lambda: lines)
 
 
 FEES = Fees()
@@ -164,8 +156,11 @@ def load_billed(tx: Tx, project_ids: Collection[int]) -> dict[Fee, BilledFee]:
     return {Fee(billed.project_id, billed.month): billed for billed in map(BilledFee._make, rows)}
 
 
-def load_due(tx: Tx, selection: UnbilledFees, invoice: Invoice) -> Iterator[DueFee]:
-    """Yield the months that can be billed, project by project; those on the invoice itself count."""
+def load_due(tx: Tx, selection: UnbilledFees, invoice: Invoice) -> Iterator[tuple[Fee, int]]:
+    """Yield the months that can be billed, project by project, with their amounts in minor units.
+
+    Those on the invoice itself count.
+    """
     wanted = selection.project_ids
     rows = tx.all(OF_CLIENT, client=invoice.client_id, currency=invoice.currency)
     found = [project for project in map(DocumentProject._make, rows) if wanted is None or project.id in wanted]
@@ -174,7 +169,7 @@ def load_due(tx: Tx, selection: UnbilledFees, invoice: Invoice) -> Iterator[DueF
     for project in found:
         for month in begun_months(tx, project, selection.from_ or FIRST_DAY, selection.to or LAST_DAY):
             if (fee := Fee(project.id, month)) not in taken:
-                yield DueFee(fee, project.retainer_amount or 0)
+                yield fee, project.retainer_amount or 0
 
 
 def begun_months(tx: Tx, project: DocumentProject, first: str, last: str) -> Iterator[str]:

@@ -1,7 +1,5 @@
 """Milestones: a completed one with an amount is a line of its own."""
 
-from typing import NamedTuple
-
 from sqlalchemy import Select, and_, bindparam, literal, null, or_, select, update
 
 from retainer.billing.invoices.types import Invoice, InvoiceLine, UnbilledMilestones
@@ -13,14 +11,6 @@ from retainer.store.engines.sql import INTEGER, is_listed, listed
 from retainer.store.tables import NOW, PARTS
 from retainer.store.tx import Tx
 from retainer.values.reading import with_defaults
-
-
-class DueMilestone(NamedTuple):
-    """A milestone that can be billed, and its amount in minor units."""
-
-    id: int
-    amount: int
-
 
 WITH_LINES = (
     milestones.join(projects, projects.c.id == milestones.c.project_id)
@@ -36,7 +26,7 @@ TOUCH = TOUCH.execution_options(**{PARTS: ("invoice_id",)})
 
 
 def _select_due(*, by_project: bool) -> Select[tuple[int, int]]:
-    """Select the milestones that can be billed, in the order of their completion, with DueMilestone's fields."""
+    """Select the milestones that can be billed and their amounts, in the order of their completion."""
     columns = milestones.c
     wanted = (is_listed(columns.project_id, listed("wanted", INTEGER).scalar_subquery()),) if by_project else ()
     due = select(*columns["id", "amount"]).select_from(WITH_LINES)
@@ -87,11 +77,9 @@ class Milestones(RecordedKind):
         super().place_in_project(tx, line, project_ids)
 
     def find(self, tx: Tx, selection: UnbilledMilestones, invoice: Invoice) -> Found:
-        statement = DUE[selection.project_ids is not None]
-        rows = tx.all(statement, **self.unbilled_parameters(selection.project_ids, invoice))
-        due = list(map(DueMilestone._make, rows))
-        lines = [with_defaults(InvoiceLine, milestone_id=milestone.id) for milestone in due]
-        return Found(len(due), sum(milestone.amount for milestone in due), lambda: lines)
+        due = tx.all(DUE[selection.project_ids is not None], **self.parameters(selection, invoice))
+        lines = [with_defaults(InvoiceLine, milestone_id=milestone_id) for milestone_id, _ in due]
+        return Found(len(due), sum(amount for _, amount in due), lambda: lines)
 
 
 MILESTONES = Milestones()

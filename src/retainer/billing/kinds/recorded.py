@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from sqlalchemy import Column, ColumnElement, Insert, Select, Table, delete, insert, literal, select, update
 
-from retainer.billing.invoices.types import MAX_DESCRIPTION, Invoice, InvoiceLine
+from retainer.billing.invoices.types import MAX_DESCRIPTION, DayRange, Invoice, InvoiceLine, Selection
 from retainer.billing.kinds.base import LineContext, Rows, WorkKind
 from retainer.schema.billing import allocations, invoice_lines
 from retainer.store import constraints
@@ -20,7 +20,7 @@ from retainer.store.engines.sql import INTEGER, is_listed, listed, listed_rows
 from retainer.store.tables import ACCOUNT, NOW
 from retainer.store.tx import Tx
 from retainer.values import money
-from retainer.values.exact import amount_of
+from retainer.values.exact import FIRST_DAY, LAST_DAY, amount_of
 
 
 class RecordedItem(NamedTuple):
@@ -87,9 +87,11 @@ class RecordedKind(WorkKind[int]):
     def find_billed(self, tx: Tx, keys: Collection[int]) -> Iterable[tuple[int, int]]:
         return ((item_id, invoice_id) for item_id, invoice_id in tx.all(self.billed_items, ids=json.dumps(list(keys))))
 
-    def unbilled_parameters(self, project_ids: list[int] | None, invoice: Invoice) -> dict[str, object]:
-        """Return the parameters of the statements for unbilled work of some projects, or of all."""
-        wanted = {} if project_ids is None else {"wanted": json.dumps(project_ids)}
+    def parameters(self, selection: Selection, invoice: Invoice) -> dict[str, object]:
+        """Return the parameters of the statements for unbilled work."""
+        wanted = {} if selection.project_ids is None else {"wanted": json.dumps(selection.project_ids)}
+        if isinstance(selection, DayRange):
+            wanted |= {"first": selection.from_ or FIRST_DAY, "last": selection.to or LAST_DAY}
         return wanted | {
             "client": invoice.client_id,
             "currency": invoice.currency,

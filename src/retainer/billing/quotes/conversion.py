@@ -143,7 +143,6 @@ def fill_invoice(tx: Tx, invoice: Invoice) -> None:
 
 
 def copy_line(line: QuoteLine) -> InvoiceLine:
-    """Return a line of a quote as a new line of an invoice."""
     return with_defaults(InvoiceLine, **{name: getattr(line, name) for name in writable_fields(QuoteLine)})
 
 

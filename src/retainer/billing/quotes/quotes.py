@@ -72,7 +72,6 @@ def load_quote(tx: Tx, quote_id: int) -> Quote:
 
 
 def build_quote(tx: Tx, quote: Quote, before: Quote | None = None) -> Quote:
-    """Return the quote that a body describes, with its number and the timestamps of its status."""
     former = before.status if before else "draft"
     is_converted = before is not None and is_in_use(before)
     is_locked = is_converted or "draft" not in {former, quote.status}
@@ -103,7 +102,6 @@ def build_quote(tx: Tx, quote: Quote, before: Quote | None = None) -> Quote:
 
 
 def validate_status(tx: Tx, quote: Quote, former: str) -> None:
-    """Note an error for a step that a quote cannot take."""
     relations.validate_transition(tx, former, quote.status, TRANSITIONS)
     if quote.status in NEED_LINES and former == "draft" and not quote.lines and tx.readable("lines"):
         tx.error("status", f"A quote without lines cannot be {quote.status}. Add a line first.")
@@ -113,13 +111,11 @@ def validate_status(tx: Tx, quote: Quote, former: str) -> None:
 
 
 def with_warnings(tx: Tx, quote_id: int, former: str) -> WithMeta[Quote, QuoteMeta]:
-    """Return a quote that was written, with the warnings about it."""
     quote = load_quote(tx, quote_id)
     return WithMeta(quote, QuoteMeta(load_warnings(tx, quote, former)))
 
 
 def is_in_use(quote: Quote) -> bool:
-    """Return whether a quote has become a project or an invoice."""
     return bool(quote.converted_project_id or quote.invoice_id)
 
 

@@ -32,7 +32,6 @@ class Monitor(BackgroundLoop[DueSite]):
         schedule.refresh(self.store)
 
     def claim(self, places: Places) -> Sequence[DueSite]:
-        """Lease the sites that are due."""
         return schedule.claim(self.store, places, LEASE)
 
     async def serve(self, client: GuardedClient, work: DueSite) -> None:
@@ -41,7 +40,6 @@ class Monitor(BackgroundLoop[DueSite]):
         self._results.append((work, result))  # not before the await: every tick replaces the list
 
     async def save(self) -> None:
-        """Save the results since the last call."""
         results, self._results = self._results, []
         if results:
             await self.in_database(partial(self._save, results))

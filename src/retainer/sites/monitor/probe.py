@@ -53,7 +53,6 @@ async def _follow(client: GuardedClient, site: DueSite) -> CheckResult:
 
 
 async def _evaluate(site: DueSite, response: httpx2.Response) -> str | None:
-    """Return what is wrong with a response, or None."""
     if response.status_code not in (site.expected() or DEFAULT_STATUSES):
         return f"The site answered {response.status_code}."
     if site.keyword is None:
