@@ -1,6 +1,7 @@
 """Dated work: time and expenses. Their rows refer to their line, and `unbilled_work` groups them by day into lines."""
 
 import json
+from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache, partial
@@ -70,17 +71,17 @@ class DatedKind(RecordedKind):
     groups: ClassVar[dict[str, Group]]
     """The groups by the names of `group_by`."""
 
+    @abstractmethod
     def state(self, *, takes_covered: bool) -> ColumnElement[str]:
         """Return whether work can be billed, or why not; covered work can, or is left out."""
-        raise NotImplementedError
 
-    def mark(self, tx: Tx, invoice_id: int, lines: str) -> None:
-        tx.run(_mark(self), lines=lines, invoice=invoice_id)
-        changes.added_all(tx, self.billed, json.loads(lines))
+    def mark(self, tx: Tx, invoice_id: int, line_ids: list[int]) -> None:
+        tx.run(_mark(self), lines=json.dumps(line_ids), invoice=invoice_id)
+        changes.added_all(tx, self.billed, line_ids)
 
-    def unmark(self, tx: Tx, lines: str, stays: str) -> None:
-        changes.removed_all(tx, self.billed, json.loads(lines))
-        tx.run(_unmark(self), lines=lines, stays=stays)
+    def unmark(self, tx: Tx, line_ids: list[int], stays: list[int]) -> None:
+        changes.removed_all(tx, self.billed, line_ids)
+        tx.run(_unmark(self), lines=json.dumps(line_ids), stays=json.dumps(stays))
 
     def find(self, tx: Tx, selection: DatedSelection, invoice: Invoice, *, takes_covered: bool | None = None) -> Found:
         """Return the work that can be billed, and what is left out; without `takes_covered`, the projects decide."""

@@ -1,5 +1,7 @@
 """Milestones: a completed one with an amount is a line of its own."""
 
+import json
+
 from sqlalchemy import Select, and_, bindparam, literal, null, or_, select, update
 
 from retainer.billing.invoices.types import Invoice, InvoiceLine, UnbilledMilestones
@@ -65,11 +67,11 @@ class Milestones(RecordedKind):
         null(),
     ).select_from(WITH_LINES)
 
-    def mark(self, tx: Tx, invoice_id: int, lines: str) -> None:
-        tx.run(TOUCH, lines=lines)
+    def mark(self, tx: Tx, invoice_id: int, line_ids: list[int]) -> None:
+        tx.run(TOUCH, lines=json.dumps(line_ids))
 
-    def unmark(self, tx: Tx, lines: str, stays: str) -> None:
-        tx.run(TOUCH, lines=lines)
+    def unmark(self, tx: Tx, line_ids: list[int], stays: list[int]) -> None:
+        tx.run(TOUCH, lines=json.dumps(line_ids))
 
     def place_in_project(self, tx: Tx, line: InvoiceLine, project_ids: set[int | None]) -> None:
         if project_ids and line.project_id not in {None, *project_ids}:

@@ -5,6 +5,7 @@ voided or credited invoices stay as history.
 """
 
 import json
+from abc import abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
 from functools import cached_property
@@ -65,13 +66,13 @@ class RecordedKind(WorkKind[int]):
     """The default description of a line, before the days of its work."""
     without_amount: ClassVar[str] = "has no amount. Give it one first."
 
-    def mark(self, tx: Tx, invoice_id: int, lines: str) -> None:
-        """Write what the rows of attached work show; `lines` are the ids of its lines as JSON."""
-        raise NotImplementedError
+    @abstractmethod
+    def mark(self, tx: Tx, invoice_id: int, line_ids: list[int]) -> None:
+        """Write what the rows of attached work show."""
 
-    def unmark(self, tx: Tx, lines: str, stays: str) -> None:
-        """Write what the rows of work show before it is detached, except for the work whose ids `stays` lists."""
-        raise NotImplementedError
+    @abstractmethod
+    def unmark(self, tx: Tx, line_ids: list[int], stays: list[int]) -> None:
+        """Write what the rows of work show before it is detached, except for the work that stays."""
 
     def keys_of(self, line: InvoiceLine) -> list[int]:
         named = getattr(line, self.field)
@@ -125,16 +126,16 @@ class RecordedKind(WorkKind[int]):
         item_ids = [item_id for _, item_id in pairs]
         self.write_once(tx, item_ids, lambda: tx.change(self.insertion, pairs=json.dumps(pairs)))
         tx.count(allocations, len(pairs))
-        self.mark(tx, invoice_id, json.dumps([line.id for line in lines]))
+        self.mark(tx, invoice_id, [line.id for line in lines])
 
     def detach(self, tx: Tx, lines: Sequence[InvoiceLine], after: Mapping[int, InvoiceLine], *, is_kept: bool) -> None:
-        ids = json.dumps([line.id for line in lines])
+        line_ids = [line.id for line in lines]
         stays = [item_id for line in lines if line.id in after for item_id in self.keys_of(after[line.id])]
-        self.unmark(tx, ids, json.dumps(stays))
+        self.unmark(tx, line_ids, stays)
         if is_kept:
-            tx.run(END, lines=ids)
+            tx.run(END, lines=json.dumps(line_ids))
         else:
-            tx.count(allocations, -tx.change(FORGET, lines=ids))
+            tx.count(allocations, -tx.change(FORGET, lines=json.dumps(line_ids)))
 
     def price(self, tx: Tx, line: InvoiceLine, context: LineContext) -> int:
         items = self.validate_items(tx, line, context)
