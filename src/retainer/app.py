@@ -151,7 +151,6 @@ class App:
                 ) from None
 
     def pages(self, address: str) -> dict[str, Page]:
-        """Return the monitoring pages that the settings put on an address."""
         pages: dict[str, Page] = {}
         if self.settings.health == address:
             pages |= {"/livez": self.health.live, "/readyz": self.health.ready}

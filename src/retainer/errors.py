@@ -122,12 +122,12 @@ class Refusal(Exception):
         self.members = members if errors is None else {"errors": errors, **members}
 
 
-class Unreadable(ValueError):
-    """A refused value, with its whole message."""
+class InvalidValue(ValueError):
+    """A refused value, with its whole message, or with a hint that follows "Must be ...; " in it."""
 
-
-class Slip(ValueError):
-    """A refused value, with the reason that follows "Must be ...; " in its message."""
+    def __init__(self, message: str = "", *, hint: str = "") -> None:
+        super().__init__(message or hint)
+        self.hint = hint
 
 
 def invalid(errors: Mapping[str, list[str]], code: str = "validation_failed") -> Refusal:

@@ -7,14 +7,16 @@ from msgspec import Meta
 
 from retainer.documents.warnings import DocumentWarning
 from retainer.values.kinds import Currency, Id, Percent, Position, Quantity, SignedMoney, Text20, Text255, Text10000
-from retainer.values.records import Stated
+from retainer.values.records import MustMatch
 
 MAX_LINES = 200
 SET_OF_LINES = "Replaces all lines, in this order: a line with its `id` is kept, a line without one is new."
 Lines = Meta(max_length=MAX_LINES)
-FOLLOWS_FROM_LINES = Stated("It follows from the lines. Change those, and leave this out.")
-FOLLOWS_FROM_LINE = Stated("It follows from quantity, unit_price and discount_percent, or from the work. Leave it out.")
-NUMBERED = Stated("Retainer numbers it. Leave it out; external_id takes a number of your own.")
+FOLLOWS_FROM_LINES = MustMatch("It follows from the lines. Change those, and leave this out.")
+FOLLOWS_FROM_LINE = MustMatch(
+    "It follows from quantity, unit_price and discount_percent, or from the work. Leave it out."
+)
+NUMBERED = MustMatch("Retainer numbers it. Leave it out; external_id takes a number of your own.")
 
 
 class TaxShare(msgspec.Struct):

@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from retainer.errors import FieldErrors, Refusal, Unreadable, invalid
+from retainer.errors import FieldErrors, InvalidValue, Refusal, invalid
 from retainer.values.parameters import read_whole
 from retainer.values.reading import complete, read_fields, unwrapped, writable_fields
 from retainer.values.texts import clean
@@ -71,7 +71,7 @@ def build_form(pairs: Iterable[tuple[str, str]]) -> Form:
     for name, typed in pairs:
         try:
             cleaned.append((clean(name), clean(typed)))
-        except Unreadable as error:
+        except InvalidValue as error:
             errors.note(name, str(error))
     if errors:
         raise invalid(errors)

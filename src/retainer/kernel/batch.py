@@ -107,8 +107,7 @@ class BatchResults(msgspec.Struct):
 class Performer(Protocol):
     """Performs the operations of a batch."""
 
-    def __call__(self, batch: Batch) -> list[BatchResult]:
-        """Return the response to each operation."""
+    def __call__(self, batch: Batch) -> list[BatchResult]: ...
 
 
 def read_batch(sent: RequestBody, is_batch: Callable[[str], bool]) -> Batch:
@@ -173,7 +172,6 @@ def path_of(operation: BatchOperation) -> str:
 
 
 def of_operation(refusal: Refusal, position: int, operation: BatchOperation) -> Refusal:
-    """Return the refusal of an atomic batch for the refusal of one of its operations."""
     message = f"Operation {position} ({operation.method} {operation.path}) was refused, so nothing was written. "
     members = {**refusal.members, "operation": position}
     return Refusal(refusal.code, message + refusal.message, headers=refusal.headers, **members)
@@ -196,6 +194,5 @@ def request_of(
 
 
 def result_of(request: Request, response: Response) -> BatchResult:
-    """Return the response to an operation as a part of the response to the batch."""
     body = cast("dict[str, object]", msgspec.Raw(response.body)) if response.body else None
     return BatchResult(response.status, request.id, dict(response.headers).get("etag"), body)

@@ -32,7 +32,6 @@ class RequestBody:
         self.values = read_fields(model, self.fields, self.errors, use=use)
 
     def read_as(self, use: str, fields: dict[str, object]) -> "RequestBody":
-        """Return these fields as a body for another use."""
         return RequestBody(fields, self.model, use, self.refusal)
 
     @classmethod
@@ -51,7 +50,7 @@ class RequestBody:
         return record
 
     def note_errors(self, errors: BodyErrors) -> None:
-        """Note the errors, mostly in the transaction, which raises them together with those of rules."""
+        """Add the parse errors to `errors`, which raise them together with those of rules."""
         if self.refusal:
             raise self.refusal
         errors.sent = frozenset(self.fields)

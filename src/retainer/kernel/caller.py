@@ -28,7 +28,6 @@ class Caller(Actor, frozen=True, gc=False):
 
     @property
     def acting_key(self) -> int:
-        """Return the key of the request."""
         return self.key_id
 
     def ask(self, tx: Tx) -> Callable[[], bool]:
@@ -42,7 +41,6 @@ class Caller(Actor, frozen=True, gc=False):
         return is_same
 
     def has_scope(self, scope: str) -> bool:
-        """Return whether the key has a scope."""
         return scope in _set_of(self.scopes)
 
     def require_scope(self, scope: str | None, use: str = "") -> None:

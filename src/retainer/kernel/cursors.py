@@ -1,4 +1,4 @@
-"""Cursors: the position after a record of a sorted list, which holds while other records are added and removed."""
+"""Cursors: the position after a record of a sorted list, stable while records are added or removed."""
 
 import hashlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
@@ -37,11 +37,9 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
 
     @property
     def binds(self) -> dict[str, int | str]:
-        """Return the values to bind to the condition `follows`."""
         return {f"cursor__{place}": value for place, value in enumerate(self.values) if value is not None}
 
     def text(self) -> str:
-        """Return the cursor as a parameter."""
         return urlsafe_b64encode(msgspec.json.encode(self)).decode().rstrip("=")
 
 
@@ -88,7 +86,6 @@ def check_cursor(cursor: Cursor, keys: Sequence[Key]) -> None:
 
 
 def _is_of(value: int | str | None, key: Key) -> bool:
-    """Return whether a value is one that the column of a key can have."""
     kind = key.column.type
     if value is None or isinstance(value, int):
         return key.is_nullable if value is None else kind.python_type is int

@@ -27,7 +27,6 @@ GZIP_SUFFIX = "-gzip"
 
 
 def compute(data: bytes) -> str:
-    """Return the strong tag of a document."""
     return f'"{_digest(data)}"'
 
 
@@ -38,7 +37,6 @@ def compute_for_record(record: Record, data: bytes, suffix: str = "") -> str:
 
 
 def preconditions_of(request: Request) -> dict[str, str]:
-    """Return the preconditions of a request, by their headers."""
     return {name: value for name, header in HEADERS.items() if (value := request.header(header)) is not None}
 
 
@@ -75,7 +73,6 @@ def _is_any(header: str) -> bool:
 
 
 def _tags(header: str) -> list[str]:
-    """Return the tags of a header, without the suffix of compressed responses."""
     return [part.strip() for part in header.replace(f'{GZIP_SUFFIX}"', '"').split(",")]
 
 

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from msgspec.structs import replace
 from sqlalchemy import Select, Table, bindparam, select
 
-from retainer.errors import Refusal, Unreadable, invalid, not_found
+from retainer.errors import InvalidValue, Refusal, invalid, not_found
 from retainer.kernel.body import RequestBody
 from retainer.kernel.resource import Call, Created, Operation, Resource
 from retainer.store.constraints import singular
@@ -32,7 +32,6 @@ fields keep their values: 200. Fields that POST requires are required only to cr
 
 
 def operations_of(resource: Resource) -> list["ByExternalId"]:
-    """Return the operations by external id of a resource; none if its records have no external ids."""
     table = resource.table
     if table is None or "external_id" not in table.c:
         return []
@@ -101,5 +100,5 @@ def read_external_id(text: str) -> str:
         return clean(text.encode("latin-1").decode(), CODE)
     except UnicodeError:
         raise Refusal("bad_request", "The external id in the path must be UTF-8, percent-encoded.") from None
-    except Unreadable as error:
+    except InvalidValue as error:
         raise invalid({"external_id": [str(error)]}) from None

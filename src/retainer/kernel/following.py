@@ -18,7 +18,6 @@ class Following(msgspec.Struct, frozen=True):
     others: str
 
     def link(self, after: int) -> str:
-        """Return the address of what comes after a position."""
         return f"{self.base_url}{self.path}?{self.others}after={after}"
 
 
@@ -46,6 +45,5 @@ class Followed(msgspec.Struct, Generic[T]):
 
 
 def read_following(request: Request) -> Following:
-    """Return the address of the followed list of a request."""
     pairs = read_pairs(request) if request.query else []
     return Following(request.base_url, request.path, others_of(pairs, "after"))

@@ -17,7 +17,6 @@ HOST = re.compile(r"(?:[A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 
 @lru_cache(maxsize=256)
 def is_host(text: str) -> bool:
-    """Return whether a text is a host, with or without a port."""
     return len(text) <= MAX_HOST_LENGTH and HOST.fullmatch(text) is not None
 
 
@@ -41,8 +40,7 @@ def client_address(environ: WSGIEnvironment, settings: Settings) -> Address | No
     return _client(environ, settings)[0]
 
 
-def shown(environ: WSGIEnvironment, settings: Settings) -> str | None:
-    """Return the client's address as text, for the log."""
+def client_address_text(environ: WSGIEnvironment, settings: Settings) -> str | None:
     if settings.trusted_proxies:
         return str(client_address(environ, settings))
     return environ.get("REMOTE_ADDR")
@@ -102,12 +100,11 @@ def _forwarded(environ: WSGIEnvironment) -> list[Hop]:
 
 
 def is_trusted(peer: Address | None, settings: Settings) -> bool:
-    """Return whether a peer is a trusted proxy."""
     return peer is not None and any(peer in network for network in settings.trusted_proxies)
 
 
 def parse_address(text: str) -> Address | None:
-    """Return an address from its text, IPv4 also if it is mapped to IPv6; None for other text."""
+    """Parse an address; an IPv4-mapped IPv6 address becomes IPv4. None for other text."""
     return _parse(text) if len(text) <= MAX_ADDRESS_LENGTH else None
 
 

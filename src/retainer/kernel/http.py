@@ -64,7 +64,7 @@ class Request:
         self.method: str = environ["REQUEST_METHOD"]
         self.path: str = environ["PATH_INFO"]
         self.query: str = environ["QUERY_STRING"]
-        self.shown_address = forwarding.shown(environ, settings)
+        self.shown_address = forwarding.client_address_text(environ, settings)
         self.part = ""
         """What tells the Idempotency-Key of an operation of a batch from the keys that callers send."""
         self.record = ""
@@ -104,17 +104,14 @@ class Request:
 
     @property
     def address(self) -> str:
-        """Return the client's address as the rate limit counts it."""
         return forwarding.group(forwarding.client_address(self.environ, self.settings))
 
     @property
     def networks(self) -> tuple[str, ...]:
-        """Return the client's address as limits count it, and for IPv6 also the /48 network."""
         return forwarding.networks(forwarding.client_address(self.environ, self.settings))
 
     @property
     def origin(self) -> str:
-        """Return the public address of the server, without a trailing slash."""
         return forwarding.origin(self.environ, self.settings)
 
     @property
@@ -124,5 +121,4 @@ class Request:
 
 
 def too_large() -> Refusal:
-    """Return the refusal of a body over 1 MiB."""
     return Refusal("body_too_large", "The body is larger than 1 MiB (1048576 bytes). Split it into several requests.")

@@ -150,7 +150,6 @@ def read_list(
 
 
 def _misplaced(cursor: Cursor, own_id: str, number: int) -> str:
-    """Return the error of a cursor that was sent with another list, page or order than its own."""
     if cursor.list_id != own_id:
         return FOREIGN
     if cursor.page != number:

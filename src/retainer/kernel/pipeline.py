@@ -46,11 +46,9 @@ RETRY_SECONDS = 5
 class Access(Protocol):
     """Authentication and admission of callers."""
 
-    def authenticate(self, request: Request, store: Store) -> Caller:
-        """Return the caller whose key the request has. Raises the 401s."""
+    def authenticate(self, request: Request, store: Store) -> Caller: ...
 
-    def admit(self, caller: Caller) -> None:
-        """Raise 402 if the account's plan does not include the API, and 403 if the API is off."""
+    def admit(self, caller: Caller) -> None: ...
 
 
 class RequestLog(Protocol):
@@ -63,11 +61,9 @@ class RequestLog(Protocol):
         caller: Caller | None,
         operation: Operation | None,
         refusal: Refusal | None,
-    ) -> None:
-        """Log a request and its response, with the reason if it was refused."""
+    ) -> None: ...
 
-    def report(self, what: Request | str, error: Exception) -> None:
-        """Log an internal error, or an error of the database."""
+    def report(self, what: Request | str, error: Exception) -> None: ...
 
 
 @dataclass(slots=True)
@@ -146,7 +142,6 @@ class Pipeline:
             return self.write(call, attempt, may_repeat=False)
 
     def perform_apart(self, call: Call, batch: Batch) -> Response:
-        """Perform the operations of a batch, each as a request of its own."""
         performer = partial(batches.perform_apart, call.request, self.answer, refuse)
         response = reply(call.operation, call.operation.handler(batch, performer), call.request)
         call.allowance = self.limiter.hit(f"key:{call.caller.key_id}", call.caller.requests_per_minute, amount=0)
@@ -249,7 +244,6 @@ def prepare(request: Request, caller: Caller, allowance: Allowance, operation: O
 
 
 def select(tx: Tx, call: Call) -> object:
-    """Call a reading operation; return its result with what the request selects."""
     tx.snapshot()
     result, selectable, selection = call.operation.call(tx, call), call.operation.selectable, call.selection
     if selectable is None or selection is None:
@@ -264,14 +258,12 @@ def select(tx: Tx, call: Call) -> object:
 
 
 def run(tx: Tx, call: Call) -> Response:
-    """Call a writing operation in a transaction; return its response."""
     result = call.operation.call(tx, call)
     tx.raise_errors()
     return reply(call.operation, result, call.request)
 
 
 def reply(operation: Operation, result: object, request: Request) -> Response:
-    """Return the response for the result of an operation."""
     if result is None:
         return Response(204, [])
     if isinstance(result, LISTS):
@@ -328,7 +320,6 @@ def limit_anonymous(request: Request, refusal: Refusal, limiter: Limiter) -> tup
 def add_headers(
     response: Response, request: Request, allowance: Allowance, fixed: list[tuple[str, str]] = COMMON_HEADERS
 ) -> None:
-    """Add the headers that every response has."""
     headers = response.headers
     headers += [
         ("x-ratelimit-limit", str(allowance.limit)),

@@ -54,7 +54,6 @@ class Parameter(msgspec.Struct, frozen=True):
 
 @cache
 def parameters(model: type[Query]) -> dict[str, Parameter]:
-    """Return the query parameters of an operation by name."""
     hints = get_type_hints(model, include_extras=True)
     return {field.encode_name: _parameter(field.name, hints[field.name]) for field in msgspec.structs.fields(model)}
 
@@ -164,7 +163,6 @@ def shapes_of(asked: Filter, me: int) -> tuple[FilterShapes, dict[str, Any]]:
 
 
 def conditions(table: Table, model: type[Filter], shapes: FilterShapes) -> list[ColumnElement[bool]]:
-    """Return the SQL conditions of the filters with these shapes."""
     limits = model.default_exclusion.conditions(table, dict(shapes)) if model.default_exclusion else []
     sent = {name: _placeholder(name, shape) for name, shape in shapes}
     for name, shape in shapes:

@@ -23,7 +23,7 @@ from retainer.kernel.limits import Allowance
 from retainer.kernel.paging import Page, Paged, Summed, read_list
 from retainer.kernel.query import Query, read_query
 from retainer.kernel.representations import Representation
-from retainer.kernel.selection import Selectable, Selection, Shown
+from retainer.kernel.selection import Selectable, Selection, VisibleTo
 from retainer.settings import Network
 from retainer.store.constraints import singular
 from retainer.store.tx import Tx
@@ -169,7 +169,6 @@ class Operation:
 
     @property
     def reads_one(self) -> bool:
-        """Return whether the operation reads one record, whose response has an ETag."""
         return self.reads is not None and not self.paged
 
     @property
@@ -207,7 +206,6 @@ class Operation:
         etag.check_unchanged(if_match, tx.get(self.target, record_id, self.guarded, **ids))
 
     def _argument(self, where: str, name: str, hint: Any) -> ArgumentFactory:
-        """Return the factory of an argument of the handler."""
         if hint in ARGUMENT_FACTORIES:
             return ARGUMENT_FACTORIES[hint]
         if isinstance(hint, type) and issubclass(hint, Query):
@@ -236,7 +234,7 @@ class Resource:
     """A path, its scope (None: any valid key), its table, and the table of the parent in its path.
 
     Handlers register here. `location` is the path of new records if it differs. `instead` has advice for parts of
-    paths that clients may expect but that do not exist. `shown` returns a record with what the caller may see.
+    paths that clients may expect but that do not exist. `visible_to` returns a record with what the caller may see.
     """
 
     def __init__(
@@ -256,7 +254,7 @@ class Resource:
         self.parent = parent
         self.location = location
         self.instead: dict[str, str] = {}
-        self.shown: Shown = lambda _, record: record
+        self.visible_to: VisibleTo = lambda _, record: record
         self.operations: list[Operation] = []
         self.get, self.post, self.put, self.patch, self.delete = (partial(self._register, method) for method in METHODS)
 

@@ -31,7 +31,6 @@ class Routes:
         self._paths = Paths({path: Methods(methods, partial(advise, path)) for path, methods in by_path.items()})
 
     def is_batch(self, path: str) -> bool:
-        """Return whether a path, however it is written, is that of batches."""
         found = self._paths.find(path)
         return found is not None and any(each.batched for each in found[0].operations.values())
 
@@ -53,7 +52,7 @@ def relate(operations: list[Operation]) -> None:
     found = [(each, each.resource.table, each.reads) for each in operations]
     reads = [(each, table, model) for each, table, model in found if table is not None and model is not None]
     sources = {
-        table.name: Source(table, model, each.scope, each.resource.shown)
+        table.name: Source(table, model, each.scope, each.resource.visible_to)
         for each, table, model in sorted(reads, key=lambda read: not read[0].paged)  # the read of one record wins
     }
     for each, table, model in reads:
@@ -77,7 +76,6 @@ class Methods:
         self.allow = ", ".join([*allowed, "OPTIONS"])
 
     def get(self, method: str) -> Operation:
-        """Return the operation of a method. Raises `method_not_allowed`."""
         operation = self.operations.get(method)
         if operation is None:
             raise method_not_allowed(method, self.allow, self.advice(method))

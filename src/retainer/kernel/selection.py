@@ -14,7 +14,7 @@ from retainer.values.records import WRITE_ONLY, Record
 
 Included = dict[str, list[Record]]
 """Related records by the name of their table, each once."""
-Shown = Callable[[Tx, Any], Record]
+VisibleTo = Callable[[Tx, Any], Record]
 """Returns a record with what the caller may see of it."""
 
 
@@ -24,7 +24,7 @@ class Source(NamedTuple):
     table: Table
     model: type[Record]
     scope: str | None
-    shown: Shown
+    visible_to: VisibleTo
 
 
 class Relation(NamedTuple):
@@ -72,7 +72,6 @@ class Selectable:
             self.readers["include"] = partial(read_names, self.names)
 
     def scopes(self, selection: Selection) -> Iterator[tuple[str, str | None]]:
-        """Yield the included relations, and the scope that each needs."""
         for name in selection.include:
             if name in self.relations:
                 yield name, self.relations[name].source.scope
@@ -89,7 +88,7 @@ class Selectable:
                 for record in records:
                     ids.update(ids_of(getattr(record, field)))
         included = {
-            name: [source.shown(tx, record) for record in load_records(tx, source.table, source.model, ids)]
+            name: [source.visible_to(tx, record) for record in load_records(tx, source.table, source.model, ids)]
             for name, (source, ids) in wanted.items()
         }
         return included or None
@@ -116,5 +115,4 @@ def name_of(field: str) -> str:
 
 
 def ids_of(value: list[int] | int | None) -> Collection[int]:
-    """Return the ids in a field that refers to one record, to several, or to none."""
     return value if isinstance(value, list) else () if value is None else (value,)

@@ -64,7 +64,6 @@ class Waiting:
         self._lock = threading.Lock()
 
     def count(self, account_id: int) -> int:
-        """Return the number of waiting requests of an account."""
         return len(self._places.get(account_id, ()))
 
     @contextmanager

@@ -26,7 +26,6 @@ CONVENTIONS = """\
 
 
 def render(declared: list[Operation], base_url: str) -> bytes:
-    """Return the document as JSON."""
     return msgspec.json.encode(document(declared, base_url))
 
 

@@ -41,12 +41,10 @@ REQUEST_HEADERS: dict[str, tuple[str, str, Json]] = {
 
 
 def response_headers() -> Json:
-    """Return the headers of responses, by name."""
     return {name: described(*header) for name, header in RESPONSE_HEADERS.items()}
 
 
 def parameters() -> Json:
-    """Return the headers of requests as parameters, by name."""
     return {name: {"name": name, "in": "header", **described(*header)} for name, header in REQUEST_HEADERS.items()}
 
 

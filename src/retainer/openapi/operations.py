@@ -44,7 +44,6 @@ SORT = "Fields to sort by, in order; a minus means descending order. `id` is alw
 
 
 def described(operation: Operation, responses: Json, schemas: Schemas, lists: set[str]) -> Json:
-    """Return the Operation Object with its successful `responses`; `lists` are the paths of all lists."""
     about, scope = operation.about, operation.scope
     needs = f"Needs the scope `{scope}`." if scope else "Needs a valid key with any scopes."
     writes, model = operation.writes, operation.body
@@ -111,7 +110,6 @@ def _whole_or_partial(operation: Operation, schemas: Schemas) -> Json:
 
 
 def share(operations: list[Json]) -> Json:
-    """Replace parameters that several operations share by references; return them by name."""
     inline = [
         (json.dumps(parameter), parameter)
         for operation in operations
@@ -158,7 +156,6 @@ def _path_parameters(operation: Operation, lists: set[str], schemas: Schemas) ->
 
 
 def noun_of(table: Table | None) -> str:
-    """Return what a record of a table is called."""
     return "record" if table is None else singular(table)
 
 
@@ -215,7 +212,6 @@ def _selection(operation: Operation, schemas: Schemas) -> list[Json]:
 
 
 def _words(words: tuple[str, ...], about: Meta) -> Any:
-    """Return the type of a list of some of these words; `about` names their enumeration."""
     word: Any = Literal[words]
     return tuple[Annotated[word, about], ...]
 

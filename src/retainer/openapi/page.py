@@ -16,13 +16,11 @@ ANYWHERE = "http://retainer.invalid"  # placeholder in the cached document
 
 
 def answer(request: Request, routes: Routes) -> Response:
-    """Return the document as JSON. Raises `method_not_allowed`."""
     body = as_json(routes).replace(msgspec.json.encode(ANYWHERE), msgspec.json.encode(request.base_url), 1)
     return document(request, pipeline.CONTENT[1], body)
 
 
 def answer_yaml(request: Request, routes: Routes) -> Response:
-    """Return the document as YAML. Raises `method_not_allowed`."""
     return document(request, YAML, as_yaml(routes).replace(ANYWHERE.encode(), request.base_url.encode(), 1))
 
 
@@ -34,11 +32,9 @@ def document_of(routes: Routes) -> Json:
 
 @lru_cache(maxsize=1)
 def as_json(routes: Routes) -> bytes:
-    """Return the document as JSON."""
     return msgspec.json.encode(document_of(routes))
 
 
 @lru_cache(maxsize=1)
 def as_yaml(routes: Routes) -> bytes:
-    """Return the document as YAML."""
     return msgspec.yaml.encode(document_of(routes))

@@ -81,7 +81,6 @@ SHAPES = {402: PLAN, 403: FORBIDDEN, 422: INVALID}
 
 
 def responses(schemas: Schemas) -> Json:
-    """Return the error responses by name; add their schemas."""
     for model in (ERROR, *SHAPES.values()):
         statuses = [status for status in {*STATUS.values()} if SHAPES.get(status, ERROR) is model]
         codes = [code for code, status in STATUS.items() if status in statuses]
@@ -94,7 +93,6 @@ def responses(schemas: Schemas) -> Json:
 
 
 def reference(status: int) -> Json:
-    """Return the reference to an error response."""
     return {"$ref": f"#/components/responses/Error{status}"}
 
 

@@ -83,7 +83,6 @@ NAMES_CHILD = "Identifies an existing one, whose omitted fields keep their value
 
 @cache
 def fields_of(model: type[Struct]) -> list[Field]:
-    """Return the fields of a model, in their order."""
     overrides = {name: hint for base in CLOSER if issubclass(model, base) for name, hint in CLOSER[base].items()}
     hints = get_type_hints(model, include_extras=True) | overrides
     where = f"{model.__module__}.{model.__qualname__}"
@@ -162,7 +161,6 @@ class Schemas:
         return self.add(name, model, {"description": PAGE}, fields | self._included(model), fields)
 
     def _included(self, model: type[Struct]) -> Json:
-        """Return the property with the records that responses include with a model; none if it refers to none."""
         related = self.included.get(model)
         if not related:
             return {}
@@ -184,7 +182,6 @@ class Schemas:
         return self.add(name, totals, about, fields | {"totals": sums}, fields)
 
     def followed(self, model: type[Struct]) -> Json:
-        """Return the reference to a part of a followed list."""
         rows = {"type": "array", "description": "What follows the position, oldest first; often nothing."}
         fields = {
             "data": {**rows, "items": self.answer(model)},
@@ -210,7 +207,6 @@ class Schemas:
         return self.add(name, (model, meta), about, fields | self._included(model), fields)
 
     def enumeration(self, schema: Json) -> Json:
-        """Return the reference to an enumeration, named after its title."""
         name, words = schema.pop("title", ""), schema["enum"]
         if not name:
             raise TypeError(f'Name the enumeration {", ".join(words)}: Annotated[Literal[...], Meta(title="...")].')
@@ -220,7 +216,6 @@ class Schemas:
         return _reference(name)
 
     def example(self, schema: Json) -> object:
-        """Return a value that is valid by the schema."""
         kind = schema["anyOf"][0] if "anyOf" in schema else schema
         return (self.named[kind["$ref"].rpartition("/")[2]] if "$ref" in kind else kind)["examples"][0]
 
@@ -296,7 +291,6 @@ def _reference(name: str) -> Json:
 
 
 def docstring_of(model: type[Struct]) -> str:
-    """Return the docstring of a model."""
     return inspect.getdoc(model) or ""
 
 

@@ -20,20 +20,15 @@ EXAMPLES: dict[type, object] = {bool: True, float: 1.5, Decimal: "1.5"}
 class Types(Protocol):
     """The schemas of models, for references."""
 
-    def answer(self, model: type[Struct]) -> Json:
-        """Return the reference to a model in responses."""
+    def answer(self, model: type[Struct]) -> Json: ...
 
-    def part(self, model: type[Struct], field: str) -> Json:
-        """Return the reference to a model in a field of a body."""
+    def part(self, model: type[Struct], field: str) -> Json: ...
 
-    def child(self, model: type[Struct]) -> Json:
-        """Return the reference to a record in a set of children."""
+    def child(self, model: type[Struct]) -> Json: ...
 
-    def enumeration(self, schema: Json) -> Json:
-        """Return the reference to an enumeration, named after its title."""
+    def enumeration(self, schema: Json) -> Json: ...
 
-    def example(self, schema: Json) -> object:
-        """Return a value that is valid by the schema."""
+    def example(self, schema: Json) -> object: ...
 
 
 def description_of(hint: Any) -> str:

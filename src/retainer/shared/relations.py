@@ -1,4 +1,4 @@
-"""Relations between records: the broader follows from the narrower, and a status moves as its table allows."""
+"""Rules that several areas share: which project and client a record belongs to, and allowed changes of a status."""
 
 from collections.abc import Collection, Mapping
 from functools import cache
@@ -22,7 +22,7 @@ SentFields = dict[str, str]
 
 
 class Parent(NamedTuple):
-    """A broader record, as far as a narrower one follows from it."""
+    """The fields of a record that the records below it inherit."""
 
     client_id: int | None
 

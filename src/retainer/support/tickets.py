@@ -31,7 +31,7 @@ from retainer.store.tx import Tx
 from retainer.values.common import ExternalId, Priority
 from retainer.values.exact import minutes_between
 from retainer.values.kinds import Code191, Email, FullName, Id, Instant, Searched, Text255, Text50000, UserId
-from retainer.values.records import READ_ONLY, Record, Stated
+from retainer.values.records import READ_ONLY, MustMatch, Record
 from retainer.work import propagation
 
 UNRESOLVED = ("open", "pending", "on_hold")
@@ -86,7 +86,7 @@ def contains_text(table: Table, text: BindParameter[str]) -> ColumnElement[bool]
     return or_(table.c.search.contains(text, escape="/"), cast(table.c.number, Text).contains(text, escape="/"))
 
 
-NUMBERED = Stated("Retainer assigns the number. Leave it out; use external_id for a number of your own.")
+NUMBERED = MustMatch("Retainer assigns the number. Leave it out; use external_id for a number of your own.")
 
 
 class Ticket(Record):

@@ -5,7 +5,7 @@ from typing import Annotated
 from stdnum import bic, iban
 from stdnum.exceptions import InvalidChecksum, ValidationError
 
-from retainer.errors import Slip
+from retainer.errors import InvalidValue
 from retainer.values.kinds import kind, read_text
 
 EXAMPLE = "DE89 3704 0044 0532 0130 00"
@@ -19,7 +19,7 @@ def read_iban(value: object) -> str:
     try:
         checked: str = iban.validate(text)
     except InvalidChecksum:
-        raise Slip("the check digits of this one are wrong. Compare it with a bank statement.") from None
+        raise InvalidValue(hint="the check digits of this one are wrong. Compare it with a bank statement.") from None
     except ValidationError:
         raise ValueError from None
     return checked

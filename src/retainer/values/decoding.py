@@ -1,4 +1,4 @@
-"""Decoding: functions that read JSON as a type, safe when threads read it for the first time at once.
+"""Decoding: functions that read JSON as a type, safe for concurrent first use.
 
 msgspec describes a struct when it is first read, and shows the description to other threads before it is complete. A
 thread that reads by an incomplete description ends the whole process (StructInfo_Convert in msgspec's _core.c, 0.22).

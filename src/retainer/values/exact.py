@@ -25,7 +25,6 @@ def as_instant(moment: datetime) -> str:
 
 
 def utcnow() -> str:
-    """Return the current time as a timestamp."""
     seconds, microseconds = divmod(time.time_ns() // 1000, 1_000_000)
     return f"{_second(seconds)}.{microseconds:06}Z"
 

@@ -14,7 +14,7 @@ import idna
 import pycountry
 from msgspec import Meta
 
-from retainer.errors import Slip, Unreadable
+from retainer.errors import InvalidValue
 from retainer.values.exact import DIGITS, as_instant, decimal_text, utcnow
 from retainer.values.texts import CODE, LINE
 
@@ -77,7 +77,7 @@ def read_user(value: object) -> int:
     if value == "me":
         return ME
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MAX_INTEGER:
-        raise Slip(QUOTED) if isinstance(value, str) and value.isdecimal() else ValueError
+        raise InvalidValue(hint=QUOTED) if isinstance(value, str) and value.isdecimal() else ValueError
     return value
 
 
@@ -87,15 +87,15 @@ def read_decimal(value: object) -> Decimal:
         if DECIMAL.fullmatch(value):
             return Decimal(value)
         if DIGITS_ALONE.fullmatch(value):
-            raise Slip("this has too many digits.")
+            raise InvalidValue(hint="this has too many digits.")
         if "," in value:
-            raise Slip("this has a comma. Use a decimal point and no thousands separators.")
+            raise InvalidValue(hint="this has a comma. Use a decimal point and no thousands separators.")
         raise ValueError
     number = Decimal(value) if isinstance(value, int | Decimal) and not isinstance(value, bool) else None
     if number is None:
         raise ValueError
     if not -20 < number.adjusted() < 20:
-        raise Slip("this has too many digits.")
+        raise InvalidValue(hint="this has too many digits.")
     return number
 
 
@@ -107,9 +107,9 @@ def between(low: Decimal, high: Decimal, places: int) -> Callable[[object], Deci
         plain = decimal_text(number or abs(number))  # 7.0 becomes 7, and -0 becomes 0
         found = len(plain.partition(".")[2])
         if not low <= number <= high:
-            raise Slip(f"this is too {'small' if number < low else 'large'}.")
+            raise InvalidValue(hint=f"this is too {'small' if number < low else 'large'}.")
         if found > places:
-            raise Slip(f"this has {found} decimal places.")
+            raise InvalidValue(hint=f"this has {found} decimal places.")
         return Decimal(plain)
 
     return read
@@ -119,11 +119,12 @@ def read_day(value: object) -> str:
     """Return a calendar day, `YYYY-MM-DD`. Raises ValueError."""
     text = read_text(value)
     if not DAY.fullmatch(text):
-        raise Slip("this has a time. Remove it.") if DAY.fullmatch(text[:10]) and text[10] in "Tt " else ValueError
+        has_time = DAY.fullmatch(text[:10]) and text[10] in "Tt "
+        raise InvalidValue(hint="this has a time. Remove it.") if has_time else ValueError
     try:
         return date.fromisoformat(text).isoformat()
     except ValueError:
-        raise Slip(f"{text} does not exist.") from None
+        raise InvalidValue(hint=f"{text} does not exist.") from None
 
 
 def read_instant(value: object) -> str:
@@ -131,14 +132,14 @@ def read_instant(value: object) -> str:
     text = read_text(value)
     if not INSTANT.fullmatch(text):
         if INSTANT.fullmatch("+".join(text.rsplit(" ", 1))):
-            raise Unreadable("Must be a timestamp with an offset; its + arrived as a space. Encode it as %2B.")
+            raise InvalidValue("Must be a timestamp with an offset; its + arrived as a space. Encode it as %2B.")
         if DAY.fullmatch(text):
-            raise Slip("this has no time.")
-        raise Slip("this has no offset. Add Z for UTC.") if INSTANT.fullmatch(f"{text}Z") else ValueError
+            raise InvalidValue(hint="this has no time.")
+        raise InvalidValue(hint="this has no offset. Add Z for UTC.") if INSTANT.fullmatch(f"{text}Z") else ValueError
     try:
         return as_instant(datetime.fromisoformat(text.upper()))
     except (OverflowError, ValueError):
-        raise Slip("this time does not exist.") from None
+        raise InvalidValue(hint="this time does not exist.") from None
 
 
 def likely_days() -> tuple[str, str]:
@@ -154,7 +155,7 @@ def read_likely(read: Parse) -> Parse:
         text: str = read(value)
         first, last = likely_days()
         if not first <= text[:10] <= last:
-            raise Unreadable(f"Must be from {first} to {last}; this is {text[:10]}. Check the year.")
+            raise InvalidValue(f"Must be from {first} to {last}; this is {text[:10]}. Check the year.")
         return text
 
     return read_field
@@ -225,7 +226,7 @@ def one_of(values: Callable[[], Collection[str]]) -> Callable[[object], str]:
         if text in values():
             return text
         meant = next((value for value in values() if value.casefold() == text.casefold()), None)
-        raise Slip(f"did you mean {meant}?") if meant else ValueError
+        raise InvalidValue(hint=f"did you mean {meant}?") if meant else ValueError
 
     return read
 

@@ -20,7 +20,6 @@ class Share(NamedTuple):
 
     @property
     def gross(self) -> int:
-        """The taxable amount and its tax, in minor units."""
         return self.taxable + self.tax
 
 

@@ -5,7 +5,7 @@ from calendar import monthrange
 from collections.abc import Iterator
 from typing import Annotated
 
-from retainer.errors import Slip
+from retainer.errors import InvalidValue
 from retainer.values.kinds import DAY, kind, read_likely, read_text
 
 MONTH = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")
@@ -15,7 +15,7 @@ def read_month(value: object) -> str:
     """Return a calendar month, `YYYY-MM`. Raises ValueError."""
     text = read_text(value)
     if DAY.fullmatch(text):
-        raise Slip("this has a day. Remove it.")
+        raise InvalidValue(hint="this has a day. Remove it.")
     if not MONTH.fullmatch(text):
         raise ValueError
     return text
@@ -34,13 +34,11 @@ Month = Annotated[
 
 
 def last_day(month: str) -> str:
-    """Return the last day of a month."""
     year, number = int(month[:4]), int(month[5:])
     return f"{month}-{monthrange(year, number)[1]:02}"
 
 
 def months_of(first: str, last: str) -> Iterator[str]:
-    """Yield the months from that of one day to that of another."""
     month = first[:7]
     while month <= last[:7]:
         yield month

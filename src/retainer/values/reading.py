@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
-from retainer.errors import MAX_OF_A_KIND, FieldErrors, Slip, Unreadable
+from retainer.errors import MAX_OF_A_KIND, FieldErrors, InvalidValue
 from retainer.values.decoding import converter
 from retainer.values.kinds import QUOTED, Id, Parse
 from retainer.values.records import (
@@ -19,9 +19,9 @@ from retainer.values.records import (
     WRITE_ONLY,
     AllowedOn,
     DetailOnly,
+    MustMatch,
     Record,
     RequiredUnless,
-    Stated,
 )
 from retainer.values.texts import LINES, Characters, clean
 
@@ -107,11 +107,11 @@ def create_only(model: type[msgspec.Struct]) -> frozenset[str]:
 
 
 @cache
-def stated(model: type[msgspec.Struct]) -> dict[str, tuple[Read, Stated]]:
+def must_match(model: type[msgspec.Struct]) -> dict[str, tuple[Read, MustMatch]]:
     """Return the read-only fields that an update accepts only with their current value, each with its reader."""
     found = {}
     for name, hint in get_type_hints(model, include_extras=True).items():
-        mark = next((mark for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, Stated)), None)
+        mark = next((mark for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, MustMatch)), None)
         if mark is not None:
             found[name] = reader(hint | None), mark
     return found
@@ -126,7 +126,7 @@ def fixed_errors(record: Record, values: dict[str, object]) -> dict[str, str]:
     for name in create_only(model) & values.keys():
         if (values.pop(name) or None) != (getattr(record, name) or None):
             errors[name] = "Can be set only when the record is created. Leave it out."
-    for name, (_, mark) in stated(model).items():
+    for name, (_, mark) in must_match(model).items():
         held = getattr(record, name)
         if name in values and values.pop(name) != held:
             errors[name] = f"{'Cannot be set' if isinstance(held, list) else f'Is {_text(held)}'}: {mark.advice}"
@@ -170,7 +170,8 @@ def read_fields(
             if value is not None:
                 errors.note(path + name, _read_only(model, name))
         elif field is None:
-            if name in stated(model) and (held := stated(model)[name][0](value, path + name, errors)) is not INVALID:
+            known = must_match(model).get(name)
+            if known and (held := known[0](value, path + name, errors)) is not INVALID:
                 values[name] = held
         elif (read := field.read(value, path + name, errors)) is not INVALID:
             values[field.name] = read
@@ -191,7 +192,6 @@ def complete(model: type[T], values: dict[str, Any], sent: dict[str, object], er
 
 
 def with_defaults(model: type[T], **values: object) -> T:
-    """Return a record with valid values, and with defaults for the other fields."""
     return complete(model, values, values, FieldErrors())
 
 
@@ -203,7 +203,6 @@ def placeholder_of(model: type[T]) -> T:
 
 @cache
 def _completion(model: type[msgspec.Struct]) -> tuple[dict[str, WritableField], dict[str, None]]:
-    """Return the required fields of a type, and null for each field without a default."""
     fields = writable_fields(model)
     plain = {field.name for field in fields.values() if field.default is not None and not field.unless}
     absent = {name: None for name in model.__struct_fields__ if name not in plain}
@@ -233,7 +232,7 @@ def reader(hint: Any, use: str = "Create") -> Read:
     if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
         return _nested(hint, "Create" if issubclass(hint, Record) else use)
     kind = Annotated[hint, *metas] if metas else hint
-    return _scalar(converter(kind), form_of(hint, metas), characters, partial(slip_of, hint))
+    return _scalar(converter(kind), form_of(hint, metas), characters, partial(hint_about, hint))
 
 
 def form_of(hint: Any, metas: tuple[Any, ...] = ()) -> str:
@@ -248,7 +247,7 @@ def form_of(hint: Any, metas: tuple[Any, ...] = ()) -> str:
     return f"text of {meta.min_length} to {meta.max_length} characters"
 
 
-def slip_of(hint: object, value: object) -> str:
+def hint_about(hint: object, value: object) -> str:
     """Return what is wrong with a value of a plain kind, as the end of "Must be ...; "; may be empty."""
     if isinstance(value, str):
         near = difflib.get_close_matches(value.casefold()[:64], map(str, get_args(hint)), n=1, cutoff=0.75)
@@ -261,7 +260,6 @@ def slip_of(hint: object, value: object) -> str:
 
 
 def unwrapped(hint: Any) -> tuple[Any, tuple[Any, ...]]:
-    """Return a declared kind and its metadata."""
     return (hint.__origin__, hint.__metadata__) if get_origin(hint) is Annotated else (hint, ())
 
 
@@ -273,15 +271,15 @@ def _nullable(read: Read) -> Read:
     return read_or_none
 
 
-def _scalar(convert: Parse, form: str, characters: Characters, slip: Callable[[object], str] = lambda _: "") -> Read:
+def _scalar(convert: Parse, form: str, characters: Characters, hint_of: Callable[[object], str] = lambda _: "") -> Read:
     def read(value: object, path: str, errors: FieldErrors) -> object:
         try:
             value = clean(value, characters) if isinstance(value, str) else value
             return convert(value)
-        except Unreadable as error:
-            return _note(errors, path, str(error))
-        except (ValueError, msgspec.ValidationError) as error:
-            what = str(error) if isinstance(error, Slip) else NULL if value is None else slip(value)
+        except InvalidValue as error:
+            return _note(errors, path, f"Must be {form}; {error.hint}" if error.hint else str(error))
+        except (ValueError, msgspec.ValidationError):
+            what = NULL if value is None else hint_of(value)
             return _note(errors, path, f"Must be {form}; {what}" if what else f"Must be {form}.")
 
     return read
@@ -320,7 +318,6 @@ def _nested(model: type[msgspec.Struct], use: str = "Create") -> Read:
 
 
 def _child(model: type[Record]) -> Read:
-    """Return a reader of children: a whole record for a new child, a `ChildChange` for one with an id."""
     read_new = _nested(model, "Child")
 
     def read(value: object, path: str, errors: FieldErrors) -> object:
@@ -338,7 +335,7 @@ def _note(errors: FieldErrors, path: str, message: str) -> object:
 
 
 def _read_only(model: type[msgspec.Struct], name: str) -> str:
-    known = stated(model)
+    known = must_match(model)
     return (
         f"Cannot be set: {known[name][1].advice}" if name in known else "Is read-only: Retainer sets it. Leave it out."
     )

@@ -38,7 +38,7 @@ class RequiredUnless(NamedTuple):
     other: str
 
 
-class Stated(NamedTuple):
+class MustMatch(NamedTuple):
     """Marks a read-only field that an update accepts only with its current value, like an invoice's number.
 
     Ignoring another value would hide a mistake. `advice` says what to do instead.

@@ -62,7 +62,6 @@ def _number(exact: Decimal) -> object:
 
 
 def malformed(reason: str) -> Refusal:
-    """Return the error for a body that is invalid or ambiguous JSON."""
     return Refusal("malformed_json", f"Send valid JSON: {reason}.")
 
 

@@ -4,7 +4,7 @@ import re
 import unicodedata
 from typing import Final, NamedTuple
 
-from retainer.errors import Unreadable
+from retainer.errors import InvalidValue
 
 NO_TEXT = "Must not contain NUL or unpaired surrogates."
 TOO_MANY_MARKS = "Must not have more than 30 combining marks after one another. Leave them out."
@@ -42,17 +42,17 @@ NAMES = {"\n": "a line break", "\r": "a line break", "\t": "a tab"}
 def clean(text: str, characters: Characters = LINES) -> str:
     """Return a text trimmed and composed (NFC), as all texts from outside are read.
 
-    Raises Unreadable for a text that a database cannot store, and for a character that the kind of text refuses.
+    Raises InvalidValue for a text that a database cannot store, and for a character that the kind of text refuses.
     """
     text = text.strip()
     if not text.isascii():
         if not encodes(text):
-            raise Unreadable(NO_TEXT)
+            raise InvalidValue(NO_TEXT)
         if MANY_MARKS.search(bytes(map(unicodedata.combining, text))):
-            raise Unreadable(TOO_MANY_MARKS)
+            raise InvalidValue(TOO_MANY_MARKS)
         text = unicodedata.normalize("NFC", text)
     if "\x00" in text:
-        raise Unreadable(NO_TEXT)
+        raise InvalidValue(NO_TEXT)
     if characters.refused and not text.isprintable():  # one pass in C
         for position, character in enumerate(text, 1):
             if unicodedata.category(character) in characters.refused:
@@ -62,9 +62,8 @@ def clean(text: str, characters: Characters = LINES) -> str:
     return text
 
 
-def refusal_of(characters: Characters, position: int, character: str) -> Unreadable:
-    """Return the error of a text with a character that its kind refuses."""
-    return Unreadable(f"Must be {characters.form}; character {position} is {name_of(character)}. Remove it.")
+def refusal_of(characters: Characters, position: int, character: str) -> InvalidValue:
+    return InvalidValue(f"Must be {characters.form}; character {position} is {name_of(character)}. Remove it.")
 
 
 def name_of(character: str) -> str:
@@ -75,7 +74,6 @@ def name_of(character: str) -> str:
 
 
 def encodes(text: str) -> bool:
-    """Return whether a text has no unpaired surrogates."""
     if text.isascii():
         return True
     try:

@@ -59,7 +59,6 @@ def read_vat_number(text: str | None, country: str | None = None) -> VatNumber |
 
 
 def _of_state(digits: str, state: str | None) -> VatNumber | None:
-    """Return the number of a state with these digits, if they have its pattern."""
     module = state and get_cc_module("gb" if state == NORTHERN_IRELAND else state.lower(), "vat")
     if not module or not state:
         return None

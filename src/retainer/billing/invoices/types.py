@@ -38,9 +38,9 @@ from retainer.values.records import (
     WRITE_ONLY,
     AllowedOn,
     DetailOnly,
+    MustMatch,
     Record,
     RequiredUnless,
-    Stated,
 )
 
 MAX_DESCRIPTION = 2000
@@ -51,9 +51,11 @@ MAX_WORK = 10_000
 
 CONTENTS = ("client_id", "quote_id", "lines", "unbilled_work")
 """The fields from which the lines of a draft follow, and with them its total."""
-PAID = Stated("It follows from the payments. Record one with record_payment, and leave this out.")
-REFUNDED = Stated("It follows from payments and credits. Record a refund with record_refund, and leave this out.")
-CREDITED = Stated("It follows from the credit notes. POST one to /invoices/{invoice}/credit-notes, and leave this out.")
+PAID = MustMatch("It follows from the payments. Record one with record_payment, and leave this out.")
+REFUNDED = MustMatch("It follows from payments and credits. Record a refund with record_refund, and leave this out.")
+CREDITED = MustMatch(
+    "It follows from the credit notes. POST one to /invoices/{invoice}/credit-notes, and leave this out."
+)
 Status = Annotated[
     Literal["draft", "sent", "partially_paid", "paid", "void", "written_off"],
     Meta(title="InvoiceStatus"),

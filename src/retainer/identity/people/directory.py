@@ -52,7 +52,7 @@ def shown_to(tx: Tx, user: User) -> User:
 
 
 api = Resource("/users", tag="Users", scope=None, table=users)
-api.shown = shown_to
+api.visible_to = shown_to
 
 
 @api.get()

@@ -23,7 +23,6 @@ class Operations:
         self.pages = pages
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Answer GET and HEAD requests for the pages."""
         response = self._answer(environ["REQUEST_METHOD"], environ["PATH_INFO"])
         length = ("content-length", str(len(response.body)))
         start_response(STATUS_LINES[response.status], [*response.headers, *HEADERS, length])
@@ -54,7 +53,6 @@ class OperationsServer(ThreadingMixIn, WSGIServer):
         self.set_app(operations)
 
     def start(self) -> None:
-        """Serve in a thread."""
         threading.Thread(target=self.serve_forever, name="operations", daemon=True).start()
 
 

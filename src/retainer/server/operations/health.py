@@ -34,7 +34,6 @@ class Check:
 
     @property
     def is_stale(self) -> bool:
-        """Whether a new check is needed."""
         return self._ended.is_set() and time.monotonic() - self.began >= FRESH_SECONDS
 
     def wait(self) -> dict[str, str]:
@@ -82,7 +81,6 @@ class Health:
         self._lock = threading.Lock()
 
     def live(self) -> Response:
-        """Return 200, without any check."""
         return reply(200, {"status": "alive"})
 
     def ready(self) -> Response:
@@ -108,5 +106,4 @@ class Health:
 
 
 def reply(status: int, found: dict[str, str]) -> Response:
-    """Return a response with the results."""
     return Response(status, [("content-type", "application/json; charset=utf-8")], encode(found))

@@ -49,7 +49,6 @@ class KeysUsed:
         """When the uses of the last minute were written."""
 
     def note(self, caller: Caller, request: Request) -> None:
-        """Note that a key was used now."""
         self._used[caller.account_id, caller.key_id] = time.time(), request.shown_address
 
     def write(self, store: Store) -> None:
@@ -73,7 +72,6 @@ class KeysUsed:
 
 
 def delete_responses(store: Store) -> int:
-    """Delete the stored responses of expired Idempotency-Keys; return their number."""
     with store.unscoped(write=True) as tx:
         return tx.change(OLD, before=as_instant(datetime.now(UTC) - RETENTION))
 

@@ -104,7 +104,6 @@ class Log:
         operation: Operation | None,
         refusal: Refusal | None,
     ) -> None:
-        """Log and count a request."""
         microseconds = (time.perf_counter_ns() - request.began) // 1000
         answered = Answered(
             utcnow(),
@@ -127,7 +126,6 @@ class Log:
         self.count(answered.operation, answered.status, microseconds)
 
     def backup(self, file: Path, size: int) -> None:
-        """Log a backup; `size` is in bytes."""
         self._keep(BackedUp(datetime.now(UTC), str(file), size))
 
     def failure(self, what: Request | str, error: BaseException) -> None:
@@ -149,15 +147,12 @@ class Log:
             self.failure(what, error)
 
     def warning(self, message: str) -> None:
-        """Log something that the operator should know."""
         self._keep(Message("warning", datetime.now(UTC), message, "warning"))
 
     def notice(self, message: str) -> None:
-        """Log something that the server did on its own."""
         self._keep(Message("notice", datetime.now(UTC), message, "info"))
 
     def outage(self, message: str, *, is_over: bool) -> None:
-        """Log the start or the end of an outage of the database."""
         state, level = ("ended", "warning") if is_over else ("began", "error")
         self._keep(Outage(datetime.now(UTC), state, message, level))
 
@@ -207,7 +202,6 @@ class Log:
 
 
 def encoded(lines: list[Line]) -> bytes:
-    """Return lines as JSON."""
     try:
         return encode_lines(lines)
     except UnicodeEncodeError:  # file names may have surrogates, which are escaped

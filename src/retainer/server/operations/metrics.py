@@ -104,7 +104,6 @@ class Slot:
             self._cells[row + WIDTH - 1] += microseconds
 
     def row(self, start: int) -> list[int]:
-        """Return the cells of an operation's status."""
         return self._cells[start : start + WIDTH].tolist()
 
     def clear(self) -> None:
@@ -121,7 +120,6 @@ class State:
         self._errors_before, self._dropped_before = slot["database_errors"], slot["log_lines_dropped"]
 
     def note(self) -> None:
-        """Write the current state."""
         self.slot["workers"] = 1
         self.slot["request_slots"] = self.running.count
         self.slot["requests_running"] = self.running.count - self.running.free
@@ -142,7 +140,6 @@ class MetricsPage(Collector):
         self._registry.register(self)
 
     def answer(self) -> Response:
-        """Return the metrics in the text format of Prometheus."""
         return Response(200, [("content-type", CONTENT_TYPE_LATEST)], generate_latest(self._registry))
 
     def describe(self) -> Iterator[MetricFamily]:
@@ -150,7 +147,6 @@ class MetricsPage(Collector):
         return iter(())
 
     def collect(self) -> Iterator[MetricFamily]:
-        """Yield every metric."""
         build = GaugeMetricFamily(f"{PREFIX}build_info", "The version of Retainer.", labels=["version"])
         build.add_metric([__version__], 1)
         yield build

@@ -17,14 +17,11 @@ QUIET_SECONDS = 2
 class OutageLog(Protocol):
     """The log of outages."""
 
-    def outage(self, message: str, *, is_over: bool) -> None:
-        """Log the beginning or the end of an outage."""
+    def outage(self, message: str, *, is_over: bool) -> None: ...
 
-    def report(self, what: str, error: BaseException) -> None:
-        """Log an error of a task."""
+    def report(self, what: str, error: BaseException) -> None: ...
 
-    def flush(self) -> None:
-        """Start writing the log, without waiting."""
+    def flush(self) -> None: ...
 
 
 class Outages:

@@ -21,7 +21,6 @@ class Storage:
         self._started = datetime.now(UTC)
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Yield the metrics."""
         disk = shutil.disk_usage(self.database.parent)
         yield GaugeMetricFamily("retainer_disk_size_bytes", "Size of the disk of the data folder.", disk.total)
         yield GaugeMetricFamily("retainer_disk_free_bytes", "What is free of that disk.", disk.free)

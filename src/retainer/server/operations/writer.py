@@ -13,12 +13,10 @@ MAX_WAITING_BYTES = 8 * 1024 * 1024
 class Stream(Protocol):
     """An unbuffered stream; a buffer would keep lines that a full disk refuses."""
 
-    def write(self, data: bytes, /) -> int | None:
-        """Write; return the number of bytes taken, or None."""
+    def write(self, data: bytes, /) -> int | None: ...
 
 
 def standard_error() -> Stream:
-    """Return standard error without a buffer."""
     return open(sys.stderr.fileno(), "wb", buffering=0, closefd=False)
 
 
@@ -38,7 +36,6 @@ class Writer:
 
     @property
     def is_empty(self) -> bool:
-        """Whether all lines have been written."""
         return not self._waiting
 
     def put(self, lines: bytes) -> bool:
@@ -51,7 +48,6 @@ class Writer:
             return True
 
     def start(self) -> None:
-        """Start writing, without waiting."""
         with self._lock:
             if self._waiting and self._thread is None:
                 thread = threading.Thread(target=self._run, name="log", daemon=True)
@@ -60,7 +56,6 @@ class Writer:
                     self._thread = thread
 
     def wait(self, seconds: int) -> None:
-        """Wait until all lines are written, or until the timeout."""
         thread = self._thread
         if thread is not None:
             thread.join(seconds)
