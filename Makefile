@@ -7,21 +7,24 @@ DEVELOP := $(VENV)/.develop
 unexport PYTHONDONTWRITEBYTECODE  # each process of the tests would compile all of them
 PYTEST := $(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder
 
+LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+	--upgrade --system-certs
+
 ON_CLUSTER := $(addprefix tests/,cluster api/test_events.py api/test_payments.py api/test_credit_notes.py \
 	contract/test_same_answers.py webhooks/test_sender.py blackbox/test_billing_races.py console/test_actions.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test cluster browser sure format lint types coverage bench instructions statements depth screenshots migration tables examples openapi clients map settings dist deploy clean
+.PHONY: help run test cluster browser sure format lint types coverage bench instructions statements depth screenshots migration tables examples openapi clients map settings dist sbom lock deploy clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
 
-$(READY): pyproject.toml tools/setup.sh
-	sh tools/setup.sh $(PYTHON) $(VENV) --editable .
+$(READY): pyproject.toml requirements/run.txt tools/setup.sh
+	sh tools/setup.sh $(PYTHON) $(VENV) run --project
 	@touch $@
 
-$(DEVELOP): $(READY)
-	sh tools/setup.sh $(PYTHON) $(VENV) --editable . --group dev
+$(DEVELOP): pyproject.toml requirements/dev.txt tools/setup.sh
+	sh tools/setup.sh $(PYTHON) $(VENV) dev --project
 	@touch $@
 
 run: $(READY)  ## serve the demo: two agencies on the embedded database
@@ -98,8 +101,18 @@ settings: $(DEVELOP)  ## write docs/settings.md from the declared settings
 
 dist:  ## build the wheel and the source distribution into dist/
 	rm -rf dist
-	sh tools/setup.sh $(PYTHON) $(VENV)-build --group build
+	sh tools/setup.sh $(PYTHON) $(VENV)-build release
 	$(VENV)-build/bin/python -m build --no-isolation
+
+sbom:  ## write the list of the parts of the image into dist/
+	sh tools/setup.sh $(PYTHON) $(VENV)-build release
+	mkdir -p dist
+	$(VENV)-build/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-file dist/retainer-sbom.json requirements/run.txt
+
+lock: $(DEVELOP)  ## write requirements/ from pyproject.toml, with the newest versions that fit
+	$(LOCK) pyproject.toml --all-extras --group build --output-file requirements/run.txt
+	$(LOCK) pyproject.toml --all-extras --group dev --output-file requirements/dev.txt
+	$(LOCK) --group release --output-file requirements/release.txt
 
 clean:  ## remove what make has created
 	rm -rf $(VENV) $(VENV)-build data dist tests/browser/node_modules .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,10 +1,9 @@
 #!/bin/sh
-# Create the virtual environment $2 with the interpreter $1 if it does not exist. Further arguments say what pip installs
-# there, like --editable . for the project and --group dev for the development tools.
+# Create the virtual environment $2 with the interpreter $1 if it does not exist, and install requirements/$3.txt there, then the
+# project itself if $4 is --project. Each file has the versions that are tested, with the hashes of their files.
 set -eu
 python=$1
 venv=$2
-shift 2
 
 # Some systems ship venv without ensurepip: then the system's pip installs pip into the environment.
 if [ ! -x "$venv/bin/python" ] && ! "$python" -m venv "$venv" >/dev/null 2>&1; then
@@ -18,5 +17,5 @@ else
     pip install --quiet pip
     pip() { "$venv/bin/python" -m pip "$@"; }
 fi
-pip install --quiet --upgrade "pip>=25.1"
-pip install --quiet "$@"
+pip install --quiet --require-hashes --requirement "requirements/$3.txt"
+[ "${4:-}" != --project ] || pip install --quiet --no-deps --no-build-isolation --editable .

@@ -4,6 +4,7 @@ import ast
 import inspect
 import re
 import sys
+import tomllib
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -12,6 +13,8 @@ from typing import Any, get_args, get_type_hints
 
 import msgspec
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 from sqlalchemy import text
 from tools.code_map import LAYERS as LAYERS_OF_MAP
 from tools.code_map import MAP, code_map, sentence
@@ -432,3 +435,16 @@ def test_the_migrations_of_an_empty_database_make_what_the_tables_say(api, tmp_p
     assert sorted(migrated) == sorted(expected)
     for name, parts in expected.items():
         assert migrated[name] == parts
+
+
+def test_locked_versions_fit_the_declared_dependencies():
+    project = tomllib.loads((SRC.parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
+    groups, extras = project["dependency-groups"], project["project"]["optional-dependencies"]
+    served = [*project["project"]["dependencies"], *extras["postgres"], *extras["valkey"], *groups["build"]]
+    wanted = {"run": served, "dev": [*served, *groups["dev"]], "release": [*groups["build"], *groups["release"]]}
+    for file, requirements in wanted.items():
+        text = (SRC.parents[1] / "requirements" / f"{file}.txt").read_text(encoding="utf-8")
+        locked = {canonicalize_name(name): version for name, version in re.findall(r"(?m)^([\w.-]+)==([^\s;]+)", text)}
+        for requirement in map(Requirement, filter(lambda each: isinstance(each, str), requirements)):
+            version = locked.get(canonicalize_name(requirement.name), "0")
+            assert version in requirement.specifier, f"{requirement} in requirements/{file}.txt: run make lock"

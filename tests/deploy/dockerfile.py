@@ -39,17 +39,17 @@ def instructions(text: str) -> list[tuple[str, str]]:
     return [(name, rest.strip()) for name, _, rest in pairs]
 
 
-def build(text: str, context: Path, folder: Path, pip_options: str = "") -> Stage:
+def build(text: str, context: Path, folder: Path) -> Stage:
     """Run all instructions of a Dockerfile in a clean environment; return its last stage.
 
-    `python` and `pip` are those of this interpreter; `pip` gets the options, too.
+    `python` and `pip` are those of this interpreter.
     """
     stages: dict[str, Stage] = {}
     stage = Stage(folder)
     programs = folder / "programs"
     programs.mkdir(parents=True)
     base = Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
-    for name, words in (("python", f'{base} "$@"'), ("pip", f'{sys.executable} -m pip "$@" {pip_options}')):
+    for name, words in (("python", f'{base} "$@"'), ("pip", f'{sys.executable} -m pip "$@"')):
         (programs / name).write_text(f"#!/bin/sh\nexec {words}\n", encoding="utf-8")
         (programs / name).chmod(0o755)
     for name, rest in instructions(text):

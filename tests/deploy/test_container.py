@@ -1,7 +1,6 @@
 """The container: the steps of its Dockerfile run in empty folders, and its command starts from there."""
 
 import subprocess
-import sysconfig
 from pathlib import Path
 
 import pytest
@@ -11,19 +10,13 @@ from testing.process import until
 from retainer import __version__
 from tests.deploy import dockerfile
 from tests.deploy.programs import ROOT, sample
-from tests.length import IS_FULL, only_full
+from tests.length import only_full
 
 
 @pytest.fixture(scope="module")
 def image(tmp_path_factory):
-    """The last stage. At full length, its dependencies are installed; otherwise it uses those of this environment."""
-    stage = dockerfile.build(
-        sample("Dockerfile"), ROOT, tmp_path_factory.mktemp("image"), "" if IS_FULL else "--no-deps"
-    )
-    if not IS_FULL:
-        (packages,) = (stage.root / "opt/retainer/lib").glob("python3*/site-packages")
-        (packages / "borrowed.pth").write_text(sysconfig.get_path("purelib"))
-    return stage
+    """The last stage, with its dependencies."""
+    return dockerfile.build(sample("Dockerfile"), ROOT, tmp_path_factory.mktemp("image"))
 
 
 def files(stage):
