@@ -70,7 +70,7 @@ instructions: $(DEVELOP)  ## count the instructions of a request against bench/b
 
 statements: $(DEVELOP)  ## write and show the statements and round trips to PostgreSQL of each operation
 	$(BIN)/pytest -q tests/contract/test_statements.py --write-statements
-	@cut -f 1-4 tests/contract/statements.tsv | expand -t 52,64,78
+	@expand -t 72,86 tests/contract/statements.tsv
 
 depth: $(DEVELOP)  ## measure responses with 10,000 and with 1,000,000 time entries; ON as for bench
 	$(BIN)/python -m bench.depth $(ON)

@@ -172,7 +172,7 @@ class CheckedStatements:
         wrong, self.wrong = self.wrong, []
         if wrong:
             self.clear()
-        assert wrong == []
+        assert wrong == [], wrong
 
 
 class AllCheckedStatements:

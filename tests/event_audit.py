@@ -8,7 +8,8 @@ import msgspec
 from retainer.events.catalogue import RESOURCES, TYPES
 from retainer.events.events import event_of, load_after
 from retainer.schema import TAG_LINKS, metadata
-from retainer.store.outbox import is_field, resource_of
+from retainer.store.announcements import is_field
+from retainer.store.outbox import resource_of
 from retainer.store.row_mapper import row_mapper
 from tests.factories import ApiClient
 

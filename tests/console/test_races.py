@@ -34,7 +34,7 @@ WAITING = (
 def waiting(api: ApiClient) -> int:
     """How many writes of the agency wait for the lock of their account, or for their turn on SQLite."""
     if api.store.engine.name == "SQLite":
-        return len(api.engine.writers._queue)  # noqa: SLF001
+        return api.engine.turns.waiting
     return api.sql(WAITING)[0][0]
 
 

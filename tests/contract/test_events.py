@@ -8,7 +8,8 @@ import time_machine
 
 import retainer
 from retainer.events.catalogue import ANNOUNCED, TYPES
-from retainer.store.outbox import STAMPS, is_field, resource_of
+from retainer.store.announcements import STAMPS, is_field
+from retainer.store.outbox import resource_of
 from retainer.store.row_mapper import derived_fields
 from tests.contract.filler import NOW, Filler
 from tests.event_audit import MODELS, Audit

@@ -1,12 +1,13 @@
 import threading
 
 import pytest
-from sqlalchemy import Select, bindparam, delete, func, literal, select, update
+from sqlalchemy import Select, bindparam, func, literal, select
 
 from retainer.crm.clients import Client
 from retainer.errors import Refusal
 from retainer.schema.crm import clients, external_contacts
 from retainer.schema.identity import users
+from retainer.store.announcements import deleting, updating
 from retainer.store.engines import Unavailable
 from retainer.store.statements import CACHE_SIZE, Deferred
 from retainer.store.tables import ACCOUNT, NOW, totals
@@ -80,15 +81,15 @@ def test_a_statement_that_ran_over_all_accounts_is_still_limited_in_one(statemen
 
 def test_changes_reach_the_account_only(statements, api, other_tenant):
     with api.store.begin(actor(api), write=True) as tx:
-        assert tx.change(update(clients).values(city="Kiel", updated_at=NOW)) == 2
-        assert tx.change(delete(external_contacts)) == 2
+        assert tx.change(updating(clients, values={"city": "Kiel"})) == 2
+        assert tx.change(deleting(external_contacts)) == 2
     assert [row["city"] for row in other_tenant.get("/clients").data] == [None, None]
     assert other_tenant.get("/external-contacts").json["meta"]["total"] == 2
 
 
 def test_a_missing_value_is_an_error_and_not_null(statements, api):
     with api.store.begin(actor(api), write=True) as tx, pytest.raises(KeyError, match="town"):
-        tx.change(update(clients).values(city=bindparam("town"), updated_at=NOW))
+        tx.change(updating(clients, values={"city": bindparam("town")}))
 
 
 @pytest.mark.parametrize("name", ["account_id", "now", "today"])

@@ -71,8 +71,8 @@ def find_line(table: Table, lines: list[Line], line_id: int) -> Line:
 def save_totals(tx: Tx, table: Table, document: Document) -> DocumentTotals:
     """Compute and write the totals of a document whose lines have changed; return them."""
     documents.compute_totals(document)
+    tx.touch(table, document.id, "lines")  # first, so that the update waits for it
     tx.update(table, document)
-    tx.touch(table, document.id, "lines")
     return DocumentTotals(*(getattr(document, name) for name in DocumentTotals.__struct_fields__))
 
 

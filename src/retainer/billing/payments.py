@@ -182,7 +182,7 @@ def remove(tx: Tx, payment_id: int) -> RemovedPayment:
     Raises `not_found`, and `in_use` for a payment that was refunded.
     """
     payment = tx.get(payments, payment_id, Payment)
-    invoice = tx.get(invoices, payment.invoice_id, Invoice)  # its former status decides which event is written
+    invoice = tx.get(invoices, payment.invoice_id, Invoice)
     load_details(tx, invoices, [invoice])
     if is_overdrawn([other for other in invoice.payments if other.id != payment_id]):
         message = "It was refunded, at least in part. Remove the refund first, if that is wrong, too."

@@ -8,7 +8,7 @@ cannot move to another client while tickets, quotes or invoices refer to it.
 from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import bindparam, select
 
 from retainer.crm.tags import TagFilter, TagIds, save_tags
 from retainer.kernel.body import New, Patch
@@ -22,7 +22,7 @@ from retainer.schema.crm import clients, external_contacts
 from retainer.schema.filters import one_of_folded
 from retainer.schema.support import tickets
 from retainer.shared import relations
-from retainer.store.tables import NOW
+from retainer.store.announcements import updating
 from retainer.store.tx import Tx
 from retainer.values.common import ExternalId
 from retainer.values.kinds import Code191, Email, FullName, Id, Text50, Text100, Text5000
@@ -87,19 +87,15 @@ OLDEST_ACTIVE = (
     .order_by(external_contacts.c.created_at, external_contacts.c.id)
     .limit(1)
 )
-PROMOTE = (
-    update(external_contacts)
-    .where(external_contacts.c.id == OLDEST_ACTIVE.scalar_subquery())
-    .values(is_primary=True, updated_at=NOW)
+PROMOTE = updating(
+    external_contacts, external_contacts.c.id == OLDEST_ACTIVE.scalar_subquery(), values={"is_primary": True}
 )
-DEMOTE_OTHERS = (
-    update(external_contacts)
-    .where(
-        external_contacts.c.client_id == bindparam("client"),
-        external_contacts.c.is_primary,
-        external_contacts.c.id != bindparam("contact"),
-    )
-    .values(is_primary=False, updated_at=NOW)
+DEMOTE_OTHERS = updating(
+    external_contacts,
+    external_contacts.c.client_id == bindparam("client"),
+    external_contacts.c.is_primary,
+    external_contacts.c.id != bindparam("contact"),
+    values={"is_primary": False},
 )
 
 

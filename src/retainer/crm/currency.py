@@ -1,15 +1,14 @@
 """Changes of a client's currency, which its projects and their milestones follow."""
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Table, Update, bindparam, select, update
+from sqlalchemy import ColumnElement, Select, Table, bindparam, select
 
 from retainer.rollups import record_totals
 from retainer.schema.billing import allocations, invoices
 from retainer.schema.work import milestones, projects
 from retainer.store.constraints import singular
-from retainer.store.tables import NOW
 from retainer.store.tx import Tx
 from retainer.values.exact import amount_of, minor_units
 
@@ -32,15 +31,6 @@ BILLED_MILESTONE = (
 OF_CLIENT = projects.c.client_id == bindparam("owner_id")
 MILESTONES_OF_CLIENT = milestones.c.project_id.in_(select(projects.c.id).where(OF_CLIENT))
 MILESTONES_OF_PROJECT = milestones.c.project_id == bindparam("owner_id")
-
-
-class AmountStatements(NamedTuple):
-    """The amounts of a table, and the statements that read and write them."""
-
-    names: tuple[str, ...]
-    """The selected columns: id, currency and the amounts in minor units."""
-    load: Select[Any]
-    change: Update
 
 
 def validate_currency_change(tx: Tx, client_id: int) -> None:
@@ -68,27 +58,20 @@ def redenominate(
     `condition` finds the rows by the parameter `owner_id`. Notes an error of `field`, which changes the currency, if an
     amount has more decimal places than the currency.
     """
-    statements = _amount_statements(table, condition)
-    for row in tx.all(statements.load, owner_id=owner_id):
-        values = dict(zip(statements.names, row, strict=True))
-        row_id, former_currency = values.pop("id"), values.pop("currency")
+    amounts = [column.name for column in table.c if column.info.get("money") and column.nullable]  # no totals
+    for row_id, former_currency, *former in tx.all(_amounts(table, condition, *amounts), owner_id=owner_id):
         if former_currency == currency:
             continue
+        values = dict(zip(amounts, former, strict=True))
         try:
             for name, units in values.items():
                 values[name] = None if units is None else minor_units(amount_of(units, former_currency), currency)
         except ValueError as error:
             tx.error(field, f"{error} It is an amount of {singular(table)} {row_id}.")
         else:
-            tx.run(statements.change, row_id=row_id, currency=currency, **values)
+            tx.update_columns(table, row_id, {"currency": currency, **values})
 
 
 @cache
-def _amount_statements(table: Table, condition: ColumnElement[bool]) -> AmountStatements:
-    amounts = [
-        column.name for column in table.c if column.info.get("money") and column.nullable
-    ]  # totals are recounted
-    values: dict[str, ColumnElement[object]] = {name: bindparam(name) for name in ("currency", *amounts)}
-    change = update(table).where(table.c.id == bindparam("row_id")).values(updated_at=NOW, **values)
-    names = ("id", "currency", *amounts)
-    return AmountStatements(names, select(*table.c[names]).where(condition), change)
+def _amounts(table: Table, condition: ColumnElement[bool], *amounts: str) -> Select[Any]:
+    return select(*table.c["id", "currency", *amounts]).where(condition)

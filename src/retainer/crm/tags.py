@@ -5,8 +5,7 @@ from typing import Annotated
 
 from msgspec import Meta
 from msgspec.json import encode
-from sqlalchemy import BindParameter, ColumnElement, Delete, Insert, Table, bindparam, delete, insert, select, update
-from sqlalchemy.sql.dml import UpdateBase
+from sqlalchemy import BindParameter, ColumnElement, Delete, Insert, Table, bindparam, delete, insert, select
 
 from retainer.kernel.body import New, Patch
 from retainer.kernel.paging import Page, Paged, listing
@@ -15,7 +14,8 @@ from retainer.kernel.resource import Resource
 from retainer.schema import TAG_LINKS
 from retainer.schema.crm import tags
 from retainer.schema.filters import Where, one_of_folded
-from retainer.store.engines.sql import INTEGER, combined, comma_list, is_listed, listed
+from retainer.store.announcements import maintaining
+from retainer.store.engines.sql import INTEGER, comma_list, is_listed, listed
 from retainer.store.row_mapper import Derived, RefersTo, split_ids
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
@@ -49,17 +49,11 @@ def _remove_tags(links: Table) -> Delete:
     )
 
 
-COUNT_USES = (
-    update(tags)
-    .where(is_listed(tags.c.id, listed("tag_ids", INTEGER).scalar_subquery()))
-    .values(usage_count=tags.c.usage_count + bindparam("uses", type_=INTEGER))
+COUNT_USES = maintaining(
+    tags,
+    is_listed(tags.c.id, listed("tag_ids", INTEGER).scalar_subquery()),
+    values={"usage_count": tags.c.usage_count + bindparam("uses", type_=INTEGER)},
 )
-
-
-@cache
-def _with_uses(change: UpdateBase) -> UpdateBase:
-    """Return one statement that changes the links of a record, and the usage counts of their tags."""
-    return combined(change, COUNT_USES)
 
 
 TagIds = Annotated[
@@ -85,10 +79,8 @@ def save_tags(
         tx.touch(table, record_id, "tag_ids")
 
 
-def _change_links(tx: Tx, change: UpdateBase, record_id: int, tag_ids: list[int], uses: int) -> int:
+def _change_links(tx: Tx, change: Insert | Delete, record_id: int, tag_ids: list[int], uses: int) -> int:
     values = {"record_id": record_id, "tag_ids": encode(tag_ids).decode()}
-    if tx.engine.combines_writes:
-        return tx.change(_with_uses(change), uses=uses, **values)
     changed = tx.change(change, **values)
     tx.run(COUNT_USES, tag_ids=values["tag_ids"], uses=uses)
     return changed

@@ -10,7 +10,8 @@ from sqlalchemy.sql import visitors
 from retainer.kernel.resource import Resource
 from retainer.resources import OF_AREAS
 from retainer.sites import sites
-from retainer.store.outbox import CREATED, DELETED, UPDATED, is_field, resource_of
+from retainer.store.announcements import CREATED, DELETED, UPDATED, is_field
+from retainer.store.outbox import resource_of
 from retainer.store.row_mapper import derived_fields
 from retainer.values.records import Record
 

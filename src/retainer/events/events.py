@@ -24,9 +24,10 @@ from retainer.kernel.caller import Caller
 from retainer.kernel.following import Followed, Following, FollowLinks, FollowMeta
 from retainer.kernel.query import OneOf, Query
 from retainer.kernel.resource import Resource
+from retainer.store.announcements import DELETED
 from retainer.store.engines.base import Row
 from retainer.store.engines.sql import INTEGER, is_listed, listed
-from retainer.store.outbox import DELETED, FIRST_ROW, NEWEST_ID
+from retainer.store.outbox import FIRST_ROW, NEWEST_ID
 from retainer.store.statements import Deferred
 from retainer.store.tables import events
 from retainer.store.tx import Tx

@@ -4,18 +4,16 @@ import json
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache, partial
-from typing import cast
 
-from sqlalchemy import Column, ColumnElement, FromClause, HasCTE, Label, Select, Table, bindparam
+from sqlalchemy import Column, ColumnElement, Label, Select, Table, TableClause, bindparam, column
 from sqlalchemy.sql import visitors
 from sqlalchemy.sql.dml import UpdateBase
-from sqlalchemy.sql.elements import ClauseElement
 
 from retainer.rollups import record_totals, summaries
 from retainer.rollups.record_totals import FORMULAS
 from retainer.rollups.sources import BALANCES, SOURCES, Source, key_of, negated
 from retainer.store.constraints import Step
-from retainer.store.engines.sql import INTEGER, Part, combined, is_listed, listed, rows_of
+from retainer.store.engines.sql import INTEGER, is_listed, listed
 from retainer.store.tx import Tx
 from retainer.values.records import Record
 
@@ -29,8 +27,6 @@ RECORDS = "records"
 def insert(tx: Tx, source: Source, table: Table, record: Record) -> int:
     """Insert a new record and add its row to the sums; return its id. Raises `validation_failed` with all errors."""
     targets = _named(source, source.targets, record)
-    if tx.engine.combines_writes:
-        return tx.insert(table, record, _of_inserted(source, table, targets))
     record_id = tx.insert(table, record)
     _apply(tx, source, targets, "record_id", record_id, 1)
     return record_id
@@ -99,65 +95,44 @@ def _subtract_deleted(tx: Tx, record: Record, step: Step) -> None:
         return
     fields = _naming_fields(source)
     targets = tuple(target for target in source.targets if fields.get(target) != step.found_by)
-    for statement in _of_doomed(source, targets, step.doomed, is_combined=tx.engine.combines_writes):
+    for statement in _of_doomed(source, targets, step.doomed):
         tx.run(statement, id=record.id)
 
 
 def _apply(tx: Tx, source: Source, targets: Targets, by: str, record_id: int | str, sign: int) -> None:
-    for statement in _statements(source, targets, by, sign, is_combined=tx.engine.combines_writes):
+    for statement in _statements(source, targets, by, sign):
         tx.run(statement, record_id=record_id)
 
 
 @cache
-def _statements(source: Source, targets: Targets, by: str, sign: int, *, is_combined: bool) -> list[UpdateBase]:
+def _statements(source: Source, targets: Targets, by: str, sign: int) -> list[UpdateBase]:
     rows = source.rows if sign == 1 else negated(source)
     columns = source.rows.selected_columns
     if by == RECORDS:
         rows = rows.where(is_listed(columns.record_id, listed("record_id", INTEGER).scalar_subquery()))
     else:
         rows = rows.where(columns[by] == bindparam("record_id"))
-    return _adding_to(rows, targets, single_row=source.has_one_row and by == "record_id", is_combined=is_combined)
+    return _adding_to(rows, targets, single_row=source.has_one_row and by == "record_id")
 
 
 @cache
-def _of_doomed(source: Source, targets: Targets, doomed: ColumnElement[bool], *, is_combined: bool) -> list[UpdateBase]:
-    return _adding_to(negated(source).where(doomed), targets, single_row=False, is_combined=is_combined)
+def _of_doomed(source: Source, targets: Targets, doomed: ColumnElement[bool]) -> list[UpdateBase]:
+    return _adding_to(negated(source).where(doomed), targets, single_row=False)
 
 
-def _adding_to(rows: Select[int], targets: Targets, *, single_row: bool, is_combined: bool) -> list[UpdateBase]:
-    """Return the statements that add rows to targets; a combined statement reads the rows once."""
-    changed = rows_of("changed", rows.selected_columns)
-    if is_combined and targets:
-        first, *others = (_adding(target, changed, single_row=single_row) for target in targets)
-        return [combined(first.add_cte(rows.cte("changed")), *others)]
+def _adding_to(rows: Select[int], targets: Targets, *, single_row: bool) -> list[UpdateBase]:
+    """Return the statements that add rows to targets.
+
+    An update reads the rows by the name of a CTE, because rows in its FROM would not be limited to the account. Citus
+    plans no insertion with a CTE.
+    """
+    changed = TableClause("changed", *(column(each.name, each.type) for each in rows.selected_columns))
     return [
-        _adding(target, changed, single_row=single_row).add_cte(rows.cte("changed"))
+        record_totals.adding(target, changed, single_row=single_row).add_cte(rows.cte("changed"))
         if target in FORMULAS
-        else _adding(target, rows.subquery("changed"), single_row=single_row)  # Citus plans no insertion with a CTE
+        else summaries.adding(target, rows.subquery("changed"), single_row=single_row)
         for target in targets
     ]
-
-
-@cache
-def _of_inserted(source: Source, table: Table, targets: Targets) -> tuple[Part, ...]:
-    """Return the parts of a statement that add the rows which another part of it inserts into a table."""
-    if not targets:
-        return ()
-    inserted = rows_of("inserted", table.c)
-
-    def replace(element: object, **_: object) -> ClauseElement | None:
-        if element is table:
-            return inserted
-        return inserted.c[element.name] if isinstance(element, Column) and element.table is table else None
-
-    rows = cast("HasCTE", visitors.replacement_traverse(source.rows, {}, replace))
-    changed = rows_of("changed", source.rows.selected_columns)
-    return rows.cte("changed"), *(_adding(target, changed, single_row=source.has_one_row) for target in targets)
-
-
-def _adding(target: Table, changed: FromClause, *, single_row: bool) -> UpdateBase:
-    adding = record_totals.adding if target in FORMULAS else summaries.adding
-    return adding(target, changed, single_row=single_row)
 
 
 def _named(source: Source, targets: Targets, record: Record) -> Targets:

@@ -21,7 +21,6 @@ from sqlalchemy import (
     or_,
     select,
     union_all,
-    update,
 )
 
 from retainer.rollups import summaries
@@ -31,6 +30,7 @@ from retainer.schema.crm import clients, tags
 from retainer.schema.rollups import project_sums
 from retainer.schema.support import tickets
 from retainer.schema.work import milestones, projects, tasks
+from retainer.store.announcements import maintaining
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
 from retainer.values.exact import LAST_DAY
@@ -75,7 +75,7 @@ def adding(table: Table, rows: FromClause, *, single_row: bool) -> Update:
         grouped = select(key.label("id"), *sums).select_from(of_record).group_by(key).subquery("sums")
         added, key = {each.name: grouped.c[each.name] for each in sums}, grouped.c.id
     values = {name: table.c[name] + total for name, total in added.items()}
-    return update(table).values(values).where(table.c.id == key)
+    return maintaining(table, table.c.id == key, values=values)
 
 
 def fields(source: Source, table: Table) -> set[str]:
@@ -153,7 +153,7 @@ def difference(table: Table) -> Select[int]:
 
 @cache
 def _writing(table: Table, names: tuple[str, ...]) -> Update:
-    return update(table).where(table.c.id == bindparam("row_id")).values({name: bindparam(name) for name in names})
+    return maintaining(table, table.c.id == bindparam("row_id"), values={name: bindparam(name) for name in names})
 
 
 def rebuild(tx: Tx) -> None:

@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, and_, bindparam, case, delete, insert, sel
 
 from retainer.schema.sites import site_incidents, sites
 from retainer.sites.uptime import QUARTER
+from retainer.store.announcements import maintaining
 from retainer.store.transaction import Transaction, UnscopedTx
 from retainer.store.tx import Tx
 from retainer.values.exact import instant_after
@@ -30,10 +31,9 @@ BEGIN = insert(site_incidents).values(
     site_id=bindparam("site"),
     **{name: bindparam(name) for name in ("started_at", "cause")},
 )
-SUSPEND_ALL = (
-    update(sites)
-    .where(sites.c.failures > 0)
-    .values(failures=0, down_since=None, observed=case((sites.c.observed == "down", "unknown"), else_=sites.c.observed))
+SUSPENDED = case((sites.c.observed == "down", "unknown"), else_=sites.c.observed)
+SUSPEND_ALL = maintaining(
+    sites, sites.c.failures > 0, values={"failures": 0, "down_since": None, "observed": SUSPENDED}
 )
 SUSPEND = SUSPEND_ALL.where(sites.c.id == bindparam("site"))
 END_ALL = update(site_incidents).where(site_incidents.c.ended_at.is_(None)).values(ended_at=bindparam("ended_at"))

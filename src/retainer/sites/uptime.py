@@ -9,6 +9,7 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, Select, Table, and_, bindparam, case, delete, func, insert, select, update
 
 from retainer.schema.sites import site_checks, site_hours, site_incidents, sites
+from retainer.store.announcements import maintaining
 from retainer.store.row_mapper import Derived
 from retainer.store.tables import NOW
 from retainer.store.transaction import Transaction
@@ -22,15 +23,18 @@ OBSERVED = (
     *("response_time_ms", "last_error", "ssl_expires_at"),
 )
 HOUR_SUMS = ("up", "down", "responses", "response_ms")
-CHECK_NOW = update(sites).where(sites.c.id == bindparam("site")).values(next_check_at=NOW)
-RESET = CHECK_NOW.values({"observed": "unknown", "failures": 0, **dict.fromkeys(OBSERVED)})
+THIS_SITE = sites.c.id == bindparam("site")
+CHECK_NOW = maintaining(sites, THIS_SITE, values={"next_check_at": NOW})
+UNCHECKED = {"next_check_at": NOW, "observed": "unknown", "failures": 0, **dict.fromkeys(OBSERVED)}
+RESET = maintaining(sites, THIS_SITE, values=UNCHECKED)
 DELETE_CHECKS = [
     delete(table).where(table.c.site_id == bindparam("site")) for table in (site_checks, site_hours, site_incidents)
 ]
-WRITE_SHARES = (
-    update(sites)
-    .where(sites.c.account_id == bindparam("account"), sites.c.id == bindparam("site"))
-    .values({name: bindparam(name) for name in ("uptime_24h", "uptime_7d", "uptime_30d", "uptime_at")})
+WRITE_SHARES = maintaining(
+    sites,
+    sites.c.account_id == bindparam("account"),
+    THIS_SITE,
+    values={name: bindparam(name) for name in ("uptime_24h", "uptime_7d", "uptime_30d", "uptime_at")},
 )
 
 

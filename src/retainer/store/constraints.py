@@ -5,11 +5,12 @@ from functools import cache
 from typing import NamedTuple, get_origin, get_type_hints
 
 from msgspec import Struct, structs
-from sqlalchemy import ColumnElement, Select, Table, UniqueConstraint, bindparam, delete, false, func, select, update
+from sqlalchemy import ColumnElement, Select, Table, UniqueConstraint, bindparam, false, func, select
 from sqlalchemy.sql.dml import UpdateBase
 
+from retainer.store.announcements import deleting, updating
 from retainer.store.row_mapper import RefersTo
-from retainer.store.tables import NOW, PARTS, metadata
+from retainer.store.tables import metadata
 from retainer.values.records import WRITE_ONLY
 
 MISSING = "There is no such {} in this account."
@@ -111,10 +112,10 @@ def _plan(
             if column.info["on_delete"] == "cascade":
                 _plan((*path, child), affected, column.name, blockers, steps)
             elif column.info["on_delete"] == "detach":
-                steps.append(Step(update(child).values({column.name: None, "updated_at": NOW}).where(affected)))
+                steps.append(Step(updating(child, affected, values={column.name: None})))
             else:
                 blockers.append((child, select(func.count()).select_from(child).where(affected)))
-    steps.append(Step(delete(table).where(doomed), table, doomed, found_by))
+    steps.append(Step(deleting(table, doomed), table, doomed, found_by))
 
 
 def _touches(table: Table, path: str, part: str, affected: ColumnElement[bool]) -> Iterator[Step]:
@@ -123,7 +124,7 @@ def _touches(table: Table, path: str, part: str, affected: ColumnElement[bool]) 
         holder = table.c[name]
         table = metadata.tables[holder.info["target"]]
         affected = table.c.id.in_(select(holder).where(affected))
-        yield Step(update(table).values(updated_at=NOW).where(affected).execution_options(**{PARTS: (part,)}))
+        yield Step(updating(table, affected, parts=(part,)))
 
 
 def singular(table: Table) -> str:

@@ -1,123 +1,19 @@
 """The outbox: what a transaction has changed, of which it writes one event for each record before it commits.
 
-No author can forget it: `store/statements.py` finds every INSERT, UPDATE and DELETE of an announced table when it
-compiles a statement, and refuses one whose records cannot be known.
+No author can forget it: statements say what they change (`store/announcements.py`), and one that does not is refused.
 """
 
-from collections.abc import Collection
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection
 
 import msgspec
 from msgspec.json import encode
-from sqlalchemy import (
-    BinaryExpression,
-    BindParameter,
-    Column,
-    ColumnElement,
-    Delete,
-    Insert,
-    Table,
-    Update,
-    bindparam,
-    func,
-    insert,
-    literal,
-    select,
-    text,
-)
-from sqlalchemy.sql import operators, visitors
-from sqlalchemy.sql.dml import UpdateBase
-from sqlalchemy.sql.elements import ClauseElement
+from sqlalchemy import ColumnElement, Table, bindparam, func, insert, literal, select, text
 
+from retainer.store.announcements import CREATED, DELETED, ROW, UPDATED, Change
 from retainer.store.constraints import singular
-from retainer.store.engines.base import Columns, Row, Rows
+from retainer.store.engines.base import Columns, Rows
 from retainer.store.engines.sql import listed_rows
-from retainer.store.row_mapper import RowMapper, decode_row
-from retainer.store.tables import ONCE, PARTS, events, totals
-
-CREATED, UPDATED, DELETED = "created", "updated", "deleted"
-STAMPS = frozenset({"id", "account_id", "created_at", "updated_at"})
-
-
-class Change(NamedTuple):
-    """What a statement does to the records of an announced table."""
-
-    table: Table
-    resource: str
-    parent: str | None
-    """The column of the record's parent."""
-    kind: str
-    fields: tuple[str, ...] = ()
-    """The fields that an update writes; created and deleted records have none."""
-    parts: tuple[str, ...] = ()
-    """The fields that change with it, and are not columns."""
-    bound: str | None = None
-    """The name of the value that is the id of the only record it can change."""
-    is_certain: bool = False
-    """Whether it changes that record in any case, without comparing values."""
-    returns: tuple[Column[int], ...] = ()
-    """The columns that the statement has to return, so that its records are known."""
-
-
-def change_of(statement: ClauseElement) -> Change | None:
-    """Return what a statement announces, or None. Raises TypeError if that cannot be known."""
-    parts = {id(part): part for part in visitors.iterate(statement) if isinstance(part, UpdateBase)}
-    changing = [part for part in parts.values() if _announces(part)]
-    if not changing:
-        return None
-    part, *others = changing
-    table: Any = part.table
-    resource, parent = resource_of(table), table.info["parent"]
-    if others:
-        raise TypeError(f"One statement changes records twice, of {table} first. Write two statements.")
-    if isinstance(part, Insert):
-        if part.select is not None or part._multi_values:  # noqa: SLF001
-            raise TypeError(f"Insert records of {table} one by one with Tx.insert, so that their ids are known.")
-        return Change(table, resource, parent, CREATED)
-    bound = _bound_id(part)
-    returns = () if bound and not parent else (table.c.id, *([table.c[parent]] if parent else []))
-    if returns and (part is not statement or part._returning):  # noqa: SLF001
-        raise TypeError(f"The records of {table} that a part of a statement changes are unknown. Write it alone.")
-    if isinstance(part, Delete):
-        return Change(table, resource, parent, DELETED, bound=bound, returns=returns)
-    fields = tuple(name for name in _written(part) if is_field(table.c[name]))
-    outside = tuple(part.get_execution_options().get(PARTS, ()))
-    if not fields and not outside and _written(part) == {"updated_at"}:
-        raise TypeError(f"A touch of {table} needs the names of the fields that have changed outside of its row.")
-    is_certain = len(part._where_criteria) == 1  # type: ignore[attr-defined]  # noqa: SLF001
-    return Change(table, resource, parent, UPDATED, fields, outside, bound, is_certain, returns)
-
-
-def is_field(column: Column[object]) -> bool:
-    """Return whether a column of an announced table is a field of its records that only their own changes write."""
-    return column.name not in STAMPS and column.info.keys().isdisjoint({"hidden", "folds", "maintained"})
-
-
-def _announces(part: UpdateBase) -> bool:
-    """Return whether a part of a statement is a change to announce: each one sets `updated_at`, stored sums do not."""
-    table: Any = part.table
-    if not table.info.get("announced"):
-        return False
-    if not isinstance(part, Update):
-        return True
-    written = _written(part)
-    if "updated_at" not in written and any(is_field(table.c[name]) for name in written):
-        raise TypeError(f"An update of {table} must set updated_at, as it changes fields of its records.")
-    return "updated_at" in written
-
-
-def _written(part: Any) -> set[str]:
-    return {str(getattr(column, "name", column)) for column in part._values}  # noqa: SLF001  # also a quoted_name
-
-
-def _bound_id(part: Any) -> str | None:
-    """Return the name of the value that the id of a changed row must equal."""
-    for condition in part._where_criteria:  # noqa: SLF001
-        if isinstance(condition, BinaryExpression) and condition.operator is operators.eq:
-            bind = condition.right
-            if condition.left is part.table.c.id and isinstance(bind, BindParameter):
-                return bind.key
-    return None
+from retainer.store.tables import ONCE, events, totals
 
 
 class Event(msgspec.Struct):
@@ -163,37 +59,34 @@ class Outbox:
 
     def __init__(self) -> None:
         self._noted: list[Noted] = []
-        self._read: dict[tuple[Table, int], tuple[RowMapper, Row]] = {}
+        self._read: dict[tuple[Table, int], Callable[[], Columns]] = {}
 
-    def note_read(self, mapper: RowMapper, record_id: int, row: Row) -> None:
-        """Note a row as it was first read: an update writes whole records, and is compared with it."""
-        self._read.setdefault((mapper.table, record_id), (mapper, row))
+    def note_read(self, table: Table, record_id: int, former: Callable[[], Columns]) -> None:
+        """Note the columns of a row as it was first read: an update writes whole records, and is compared with it."""
+        self._read.setdefault((table, record_id), former)
+
+    def has_read(self, table: Table, record_id: int) -> bool:
+        """Return whether the columns of a row are known as they were before."""
+        return (table, record_id) in self._read
+
+    def note_created(self, table: Table, at: str, *ids: int) -> None:
+        """Note a new record, by its id and that of its parent, if it has one."""
+        self._noted.append((at, resource_of(table), lambda: [ids], CREATED, (), None))
 
     def note(self, change: Change, at: str, rows: Rows, values: Columns) -> None:
         """Note what a statement has changed."""
-        fields: Collection[str] = change.fields
-        turned = None
-        if change.kind == UPDATED:
-            if change.bound is not None:
-                fields = self._differing(change, values[change.bound], values)
-            if "status" in fields:
-                turned = values["status"]
-            fields = (*fields, *change.parts)
-        self._noted.append((at, change.resource, rows, change.kind, fields, turned))
+        fields: Collection[str] = self._differing(change, values) if change.is_single else change.fields
+        turned = values["status"] if "status" in fields else None
+        self._noted.append((at, resource_of(change.table), rows, change.kind, (*fields, *change.parts), turned))
 
     def announce(self, table: Table, at: str, record_id: int, turned: str, fields: Collection[str]) -> None:
         """Note what a record has become, if no field that is written says so."""
         self._noted.append((at, resource_of(table), lambda: [(record_id,)], UPDATED, fields, turned))
 
-    def _differing(self, change: Change, record_id: int, values: Columns) -> list[str]:
+    def _differing(self, change: Change, values: Columns) -> list[str]:
         """Return the written fields whose value is not that of the row as it was read; all if it was not."""
-        read = self._read.get((change.table, record_id))
-        if read is None:
-            if "status" in change.fields:
-                raise RuntimeError(f"Read the record of {change.table} first: its former status is unknown.")
-            return [*change.fields]
-        mapper, row = read
-        former = mapper.stored(decode_row(row[0]))
+        read = self._read.get((change.table, values[ROW]))
+        former = read() if read else {}
         return [name for name in change.fields if name not in former or former[name] != values.get(name)]
 
     def events(self) -> list[Event]:
@@ -235,6 +128,11 @@ INSERT_EVENT = insert(events).from_select(
 )
 INSERT_EVENTS = insert(events).from_select(
     _names, select(totals.c.account_id, NEXT_ID + _place, *_context.values(), *_columns).where(ONCE)
+)
+
+NO_COUNTER = (
+    "The changes of account {} were saved without their events, because it lacks its counter of users. "
+    "Repair it with `retainer doctor --repair`."
 )
 
 

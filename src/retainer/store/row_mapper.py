@@ -118,8 +118,9 @@ class RowMapper:
                 note_error(name, str(error))
         return values
 
-    def stored(self, values: list[Any]) -> dict[str, Any]:
-        """Return the columns that `write` returns of the decoded row of a record."""
+    def stored(self, row: Row) -> dict[str, Any]:
+        """Return the columns that `write` returns of the record of a row of `rows`."""
+        values = decode_row(row[0])
         return {name: values[position] for position, name in self._stored}
 
     def order(self, name: str) -> ColumnElement[Any]:

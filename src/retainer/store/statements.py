@@ -10,11 +10,10 @@ from typing import Any, NamedTuple, cast
 
 from sqlalchemy import Alias, BindParameter, Dialect, FromClause, Join, Table, and_, literal, literal_column
 from sqlalchemy.sql import visitors
-from sqlalchemy.sql.dml import UpdateBase
 from sqlalchemy.sql.elements import ClauseElement
 
-from retainer.store.outbox import Change, change_of
-from retainer.store.tables import ACCOUNT, FROM_TRANSACTION, RESERVED, TODAY
+from retainer.store.announcements import Change, announcement_of
+from retainer.store.tables import ACCOUNT, RESERVED, TODAY, Supplied, Supply
 
 CACHE_SIZE = 1024
 """Compiled statements that are cached for each dialect: about 400 are constants of the program, the rest are lists.
@@ -44,8 +43,8 @@ class Compiled(NamedTuple):
     """The names of the values of the placeholders 1, 2 and so on; a value that is used twice has one placeholder."""
     constants: dict[str, object]
     """The values that the compiler adds."""
-    supplied: list[str]
-    """The names of the values that are attributes of the transaction."""
+    supplied: dict[str, Supply]
+    """What supplies values from the transaction, by name."""
     change: Change | None
     """The change of records that it makes, which becomes an event for each."""
 
@@ -64,15 +63,13 @@ class Statements:
     def _compile(self, statement: Statement, *, scope: bool) -> Compiled:
         built = statement.build(*statement.arguments) if isinstance(statement, Deferred) else statement
         check_names(built)
-        change = change_of(built)
-        if change is not None and change.returns:
-            built = cast("UpdateBase", built).returning(*change.returns)
+        change = announcement_of(built)
         whole = with_constants(scoped(built) if scope else built, self.dialect)
         compiled: Any = whole.compile(dialect=self.dialect)
         names: list[str] = compiled.positiontup
         values = {name: compiled.binds[name].value for name in names if not compiled.binds[name].required}
-        constants = {name: value for name, value in values.items() if value is not FROM_TRANSACTION}
-        supplied = [name for name in values if name not in constants]
+        supplied = {name: value.supply for name, value in values.items() if isinstance(value, Supplied)}
+        constants = {name: value for name, value in values.items() if name not in supplied}
         if not scope and {ACCOUNT.key, TODAY.key}.intersection(supplied):
             raise TypeError("A statement over all accounts cannot use ACCOUNT or TODAY: no account is known.")
         return Compiled(compiled.string.replace("$", self.marker), names, constants, supplied, change)
@@ -87,7 +84,7 @@ def statements_of(dialect: Dialect, marker: str) -> Statements:
 def check_names(statement: ClauseElement) -> None:
     """Raise TypeError for a bind that has the name of a value of the transaction, which would take its place."""
     for element in visitors.iterate(statement):
-        if isinstance(element, BindParameter) and element.key in RESERVED and element.value is not FROM_TRANSACTION:
+        if isinstance(element, BindParameter) and element.key in RESERVED and not isinstance(element.value, Supplied):
             raise TypeError(f"The bind {element.key} has the name of a value of the transaction. Rename it.")
 
 

@@ -1,5 +1,8 @@
 """Common parts of all tables: the metadata, the values that a transaction binds, the counters of rows, and events."""
 
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
 from sqlalchemy import Column, ForeignKey, MetaData, Table, bindparam, literal_column
 
 from retainer.store.engines.sql import DAY, INSTANT, INTEGER, KEYED, TEXT
@@ -14,16 +17,21 @@ metadata = MetaData(
     }
 )
 
-FROM_TRANSACTION = object()
-"""The value of a bind that stands for the attribute of the transaction with its name."""
-ACCOUNT = bindparam("account_id", FROM_TRANSACTION, type_=INTEGER)
-TODAY = bindparam("today", FROM_TRANSACTION, type_=DAY)
+Supply = Callable[[Any], object]
+
+
+class Supplied(NamedTuple):
+    """The value of a bind that each transaction supplies."""
+
+    supply: Supply
+
+
+ACCOUNT = bindparam("account_id", Supplied(lambda tx: tx.account_id), type_=INTEGER)
+TODAY = bindparam("today", Supplied(lambda tx: tx.today), type_=DAY)
 """The current day in the account's time zone."""
-NOW = bindparam("now", FROM_TRANSACTION, type_=INSTANT)
+NOW = bindparam("now", Supplied(lambda tx: tx.now), type_=INSTANT)
 RESERVED = frozenset(bind.key for bind in (ACCOUNT, TODAY, NOW))
 """Names that no other bind may have."""
-PARTS = "parts"
-"""The option of an update that names the fields it changes outside of the row, like the tags of a record."""
 
 totals = Table(
     "totals",

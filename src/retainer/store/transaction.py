@@ -7,8 +7,9 @@ from typing import Any, Self
 from sqlalchemy import Table
 
 from retainer.store import deadline
-from retainer.store.engines.base import Columns, DeadlineExceeded, DriverConnection, DriverCursor, Engine, Row, Rows
-from retainer.store.outbox import CREATED, Change, Outbox
+from retainer.store.announcements import CREATED, is_announced
+from retainer.store.engines.base import Columns, DeadlineExceeded, DriverConnection, DriverCursor, Engine, Row
+from retainer.store.outbox import Outbox
 from retainer.store.statements import Statement, Statements
 from retainer.values.exact import utcnow
 
@@ -66,7 +67,6 @@ class Transaction:
         """Run what precedes the statements of the block."""
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self.engine.lift_limit(self.connection)
         if self.writes:
             is_late = kind is None and self.is_late()
             self.engine.end_write(self.connection, commit=kind is None and not is_late)
@@ -101,29 +101,15 @@ class Transaction:
             self._is_used = True
         text, names, constants, supplied, change = self._compile(statement)
         values = constants | values
-        for name in supplied:
-            values[name] = getattr(self, name)
-        if change is None:
-            return self.engine.run(self.connection, text, [values[name] for name in names])
-        if self.outbox is None:
+        for name, supply in supplied.items():
+            values[name] = supply(self)
+        if change is not None and self.outbox is None:
             message = f"Records of {change.table} change only in a transaction of their account: they become events."
             raise RuntimeError(message)
         cursor = self.engine.run(self.connection, text, [values[name] for name in names])
-        self.outbox.note(change, self.now, self._changed(change, cursor, values), values)
+        if change is not None and self.outbox is not None and change.kind != CREATED:  # `Tx` knows the id of a new one
+            self.outbox.note(change, self.now, self.engine.rows_returned(cursor), values)
         return cursor
-
-    def _changed(self, change: Change, cursor: DriverCursor, values: Columns) -> Rows:
-        """Return a function that returns the records that a statement has changed, when its result has arrived."""
-        parent = change.parent
-        if change.kind == CREATED:
-            new = self.engine.rows_inserted(self.connection, cursor)
-            return new if parent is None else lambda: [(*row, values[parent]) for row in new()]
-        if change.returns or change.bound is None:
-            return self.engine.rows_returned(self.connection, cursor)
-        record: Row = (values[change.bound],)
-        if change.is_certain:
-            return lambda: [record]
-        return self.engine.rows_if_changed(self.connection, cursor, record)
 
     def all(self, statement: Statement, **values: object) -> list[Row]:
         """Return every row of a statement."""
@@ -144,7 +130,7 @@ class Transaction:
 
     def insert_rows(self, table: Table, rows: list[Row]) -> None:
         """Insert many rows, each with the values of a table's columns as declared."""
-        if table.info.get("announced"):
+        if is_announced(table):
             raise TypeError(f"Insert records of {table} one by one with Tx.insert, so that their ids are known.")
         self.engine.insert_rows(self.connection, table, rows)
 

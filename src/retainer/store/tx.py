@@ -5,19 +5,18 @@ from functools import cache, lru_cache, partial
 from types import MappingProxyType
 
 import msgspec
-from sqlalchemy import Table, bindparam, insert, or_, select, update
-from sqlalchemy.sql.dml import UpdateBase
-from sqlalchemy.sql.elements import ClauseElement
+from sqlalchemy import Insert, Select, Table, Update, bindparam, or_, select
 
 from retainer.errors import BodyErrors, FieldErrors, Refusal, not_found
 from retainer.store import constraints
+from retainer.store.announcements import inserting, is_announced, updating
 from retainer.store.constraints import MISSING, Step, singular
-from retainer.store.engines.base import TRANSACTION_SECONDS, Columns, Engine, Row, TransientConflict
-from retainer.store.engines.sql import Part, combined, insert_or_add, rows_of
-from retainer.store.outbox import INSERT_EVENT, INSERT_EVENTS, Outbox, values_of
+from retainer.store.engines.base import TRANSACTION_SECONDS, Columns, DriverCursor, Engine, Row, TransientConflict
+from retainer.store.engines.sql import insert_or_add
+from retainer.store.outbox import INSERT_EVENT, INSERT_EVENTS, NO_COUNTER, Outbox, values_of
 from retainer.store.row_mapper import R, folds, row_mapper
 from retainer.store.statements import Statement, Statements, statements_of
-from retainer.store.tables import ACCOUNT, NOW, PARTS, totals
+from retainer.store.tables import ACCOUNT, totals
 from retainer.store.transaction import Transaction, UnscopedTx
 from retainer.values.collation import folded_text
 from retainer.values.exact import local_day
@@ -79,36 +78,36 @@ class Tx(BodyErrors, Transaction):
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """End the transaction. Raises ActorChanged if its actor may no longer act."""
-        has_events = False
+        written: tuple[DriverCursor, int] | None = None
         try:
             if kind is None or issubclass(kind, Refusal):
                 self._check_actor()
             if kind is None:
-                has_events = self._write_events()
+                written = self._write_events()
         except BaseException as error:
             kind = type(error)
             raise
         finally:
             super().__exit__(kind)
-        if has_events:
+        if written is not None:
+            cursor, expected = written
+            if cursor.rowcount != expected:
+                raise RuntimeError(NO_COUNTER.format(self.actor.account_id))
             self.announced(self.actor.account_id)
 
     def _check_actor(self) -> None:
         if self._may_act is not None and not self._may_act():
             raise ActorChanged("The actor has changed.")
 
-    def _write_events(self) -> bool:
-        """Write an event for each changed record; return whether there are any."""
-        if self.outbox is None:
-            return False
-        found = self.outbox.events()
+    def _write_events(self) -> tuple[DriverCursor, int] | None:
+        """Write an event for each changed record; return the cursor and the number of events, if there are any."""
+        found = [] if self.outbox is None else self.outbox.events()
         if not found:
-            return False
+            return None
         values = values_of(found)
         values["user_id"], values["key_id"] = self.actor.user_id or None, self.actor.acting_key
         values["request_id"] = self.request_id
-        self.execute(INSERT_EVENT if len(found) == 1 else INSERT_EVENTS, values)
-        return True
+        return self.execute(INSERT_EVENT if len(found) == 1 else INSERT_EVENTS, values), len(found)
 
     def announce(self, table: Table, record_id: int, turned: str, fields: Collection[str]) -> None:
         """Note what a record has become, if no field that is written says so: a site that is down."""
@@ -134,7 +133,7 @@ class Tx(BodyErrors, Transaction):
         if row is None:
             return None
         if self.outbox is not None:
-            self.outbox.note_read(records, record_id, row)
+            self.outbox.note_read(table, record_id, partial(records.stored, row))
         record: R = records.read(row)
         return record
 
@@ -150,20 +149,16 @@ class Tx(BodyErrors, Transaction):
         if self.one(constraints.exists(table), id=record_id) is None:
             raise not_found(singular(table))
 
-    def insert(self, table: Table, record: Record, parts: tuple[Part, ...] = (), **hidden: object) -> int:
+    def insert(self, table: Table, record: Record, **hidden: object) -> int:
         """Insert a row with the record's fields; return its id. Raises `validation_failed` with every error.
 
-        If the engine combines writes, `parts` run in the same statement, and read the row as `inserted`. `hidden` are
-        the values of columns that are not fields.
+        `hidden` are the values of columns that are not fields.
         """
         values = self._values(table, record) | hidden
-        return self.write_checked(table, record, None, partial(self.insert_counted, table, values, parts))
+        return self.write_checked(table, record, None, partial(self.insert_counted, table, values))
 
-    def insert_counted(self, table: Table, values: Columns, parts: tuple[Part, ...] = ()) -> int:
-        """Insert a row with valid values, and count it; return its id. `parts` are those of `insert`."""
-        if self.engine.combines_writes:
-            counted = {"counted": table.name, "change": 1}
-            return self.engine.new_id(self.execute(_insert_combined(table, tuple(values), parts), values | counted))
+    def insert_counted(self, table: Table, values: Columns) -> int:
+        """Insert a row with valid values, and count it; return its id."""
         row_id = self.insert_raw(table, values)
         self.count(table, 1)
         return row_id
@@ -171,10 +166,15 @@ class Tx(BodyErrors, Transaction):
     def insert_raw(self, table: Table, values: Columns) -> int:
         """Insert a row with valid values into a table without a counter; return its id."""
         statement = _insert(table, tuple(values), returns_id=self.engine.returns_ids)
-        return self.engine.new_id(self.execute(statement, values))
+        row_id = self.engine.new_id(self.execute(statement, values))
+        if self.outbox is not None and is_announced(table):
+            parent = table.info["parent"]
+            self.outbox.note_created(table, self.now, row_id, *([values[parent]] if parent else []))
+        return row_id
 
     def update_columns(self, table: Table, row_id: int, values: Columns, *parts: str) -> None:
         """Write valid values to columns of a row, if one of them changes; `parts` are fields that change with them."""
+        self._read_former_status(table, row_id, values)
         self.run(_update(table, tuple(values), parts), **values, row_id=row_id)
 
     def update(self, table: Table, record: Record, *parts: str) -> None:
@@ -183,12 +183,21 @@ class Tx(BodyErrors, Transaction):
         Raises `validation_failed` with every error.
         """
         values = self._values(table, record)
+        self._read_former_status(table, record.id, values)
         change = partial(self.change, _update(table, tuple(values), parts), **values, row_id=record.id)
         self.write_checked(table, record, record.id, change)
 
     def touch(self, table: Table, record_id: int, *parts: str) -> None:
         """Set `updated_at` of a record after a change of these fields outside of its row, such as its tags or lines."""
         self.run(_touch(table, parts), row_id=record_id)
+
+    def _read_former_status(self, table: Table, record_id: int, values: Columns) -> None:
+        """Read the status of a record before it is written, if the record was not read: events say what it becomes."""
+        if self.outbox is None or "status" not in values or not is_announced(table):
+            return
+        if not self.outbox.has_read(table, record_id):
+            former = {"status": self.value(_status(table), id=record_id)}
+            self.outbox.note_read(table, record_id, lambda: former)
 
     def delete(self, table: Table, record_id: int, before: Callable[[Step], None] | None = None) -> None:
         """Delete a row; as references to it declare, they block the deletion, are deleted too, or are set to null.
@@ -321,30 +330,23 @@ COUNT = insert_or_add(totals, COUNTED, ("count",))
 
 
 @cache
-def _insert(table: Table, names: tuple[str, ...], *, returns_id: bool) -> UpdateBase:
-    values: Columns = {name: bindparam(name) for name in names}
-    stamps: Columns = {"created_at": NOW, "updated_at": NOW}
-    statement = insert(table).values(account_id=ACCOUNT, **stamps, **values)
+def _insert(table: Table, names: tuple[str, ...], *, returns_id: bool) -> Insert:
+    statement = inserting(table, {name: bindparam(name) for name in names})
     return statement.returning(table.c.id) if returns_id else statement
 
 
-@cache
-def _insert_combined(table: Table, names: tuple[str, ...], parts: tuple[Part, ...]) -> ClauseElement:
-    if not parts:
-        return combined(_insert(table, names, returns_id=True), COUNT)
-    inserted = _insert(table, names, returns_id=False).returning(*table.c).cte("inserted")
-    return combined(select(rows_of("inserted", table.c).c.id), inserted, COUNT, *parts)
-
-
 @lru_cache(maxsize=1024)  # forms may change any fields of a user
-def _update(table: Table, names: tuple[str, ...], parts: tuple[str, ...] = ()) -> UpdateBase:
+def _update(table: Table, names: tuple[str, ...], parts: tuple[str, ...] = ()) -> Update:
     values: Columns = {name: bindparam(name, type_=table.c[name].type) for name in names}
     changed = or_(*(table.c[name].is_distinct_from(value) for name, value in values.items()))
-    statement = update(table).where(table.c.id == bindparam("row_id"), changed).values(updated_at=NOW, **values)
-    return statement.execution_options(**{PARTS: parts})
+    return updating(table, changed, values=values, parts=parts, is_single=True)
 
 
-@lru_cache(maxsize=256)
-def _touch(table: Table, parts: tuple[str, ...]) -> UpdateBase:
-    statement = update(table).where(table.c.id == bindparam("row_id")).values(updated_at=NOW)
-    return statement.execution_options(**{PARTS: parts})
+@cache
+def _touch(table: Table, parts: tuple[str, ...]) -> Update:
+    return updating(table, parts=parts, is_single=True)
+
+
+@cache
+def _status(table: Table) -> Select[str]:
+    return select(table.c.status).where(table.c.id == bindparam("id"))

@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from sqlalchemy import ColumnElement, Select, Update, bindparam, func, select, update
+from sqlalchemy import ColumnElement, Select, Update, bindparam, func, select
 
 from retainer.crm.currency import MILESTONES_OF_PROJECT, redenominate
 from retainer.rollups.changes import changing
@@ -10,7 +10,7 @@ from retainer.rollups.sources import TASKS
 from retainer.schema.sites import sites
 from retainer.schema.support import tickets
 from retainer.schema.work import milestones, tasks, time_entries
-from retainer.store.tables import NOW
+from retainer.store.announcements import updating
 from retainer.store.tx import Tx
 
 REFERRING = [
@@ -65,7 +65,7 @@ def sum_milestone_amounts(tx: Tx, project_id: int, *, exclude_id: int = 0) -> in
 @cache
 def _update_tasks(owner: str, *names: str) -> Update:
     values: dict[str, ColumnElement[object]] = {name: bindparam(name) for name in names}
-    return update(tasks).where(tasks.c[owner] == bindparam("owner_id")).values(updated_at=NOW, **values)
+    return updating(tasks, tasks.c[owner] == bindparam("owner_id"), values=values)
 
 
 @cache

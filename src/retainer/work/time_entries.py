@@ -16,7 +16,7 @@ Billable time has a client: to remove the client, send `"billable": false` or nu
 
 from typing import Annotated
 
-from sqlalchemy import ColumnElement, bindparam, func, select, update
+from sqlalchemy import ColumnElement, bindparam, func, select
 
 from retainer.billing.allocation_types import TimeBillingStatusFilter
 from retainer.kernel.body import New, Patch
@@ -32,6 +32,7 @@ from retainer.schema.identity import accounts, users
 from retainer.schema.support import tickets
 from retainer.schema.work import projects, tasks, time_entries
 from retainer.shared import locking, ownership, relations
+from retainer.store.announcements import maintaining
 from retainer.store.engines.sql import INTEGER, json_row
 from retainer.store.row_mapper import decode_row
 from retainer.store.tables import ACCOUNT
@@ -115,8 +116,8 @@ LOAD_CONTEXT = (
     )
     .where(accounts.c.id == ACCOUNT)
 )
-SET_RATE_SOURCE = (
-    update(time_entries).where(time_entries.c.id == bindparam("entry")).values(rate_is_sent=bindparam("is_sent"))
+SET_RATE_SOURCE = maintaining(
+    time_entries, time_entries.c.id == bindparam("entry"), values={"rate_is_sent": bindparam("is_sent")}
 )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache, partial
 from typing import Any, ClassVar, Literal, NamedTuple
 
-from sqlalchemy import Column, ColumnElement, FromClause, Select, Update, bindparam, func, null, or_, select, update
+from sqlalchemy import Column, ColumnElement, FromClause, Select, Update, bindparam, func, null, or_, select
 
 from retainer.billing.invoices.types import (
     MAX_DESCRIPTION,
@@ -24,8 +24,9 @@ from retainer.rollups import changes
 from retainer.rollups.sources import Source
 from retainer.schema.billing import allocations
 from retainer.schema.work import projects
+from retainer.store.announcements import updating
 from retainer.store.engines.sql import INTEGER, is_listed, listed
-from retainer.store.tables import ACCOUNT, NOW
+from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
 from retainer.values.reading import with_defaults
 
@@ -120,15 +121,14 @@ def _mark(kind: DatedKind) -> Update:
     columns, line_id = kind.table.c, allocations.c.invoice_line_id
     is_new = columns.invoice_line_id.is_distinct_from(line_id)
     pairs = (allocations.c.account_id == ACCOUNT, kind.allocated == columns.id, on_lines(line_id), is_new)
-    marked = update(kind.table).where(*pairs)
-    return marked.values(updated_at=NOW, invoice_line_id=line_id, invoice_id=bindparam("invoice"))
+    return updating(kind.table, *pairs, values={"invoice_line_id": line_id, "invoice_id": bindparam("invoice")})
 
 
 @cache
 def _unmark(kind: DatedKind) -> Update:
     columns = kind.table.c
     leaves = (on_lines(columns.invoice_line_id), columns.id.not_in(listed("stays", INTEGER)))
-    return update(kind.table).where(*leaves).values(updated_at=NOW, invoice_line_id=None, invoice_id=None)
+    return updating(kind.table, *leaves, values={"invoice_line_id": None, "invoice_id": None})
 
 
 @cache

@@ -2,15 +2,15 @@
 
 import json
 
-from sqlalchemy import Select, and_, bindparam, literal, null, or_, select, update
+from sqlalchemy import Select, and_, bindparam, literal, null, or_, select
 
 from retainer.billing.invoices.types import Invoice, InvoiceLine, UnbilledMilestones
 from retainer.billing.kinds.base import Found
 from retainer.billing.kinds.recorded import RecordedKind, on_lines, select_items
 from retainer.schema.billing import allocations, invoice_lines
 from retainer.schema.work import milestones, projects
+from retainer.store.announcements import updating
 from retainer.store.engines.sql import INTEGER, is_listed, listed
-from retainer.store.tables import NOW, PARTS
 from retainer.store.tx import Tx
 from retainer.values.reading import with_defaults
 
@@ -22,8 +22,7 @@ WITH_LINES = (
 ON_LINES = select(allocations.c.milestone_id).where(
     on_lines(allocations.c.invoice_line_id), allocations.c.milestone_id.is_not(None)
 )
-TOUCH = update(milestones).where(milestones.c.id.in_(ON_LINES)).values(updated_at=NOW)
-TOUCH = TOUCH.execution_options(**{PARTS: ("invoice_id",)})
+TOUCH = updating(milestones, milestones.c.id.in_(ON_LINES), parts=("invoice_id",))
 """A milestone shows its invoice, although its row does not refer to it."""
 
 

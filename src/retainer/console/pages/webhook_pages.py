@@ -15,7 +15,8 @@ from retainer.identity.quotas import find_excess
 from retainer.kernel.paging import Page, listing
 from retainer.kernel.resource import read_id
 from retainer.schema import webhooks as schema
-from retainer.store.outbox import DELETED, resource_of
+from retainer.store.announcements import DELETED
+from retainer.store.outbox import resource_of
 from retainer.store.tx import Tx
 from retainer.values.parameters import read_whole
 

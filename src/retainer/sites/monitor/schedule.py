@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 import msgspec
-from sqlalchemy import and_, bindparam, func, select, update
+from sqlalchemy import and_, bindparam, func, select
 
 from retainer.fairness import Places
 from retainer.identity.admins import operator_of
@@ -17,6 +17,7 @@ from retainer.outbound.loop import CLOCK_DIFFERENCE
 from retainer.outbound.pause import MONITOR
 from retainer.schema.sites import sites
 from retainer.sites import incidents, uptime
+from retainer.store.announcements import maintaining
 from retainer.store.engines.sql import INTEGER, listed, seconds_after
 from retainer.store.tables import NOW
 from retainer.store.transaction import UnscopedTx
@@ -87,8 +88,8 @@ DUE_SITES = (
 )
 """The sites to check, those first that have waited longest; without those of sated accounts."""
 THIS_SITE = and_(sites.c.account_id == bindparam("account"), sites.c.id == bindparam("site"))
-LEASE = (
-    update(sites).where(THIS_SITE, sites.c.next_check_at == bindparam("seen")).values(next_check_at=bindparam("until"))
+LEASE = maintaining(
+    sites, THIS_SITE, sites.c.next_check_at == bindparam("seen"), values={"next_check_at": bindparam("until")}
 )
 LOCK_LEASED = (
     select(*sites.c[Observation._fields])
@@ -99,27 +100,24 @@ RESULT_COLUMNS = (
     *("observed", "failures", "down_since", "last_checked_at", "last_status_code", "response_time_ms"),
     *("last_error", "next_check_at"),
 )
-SAVE_RESULT = (
-    update(sites)
-    .where(THIS_SITE)
-    .values(
-        {
-            "ssl_expires_at": func.coalesce(bindparam("ssl_expires_at"), sites.c.ssl_expires_at),  # kept while down
-            **{name: bindparam(name) for name in RESULT_COLUMNS},
-        }
-    )
+SAVE_RESULT = maintaining(
+    sites,
+    THIS_SITE,
+    values={
+        "ssl_expires_at": func.coalesce(bindparam("ssl_expires_at"), sites.c.ssl_expires_at),  # kept while down
+        **{name: bindparam(name) for name in RESULT_COLUMNS},
+    },
 )
 STALE_SITES = (
     select(*sites.c[StaleSite._fields])
     .where(sites.c.uptime_30d.is_not(None), sites.c.uptime_at < bindparam("before"))
     .limit(REFRESH_BATCH)
 )
-
-SET_BACK = (
-    update(sites)
-    .where(sites.c.monitoring_enabled.is_(True))
-    .where(sites.c.next_check_at > seconds_after(NOW, sites.c.check_interval_seconds + CLOCK_DIFFERENCE.seconds))
-    .values(next_check_at=NOW)
+SET_BACK = maintaining(
+    sites,
+    sites.c.monitoring_enabled.is_(True),
+    sites.c.next_check_at > seconds_after(NOW, sites.c.check_interval_seconds + CLOCK_DIFFERENCE.seconds),
+    values={"next_check_at": NOW},
 )
 
 

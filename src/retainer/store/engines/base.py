@@ -100,11 +100,6 @@ class Engine(ABC):
     """What the driver raises for a broken reference or a duplicate value."""
 
     @property
-    def combines_writes(self) -> bool:
-        """Whether one statement can write to several tables, which saves statements across a network."""
-        return False
-
-    @property
     def is_cluster(self) -> bool:
         """Whether the tables may be on several servers."""
         return False
@@ -158,9 +153,6 @@ class Engine(ABC):
         An infinite deadline is no limit.
         """
 
-    def lift_limit(self, connection: DriverConnection) -> None:  # noqa: B027
-        """Let a transaction end without a time limit, if a limit would interrupt its commit."""
-
     @abstractmethod
     def insert_rows(self, connection: DriverConnection, table: Table, rows: list[Row]) -> None:
         """Insert many rows, each with the values of a table's columns as declared, in few statements."""
@@ -196,19 +188,9 @@ class Engine(ABC):
     def new_id(self, cursor: DriverCursor) -> int:
         """Return the id of the row that a statement has inserted."""
 
-    def rows_inserted(self, connection: DriverConnection, cursor: DriverCursor) -> Rows:  # noqa: ARG002
-        """Return the id of the row that a statement has inserted, in a row."""
-        row: Row = (self.new_id(cursor),)
-        return lambda: [row]
-
-    def rows_returned(self, connection: DriverConnection, cursor: DriverCursor) -> Rows:  # noqa: ARG002
-        """Return the rows that a change has returned; nothing else reads them."""
+    def rows_returned(self, cursor: DriverCursor) -> Rows:
+        """Return a function that returns the rows of a change, once they have arrived; nothing else reads them."""
         rows = self.all(cursor)
-        return lambda: rows
-
-    def rows_if_changed(self, connection: DriverConnection, cursor: DriverCursor, row: Row) -> Rows:
-        """Return this row if a statement has changed any, else none."""
-        rows = [row] if self.count_changed(connection, cursor) else []
         return lambda: rows
 
     @abstractmethod

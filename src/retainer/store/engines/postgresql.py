@@ -91,11 +91,6 @@ class Postgresql(Engine):
         return row is not None and bool(row[0])
 
     @property
-    def combines_writes(self) -> bool:
-        """Return whether one statement can write to several tables: with Citus, each of its parts is a round trip."""
-        return not self.is_cluster
-
-    @property
     def connections(self) -> tuple[int, int]:
         """Return the number of open connections, and how many of them are idle."""
         return self._pool.count, len(self._pool.idle)
@@ -232,28 +227,9 @@ class Postgresql(Engine):
         ((row_id,),) = cursor.fetchall()
         return int(row_id)
 
-    def rows_inserted(self, connection: Connection, cursor: Cursor) -> Rows:
-        """Return the id of the row that a statement has inserted, in a row."""
-        return self.rows_returned(connection, cursor)
-
-    def rows_returned(self, connection: Connection, cursor: Cursor) -> Rows:
-        """Return the rows of a statement, also once they were fetched."""
-
-        def rows() -> list[Row]:
-            if not self._count(connection, cursor):
-                return []
-            cursor.scroll(0, "absolute")
-            return cursor.fetchall()
-
-        return rows
-
-    def rows_if_changed(self, connection: Connection, cursor: Cursor, row: Row) -> Rows:
-        """Return this row if a statement has changed any, else none."""
-        return lambda: [row] if self._count(connection, cursor) else []
-
-    def _count(self, connection: Connection, cursor: Cursor) -> int:
-        """Return how many rows a statement has changed; wait only if its result has not arrived."""
-        return self.count_changed(connection, cursor) if cursor.pgresult is None else int(cursor.rowcount)
+    def rows_returned(self, cursor: Cursor) -> Rows:
+        """Return a function that returns the rows of a change, which arrive with the next awaited result."""
+        return cursor.fetchall
 
     @contextlib.contextmanager
     def schema_change(self) -> Iterator[SchemaConnection]:

@@ -3,24 +3,19 @@
 SQLite's form of a function is the default, since SQLAlchemy also compiles parts of a statement without a dialect.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from typing import Any, ClassVar, Self, TypeVar
 
 from sqlalchemy import (
-    CTE,
     Column,
-    ColumnElement,
-    HasCTE,
     Insert,
     PrimaryKeyConstraint,
     Select,
     Table,
-    TableClause,
     UniqueConstraint,
     bindparam,
     cast,
-    column,
     literal_column,
     select,
     true,
@@ -29,14 +24,12 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql import functions
 from sqlalchemy.sql.compiler import DDLCompiler, SQLCompiler
-from sqlalchemy.sql.dml import UpdateBase
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TIMESTAMP, BigInteger, Boolean, Date, DateTime, Integer, NullType, Text, TypeEngine
 
 from retainer.store.engines.base import Columns, Row
 
 T = TypeVar("T")
-Combined = TypeVar("Combined", bound=HasCTE)
 
 # The first type is for SQLite's STRICT tables, the second for PostgreSQL.
 INTEGER = Integer().with_variant(BigInteger(), "postgresql")
@@ -210,21 +203,6 @@ def insert_or_add(table: Table, rows: Select[Any] | Columns, sums: tuple[str, ..
         statement = statement.from_select([*key, *sums], rows.where(true()))  # or ON is a join
     added = {name: table.c[name] + statement.excluded[name] for name in sums}
     return statement.on_conflict_do_update(index_elements=key, set_=added)  # the same text on SQLite
-
-
-Part = UpdateBase | CTE
-"""A part of a statement: it writes rows, or selects rows that other parts read by its name."""
-
-
-def combined(statement: Combined, *parts: Part) -> Combined:
-    """Return a statement that includes others; none of them sees the changes of another."""
-    numbered = (part if isinstance(part, CTE) else part.cte(f"also_{n}") for n, part in enumerate(parts, 1))
-    return statement.add_cte(*numbered)
-
-
-def rows_of(name: str, columns: Iterable[ColumnElement[object]]) -> TableClause:
-    """Return the rows that a part of a statement selects or returns, by its name."""
-    return TableClause(name, *(column(each.name, each.type) for each in columns))
 
 
 def blocks(rows: list[Row]) -> Iterator[list[Row]]:

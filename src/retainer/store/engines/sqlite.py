@@ -1,4 +1,4 @@
-"""SQLite: one file, one serving process, and a transaction that waiting writers share."""
+"""SQLite: one file, one serving process, and one writer at a time."""
 
 import contextlib
 import fcntl
@@ -30,9 +30,9 @@ from retainer.store.engines.base import (
     Values,
 )
 from retainer.store.engines.files import has_room, is_read_only, make_local_folder, private, world_readable
-from retainer.store.engines.group_commit import GroupCommit
 from retainer.store.engines.sql import blocks, insertion
 from retainer.store.engines.sqlite_catalogue import last_ids, raise_last_id, write_statistics
+from retainer.store.engines.turns import Turns
 
 try:
     from pysqlite3 import dbapi2 as driver
@@ -85,7 +85,7 @@ class Sqlite(Engine):
             oldest = ".".join(map(str, OLDEST_SAFE))
             raise Unavailable(f"SQLite {driver.sqlite_version} is too old: install {oldest} or newer.")
         self.path = path
-        self.writers = GroupCommit(self)
+        self.turns = Turns()
         self._idle: list[DriverConnection] = []
         self._open: set[DriverConnection] = set()  # a lent connection that is not in it is closed when it returns
 
@@ -115,11 +115,10 @@ class Sqlite(Engine):
             return error
         if name in {"CANTOPEN", "READONLY"} and is_read_only(self.path.parent):
             return Unavailable(f"Its folder is read-only for this user ({error}).")
-        return Busy(str(error)) if name == "BUSY" else self.rolled_back(str(error), is_full=name == "FULL")
-
-    def rolled_back(self, message: str, *, is_full: bool = False) -> Unavailable:
-        """Return the error of a transaction that was rolled back: without room, SQLite has errors of many names."""
-        return DiskFull(message) if is_full or not self.has_room() else Unavailable(message)
+        if name == "BUSY":
+            return Busy(str(error))
+        is_full = name == "FULL" or not self.has_room()  # without room, SQLite has errors of many names
+        return DiskFull(str(error)) if is_full else Unavailable(str(error))
 
     def connect(self) -> DriverConnection:
         """Open a connection with durable commits, foreign keys and no trusted schema."""
@@ -154,52 +153,50 @@ class Sqlite(Engine):
             raise self.translate_error(error) from error
 
     def limit(self, connection: DriverConnection, deadline: float) -> None:
-        """Interrupt a statement at the deadline, unless other writers share its transaction.
-
-        SQLite rolls the whole transaction back when it interrupts a write. A writer that shares one is stopped between
-        its statements.
-        """
-        connection.deadline[0] = math.inf if self.writers.is_shared(connection) else deadline
-
-    def lift_limit(self, connection: DriverConnection) -> None:
-        """Interrupt nothing: a commit must not be interrupted."""
-        connection.deadline[0] = math.inf
+        """Interrupt a statement at the deadline: SQLite rolls a transaction back when it interrupts a write."""
+        connection.deadline[0] = deadline
 
     def insert_rows(self, connection: DriverConnection, table: Table, rows: list[Row]) -> None:
         """Insert many rows in few statements, as other threads may run between two statements."""
         for block in blocks(rows):
             self.run(connection, insertion(table, len(block)), [*itertools.chain.from_iterable(block)])
 
-    def begin(self) -> DriverConnection:
-        """Begin the only writing transaction; lend its connection."""
-        connection = self.connection()
+    def begin_write(self, account_id: int | None) -> DriverConnection:
+        """Wait for the turn to write, and begin the only writing transaction; lend its connection."""
+        self.turns.take(account_id)
         try:
-            self.run(connection, "BEGIN IMMEDIATE", [])
+            connection = self.connection()
+            try:
+                self.run(connection, "BEGIN IMMEDIATE", [])
+            except BaseException:
+                self.give_back(connection)
+                raise
         except BaseException:
-            self.give_back(connection)
+            self.turns.hand_on()
             raise
         return connection
 
-    def end(self, connection: DriverConnection, *, commit: bool) -> None:
+    def end_write(self, connection: DriverConnection, *, commit: bool) -> None:
+        """Commit a writing transaction or roll it back, and pass the turn to write."""
+        try:
+            self._end(connection, commit=commit)
+        finally:
+            self.turns.hand_on()
+
+    def _end(self, connection: DriverConnection, *, commit: bool) -> None:
         """Commit a transaction or roll it back, unless SQLite has done so itself, as on a full disk."""
+        connection.deadline[0] = math.inf  # a commit must not be interrupted
         try:
             if commit or connection.in_transaction:
                 connection.execute("COMMIT" if commit else "ROLLBACK")
         except driver.Error as error:
             self._open.discard(connection)
             if commit:
-                kind = DiskFull if error.sqlite_errorname == "SQLITE_FULL" else OutcomeUnknown
+                is_full = getattr(error, "sqlite_errorname", "") == "SQLITE_FULL"  # a closed connection has no name
+                kind = DiskFull if is_full else OutcomeUnknown
                 raise kind(str(error)) from error
         finally:
             self.give_back(connection)
-
-    def begin_write(self, account_id: int | None) -> DriverConnection:
-        """Wait for the turn to write; lend the connection of the transaction that writers share."""
-        return self.writers.begin(account_id)
-
-    def end_write(self, connection: DriverConnection, *, commit: bool) -> None:  # noqa: ARG002
-        """Commit the shared transaction, or roll back the part of this writer."""
-        self.writers.end(commit=commit)
 
     def begin_snapshot(self, connection: DriverConnection) -> None:
         """Let all following statements of a connection see one state of the database."""
@@ -207,7 +204,7 @@ class Sqlite(Engine):
 
     def end_snapshot(self, connection: DriverConnection) -> None:
         """End a reading transaction, and take its connection back."""
-        self.end(connection, commit=False)
+        self._end(connection, commit=False)
 
     def savepoint(self, connection: DriverConnection, *, may_repeat: bool) -> contextlib.AbstractContextManager[None]:  # noqa: ARG002
         """Do nothing: a statement that fails has changed nothing."""
@@ -239,6 +236,7 @@ class Sqlite(Engine):
 
     def give_back(self, connection: DriverConnection) -> None:
         """Take a lent connection back, and close it if it cannot be used again."""
+        connection.deadline[0] = math.inf
         if connection in self._open:
             self._idle.append(connection)
         else:

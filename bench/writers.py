@@ -1,4 +1,4 @@
-"""Measure what it brings that writers share flushes of the disk: python -m bench.group_commit --before REVISION.
+"""Compare how many writes SQLite takes with those of a former revision: python -m bench.writers --before REVISION.
 
 Serves the working copy and a former revision of it, each on a database of its own, in turns: 16 writers and one alone,
 on the disk as it is and with every flush made slower. Prints writes a second of both, and after / before, the median of
@@ -28,7 +28,6 @@ from bench.load import drive
 from bench.servers import RETAINER, Server, request, start, stop, wait
 
 WRITERS = (1, 16)
-TARGETS = {(16, True): 5.0, (16, False): 1.0, (1, True): 1.0, (1, False): 1.0}
 ROOT = Path(__file__).resolve().parent.parent
 SLOW = r"""
 #include <dlfcn.h>
@@ -66,10 +65,10 @@ def writes(kind: str, keys: list[str]) -> Iterator[bytes]:
 
 def fill(former: Path, database: Path) -> list[str]:
     """Make the database as the former revision does, from which the working copy migrates its own; return the keys."""
-    script = "import json, pathlib, sys, data; print(json.dumps(data.fill(pathlib.Path(sys.argv[1]))))"
-    environment = os.environ | {"PYTHONPATH": str(former / "src")}
+    script = "import json, pathlib, sys, bench.data; print(json.dumps(bench.data.fill(pathlib.Path(sys.argv[1]))))"
+    environment = os.environ | {"PYTHONPATH": f"{former / 'src'}:{former}"}
     command = [sys.executable, "-c", script, str(database)]
-    made = subprocess.run(command, cwd=former / "bench", env=environment, check=True, stdout=subprocess.PIPE)
+    made = subprocess.run(command, cwd=former, env=environment, check=True, stdout=subprocess.PIPE)
     keys: list[str] = json.loads(made.stdout)
     return keys
 
@@ -98,7 +97,7 @@ def compare(former: Path, folder: Path, library: Path | None, core: int, given: 
             before, after = (statistics.median(side) for side in zip(*rounds, strict=True))
             ratio = statistics.median(later / former for former, later in rounds)
             named = f"{kind}, {writers} writer{'s' * (writers > 1)}" + (f", flushes + {given.delay} ms" * bool(library))
-            print(f"{named:<40}{before:>10.0f}{after:>10.0f}{ratio:>12.2f}{TARGETS[writers, bool(library)]:>10.1f}")
+            print(f"{named:<40}{before:>10.0f}{after:>10.0f}{ratio:>14.2f}")
     finally:
         for server in servers:
             stop(server)
@@ -114,7 +113,7 @@ def main() -> None:
     given = options.parse_args()
     cores = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {cores[-1]})
-    print(f"{'writes a second':<40}{'before':>10}{'after':>10}{'after/before':>12}{'target':>10}")
+    print(f"{'writes a second':<40}{'before':>10}{'after':>10}{'after/before':>14}")
     with tempfile.TemporaryDirectory() as made:
         former = Path(made) / "before"
         subprocess.run(["git", "-C", ROOT, "worktree", "add", "--quiet", "--detach", former, given.before], check=True)
