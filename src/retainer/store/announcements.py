@@ -94,7 +94,6 @@ def announcement_of(statement: ClauseElement) -> Change | None:
 
 
 def is_announced(table: Any) -> bool:
-    """Return whether changes of a table's rows become events."""
     return bool(table.info.get("announced"))
 
 

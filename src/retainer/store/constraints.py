@@ -24,7 +24,6 @@ def exists(table: Table) -> Select[int]:
 
 @cache
 def reference_columns(table: Table) -> tuple[tuple[str, Table], ...]:
-    """Return the reference columns of a table and the tables they refer to."""
     return tuple((column.name, metadata.tables[column.info["target"]]) for column in table.c if "target" in column.info)
 
 

@@ -66,7 +66,6 @@ class Outbox:
         self._read.setdefault((table, record_id), former)
 
     def has_read(self, table: Table, record_id: int) -> bool:
-        """Return whether the columns of a row are known as they were before."""
         return (table, record_id) in self._read
 
     def note_created(self, table: Table, at: str, *ids: int) -> None:
@@ -74,7 +73,6 @@ class Outbox:
         self._noted.append((at, resource_of(table), lambda: [ids], CREATED, (), None))
 
     def note(self, change: Change, at: str, rows: Rows, values: Columns) -> None:
-        """Note what a statement has changed."""
         fields: Collection[str] = self._differing(change, values) if change.is_single else change.fields
         turned = values["status"] if "status" in fields else None
         self._noted.append((at, resource_of(change.table), rows, change.kind, (*fields, *change.parts), turned))

@@ -30,7 +30,6 @@ class Derived(NamedTuple):
 
 
 def derived_fields(model: type[msgspec.Struct]) -> dict[str, Derived]:
-    """Return the computed fields of a type of record, each with its declaration."""
     hints = get_type_hints(model, include_extras=True)
     marks = [(name, mark) for name, hint in hints.items() for mark in getattr(hint, "__metadata__", ())]
     return {name: mark for name, mark in marks if isinstance(mark, Derived)}
@@ -88,7 +87,6 @@ class RowMapper:
             self.one = self.rows.where(table.c.id == bindparam("id"))
 
     def read(self, row: Row) -> Any:
-        """Return a row of `rows` as a record."""
         values = decode_row(row[0])
         for position, convert in self._derived:
             values[position] = convert(values[position])

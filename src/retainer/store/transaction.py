@@ -85,7 +85,6 @@ class Transaction:
             self.is_snapshot = True
 
     def is_late(self) -> bool:
-        """Return whether the time of the transaction is up."""
         return time.monotonic() > self.deadline
 
     def _too_long(self) -> str:

@@ -40,7 +40,6 @@ class Actor(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def acting_key(self) -> int | None:
-        """Return the key of the request, if the actor has one."""
         return None
 
     def ask(self, tx: "Tx") -> Callable[[], bool] | None:  # noqa: ARG002
@@ -145,7 +144,6 @@ class Tx(BodyErrors, Transaction):
         return record
 
     def require(self, table: Table, record_id: int) -> None:
-        """Raise `not_found` if the table has no such row."""
         if self.one(constraints.exists(table), id=record_id) is None:
             raise not_found(singular(table))
 
@@ -271,7 +269,6 @@ class Tx(BodyErrors, Transaction):
         self.raise_errors()
 
     def _values(self, table: Table, record: Record) -> Columns:
-        """Return the record's fields as columns."""
         values = row_mapper(table, type(record)).write(record, self.error)
         return values | _folded(table, values)
 

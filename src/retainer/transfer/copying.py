@@ -93,7 +93,6 @@ def require_empty(target: Engine, connection: Connection) -> None:
 
 
 def has_ids(table: Table) -> bool:
-    """Return whether the database assigns the ids of a table."""
     return table.autoincrement_column is not None
 
 

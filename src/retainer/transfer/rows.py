@@ -24,13 +24,11 @@ class Summary:
     """The sum of a hash of each row."""
 
     def add(self, batch: list[Row]) -> None:
-        """Add a batch of rows."""
         self.rows += len(batch)
         self.digest += sum(int.from_bytes(sha256(repr(row).encode()).digest()[:8]) for row in batch)
 
 
 def count_rows(connection: Connection, table: Table) -> int:
-    """Return the number of rows of a table."""
     return connection.execute(select(func.count()).select_from(table)).scalar_one()
 
 
@@ -44,13 +42,11 @@ def stream(connection: Connection, table: Table) -> Generator[list[Row], None, N
 
 
 def insert_batch(connection: Connection, table: Table, batch: list[Row]) -> None:
-    """Insert a batch of rows into a table."""
     names = [column.name for column in table.c]
     connection.execute(insert(table), [dict(zip(names, row, strict=True)) for row in batch])
 
 
 def summarize(connection: Connection, table: Table) -> Summary:
-    """Return the summary of all rows of a table."""
     summary = Summary()
     for batch in stream(connection, table):
         summary.add(batch)

@@ -92,11 +92,9 @@ class Postgresql(Engine):
 
     @property
     def connections(self) -> tuple[int, int]:
-        """Return the number of open connections, and how many of them are idle."""
         return self._pool.count, len(self._pool.idle)
 
     def connection(self) -> Connection:
-        """Lend an idle or new connection; the caller returns it with `give_back`. Raises Unavailable."""
         return self._pool.lend()
 
     def give_back(self, connection: Connection) -> None:
@@ -104,7 +102,6 @@ class Postgresql(Engine):
         self._pool.give_back(connection)
 
     def close(self) -> None:
-        """Close idle connections, and lent ones when they return: none may be open when a process forks."""
         self._pool.close()
 
     def run(self, connection: Connection, text: str, values: Values) -> Cursor:
@@ -144,7 +141,6 @@ class Postgresql(Engine):
         return super().one(text, values)
 
     def begin_write(self, account_id: int | None) -> Connection:
-        """Begin a writing transaction, the only one of its account; lend its connection. Raises Unavailable."""
         self._pool.check_commits()
         connection = self.connection()
         try:
@@ -157,7 +153,6 @@ class Postgresql(Engine):
         return connection
 
     def end_write(self, connection: Connection, *, commit: bool) -> None:
-        """Commit a writing transaction or roll it back, and take its connection back."""
         try:
             if not commit:
                 connection.end("ROLLBACK")
@@ -178,11 +173,9 @@ class Postgresql(Engine):
             self.give_back(connection)
 
     def begin_snapshot(self, connection: Connection) -> None:
-        """Let all following statements of a connection see one state of the database."""
         self._begin(connection, "REPEATABLE READ READ ONLY")
 
     def end_snapshot(self, connection: Connection) -> None:
-        """End a reading transaction, and take its connection back."""
         connection.end("COMMIT")  # after a ROLLBACK the driver forgets its prepared statements
         self.give_back(connection)
 
@@ -218,7 +211,6 @@ class Postgresql(Engine):
             raise
 
     def count_changed(self, connection: Connection, cursor: Cursor) -> int:
-        """Return how many rows a statement has changed; waits for it."""
         with translated():
             connection.sync()
         return int(cursor.rowcount)
@@ -228,7 +220,6 @@ class Postgresql(Engine):
         return int(row_id)
 
     def rows_returned(self, cursor: Cursor) -> Rows:
-        """Return a function that returns the rows of a change, which arrive with the next awaited result."""
         return cursor.fetchall
 
     @contextlib.contextmanager
@@ -249,7 +240,6 @@ class Postgresql(Engine):
 
     @contextlib.contextmanager
     def read_snapshot(self) -> Iterator[SchemaConnection]:
-        """Lend a connection of SQLAlchemy that reads one state of the database."""
         with translated(), self._unlimited() as (driver, engine):
             driver.isolation_level, driver.read_only = psycopg.IsolationLevel.REPEATABLE_READ, True
             with engine.begin() as connection:
@@ -275,14 +265,12 @@ class Postgresql(Engine):
         return int(connection.execute(select(func.coalesce(func.greatest(last, highest), 0))).scalar_one())
 
     def set_sequence(self, connection: SchemaConnection, table: Table, last_id: int) -> None:
-        """Let the sequence continue after an id."""
         if last_id:
             connection.execute(select(func.setval(func.pg_get_serial_sequence(table.name, "id"), last_id)))
 
     def distribute(
         self, connection: SchemaConnection, distributed: Collection[str], on_every_node: Collection[str]
     ) -> int:
-        """Place tables on the nodes of a Citus cluster; return how many were moved."""
         return distribute_tables(connection, self.location, distributed, on_every_node)
 
     def analyze(self, connection: SchemaConnection, table: Table) -> None:

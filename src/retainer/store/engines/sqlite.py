@@ -91,17 +91,14 @@ class Sqlite(Engine):
 
     @property
     def version(self) -> str:
-        """Return the version of the library."""
         return str(driver.sqlite_version)
 
     @property
     def location(self) -> str:
-        """Return the path of the file."""
         return str(self.path)
 
     @property
     def connections(self) -> tuple[int, int]:
-        """Return the number of open connections, and how many of them are idle."""
         return len(self._open), len(self._idle)
 
     def translate_error(self, error: Exception) -> Exception:
@@ -132,7 +129,6 @@ class Sqlite(Engine):
         return connection
 
     def run(self, connection: DriverConnection, text: str, values: Values) -> DriverCursor:
-        """Run a statement with the values of ?1, ?2 and so on; return the driver's cursor."""
         try:
             return connection.execute(text, values)
         except driver.DatabaseError as error:
@@ -199,11 +195,9 @@ class Sqlite(Engine):
             self.give_back(connection)
 
     def begin_snapshot(self, connection: DriverConnection) -> None:
-        """Let all following statements of a connection see one state of the database."""
         self.run(connection, "BEGIN", [])
 
     def end_snapshot(self, connection: DriverConnection) -> None:
-        """End a reading transaction, and take its connection back."""
         self._end(connection, commit=False)
 
     def savepoint(self, connection: DriverConnection, *, may_repeat: bool) -> contextlib.AbstractContextManager[None]:  # noqa: ARG002
@@ -211,17 +205,14 @@ class Sqlite(Engine):
         return contextlib.nullcontext()
 
     def count_changed(self, connection: DriverConnection, cursor: DriverCursor) -> int:
-        """Return how many rows a statement has changed."""
         if cursor.description is not None:  # the driver counts too early if the statement has returned rows
             return int(connection.execute("SELECT changes()").fetchone()[0])
         return int(cursor.rowcount)
 
     def new_id(self, cursor: DriverCursor) -> int:
-        """Return the id of the row that a statement has inserted."""
         return int(cursor.lastrowid)
 
     def connection(self) -> DriverConnection:
-        """Lend an idle or new connection; the caller returns it with `give_back`."""
         try:
             return self._idle.pop()
         except IndexError:  # all are lent
@@ -235,7 +226,6 @@ class Sqlite(Engine):
         return connection
 
     def give_back(self, connection: DriverConnection) -> None:
-        """Take a lent connection back, and close it if it cannot be used again."""
         connection.deadline[0] = math.inf
         if connection in self._open:
             self._idle.append(connection)
@@ -266,7 +256,6 @@ class Sqlite(Engine):
 
     @contextlib.contextmanager
     def read_snapshot(self) -> Iterator[SchemaConnection]:
-        """Lend a connection of SQLAlchemy that reads one state of the file."""
         with self._sqlalchemy("BEGIN") as connection, connection.begin():
             yield connection
 
@@ -286,11 +275,9 @@ class Sqlite(Engine):
         raise_last_id(connection.connection.driver_connection, table.name, last_id)
 
     def has_table(self, name: str) -> bool:
-        """Return whether the database has a table."""
         return self.one("SELECT name FROM sqlite_master WHERE name = ?1", [name]) is not None
 
     def exists(self) -> bool:
-        """Return whether the file exists."""
         return self.path.exists()
 
     def create_storage(self) -> None:
@@ -301,7 +288,6 @@ class Sqlite(Engine):
 
     @contextlib.contextmanager
     def serve_alone(self) -> Iterator[None]:
-        """Keep other processes from serving the file during a block. Raises SettingsError."""
         with open(self.path.with_suffix(".serving"), "w", opener=private) as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -328,7 +314,6 @@ class Sqlite(Engine):
             yield
 
     def world_readable(self) -> list[Path]:
-        """Return the folder and files of the database that other users of this machine may access."""
         sidecars = (self.path.with_name(f"{self.path.name}-{end}") for end in ("wal", "shm"))
         return world_readable([self.path.parent, self.path, *sidecars])
 
@@ -337,7 +322,6 @@ class Sqlite(Engine):
         return has_room(self.path.parent)
 
     def close(self) -> None:
-        """Close idle connections, and lent ones when they return: none may be open when a process forks."""
         idle, self._idle, self._open = self._idle, [], set()
         for connection in idle:
             self.give_back(connection)

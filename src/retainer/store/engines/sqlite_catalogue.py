@@ -13,7 +13,6 @@ ROWS, ROWS_OF_ACCOUNT, ROWS_OF_VALUE = 1_000_000, 100_000, 100
 
 
 def last_ids(connection: DriverConnection) -> dict[str, int]:
-    """Return the last id that AUTOINCREMENT has assigned in each table."""
     exists = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'sqlite_sequence'").fetchone()
     return dict(connection.execute("SELECT name, seq FROM sqlite_sequence").fetchall()) if exists else {}
 

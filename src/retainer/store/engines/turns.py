@@ -28,7 +28,6 @@ class Turns:
 
     @property
     def waiting(self) -> int:
-        """The number of writers that wait."""
         return len(self._queue)
 
     def take(self, account_id: int | None) -> None:
@@ -52,7 +51,6 @@ class Turns:
                     raise Busy("Other writes took too long.")
 
     def hand_on(self) -> None:
-        """Pass the turn to the next writer."""
         with self._lock:
             self._note_length()
             turn = self._queue.pop()
