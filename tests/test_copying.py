@@ -48,7 +48,7 @@ PLACED: list[tuple[str, dict[str, Any]]] = [
     ("kept_forms", {"hash": "c", "path": "/settings", "fields": "[]", "expires_at": MOMENT}),
     ("second_factors", {"secret": "BASE32", "last_step": 1}),
     ("recovery_codes", {"hash": "d"}),
-    ("logos", {"media_type": "image/png", "content": bytes(range(256)), "sha256": "e"}),
+    ("logos", {"content": bytes(range(256)), "sha256": "e"}),
     ("refusals", {"answered_at": MOMENT, "number": 1, "code": "missing_scope", "names": '["clients:read"]'}),
     ("issued_documents", {"pdf": b"%PDF-1.7\0", "xml": b"<xml/>"}),
     (

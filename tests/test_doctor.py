@@ -15,9 +15,8 @@ from retainer.rollups import doctor
 from retainer.rollups.record_totals import FORMULAS
 from retainer.schema.rollups import SUMMARIES
 from retainer.store.tables import totals
-from retainer.values.images import clean_image
 from tests.databases import each_database
-from tests.test_images import SHAPE, svg
+from tests.documents.test_logo_files import png
 
 pytestmark = each_database
 
@@ -95,7 +94,7 @@ def test_a_counter_that_is_missing_is_found(busy):
 def test_tables_without_a_counter_are_not_counted(api):
     admin = replace(operator_of(api.store, api.account_id), user_id=api.admin_id, role="admin")
     with api.store.begin(admin, write=True) as tx:
-        logos.set_logo(tx, clean_image(svg(SHAPE)))
+        logos.set_logo(tx, png())
         secret = second_factors.new_secret()
         assert second_factors.add(tx, secret, pyotp.TOTP(secret).at(datetime.fromisoformat(tx.now)))
         pending.create(tx, api.admin_id)

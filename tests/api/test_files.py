@@ -9,6 +9,7 @@ import pytest
 from testing.process import command, tell
 from tests.databases import each_database, only_sqlite
 from tests.documents.made import hostile_texts
+from tests.documents.test_logo_files import png
 from tests.documents.validators import broken_rules, values
 
 from retainer.billing import files
@@ -194,12 +195,11 @@ def test_time_that_is_billed_gives_the_service_period(api, client):
 
 
 def test_logo_is_printed(api, client):
-    svg = b"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 9 9'><rect width='9' height='9'/></svg>"
     stamps = "2026-01-01T00:00:00.000000Z"
     ((logo_id,),) = api.sql(
-        "INSERT INTO logos (account_id, created_at, updated_at, media_type, content, sha256) "
-        "VALUES ($1, $2, $3, $4, $5, $6) RETURNING id",
-        *(api.account_id, stamps, stamps, "image/svg+xml", svg, "x"),
+        "INSERT INTO logos (account_id, created_at, updated_at, content, sha256) "
+        "VALUES ($1, $2, $3, $4, $5) RETURNING id",
+        *(api.account_id, stamps, stamps, png(), "x"),
     )
     plain = api.get(f"/invoices/{issued(api, client)['id']}", headers=PDF).body
     set_account(api, logo_id=logo_id)

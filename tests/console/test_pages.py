@@ -10,11 +10,10 @@ from retainer.identity import audit, logos
 from retainer.identity.keys import key_list
 from retainer.identity.people import password_links, sessions, users
 from retainer.traffic.request_log import LogFilter, list_requests
-from retainer.values.images import clean_image
 from tests.console.test_key_pages import made, recorded, value_of
 from tests.console.visitor import PASSWORD, Visitor, admin_of
+from tests.documents.test_logo_files import png
 from tests.factories import ApiClient
-from tests.test_images import png
 
 RECORDS = ("clients", "projects", "invoices", "tickets", "tasks", "time-entries", "expenses", "quotes", "sites")
 
@@ -26,7 +25,7 @@ def fill(api: ApiClient) -> dict[str, str]:
     api.post(f"/webhooks/{webhook}/test")
     recorded(api)
     with api.operating() as tx:
-        logos.set_logo(tx, clean_image(png()))
+        logos.set_logo(tx, png())
         position = list_requests(tx, LogFilter(), limit=1).requests[0].position
         session = sessions.list_sessions(tx)[0].id
     texts = {"key": api.key_id, "user": api.member_id, "session": session, "position": position}

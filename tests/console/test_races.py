@@ -19,8 +19,8 @@ from retainer.identity.people.users import UserDetails
 from retainer.values.exact import instant_after, utcnow
 from tests.console.visitor import HASH, PASSWORD, Visitor
 from tests.databases import each_database
+from tests.documents.test_logo_files import png
 from tests.factories import ApiClient
-from tests.test_images import png
 
 pytestmark = each_database
 

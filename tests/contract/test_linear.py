@@ -1,4 +1,4 @@
-"""Scanning what tenants send takes time in proportion to its length: every pattern of the source, and images.
+"""Scanning what tenants send takes time in proportion to its length: every pattern of the source.
 
 The limit is time of the processor that this process has used: hundreds of times what a linear scan takes, and less
 than a quadratic one needs for texts of this length.
@@ -17,9 +17,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from retainer.values.svg import clean_svg
 from tests.contract.test_house import FILES, module_of, name_of, tree
-from tests.test_images import SHAPE, svg
 
 LENGTH, SECONDS = 100_000, 1.0
 ANCHORED = {"match", "fullmatch"}
@@ -128,40 +126,3 @@ def test_a_pattern_is_matched_in_linear_time(scan):
 def test_the_time_limit_notices_a_quadratic_pattern():
     with pytest.raises(AssertionError, match="of the processor"), processor_time(SECONDS):
         re.compile(r"([^{}]+)\{([^{}]*)\}").findall("a" * LENGTH)
-
-
-def styled(sheet: str, elements: str = "") -> str:
-    return f"<style>{sheet}</style>{elements}"
-
-
-LONG_STYLE = ".a{fill:" + "r" * (LENGTH // 2) + "}"
-LONG_NAMESPACE = "u" * (LENGTH // 2)
-HOSTILE_IMAGES = {
-    "a sheet without braces": styled("a" * LENGTH),
-    "comments without ends": styled("/*" * (LENGTH // 2)),
-    "many selectors of many styles": styled(".a," * (LENGTH // 6) + ".a{" + "fill:red;" * (LENGTH // 18) + "}"),
-    "many classes of a long style": styled(LONG_STYLE, f"<g class='{'a ' * (LENGTH // 4)}'/>"),
-    "many elements of a long style": styled(LONG_STYLE, "<g class='a'/>" * (LENGTH // 28)),
-    "many elements of a long enough style": styled(f".a{{fill:{'r' * 30_000}}}", "<g class='a'/>" * (LENGTH // 14)),
-    "many elements of a long namespace": f"<g xmlns='{LONG_NAMESPACE}'>{'<a/>' * (LENGTH // 8)}</g>",
-    "many attributes of a long namespace": (
-        f"<g xmlns:x='{LONG_NAMESPACE}'>" + "<a x:a='' x:b='' x:c='' x:d=''/>" * (LENGTH // 64) + "</g>"
-    ),
-    "attributes without end": "<g " + " ".join(f"a{number}=''" for number in range(LENGTH // 9)) + "/>",
-    "references without end": f"<g fill='{'url(' * (LENGTH // 4)}'/>",
-    "deep elements": "<g>" * (LENGTH // 7) + "</g>" * (LENGTH // 7),
-}
-
-
-@pytest.mark.parametrize("name", HOSTILE_IMAGES)
-def test_an_image_is_read_in_linear_time_and_does_not_grow(name):
-    content, cleaned = svg(SHAPE + HOSTILE_IMAGES[name]), b""
-    with processor_time(SECONDS), contextlib.suppress(ValueError):
-        cleaned = clean_svg(content)
-    assert len(cleaned) < 2 * len(content)
-
-
-def test_default_attributes_are_refused_because_they_make_much_of_a_small_file():
-    declared = f"<!DOCTYPE svg [<!ATTLIST g fill CDATA '{'r' * 1000}'>]>".encode()
-    with pytest.raises(ValueError, match="declares entities"):
-        clean_svg(declared + svg(SHAPE + "<g/>" * 1000))

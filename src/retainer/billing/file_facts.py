@@ -9,7 +9,7 @@ from retainer.billing.credit_notes.types import CreditNote, CreditNoteLine
 from retainer.billing.invoices.types import ClientSnapshot, Invoice, InvoiceLine
 from retainer.billing.issuer import load_issuer, read_snapshot
 from retainer.billing.quotes.types import Quote, QuoteLine
-from retainer.documents.facts import Credited, Customer, Document, Issuer, Language, Line, Logo, Tax
+from retainer.documents.facts import Credited, Customer, Document, Issuer, Language, Line, Tax
 from retainer.documents.warnings import DocumentWarning, warnings_of
 from retainer.identity import logos
 from retainer.schema.billing import allocations, credit_notes, expenses, invoice_lines, invoices
@@ -106,7 +106,7 @@ def load_warnings(tx: Tx, record: Quote | Invoice, former: str = "draft") -> lis
 
 def load_logo(tx: Tx, document: Document) -> Document:
     found = logos.find_logo(tx, document.issuer.logo_id)
-    return msgspec.structs.replace(document, logo=found and Logo(found.media_type, bytes(found.content)))
+    return msgspec.structs.replace(document, logo=found and bytes(found.content))
 
 
 def _quote(tx: Tx, quote: Quote) -> Document:

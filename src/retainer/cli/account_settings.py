@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from retainer.cli.common import Account, Json, acting_for, any_given, changes, comma_list, say
+from retainer.documents.logo_files import read_logo
 from retainer.identity import accounts, logos
 from retainer.identity.account_types import AccountDetails
 from retainer.identity.plans import PLANS, WITH_API
@@ -190,7 +191,7 @@ def set_account(  # a field is an option
     numbers = changes(NextNumbers, given) if any_given(NextNumbers, given) else {}
     is_other = (has_logo or bool(numbers)) and not any_given(AccountDetails, given)
     values = {} if is_other else changes(AccountDetails, given)
-    image = logos.read_logo(account, logo.read_bytes(), run_here) if logo else None
+    image = read_logo(account, logo.read_bytes(), run_here) if logo else None
     with acting_for(account) as tx:
         accounts.set_account(tx, values)
         numbering.set_next_numbers(tx, numbers)

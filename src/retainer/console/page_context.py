@@ -15,7 +15,6 @@ from retainer.identity.admins import Admin
 from retainer.identity.sign_in.throttle import Throttle
 from retainer.kernel.http import Request, Response
 from retainer.kernel.representations import RunApart
-from retainer.values.images import Image
 from retainer.web.pages import render
 from retainer.web.responses import HTML
 
@@ -69,8 +68,8 @@ class PageContext(msgspec.Struct):
     throttle: Throttle
     run_apart: RunApart
     signed_in: Admin | None = None
-    logo: Image | None = None
-    """The logo of a form, which is read before the transaction."""
+    logo: bytes | None = None
+    """The logo of a form as a PNG, which is drawn before the transaction."""
     is_restored: bool = False
     """Whether the form has what the admin had typed when the session ended."""
 

@@ -112,7 +112,7 @@ CONSOLE_ROUTES: dict[str, Route] = {
     "/sessions": AdminPage(session_pages.show_list),
     "/sessions/{session}/end": Action(session_pages.end),
     "/settings": AdminPage(settings_pages.show, settings_pages.save),
-    "/settings/logo": AdminPage(settings_pages.show_logo, settings_pages.save_logo, settings_pages.read_logo),
+    "/settings/logo": AdminPage(settings_pages.show_logo, settings_pages.save_logo, settings_pages.read_logo_file),
     "/settings/logo/image": AdminPage(settings_pages.show_image),
     "/search": AdminPage(search_page.show),
     "/search/results": AdminPage(search_page.suggest),

@@ -25,13 +25,13 @@ from retainer.demo.care import Care
 from retainer.demo.make import at, create, make
 from retainer.demo.traffic import Traffic
 from retainer.demo.work import Work
+from retainer.documents.logo_files import draw
 from retainer.identity import logos
 from retainer.identity.account_types import AccountDetails
 from retainer.identity.people.users import UserDetails
 from retainer.store.tx import Store, Tx
 from retainer.values.collation import SEPARATOR, sort_key
 from retainer.values.exact import utcnow
-from retainer.values.images import clean_image
 
 AT_HOME = {"DE", "US"}
 OLDEST_CLIENT = administration.OPENED - 5
@@ -49,12 +49,13 @@ def _open(store: Store, agency: Agency, create_samples: Callable[[Tx, date], Non
     """Open an agency and create its records, after those of the samples; return the access of its first admin."""
     team = [_user(person, agency.domain) for person in agency.people]
     admin, password = administration.open_agency(store, make(AccountDetails, **agency.account), team[0])
+    logo = draw(agency.logo)
     rng = random.Random(agency.domain)  # noqa: S311  # demos are reproducible
     with store.begin(admin, write=True, seconds=math.inf) as tx:
         today = date.fromisoformat(tx.today)
         people, key = administration.administer(tx, today, team[1:])
         at(tx, today - timedelta(days=administration.OPENED - 2))
-        logos.set_logo(tx, clean_image(agency.logo))
+        logos.set_logo(tx, logo)
         if create_samples is not None:
             create_samples(tx, today)
         tag_ids = {name: create(tags.create_tag, tx, name=name, color=color).id for name, color in TAGS.items()}

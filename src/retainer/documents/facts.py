@@ -60,13 +60,6 @@ class Customer(Address, frozen=True, kw_only=True):
     email: str | None = None
 
 
-class Logo(msgspec.Struct, frozen=True):
-    """The logo of an agency; an SVG was sanitised when it was uploaded."""
-
-    media_type: str
-    content: bytes
-
-
 class Line(msgspec.Struct, frozen=True, kw_only=True):
     """A line of a document. `amount` is what the API returns: before tax, after discount."""
 
@@ -121,7 +114,8 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     terms: str | None = None
     tax_exemption_reason: str | None = None
     credited: Credited | None = None
-    logo: Logo | None = None
+    logo: bytes | None = None
+    """A PNG."""
 
 
 def gross_amount(line: Line, currency: str) -> Decimal:

@@ -91,10 +91,7 @@ def is_readable(color: str) -> bool:
 
 
 def _logo(document: Document, alt: str) -> dict[str, object] | None:
-    logo = document.logo
-    if logo is None:
-        return None
-    return {"content": list(logo.content), "format": "svg" if logo.media_type == "image/svg+xml" else "png", "alt": alt}
+    return None if document.logo is None else {"content": list(document.logo), "alt": alt}
 
 
 def _recipient(document: Document) -> list[str]:

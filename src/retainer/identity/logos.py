@@ -10,21 +10,16 @@ from retainer.identity import audit
 from retainer.identity.accounts import get_account
 from retainer.identity.audit import Target
 from retainer.identity.quotas import find_excess
-from retainer.kernel.representations import RunApart
 from retainer.schema.billing import credit_notes, invoices
 from retainer.schema.identity import accounts, logos
 from retainer.store.engines.sql import TEXT
 from retainer.store.tx import Tx
-from retainer.values.images import Image, clean_image
-
-MAX_BYTES = 200 * 1024
 
 
 class Logo(NamedTuple):
-    """A logo: `image/png` or `image/svg+xml`."""
+    """A logo, as a PNG."""
 
     id: int
-    media_type: str
     content: bytes
     sha256: str
 
@@ -47,29 +42,17 @@ def find_logo(tx: Tx, logo_id: int | None) -> Logo | None:
     return None if row is None else Logo(*row)
 
 
-def read_logo(account_id: int, content: bytes, run_apart: RunApart) -> Image:
-    """Return the harmless form of a file, before the transaction that stores it. Raises `validation_failed`."""
-    if not content:
-        raise invalid({"logo": ["Choose a PNG or SVG file."]})
-    if len(content) > MAX_BYTES:
-        raise invalid({"logo": [f"The file has {len(content) // 1024} KB. At most {MAX_BYTES // 1024} KB fit."]})
-    try:
-        return run_apart(account_id, clean_image, content)
-    except ValueError as error:
-        raise invalid({"logo": [str(error)]}) from None
-
-
-def set_logo(tx: Tx, image: Image | None) -> None:
+def set_logo(tx: Tx, content: bytes | None) -> None:
     """Replace the logo, or remove it with None; issued documents keep theirs."""
     account = get_account(tx)
     former = find_logo(tx, account["logo_id"])
     after, logo_id = None, None
-    if image is not None:
-        digest = hashlib.sha256(image.content).hexdigest()
+    if content is not None:
+        digest = hashlib.sha256(content).hexdigest()
         if former is not None and former.sha256 == digest:
             return
-        logo_id = tx.insert_raw(logos, {**image._asdict(), "sha256": digest})
-        after = Logo(logo_id, *image, digest)
+        logo_id = tx.insert_raw(logos, {"content": content, "sha256": digest})
+        after = Logo(logo_id, content, digest)
     if former is None and after is None:
         return
     tx.update_columns(accounts, account["id"], {"logo_id": logo_id})
@@ -89,4 +72,4 @@ def is_printed(tx: Tx, logo_id: int) -> bool:
 
 def described(logo: Logo | None) -> str | None:
     """Return what the audit log says about a logo."""
-    return logo and f"{logo.media_type}, {len(logo.content)} bytes, SHA-256 {logo.sha256}"
+    return logo and f"{len(logo.content)} bytes, SHA-256 {logo.sha256}"

@@ -79,7 +79,7 @@ accounts = Table(
     **NUMBERED,
 )
 
-logos = tenant_table("logos", text("media_type"), content("content"), text("sha256"))
+logos = tenant_table("logos", content("content"), text("sha256"))
 """Logos of documents. They are never changed; a new logo is a new row."""
 
 users = tenant_table(

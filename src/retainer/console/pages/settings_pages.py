@@ -7,6 +7,7 @@ import pycountry
 
 from retainer.console import forms
 from retainer.console.page_context import NO_STORE, PageContext, Reply
+from retainer.documents.logo_files import MAX_BYTES, read_logo
 from retainer.errors import Refusal
 from retainer.identity import accounts, logos
 from retainer.identity.account_types import AccountSettings
@@ -101,14 +102,14 @@ def preview(tx: Tx, context: PageContext, account: Fields, next_name: str, upcom
 def show_logo(tx: Tx, context: PageContext) -> Reply:
     """Show the logo, with the form that replaces it."""
     logo = logos.find_logo(tx, accounts.get_account(tx)["logo_id"])
-    return context.render("settings_logo", logo=logo, max_kilobytes=logos.MAX_BYTES // 1024)
+    return context.render("settings_logo", logo=logo, max_kilobytes=MAX_BYTES // 1024)
 
 
-def read_logo(context: PageContext) -> None:
+def read_logo_file(context: PageContext) -> None:
     """Read the file of a form, unless that removes the logo. Raises `validation_failed`."""
     if not context.form.text("remove"):
         content = context.form.files.get("logo", b"")
-        context.logo = logos.read_logo(context.admin.account_id, content, context.run_apart)
+        context.logo = read_logo(context.admin.account_id, content, context.run_apart)
 
 
 def save_logo(tx: Tx, context: PageContext) -> Reply:
@@ -122,7 +123,7 @@ def show_image(tx: Tx, _: PageContext) -> Reply:
     logo = logos.find_logo(tx, accounts.get_account(tx)["logo_id"])
     if logo is None:
         raise Refusal("not_found", "This account has no logo.")
-    headers = [("content-type", logo.media_type), NO_STORE, IMAGE_POLICY, ("x-content-type-options", "nosniff")]
+    headers = [("content-type", "image/png"), NO_STORE, IMAGE_POLICY, ("x-content-type-options", "nosniff")]
     return Response(200, headers, logo.content)
 
 

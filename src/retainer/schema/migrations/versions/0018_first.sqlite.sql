@@ -172,7 +172,6 @@ CREATE TABLE logos (
 	account_id INTEGER NOT NULL,
 	created_at TEXT NOT NULL,
 	updated_at TEXT NOT NULL,
-	media_type TEXT NOT NULL,
 	content BLOB NOT NULL,
 	sha256 TEXT NOT NULL,
 	CONSTRAINT logos_unique_account_id_id UNIQUE (account_id, id),

@@ -1,0 +1,59 @@
+"""Files of logos: an uploaded PNG or SVG is drawn once, and only the picture is kept, as a PNG.
+
+The file comes from anyone. typst runs no script of an SVG, reads no file and opens no address, and limits its elements
+and entities; the renderer limits time and memory. So nothing but pixels reaches documents and browsers.
+"""
+
+import struct
+
+from typst import TypstError
+
+from retainer.documents.typesetting import typeset
+from retainer.errors import invalid
+from retainer.kernel.representations import RunApart
+
+MAX_BYTES = 200 * 1024
+MAX_SIDE = 4000
+"""Pixels of an uploaded PNG, in each direction."""
+BOX = {"width": 1800, "height": 480}
+"""Pixels of what is kept: documents print at most 90 by 16 mm, so at least 500 dots an inch."""
+SIGNATURE = b"\x89PNG\r\n\x1a\n"
+SIZE = slice(16, 24)
+"""Width and height in a PNG (ISO/IEC 15948, 11.2.1)."""
+DAMAGED = "The PNG file is damaged. Export it again."
+UNREADABLE = "The SVG file cannot be drawn. Export it again, as plain SVG with all images embedded, or use a PNG."
+
+
+def read_logo(account_id: int, content: bytes, run_apart: RunApart) -> bytes:
+    """Return the picture of a file as a PNG, before the transaction that stores it. Raises `validation_failed`."""
+    if not content:
+        raise invalid({"logo": ["Choose a PNG or SVG file."]})
+    if len(content) > MAX_BYTES:
+        raise invalid({"logo": [f"The file has {len(content) // 1024} KB. At most {MAX_BYTES // 1024} KB fit."]})
+    try:
+        return run_apart(account_id, draw, content)
+    except ValueError as error:
+        raise invalid({"logo": [str(error)]}) from None
+
+
+def draw(content: bytes) -> bytes:
+    """Return the picture of a PNG or SVG file as a PNG. Raises ValueError with a sentence if there is none."""
+    is_png = content.startswith(SIGNATURE)
+    if is_png:
+        check_size(content[SIZE])
+    elif b"<" not in content[:100]:
+        raise ValueError("The file is neither a PNG nor an SVG image.")
+    data = {"content": list(content), "format": "png" if is_png else "svg", **BOX}
+    try:
+        return typeset("logo.typ", data, "png")
+    except TypstError:
+        raise ValueError(DAMAGED if is_png else UNREADABLE) from None
+
+
+def check_size(size: bytes) -> None:
+    """Raise ValueError if a PNG has too many pixels, before they are unpacked."""
+    if len(size) < SIZE.stop - SIZE.start:
+        raise ValueError(DAMAGED)
+    width, height = struct.unpack(">II", size)
+    if max(width, height) > MAX_SIDE:
+        raise ValueError(f"The image has {width} by {height} pixels. At most {MAX_SIDE} by {MAX_SIDE} fit.")
