@@ -117,13 +117,13 @@ def test_the_keys_were_last_used_when_the_request_log_says(agency):
                 assert key.created_at < newest[0].answered_at
 
 
-def test_the_webhooks_have_delivered_the_payments_of_a_month_one_of_them_at_the_second_attempt(agency):
+def test_the_webhooks_have_delivered_the_payments_of_a_month(agency):
     payments = {event["id"]: event["at"] for event in agency.get("/events", {"types": "invoice.paid"}).data}
     for webhook in agency.get("/webhooks").data:
         log = agency.get(f"/webhooks/{webhook['id']}/deliveries").data
         assert {each["event_id"] for each in log} == payments.keys()
         assert {each["status"] for each in log} == {"delivered"}
-        assert sorted(each["attempts"] for each in log) == [1] * (len(log) - 1) + [2]
+        assert {each["attempts"] for each in log} == {1}
         for each in log:
             assert (
                 timedelta(0) <= moment(each["attempted_at"]) - moment(payments[each["event_id"]]) < timedelta(minutes=1)

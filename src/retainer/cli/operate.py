@@ -52,7 +52,6 @@ Out = Annotated[Path | None, typer.Option(help="The file to write.", show_defaul
 
 
 def operate(cli: typer.Typer) -> None:
-    """Add the commands."""
     for command in (serve, demo, monitor, deliver, migrate_database, config, openapi, doctor):
         cli.command("migrate" if command is migrate_database else None)(command)
 
@@ -160,13 +159,11 @@ def until_stopped(loop: "Monitor | Sender", *, once: bool) -> int:
 
 
 def report_now(log: "Log", what: str, error: BaseException) -> None:
-    """Log an error of background work immediately."""
     log.report(what, error)
     log.flush()
 
 
 def switch(work: Work, begin_anew: "Callable[[UnscopedTx, str], None]", *, paused: bool, json: bool) -> None:
-    """Pause or resume background work in all processes of the database."""
     store = opened()
     if paused:
         pause.pause(store, work, "an operator paused it")
@@ -288,11 +285,9 @@ def without_accounts(engine: Engine) -> str | None:
 
 
 def log_now(log: "Log", warning: str) -> None:
-    """Log a warning immediately."""
     log.warning(warning)
     log.drain()
 
 
 def base_url(host: str, port: int) -> str:
-    """Return the address of the API, by default on this machine."""
     return site(host, port) + BASE_PATH

@@ -1,125 +1,93 @@
-"""The demo: two agencies with people, clients, a year of plausible work, and a smaller year before it."""
+"""The demo: two agencies with people, clients and a year of plausible work."""
 
 import math
 import random
-from collections.abc import Callable
 from datetime import date, timedelta
+from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from retainer.crm import clients, contacts, tags
-from retainer.demo import administration, deliveries, sales, samples
-from retainer.demo.administration import Access
-from retainer.demo.agencies import (
-    CITIES,
-    HARBOUR,
-    NORTHLIGHT,
-    PHONES,
-    STREETS,
-    TAGS,
-    VAT_NUMBERS,
-    Agency,
-    Customer,
-    Person,
-)
+from retainer.demo import deliveries, sales, samples, team, traffic
+from retainer.demo.agency import HARBOUR, NORTHLIGHT, TAGS, Agency, Customer
 from retainer.demo.bills import Bills
 from retainer.demo.care import Care
 from retainer.demo.make import at, create, make
-from retainer.demo.traffic import Traffic
 from retainer.demo.work import Work
 from retainer.documents.logo_files import draw
 from retainer.identity import logos
 from retainer.identity.account_types import AccountDetails
-from retainer.identity.people.users import UserDetails
+from retainer.identity.admins import Admin, operator_of
+from retainer.identity.people import passwords, users
 from retainer.store.tx import Store, Tx
 from retainer.values.collation import SEPARATOR, sort_key
-from retainer.values.exact import utcnow
+from retainer.values.exact import instant_after, utcnow
 
-AT_HOME = {"DE", "US"}
-OLDEST_CLIENT = administration.OPENED - 5
-"""How many days ago the clients came."""
+
+class Access(NamedTuple):
+    """Access to an agency: a key with all scopes, and the email and password of its first admin."""
+
+    key: str
+    email: str
+    password: str
 
 
 def fill(store: Store) -> Access:
-    """Fill an empty database with two agencies; return the access to the first."""
-    access = _open(store, NORTHLIGHT, samples.create_samples)
-    _open(store, HARBOUR)
+    """Fill an empty database with two agencies; return the access to the first.
+
+    Its first records are those of the samples, and it has used its keys and webhooks.
+    """
+    rng = random.Random(NORTHLIGHT.domain)  # noqa: S311  # demos are reproducible
+    admin, access = _open(store, NORTHLIGHT, rng, is_first=True)
+    deliveries.deliver(store, admin)
+    traffic.request(store, admin, rng)
+    _open(store, HARBOUR, rng)
     return access
 
 
-def _open(store: Store, agency: Agency, create_samples: Callable[[Tx, date], None] | None = None) -> Access:
-    """Open an agency and create its records, after those of the samples; return the access of its first admin."""
-    team = [_user(person, agency.domain) for person in agency.people]
-    admin, password = administration.open_agency(store, make(AccountDetails, **agency.account), team[0])
-    logo = draw(agency.logo)
-    rng = random.Random(agency.domain)  # noqa: S311  # demos are reproducible
+def _open(store: Store, agency: Agency, rng: random.Random, *, is_first: bool = False) -> tuple[Admin, Access]:
+    """Open an agency a year ago and fill it; return its first admin, and the access to it."""
+    first, *others = (team.details_of(person, agency.domain) for person in agency.people)
+    password, logo = passwords.generate(), draw(agency.logo)
+    details, moment = make(AccountDetails, **agency.account), instant_after(utcnow(), -timedelta(days=team.OPENED))
+    account_id, user_id = users.open_account(store, details, first, passwords.hash_password(password), at=moment)
+    admin = replace(operator_of(store, account_id), user_id=user_id, role="admin", address=team.OFFICE)
     with store.begin(admin, write=True, seconds=math.inf) as tx:
         today = date.fromisoformat(tx.today)
-        people, key = administration.administer(tx, today, team[1:])
-        at(tx, today - timedelta(days=administration.OPENED - 2))
+        people, key = team.employ(tx, today, others)
+        at(tx, today - timedelta(days=team.OPENED - 2))
         logos.set_logo(tx, logo)
-        if create_samples is not None:
-            create_samples(tx, today)
+        if is_first:
+            samples.create_samples(tx, today)
         tag_ids = {name: create(tags.create_tag, tx, name=name, color=color).id for name, color in TAGS.items()}
-        customers = []
-        for customer in sorted(agency.customers, key=lambda customer: customer.status == "prospect"):
-            at(tx, today - timedelta(days=9 if customer.status == "prospect" else OLDEST_CLIENT))
-            customers.append(_client(tx, customer, tag_ids, rng))
+        customers = [_client(tx, today, customer, tag_ids) for customer in agency.customers]
         at(tx, today)
-        work = Work(tx, rng, people, tag_ids)
+        work = Work(tx, rng, people)
         work.plan(customers)
         work.record()
         sales.offer(tx, rng, customers)
         sales.spend(tx, rng, people, [job.project for job in work.jobs])
-        bills = Bills(tx, rng, work.jobs + work.earlier, tag_ids)
+        bills = Bills(tx, rng, work.jobs, tag_ids["Late payer"])
         bills.send(customers)
         tx.now = utcnow()  # the monitor has checked the sites until this moment
-        care = Care(tx, rng, people, tag_ids)
+        care = Care(tx, rng, people)
         care.host(customers)
-        care.support(customers)
+        care.support()
         work.close(customers)
     bills.receive(store, admin)
-    deliveries.deliver(store, admin)
-    Traffic(store, admin, rng).request()
-    return Access(key, team[0].email, password)
+    return admin, Access(key, first.email, password)
 
 
-def _ascii(name: str) -> str:
-    """Return the ASCII letters of a name, for addresses."""
-    letters = sort_key(name).partition(SEPARATOR)[0]
-    return "".join(letter for letter in letters if "a" <= letter <= "z")
-
-
-def _user(person: Person, domain: str) -> UserDetails:
-    first_name, _, _ = person.name.partition(" ")
-    return make(UserDetails, email=f"{first_name.lower()}@{domain}", **person._asdict())
-
-
-def _client(tx: Tx, customer: Customer, tag_ids: dict[str, int], rng: random.Random) -> clients.Client:
-    """Create a client with its contacts; return it with its final status, which `Work.close` writes."""
-    domain = f"{_ascii(customer.name)}.example"
-    region, _, postal_code = CITIES[customer.city].rpartition(" ")
-    vat_number = VAT_NUMBERS.get(customer.country)
-    client = create(
-        clients.create_client,
-        tx,
-        name=customer.name,
-        status="prospect" if customer.status == "prospect" else "active",
-        email=f"office@{domain}",
-        website=f"https://{domain}",
-        address_line1=rng.choice(STREETS[customer.country]).format(rng.randint(1, 120)),
-        postal_code=postal_code,
-        city=customer.city,
-        region=region or None,
-        country=customer.country,
-        vat_number=vat_number and vat_number.format(rng.randint(10**7, 10**8 - 1)),
-        language="de" if customer.country == "AT" else None,
-        currency=customer.currency,
-        hourly_rate=customer.hourly_rate,
-        tax_rate=None if customer.country in AT_HOME else "0",  # clients abroad pay the tax there
-        tag_ids=[tag_ids[tag] for tag in customer.tags],
-    )
-    for index, contact in enumerate(customer.contacts):
-        email = f"{_ascii(contact.last_name)}@{domain}"
-        fields = contact._asdict() | {"phone": PHONES[customer.country].format(10 + 2 * client.id + index)}
-        create(contacts.create_external_contact, tx, client_id=client.id, email=email, **fields)
-    client.status = customer.status
+def _client(tx: Tx, today: date, customer: Customer, tag_ids: dict[str, int]) -> clients.Client:
+    """Create a client with its contact; return it with its final status, which `Work.close` writes."""
+    letters = sort_key(str(customer.fields["name"])).partition(SEPARATOR)[0]
+    domain = f"{''.join(letter for letter in letters if 'a' <= letter <= 'z')}.example"
+    addresses = {"email": f"office@{domain}", "website": f"https://{domain}"}
+    at(tx, today - timedelta(days=9 if "status" in customer.fields else team.OPENED - 5))
+    chosen = [tag_ids[tag] for tag in customer.tags]
+    client = create(clients.create_client, tx, **{"status": "active"} | customer.fields, **addresses, tag_ids=chosen)
+    email = f"{customer.contact['first_name'].lower()}@{domain}"
+    create(contacts.create_external_contact, tx, client_id=client.id, email=email, **customer.contact)
+    if customer.is_archived:
+        client.status = "archived"
     return client

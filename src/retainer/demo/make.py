@@ -60,6 +60,5 @@ class Changes:
 
 @lru_cache(maxsize=64)
 def _body_type(handler: Callable[..., object]) -> Any:
-    """Return the type of a handler's last parameter."""
     *_, body, _returned = get_type_hints(handler).values()
     return body
