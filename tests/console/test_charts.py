@@ -4,7 +4,8 @@ from decimal import Decimal
 
 import pytest
 
-from retainer.console.charts import Series, Subject, column_chart, compact, row_chart, scale_of
+from retainer.console.charts import Series, Subject, column_chart, compact, row_chart, scale_of, sparkline, status_chart
+from retainer.traffic.counts import Counts
 
 
 @pytest.mark.parametrize(
@@ -57,18 +58,19 @@ def test_bars_of_rows_begin_at_zero_and_a_target_lies_on_the_same_axis():
     subjects = [Subject("Website"), Subject("Shop", target=Decimal(50)), Subject("Blog")]
     chart = row_chart("Profit", "money", subjects, series, "Target")
     below, above = chart.rows[0].boxes[0], chart.rows[1].boxes[0]
-    assert [(tick.text, tick.x, tick.is_zero) for tick in chart.ticks] == [
-        ("-20", 0, False),
-        ("0", 20, True),
-        ("20", 40, False),
-        ("40", 60, False),
-        ("60", 80, False),
-        ("80", 100, False),
+    assert [(tick.text, tick.at) for tick in chart.ticks] == [
+        ("-20", 0),
+        ("0", 20),
+        ("20", 40),
+        ("40", 60),
+        ("60", 80),
+        ("80", 100),
     ]
+    assert chart.base == 20
     assert (below.x, below.width, above.x, above.width) == (0, 20, 20, 80)
     assert chart.rows[1].target == 70
     assert chart.rows[2].boxes == []
-    assert [row.y for row in chart.rows] == [0, chart.plane_height // 3, chart.plane_height * 2 // 3]
+    assert [row.y for row in chart.rows] == [0, chart.row_height, chart.row_height * 2]
 
 
 def test_the_longest_bar_leaves_room_up_to_a_round_number():
@@ -92,7 +94,7 @@ def test_a_single_group_has_bars_of_the_usual_width_in_its_middle():
     (group,) = column_chart("Revenue", "money", ["Jan 2026"], both).groups
     now, before = group.boxes
     assert (now.width, before.width) == (7, 7)
-    assert now.x + now.width == before.x == group.middle
+    assert now.x + now.width == before.x == group.x + group.width / 2
 
 
 @pytest.mark.parametrize("labels", [[], ["Jan 2026"], [str(month) for month in range(36)]])
@@ -113,3 +115,11 @@ def test_a_chart_without_subjects_has_no_rows():
 )
 def test_labels_of_an_axis_are_short(value, unit, text):
     assert compact(Decimal(value), unit) == text
+
+
+def test_the_segments_of_a_bar_are_stacked_and_a_single_failure_is_visible():
+    day = Counts(requests=1000, client_errors=300, server_errors=1, limited=100, busiest_minute=40)
+    chart = status_chart({"Monday": day, "Tuesday": Counts(requests=500)})
+    assert (chart.maximum, len(chart.bars), chart.total.requests) == (1000, 2, 1500)
+    assert chart.bars[0].segments == [("good", 31, 69), ("warn", 11, 20), ("limited", 1, 10), ("bad", 0, 3)]
+    assert sparkline([0, 1, 1000]).heights == [0, 2, 20]

@@ -4,9 +4,8 @@ from decimal import Decimal
 
 import pytest
 
-from retainer.console import request_charts, words
+from retainer.console import words
 from retainer.identity.keys.keys import SCOPES
-from retainer.traffic.counts import Counts
 
 NOW = "2026-03-10T12:00:00.000000Z"
 
@@ -61,16 +60,3 @@ def test_an_amount_has_its_currency_and_a_minus_as_wide_as_a_digit(amount, curre
 )
 def test_scopes_are_described_in_sentences(scopes, text):
     assert words.scopes_in_words(scopes) == text
-
-
-def test_the_segments_of_a_bar_are_stacked_and_a_single_failure_is_visible():
-    day = Counts(requests=1000, client_errors=300, server_errors=1, limited=100, busiest_minute=40)
-    chart = request_charts.status_chart({"Monday": day, "Tuesday": Counts(requests=500)})
-    assert (chart.maximum, chart.width, chart.total.requests) == (1000, 20, 1500)
-    assert [(segment.kind, segment.y, segment.height) for segment in chart.bars[0].segments] == [
-        ("good", 31, 69),
-        ("warn", 11, 20),
-        ("limited", 1, 10),
-        ("bad", 0, 3),
-    ]
-    assert request_charts.sparkline([0, 1, 1000]).heights == [0, 2, 20]

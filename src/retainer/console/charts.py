@@ -1,19 +1,23 @@
-"""Charts of amounts, durations and percentages, which templates render as SVG.
+"""Charts of amounts, durations, percentages and requests, which templates render as SVG.
 
-Horizontal positions are percentages of the drawing's width and vertical ones are pixels, so that text keeps its size on
-every screen. Series differ in their pattern, not only in their colour: charts must be readable in print.
+In the first three, horizontal positions are percentages of the drawing's width and vertical ones are pixels, so that
+text keeps its size on every screen. Series differ in their pattern, not only in their colour: charts must be readable
+in print.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Literal, NamedTuple
+
+from retainer.console import words
+from retainer.store.tx import Tx
+from retainer.traffic.counts import Counts, Period, by_day, by_hour, last_hours
 
 Pattern = Literal["solid", "striped", "outlined", "line", "dashed", "target"]
 """How a series is drawn: bars filled, striped or outlined; lines solid, dashed, or dotted without points."""
 LINES = frozenset({"line", "dashed", "target"})
 Unit = Literal["money", "percent", "milliseconds"]
 SUFFIXES = {"percent": "%", "milliseconds": " ms"}
-Values = Sequence[Decimal | None]
 
 TOP, HEIGHT = 10, 220
 """Pixels above the highest gridline, and from it to the lowest."""
@@ -29,6 +33,9 @@ MAX_BAR = Decimal(7)
 BAR, BAR_GAP, ROW_LABEL, ROW_GAP = 11, 3, 22, 12
 """Pixels of a bar in a chart with rows, between bars, of a row's label, and between rows."""
 FULL = Decimal(100)
+REQUESTS_HEIGHT, MIN_REQUESTS_HEIGHT = 100, 3
+SPARKLINE_HEIGHT, MIN_SPARKLINE_HEIGHT = 20, 2
+"""Heights of charts of requests; a value above 0 has a minimum, so that one failure among a thousand is visible."""
 
 
 class Series(NamedTuple):
@@ -36,7 +43,7 @@ class Series(NamedTuple):
 
     name: str
     pattern: Pattern
-    values: Values
+    values: Sequence[Decimal | None]
 
 
 class Box(NamedTuple):
@@ -59,9 +66,9 @@ class Point(NamedTuple):
 
 
 class Tick(NamedTuple):
-    """A gridline and its label."""
+    """A gridline and its label: pixels from the top, or percent from the left."""
 
-    y: int
+    at: Decimal
     text: str
 
 
@@ -74,7 +81,6 @@ class Group(NamedTuple):
     label: str
     x: Decimal
     width: Decimal
-    middle: Decimal
     is_labelled: bool
     is_spare: bool
     description: str
@@ -89,17 +95,9 @@ class Chart(NamedTuple):
     series: list[Series]
     groups: list[Group]
     ticks: list[Tick]
-    base: int
-
-    @property
-    def is_empty(self) -> bool:
-        """Return whether there is nothing to draw."""
-        return not self.groups
-
-    @property
-    def height(self) -> int:
-        """Return the height of the drawing."""
-        return TOP + HEIGHT + LABELS_HEIGHT
+    base: Decimal
+    """The position of zero."""
+    height: int = TOP + HEIGHT + LABELS_HEIGHT
 
 
 class Row(NamedTuple):
@@ -113,49 +111,17 @@ class Row(NamedTuple):
     target: Decimal | None
 
 
-class RowTick(NamedTuple):
-    """A vertical gridline, its label, and the side of it on which the label is anchored."""
-
-    x: Decimal
-    text: str
-    anchor: Literal["start", "middle", "end"]
-    is_zero: bool
-
-
 class RowChart(NamedTuple):
-    """Horizontal bars of subjects with names, over an axis."""
+    """Horizontal bars of subjects with names, over an axis; without rows if there is no bar."""
 
     title: str
     series: list[Series]
     rows: list[Row]
-    ticks: list[RowTick]
+    ticks: list[Tick]
+    base: Decimal
+    row_height: int
     target: str
     """The name of the targets; empty without any."""
-
-    @property
-    def is_empty(self) -> bool:
-        """Return whether there is nothing to draw."""
-        return not any(row.boxes for row in self.rows)
-
-    @property
-    def bars_top(self) -> int:
-        """Return the distance of the first bar from the top of its row."""
-        return ROW_LABEL
-
-    @property
-    def bars_height(self) -> int:
-        """Return the height of the bars of a row."""
-        return len(self.series) * (BAR + BAR_GAP) - BAR_GAP
-
-    @property
-    def plane_height(self) -> int:
-        """Return the height of the rows."""
-        return len(self.rows) * _row_height(self.series)
-
-    @property
-    def height(self) -> int:
-        """Return the height of the drawing."""
-        return self.plane_height + LABELS_HEIGHT
 
 
 class Subject(NamedTuple):
@@ -181,6 +147,9 @@ class Scale(NamedTuple):
         """Return the height of a value in pixels from the top of the drawing."""
         return TOP + int(((self.high - value) * HEIGHT / (self.high - self.low)).to_integral_value())
 
+    def values(self) -> list[Decimal]:
+        return [self.low + self.step * index for index in range(int((self.high - self.low) / self.step) + 1)]
+
 
 def column_chart(title: str, unit: Unit, labels: Sequence[str], series: list[Series]) -> Chart:
     """Return a chart of groups of bars beside each other, and of lines above them."""
@@ -199,7 +168,6 @@ def column_chart(title: str, unit: Unit, labels: Sequence[str], series: list[Ser
                 label,
                 left,
                 width,
-                left + width / 2,
                 index % every == 0,
                 index // every % LABELS_ON_PHONE != 0,
                 description_of(series, index, unit),
@@ -207,8 +175,8 @@ def column_chart(title: str, unit: Unit, labels: Sequence[str], series: list[Ser
                 _points(scale, lines, index, width),
             )
         )
-    ticks = [Tick(scale.y(value), compact(value, unit)) for value in _tick_values(scale)]
-    return Chart(title, series, groups, ticks, scale.y(Decimal(0)))
+    ticks = [Tick(Decimal(scale.y(value)), compact(value, unit)) for value in scale.values()]
+    return Chart(title, series, groups, ticks, Decimal(scale.y(Decimal(0))))
 
 
 def _columns(scale: Scale, bars: list[Series], index: int, left: Decimal, width: Decimal) -> list[Box]:
@@ -240,33 +208,23 @@ def row_chart(title: str, unit: Unit, subjects: Sequence[Subject], series: list[
     ends = [value for each in series for value in each.values if value is not None]
     ends += [subject.target for subject in subjects if subject.target is not None]
     scale = scale_of(ends)
-    zero = scale.x(Decimal(0))
+    zero, height = scale.x(Decimal(0)), ROW_LABEL + len(series) * (BAR + BAR_GAP) + ROW_GAP
     rows = []
     for index, subject in enumerate(subjects):
-        top = index * _row_height(series)
         boxes = []
         for position, each in enumerate(series):
             value = each.values[index]
             if value:
                 left, right = sorted((zero, scale.x(value)))
-                y = top + ROW_LABEL + position * (BAR + BAR_GAP)
+                y = index * height + ROW_LABEL + position * (BAR + BAR_GAP)
                 boxes.append(Box(each.pattern, left, y, right - left, BAR))
         at = None if subject.target is None else scale.x(subject.target)
-        rows.append(Row(subject.label, subject.note, top, description_of(series, index, unit), boxes, at))
+        rows.append(Row(subject.label, subject.note, index * height, description_of(series, index, unit), boxes, at))
+    if not any(row.boxes for row in rows):
+        rows = []
+    ticks = [Tick(scale.x(value), compact(value, unit)) for value in scale.values()]
     has_target = any(subject.target is not None for subject in subjects)
-    return RowChart(title, series, rows, _row_ticks(scale, unit), target if has_target else "")
-
-
-def _row_height(series: list[Series]) -> int:
-    return ROW_LABEL + len(series) * (BAR + BAR_GAP) + ROW_GAP
-
-
-def _row_ticks(scale: Scale, unit: Unit) -> list[RowTick]:
-    ends: dict[Decimal, Literal["start", "end"]] = {scale.low: "start", scale.high: "end"}
-    return [
-        RowTick(scale.x(value), compact(value, unit), ends.get(value, "middle"), not value)
-        for value in _tick_values(scale)
-    ]
+    return RowChart(title, series, rows, ticks, zero, height, target if has_target else "")
 
 
 def _drawn(series: list[Series]) -> list[Series]:
@@ -291,10 +249,6 @@ def scale_of(values: Sequence[Decimal]) -> Scale:
     return Scale(lowest * step, highest * step, step)
 
 
-def _tick_values(scale: Scale) -> list[Decimal]:
-    return [scale.low + scale.step * index for index in range(int((scale.high - scale.low) / scale.step) + 1)]
-
-
 def description_of(series: list[Series], index: int, unit: Unit) -> str:
     """Return the values at a label in words: `Invoiced 1,200.00, collected 900.00`."""
     values = [(each.name, each.values[index]) for each in series]
@@ -303,7 +257,6 @@ def description_of(series: list[Series], index: int, unit: Unit) -> str:
 
 
 def exact(value: Decimal, unit: Unit) -> str:
-    """Return a value with all its digits."""
     return f"{value:,f}" + SUFFIXES.get(unit, "")
 
 
@@ -325,3 +278,67 @@ def _plain(value: Decimal) -> str:
 def percent(position: Decimal) -> str:
     """Return a horizontal position as an attribute of SVG."""
     return f"{position:.3f}%"
+
+
+class Bar(NamedTuple):
+    """A stacked bar of requests, with its figures for the table."""
+
+    label: str
+    counts: Counts
+    segments: list[tuple[str, int, int]]
+    """The kind, top and height of each segment, from below."""
+
+
+class RequestChart(NamedTuple):
+    """A chart of requests by the status of their responses; the highest bar shows `maximum`."""
+
+    bars: list[Bar]
+    maximum: int
+    total: Counts
+
+
+class Sparkline(NamedTuple):
+    """The requests of some days as small bars."""
+
+    heights: list[int]
+    total: int
+
+
+def hourly_chart(tx: Tx, key_id: int | None = None, period: Period | None = None) -> RequestChart:
+    counts = by_hour(tx, *(period or last_hours(tx)), key_id)
+    return status_chart({words.hour_label(hour, tx.actor.timezone): each for hour, each in counts.items()})
+
+
+def daily_chart(tx: Tx, days: int, key_id: int | None = None, last: str = "") -> RequestChart:
+    return status_chart({words.day_label(day): each for day, each in by_day(tx, days, key_id, last).items()})
+
+
+def status_chart(counts: Mapping[str, Counts]) -> RequestChart:
+    maximum, total = max((each.requests for each in counts.values()), default=0), Counts()
+    for each in counts.values():
+        total.add(each)
+    return RequestChart([Bar(label, each, _segments(each, maximum)) for label, each in counts.items()], maximum, total)
+
+
+def sparkline(days: list[int]) -> Sparkline:
+    maximum = max(days, default=0)
+    return Sparkline([_scaled(count, maximum, SPARKLINE_HEIGHT, MIN_SPARKLINE_HEIGHT) for count in days], sum(days))
+
+
+def _segments(counts: Counts, maximum: int) -> list[tuple[str, int, int]]:
+    kinds = {
+        "good": counts.requests - counts.client_errors - counts.server_errors,
+        "warn": counts.client_errors - counts.limited,
+        "limited": counts.limited,
+        "bad": counts.server_errors,
+    }
+    segments, y = [], REQUESTS_HEIGHT
+    for kind, count in kinds.items():
+        if height := _scaled(count, maximum, REQUESTS_HEIGHT, MIN_REQUESTS_HEIGHT):
+            y = max(0, y - height)
+            segments.append((kind, y, height))
+    return segments
+
+
+def _scaled(count: int, maximum: int, height: int, min_height: int) -> int:
+    return max(min_height, count * height // maximum) if count > 0 else 0

@@ -1,6 +1,6 @@
 """The page of the API: its switch, plan, keys and last requests; and the page that switches it on or off."""
 
-from retainer.console import request_charts, words
+from retainer.console import charts, words
 from retainer.console.page_context import PageContext, Reply
 from retainer.errors import Refusal, invalid
 from retainer.events import webhooks
@@ -30,7 +30,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
         live=key_list.live_keys(tx),
         remarkable=[key for key in keys if key.warnings],
         halted=[webhook for webhook in webhooks.load_webhooks(tx) if webhook.status_reason],
-        chart=request_charts.hourly_chart(tx),
+        chart=charts.hourly_chart(tx),
         failures=list_requests(tx, failed, limit=RECENT_FAILURES).requests,
         names={key.id: key.name for key in keys},
     )

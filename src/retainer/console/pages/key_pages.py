@@ -4,7 +4,7 @@ from collections import Counter
 
 import msgspec
 
-from retainer.console import forms, request_charts, scope_matrix, words
+from retainer.console import charts, forms, scope_matrix, words
 from retainer.console.page_context import PageContext, Reply
 from retainer.errors import invalid
 from retainer.events import webhooks
@@ -45,7 +45,7 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
         remarkable=[key for key in every if key.warnings],
         filters=filters,
         sums={status: sum(key.status == status for key in every) for status in ("active", "expired", "revoked")},
-        sparklines={key.id: request_charts.sparkline(usage.get(key.id, [0] * DAYS)) for key in every},
+        sparklines={key.id: charts.sparkline(usage.get(key.id, [0] * DAYS)) for key in every},
         users=users.list_users(tx),
         api_enabled=accounts.get_account(tx)["api_enabled"],
         in_words=words.scopes_in_words,
@@ -55,7 +55,7 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
 def show(tx: Tx, context: PageContext) -> Reply:
     """Show a key, its permissions and its use."""
     key = key_of(tx, context)
-    chart = request_charts.daily_chart(tx, DAYS, key.id)
+    chart = charts.daily_chart(tx, DAYS, key.id)
     operations = counts.operations(tx, counts.last_days(tx, DAYS).since, key.id)
     return context.render(
         "key",

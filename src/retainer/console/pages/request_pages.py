@@ -7,10 +7,10 @@ from urllib.parse import urlencode
 import msgspec
 from markupsafe import Markup
 
-from retainer.console import forms, request_charts, words
+from retainer.console import charts, forms, words
+from retainer.console.charts import RequestChart
 from retainer.console.forms import Form
 from retainer.console.page_context import PageContext, Reply
-from retainer.console.request_charts import Chart
 from retainer.errors import STATUS, Refusal
 from retainer.identity import accounts
 from retainer.identity.keys import key_list
@@ -60,11 +60,11 @@ class Span(NamedTuple):
         """Return whether the chart has a bar for each hour."""
         return self.days <= HOURLY_DAYS and self.name not in DAYS
 
-    def chart(self, tx: Tx, key_id: int | None) -> Chart:
+    def chart(self, tx: Tx, key_id: int | None) -> RequestChart:
         """Return the chart of these hours, of one key or all."""
         if self.is_hourly:
-            return request_charts.hourly_chart(tx, key_id, self.period)
-        return request_charts.daily_chart(tx, self.days, key_id, self.last)
+            return charts.hourly_chart(tx, key_id, self.period)
+        return charts.daily_chart(tx, self.days, key_id, self.last)
 
 
 def show_list(tx: Tx, context: PageContext) -> Reply:

@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import Literal, NamedTuple
 from urllib.parse import urlencode
 
-from retainer.console import request_charts, words
+from retainer.console import charts, words
 from retainer.console.catalogue import label_of
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.reports.tables import hours, own_first
@@ -281,7 +281,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
         is_included=includes_api(account["plan"], account["trial_ends_at"], tx.now),
         account=account,
         live=key_list.live_keys(tx),
-        requests=request_charts.hourly_chart(tx).total,
+        requests=charts.hourly_chart(tx).total,
     )
 
 
