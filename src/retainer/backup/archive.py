@@ -51,7 +51,6 @@ class Manifest(msgspec.Struct, frozen=True):
 
 
 def digest(file: Path) -> str:
-    """Return the SHA-256 of a file, as hexadecimal digits."""
     with file.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
@@ -102,7 +101,6 @@ class ProgressReader:
         self.file, self.step, self.total, self.progress, self.done = file, step, total, progress, 0
 
     def read(self, size: int = -1, /) -> bytes:
-        """Return the next bytes."""
         chunk = self.file.read(size)
         self.done += len(chunk)
         self.progress(self.step, self.done, self.total)

@@ -27,7 +27,6 @@ cli = typer.Typer(name="retainer", no_args_is_help=True, add_completion=False, p
 
 
 def show_version(is_asked: bool) -> None:  # noqa: FBT001  # the form of an option's callback
-    """Print the version and exit, if the option is set."""
     if is_asked:
         print(f"retainer {__version__}")
         raise typer.Exit

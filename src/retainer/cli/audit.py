@@ -42,7 +42,6 @@ def list_audit(
 
 
 def line(entry: AuditEntry) -> dict[str, str | None]:
-    """Return an entry as a row of a table."""
     return {
         "at": entry.created_at[:19],
         "who": entry.user_name or ("unknown" if entry.action == "sign-in failed" else "operator"),
@@ -55,5 +54,4 @@ def line(entry: AuditEntry) -> dict[str, str | None]:
 
 
 def fields(values: Fields | None) -> str | None:
-    """Return fields as text."""
     return None if values is None else ", ".join(f"{name}: {value}" for name, value in values.items())

@@ -33,7 +33,6 @@ Check = Annotated[bool, typer.Option("--check", help="Check that the backup can 
 
 
 def backups(cli: typer.Typer) -> None:
-    """Add the commands on backups."""
     cli.command()(backup)
     cli.command()(restore)
 
@@ -96,7 +95,6 @@ def embedded_database(file: Path) -> Sqlite:
 
 
 def described(file: Path, checked: "Restorable") -> dict[str, object]:
-    """Return the properties of a checked backup."""
     manifest = msgspec.structs.asdict(checked.manifest)
     migrated = None if checked.schema == checked.manifest.schema else checked.schema
     return {"file": str(file), **manifest, "migrated_to": migrated, "wrong_sums": checked.wrong_sums}

@@ -54,21 +54,18 @@ def say(result: Mapping[str, object], *, json: bool) -> None:
 
 
 def shown(value: object) -> str:
-    """Return a value as text."""
     if isinstance(value, list):
         return ", ".join(map(str, value)) or "none"
     return WORDS[value] if value is None or isinstance(value, bool) else str(value)
 
 
 def opened() -> Store:
-    """Return the store of the configured database, migrated to the newest schema."""
     engine = connect(settings.load().database)
     migrate(engine, warn)
     return Store(engine)
 
 
 def warn(sentence: str) -> None:
-    """Print a sentence in addition to the result."""
     typer.echo(sentence, err=True)
 
 
@@ -109,7 +106,6 @@ def public_address(base_url: str | None, *, json: bool) -> str:
 
 
 def comma_list(text: str | None) -> list[str] | None:
-    """Return the parts of a comma list, or None without one."""
     return None if text is None else [part.strip() for part in text.split(",")]
 
 
@@ -125,7 +121,6 @@ def given(model: type[msgspec.Struct], options: Mapping[str, object]) -> dict[st
 
 
 def any_given(model: type[msgspec.Struct], options: Mapping[str, object]) -> bool:
-    """Return whether an option named like a field was given."""
     return bool(given(model, options))
 
 

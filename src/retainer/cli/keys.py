@@ -41,7 +41,6 @@ Pause = Annotated[bool, typer.Option("--pause-webhooks", help="Pause the webhook
 
 
 def scope_list(text: str | None) -> list[str] | None:
-    """Return the scopes of an option."""
     return list(SCOPES) if text == "all" else comma_list(text)
 
 

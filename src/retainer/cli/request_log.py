@@ -61,7 +61,6 @@ def list_logged(
 
 
 def shown(request: LoggedRequest) -> dict[str, str | int | None]:
-    """Return a request as a row of a table."""
     return {
         "answered_at": f"{request.answered_at[:10]} {request.answered_at[11:23]}",
         "key": request.key_id,

@@ -200,7 +200,6 @@ def revoke_session(session: Session, *, json: Json = False) -> None:
 
 
 def change_user(user: int, values: Fields, *, json: bool) -> None:
-    """Change a user, and print it."""
     with acting_on(schema.users, user) as tx:
         changed = cost_rates.change_user(tx, user, values)
     say(changed, json=json)
@@ -211,5 +210,4 @@ def change_user(user: int, values: Fields, *, json: bool) -> None:
 
 
 def say_link(user_id: int, link: PasswordLink, address: str, *, json: bool) -> None:
-    """Print a link below the public address of the server."""
     say({"user_id": user_id, "link": link.url(address), "expires_at": link.expires_at}, json=json)

@@ -23,7 +23,6 @@ OTHER_SMALL_BUSINESS: dict[Language, str] = {
 
 
 def exemption_reasons(document: Document) -> list[str]:
-    """Return the reason for each category of a document that has no tax."""
     return [exemption_reason(document, category) for category in categories(document) if category != "S"]
 
 

@@ -103,7 +103,6 @@ def _recipient(document: Document) -> list[str]:
 
 
 def _details(document: Document) -> list[list[str]]:
-    """Return the labels and values beside the address."""
     language = document.language
     details: list[tuple[str, str | None]] = [
         (f"number_{document.kind}", document.number),
@@ -222,7 +221,6 @@ def grouped(iban: str) -> str:
 
 
 def _acceptance(document: Document) -> list[str]:
-    """Return the sentence and the label of the signature of a quote."""
     if document.kind != "quote" or not document.valid_until:
         return []
     words = words_of(document)
@@ -230,7 +228,6 @@ def _acceptance(document: Document) -> list[str]:
 
 
 def _footer(document: Document) -> list[list[str]]:
-    """Return the columns of the footer: address, contact, bank, registrations."""
     issuer, words = document.issuer, words_of(document)
     bank: list[str | None] = [
         issuer.bank_name,

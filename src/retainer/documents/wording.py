@@ -213,7 +213,6 @@ def number_text(value: Decimal, language: Language) -> str:
 
 
 def quantity_text(value: Decimal, language: Language) -> str:
-    """Return a number without trailing zeros."""
     return number_text(Decimal(decimal_text(value)), language)
 
 

@@ -44,17 +44,14 @@ def list_accounts(store: Store) -> list[Fields]:
 
 
 def has_accounts(store: Store) -> bool:
-    """Return whether there is any account."""
     return store.unscoped_one(select(accounts.c.id)) is not None
 
 
 def get_account(tx: Tx) -> Fields:
-    """Return the account."""
     return _shown(tx.one(MINE) or ())
 
 
 def get_plan(tx: Tx) -> Plan:
-    """Return the plan of the account."""
     return PLANS[get_account(tx)["plan"]]
 
 
@@ -113,7 +110,6 @@ def switch_api(tx: Tx, *, on: bool) -> None:
 
 
 def account_values(fields: Fields, currency: str) -> Fields:
-    """Return the fields of an account as columns."""
     values = in_units(fields, "hourly_rate", currency)
     for name in ("tax_rate", early_payment.PERCENT):
         if values.get(name) is not None:

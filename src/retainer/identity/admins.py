@@ -85,7 +85,6 @@ def session_limits(now: str) -> dict[str, str]:
 
 
 def operator(row: Row) -> Admin:
-    """Return the operator of an account for a row of OPERATORS."""
     return Admin(user_id=0, role="operator", **dict(zip(OPERATOR_COLUMNS, row, strict=True)))
 
 

@@ -137,7 +137,6 @@ def note_changes(tx: Tx, action: Action, target: Target, before: Fields, after: 
 
 
 def _is(name: str) -> ColumnElement[bool]:
-    """Whether a column equals the filter with its name, if it is set."""
     column = audit_entries.c[name]
     value = bindparam(name, type_=column.type)
     return or_(value.is_(None), func.coalesce(column, 0) == value if name == "user_id" else column == value)

@@ -65,11 +65,9 @@ def set_logo(tx: Tx, content: bytes | None) -> None:
 
 
 def is_printed(tx: Tx, logo_id: int) -> bool:
-    """Return whether an issued document has this logo."""
     forms = {"followed": f'%"logo_id":{logo_id},%', "last": f'%"logo_id":{logo_id}}}%'}
     return any(tx.one(statement, **forms) is not None for statement in PRINTED)
 
 
 def described(logo: Logo | None) -> str | None:
-    """Return what the audit log says about a logo."""
     return logo and f"{len(logo.content)} bytes, SHA-256 {logo.sha256}"

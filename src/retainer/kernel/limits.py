@@ -85,7 +85,6 @@ class SlidingWindow:
                 amount -= 1
 
     def sweep(self) -> None:
-        """Delete empty windows."""
         with self._lock:
             for key in list(self._hits):
                 if not self._fresh(key, time.monotonic() - WINDOW_SECONDS):

@@ -46,7 +46,6 @@ class Batch:
         return [Batch(self.number, self.requests[:middle]), Batch(self.number + middle, self.requests[middle:])]
 
     def minutes(self) -> set[Minute]:
-        """Return the minutes in which each key made requests."""
         return {(account_id, key_id, minute) for account_id, key_id, _, _, minute in self.counts}
 
     def rows(self) -> list[Row]:
@@ -70,7 +69,6 @@ class Batch:
         ]
 
     def refusals(self) -> list[Row]:
-        """Return the rows of refused requests, with the columns as declared."""
         return [
             (each.account_id, each.time, number, each.reason.code, encode(each.reason.names).decode())
             for number, each in enumerate(self.requests, self.number)
@@ -78,7 +76,6 @@ class Batch:
         ]
 
     def insert(self, tx: UnscopedTx) -> None:
-        """Insert the requests, and add them to the sums of their hours."""
         hours, operations = Sums(), Sums()
         for (account_id, key_id, operation, status, minute), count in self.counts.items():
             hours.add((account_id, key_id, minute[:HOUR]), status, count)
@@ -100,7 +97,6 @@ class Sums(dict[tuple[Any, ...], list[int]]):
     """The SUMS of requests by key and hour."""
 
     def add(self, key: tuple[Any, ...], status: int, count: int) -> None:
-        """Count requests with the same status."""
         sums = self.setdefault(key, [0] * len(SUMS))
         sums[0] += count
         sums[1] += count * (400 <= status < 500)

@@ -70,7 +70,6 @@ SUMMED = [func.sum(operation_hours.c[name]).label(name) for name in SUMS]
 
 
 def last_hours(tx: Tx, hours: int = 24) -> Period:
-    """Return the current hour and those before it."""
     return Period(f"{instant_after(tx.now, -timedelta(hours=hours - 1))[:HOUR]}:00:00.000000Z", tx.now)
 
 
@@ -160,7 +159,6 @@ def _counts(figures: list[int]) -> Counts:
 
 
 def _days_until(last: str, days: int) -> list[str]:
-    """Return some consecutive days."""
     return [day_after(last, position - days + 1) for position in range(days)]
 
 

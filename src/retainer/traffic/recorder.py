@@ -69,7 +69,6 @@ class RequestRecorder:
         return seconds >= (BUSY_SECONDS if len(self._waiting) > BUSY_THRESHOLD else QUIET_SECONDS)
 
     def count_dropped(self, requests: int = 1) -> None:
-        """Count requests that will not be written."""
         with self._lock:
             self._dropped += requests
 

@@ -181,7 +181,6 @@ def _search(tx: Tx, values: Values, limit: int) -> LogPage:
 
 
 def _logged(row: Row) -> LoggedRequest:
-    """Return a row of COLUMNS."""
     values = dict(zip(LoggedRequest.__struct_fields__, row, strict=True))
     return LoggedRequest(**values | {"names": msgspec.json.decode(values["names"] or "[]")})
 
@@ -220,7 +219,6 @@ def _is_compared(names: frozenset[str]) -> bool:
 
 
 def _along(names: frozenset[str]) -> list[ColumnElement[bool]]:
-    """Return the conditions that the index answers by itself."""
     index = _index_of(names)
     ranges = [condition for name, condition in RANGE.items() if name in names]
     return [*ranges, INDEXED[index]] if index else ranges
@@ -233,7 +231,6 @@ def _end_of_scan(names: frozenset[str]) -> Select[Any]:
 
 
 def _page(names: frozenset[str], is_cut: bool) -> Select[Any]:  # noqa: FBT001  # an argument of Deferred
-    """Select the requests of a page."""
     others = names - {_index_of(names)}
     compared = [condition for name, condition in COMPARED.items() if name in others]
     cut = [tuple_(bindparam("end_instant"), bindparam("end_number")) < PLACE] if is_cut else []

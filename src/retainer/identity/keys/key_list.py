@@ -112,7 +112,6 @@ def live_keys(tx: Tx, *, user_id: int | None = None) -> LiveKeys:
 
 
 def _key(row: Row, now: str) -> Key:
-    """Return a row of KEYS as a key, with its status at a moment."""
     key = Key(**dict(zip(COLUMNS, row, strict=True)))
     key.scopes = str(key.scopes).split()
     key.user_is_active = bool(key.user_is_active)

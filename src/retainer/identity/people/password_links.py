@@ -109,7 +109,6 @@ def use_up(tx: Tx, token: str) -> None:
 
 
 def void_all_of(tx: Tx, user_id: int) -> None:
-    """Void the link of a user, if there is one."""
     tx.run(VOID, user=user_id)
 
 

@@ -24,12 +24,10 @@ def matches(password_hash: str | None, password: str) -> bool:
 
 
 def is_outdated(password_hash: str) -> bool:
-    """Whether a hash was created with former parameters."""
     return HASHER.check_needs_rehash(password_hash)
 
 
 def generate() -> str:
-    """Return a new random password of 16 characters."""
     return secrets.token_urlsafe(12)
 
 

@@ -53,13 +53,11 @@ def setup_address(secret: str, email: str) -> str:
 
 
 def find(tx: Tx, user_id: int) -> SecondFactor | None:
-    """Return the second factor of a user, if there is one."""
     row = tx.one(FACTOR, user=user_id)
     return None if row is None else SecondFactor(*row)
 
 
 def count_codes(tx: Tx, user_id: int) -> int:
-    """Return the number of recovery codes that a user has left."""
     count: int = tx.value(CODES, user=user_id)
     return count
 
@@ -151,5 +149,4 @@ def code_hash(code: str) -> str:
 
 
 def target_of(tx: Tx, user_id: int) -> Target:
-    """Return a user as the target of an action."""
     return Target("user", user_id, str(tx.value(NAME, id=user_id)))

@@ -221,7 +221,6 @@ def begin(tx: Tx, admin: Admin, browser: Browser) -> SignedIn | SecondStep:
 
 
 def start_session(tx: Tx, admin: Admin, browser: Browser) -> SignedIn:
-    """Start a session within a transaction that has checked the admin."""
     session_id, token = sessions.start(tx, admin.user_id, browser.address, browser.user_agent)
     audit.note(tx, "signed in", Target("session", session_id, admin.name))
     return SignedIn(token, replace(admin, session_id=session_id))

@@ -24,11 +24,9 @@ class SharedFlag:
         self._memory = mmap(-1, 1)
 
     def set(self) -> None:
-        """Set the flag permanently."""
         self._memory[0] = 1
 
     def is_set(self) -> bool:
-        """Return whether the flag was set."""
         return self._memory[0] == 1
 
 
@@ -51,7 +49,6 @@ class Server:
         worker.work(self.listener, self.private, self.is_stopping.is_set, self.metrics, worker_index, ready)
 
     def started(self) -> None:
-        """Report that the server answers requests."""
         self._ready()
         systemd.notify("READY=1")
 
@@ -74,7 +71,6 @@ class Server:
             self.metrics.slots[worker_index]["worker_deaths"] += died
 
     def stop(self) -> None:
-        """Close the listening sockets."""
         systemd.notify("STOPPING=1")
         for sock in (self.listener, *self.private.values()):
             sock.close()
@@ -95,7 +91,6 @@ def check(settings: Settings, workers: int) -> None:
 
 
 def shared_metrics(slots: int) -> "SharedMetrics":
-    """Return memory for the metrics of a number of processes."""
     from retainer.server.operations.metrics import SharedMetrics  # noqa: PLC0415  # loaded only with metrics
 
     return SharedMetrics(ROUTES, slots)

@@ -114,7 +114,6 @@ class HttpServer(MPServer):
 
 
 def http_server(running: int) -> HttpServer:
-    """Return the HTTP server for a number of concurrent requests."""
     return HttpServer(
         "",
         interface=Interfaces.WSGI,
@@ -188,7 +187,6 @@ def start_sender(app: App) -> Callable[[], None]:
 
 
 def start_backups(app: App, database: Path, folder: Path) -> Callable[[], None]:
-    """Start the backup schedule of the embedded database; return a function that stops it."""
     from retainer.backup.schedule import Schedule  # noqa: PLC0415  # loaded only if backups are made
 
     every = timedelta(seconds=int(app.settings.backup_every * 3600))

@@ -83,7 +83,6 @@ class Workers:
 
     @property
     def _active(self) -> list[Worker]:
-        """The workers that have not been told to end."""
         return [worker for worker in self._workers if not worker.is_ending]
 
     def _take_next_step(self) -> None:
@@ -117,7 +116,6 @@ class Workers:
         self._workers.append(Worker(worker_index, self._generation, process, reading))
 
     def _work(self, worker_index: int, reading: Connection, writing: Connection) -> None:
-        """Run a worker, in its process."""
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         for number in (signal.SIGINT, signal.SIGHUP):  # a terminal sends them to all processes; the main process acts
@@ -216,7 +214,6 @@ class Workers:
             raise SystemExit(1)
 
     def _end_all(self) -> None:
-        """Stop all workers, which finish their requests in flight."""
         self._is_ending, self._stop_at = True, inf
         self.server.stop()
         for worker in self._workers:
