@@ -2,7 +2,8 @@
 
 import socket
 from collections.abc import Callable
-from mmap import mmap
+from ctypes import c_bool
+from multiprocessing.sharedctypes import RawValue
 from typing import TYPE_CHECKING
 
 from retainer import settings as configuration
@@ -17,19 +18,6 @@ LOCKED_FIELDS = ("database", "health", "metrics")
 """Settings of all workers; a change needs a restart."""
 
 
-class SharedFlag:
-    """A flag for all workers, in memory that they share with the main process."""
-
-    def __init__(self) -> None:
-        self._memory = mmap(-1, 1)
-
-    def set(self) -> None:
-        self._memory[0] = 1
-
-    def is_set(self) -> bool:
-        return self._memory[0] == 1
-
-
 class Server:
     """The listening sockets and the metrics of all workers.
 
@@ -40,13 +28,13 @@ class Server:
         self.settings, self.workers, self.listener, self._ready = settings, workers, listener, ready
         addresses = {settings.health, settings.metrics} - {PUBLIC, NOWHERE}
         self.private = {address: listen(*configuration.host_and_port(address)) for address in sorted(addresses)}
-        self.is_stopping = SharedFlag()
+        self.is_stopping = RawValue(c_bool, False)  # noqa: FBT003  # in memory that workers share with this process
         slots = workers + 1  # workers are renewed one by one
         self.metrics = None if settings.metrics == NOWHERE else shared_metrics(slots)
 
     def work(self, worker_index: int, ready: Callable[[], None]) -> None:
         """Run a worker in this process until SIGTERM; call `ready` when it can answer requests."""
-        worker.work(self.listener, self.private, self.is_stopping.is_set, self.metrics, worker_index, ready)
+        worker.work(self.listener, self.private, lambda: self.is_stopping.value, self.metrics, worker_index, ready)
 
     def started(self) -> None:
         self._ready()

@@ -8,12 +8,11 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from datetime import timedelta
 from functools import partial
 from multiprocessing import parent_process
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from granian._granian import SocketHolder
@@ -75,12 +74,9 @@ def work(
         app.housekeeping.start()
         chores.callback(app.housekeeping.stop)
         chores.callback(app.renderers.close)
-        if app.settings.monitor:
-            chores.callback(start_monitor(app))
-        if app.settings.webhooks:
-            chores.callback(start_sender(app))
-        if app.settings.backup_dir is not None and app.settings.database_path is not None:
-            chores.callback(start_backups(app, app.settings.database_path, app.settings.backup_dir))
+        for start, stop in background_work(app):
+            start()
+            chores.callback(stop)
         guard = ConnectionGuard(app.settings, app.gate.overdue, app.waiting.hang_up, app.log.failure)
         if sys.platform == "linux":
             guard.thread.start()
@@ -168,31 +164,25 @@ def end_if_orphaned(app: App) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
 
-def start_monitor(app: App) -> Callable[[], None]:
-    """Start checking sites in a thread; return a function that stops it after the running checks."""
-    from retainer.sites.monitor.loop import Monitor  # noqa: PLC0415  # loaded only if sites are checked
+def background_work(app: App) -> Iterator[tuple[Callable[[], None], Callable[[], None]]]:
+    """Yield what starts and what stops each thread of the settings. Modules are loaded only if they are needed."""
+    settings, log = app.settings, app.log
+    if settings.monitor:
+        from retainer.sites.monitor.loop import Monitor  # noqa: PLC0415
 
-    monitor = Monitor(app.store, app.settings.monitor_allow, app.log.report)
-    monitor.background.start()
-    return monitor.stop
+        monitor = Monitor(app.store, settings.monitor_allow, log.report)
+        yield monitor.background.start, monitor.stop
+    if settings.webhooks:
+        from retainer.events.sender.loop import Sender  # noqa: PLC0415
 
+        sender = Sender(app.store, settings.monitor_allow, settings.api_url, log.report, log.warning)
+        yield sender.background.start, sender.stop
+    if settings.backup_dir is not None and settings.database_path is not None:
+        from retainer.backup.schedule import Schedule  # noqa: PLC0415
 
-def start_sender(app: App) -> Callable[[], None]:
-    """Start sending webhooks in a thread; return a function that stops it after the running requests."""
-    from retainer.events.sender.loop import Sender  # noqa: PLC0415  # loaded only if webhooks are sent
-
-    sender = Sender(app.store, app.settings.monitor_allow, app.settings.api_url, app.log.report, app.log.warning)
-    sender.background.start()
-    return sender.stop
-
-
-def start_backups(app: App, database: Path, folder: Path) -> Callable[[], None]:
-    from retainer.backup.schedule import Schedule  # noqa: PLC0415  # loaded only if backups are made
-
-    every = timedelta(seconds=int(app.settings.backup_every * 3600))
-    schedule = Schedule(database, folder, every, app.settings.backup_keep, app.log)
-    schedule.start()
-    return schedule.stop
+        every = timedelta(seconds=int(settings.backup_every * 3600))
+        schedule = Schedule(settings.database_path, settings.backup_dir, every, settings.backup_keep, log)
+        yield schedule.start, schedule.stop
 
 
 def _max_connections() -> int:

@@ -165,7 +165,7 @@ class Workers:
             self._is_stopping, self._stop_at = True, -inf
         else:
             self._is_stopping, self._stop_at = True, time.monotonic() + self.stop_delay
-            self.server.is_stopping.set()
+            self.server.is_stopping.value = True
 
     def _renew(self) -> None:
         if self._is_stopping:
