@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time
 from functools import lru_cache
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar, get_args, get_type_hints
 
 import msgspec
 
 from retainer.errors import FieldErrors, invalid
-from retainer.store.row_mapper import R
+from retainer.kernel.body import Patch, RequestBody
 from retainer.store.tx import Tx
 from retainer.values.exact import as_instant, utcnow
 from retainer.values.reading import complete, read_fields
@@ -39,23 +39,8 @@ def create(handler: Callable[..., T], tx: Tx, *ids: int, **fields: Any) -> T:
 
 def change(handler: Callable[..., T], tx: Tx, *ids: int, **fields: Any) -> T:
     """Call a handler that changes a record; `ids` are those in its path."""
-    return handler(tx, *ids, Changes(fields))
-
-
-class Changes:
-    """The fields of a PATCH."""
-
-    def __init__(self, fields: dict[str, Any]) -> None:
-        self.fields = fields
-        self.given = dict.fromkeys(fields, "sent")
-
-    def apply_to(self, current: R) -> R:
-        """Return the current record with these fields. Raises `validation_failed`."""
-        errors = FieldErrors()
-        values = read_fields(type(current), self.fields, errors, use="Update")
-        if errors:
-            raise invalid(errors)
-        return msgspec.structs.replace(current, **values)
+    (model,) = get_args(_body_type(handler))
+    return handler(tx, *ids, Patch(tx, RequestBody(fields, model, "Update")))
 
 
 @lru_cache(maxsize=64)
