@@ -10,11 +10,14 @@ PYTEST := $(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 	--upgrade --system-certs
 
+UNIT := $(addprefix tests/,kernel store api identity outbound $(addprefix test_,buckets.py decoding.py fairness.py \
+	gate.py images.py keys.py log.py money.py numbering.py settings.py values.py versions.py) contract/test_house.py)
+
 ON_CLUSTER := $(addprefix tests/,cluster api/test_events.py api/test_payments.py api/test_credit_notes.py \
 	contract/test_same_answers.py webhooks/test_sender.py blackbox/test_billing_races.py console/test_actions.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test cluster browser sure format lint types coverage bench instructions statements depth screenshots migration tables examples openapi clients map settings dist sbom lock deploy clean
+.PHONY: help run unit test cluster browser sure format lint types coverage bench instructions statements depth screenshots migration tables examples openapi clients map settings dist sbom lock deploy clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -38,6 +41,9 @@ deploy:
 
 test: $(DEVELOP) browser deploy  ## run the tests, on PostgreSQL only those that depend on the database
 	$(PYTEST)
+
+unit: $(DEVELOP)  ## run the tests of rules, kernel and store on SQLite, without a server or a browser: under a minute
+	RETAINER_TEST_LENGTH=unit $(BIN)/pytest -n 2 --dist loadfile $(UNIT)
 
 cluster: $(DEVELOP)  ## run the tests of a Citus cluster: RETAINER_TEST_CLUSTER=host:port,port,port, the coordinator first
 	@test -n "$$RETAINER_TEST_CLUSTER" || { echo "Set RETAINER_TEST_CLUSTER to host:port,port,port of a cluster."; exit 1; }

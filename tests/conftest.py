@@ -32,7 +32,7 @@ from tests.databases import (
     postgresql,
 )
 from tests.factories import ApiClient
-from tests.length import IS_FULL, length
+from tests.length import IS_FULL, IS_UNIT, length
 from tests.valkey_process import ValkeyProcess
 
 CONTRACT_CHECKER = ContractChecker()
@@ -44,6 +44,8 @@ SLOW_FILES = {
 """The slowest files start first, so that no process runs one of them alone at the end."""
 settings.register_profile("chosen", max_examples=length(100), deadline=None)
 settings.load_profile("chosen")
+PROGRAMS = {"postgresql_databases", "valkey_process", "browser", "server", "two_servers"}
+"""Fixtures that start another program, which the unit tier does not."""
 MEMORY = Path("/dev/shm")
 ROOM = 1 << 30
 
@@ -161,6 +163,8 @@ STATEMENTS: list[dict[str, str]] = []  # for each process, how a cluster ran the
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items[:] = on_their_databases(items)
+    if IS_UNIT:
+        items[:] = [item for item in items if not PROGRAMS & set(getattr(item, "fixturenames", ()))]
     items.sort(key=lambda item: item.path.name not in SLOW_FILES)
 
 

@@ -24,7 +24,7 @@ from retainer.schema.migrations import migrate
 from retainer.store.engines import Engine, Unavailable, connect
 from retainer.store.engines.postgresql import WRITES
 from retainer.store.tx import Store
-from tests.length import IS_FULL
+from tests.length import IS_FULL, IS_UNIT
 
 only_sqlite = pytest.mark.databases("sqlite")
 """For tests of the SQLite file, its locks and its statements."""
@@ -49,6 +49,8 @@ def databases_of(test: pytest.Item) -> tuple[str, ...]:
     names: tuple[str, ...] = mark.args if mark else ("sqlite", "postgresql")
     if CLUSTER:
         return names[names.index("postgresql") :] if "postgresql" in names else ()
+    if IS_UNIT:
+        return tuple(name for name in names if name == "sqlite")
     return names if mark or IS_FULL else ("sqlite",)
 
 

@@ -1,4 +1,4 @@
-"""The length of random tests: a fifth, unless RETAINER_TEST_LENGTH is `full`."""
+"""The tier of a run. RETAINER_TEST_LENGTH is unit, short or full. Unless it is full, random tests have a fifth."""
 
 import os
 from collections.abc import Iterable
@@ -7,9 +7,9 @@ from typing import TypeVar
 import pytest
 
 CHOSEN = os.environ.get("RETAINER_TEST_LENGTH", "short")
-assert CHOSEN in {"short", "full"}, f"RETAINER_TEST_LENGTH is short or full, not {CHOSEN}."
+assert CHOSEN in {"unit", "short", "full"}, f"RETAINER_TEST_LENGTH is unit, short or full, not {CHOSEN}."
 Case = TypeVar("Case")
-IS_FULL = CHOSEN == "full"
+IS_FULL, IS_UNIT = CHOSEN == "full", CHOSEN == "unit"
 only_full = pytest.mark.skipif(not IS_FULL, reason="runs at full length only")
 
 
