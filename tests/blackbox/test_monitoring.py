@@ -14,6 +14,7 @@ from testing.agencies import open_agency, open_app
 from testing.process import COMMAND, PATIENCE, command, environment, query, running, tell, unsound, until, with_database
 
 from retainer.store.engines import Sqlite
+from retainer.values.exact import utcnow
 from tests.contract_checker import ContractChecker
 from tests.factories import ApiClient
 from tests.length import only_full
@@ -157,14 +158,15 @@ def test_a_stopped_monitor_saves_its_running_checks(folder, fake_site, name):
 @only_full
 def test_the_server_checks_sites_unless_started_with_no_monitor(folder, fake_site):
     key = sites(folder, fake_site, 3)
-    with running(folder, "--no-monitor", **ALLOW):
-        time.sleep(1)
-        assert fake_site.connections == 0
+    with running(folder, "--no-monitor", **ALLOW) as server:
+        assert server.stop() == 0
+    began = utcnow()
     with running(folder, **ALLOW) as server, server.client(key) as client:
         until(lambda: checked_sites(folder) == 3, "what was due is checked")
         made = client.post("/sites", {"url": f"{fake_site.url}3"}).data["id"]
         until(lambda: client.get(f"/sites/{made}").data["status"] == "up", "a new site is checked at once")
     assert asked(fake_site) == {0: 1, 1: 1, 2: 1, 3: 1}
+    assert query(database(folder), f"SELECT min(last_checked_at) > '{began}' FROM sites") == [(1,)]
 
 
 def test_a_stopped_server_saves_its_running_checks(folder, fake_site):
