@@ -221,7 +221,8 @@ def merge_lines(
         if not isinstance(line, ChildChange):
             merged.append(line)
         elif line.id in current:
-            former, values = current.pop(line.id), dict(line.values)
+            former = current.pop(line.id)
+            values = dict(line.values)
             for name, message in fixed_errors(former, values).items():
                 tx.error(name, message)
             merged.append(msgspec.structs.replace(former, **values))

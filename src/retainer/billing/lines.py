@@ -10,7 +10,6 @@ from retainer.billing import document_types, documents, line_work
 from retainer.billing.document_types import MAX_LINES, DocumentTotals
 from retainer.billing.documents import Document, Line
 from retainer.billing.file_facts import load_warnings
-from retainer.billing.invoices import pricing
 from retainer.billing.invoices.invoices import load_invoice
 from retainer.billing.invoices.types import Invoice, InvoiceLine
 from retainer.billing.quotes.quotes import load_quote
@@ -43,18 +42,18 @@ def check_draft(table: Table, document: Document) -> None:
     """Raise `locked` for a document that is not a draft."""
     if document.status != "draft":
         noun = singular(table)
+        advice = "Set its status back to draft first."
         if isinstance(document, Invoice):
             advice = "POST a credit note for what is wrong."
         elif document.converted_project_id or document.invoice_id:
             advice = "It has become a project or an invoice."
-        else:
-            advice = "Set its status back to draft first."
         message = f"The lines of this {noun} are fixed: it is {document.status}. {advice}"
         raise Refusal("locked", message, errors={noun: [message]})
 
 
 def place_line(tx: Tx, table: Table, document: Document, line: QuoteLine | InvoiceLine) -> None:
-    """Put a new line last, unless it has a position; note an error if the document is full."""
+    """Put a new line of a draft last, unless it has a position; note an error if the document is full."""
+    check_draft(table, document)
     if len(document.lines) >= MAX_LINES:
         tx.error(singular(table), f"Has {MAX_LINES} lines, and no room for more.")
     if line.position is None:
@@ -86,7 +85,6 @@ of_invoices = Resource(
 def create_quote_line(tx: Tx, quote_id: Id, body: New[QuoteLine]) -> WithMeta[QuoteLine, QuoteChanged]:
     """Add a line to a draft, at its position or at the end; meta.quote has the new totals."""
     quote = load_quote(tx, quote_id)
-    check_draft(quotes, quote)
     place_line(tx, quotes, quote, body)
     tax_rate = Decimal(documents.load_client(tx, quote).tax_rate)
     documents.complete_line(tx, body, quote, tax_rate, documents.load_projects(tx, [body.project_id]))
@@ -112,10 +110,9 @@ def delete_quote_line(tx: Tx, quote_id: Id, line_id: Id) -> None:
 def create_invoice_line(tx: Tx, invoice_id: Id, body: New[InvoiceLine]) -> WithMeta[InvoiceLine, InvoiceChanged]:
     """Add a line to a draft, at its position or at the end; meta.invoice has the new totals."""
     invoice = load_invoice(tx, invoice_id)
-    check_draft(invoices, invoice)
     place_line(tx, invoices, invoice, body)
     tax_rate = Decimal(documents.load_client(tx, invoice).tax_rate)
-    pricing.price_line(tx, body, line_work.load_context(tx, invoice, [body], tax_rate, others=invoice.lines))
+    line_work.price_line(tx, body, line_work.load_context(tx, invoice, [body], tax_rate, others=invoice.lines))
     body.invoice_id = invoice_id
     body.id = tx.insert(invoice_lines, body)
     line_work.attach(tx, invoice_id, [body])

@@ -27,6 +27,13 @@ class Parent(NamedTuple):
     client_id: int | None
 
 
+class ClientState(NamedTuple):
+    """The fields of a client from which those of its projects and expenses follow."""
+
+    status: str
+    currency: str
+
+
 def load_row(tx: Tx, kind: type[N], table: Table, record_id: int | None) -> N | None:
     """Return the columns of a record that `kind` names; None without an id, or if there is no such record."""
     row = None if record_id is None else tx.one(_select_row(table, kind._fields), id=record_id)

@@ -82,8 +82,10 @@ class MonthSums(NamedTuple):
 
 def _month_sums() -> Select[int, int, int, int]:
     hours = site_hours.c
-    in_week, total = hours.hour > bindparam("week"), hours.up + hours.down
-    week_up, week_total = func.sum(case((in_week, hours.up), else_=0)), func.sum(case((in_week, total), else_=0))
+    in_week = hours.hour > bindparam("week")
+    total = hours.up + hours.down
+    week_up = func.sum(case((in_week, hours.up), else_=0))
+    week_total = func.sum(case((in_week, total), else_=0))
     sums = select(week_up, week_total, func.sum(hours.up), func.sum(total))
     return sums.where(_of_site(site_hours), hours.hour > bindparam("month"))
 

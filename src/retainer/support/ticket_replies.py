@@ -104,7 +104,8 @@ def list_ticket_replies(tx: Tx, ticket_id: Id, filters: ReplyFilter, page: Page)
 def create_ticket_reply(tx: Tx, ticket_id: Id, body: New[TicketReply]) -> WithMeta[TicketReply, TicketChanged]:
     """Reply to a ticket as the key's user, or as its contact; meta.ticket is the changed ticket."""
     ticket = tx.get(tickets, ticket_id, Ticket)
-    reply, ticket = build_reply(tx, body, ticket), build_ticket_after(tx, body, ticket)
+    reply = build_reply(tx, body, ticket)
+    ticket = build_ticket_after(tx, body, ticket)
     reply_id = changes.insert(tx, REPLIES, ticket_replies, reply)
     tx.update(tickets, ticket, "replies_count")
     if reply.is_internal:  # the ticket's own row may be unchanged

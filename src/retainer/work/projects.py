@@ -11,7 +11,7 @@ the time between the start of the template, or its earliest date, and the start 
 no dates.
 """
 
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 from msgspec import Meta
 from sqlalchemy import func, select
@@ -30,6 +30,7 @@ from retainer.schema.crm import clients
 from retainer.schema.filters import DefaultExclusion, Where, since, truth, until
 from retainer.schema.work import projects
 from retainer.shared import relations
+from retainer.shared.relations import ClientState
 from retainer.store.row_mapper import Derived, RefersTo
 from retainer.store.tx import Tx
 from retainer.values.common import ExternalId
@@ -186,15 +187,8 @@ class ProjectFilter(Filter):
     tag_id: TagFilter = None
 
 
-class ProjectClient(NamedTuple):
-    """The client of a project, as far as the project follows from it."""
-
-    status: str
-    currency: str
-
-
 def build_project(tx: Tx, project: Project, before: Project | None = None) -> Project:
-    client = relations.load_row(tx, ProjectClient, clients, project.client_id)
+    client = relations.load_row(tx, ClientState, clients, project.client_id)
     project.manager_id = relations.resolve_user(tx, project.manager_id)
     validate_project(tx, project, before, client)
     project.currency = client.currency if client else tx.actor.currency
@@ -211,7 +205,7 @@ def default_billing_type(project: Project) -> BillingType:
     return "time_and_materials" if project.client_id or project.is_template else "non_billable"
 
 
-def validate_project(tx: Tx, project: Project, before: Project | None, client: ProjectClient | None) -> None:
+def validate_project(tx: Tx, project: Project, before: Project | None, client: ClientState | None) -> None:
     """Note errors of the client, the billing type and its fields, the dates, the manager and the status."""
     if before is None and project.is_template and project.quote_id is not None:
         tx.error("is_template", "Must be false with quote_id: a template takes no money. Create it without the quote.")
@@ -250,7 +244,7 @@ def propagate_client(tx: Tx, project: Project, before: Project) -> None:
     """Write a project's new client to its tasks, and that client's currency to its milestones."""
     if project.client_id == before.client_id:
         return
-    if project.client_id is None or relations.load_row(tx, ProjectClient, clients, project.client_id):
+    if project.client_id is None or relations.load_row(tx, ClientState, clients, project.client_id):
         propagation.propagate_project(tx, project.id, project.client_id, project.currency)
 
 

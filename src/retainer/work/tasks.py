@@ -207,7 +207,8 @@ def validate_task(
     if project and (before is None or task.project_id != before.project_id):
         field = relations.first_sent(task, sent, *RELATIONS[1:])
         relations.validate_open(tx, field, f"Project {task.project_id}", project.status)
-    field, status = relations.first_sent(task, sent, *RELATIONS), project.client_status if project else None
+    field = relations.first_sent(task, sent, *RELATIONS)
+    status = project.client_status if project else None
     relations.validate_client_open(tx, field, task.client_id, before.client_id if before else None, status)
     relations.validate_user(tx, "assignee_id", task.assignee_id, before.assignee_id if before else None)
     relations.validate_date_order(tx, task.start_date, task.due_date)

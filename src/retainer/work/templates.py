@@ -147,8 +147,8 @@ def validate_assignees(tx: Tx, template: Template) -> None:
     deactivated = {user_id for (user_id,) in tx.all(DEACTIVATED)}
     found = [row for row in template.tasks if row["assignee_id"] in deactivated]
     if found:
-        first, others = found[0], len(found) - 1
-        more = f" (and {others} more)" if others else ""
+        first, *others = found
+        more = f" (and {len(others)} more)" if others else ""
         message = f"Task {first['id']}{more} of the template is assigned to user {first['assignee_id']}, who is"
         tx.error("template_id", f"{message} deactivated. Assign the tasks of the template to active users first.")
 

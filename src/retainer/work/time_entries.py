@@ -178,7 +178,8 @@ def validate_relations(
     if before is not None and (entry.client_id, entry.project_id) == (before.client_id, before.project_id):
         return
     if context.project_id is not None:
-        field, name = relations.first_sent(entry, sent, *RELATIONS[1:]), f"Project {entry.project_id}"
+        field = relations.first_sent(entry, sent, *RELATIONS[1:])
+        name = f"Project {entry.project_id}"
         relations.validate_open(tx, field, name, context.project_status, template=bool(context.project_is_template))
     if entry.client_id is not None and entry.client_id == context.client_id:
         field = relations.first_sent(entry, sent, *RELATIONS)

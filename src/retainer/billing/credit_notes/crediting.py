@@ -134,8 +134,10 @@ def credit_by_amount(tx: Tx, note: CreditNote, gross: int, remaining: list[Share
         net = money.net_of_part(part, share)
         if part:
             credited.append(Share(share.tax_rate, net, part - net))
-            quantity, price = Decimal(-1 if net < 0 else 1), amount_of(abs(net), note.currency)
-            text, amount = note.description or f"Credit on invoice {invoice.number}", amount_of(net, note.currency)
+            text = note.description or f"Credit on invoice {invoice.number}"
+            price = amount_of(abs(net), note.currency)
+            quantity = Decimal(-1 if net < 0 else 1)
+            amount = amount_of(net, note.currency)
             note.lines.append(CreditNoteLine(text, price, None, quantity, Decimal(0), share.tax_rate, amount))
     return credited
 
@@ -151,10 +153,9 @@ def credit_by_lines(tx: Tx, note: CreditNote, invoice: Invoice, remaining: dict[
         elif line.invoice_line_id in lines_by_id:
             price_part(tx, line, lines_by_id[line.invoice_line_id], note.currency, former)
         else:
-            owner_id, message = tx.value(OWNER, id=line.invoice_line_id), constraints.MISSING.format("invoice line")
-            if owner_id is not None:
-                message = f"Is a line of invoice {owner_id}, not of this one."
-            tx.error("invoice_line_id", message)
+            owner_id = tx.value(OWNER, id=line.invoice_line_id)
+            missing = constraints.MISSING.format("invoice line")
+            tx.error("invoice_line_id", f"Is a line of invoice {owner_id}, not of this one." if owner_id else missing)
             continue
         former.append(line)
         if line.tax_rate in remaining:
@@ -197,8 +198,9 @@ def price_part(
             tx.error(
                 field, f"Is that of the invoice's line: {getattr(whole, field):f}. Leave it out, or invoice_line_id."
             )
-    line.description, line.unit_price = line.description or whole.description, whole.unit_price
-    line.discount_percent, line.tax_rate = whole.discount_percent, whole.tax_rate
+    line.description = line.description or whole.description
+    for field in ("unit_price", "discount_percent", "tax_rate"):
+        setattr(line, field, getattr(whole, field))
     line.quantity = Decimal(decimal_text(rest)) if line.quantity is None else line.quantity
     if line.quantity == 0 or not min(rest, Decimal(0)) <= line.quantity <= max(rest, Decimal(0)):
         tx.error("quantity", f"Must not be 0 and at most what is left of the line: {decimal_text(rest)}.")

@@ -27,7 +27,7 @@ from sqlalchemy import BindParameter, ColumnElement, Table, select
 from retainer import schema
 from retainer.billing import balance, documents, files, line_work, payments
 from retainer.billing.file_facts import load_warnings
-from retainer.billing.invoices import issuing, pricing, unbilled
+from retainer.billing.invoices import issuing, unbilled
 from retainer.billing.invoices.issuing import TRANSITIONS
 from retainer.billing.invoices.types import Invoice, InvoiceLine, InvoiceMeta, InvoiceTotals, LeftOut
 from retainer.billing.quotes import conversion
@@ -108,9 +108,10 @@ def load_invoice(tx: Tx, invoice_id: int) -> Invoice:
 
 def build_invoice(tx: Tx, invoice: Invoice, before: Invoice | None = None) -> tuple[Invoice, list[LeftOut]]:
     """Return the invoice that a body describes, after the step to its status; and what unbilled work was left out."""
-    former, target = before.status if before else "draft", invoice.status
-    is_draft, left_out = former == "draft", list[LeftOut]()
-    invoice.status = former
+    target = invoice.status
+    invoice.status = former = before.status if before else "draft"
+    is_draft = former == "draft"
+    left_out: list[LeftOut] = []
     if before is None:
         conversion.fill_invoice(tx, invoice)
         invoice.amount_paid = invoice.amount_credited = Decimal(0)
@@ -129,7 +130,7 @@ def build_invoice(tx: Tx, invoice: Invoice, before: Invoice | None = None) -> tu
     elif invoice.unbilled_work:
         tx.error("unbilled_work", f"Nothing can be added any more: this one is {former}.", "locked")
     if is_draft:
-        pricing.build_lines(tx, invoice, current, tax_rate)
+        line_work.build_lines(tx, invoice, current, tax_rate)
     relations.validate_transition(tx, former, target, TRANSITIONS, "" if is_draft else CREDIT)
     step = target if target in TRANSITIONS[former] else None
     issuing.build_step(tx, invoice, step)

@@ -36,7 +36,10 @@ async def probe(client: GuardedClient, site: DueSite) -> CheckResult:
 
 async def _follow(client: GuardedClient, site: DueSite) -> CheckResult:
     """Request a site and the addresses that it redirects to; the guard checks each."""
-    url, began, expires, expected = httpx2.URL(site.url), time.monotonic(), None, site.expected()
+    url = httpx2.URL(site.url)
+    expected = site.expected()
+    expires = None
+    began = time.monotonic()
     for _ in range(MAX_REDIRECTS + 1):
         response = await client.send("GET", url, HEADERS)
         try:
