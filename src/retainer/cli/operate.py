@@ -1,5 +1,6 @@
 """Commands that run and inspect an installation: serve, demo, monitor, deliver, migrate, config, openapi, doctor."""
 
+import gc
 import os
 import platform
 import signal
@@ -253,11 +254,14 @@ def doctor(*, repair: Repair = False, json: Json = False) -> None:
 
 def run(host: str, port: int, workers: int, threads: int | None, ready: Callable[[], None]) -> None:
     """Migrate if needed, then serve until SIGTERM or SIGINT; `ready` is called once requests are answered."""
+    gc.disable()
     from retainer.server.operations.log import Log  # noqa: PLC0415
     from retainer.server.operations.writer import standard_error  # noqa: PLC0415
     from retainer.server.process.server import check  # noqa: PLC0415  # other commands need no HTTP server
     from retainer.server.process.workers import serve as serve_until_stopped  # noqa: PLC0415
 
+    gc.freeze()  # what is loaded stays, and collections would copy the memory that workers share
+    gc.enable()
     if threads is not None:
         os.environ["RETAINER_THREADS"] = str(threads)
     loaded = settings.load()

@@ -21,7 +21,7 @@ NOT_HONOURED = {
     "If-Unmodified-Since": "Is not supported: send the ETag of the record in If-Match.",
 }
 """The errors of preconditions that an operation does not honour: to ignore one would do what it should prevent."""
-HEADERS = {name: name.upper().replace("-", "_") for name in NOT_HONOURED}
+HEADERS = {name: f"HTTP_{name.upper().replace('-', '_')}" for name in NOT_HONOURED}
 GZIP_SUFFIX = "-gzip"
 """Suffix of the tag of a compressed response, which has different bytes (RFC 9110, 8.8.3.3)."""
 
@@ -37,7 +37,7 @@ def compute_for_record(record: Record, data: bytes, suffix: str = "") -> str:
 
 
 def preconditions_of(request: Request) -> dict[str, str]:
-    return {name: value for name, header in HEADERS.items() if (value := request.header(header)) is not None}
+    return {name: request.environ[header] for name, header in HEADERS.items() if header in request.environ}
 
 
 def check_honoured(sent: Mapping[str, str], honoured: Collection[str], *, writes: bool) -> None:
