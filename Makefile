@@ -10,7 +10,7 @@ PYTEST := $(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 	--upgrade --system-certs
 
-UNIT := $(addprefix tests/,kernel store api identity outbound $(addprefix test_,buckets.py decoding.py fairness.py \
+UNIT := $(addprefix tests/,kernel store api identity $(addprefix test_,buckets.py decoding.py fairness.py \
 	gate.py images.py keys.py log.py money.py numbering.py settings.py values.py versions.py) contract/test_house.py)
 
 ON_CLUSTER := $(addprefix tests/,cluster api/test_events.py api/test_payments.py api/test_credit_notes.py \

@@ -93,7 +93,7 @@ def test_status_paid_with_a_known_reference_records_no_payment(api):
     path = path_of(issued(api))
     api.patch(path, {"record_payment": {"amount": "30", "reference": "x"}})
     refused = api.patch(path, {"status": "paid", "record_payment": {"reference": "x"}})
-    assert "recorded before" in refused.errors["status"][0]
+    assert "already recorded" in refused.errors["status"][0]
     assert api.patch(path, {"status": "paid"}).data["balance_due"] == "0.00"
 
 
