@@ -165,6 +165,7 @@ def report_now(log: "Log", what: str, error: BaseException) -> None:
 
 
 def switch(work: Work, begin_anew: "Callable[[UnscopedTx, str], None]", *, paused: bool, json: bool) -> None:
+    """Pause or resume background work in all processes of the database."""
     store = opened()
     if paused:
         pause.pause(store, work, "an operator paused it")

@@ -62,7 +62,6 @@ class SlidingWindow:
         self._lock = threading.Lock()
 
     def hit(self, key: str, limit: int, *, amount: int = 1) -> Allowance:
-        """Count an amount of requests if there is room for all, and return the state of the window, atomically."""
         with self._lock:
             now = time.monotonic()
             hits = self._fresh(key, now - WINDOW_SECONDS)

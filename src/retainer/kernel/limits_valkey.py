@@ -83,7 +83,6 @@ class SharedWindow:
             self._lose(error)
 
     def hit(self, key: str, limit: int, *, amount: int = 1) -> Allowance:
-        """Count an amount of requests if there is room for all, and return the state of the window, atomically."""
         local = self._local.hit(key, limit, amount=amount)
         if local.retry_after is not None:
             return local

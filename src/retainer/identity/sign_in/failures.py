@@ -89,11 +89,9 @@ class SharedFailures(Failures):
         self._hit, self._forgive = map(window.register, (HIT, FORGIVE))
 
     def count(self, subject: str, free: int) -> tuple[int, int]:
-        """Count a failure unless the subject has to wait; return the failures, and the seconds to wait before it."""
         answer = self._window.run(self._hit, f"failures:{subject}", free, TTL, MAX_WAIT)
         return (answer[0], answer[1]) if answer else super().count(subject, free)
 
     def forgive(self, subject: str, failures: int) -> None:
-        """Subtract failures of a subject, which then need not wait."""
         self._window.run(self._forgive, f"failures:{subject}", failures, TTL)
         super().forgive(subject, failures)
