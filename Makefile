@@ -14,7 +14,8 @@ UNIT := $(addprefix tests/,kernel store api identity $(addprefix test_,buckets.p
 	gate.py images.py keys.py log.py money.py numbering.py settings.py values.py versions.py) contract/test_house.py)
 
 ON_CLUSTER := $(addprefix tests/,cluster api/test_events.py api/test_payments.py api/test_credit_notes.py \
-	contract/test_same_answers.py webhooks/test_sender.py blackbox/test_billing_races.py console/test_actions.py)
+	contract/test_same_answers.py webhooks/test_sender.py $(addprefix blackbox/test_,billing_races.py cursors.py revocation.py \
+	hostile_console.py) console/test_actions.py console/test_request_pages.py)
 
 .DEFAULT_GOAL := help
 .PHONY: help run unit test cluster browser sure format lint types coverage bench instructions statements depth screenshots migration tables examples openapi clients map settings dist sbom lock deploy clean

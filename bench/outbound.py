@@ -74,7 +74,9 @@ class Host:
 def place(accounts: int) -> Iterator[tuple[Store, list[int]]]:
     """Yield a store with some accounts."""
     with tempfile.TemporaryDirectory() as folder:
-        app = App(Settings(database_url=f"sqlite:///{Path(folder) / 'outbound.db'}", max_sites=10_000), io.BytesIO())
+        app = App(
+            Settings(database_url=f"sqlite:///{Path(folder) / 'outbound.db'}", max_sites=("10000",)), io.BytesIO()
+        )
         migrate(app.store.engine)
         made = [open_agency(app.store, f"Agency{number}", "agency")["account_id"] for number in range(accounts)]
         yield app.store, made

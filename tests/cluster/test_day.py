@@ -9,6 +9,8 @@ from retainer.settings import BASE_PATH
 from tests.cluster.test_lost_worker import PORT_OF
 
 ACCOUNTS = 6
+REQUESTS = 19
+"""That one account sends."""
 
 
 def work_a_day(server, agency):
@@ -57,5 +59,8 @@ def test_six_accounts_on_two_nodes_work_at_the_same_time(cluster, tmp_path):
                 ports = {connection.execute(PORT_OF, [agency["account_id"]]).fetchone() for agency in agencies}
             assert len(ports) == len(cluster.workers), "the accounts are on all workers"
         assert tell(tmp_path, "doctor", RETAINER_DATABASE_URL=url)["drifted_summaries"] == []
+        listed = tell(tmp_path, "account", "list", "--usage", RETAINER_DATABASE_URL=url)["accounts"]
+        used = {one["id"]: (one["requests"], one["server_errors"]) for one in listed if one["rows"] > 50}
+        assert [used[agency["account_id"]] for agency in agencies] == [(REQUESTS, 0)] * ACCOUNTS
     finally:
         cluster.drop(url)
