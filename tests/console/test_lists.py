@@ -191,7 +191,7 @@ def test_a_list_of_many_takes_as_many_statements_as_a_list_of_one(api, visitor, 
 @pytest.mark.parametrize("kind", VIEWS)
 def test_an_empty_list_says_what_to_do(api, visitor, kind):
     if kind == "clients":
-        assert "Create the first one with POST /clients." in visitor.get("/console/records/clients").text
+        assert "No clients yet. Create the first client" in visitor.get("/console/records/clients").text
     assert "match these filters" in visitor.get(f"/console/records/{kind}?q=nothing").text
 
 

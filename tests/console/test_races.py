@@ -73,6 +73,8 @@ FORMS = {
     "/people/new": {"name": "Mia Member", "email": "mia@north.example"},
     "/people/{user}": {"name": "Max Renamed"},
     "/switch": {"confirmation": "switch off"},
+    "/records/{kind}/new": {"name": "Nordwind"},
+    "/records/{kind}/{record}/edit": {"name": "Nordwind"},
     "/profile": {"current": PASSWORD, "password": "eleven red doors", "again": "eleven red doors"},
 }
 """What an action needs to do something; others need nothing, or are refused, which is not to be told either."""
@@ -81,8 +83,8 @@ ACTIONS = [path for path, route in CONSOLE_ROUTES.items() if route.act and not i
 
 def assert_nothing_is_done(api, visitor, path, end):
     """A form is sent while an operator changes the agency so that its admin may not send it."""
-    records = dict.fromkeys(re.findall(r"\{(invoice|quote|ticket|webhook)\}", path), 1)
-    filled = path.format(key=api.key_id, user=api.member_id, session=1, **records)
+    records = dict.fromkeys(re.findall(r"\{(invoice|quote|ticket|webhook|record)\}", path), 1)
+    filled = path.format(kind="clients", key=api.key_id, user=api.member_id, session=1, **records)
 
     def ask():
         if getattr(CONSOLE_ROUTES[path], "read_file", None):

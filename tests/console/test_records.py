@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from retainer.console.labels import field_label
 from retainer.console.names import NAME_COLUMNS
 from retainer.console.records import layouts, projects, tickets
 from retainer.console.records.page import COLUMNS
-from retainer.console.records.values import field_label
 from retainer.console.reports.tables import DASH
 from retainer.console.words import MINUS
 from retainer.fairness import Places

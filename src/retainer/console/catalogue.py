@@ -13,7 +13,9 @@ from retainer.kernel.paging import Page, Paged, first_records
 from retainer.kernel.query import parameters
 from retainer.kernel.resource import Operation
 from retainer.store.constraints import reference_columns, singular
+from retainer.store.details import load_details
 from retainer.store.tx import Tx
+from retainer.values.reading import writable_fields
 from retainer.values.records import Record
 
 NAMES = ("name", "subject", "title", "url", "description", "vendor", "body")
@@ -22,12 +24,15 @@ MAX_LABEL = 80
 
 
 class Kind(NamedTuple):
-    """A kind of record, with the operations of the API that list it and read one."""
+    """A kind of record, with the operations of the API on it: None for those that it does not have."""
 
     name: str
     table: Table
     listing: Operation
     reading: Operation | None
+    creating: Operation | None
+    changing: Operation | None
+    deleting: Operation | None
     parent: Table | None
 
     @property
@@ -51,12 +56,22 @@ class Kind(NamedTuple):
         model, *_ = get_args(self.listing.answers)
         return model  # type: ignore[no-any-return]
 
+    @property
+    def parent_field(self) -> str:
+        """Return the field that names the parent: `project_id`; empty without a parent."""
+        return self.listing.parameters[0] if self.listing.parameters else ""
+
     def get(self, tx: Tx, record_id: int) -> Record:
-        """Return a record. Raises `not_found`."""
-        if self.reading is None:
-            raise Refusal("not_found", f"A {self.noun} has no page of its own.")
-        record: Record = self.reading.handler(tx, record_id)
+        """Return a record with its details. Raises `not_found`."""
+        record: Record = tx.get(self.table, record_id, self.record)
+        load_details(tx, self.table, [record])
         return record
+
+    def path_of(self, record: Record) -> str:
+        """Return the path of the page that shows a record: its own, else that of its parent, else the list."""
+        if self.parent is not None:
+            return f"/records/{self.parent.name}/{getattr(record, self.parent_field)}"
+        return f"/records/{self.name}/{record.id}" if self.reading else f"/records/{self.name}"
 
     def page(
         self, tx: Tx, filters: dict[str, str], *, number: int = 1, size: int = 25, sort: str = "", within: int = 0
@@ -76,10 +91,10 @@ class Kind(NamedTuple):
         """Return the first records of the list without counting the others."""
         known = parameters(self.listing.query)
         values = {known[name].field: known[name].read(text) for name, text in filters.items() if name in known}
-        parent = {f"{singular(self.parent).replace(' ', '_')}_id": within} if self.parent is not None else {}
-        model, *_ = get_args(self.listing.answers)
+        parent = {self.parent_field: within} if self.parent is not None else {}
         order = (sort,) if sort else self.listing.query.sorts[:1]
-        found: list[Record] = first_records(tx, self.table, model, self.listing.query(**values), order, size, **parent)
+        query = self.listing.query(**values)
+        found: list[Record] = first_records(tx, self.table, self.record, query, order, size, **parent)
         return found
 
 
@@ -98,34 +113,27 @@ class Catalogue:
     """
 
     def __init__(self, operations: list[Operation]) -> None:
-        lists = [each for each in operations if each.paged and is_announced(each.resource.table)]
-        details = {
-            operation.resource.path: operation
-            for operation in operations
-            if operation.method == "GET" and not operation.paged and _reads_one(operation)
-        }
-        self.kinds = {
-            operation.path.strip("/"): Kind(
-                operation.path.strip("/").replace("/", "-"),
-                operation.resource.table,
-                operation,
-                details.get(operation.resource.path),
-                operation.resource.parent,
-            )
-            for operation in lists
-            if operation.resource.table is not None and operation.path == operation.resource.path
-        }
-        self._operations = {(operation.method, operation.path): operation for operation in operations}
-        self.by_table = {kind.table.name: kind for kind in self.kinds.values() if kind.reading is not None}
+        by_path = {(operation.method, operation.path): operation for operation in operations}
+        on_one = {(each.method, each.resource.path): each for each in operations if _is_on_one(each)}
+        self.kinds: dict[str, Kind] = {}
+        for listing in operations:
+            path, table = listing.path, listing.resource.table
+            if listing.paged and table is not None and is_announced(table) and path == listing.resource.path:
+                name, creating = path.rpartition("/")[2], by_path.get(("POST", path))
+                reading, changing, deleting = (on_one.get((method, path)) for method in ("GET", "PATCH", "DELETE"))
+                parent = listing.resource.parent
+                self.kinds[name] = Kind(name, table, listing, reading, creating, changing, deleting, parent)
+        self._operations = by_path
+        self.by_table = {kind.table.name: kind for kind in self.kinds.values()}
 
     def operation(self, method: str, path: str) -> Operation:
         """Return an operation of the API, whose handler an action calls."""
         return self._operations[method, path]
 
-    def find(self, name: str) -> Kind:
-        """Return a kind by its name in paths. Raises `not_found`."""
+    def find(self, name: str, has: str = "reading") -> Kind:
+        """Return a kind by its name in paths, if it has an operation. Raises `not_found`."""
         kind = self.kinds.get(name)
-        if kind is None or kind.reading is None:
+        if kind is None or getattr(kind, has) is None:
             raise Refusal("not_found", "This kind of record does not exist.")
         return kind
 
@@ -139,6 +147,17 @@ class Catalogue:
                 known = parameters(kind.listing.query)
                 names = [name for name, to in reference_columns(kind.table) if to is table and name in known]
                 found += [Relation(kind, name) for name in names]
+        return found
+
+    def parts_of(self, kind: Kind) -> list[Relation]:
+        """Return the kinds whose new records can refer to one of a kind, and the field that does."""
+        found = []
+        for relation in self.relations(kind.table):
+            made = relation.kind.creating
+            field = relation.field or relation.kind.parent_field
+            names = writable_fields(made.body) if made and relation.kind.changing else {}
+            if field in names or (names and relation.field is None):
+                found.append(Relation(relation.kind, field))
         return found
 
     def references(self, kind: Kind) -> dict[str, Table]:
@@ -171,10 +190,8 @@ def is_announced(table: Table | None) -> bool:
     return table is not None and bool(table.info["announced"])
 
 
-def _reads_one(operation: Operation) -> bool:
-    """Whether an operation reads one record by its id."""
-    is_plain = (
-        operation.path == f"{operation.resource.path}/{{{operation.parameters[-1]}}}" if operation.parameters else False
+def _is_on_one(operation: Operation) -> bool:
+    """Whether an operation reads, changes or deletes one record, which its path names by id."""
+    return bool(operation.parameters) and operation.path == (
+        f"{operation.resource.path}/{{{operation.parameters[-1]}}}"
     )
-    model: object = operation.record
-    return is_plain and isinstance(model, type) and issubclass(model, Record) and not get_args(model)

@@ -14,7 +14,8 @@ from retainer.values.texts import clean
 
 T = TypeVar("T", bound=msgspec.Struct)
 CONTENT_TYPE = "application/x-www-form-urlencoded"
-MAX_FIELDS = 200
+MAX_FIELDS = 2000
+"""Fields of a form: an invoice of 200 lines has nine for each."""
 YES_OR_NO = {"yes": True, "no": False}
 """The values of a box: a hidden field before it says no, which the box replaces."""
 

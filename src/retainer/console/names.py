@@ -3,13 +3,15 @@
 import json
 from collections.abc import Iterable
 from functools import cache
+from typing import Any, NamedTuple
 
 import msgspec
-from sqlalchemy import Select, Table, select
+from sqlalchemy import Select, Table, null, select
 
 from retainer.console.catalogue import Catalogue, label_from, label_of
-from retainer.schema.crm import tags
+from retainer.schema.crm import clients
 from retainer.schema.identity import users
+from retainer.schema.work import projects
 from retainer.store.constraints import singular
 from retainer.store.engines.sql import INTEGER, is_listed, listed
 from retainer.store.tx import Tx
@@ -46,6 +48,14 @@ class Link(msgspec.Struct):
     path: str
 
 
+class Choice(NamedTuple):
+    """A record that a form offers, and its client, if it has one."""
+
+    id: int
+    text: str
+    client_id: int | None = None
+
+
 class Names:
     """Collects references while a page is built; `load` resolves all of them together."""
 
@@ -79,13 +89,16 @@ def load_names(tx: Tx, table: Table, ids: Iterable[int]) -> dict[int, str]:
     return {record_id: _name(table, record_id, texts) for record_id, *texts in rows}
 
 
-def load_choices(tx: Tx, table: Table) -> list[tuple[int, str]] | None:
-    """Return all records of a table with their names, by name; None if there are more than a form can offer."""
-    rows = tx.all(_first(table))
+def load_choices(tx: Tx, table: Table, *, only_open: bool = False) -> list[Choice] | None:
+    """Return all records of a table with their names, by name; None if there are more than a form can offer.
+
+    `only_open` leaves out what new records cannot refer to: archived clients and projects, and inactive people.
+    """
+    rows = tx.all(_first(table, only_open=only_open))
     if len(rows) > MAX_CHOICES:
         return None
-    found = [(record_id, _name(table, record_id, texts)) for record_id, *texts in rows]
-    return sorted(found, key=lambda choice: (sort_key(choice[1]), choice[0]))
+    found = [Choice(record_id, _name(table, record_id, texts), client_id) for record_id, client_id, *texts in rows]
+    return sorted(found, key=lambda choice: (sort_key(choice.text), choice.id))
 
 
 def title_of(table: Table, record: Record) -> str:
@@ -99,8 +112,9 @@ def path_of(catalogue: Catalogue, table: Table, record_id: int) -> str:
     if table is users:
         return f"/people/{record_id}"
     kind = catalogue.by_table.get(table.name)
-    has_page = kind is not None and kind.parent is None and table is not tags
-    return f"/records/{kind.name}/{record_id}" if kind and has_page else ""
+    if kind is None or not (kind.reading or kind.changing):
+        return ""
+    return f"/records/{kind.name}/{record_id}" if kind.reading else f"/records/{kind.name}/{record_id}/edit"
 
 
 def _name(table: Table, record_id: int, texts: list[object]) -> str:
@@ -118,5 +132,11 @@ def _by_id(table: Table) -> Select[int, str]:
 
 
 @cache
-def _first(table: Table) -> Select[int, str]:
-    return _names(table).order_by(table.c.id).limit(MAX_CHOICES + 1)
+def _first(table: Table, *, only_open: bool) -> Select[Any]:
+    client = table.c.client_id if "client_id" in table.c else null()
+    found = select(table.c.id, client, *table.c[NAME_COLUMNS[table.name]])
+    if only_open and table in {clients, projects}:
+        found = found.where(table.c.status != "archived")
+    if only_open and table is users:
+        found = found.where(users.c.is_active)
+    return found.order_by(table.c.id.desc()).limit(MAX_CHOICES + 1)

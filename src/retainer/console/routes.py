@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from retainer.console.actions import credit_notes, invoices, payments, quotes, tickets
+from retainer.console.actions import billing, credit_notes, invoices, payments, quotes, tickets
+from retainer.console.editing import pages as editing
 from retainer.console.lists import list_pages
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.pages import (
@@ -39,12 +40,14 @@ StoreHandler = Callable[[Store, PageContext], Reply]
 class AdminPage(NamedTuple):
     """A page for admins. Its form is posted to the same path; if it is refused, the page is shown with the errors.
 
-    `read_file` reads the file of a form before the transaction, because that may take long.
+    `read_file` reads the file of a form before the transaction, because that may take long. A long form may have as
+    many bytes as a file.
     """
 
     show: Handler
     act: Handler | None = None
     read_file: Callable[[PageContext], None] | None = None
+    is_long: bool = False
 
 
 class PublicPage(NamedTuple):
@@ -118,7 +121,11 @@ CONSOLE_ROUTES: dict[str, Route] = {
     "/search/results": AdminPage(search_page.suggest),
     "/records/{kind}": AdminPage(list_pages.show_list),
     "/records/{kind}/csv": AdminPage(list_pages.download),
+    "/records/{kind}/new": AdminPage(editing.show_new, editing.create, is_long=True),
     "/records/{kind}/{record}": AdminPage(record_pages.show),
+    "/records/{kind}/{record}/bill": AdminPage(billing.show, billing.act),
+    "/records/{kind}/{record}/edit": AdminPage(editing.show_edit, editing.edit, is_long=True),
+    "/records/{kind}/{record}/delete": AdminPage(editing.show_delete, editing.delete),
     "/records/invoices/{invoice}/issue": AdminPage(invoices.show_issue, invoices.issue),
     "/records/invoices/{invoice}/void": AdminPage(invoices.show_void, invoices.void),
     "/records/invoices/{invoice}/write-off": AdminPage(invoices.show_write_off, invoices.write_off),

@@ -1,6 +1,7 @@
 """The console's requests: cross-site check, session, route, transaction, and error pages."""
 
 from retainer.console import cross_site, ended_sessions, forms, uploads
+from retainer.console.actions.basis import Rehearsed
 from retainer.console.catalogue import Catalogue
 from retainer.console.cookies import SESSION, Cookies
 from retainer.console.forms import Form
@@ -22,7 +23,7 @@ from retainer.store.tx import ActorChanged, Store
 from retainer.values.exact import utcnow
 from retainer.web.pages import compile_templates
 
-MAX_FORM_BYTES, MAX_UPLOAD_BYTES = 64 * 1024, 256 * 1024
+MAX_FORM_BYTES, MAX_LONG_BYTES = 64 * 1024, 256 * 1024
 FORGET_FORM = ended_sessions.KEPT._replace(seconds=0)
 FORM_STATUSES = frozenset({402, 403, 412, 422, 429})
 """Refusals with these statuses are shown on the page of the form, others on an error page."""
@@ -88,7 +89,7 @@ class Console:
         if request.method in {"GET", "HEAD"} and not isinstance(route, Action):
             return self._show(route, context)
         if request.method == "POST" and route.act is not None:
-            context.form = self._read_form(context, takes_file=_takes_file(route))
+            context.form = self._read_form(context, route)
             return self._act(route, context)
         allowed = [] if isinstance(route, Action) else ["GET, HEAD"]
         raise method_not_allowed(request.method, ", ".join([*allowed, *(["POST"] if route.act else [])]))
@@ -101,7 +102,7 @@ class Console:
         if admin is None:
             return ended_sessions.lose(context)
         try:
-            form = context.form if context.form.texts else self._read_form(context, takes_file=False)
+            form = context.form if context.form.texts else self._read_form(context)
         except Refusal:
             return ended_sessions.lose(context)
         return ended_sessions.keep(self.store, context, admin, path, form)
@@ -138,17 +139,19 @@ class Console:
             with self.store.begin(context.admin, write=True) as tx:
                 tx.request_id = context.request.id
                 return act(tx, context)
+        except Rehearsed as rehearsed:
+            return rehearsed.view
         except TransientConflict as conflict:
             if isinstance(conflict, ActorChanged) or not retries:
                 raise
         return self._write(act, context, retries - 1)
 
-    def _read_form(self, context: PageContext, *, takes_file: bool) -> Form:
+    def _read_form(self, context: PageContext, route: Route | None = None) -> Form:
         """Return the form of a request. Raises `body_too_large`, `unsupported_media_type`, and errors of reading it."""
-        request = context.request
-        limit, expected = (
-            (MAX_UPLOAD_BYTES, uploads.CONTENT_TYPE) if takes_file else (MAX_FORM_BYTES, forms.CONTENT_TYPE)
-        )
+        request, takes_file = context.request, _takes_file(route)
+        is_long = takes_file or (isinstance(route, AdminPage) and route.is_long)
+        limit = MAX_LONG_BYTES if is_long else MAX_FORM_BYTES
+        expected = uploads.CONTENT_TYPE if takes_file else forms.CONTENT_TYPE
         if len(request.body) > limit:
             advice = "Choose a smaller file" if takes_file else "Shorten your input"
             raise Refusal("body_too_large", f"The form is larger than {limit // 1024} KiB. {advice}.")
@@ -170,7 +173,7 @@ def _can_be_kept(route: Route | None) -> bool:
     return isinstance(route, AdminPage) and route.act is not None and not _takes_file(route)
 
 
-def _takes_file(route: Route) -> bool:
+def _takes_file(route: Route | None) -> bool:
     return isinstance(route, AdminPage) and route.read_file is not None
 
 

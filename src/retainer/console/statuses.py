@@ -2,6 +2,7 @@
 
 from typing import Literal, NamedTuple
 
+from retainer.console.labels import word_of
 from retainer.values.records import Record
 
 Tone = Literal["good", "info", "warn", "bad", ""]
@@ -38,15 +39,6 @@ TONES: dict[str, Tone] = {
     "written_off": "bad",
 }
 """The colours of statuses; any other has none."""
-WORDS = {
-    "covered": "Covered by a fee",
-    "non_billable": "Not billable",
-    "requester": "Client",
-    "todo": "To do",
-    "unpriced": "No rate",
-    "us": "Us",
-}
-"""The statuses whose words do not follow from their names."""
 
 
 class Status(NamedTuple):
@@ -55,11 +47,6 @@ class Status(NamedTuple):
     word: str
     tone: Tone
     detail: str = ""
-
-
-def word_of(status: str) -> str:
-    """Return the word of a status: `Partially paid`."""
-    return WORDS.get(status) or status.replace("_", " ").capitalize()
 
 
 def shown_status(record: object) -> str:
@@ -78,4 +65,16 @@ def status_of(record: Record, field: str = "status") -> Status | None:
     if field == "status" and days:
         return Status("Overdue", "bad", f"{days:,} {'day' if days == 1 else 'days'}, {word_of(value).lower()}")
     value = shown_status(record) if field == "status" else value
-    return Status(word_of(value), TONES.get(value, ""))
+    return badge_of(value)
+
+
+def badge_of(status: str) -> Status:
+    """Return a status as a badge: `partially_paid` is `Partially paid`."""
+    return Status(word_of(status), TONES.get(status, ""))
+
+
+def badges_of(record: object) -> list[Status]:
+    """Return the badges of a record: its status, and whether it is overdue."""
+    status = shown_status(record)
+    badges = [badge_of(status)] if status else []
+    return [*badges, badge_of("overdue")] if getattr(record, "is_overdue", False) else badges

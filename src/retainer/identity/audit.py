@@ -56,6 +56,9 @@ Action = Literal[
     "webhook paused",
     "webhook disabled",
     "webhook deleted",
+    "record created",
+    "record changed",
+    "record deleted",
 ]
 ACTIONS: tuple[Action, ...] = get_args(Action)
 Fields = dict[str, Any]
@@ -66,9 +69,8 @@ FIRST, LAST = "0001-01-01T00:00:00.000000Z", "9999-12-31T23:59:59.999999Z"
 class Target(NamedTuple):
     """The target of an action: the kind of record, its id, and its name at the time."""
 
-    kind: Literal[
-        "account", "key", "user", "session", "payment", "invoice", "credit note", "quote", "ticket", "webhook"
-    ]
+    kind: str
+    """A noun: `invoice`, `time entry`."""
     id: int
     name: str
 

@@ -148,6 +148,7 @@ class Project(Record):
     template_id: Annotated[
         Id | None,
         AllowedOn("Create"),
+        RefersTo("projects"),
         "Template to copy: its milestones, tasks, and the fields that the body leaves out. Only on creation.",
     ] = WRITE_ONLY
 

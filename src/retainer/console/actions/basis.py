@@ -9,6 +9,7 @@ from sqlalchemy import Table
 
 from retainer.console.catalogue import label_of
 from retainer.console.forms import Form
+from retainer.console.labels import word_of
 from retainer.console.page_context import Reply, View
 from retainer.errors import FieldErrors, Refusal, invalid
 from retainer.identity import audit
@@ -27,6 +28,14 @@ CHANGED = (
 )
 NO_NAMES: Mapping[str, str] = MappingProxyType({})
 NO_STATE = '"none"'
+
+
+class Rehearsed(Exception):  # nothing failed
+    """Ends a transaction without writing: its page shows what was done in it."""
+
+    def __init__(self, view: View) -> None:
+        super().__init__()
+        self.view = view
 
 
 class Change(NamedTuple):
@@ -123,12 +132,12 @@ def errors_of(tx: Tx, names: Mapping[str, str] = NO_NAMES) -> Iterator[None]:
 
 def note(tx: Tx, action: Action, target: Target, before: Fields, after: Fields) -> None:
     """Add an action to the audit log, with what it changed."""
-    audit.note(tx, action, target, before=before or None, after=after)
+    audit.note(tx, action, target, before=before or None, after=after or None)
 
 
 def options_of(kind: object) -> list[tuple[str, str]]:
     """Return the values of an enumeration with their labels."""
-    return [(value, value.replace("_", " ").capitalize()) for value in get_args(unwrapped(kind)[0])]
+    return [(value, word_of(value)) for value in get_args(unwrapped(kind)[0])]
 
 
 def filled(form: Form, *names: str) -> dict[str, object]:

@@ -25,21 +25,21 @@ def offers_of(record: Record) -> list[Offer]:
     if isinstance(record, Invoice):
         is_open = record.status in {"sent", "partially_paid"}
         offers = {
-            Offer("Issue…", "/issue", is_primary=True): obstacle_to_issue(record),
-            Offer("Record payment…", "/payment", is_primary=is_open): obstacle_to_payment(record),
-            Offer("Record refund…", "/refund", is_primary=True): obstacle_to_refund(record),
-            Offer("Credit…", "/credit"): obstacle_to_credit(record),
-            Offer("Write off…", "/write-off"): obstacle_to_write_off(record),
-            Offer("Void…", "/void"): obstacle_to_void(record),
-            Offer("Remove payment…", "/remove-payment"): obstacle_to_removal(record),
+            Offer("Issue…", "issue", is_primary=True): obstacle_to_issue(record),
+            Offer("Record payment…", "payment", is_primary=is_open): obstacle_to_payment(record),
+            Offer("Record refund…", "refund", is_primary=True): obstacle_to_refund(record),
+            Offer("Credit…", "credit"): obstacle_to_credit(record),
+            Offer("Write off…", "write-off"): obstacle_to_write_off(record),
+            Offer("Void…", "void"): obstacle_to_void(record),
+            Offer("Remove payment…", "remove-payment"): obstacle_to_removal(record),
         }
     elif isinstance(record, Quote):
         offers = {
-            Offer("Accept…", "/accept", is_primary=record.status == "sent"): obstacle_to("accepted", record),
-            Offer("Decline…", "/decline"): obstacle_to("declined", record),
+            Offer("Accept…", "accept", is_primary=record.status == "sent"): obstacle_to("accepted", record),
+            Offer("Decline…", "decline"): obstacle_to("declined", record),
         }
     elif isinstance(record, Ticket):
-        offers = {Offer("Reply", "#reply", is_primary=True): "", Offer("Set status…", "/status"): ""}
+        offers = {Offer("Reply", "#reply", is_primary=True): "", Offer("Set status…", "status"): ""}
     else:
         return []
     return [offer for offer, obstacle in offers.items() if not obstacle]

@@ -49,6 +49,64 @@ document.addEventListener("formdata", ({ target, formData }) => {
   }
 });
 
+// Lines of a document are added and removed in place. Without script, the buttons request the form with other lines.
+const lines = document.querySelector(".record-form .lines");
+if (lines) {
+  lines.addEventListener("click", (event) => {
+    const button = event.target.closest("button[name=step]");
+    if (!button) return;
+    const all = [...lines.querySelectorAll(".line")];
+    event.preventDefault();
+    if (button.value !== "add") {
+      if (all.length > 1) {
+        const removed = button.closest(".line");
+        (removed.nextElementSibling ?? removed.previousElementSibling).querySelector("textarea, button").focus();
+        removed.remove();
+        return;
+      }
+    }
+    const last = all.at(-1);
+    const line = last.cloneNode(true);
+    const place = 1 + Number(last.querySelector("textarea").name.split(".")[1]);
+    line.querySelectorAll("input[type=hidden], .error").forEach((part) => part.remove());
+    for (const part of line.querySelectorAll("[name], [for]")) {
+      for (const name of ["id", "name", "for"]) {
+        if (part.hasAttribute(name)) part.setAttribute(name, part.getAttribute(name).replace(/\.\d+\./, `.${place}.`));
+      }
+      if (part.matches("input, textarea")) part.value = part.name.endsWith("quantity") ? "1" : "";
+      part.removeAttribute("aria-invalid");
+    }
+    line.querySelector(".remove").ariaLabel = `Remove line ${place + 1}`;
+    last.after(line);
+    if (button.value !== "add") last.remove();
+    line.querySelector("textarea").focus();
+  });
+}
+
+// A form offers the projects, contacts and sites of the chosen client.
+const client = document.querySelector(".record-form select[name=client_id]");
+if (client) {
+  const limit = () => {
+    for (const option of document.querySelectorAll(".record-form option[data-client]")) {
+      const isOther = client.value !== "" && option.dataset.client !== client.value;
+      option.hidden = option.disabled = isOther && !option.selected;
+    }
+  };
+  client.addEventListener("change", limit);
+  limit();
+}
+
+// A menu closes when somebody presses Escape, or clicks elsewhere.
+document.addEventListener("click", ({ target }) => {
+  for (const menu of document.querySelectorAll("details.additions[open]")) if (!menu.contains(target)) menu.open = false;
+});
+document.addEventListener("keydown", ({ key }) => {
+  const menu = key === "Escape" && document.querySelector("details.additions[open]");
+  if (!menu) return;
+  menu.open = false;
+  menu.querySelector("summary").focus();
+});
+
 // The search shows results while somebody types: arrow keys choose one, Enter opens it, Escape closes them.
 const field = document.querySelector(".top [role=search] input");
 if (field) {

@@ -11,11 +11,12 @@ from sqlalchemy import Select, Table, bindparam, case, func, select
 
 from retainer.console import words
 from retainer.console.catalogue import Kind, shortened
+from retainer.console.labels import word_of
 from retainer.console.lists.views import Column, ListView
 from retainer.console.names import load_names, path_of
 from retainer.console.page_context import PageContext
 from retainer.console.reports.tables import hours
-from retainer.console.statuses import Status, status_of, word_of
+from retainer.console.statuses import Status, status_of
 from retainer.schema.billing import OPEN_INVOICES, invoices
 from retainer.schema.columns import in_literals
 from retainer.schema.sites import site_hours
@@ -123,7 +124,7 @@ class Cells:
             text = f"{words.day_label(value)} {value[:4]}"
         else:
             text = "Draft" if value is None else shortened(str(value))
-        path = f"/records/{self.kind.name}/{record.id}" if self.kind.reading else ""
+        path = path_of(self.context.catalogue, self.kind.table, record.id)
         return Cell((text,), path, self.detail(record, column))
 
     def detail(self, record: Record, column: Column) -> str:

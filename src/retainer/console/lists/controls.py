@@ -9,10 +9,10 @@ from sqlalchemy import Table
 
 from retainer.console import words
 from retainer.console.catalogue import Kind
+from retainer.console.labels import field_label, word_of
 from retainer.console.lists.views import ListView
-from retainer.console.names import load_choices, load_names
+from retainer.console.names import Choice, load_choices, load_names
 from retainer.console.page_context import PageContext
-from retainer.console.statuses import word_of
 from retainer.errors import Refusal
 from retainer.kernel.paging import MAX_PAGE_SIZE, PER_PAGE, Page
 from retainer.kernel.query import Filter, Parameter, parameters, read_values
@@ -26,36 +26,6 @@ from retainer.values.parameters import read_number, read_sort
 Shape = Literal["select", "date", "text", "number"]
 CHOSEN_FROM = ("clients", "projects", "users", "tags")
 """The tables whose records a form offers for choice; a filter by any other stays as it came in by a link."""
-LABELS = {
-    "awaiting": "Waiting for",
-    "budget_used_percent_min": "Budget used, at least %",
-    "created_before": "Created before",
-    "created_since": "Created since",
-    "date_from": "From",
-    "date_to": "To",
-    "due_date_from": "Due from",
-    "due_date_to": "Due by",
-    "external_id": "External ID",
-    "has_overdue": "Overdue invoices",
-    "has_refund_due": "To refund",
-    "has_rate": "With a rate",
-    "has_updates": "Updates available",
-    "ids": "IDs",
-    "issue_date_from": "Issued from",
-    "issue_date_to": "Issued until",
-    "is_primary": "Primary contact",
-    "is_template": "Templates",
-    "monitoring_enabled": "Monitored",
-    "paid_date_from": "Paid from",
-    "paid_date_to": "Paid until",
-    "plugin_version_lt": "Plugin older than",
-    "ssl_expires_before": "Certificate expires before",
-    "tag_id": "Tag",
-    "user_id": "Person",
-    "vat_number": "VAT number",
-}
-"""The labels of filters that do not follow from their names."""
-ENDS = {"_min": ", at least", "_max": ", at most"}
 
 
 class Control(NamedTuple):
@@ -139,12 +109,12 @@ class Controls:
         self.tx, self.context, self.view, self.texts = tx, context, view, texts
         self.parameters = parameters(kind.listing.query)
         self.targets = dict(reference_targets(kind))
-        self.choices: dict[str, list[tuple[int, str]] | None] = {}
+        self.choices: dict[str, list[Choice] | None] = {}
         self.all = [control for name in self.parameters if name != "q" and (control := self.control(name))]
 
     def names(self, table: Table) -> dict[int, str]:
         """Return the names that were read for choices."""
-        return dict(self.choices.get(table.name) or [])
+        return {choice.id: choice.text for choice in self.choices.get(table.name) or ()}
 
     @property
     def first(self) -> list[Control]:
@@ -168,13 +138,13 @@ class Controls:
             return self.choice(name, target, value, or_none=or_none)
         if get_origin(item) is Literal:
             options = [(each, word_of(each)) for each in get_args(item)]
-            return Control(name, label_of(name), "select", value, with_value([("", "Any"), *options], value))
+            return Control(name, field_label(name), "select", value, with_value([("", "Any"), *options], value))
         if item is bool:
             options = [("", "Any"), ("true", "Yes"), ("false", "No")]
-            return Control(name, label_of(name), "select", value, with_value(options, value))
+            return Control(name, field_label(name), "select", value, with_value(options, value))
         if _is(hint, Day) or _is(hint, Instant):
-            return Control(name, label_of(name), "date", self.day(value))
-        return Control(name, label_of(name), "number" if name.endswith(("_min", "_max")) else "text", value)
+            return Control(name, field_label(name), "date", self.day(value))
+        return Control(name, field_label(name), "number" if name.endswith(("_min", "_max")) else "text", value)
 
     def choice(self, name: str, target: Table, value: str, *, or_none: bool) -> Control:
         """Return the control that offers the records of a table, or asks for an id if they are too many."""
@@ -182,11 +152,11 @@ class Controls:
             self.choices[target.name] = load_choices(self.tx, target)
         found = self.choices[target.name]
         if found is None:
-            return Control(name, f"{label_of(name)} (ID)", "text", value)
+            return Control(name, f"{field_label(name)} (ID)", "text", value)
         none = [("none", "None")] if or_none else []
         me = [("me", f"Me ({self.context.admin.name})")] if target.name == "users" and value == "me" else []
-        options = [("", "Any"), *none, *me, *((str(record_id), text) for record_id, text in found)]
-        return Control(name, label_of(name), "select", value, with_value(options, value))
+        options = [("", "Any"), *none, *me, *((str(choice.id), choice.text) for choice in found)]
+        return Control(name, field_label(name), "select", value, with_value(options, value))
 
     def day(self, value: str) -> str:
         """Return the day of an instant in the account's time zone, or a day as it is."""
@@ -203,7 +173,7 @@ class Controls:
         for name, sent in asked.texts.items():
             if name not in controlled:
                 value = ",".join(sent)
-                yield Chip(name, label_of(name), value, self.in_words(name, value), asked.link(**{name: None}))
+                yield Chip(name, field_label(name), value, self.in_words(name, value), asked.link(**{name: None}))
 
     def in_words(self, name: str, value: str) -> str:
         """Return the value of a filter; ids of records as their names."""
@@ -230,14 +200,6 @@ def with_value(options: list[tuple[str, str]], value: str) -> list[tuple[str, st
     if value in known:
         return options
     return [*options, (value, ", ".join(known.get(each.strip(), each) for each in value.split(",")))]
-
-
-def label_of(name: str) -> str:
-    """Return the label of a filter."""
-    for end, words_of_end in ENDS.items():
-        if name.endswith(end) and name not in LABELS:
-            return label_of(name.removesuffix(end)) + words_of_end
-    return LABELS.get(name) or name.removesuffix("_id").replace("_", " ").capitalize()
 
 
 def item_of(hint: object) -> tuple[object, bool]:

@@ -7,8 +7,9 @@ from sqlalchemy import Table
 
 from retainer.console import words
 from retainer.console.catalogue import Kind
+from retainer.console.labels import field_label
 from retainer.console.lists.cells import Cells
-from retainer.console.lists.controls import Asked, Controls, label_of, read_asked
+from retainer.console.lists.controls import Asked, Controls, read_asked
 from retainer.console.lists.downloads import MAX_ROWS, build_table
 from retainer.console.lists.views import VIEWS, Column, ListView
 from retainer.console.page_context import NO_STORE, PageContext, Reply
@@ -53,14 +54,14 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
             kind=kind,
             view=view,
             controls=controls,
-            labels={name: label_of(name) for name in context.query.errors},
+            labels={name: field_label(name) for name in context.query.errors},
             asked=None,
             chips=[],
             rows=[],
             sorts=sorts_of(kind),
         )
     listed = load_page(tx, kind, asked, asked.page)
-    known = {name: dict(found) for name, found in controls.choices.items() if found}
+    known = {name: {each.id: each.text for each in found} for name, found in controls.choices.items() if found}
     cells = Cells(tx, context, kind, view, listed.data, known)
     sums = load_sums(tx, kind.table, view.sums, asked.filters, listed.meta.total) if view.sums and listed.data else []
     number = listed.meta.current_page

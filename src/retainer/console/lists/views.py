@@ -31,8 +31,6 @@ class ListView(NamedTuple):
     title: str
     columns: tuple[Column, ...]
     filters: tuple[str, ...]
-    empty: str
-    """What to do as long as there are none."""
     sums: tuple[str, ...] = ()
     """The fields that are summed up, each of which is a column of the list."""
 
@@ -52,7 +50,6 @@ VIEWS = {
             Column("created_at", "Created", "since"),
         ),
         ("status", "has_overdue", "tag_id"),
-        "Create the first one with POST /clients.",
     ),
     "external-contacts": ListView(
         "Contacts",
@@ -65,7 +62,6 @@ VIEWS = {
             STATUS,
         ),
         ("client_id", "role", "status"),
-        "Create one with POST /external-contacts: a contact belongs to a client.",
     ),
     "projects": ListView(
         "Projects",
@@ -80,7 +76,6 @@ VIEWS = {
             Column("manager_id", "Manager", "reference"),
         ),
         ("client_id", "status", "over_budget"),
-        "Create one with POST /projects.",
     ),
     "tasks": ListView(
         "Tasks",
@@ -93,7 +88,6 @@ VIEWS = {
             STATUS,
         ),
         ("project_id", "assignee_id", "status", "due_date_to"),
-        "Create one with POST /tasks.",
     ),
     "time-entries": ListView(
         "Time",
@@ -107,7 +101,6 @@ VIEWS = {
             Column("billing_status", "Billing", "status"),
         ),
         ("date_from", "date_to", "user_id", "project_id", "billing_status"),
-        "Record time with POST /time-entries, on a client, a project, a task or a ticket.",
         ("duration_minutes", "amount"),
     ),
     "quotes": ListView(
@@ -121,7 +114,6 @@ VIEWS = {
             STATUS,
         ),
         ("client_id", "status", "issue_date_from", "issue_date_to"),
-        "Create one with POST /quotes.",
         ("total",),
     ),
     "invoices": ListView(
@@ -136,7 +128,6 @@ VIEWS = {
             STATUS,
         ),
         ("client_id", "status", "issue_date_from", "issue_date_to"),
-        "Create one with POST /invoices, from lines, an accepted quote or unbilled work.",
         ("total", "balance_due"),
     ),
     "credit-notes": ListView(
@@ -150,7 +141,6 @@ VIEWS = {
             Column("total", "Total", "money"),
         ),
         ("client_id", "reason", "issue_date_from", "issue_date_to"),
-        "A credit note corrects an issued invoice: POST /invoices/{invoice_id}/credit-notes.",
         ("total",),
     ),
     "expenses": ListView(
@@ -165,7 +155,6 @@ VIEWS = {
             Column("billing_status", "Billing", "status"),
         ),
         ("date_from", "date_to", "client_id", "billing_status"),
-        "Record one with POST /expenses.",
         ("amount", "billable_amount"),
     ),
     "tickets": ListView(
@@ -180,7 +169,6 @@ VIEWS = {
             STATUS,
         ),
         ("status", "awaiting", "priority", "client_id"),
-        "Create one with POST /tickets.",
     ),
     "sites": ListView(
         "Sites",
@@ -194,13 +182,11 @@ VIEWS = {
             Column("plugin_updates_count", "Updates", "count"),
         ),
         ("client_id", "status", "has_updates"),
-        "Add one with POST /sites. It is checked every five minutes.",
     ),
     "tags": ListView(
         "Tags",
         (Column("name", "Tag"), Column("usage_count", "Records", "count"), Column("created_at", "Created", "since")),
         (),
-        "Create one with POST /tags.",
     ),
 }
 """The lists by the name of their kind in paths."""

@@ -4,10 +4,10 @@ from retainer.console import charts
 from retainer.console.names import title_of
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.records import documents
-from retainer.console.records.actions import list_actions
+from retainer.console.records.actions import list_actions, new_links
 from retainer.console.records.layouts import GENERIC, LAYOUTS, facts_of, related_blocks, rest_of
 from retainer.console.records.page import RecordPage
-from retainer.console.records.statuses import badges_of
+from retainer.console.statuses import badges_of
 from retainer.identity.keys import key_list
 from retainer.kernel.resource import read_id
 from retainer.store.tx import Tx
@@ -33,6 +33,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
         label=title_of(kind.table, record),
         badges=badges_of(record),
         actions=list_actions(kind, record, has_einvoice=documents.has_einvoice(page)),
+        additions=new_links(context.catalogue, kind, record),
         warnings=warnings,
         percent=charts.percent,
         facts=facts,

@@ -3,9 +3,8 @@
 from functools import cache
 from typing import NamedTuple
 
-import pycountry
-
 from retainer.console import forms
+from retainer.console.editing.fields import countries, currencies
 from retainer.console.page_context import NO_STORE, PageContext, Reply
 from retainer.documents.logo_files import MAX_BYTES, read_logo
 from retainer.errors import Refusal
@@ -18,7 +17,6 @@ from retainer.kernel.http import Response
 from retainer.shared.numbering import NUMBERED, NextNumbers, preview_number, set_next_numbers, upcoming_numbers
 from retainer.store.tx import Tx
 from retainer.values.banking import grouped
-from retainer.values.exact import DIGITS
 from retainer.values.kinds import read_pattern, timezones
 from retainer.values.parameters import read_whole
 
@@ -60,9 +58,9 @@ def show(tx: Tx, context: PageContext) -> Reply:
         quotas=list_uses(tx),
         is_included=includes_api(account["plan"], account["trial_ends_at"], tx.now),
         is_currency_fixed=accounts.has_amounts(tx),
-        currencies=[(code, code) for code in sorted(DIGITS)],
+        currencies=list(currencies()),
         timezones=timezone_options(),
-        countries=countries(),
+        countries=list(countries()),
         weekdays=WEEKDAYS,
         chosen_weekdays=chosen,
         languages=LANGUAGES,
@@ -131,10 +129,3 @@ def show_image(tx: Tx, _: PageContext) -> Reply:
 def timezone_options() -> list[tuple[str, str]]:
     """Return the names of time zones, twice: as value and as label."""
     return [(name, name) for name in sorted(timezones())]
-
-
-@cache
-def countries() -> list[tuple[str, str]]:
-    """Return the codes and names of countries, by name."""
-    named = ((country.alpha_2, getattr(country, "common_name", country.name)) for country in pycountry.countries)
-    return sorted(named, key=lambda pair: pair[1])

@@ -6,10 +6,10 @@ A kind without a layout has the facts that its fields offer, all records that re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from retainer.console.labels import field_label
 from retainer.console.records import clients, documents, projects, sites, tickets
 from retainer.console.records.blocks import Block, Fact, TextBlock
 from retainer.console.records.page import RecordPage
-from retainer.console.records.values import field_label
 
 COMMON_HIDDEN = frozenset({"id", "created_at", "updated_at", "position", "invoice_line_id"})
 """Fields that no page lists: the time of changes is in the last part of each page."""

@@ -12,10 +12,11 @@ from retainer.billing.file_facts import build_facts
 from retainer.billing.invoices.types import Invoice
 from retainer.billing.quotes.types import Quote
 from retainer.console.catalogue import Kind, Relation
+from retainer.console.labels import field_label
 from retainer.console.names import Link, Names
 from retainer.console.page_context import PageContext
 from retainer.console.records.blocks import Column, Fact, FieldsBlock, TableBlock
-from retainer.console.records.values import Value, Values, field_label
+from retainer.console.records.values import Value, Values
 from retainer.documents.facts import Document
 from retainer.schema.support import ticket_replies
 from retainer.store.tx import Tx
@@ -39,7 +40,7 @@ COLUMNS = {
     "credit-notes": ("label", "issue_date", "reason", "total"),
     "tickets": ("label", "status", "awaiting", "priority", "assignee_id", "opened"),
     "sites": ("label", "status", "uptime_percent_30d", "response_time_ms", "ssl_expires_at", "plugin_updates_count"),
-    "milestones": ("name", "status", "due_date", "amount", "tasks_done_count", "tasks_count"),
+    "milestones": ("label", "status", "due_date", "amount", "tasks_done_count", "tasks_count"),
 }
 """The columns of the records of each kind on the pages of others; `label` links to the record."""
 NUMBERS = ("amount", "total", "minutes", "percent", "count", "_ms")

@@ -10,11 +10,11 @@ import msgspec
 from sqlalchemy import Table
 
 from retainer.console import words
+from retainer.console.labels import word_of
 from retainer.console.names import Link, Names
 from retainer.console.page_context import PageContext
-from retainer.console.records.statuses import badge_of
 from retainer.console.reports.tables import hours
-from retainer.console.statuses import shown_status
+from retainer.console.statuses import badge_of, shown_status
 from retainer.documents.wording import country_name
 from retainer.schema.crm import tags
 from retainer.store.constraints import reference_columns
@@ -24,67 +24,6 @@ PARAGRAPH_LENGTH = 100
 """Characters beyond which a text is a paragraph."""
 INSTANT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}(\.[0-9]+)?Z")
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-LABELS = {
-    "address_line1": "Address line 1",
-    "address_line2": "Address line 2",
-    "amount_credited": "Credited",
-    "amount_paid": "Paid",
-    "applied_amount": "Applied to the balance",
-    "awaiting": "Waiting for",
-    "balance_due": "Balance due",
-    "budget_used_percent": "Budget used",
-    "check_interval_seconds": "Checked every",
-    "date": "Day",
-    "duration_minutes": "Time",
-    "core_update_available": "Core update",
-    "created_by_id": "Created by",
-    "expense_amount": "Expenses",
-    "external_id": "External ID",
-    "first_response_minutes": "First response after",
-    "is_primary": "Primary",
-    "is_template": "Template",
-    "paid_date": "Day",
-    "markup_percent": "Markup",
-    "plugin_updates_count": "Updates",
-    "remaining_minutes": "Remaining",
-    "reopened_count": "Reopened",
-    "resolution_minutes": "Resolved after",
-    "ssl_expires_at": "Certificate expires",
-    "tasks_count": "Tasks",
-    "tasks_done_count": "Done",
-    "tracked_minutes": "Time",
-    "unbilled_amount": "Unbilled",
-    "update_version": "Available",
-    "user_id": "Person",
-    "estimated_minutes": "Estimated",
-    "issue_date": "Issued",
-    "due_date": "Due",
-    "early_payment_discount_days": "Early payment within",
-    "early_payment_discount_percent": "Early-payment discount",
-    "payment_terms_days": "Payment terms",
-    "php_version": "PHP version",
-    "progress_percent": "Tasks done",
-    "receipt_url": "Receipt",
-    "refund_due": "To refund",
-    "refundable_amount": "To refund",
-    "response_time_ms": "Response time",
-    "tag_ids": "Tags",
-    "type": "Kind",
-    "opened": "Opened",
-    "label": "Name",
-    "net_amount": "Net",
-    "uptime_percent_24h": "Uptime, 24 hours",
-    "uptime_percent_7d": "Uptime, 7 days",
-    "uptime_percent_30d": "Uptime, 30 days",
-    "url": "URL",
-    "vat_number": "VAT number",
-    "wp_update_version": "WordPress update",
-    "wp_version": "WordPress version",
-}
-"""Labels of fields that do not follow from their names."""
-TITLES = {"en": "English", "de": "German", "wordpress": "WordPress", "woocommerce": "WooCommerce"}
-"""Words of enumerations that are not written as they sound."""
-AWAITING = {"us": "Us", "requester": "Client"}
 PERCENTAGES = {"tax_rate", "discount_percent", "markup_percent"}
 LINKED = ("https://", "http://")
 UNITS = {
@@ -147,8 +86,8 @@ class Values:
             badge = badge_of(value)
             return Value("badge", badge.word, tone=badge.tone)
         if name == "awaiting":
-            return Value("badge", AWAITING[value], tone="warn" if value == "us" else "")
-        return Value("text", title_of(value))
+            return Value("badge", word_of(value), tone="warn" if value == "us" else "")
+        return Value("text", word_of(value))
 
     def plain(self, record: msgspec.Struct, name: str, value: object) -> Value:
         """Return a value by its type and the unit that its name ends with."""
@@ -197,20 +136,6 @@ def literal_fields(model: type[msgspec.Struct]) -> frozenset[str]:
         for name, hint in get_type_hints(model).items()
         if any(get_origin(part) is Literal for part in (hint, *get_args(hint)))
     )
-
-
-def field_label(name: str) -> str:
-    """Return the label of a field."""
-    if name in LABELS:
-        return LABELS[name]
-    for ending in ("_id", "_at", "_count"):
-        name = name.removesuffix(ending)
-    return name.removeprefix("is_").replace("_", " ").capitalize()
-
-
-def title_of(word: str) -> str:
-    """Return a word of an enumeration as a title: `time_and_materials` is `Time and materials`."""
-    return TITLES.get(word) or word.replace("_", " ").capitalize()
 
 
 def number_text(name: str, value: int) -> str:

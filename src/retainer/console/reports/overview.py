@@ -3,7 +3,7 @@
 from operator import attrgetter
 
 from retainer.console.charts import Series, Subject, row_chart
-from retainer.console.records.values import field_label
+from retainer.console.labels import field_label
 from retainer.console.reports.controls import Controls
 from retainer.console.reports.tables import Column, Kind, Label, Report, ReportTable, Value, fact, in_currency, shown
 from retainer.reports import overview

@@ -1,0 +1,307 @@
+"""The sheet of a record: the fields of its form with their texts and choices, and the body that the form describes.
+
+Only what was changed is sent: a field whose text is as it was stored, or blank in a new record, is left out. So fields
+that follow from others keep following, and what is locked stays as it is.
+"""
+
+import re
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import msgspec
+from sqlalchemy import Table
+
+from retainer.console import typed
+from retainer.console.catalogue import Kind
+from retainer.console.editing.fields import RARE, WITHOUT, Field, fields_of
+from retainer.console.editing.locks import lock_of
+from retainer.console.forms import YES_OR_NO, Form
+from retainer.console.labels import field_label, in_words
+from retainer.console.names import Choice, load_choices, load_names
+from retainer.console.page_context import PageContext
+from retainer.errors import FieldErrors, Refusal, Unreadable, invalid
+from retainer.identity import accounts
+from retainer.schema.crm import clients
+from retainer.store.constraints import singular
+from retainer.store.tx import Tx
+from retainer.values.records import Record
+
+ID = re.compile(r"[1-9][0-9]{0,14}")
+NAMED = re.compile(r"(?:.*\(#|#?)([1-9][0-9]{0,14})\)?", re.DOTALL)
+"""A record by its number, or as a search field names it: `Bergmann Optik (#12)`."""
+MATCHES = 6
+"""Records that a message names if a typed name matches several."""
+
+
+class Row(NamedTuple):
+    """A line of a document on its form: its place, its id if it is stored, and its texts by field."""
+
+    place: int
+    id: str
+    texts: dict[str, str]
+
+
+class Sheet:
+    """The form of a new record, or of one that is changed."""
+
+    def __init__(self, tx: Tx, context: PageContext, kind: Kind, record: Record | None = None) -> None:
+        self.tx, self.context, self.kind, self.record = tx, context, kind, record
+        self.form: Form = context.form
+        self.preset = context.query if record is None else Form()
+        offered = fields_of(kind.record, kind.table, "Create" if record is None else "Update")
+        self.lock = lock_of(record)
+        without = (*WITHOUT.get(kind.table.name, ()), *self.lock.fields)
+        self.fields = [field for field in offered if field.name not in without]
+        sent = {*self.preset.texts, *self.form.texts}
+        self.hidden = [field for field in offered if field.name in without and field.name in sent]
+        """The fields that a link has set, and that are only shown."""
+        self.choices: dict[Table, list[Choice] | None] = {}
+
+    @cached_property
+    def language(self) -> str:
+        """The language in which the account's people write numbers."""
+        return str(accounts.get_account(self.tx)["document_language"])
+
+    @property
+    def first(self) -> list[Field]:
+        """The fields at the top of the form."""
+        return [field for field in self.fields if field not in (*self.after_lines, *self.rare, self.lines)]
+
+    @property
+    def after_lines(self) -> list[Field]:
+        """The long texts of a document, which come below its lines."""
+        return [field for field in self.fields if self.lines and field.shape == "long" and field.name not in RARE]
+
+    @property
+    def rare(self) -> list[Field]:
+        """The fields under "More fields"."""
+        return [field for field in self.fields if field.name in RARE]
+
+    @property
+    def is_opened(self) -> bool:
+        """Whether a rare field has something to show."""
+        return any(field.name in self.form.errors or field.name in self.preset for field in self.rare)
+
+    @property
+    def lines(self) -> Field | None:
+        """The field with the lines of a document, if the record has them."""
+        return next((field for field in self.fields if field.shape == "rows"), None)
+
+    def label(self, field: Field) -> str:
+        """Return the label of a field; an amount has its currency if that is known."""
+        currency = getattr(self.record, "currency", "") if field.shape == "money" else ""
+        unit = ", hours" if field.shape == "hours" else f", {currency}" if currency else ""
+        return f"{field.label}{unit}"
+
+    def stored(self, field: Field) -> str:
+        """Return the text of a field before it is edited: as stored, or as a link or the default sets it."""
+        if self.record is None:
+            default = field.default.replace(".", typed.decimal_mark(self.language))
+            return self.preset.text(field.name, field.default if field.shape == "text" else default)
+        return self.text_of(field, getattr(self.record, field.name))
+
+    def stored_ids(self, field: Field) -> list[str]:
+        """Return the ids that a list of records has before it is edited."""
+        stored = [str(each) for each in getattr(self.record, field.name, ())]
+        return stored or self.preset.texts_of(field.name)
+
+    def text_of(self, field: Field, value: Any) -> str:
+        """Return a stored value as the text of its control."""
+        if value is None or value is msgspec.UNSET:
+            return ""
+        if field.shape in {"money", "number", "percent"}:
+            return typed.number_text(value, self.language, is_money=field.shape == "money")
+        if field.shape == "hours":
+            return typed.minutes_text(value)
+        if field.shape == "moment":
+            return typed.moment_text(value, self.tx.actor.timezone)
+        if field.shape == "flag":
+            return "yes" if value else "no"
+        if field.shape == "numbers":
+            return ", ".join(map(str, value))
+        return str(value)
+
+    def rows(self, *, adds: bool = False) -> list[Row]:
+        """Return the lines of the form: as typed, else as stored; and a blank one if there is none, or `adds`."""
+        field = self.lines
+        if field is None:
+            return []
+        stored = getattr(self.record, field.name, None) or []
+        rows = self.typed_rows(field)
+        if not self.form.texts:
+            rows = [Row(place, str(line.id), self.row_texts(field, line)) for place, line in enumerate(stored)]
+        blank = Row(len(rows), "", {column.name: column.default for column in field.columns})
+        return [*rows, blank] if adds or not rows else rows
+
+    def typed_rows(self, field: Field) -> list[Row]:
+        """Return the lines of the form as typed."""
+        names = ("id", *(column.name for column in field.columns))
+        places = row_places(self.form, field)
+        found = [{name: self.form.text(f"{field.name}.{place}.{name}") for name in names} for place in places]
+        return [Row(place, texts.pop("id"), texts) for place, texts in enumerate(found)]
+
+    def row_texts(self, field: Field, line: Record) -> dict[str, str]:
+        """Return the texts of a stored line."""
+        return {column.name: self.text_of(column, getattr(line, column.name)) for column in field.columns}
+
+    def options(self, field: Field, text: str) -> list[Choice] | None:
+        """Return the records that a reference offers, with the chosen one; None if they are too many."""
+        table = field.target
+        if table is None:
+            return []
+        if table not in self.choices:
+            self.choices[table] = self._load_choices(table)
+        found = self.choices[table]
+        if found is None or not ID.fullmatch(text) or any(str(choice.id) == text for choice in found):
+            return found
+        return [*found, *(Choice(each, name) for each, name in load_names(self.tx, table, [int(text)]).items())]
+
+    def _load_choices(self, table: Table) -> list[Choice] | None:
+        found = load_choices(self.tx, table, only_open=True)
+        if found is None or not any(choice.client_id for choice in found):
+            return found
+        names = load_names(self.tx, clients, {choice.client_id for choice in found if choice.client_id})
+        return [
+            choice._replace(text=f"{choice.text} ({names[choice.client_id]})") if choice.client_id in names else choice
+            for choice in found
+        ]
+
+    def name_of(self, field: Field, text: str) -> str:
+        """Return a record as a search field names it: `Bergmann Optik (#12)`."""
+        is_id = field.target is not None and ID.fullmatch(text)
+        found = load_names(self.tx, field.target, [int(text)]) if field.target is not None and is_id else {}
+        return f"{found[int(text)]} (#{text})" if found else text
+
+    def is_stale(self, field: Field) -> bool:
+        """Return whether a refused form differs from a record that somebody else has changed meanwhile."""
+        return self.form.status == 412 and field.name in self.form and self.form.text(field.name) != self.stored(field)
+
+    def errors(self) -> list[tuple[str, str, str]]:
+        """Return the errors of the form in words: of each its control, if it is on the page, its label and sentence."""
+        found = []
+        known = {field.name: field for field in (*self.fields, *self.hidden)}
+        for path, sentences in self.form.errors.items():
+            name, _, rest = path.partition(".")
+            place, _, column = rest.partition(".")
+            label = known[name].label if name in known else field_label(name)
+            is_row = self.lines is not None and name == self.lines.name
+            if is_row and re.fullmatch(r"[0-9]{1,4}", place):
+                label = f"Line {int(place) + 1}" + (f", {field_label(column).lower()}" if column else "")
+            control = path if is_row and column else name
+            found.append((control if name in known else "", label, sentences[0]))
+        return found
+
+    def word_errors(self) -> None:
+        """Write the labels of the page into the errors of the form."""
+        names = self.kind.record.__struct_encode_fields__
+        for path, sentences in self.form.errors.items():
+            self.form.errors[path] = [in_words(sentence, names) for sentence in sentences]
+
+    def read(self) -> dict[str, object]:
+        """Return the body that the form describes. Raises `validation_failed` for input that cannot be read."""
+        errors, body = FieldErrors(), dict[str, object]()
+        for field in (*self.fields, *self.hidden):
+            if field.shape == "rows":
+                self._read_rows(field, body, errors)
+            elif field.name in self.form and self._is_changed(field):
+                body[field.name] = self._read(field, field.name, errors)
+        if errors:
+            raise invalid(errors)
+        return body
+
+    def _is_changed(self, field: Field) -> bool:
+        if field.shape == "references":
+            return sorted(self._ids(field)) != sorted(self.stored_ids(field) if self.record is not None else ())
+        text = self.form.text(field.name)
+        return text != self.stored(field) if self.record is not None else text.strip() != ""
+
+    def _ids(self, field: Field) -> list[str]:
+        return [text for text in self.form.texts_of(field.name) if text]
+
+    def _read(self, field: Field, path: str, errors: FieldErrors) -> object:
+        """Return a typed value as JSON would have it; note an error for one that cannot be read."""
+        if field.shape == "references":
+            return [int(text) if ID.fullmatch(text) else text for text in self._ids(field)]
+        text = self.form.text(path).strip()
+        try:
+            return None if not text else self._value(field, text)
+        except Unreadable as error:
+            errors.note(path, str(error))
+            return None
+
+    def _value(self, field: Field, text: str) -> object:
+        if field.shape in {"money", "number", "percent"}:
+            return typed.read_number(text, self.language, is_money=field.shape == "money")
+        if field.shape == "hours":
+            return typed.read_minutes(text, self.language, field.low, field.high)
+        if field.shape == "moment":
+            return typed.read_moment(text, self.tx.actor.timezone)
+        if field.shape == "flag":
+            return YES_OR_NO.get(text, text)
+        if field.shape == "numbers":
+            return [int(part) if ID.fullmatch(part) else part for part in re.split(r"[,;\s]+", text)]
+        if field.shape == "whole":
+            return int(text) if ID.fullmatch(text) or text == "0" else text
+        return self._referred(field.target, text) if field.target is not None else text
+
+    def _referred(self, table: Table, text: str) -> int:
+        """Return the id of a record that was chosen, or typed by its name. Raises Unreadable."""
+        found = NAMED.fullmatch(text)
+        if found:
+            return int(found[1])
+        kind = self.context.catalogue.by_table.get(table.name)
+        records: list[Record] = []
+        if kind is not None:
+            try:
+                records = kind.page(self.tx, {"q": text}, size=MATCHES).data
+            except (ValueError, Refusal):
+                records = []
+        names = load_names(self.tx, table, [record.id for record in records])
+        exact = [record_id for record_id, name in names.items() if name.casefold() == text.casefold()]
+        chosen = exact if len(exact) == 1 else list(names)
+        if len(chosen) == 1:
+            return chosen[0]
+        noun = singular(table).removeprefix("external ")
+        if not names:
+            raise Unreadable(f"There is no {noun} like that.")
+        listed = ", ".join(f"{name} (#{record_id})" for record_id, name in names.items())
+        raise Unreadable(f"Matches several. Write one of them: {listed}.")
+
+    def _read_rows(self, field: Field, body: dict[str, object], errors: FieldErrors) -> None:
+        """Add the lines of the form to the body, if they differ from the stored ones; drop blank ones."""
+        compact_rows(self.form, field)
+        stored = {str(line.id): line for line in getattr(self.record, field.name, None) or ()}
+        lines, is_changed = list[dict[str, object]](), False
+        for row in self.typed_rows(field):
+            before = self.row_texts(field, stored[row.id]) if row.id in stored else {}
+            changed = [
+                column
+                for column in field.columns
+                if (row.texts[column.name] != before[column.name] if before else row.texts[column.name].strip())
+            ]
+            line = {each.name: self._read(each, f"{field.name}.{row.place}.{each.name}", errors) for each in changed}
+            is_changed = is_changed or bool(line)
+            lines.append({"id": int(row.id), **line} if ID.fullmatch(row.id) else line)
+        if is_changed or [str(line.get("id")) for line in lines] != list(stored):
+            body[field.name] = lines
+
+
+def row_places(form: Form, field: Field) -> list[int]:
+    """Return the places of the lines in a form, in their order."""
+    pattern = re.compile(rf"{field.name}\.([0-9]{{1,4}})\.")
+    return sorted({int(found[1]) for name in form.texts if (found := pattern.match(name))})
+
+
+def compact_rows(form: Form, field: Field, removed: str = "") -> None:
+    """Number the lines of a form anew, without blank ones and without the removed one."""
+    defaults = {column.name: column.default for column in field.columns}
+    kept, others = list[dict[str, list[str]]](), dict[str, list[str]]()
+    for place in row_places(form, field):
+        prefix = f"{field.name}.{place}."
+        row = {name.removeprefix(prefix): texts for name, texts in form.texts.items() if name.startswith(prefix)}
+        is_blank = all(texts[-1] in {"", defaults.get(name)} for name, texts in row.items())
+        if not is_blank and str(place) != removed:
+            kept.append(row)
+    others = {name: texts for name, texts in form.texts.items() if not name.startswith(f"{field.name}.")}
+    numbered = {f"{field.name}.{place}.{name}": texts for place, row in enumerate(kept) for name, texts in row.items()}
+    form.texts = others | numbered

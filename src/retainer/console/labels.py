@@ -1,0 +1,132 @@
+"""Labels: the words of the console for fields, filters and values, where they do not follow from the API's names."""
+
+import re
+from collections.abc import Collection
+
+LABELS = {
+    "address_line1": "Address line 1",
+    "address_line2": "Address line 2",
+    "amount_credited": "Credited",
+    "amount_paid": "Paid",
+    "applied_amount": "Applied to the balance",
+    "awaiting": "Waiting for",
+    "body": "Text",
+    "budget_amount": "Budget",
+    "budget_minutes": "Budget of time",
+    "budget_used_percent": "Budget used",
+    "budget_used_percent_min": "Budget used, at least %",
+    "check_interval_seconds": "Checked every",
+    "code": "Short name",
+    "color": "Colour",
+    "converted_project_id": "Project",
+    "core_update_available": "Core update",
+    "cost_rate": "Hourly cost",
+    "date": "Day",
+    "date_from": "From",
+    "date_to": "To",
+    "discount_percent": "Discount",
+    "due_date": "Due",
+    "due_date_from": "Due from",
+    "due_date_to": "Due by",
+    "duration_minutes": "Time",
+    "early_payment_discount_days": "Early payment within",
+    "early_payment_discount_percent": "Early-payment discount",
+    "estimated_minutes": "Estimated",
+    "expected_status": "Expected status codes",
+    "expense_amount": "Expenses",
+    "external_id": "External ID",
+    "fee_month": "Month",
+    "first_response_minutes": "First response after",
+    "has_overdue": "Overdue invoices",
+    "has_rate": "With a rate",
+    "has_refund_due": "To refund",
+    "has_updates": "Updates available",
+    "ids": "IDs",
+    "invoice_email": "Email for invoices",
+    "issue_date": "Issued",
+    "issue_date_from": "Issued from",
+    "issue_date_to": "Issued until",
+    "keyword": "Text on the page",
+    "label": "Name",
+    "markup_percent": "Markup",
+    "monitoring_enabled": "Monitored",
+    "net_amount": "Net",
+    "paid_date": "Day",
+    "paid_date_from": "Paid from",
+    "paid_date_to": "Paid until",
+    "parent_id": "Parent task",
+    "payment_terms_days": "Payment terms",
+    "php_version": "PHP version",
+    "plugin_updates_count": "Updates",
+    "plugin_version_lt": "Plugin older than",
+    "progress_percent": "Tasks done",
+    "purchase_order": "Order number",
+    "q": "Search",
+    "receipt_url": "Receipt",
+    "refund_due": "To refund",
+    "refundable_amount": "To refund",
+    "remaining_minutes": "Remaining",
+    "resolution_minutes": "Resolved after",
+    "response_time_ms": "Response time",
+    "sort": "Order",
+    "ssl_expires_at": "Certificate expires",
+    "ssl_expires_before": "Certificate expires before",
+    "tag_ids": "Tags",
+    "tasks_done_count": "Done",
+    "template_id": "From template",
+    "tracked_minutes": "Time",
+    "type": "Kind",
+    "unbilled_amount": "Unbilled",
+    "update_version": "Available",
+    "uptime_percent_24h": "Uptime, 24 hours",
+    "uptime_percent_30d": "Uptime, 30 days",
+    "uptime_percent_7d": "Uptime, 7 days",
+    "url": "URL",
+    "user_id": "Person",
+    "vat_number": "VAT number",
+    "wp_update_version": "WordPress update",
+    "wp_version": "WordPress version",
+}
+"""Labels of fields and filters that do not follow from their names."""
+ENDS = {"_min": ", at least", "_max": ", at most"}
+WORDS = {
+    "covered": "Covered by a fee",
+    "de": "German",
+    "en": "English",
+    "non_billable": "Not billable",
+    "requester": "Client",
+    "todo": "To do",
+    "unpriced": "No rate",
+    "us": "Us",
+    "woocommerce": "WooCommerce",
+    "wordpress": "WordPress",
+}
+"""Words of enumerations that do not follow from their values."""
+NAME = re.compile(r"`?\b[a-z]+(?:_[a-z0-9]+)+\b`?|`[a-z]+`")
+
+
+def field_label(name: str) -> str:
+    """Return the label of a field or a filter."""
+    if name in LABELS:
+        return LABELS[name]
+    for end, added in ENDS.items():
+        if name.endswith(end):
+            return field_label(name.removesuffix(end)) + added
+    for end in ("_id", "_at", "_count"):
+        name = name.removesuffix(end)
+    return name.removeprefix("is_").replace("_", " ").capitalize()
+
+
+def word_of(value: str) -> str:
+    """Return the word of an enumeration: `Partially paid`."""
+    return WORDS.get(value) or value.replace("_", " ").capitalize()
+
+
+def in_words(sentence: str, names: Collection[str]) -> str:
+    """Return a sentence of the API with labels in place of the names of fields, and with words for values."""
+
+    def word(found: re.Match[str]) -> str:
+        name = found[0].strip("`")
+        return f"“{field_label(name)}”" if name in names else word_of(name).lower() if "`" in found[0] else found[0]
+
+    return NAME.sub(word, sentence)

@@ -1,0 +1,111 @@
+"""Input as people type it: `1.000,00` or `1,000.00` by the account's language, `1:30`, `1.5` or `90m`, local times.
+
+A number is never guessed: one that can mean two amounts is refused, and the message names both.
+"""
+
+import re
+from datetime import datetime
+from decimal import Decimal
+
+from retainer.console.words import MINUS, zone
+from retainer.errors import Unreadable
+from retainer.values.exact import as_instant, decimal_text
+
+SPACES = re.compile(r"[\s'\u2019]+")
+NUMBER = re.compile(r"(-?)([0-9]+(?:[.,][0-9]+)*)")
+CLOCK = re.compile(r"([0-9]{1,6}):([0-5][0-9])")
+UNITS = re.compile(r"(?:([0-9]{1,6})h)?(?:([0-9]{1,8})(?:m|min)?)?", re.IGNORECASE)
+GROUP = 3
+"""Digits between two separators of thousands."""
+EXAMPLES = {"en": "1,000.50", "de": "1.000,50"}
+
+
+def decimal_mark(language: str) -> str:
+    """Return the character between whole and part in a language."""
+    return "," if language == "de" else "."
+
+
+def read_number(text: str, language: str, *, is_money: bool = False) -> str:
+    """Return a number as the API reads it: without grouping, and with a point. Other text is returned as it is.
+
+    Raises Unreadable for separators in wrong places, and for an amount that can be read in two ways.
+    """
+    found = NUMBER.fullmatch(SPACES.sub("", text).replace(MINUS, "-"))
+    if found is None:
+        return text
+    sign, digits = found.groups()
+    marks = [character for character in digits if character in ".,"]
+    parts = re.split(r"[.,]", digits)
+    if not marks:
+        return f"{sign}{digits}"
+    plain = f"{sign}{''.join(parts[:-1])}.{parts[-1]}"
+    whole, joined = parts[:-1], f"{sign}{''.join(parts)}"
+    if len(marks) > 1:
+        has_fraction = marks[-1] not in marks[:-1]
+        if not _is_grouped(whole if has_fraction else parts) or len(set(marks[: len(whole) - has_fraction])) > 1:
+            raise _misplaced(language)
+        return plain if has_fraction else joined
+    if _is_grouped(parts) and marks[0] != decimal_mark(language):
+        return joined
+    if _is_grouped(parts) and is_money:
+        fraction = parts[1].rstrip("0").ljust(2, "0")
+        fraction += "0" if len(fraction) == GROUP else ""
+        raise Unreadable(f"Can be read in two ways. Write {joined} or {sign}{parts[0]}{marks[0]}{fraction}.")
+    return plain
+
+
+def _is_grouped(parts: list[str]) -> bool:
+    return 1 <= len(parts[0]) <= GROUP and parts[0] != "0" and all(len(part) == GROUP for part in parts[1:])
+
+
+def _misplaced(language: str) -> Unreadable:
+    return Unreadable(f"Has a separator in the wrong place. Write it like {EXAMPLES.get(language, EXAMPLES['en'])}.")
+
+
+def number_text(value: Decimal, language: str, *, is_money: bool = False) -> str:
+    """Return a number as a field shows it; an amount keeps the decimals of its currency."""
+    return (f"{value:f}" if is_money else decimal_text(value)).replace(".", decimal_mark(language))
+
+
+def read_minutes(text: str, language: str, low: int, high: int) -> int:
+    """Return minutes from `1:30`, `1.5`, `90m` or `1h 30m`. Raises Unreadable, also outside of the bounds."""
+    compact = SPACES.sub("", text)
+    clock, units = CLOCK.fullmatch(compact), UNITS.fullmatch(compact)
+    if clock:
+        minutes = 60 * int(clock[1]) + int(clock[2])
+    elif units and not compact.isdecimal():
+        minutes = 60 * int(units[1] or 0) + int(units[2] or 0)
+    else:
+        minutes = _minutes_of_hours(read_number(text, language))
+    if not low <= minutes <= high:
+        limits = f"{minutes_text(low)} to {minutes_text(high)} hours"
+        raise Unreadable(f"Must be from {limits}; this is {minutes_text(minutes)}. For minutes, write 90m.")
+    return minutes
+
+
+def _minutes_of_hours(number: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,10})?", number):
+        raise Unreadable("Must be a time like 1:30, 1.5 or 90m.")
+    minutes = 60 * Decimal(number)
+    if minutes != minutes.to_integral_value():
+        raise Unreadable("Is not a whole number of minutes. Write it like 1:20 or 80m.")
+    return int(minutes)
+
+
+def minutes_text(minutes: int) -> str:
+    """Return minutes as a field shows them: `1:30`."""
+    return f"{minutes // 60}:{minutes % 60:02}"
+
+
+def read_moment(text: str, timezone: str) -> str:
+    """Return the instant of a local time like `2026-03-31T14:30`. Other text is returned as it is."""
+    try:
+        at = datetime.fromisoformat(text)
+        return as_instant(at if at.tzinfo else at.replace(tzinfo=zone(timezone)))
+    except (ValueError, OverflowError):
+        return text
+
+
+def moment_text(instant: str, timezone: str) -> str:
+    """Return an instant as a field for local times shows it, to the minute."""
+    return f"{datetime.fromisoformat(instant).astimezone(zone(timezone)):%Y-%m-%dT%H:%M}"

@@ -1,0 +1,347 @@
+"""Forms of records: what they offer follows from the types of the API, and saving calls the API's own functions."""
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.console.visitor import Fields, Visitor, WebPage
+from tests.databases import each_database
+from tests.factories import RECIPES, ApiClient
+
+KINDS = [
+    *("clients", "external-contacts", "tags", "projects", "milestones", "tasks", "time-entries", "expenses"),
+    *("quotes", "invoices", "tickets", "sites"),
+]
+LINE = {"lines.0.description": "Design", "lines.0.quantity": "2", "lines.0.unit_price": "500"}
+CHANGES: dict[str, tuple[str, str]] = {
+    "external-contacts": ("last_name", "Lenz-Roth"),
+    "tasks": ("title", "Check the texts"),
+    "time-entries": ("description", "Workshop"),
+    "expenses": ("vendor", "Bahn"),
+    "quotes": ("title", "Relaunch"),
+    "invoices": ("subject", "November"),
+    "tickets": ("subject", "The shop is down"),
+}
+"""The field of each kind that a test changes, and its new value; of others the name."""
+
+
+def collection(kind: str) -> str:
+    return "/projects/{project_id}/milestones" if kind == "milestones" else f"/{kind}"
+
+
+def listed(api: ApiClient, kind: str) -> list[dict[str, Any]]:
+    """The records of a kind, newest first."""
+    path = f"/projects/{api.usual('/projects')}/milestones" if kind == "milestones" else f"/{kind}"
+    found: list[dict[str, Any]] = api.get(path).data
+    return sorted(found, key=lambda record: -record["id"])
+
+
+def typed(api: ApiClient, kind: str) -> dict[str, Any]:
+    """What a person types into the form of a new record: the recipe of the API, as texts."""
+    body = RECIPES[collection(kind)](api)
+    if "duration_minutes" in body:
+        body["duration_minutes"] = "1:30"
+    return body
+
+
+def new_path(api: ApiClient, kind: str) -> str:
+    query = f"?project_id={api.usual('/projects')}" if kind == "milestones" else ""
+    return f"/console/records/{kind}/new{query}"
+
+
+def create(api: ApiClient, visitor: Visitor, kind: str, **fields: Any) -> WebPage:
+    return visitor.submit(new_path(api, kind), action=f"/console/records/{kind}/new", **typed(api, kind) | fields)
+
+
+def made(api: ApiClient, kind: str) -> dict[str, Any]:
+    if kind == "milestones":
+        record: dict[str, Any] = api.post(f"/projects/{api.usual('/projects')}/milestones", {"name": "Launch"}).data
+        return record
+    return api.make(f"/{kind}")
+
+
+def path_of(kind: str, record: dict[str, Any], action: str) -> str:
+    return f"/console/records/{kind}/{record['id']}/{action}"
+
+
+def audited(api: ApiClient) -> list[str]:
+    rows = api.sql("SELECT action FROM audit_entries WHERE account_id = $1 ORDER BY id", api.account_id)
+    return [action for (action,) in rows if action.startswith("record")]
+
+
+@each_database
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_record_of_each_kind_is_created_changed_and_deleted_in_the_console(api, visitor, kind):
+    page = create(api, visitor, kind)
+    assert (page.status, " created." in page.text) == (200, True), page.text
+    record = listed(api, kind)[0]
+    expected = RECIPES[collection(kind)](api)
+    assert {name: record[name] for name in expected} | {"url": 0, "amount": 0, "client_id": 0, "name": 0} == (
+        expected | {"url": 0, "amount": 0, "client_id": 0, "name": 0}
+    )
+
+    name, value = CHANGES.get(kind, ("name", "Seeblick"))
+    page = visitor.submit(path_of(kind, record, "edit"), **{name: value})
+    assert (page.status, " saved." in page.text) == (200, True), page.text
+    changed = next(each for each in listed(api, kind) if each["id"] == record["id"])
+    assert changed[name] == value
+    left = {"updated_at", name, "title", "name"}
+    assert {each: changed[each] for each in changed if each not in left} == {
+        each: record[each] for each in record if each not in left
+    }
+
+    page = visitor.submit(path_of(kind, record, "delete"))
+    assert (page.status, " deleted." in page.text) == (200, True), page.text
+    assert record["id"] not in [each["id"] for each in listed(api, kind)]
+    assert audited(api) == ["record created", "record changed", "record deleted"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_form_that_was_not_changed_saves_nothing(api, visitor, kind):
+    record = made(api, kind)
+    assert "Nothing was changed." in visitor.submit(path_of(kind, record, "edit")).text
+    assert audited(api) == []
+
+
+@pytest.mark.parametrize("action", ["edit", "delete"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_form_of_a_record_that_has_changed_meanwhile_is_refused_with_what_was_typed(api, visitor, kind, action):
+    record = made(api, kind)
+    path, (name, value) = path_of(kind, record, action), CHANGES.get(kind, ("name", "Seeblick"))
+    form = [pair for pair in Fields(visitor.get(path).html).forms[path] if pair[0] != name]
+    visitor.submit(path_of(kind, record, "edit"), **{name: "Talblick"})
+    before = listed(api, kind)
+    page = visitor.post(path, [*form, (name, value)])
+    assert page.status == 412
+    assert "has changed since you opened this page" in page.text
+    if action == "edit":
+        assert value in page.html
+        assert "Stored now: Talblick" in page.text
+    assert listed(api, kind) == before
+
+
+def test_errors_of_the_api_stand_at_their_fields_and_the_summary_leads_to_them(api, visitor):
+    page = create(api, visitor, "invoices", **{**LINE, "lines.0.quantity": "x", "due_date": "2020-01-01"})
+    assert page.status == 422
+    assert '<a href="#lines.0.quantity">Line 1, quantity</a>: Must be a quantity' in page.html
+    assert 'id="lines.0.quantity-error"' in page.html
+    assert 'aria-describedby="lines.0.quantity-error"' in page.html
+    assert listed(api, "invoices") == []
+    page = create(api, visitor, "external-contacts", last_name="")
+    assert "Give at least one of “First name”, “Last name” and email." in page.text
+    assert '<a href="#first_name">First name</a>' in page.html
+
+
+def test_a_refused_form_keeps_what_was_typed_and_lines_come_and_go_without_script(api, visitor):
+    client, action = api.make("/clients"), "/console/records/quotes/new"
+    page = visitor.submit(f"{action}?client_id={client['id']}", action=action, step="add", title="Relaunch", **LINE)
+    form = dict(Fields(page.html).forms[action])
+    assert (form["title"], form["client_id"]) == ("Relaunch", str(client["id"]))
+    assert (form["lines.0.description"], form["lines.1.description"]) == ("Design", "")
+    form |= {"lines.1.description": "Hosting", "lines.1.unit_price": "20", "lines.1.quantity": "12"}
+    page = visitor.post(action, form | {"step": "remove 0"})
+    form = dict(Fields(page.html).forms[action])
+    assert (form["lines.0.description"], "lines.1.description" in form) == ("Hosting", False)
+    page = visitor.follow(visitor.post(action, form))
+    quote = api.get(f"/quotes/{listed(api, 'quotes')[0]['id']}").data
+    assert [(line["description"], line["quantity"], line["amount"]) for line in quote["lines"]] == [
+        ("Hosting", "12", "240.00")
+    ]
+
+
+def test_changing_a_line_keeps_the_other_lines_and_the_work_that_they_bill(api, visitor):
+    api.make("/time-entries", hourly_rate="100")
+    work = {"unbilled_work": {"time": {}}, "lines": [{"description": "Design", "unit_price": "500"}]}
+    invoice = api.make("/invoices", **work)
+    ids = [line["id"] for line in invoice["lines"]]
+    path = path_of("invoices", invoice, "edit")
+    place = next(place for place, line in enumerate(invoice["lines"]) if not line["time_entry_ids"])
+    visitor.submit(path, **{f"lines.{place}.unit_price": "750.50", "step": ""})
+    after = api.get(f"/invoices/{invoice['id']}").data
+    assert [line["id"] for line in after["lines"]] == ids
+    assert after["lines"][place]["unit_price"] == "750.50"
+    assert [line["time_entry_ids"] for line in after["lines"]] == [line["time_entry_ids"] for line in invoice["lines"]]
+    page = visitor.submit(path, **{f"lines.{1 - place}.quantity": "9"})
+    assert page.status == 422
+    assert f"#lines.{1 - place}.quantity" in page.html
+
+
+NUMBERS = [
+    ("de", "1.000,00", "1000.00"),
+    ("de", "110,50", "110.50"),
+    ("de", "1.000", "1000"),
+    ("de", "1,000.00", "1000.00"),
+    ("en", "1,000.00", "1000.00"),
+    ("en", "1,000", "1000"),
+    ("en", "110,50", "110.50"),
+    ("en", "1 000 000.5", "1000000.5"),
+    ("en", "1'000.50", "1000.50"),
+    ("en", "12.345,60", "12345.60"),
+]
+
+
+@pytest.mark.parametrize(("language", "text", "amount"), NUMBERS)
+def test_an_amount_is_read_as_people_of_the_account_write_it(api, visitor, language, text, amount):
+    visitor.submit("/console/settings", document_language=language)
+    assert create(api, visitor, "clients", hourly_rate=text).status == 200
+    assert float(listed(api, "clients")[0]["hourly_rate"]) == float(amount)
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "question"),
+    [
+        ("en", "1.000", "Write 1000 or 1.00."),
+        ("de", "1,000", "Write 1000 or 1,00."),
+        ("en", "1,00,0.5", "Has a separator in the wrong place. Write it like 1,000.50."),
+        ("de", "1.0.00", "Has a separator in the wrong place. Write it like 1.000,50."),
+    ],
+)
+def test_an_amount_that_can_be_read_in_two_ways_is_asked_back(api, visitor, language, text, question):
+    visitor.submit("/console/settings", document_language=language)
+    page = create(api, visitor, "clients", hourly_rate=text)
+    assert (page.status, question in page.text) == (422, True), page.text
+    assert f'value="{text}"' in page.html
+    assert listed(api, "clients") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "minutes"), [("1:30", 90), ("1.5", 90), ("1,5", 90), ("90m", 90), ("1h 30m", 90), ("2", 120), ("2h", 120)]
+)
+def test_time_is_typed_as_hours_or_minutes(api, visitor, text, minutes):
+    assert create(api, visitor, "time-entries", duration_minutes=text).status == 200
+    record = listed(api, "time-entries")[0]
+    assert record["duration_minutes"] == minutes
+    path = path_of("time-entries", record, "edit")
+    assert dict(Fields(visitor.get(path).html).forms[path])["duration_minutes"] == f"{minutes // 60}:{minutes % 60:02}"
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("90", "Must be from 0:01 to 24:00 hours; this is 90:00. For minutes, write 90m."),
+        ("1.33", "Is not a whole number of minutes. Write it like 1:20 or 80m."),
+        ("soon", "Must be a time like 1:30, 1.5 or 90m."),
+    ],
+)
+def test_a_time_that_cannot_be_meant_is_asked_back(api, visitor, text, advice):
+    page = create(api, visitor, "time-entries", duration_minutes=text)
+    assert (page.status, advice in page.text) == (422, True), page.text
+
+
+def test_an_instant_is_typed_in_the_time_zone_of_the_account(api, visitor):
+    visitor.submit("/console/settings", timezone="Europe/Berlin")
+    create(api, visitor, "tickets", due_at="2026-07-01T09:30")
+    record = listed(api, "tickets")[0]
+    assert record["due_at"] == "2026-07-01T07:30:00.000000Z"
+    assert 'value="2026-07-01T09:30"' in visitor.get(path_of("tickets", record, "edit")).html
+
+
+def test_what_follows_from_a_record_is_filled_in_on_the_forms_that_its_page_leads_to(api, visitor):
+    project = api.make("/projects", name="Webshop")
+    page = visitor.get(f"/console/records/projects/{project['id']}")
+    links = [link for link in page.links if "/new?" in link]
+    assert len(links) >= 7
+    for link in links:
+        action = link.partition("?")[0]
+        form = dict(Fields(visitor.get(link.replace("&amp;", "&")).html).forms[action])
+        assert form["project_id"] == str(project["id"]), link
+    created = visitor.submit(links[1], action=links[1].partition("?")[0], title="Write the texts", name="Launch")
+    assert " created." in created.text
+
+
+def test_only_what_the_api_still_changes_is_offered_on_an_issued_invoice(api, visitor):
+    invoice = api.make("/invoices", status="sent", lines=[{"description": "Design", "unit_price": "500"}])
+    page = visitor.get(f"/console/records/invoices/{invoice['id']}")
+    assert "/delete" not in page.html
+    path = path_of("invoices", invoice, "edit")
+    page = visitor.get(path)
+    assert "its client, date, lines and terms are fixed. To correct it, credit it." in page.text
+    assert not {"lines.0.description", "client_id", "terms"} & dict(Fields(page.html).forms[path]).keys()
+    assert " saved." in visitor.submit(path, purchase_order="PO 7").text
+    assert api.get(f"/invoices/{invoice['id']}").data["purchase_order"] == "PO 7"
+    assert "It cannot be deleted." in visitor.get(path_of("invoices", invoice, "delete")).text
+    visitor.post(path_of("invoices", invoice, "delete"), {"state": '"x"'})
+    assert api.get(f"/invoices/{invoice['id']}").status == 200
+
+
+def test_a_record_in_use_is_not_deleted_and_the_page_says_what_blocks(api, visitor):
+    client = api.make("/clients")
+    api.make("/projects", client_id=client["id"])
+    page = visitor.submit(path_of("clients", client, "delete"))
+    assert page.status == 422
+    assert "Move or delete 1 project first." in page.text
+
+
+def test_an_accepted_quote_becomes_an_invoice_and_a_project(api, visitor):
+    quote = api.make("/quotes", title="Relaunch", lines=[{"description": "Design", "unit_price": "500"}])
+    path = f"/console/records/quotes/{quote['id']}"
+    assert "/new?quote_id" not in visitor.get(path).html
+    api.patch(f"/quotes/{quote['id']}", {"status": "accepted"})
+    for kind in ("invoices", "projects"):
+        link = next(
+            link for link in visitor.get(path).links if link.startswith(f"/console/records/{kind}/new?quote_id")
+        )
+        page = visitor.submit(link, action=link.partition("?")[0])
+        assert (page.status, " created." in page.text) == (200, True), page.text
+    after = api.get(f"/quotes/{quote['id']}").data
+    assert api.get(f"/invoices/{after['invoice_id']}").data["subtotal"] == "500.00"
+    assert api.get(f"/projects/{after['converted_project_id']}").data["name"] == "Relaunch"
+    assert "/new?quote_id" not in visitor.get(path).html
+
+
+@pytest.mark.parametrize("kind", ["clients", "projects"])
+def test_unbilled_work_is_previewed_and_becomes_a_draft(api, visitor, kind):
+    project = api.make("/projects", hourly_rate="100")
+    for minutes in (90, 30):
+        api.make("/time-entries", project_id=project["id"], duration_minutes=minutes, client_id=project["client_id"])
+    api.make("/expenses", client_id=project["client_id"], amount="50", project_id=project["id"])
+    record = project["id"] if kind == "projects" else project["client_id"]
+    path = f"/console/records/{kind}/{record}/bill"
+    assert path in visitor.get(path.removesuffix("/bill")).links
+    page = visitor.submit(path, step="preview")
+    assert (page.status, "Total 250.00 EUR" in page.text) == (200, True), page.text
+    assert listed(api, "invoices") == []
+    assert visitor.submit(path, step="preview", work=["expenses"]).text.count("50.00 EUR") == 2
+    page = visitor.submit(path, step="create", to="2020-01-01")
+    assert (page.status, "has no unbilled work in EUR that matches" in page.text) == (422, True), page.text
+    assert "Select what to bill." in visitor.post(path, {"step": "preview"}).text
+    page = visitor.submit(path, step="create")
+    assert "Draft created." in page.text
+    assert [invoice["total"] for invoice in listed(api, "invoices")] == ["250.00"]
+
+
+def test_internal_projects_and_other_records_are_not_billed(api, visitor):
+    project = api.make("/projects", client_id=None)
+    assert "/bill" not in visitor.get(f"/console/records/projects/{project['id']}").html
+    for kind in ("projects", "tickets"):
+        api.make(f"/{kind}", **({"client_id": None} if kind == "projects" else {}))
+        assert visitor.get(f"/console/records/{kind}/1/bill").status == 404
+
+
+def test_a_record_is_found_by_its_name_where_a_list_would_be_too_long(api, visitor, monkeypatch):
+    monkeypatch.setattr("retainer.console.names.MAX_CHOICES", 1)
+    for name in ("Bergmann Optik", "Bergmann Bau", "Seeblick"):
+        api.make("/clients", name=name)
+    page = create(api, visitor, "projects", client_id="Bergmann")
+    assert page.status == 422
+    assert re.search(r"Matches several. Write one of them: .*Bergmann Optik \(#\d+\)", page.text)
+    for text, name in (("seeblick", "Seeblick"), ("Bergmann Bau", "Bergmann Bau")):
+        assert create(api, visitor, "projects", client_id=text, name="Webshop").status == 200
+        client = api.get(f"/clients/{listed(api, 'projects')[0]['client_id']}").data
+        assert client["name"] == name
+    assert "There is no client like that." in create(api, visitor, "projects", client_id="Nordlicht").text
+
+
+def test_a_form_comes_back_after_the_session_has_ended(api, visitor):
+    action = "/console/records/clients/new"
+    form = dict(Fields(visitor.get(action).html).forms[action]) | {"name": "Nordlicht", "city": "Kiel"}
+    visitor.cookies["retainer-session"], kept = "x", visitor.cookies["retainer-session"]
+    assert visitor.post(action, form).location.startswith("/console/sign-in")
+    visitor.cookies["retainer-session"] = kept
+    assert visitor.get(action).status == 200
+
+
+@pytest.mark.parametrize("path", ["credit-notes/new", "replies/new", "users/new", "clients/99/edit", "milestones/new"])
+def test_what_the_api_does_not_create_or_change_has_no_form(visitor, path):
+    assert visitor.get(f"/console/records/{path}").status == 404
