@@ -47,6 +47,7 @@ LAYERS = (
     "server/operations",
     "console",
     "console/actions",
+    "console/editing",
     "console/lists",
     "console/pages",
     "console/records",

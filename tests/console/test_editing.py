@@ -1,6 +1,7 @@
 """Forms of records: what they offer follows from the types of the API, and saving calls the API's own functions."""
 
 import re
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -185,7 +186,7 @@ NUMBERS = [
 def test_an_amount_is_read_as_people_of_the_account_write_it(api, visitor, language, text, amount):
     visitor.submit("/console/settings", document_language=language)
     assert create(api, visitor, "clients", hourly_rate=text).status == 200
-    assert float(listed(api, "clients")[0]["hourly_rate"]) == float(amount)
+    assert Decimal(listed(api, "clients")[0]["hourly_rate"]) == Decimal(amount)
 
 
 @pytest.mark.parametrize(

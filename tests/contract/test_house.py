@@ -153,6 +153,7 @@ BOUNDED = {
     *("rollups/record_totals.py", "rollups/summaries.py", "shared/relations.py", "store/engines/sql.py"),
     *("store/statements.py", "store/tx.py", "traffic/counts.py", "values/reading.py", "work/propagation.py"),
     *("work/templates.py",),
+    "console/editing/fields.py:fields_of": "the types of the records that forms edit, and their two uses",
 }
 """Modules whose caches have arguments that only code names: columns, kinds of work, subsets of a report's filters."""
 

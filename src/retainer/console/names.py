@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 from sqlalchemy import Select, Table, null, select
@@ -132,7 +132,7 @@ def _by_id(table: Table) -> Select[int, str]:
 
 
 @cache
-def _first(table: Table, *, only_open: bool) -> Select[Any]:
+def _first(table: Table, *, only_open: bool) -> Select[int, int | None, str]:
     client = table.c.client_id if "client_id" in table.c else null()
     found = select(table.c.id, client, *table.c[NAME_COLUMNS[table.name]])
     if only_open and table in {clients, projects}:

@@ -87,7 +87,7 @@ def _minutes_of_hours(number: str) -> int:
     if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,10})?", number):
         raise Unreadable("Must be a time like 1:30, 1.5 or 90m.")
     minutes = 60 * Decimal(number)
-    if minutes != minutes.to_integral_value():
+    if minutes % 1:
         raise Unreadable("Is not a whole number of minutes. Write it like 1:20 or 80m.")
     return int(minutes)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from decimal import Decimal
 from functools import cache
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 import pycountry
@@ -25,7 +25,7 @@ from retainer.values.texts import Characters
 
 Shape = str
 """The control of a field: one of the values of SHAPES, or what `shape_of` adds to them."""
-SHAPES: tuple[tuple[Any, Shape], ...] = (
+SHAPES: tuple[tuple[object, Shape], ...] = (
     (kinds.Day, "day"),
     (kinds.Instant, "moment"),
     (kinds.Money, "money"),
@@ -122,7 +122,7 @@ def _fields(model: type[msgspec.Struct], table: Table, use: str) -> Iterator[Fie
 
 
 def _completed(
-    field: Field, declared: WritableField, bare: Any, metas: list[Any], model: type[msgspec.Struct]
+    field: Field, declared: WritableField, bare: object, metas: list[object], model: type[msgspec.Struct]
 ) -> Field:
     """Return a field with what its declaration says about its values."""
     meta = [mark for mark in metas if isinstance(mark, msgspec.Meta)]
@@ -142,22 +142,28 @@ def _completed(
     )
 
 
-def flattened(hint: Any) -> tuple[Any, list[Any]]:
+def flattened(hint: object) -> tuple[object, list[object]]:
     """Return a plain type without null, and all that its declaration says."""
-    metas: list[Any] = []
+    metas: list[object] = []
     while True:
         if get_origin(hint) is Annotated:
-            metas += hint.__metadata__
-            hint = hint.__origin__
+            hint, *found = get_args(hint)
+            metas += found
         elif get_origin(hint) in {Union, UnionType} and NoneType in get_args(hint):
             hint = next(part for part in get_args(hint) if part is not NoneType)
         else:
             return hint, metas
 
 
-def shape_of(name: str, bare: Any, metas: list[Any], target: Table | None) -> Shape | None:
+def mark_of(kind: object) -> object:
+    """Return what marks a kind of value in a declaration."""
+    mark: object = getattr(kind, "__metadata__", (None,))[0]
+    return mark
+
+
+def shape_of(name: str, bare: object, metas: list[object], target: Table | None) -> Shape | None:
     """Return the control of a field; None for what only programs send."""
-    own = next((shape for kind, shape in SHAPES if kind.__metadata__[0] in metas), None)
+    own = next((shape for kind, shape in SHAPES if mark_of(kind) in metas), None)
     if own is not None or bare is bool:
         return own or "flag"
     if get_origin(bare) is Literal:
@@ -178,11 +184,11 @@ def shape_of(name: str, bare: Any, metas: list[Any], target: Table | None) -> Sh
     return None
 
 
-def options_of(bare: Any, metas: list[Any]) -> tuple[tuple[str, str], ...]:
+def options_of(bare: object, metas: list[object]) -> tuple[tuple[str, str], ...]:
     """Return the values of a choice with their labels."""
     if get_origin(bare) is Literal:
         return tuple((value, word_of(value)) for value in get_args(bare))
-    return next((named() for kind, named in NAMED if kind.__metadata__[0] in metas), ())
+    return next((named() for kind, named in NAMED if mark_of(kind) in metas), ())
 
 
 @cache
@@ -199,7 +205,7 @@ def currencies() -> tuple[tuple[str, str], ...]:
     return tuple((code, f"{code} · {names[code]}" if code in names else code) for code in sorted(DIGITS))
 
 
-NAMED: tuple[tuple[Any, Callable[[], tuple[tuple[str, str], ...]]], ...] = (
+NAMED: tuple[tuple[object, Callable[[], tuple[tuple[str, str], ...]]], ...] = (
     (kinds.Country, countries),
     (kinds.Currency, currencies),
 )

@@ -1,6 +1,7 @@
 """The pages that create, change and delete a record: each calls the API's own function, as its operation does."""
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -136,7 +137,7 @@ def is_step(sheet: Sheet) -> bool:
     return bool(step)
 
 
-def call(tx: Tx, operation: Operation | None, arguments: list[Any]) -> Record:
+def call(tx: Tx, operation: Operation | None, arguments: Sequence[object]) -> Record:
     """Call the function of an operation; return its record. Raises its errors."""
     if operation is None:
         raise TypeError("The kind has no such operation.")

@@ -5,8 +5,9 @@ that follow from others keep following, and what is locked stays as it is.
 """
 
 import re
+from decimal import Decimal
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 from sqlalchemy import Table
@@ -105,20 +106,20 @@ class Sheet:
         stored = [str(each) for each in getattr(self.record, field.name, ())]
         return stored or self.preset.texts_of(field.name)
 
-    def text_of(self, field: Field, value: Any) -> str:
+    def text_of(self, field: Field, value: object) -> str:
         """Return a stored value as the text of its control."""
         if value is None or value is msgspec.UNSET:
             return ""
-        if field.shape in {"money", "number", "percent"}:
+        if isinstance(value, Decimal):
             return typed.number_text(value, self.language, is_money=field.shape == "money")
-        if field.shape == "hours":
-            return typed.minutes_text(value)
-        if field.shape == "moment":
-            return typed.moment_text(value, self.tx.actor.timezone)
-        if field.shape == "flag":
+        if isinstance(value, bool):
             return "yes" if value else "no"
-        if field.shape == "numbers":
+        if isinstance(value, int) and field.shape == "hours":
+            return typed.minutes_text(value)
+        if isinstance(value, list):
             return ", ".join(map(str, value))
+        if field.shape == "moment":
+            return typed.moment_text(str(value), self.tx.actor.timezone)
         return str(value)
 
     def rows(self, *, adds: bool = False) -> list[Row]:
