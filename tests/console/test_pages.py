@@ -40,6 +40,7 @@ def fill(api: ApiClient) -> dict[str, str]:
 PARTS = ("/search/results",)
 """The ends of paths that answer a part of a page."""
 PRINTED = ("records/invoices", "records/quotes")
+BILLED = ("records/clients", "records/projects")
 
 
 def paths(texts: dict[str, str]) -> list[str]:
@@ -48,6 +49,8 @@ def paths(texts: dict[str, str]) -> list[str]:
     for path, route in CONSOLE_ROUTES.items():
         if path == "/records/{kind}/{record}/{suffix}":
             found += [f"/{name}/{texts[name]}/pdf" for name in PRINTED]
+        elif path.endswith("/bill"):
+            found += [f"/{name}/{texts[name]}/bill" for name in BILLED]
         elif path.startswith("/records/{kind}"):
             ids = {name: texts[name] for name in texts if name.startswith("records/")}
             found += [path.replace("/records/{kind}", f"/{name}").format(record=ids[name]) for name in ids]

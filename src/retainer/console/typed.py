@@ -8,7 +8,7 @@ from datetime import datetime
 from decimal import Decimal
 
 from retainer.console.words import MINUS, zone
-from retainer.errors import Unreadable
+from retainer.errors import InvalidValue
 from retainer.values.exact import as_instant, decimal_text
 
 SPACES = re.compile(r"[\s'\u2019]+")
@@ -28,7 +28,7 @@ def decimal_mark(language: str) -> str:
 def read_number(text: str, language: str, *, is_money: bool = False) -> str:
     """Return a number as the API reads it: without grouping, and with a point. Other text is returned as it is.
 
-    Raises Unreadable for separators in wrong places, and for an amount that can be read in two ways.
+    Raises InvalidValue for separators in wrong places, and for an amount that can be read in two ways.
     """
     found = NUMBER.fullmatch(SPACES.sub("", text).replace(MINUS, "-"))
     if found is None:
@@ -50,7 +50,7 @@ def read_number(text: str, language: str, *, is_money: bool = False) -> str:
     if _is_grouped(parts) and is_money:
         fraction = parts[1].rstrip("0").ljust(2, "0")
         fraction += "0" if len(fraction) == GROUP else ""
-        raise Unreadable(f"Can be read in two ways. Write {joined} or {sign}{parts[0]}{marks[0]}{fraction}.")
+        raise InvalidValue(f"Can be read in two ways. Write {joined} or {sign}{parts[0]}{marks[0]}{fraction}.")
     return plain
 
 
@@ -58,8 +58,8 @@ def _is_grouped(parts: list[str]) -> bool:
     return 1 <= len(parts[0]) <= GROUP and parts[0] != "0" and all(len(part) == GROUP for part in parts[1:])
 
 
-def _misplaced(language: str) -> Unreadable:
-    return Unreadable(f"Has a separator in the wrong place. Write it like {EXAMPLES.get(language, EXAMPLES['en'])}.")
+def _misplaced(language: str) -> InvalidValue:
+    return InvalidValue(f"Has a separator in the wrong place. Write it like {EXAMPLES.get(language, EXAMPLES['en'])}.")
 
 
 def number_text(value: Decimal, language: str, *, is_money: bool = False) -> str:
@@ -68,7 +68,7 @@ def number_text(value: Decimal, language: str, *, is_money: bool = False) -> str
 
 
 def read_minutes(text: str, language: str, low: int, high: int) -> int:
-    """Return minutes from `1:30`, `1.5`, `90m` or `1h 30m`. Raises Unreadable, also outside of the bounds."""
+    """Return minutes from `1:30`, `1.5`, `90m` or `1h 30m`. Raises InvalidValue, also outside of the bounds."""
     compact = SPACES.sub("", text)
     clock, units = CLOCK.fullmatch(compact), UNITS.fullmatch(compact)
     if clock:
@@ -79,16 +79,16 @@ def read_minutes(text: str, language: str, low: int, high: int) -> int:
         minutes = _minutes_of_hours(read_number(text, language))
     if not low <= minutes <= high:
         limits = f"{minutes_text(low)} to {minutes_text(high)} hours"
-        raise Unreadable(f"Must be from {limits}; this is {minutes_text(minutes)}. For minutes, write 90m.")
+        raise InvalidValue(f"Must be from {limits}; this is {minutes_text(minutes)}. For minutes, write 90m.")
     return minutes
 
 
 def _minutes_of_hours(number: str) -> int:
     if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,10})?", number):
-        raise Unreadable("Must be a time like 1:30, 1.5 or 90m.")
+        raise InvalidValue("Must be a time like 1:30, 1.5 or 90m.")
     minutes = 60 * Decimal(number)
     if minutes % 1:
-        raise Unreadable("Is not a whole number of minutes. Write it like 1:20 or 80m.")
+        raise InvalidValue("Is not a whole number of minutes. Write it like 1:20 or 80m.")
     return int(minutes)
 
 

@@ -106,7 +106,7 @@ def show_delete(tx: Tx, context: PageContext) -> Reply:
         label=title_of(kind.table, record),
         lock=lock_of(record),
         back=kind.path_of(record),
-        state=state_of(kind.table, record),
+        state=state_of(record),
     )
 
 
@@ -160,6 +160,6 @@ def shown(sheet: Sheet, title: str, back: Back, button: str) -> Reply:
         back_to=back.label,
         button=button,
         parent=sheet.context.typed.text(kind.parent_field) if kind.parent_field and record is None else "",
-        state=state_of(kind.table, record) if record is not None else "",
+        state=state_of(record) if record is not None else "",
         rows=sheet.rows(adds=sheet.form.text("step") == "add"),
     )

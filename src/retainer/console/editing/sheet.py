@@ -20,7 +20,7 @@ from retainer.console.forms import YES_OR_NO, Form
 from retainer.console.labels import field_label, in_words
 from retainer.console.names import Choice, load_choices, load_names
 from retainer.console.page_context import PageContext
-from retainer.errors import FieldErrors, Refusal, Unreadable, invalid
+from retainer.errors import FieldErrors, InvalidValue, Refusal, invalid
 from retainer.identity import accounts
 from retainer.schema.crm import clients
 from retainer.store.constraints import singular
@@ -226,7 +226,7 @@ class Sheet:
         text = self.form.text(path).strip()
         try:
             return None if not text else self._value(field, text)
-        except Unreadable as error:
+        except InvalidValue as error:
             errors.note(path, str(error))
             return None
 
@@ -246,7 +246,7 @@ class Sheet:
         return self._referred(field.target, text) if field.target is not None else text
 
     def _referred(self, table: Table, text: str) -> int:
-        """Return the id of a record that was chosen, or typed by its name. Raises Unreadable."""
+        """Return the id of a record that was chosen, or typed by its name. Raises InvalidValue."""
         found = NAMED.fullmatch(text)
         if found:
             return int(found[1])
@@ -264,9 +264,9 @@ class Sheet:
             return chosen[0]
         noun = singular(table).removeprefix("external ")
         if not names:
-            raise Unreadable(f"There is no {noun} like that.")
+            raise InvalidValue(f"There is no {noun} like that.")
         listed = ", ".join(f"{name} (#{record_id})" for record_id, name in names.items())
-        raise Unreadable(f"Matches several. Write one of them: {listed}.")
+        raise InvalidValue(f"Matches several. Write one of them: {listed}.")
 
     def _read_rows(self, field: Field, body: dict[str, object], errors: FieldErrors) -> None:
         """Add the lines of the form to the body, if they differ from the stored ones; drop blank ones."""
