@@ -148,12 +148,12 @@ DECLARED = {
 }
 """What the program declares: as many as there are in its text, whatever is requested."""
 BOUNDED = {
-    *("billing/kinds/dated.py", "crm/currency.py", "documents/printable.py", "reference/answers.py"),
+    *("billing/kinds/dated.py", "console/editing/fields.py", "crm/currency.py", "documents/printable.py"),
+    "reference/answers.py",
     *("reports/overview.py", "reports/utilisation_groups.py", "reports/worked_time.py", "rollups/changes.py"),
     *("rollups/record_totals.py", "rollups/summaries.py", "shared/relations.py", "store/engines/sql.py"),
     *("store/statements.py", "store/tx.py", "traffic/counts.py", "values/reading.py", "work/propagation.py"),
     *("work/templates.py",),
-    "console/editing/fields.py:fields_of": "the types of the records that forms edit, and their two uses",
 }
 """Modules whose caches have arguments that only code names: columns, kinds of work, subsets of a report's filters."""
 
