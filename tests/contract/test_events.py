@@ -1,14 +1,16 @@
 """No write of the API, and no statement, changes what a record shows without an event that names the field."""
 
 import re
+import sys
 from datetime import timedelta
 from pathlib import Path
 
 import time_machine
+from sqlalchemy.sql.dml import UpdateBase
 
 import retainer
 from retainer.events.catalogue import ANNOUNCED, TYPES
-from retainer.store.announcements import STAMPS, is_field
+from retainer.store.announcements import STAMPS, announcement_of, is_field
 from retainer.store.outbox import resource_of
 from retainer.store.row_mapper import derived_fields
 from tests.contract.filler import NOW, Filler
@@ -70,6 +72,14 @@ def test_every_write_tells_what_it_has_changed_of_each_record(api):
         filler.add_care()
         told = {row[0] for row in api.sql("SELECT DISTINCT type FROM events")}
     assert {"client.created", "invoice.paid", "invoice.void", "ticket.resolved"} <= told <= set(TYPES)
+
+
+def test_every_statement_of_the_program_says_what_it_changes():
+    """Those that functions build are refused when they run."""
+    for module in [module for name, module in sys.modules.items() if name.startswith("retainer.")]:
+        for statement in vars(module).values():
+            if isinstance(statement, UpdateBase):
+                announcement_of(statement)  # or it raises TypeError
 
 
 def test_every_computed_field_is_named_by_events_or_is_silent():
