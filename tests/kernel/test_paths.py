@@ -1,0 +1,44 @@
+"""Which pattern a path matches."""
+
+import pytest
+
+from retainer.kernel.paths import Paths
+
+PATHS = Paths(
+    {
+        pattern: pattern
+        for pattern in (
+            "/clients",
+            "/clients/{client_id}",
+            "/clients/external:{external_id}",
+            "/records/{kind}/{record}",
+            "/records/invoices/{invoice}/issue",
+            "/records/{kind}/csv",
+        )
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("path", "pattern", "parameters"),
+    [
+        ("/clients", "/clients", {}),
+        ("/clients/7", "/clients/{client_id}", {"client_id": "7"}),
+        ("/clients/external:7", "/clients/external:{external_id}", {"external_id": "7"}),
+        ("/clients/external:", "/clients/{client_id}", {"client_id": "external:"}),
+        ("/clients/{client_id}", "/clients/{client_id}", {"client_id": "{client_id}"}),
+        ("/clients/a\nb", "/clients/{client_id}", {"client_id": "a\nb"}),
+        ("/records/invoices/7", "/records/{kind}/{record}", {"kind": "invoices", "record": "7"}),
+        ("/records/invoices/7/issue", "/records/invoices/{invoice}/issue", {"invoice": "7"}),
+        ("/records/invoices/csv", "/records/{kind}/csv", {"kind": "invoices"}),
+    ],
+)
+def test_a_literal_part_is_preferred_to_a_parameter(path, pattern, parameters):
+    assert PATHS.find(path) == (pattern, parameters)
+
+
+@pytest.mark.parametrize(
+    "path", ["", "/", "/clients/", "//clients", "/clients//7", "/clients/7/x", "/Clients", "clients"]
+)
+def test_no_pattern_matches_another_path(path):
+    assert PATHS.find(path) is None
