@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.console.test_ended_sessions import EMAIL, lose_session
 from tests.console.visitor import Fields, Visitor, WebPage
 from tests.databases import each_database
 from tests.factories import RECIPES, ApiClient
@@ -334,13 +335,23 @@ def test_a_record_is_found_by_its_name_where_a_list_would_be_too_long(api, visit
     assert "There is no client like that." in create(api, visitor, "projects", client_id="Nordlicht").text
 
 
-def test_a_form_comes_back_after_the_session_has_ended(api, visitor):
-    action = "/console/records/clients/new"
-    form = dict(Fields(visitor.get(action).html).forms[action]) | {"name": "Nordlicht", "city": "Kiel"}
-    visitor.cookies["retainer-session"], kept = "x", visitor.cookies["retainer-session"]
-    assert visitor.post(action, form).location.startswith("/console/sign-in")
-    visitor.cookies["retainer-session"] = kept
-    assert visitor.get(action).status == 200
+def test_a_form_comes_back_after_the_session_has_ended(api):
+    visitor = lose_session(api, "/console/records/quotes/new", title="Relaunch", **LINE)
+    page = visitor.follow(visitor.sign_in(EMAIL, next="/records/quotes/new"))
+    form = dict(Fields(page.html).forms["/console/records/quotes/new"])
+    assert {name: form[name] for name in ("title", *LINE)} == {"title": "Relaunch"} | LINE
+    assert api.get("/quotes").data == []
+
+
+def test_the_audit_log_leads_to_the_records_that_were_created_and_changed(api, visitor):
+    create(api, visitor, "tickets")
+    path = f"/console/records/tickets/{listed(api, 'tickets')[0]['id']}"
+    (link,) = [link for link in visitor.get(path).links if link.startswith("/console/audit?target=ticket")]
+    page = visitor.get(link)
+    assert "record created" in page.text
+    assert path in page.links
+    visitor.submit(f"{path}/delete")
+    assert visitor.get(link).links.count(path) == 1
 
 
 @pytest.mark.parametrize("path", ["credit-notes/new", "replies/new", "users/new", "clients/99/edit", "milestones/new"])

@@ -52,7 +52,6 @@ class Kind(NamedTuple):
 
     @property
     def record(self) -> type[Record]:
-        """Return the type of the records that the list returns."""
         model, *_ = get_args(self.listing.answers)
         return model  # type: ignore[no-any-return]
 
@@ -62,7 +61,6 @@ class Kind(NamedTuple):
         return self.listing.parameters[0] if self.listing.parameters else ""
 
     def get(self, tx: Tx, record_id: int) -> Record:
-        """Return a record with its details. Raises `not_found`."""
         record: Record = tx.get(self.table, record_id, self.record)
         load_details(tx, self.table, [record])
         return record
@@ -131,7 +129,6 @@ class Catalogue:
         return self._operations[method, path]
 
     def find(self, name: str, has: str = "reading") -> Kind:
-        """Return a kind by its name in paths, if it has an operation. Raises `not_found`."""
         kind = self.kinds.get(name)
         if kind is None or getattr(kind, has) is None:
             raise Refusal("not_found", "This kind of record does not exist.")

@@ -28,11 +28,9 @@ class Cookies:
         self._sent = parsed(request.header("COOKIE") or "")
 
     def get(self, name: str, path: str = "/") -> str | None:
-        """Return the value of a cookie."""
         return self._sent.get(self._name(name, path))
 
     def header(self, cookie: Cookie) -> tuple[str, str]:
-        """Return the header that sets or deletes a cookie."""
         secure = "; Secure" if self._is_secure else ""
         pair = f"{self._name(cookie.name, cookie.path)}={quote(cookie.value, safe='')}"
         limits = f"Path={cookie.path}; Max-Age={cookie.seconds}"

@@ -58,7 +58,6 @@ def keep(store: Store, context: PageContext, admin: Admin, path: str, form: Form
 
 
 def kept_pairs(form: Form) -> Pairs:
-    """Return the fields of a form that may be kept."""
     left_out = SECRETS | MUST_BE_TYPED
     return [(name, text) for name, texts in form.texts.items() if name not in left_out for text in texts]
 

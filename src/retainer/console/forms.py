@@ -46,7 +46,6 @@ class Form:
         return self.texts.get(name, [])
 
     def refuse(self, refusal: Refusal) -> None:
-        """Note a refusal and its errors."""
         self.errors = refusal.members.get("errors", {})
         self.message = "" if self.errors else refusal.message
         self.status = refusal.status

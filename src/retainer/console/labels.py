@@ -106,7 +106,6 @@ NAME = re.compile(r"`?\b[a-z]+(?:_[a-z0-9]+)+\b`?|`[a-z]+`")
 
 
 def field_label(name: str) -> str:
-    """Return the label of a field or a filter."""
     if name in LABELS:
         return LABELS[name]
     for end, added in ENDS.items():

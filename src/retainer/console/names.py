@@ -71,7 +71,6 @@ class Names:
         return links[record_id]
 
     def own(self, table: Table, record: Record) -> Link:
-        """Return the link to a record that is known."""
         return Link(title_of(table, record), path_of(self.catalogue, table, record.id))
 
     def load(self) -> None:

@@ -100,12 +100,10 @@ class PageContext(msgspec.Struct):
         return None if instant is None else words.moment(instant, self.admin.timezone, self.now)
 
     def render(self, template: str, *, status: int = 200, uses_up: Cookie | None = None, **values: object) -> View:
-        """Return a page as the reply."""
         is_sent = uses_up is not None and self.cookies.get(uses_up.name, uses_up.path) is not None
         return View(template, values, status, (uses_up,) if uses_up and is_sent else ())
 
     def redirect(self, path: str, notice: str = "", *cookies: Cookie, kind: str = "good") -> Redirect:
-        """Return a redirect to a page of the console with a notice."""
         notices = (Cookie("notice", f"{kind} {notice}", seconds=ONE_TIME_SECONDS),) if notice else ()
         return Redirect(path, (*notices, *cookies))
 
@@ -143,7 +141,6 @@ class PageContext(msgspec.Struct):
 
 
 def redirect_response(status: int, path: str, *headers: tuple[str, str]) -> Response:
-    """Return a redirect to a path of this server."""
     return Response(status, [("location", path), ("content-type", HTML), *headers])
 
 

@@ -53,7 +53,6 @@ PRESETS = (
 
 
 def matrix() -> list[Row]:
-    """Return the rows of the matrix."""
     names = [*SCOPE_RESOURCES, *(scope.partition(":")[0] for scope in SCOPES if scope.startswith("reports"))]
     return [
         Row(name, COVERED[name], f"{name}:read", f"{name}:write" if f"{name}:write" in SCOPES else None)

@@ -74,7 +74,6 @@ def badge_of(status: str) -> Status:
 
 
 def badges_of(record: object) -> list[Status]:
-    """Return the badges of a record: its status, and whether it is overdue."""
     status = shown_status(record)
     badges = [badge_of(status)] if status else []
     return [*badges, badge_of("overdue")] if getattr(record, "is_overdue", False) else badges

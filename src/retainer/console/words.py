@@ -34,7 +34,6 @@ class Moment(NamedTuple):
 
 @lru_cache(maxsize=64)
 def zone(name: str) -> ZoneInfo:
-    """Return a time zone."""
     return ZoneInfo(name)
 
 
@@ -107,7 +106,6 @@ def day_start(day: str, timezone: str) -> str:
 
 
 def scopes_in_words(scopes: list[str]) -> str:
-    """Return scopes as sentences."""
     held = set(scopes)
     if held >= set(SCOPES):
         return "Can read and edit everything."

@@ -83,7 +83,6 @@ class ActionPage(NamedTuple):
 
 
 def state_of(record: Record) -> str:
-    """Return the state of a record, which the form of an action carries."""
     return etag.compute_for_record(record, b"")
 
 
@@ -141,5 +140,4 @@ def options_of(kind: object) -> list[tuple[str, str]]:
 
 
 def filled(form: Form, *names: str) -> dict[str, object]:
-    """Return the fields of a form that are filled in."""
     return {name: form.text(name) for name in names if form.text(name)}

@@ -136,7 +136,6 @@ def issue(tx: Tx, context: PageContext) -> Reply:
 
 
 def creditable_lines(invoice: Invoice) -> list[CreditableLine]:
-    """Return the lines of which a quantity is left to credit."""
     found = []
     former = [part for credit_note in invoice.credit_notes for part in credit_note.lines]
     for line in invoice.lines:
@@ -150,12 +149,10 @@ def creditable_lines(invoice: Invoice) -> list[CreditableLine]:
 
 
 def field_of(line: InvoiceLine) -> str:
-    """Return the name of the field with the quantity of a line."""
     return f"line_{line.id}"
 
 
 def chosen_lines(form: Form, invoice: Invoice) -> list[InvoiceLine]:
-    """Return the lines with a quantity in the form."""
     return [line for line in invoice.lines if form.text(field_of(line))]
 
 

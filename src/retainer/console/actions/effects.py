@@ -51,7 +51,6 @@ def status_name(status: str) -> str:
 
 
 def client_name(tx: Tx, client_id: int) -> str:
-    """Return the name of a client."""
     return str(tx.value(NAME, client=client_id))
 
 
@@ -84,7 +83,6 @@ def balance_changes(
 
 
 def status_change(now: str, then: str) -> Change:
-    """Return the change of a status."""
     return Change("Status", status_name(now), status_name(then))
 
 

@@ -19,7 +19,6 @@ from retainer.values.exact import amount_of, day_after
 
 
 def invoice_of(tx: Tx, context: PageContext) -> Invoice:
-    """Return the invoice of the path. Raises `not_found`."""
     return load_invoice(tx, read_id(context.path_parameters["invoice"], invoices))
 
 
@@ -28,7 +27,7 @@ def obstacle_to_issue(invoice: Invoice) -> str:
     if invoice.status != "draft":
         return f"It was issued before and is {effects.status_name(invoice.status)}."
     if not invoice.lines:
-        return "It has no lines. Add a line through the API first."
+        return "It has no lines. Edit it and add one first."
     if invoice.total < 0:
         return f"Its total is {money(invoice.total, invoice.currency)}. Credit an earlier invoice instead."
     return ""
@@ -39,7 +38,7 @@ def obstacle_to_void(invoice: Invoice) -> str:
     if "void" in TRANSITIONS[invoice.status]:
         return ""
     reasons = {
-        "draft": "It is a draft, which has no number yet. Delete it through the API instead.",
+        "draft": "It is a draft, which has no number yet. Delete it instead.",
         "void": "It is void already.",
         "written_off": "It was written off. Credit it instead.",
     }

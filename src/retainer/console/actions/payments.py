@@ -189,5 +189,4 @@ def named_amount(payment: Payment) -> str:
 
 
 def target_of(payment: Payment, invoice: Invoice) -> Target:
-    """Return a payment as the target of an action."""
     return Target("payment", payment.id, f"{payment.amount} {payment.currency} on {invoice.number}")

@@ -17,17 +17,18 @@ Answered = Literal["accepted", "declined"]
 
 
 def quote_of(tx: Tx, context: PageContext) -> Quote:
-    """Return the quote of the path. Raises `not_found`."""
     return load_quote(tx, read_id(context.path_parameters["quote"], quotes))
 
 
 def obstacle_to(status: Answered, quote: Quote) -> str:
     """Return why a quote cannot be accepted or declined; empty if it can."""
     if quote.status == "expired":
-        return f"It expired after {short_day(quote.valid_until)}. Make it a draft again through the API."
+        return (
+            f"It expired after {short_day(quote.valid_until)}. To offer it again, edit it and set its status to Draft."
+        )
     if status not in TRANSITIONS[quote.status]:
         return f"It is {quote.status} already."
-    return "It has no lines. Add a line through the API first." if status == "accepted" and not quote.lines else ""
+    return "It has no lines. Edit it and add one first." if status == "accepted" and not quote.lines else ""
 
 
 def show_accept(tx: Tx, context: PageContext) -> Reply:
@@ -37,7 +38,7 @@ def show_accept(tx: Tx, context: PageContext) -> Reply:
     client = effects.client_name(tx, quote.client_id)
     sentences = [
         f"{client} has ordered work for {money(quote.total, quote.currency)}.",
-        "Its lines are then fixed. Through the API, the quote can become a project, an invoice, or both.",
+        "Its lines are then fixed. The quote can become a project, an invoice, or both.",
         "Nothing is billed yet.",
     ]
     changes = [effects.status_change(quote.status, "accepted")]
@@ -51,7 +52,7 @@ def show_decline(tx: Tx, context: PageContext) -> Reply:
     client = effects.client_name(tx, quote.client_id)
     sentences = [
         f"{client} does not order this work for {money(quote.total, quote.currency)}.",
-        "To offer it again, make the quote a draft through the API.",
+        "To offer it again, edit it and set its status to Draft.",
     ]
     changes = [effects.status_change(quote.status, "declined")]
     return page.render(quote, Consequences(sentences, changes), title=f"Decline {quote.number}?")

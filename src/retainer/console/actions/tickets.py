@@ -25,7 +25,6 @@ STATUSES = options_of(Status)
 
 
 def ticket_of(tx: Tx, context: PageContext) -> Ticket:
-    """Return the ticket of the path. Raises `not_found`."""
     return tx.get(tickets, read_id(context.path_parameters["ticket"], tickets), Ticket)
 
 
@@ -102,5 +101,4 @@ def set_status(tx: Tx, context: PageContext) -> Reply:
 
 
 def target_of(ticket: Ticket) -> Target:
-    """Return a ticket as the target of an action."""
     return Target("ticket", ticket.id, f"{ticket.number} · {ticket.subject}")

@@ -156,7 +156,6 @@ def flattened(hint: object) -> tuple[object, list[object]]:
 
 
 def mark_of(kind: object) -> object:
-    """Return what marks a kind of value in a declaration."""
     mark: object = getattr(kind, "__metadata__", (None,))[0]
     return mark
 

@@ -27,7 +27,6 @@ class Found(NamedTuple):
 
     @property
     def ids(self) -> list[int]:
-        """The ids in the path of the operation."""
         parent = [getattr(self.record, self.kind.parent_field)] if self.kind.parent is not None else []
         return [*parent, self.record.id]
 
@@ -98,7 +97,6 @@ def edit(tx: Tx, context: PageContext) -> Reply:
 
 
 def show_delete(tx: Tx, context: PageContext) -> Reply:
-    """Show what is deleted. Raises `not_found`."""
     kind, _, record = find(tx, context, "deleting")
     return context.render(
         "record_delete",
@@ -148,7 +146,6 @@ def call(tx: Tx, operation: Operation | None, arguments: Sequence[object]) -> Re
 
 
 def shown(sheet: Sheet, title: str, back: Back, button: str) -> Reply:
-    """Return the page with the form of a sheet."""
     kind, record = sheet.kind, sheet.record
     sheet.word_errors()
     return sheet.context.render(

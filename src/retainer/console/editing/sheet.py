@@ -65,7 +65,6 @@ class Sheet:
 
     @property
     def first(self) -> list[Field]:
-        """The fields at the top of the form."""
         return [field for field in self.fields if field not in (*self.after_lines, *self.rare, self.lines)]
 
     @property
@@ -75,7 +74,6 @@ class Sheet:
 
     @property
     def rare(self) -> list[Field]:
-        """The fields under "More fields"."""
         return [field for field in self.fields if field.name in RARE]
 
     @property
@@ -102,12 +100,10 @@ class Sheet:
         return self.text_of(field, getattr(self.record, field.name))
 
     def stored_ids(self, field: Field) -> list[str]:
-        """Return the ids that a list of records has before it is edited."""
         stored = [str(each) for each in getattr(self.record, field.name, ())]
         return stored or self.preset.texts_of(field.name)
 
     def text_of(self, field: Field, value: object) -> str:
-        """Return a stored value as the text of its control."""
         if value is None or value is msgspec.UNSET:
             return ""
         if isinstance(value, Decimal):
@@ -135,14 +131,12 @@ class Sheet:
         return [*rows, blank] if adds or not rows else rows
 
     def typed_rows(self, field: Field) -> list[Row]:
-        """Return the lines of the form as typed."""
         names = ("id", *(column.name for column in field.columns))
         places = row_places(self.form, field)
         found = [{name: self.form.text(f"{field.name}.{place}.{name}") for name in names} for place in places]
         return [Row(place, texts.pop("id"), texts) for place, texts in enumerate(found)]
 
     def row_texts(self, field: Field, line: Record) -> dict[str, str]:
-        """Return the texts of a stored line."""
         return {column.name: self.text_of(column, getattr(line, column.name)) for column in field.columns}
 
     def options(self, field: Field, text: str) -> list[Choice] | None:
@@ -288,7 +282,6 @@ class Sheet:
 
 
 def row_places(form: Form, field: Field) -> list[int]:
-    """Return the places of the lines in a form, in their order."""
     pattern = re.compile(rf"{field.name}\.([0-9]{{1,4}})\.")
     return sorted({int(found[1]) for name in form.texts if (found := pattern.match(name))})
 

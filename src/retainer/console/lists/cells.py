@@ -81,11 +81,9 @@ class Cells:
         self.bars = read_bars(tx, ids) if "uptime" in forms else {}
 
     def row(self, record: Record) -> list[Cell]:
-        """Return the cells of a record."""
         return [self.cell(record, column) for column in self.view.columns]
 
     def cell(self, record: Record, column: Column) -> Cell:
-        """Return a cell of a record."""
         special = {
             "label": self.label,
             "open_amount": self.open_amount,
@@ -128,7 +126,6 @@ class Cells:
         return Cell((text,), path, self.detail(record, column))
 
     def detail(self, record: Record, column: Column) -> str:
-        """Return what stands below in a cell."""
         value = getattr(record, column.detail) if column.detail else None
         if value is None:
             return ""
@@ -138,7 +135,6 @@ class Cells:
         return shortened(text) if text != getattr(record, column.field) else ""
 
     def name(self, field: str, record_id: int) -> str:
-        """Return the name of the record that a field refers to."""
         return self.names[self.targets[field].name].get(record_id, f"{record_id}")
 
     def link(self, field: str, record_id: int) -> str:
@@ -147,7 +143,6 @@ class Cells:
 
 
 def text_of(value: Any, form: str, currency: str) -> str:
-    """Return a value in a form as text."""
     formats: dict[str, Callable[[], str]] = {
         "count": lambda: f"{value:,}",
         "day": lambda: words.days(value, value),
@@ -191,7 +186,6 @@ def read_bars(tx: Tx, ids: str) -> dict[int, list[Bar]]:
 
 
 def bar(day: date, share: Decimal | None) -> Bar:
-    """Return the bar of a day."""
     if share is None:
         return Bar(words.day_label(day.isoformat()), None, 1)
     part = max(Decimal(0), share - LOWEST_SHARE) / (1 - LOWEST_SHARE)

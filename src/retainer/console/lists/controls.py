@@ -62,7 +62,6 @@ class Asked(NamedTuple):
 
     @property
     def is_filtered(self) -> bool:
-        """Whether a filter limits the list."""
         return bool(self.texts.keys() - {"page", "per_page", "sort"})
 
 
@@ -124,7 +123,6 @@ class Controls:
 
     @property
     def more(self) -> list[Control]:
-        """The other controls."""
         return [control for control in self.all if control.name not in self.view.filters]
 
     def control(self, name: str) -> Control | None:

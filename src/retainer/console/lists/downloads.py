@@ -51,7 +51,6 @@ def is_plain(hint: object) -> bool:
 
 
 def row_of(record: Record, fields: list[str], names: dict[str, dict[int, str]]) -> Iterator[Cell]:
-    """Yield the cells of a record."""
     for field in fields:
         value = getattr(record, field)
         yield cell_of(value)

@@ -35,7 +35,6 @@ class Order(msgspec.Struct, frozen=True):
 
 
 def find(context: PageContext) -> tuple[Kind, ListView]:
-    """Return the requested kind and its list. Raises `not_found`."""
     name = context.path_parameters["kind"]
     if name not in VIEWS or name not in context.catalogue.kinds:
         raise Refusal("not_found", "This kind of record does not exist.")
@@ -98,7 +97,6 @@ def download(tx: Tx, context: PageContext) -> Reply:
 
 
 def load_page(tx: Tx, kind: Kind, asked: Asked, page: Page) -> Paged[Record]:
-    """Return a page of the API's list."""
     listed: Paged[Record] = kind.listing.handler(tx, asked.filters, page)
     return listed
 
@@ -119,7 +117,6 @@ def order_of(kind: Kind, column: Column, asked: Asked) -> Order | None:
 
 
 def sorts_of(kind: Kind) -> list[tuple[str, str]]:
-    """Return the orders of a list for a form."""
     names = [name.lstrip("-") for name in kind.listing.query.sorts]
     labels = {name: name.removesuffix("_at").replace("_", " ").capitalize() for name in names}
     both = [[(name, f"{labels[name]}, ascending"), (f"-{name}", f"{labels[name]}, descending")] for name in names]

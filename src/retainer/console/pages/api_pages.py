@@ -37,7 +37,6 @@ def show(tx: Tx, context: PageContext) -> Reply:
 
 
 def show_switch(tx: Tx, context: PageContext) -> Reply:
-    """Show what switching the API will do."""
     account = accounts.get_account(tx)
     return context.render(
         "switch",

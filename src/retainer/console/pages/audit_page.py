@@ -1,10 +1,12 @@
 """The page of the audit log."""
 
 from datetime import date
+from functools import partial
 
 import msgspec
 
 from retainer.console import forms, words
+from retainer.console.catalogue import Catalogue
 from retainer.console.forms import Form
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.pages.request_pages import link_with
@@ -14,16 +16,8 @@ from retainer.identity.audit import ACTIONS, AuditEntry, AuditFilter
 from retainer.identity.people import users
 from retainer.store.tx import Tx
 
-PAGES = {
-    "key": "/keys/{}",
-    "user": "/people/{}",
-    "invoice": "/records/invoices/{}",
-    "credit note": "/records/credit-notes/{}",
-    "quote": "/records/quotes/{}",
-    "ticket": "/records/tickets/{}",
-    "webhook": "/webhooks/{}",
-}
-"""The page of an action's target, by its kind."""
+PAGES = {"key": "/keys/{}", "user": "/people/{}", "webhook": "/webhooks/{}", "payment": "/records/invoices/{}"}
+"""The page of an action's target, by its kind; that of a payment is the page of its invoice."""
 
 
 def show_list(tx: Tx, context: PageContext) -> Reply:
@@ -41,7 +35,7 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
         users=users.list_users(tx),
         is_filtered=filters != AuditFilter(),
         next_link=page.next_cursor and link_with(context, cursor=page.next_cursor),
-        page_of=page_of,
+        page_of=partial(page_of, PAGES | record_pages(context.catalogue)),
         changes_of=changes_of,
     )
 
@@ -58,11 +52,16 @@ def with_days(filters: AuditFilter, query: Form, timezone: str) -> AuditFilter:
     return msgspec.structs.replace(filters, since=days.get("from"), until=days.get("to"))
 
 
-def page_of(entry: AuditEntry) -> str:
-    """Return the path of an action's target, for a payment that of its invoice; empty if it has no page."""
-    if entry.target == "payment":
-        return PAGES["invoice"].format((entry.before or entry.after or {}).get("invoice_id"))
-    return PAGES.get(entry.target, "").format(entry.target_id)
+def record_pages(catalogue: Catalogue) -> dict[str, str]:
+    """Return the pages of records by their nouns."""
+    return {kind.noun: f"/records/{kind.name}/{{}}" for kind in catalogue.kinds.values() if kind.reading}
+
+
+def page_of(pages: dict[str, str], entry: AuditEntry) -> str:
+    """Return the path of an action's target; empty if it has no page, or was deleted."""
+    is_payment, known = entry.target == "payment", entry.before or entry.after or {}
+    path = "" if entry.action == "record deleted" else pages.get(entry.target, "")
+    return path.format(known.get("invoice_id") if is_payment else entry.target_id)
 
 
 def changes_of(entry: AuditEntry) -> list[tuple[str, object, object]]:

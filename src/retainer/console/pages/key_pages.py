@@ -53,7 +53,6 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
 
 
 def show(tx: Tx, context: PageContext) -> Reply:
-    """Show a key, its permissions and its use."""
     key = key_of(tx, context)
     chart = charts.daily_chart(tx, DAYS, key.id)
     operations = counts.operations(tx, counts.last_days(tx, DAYS).since, key.id)
@@ -98,7 +97,6 @@ def edit(tx: Tx, context: PageContext) -> Reply:
 
 
 def show_rotate(tx: Tx, context: PageContext) -> Reply:
-    """Show the form that rotates a key."""
     key = key_of(tx, context)
     return context.render(
         "key_rotate",
@@ -147,7 +145,6 @@ def revoke(tx: Tx, context: PageContext) -> Reply:
 
 
 def key_of(tx: Tx, context: PageContext) -> Key:
-    """Return the key of the path. Raises `not_found`."""
     return key_list.get_key(tx, read_id(context.path_parameters["key"], api_keys))
 
 

@@ -20,7 +20,6 @@ DEFAULT_EXPIRY = "90"
 
 
 def show_form(tx: Tx, context: PageContext) -> Reply:
-    """Show the form for a new key."""
     today = tx.today
     return context.render(
         "key_new",

@@ -21,7 +21,6 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
 
 
 def show_form(_: Tx, context: PageContext) -> Reply:
-    """Show the form for a new person."""
     return context.render("person_new")
 
 

@@ -115,17 +115,14 @@ def hand_over(tx: Tx, context: PageContext, keys: list[Key]) -> list[Key]:
 
 
 def act_in_words(number: int) -> str:
-    """Return the verb for a number of keys."""
     return "acts" if number == 1 else "act"
 
 
 def activate(tx: Tx, context: PageContext) -> Reply:
-    """Activate a person again. Raises `not_found`."""
     user = user_of(tx, context)
     cost_rates.change_user(tx, user["id"], {"is_active": True})
     return context.redirect(f"/people/{user['id']}", f"{user['name']} reactivated. Their keys work again.")
 
 
 def user_of(tx: Tx, context: PageContext) -> Fields:
-    """Return the user of the path. Raises `not_found`."""
     return users.get_user(tx, read_id(context.path_parameters["user"], schema.users))

@@ -17,7 +17,6 @@ REQUESTS = 5
 
 
 def show(tx: Tx, context: PageContext) -> Reply:
-    """Show a record. Raises `not_found`."""
     kind = context.catalogue.find(context.path_parameters["kind"])
     record = kind.get(tx, read_id(context.path_parameters["record"], kind.table))
     page, layout = RecordPage(tx, context, kind, record), LAYOUTS.get(kind.name, GENERIC)

@@ -32,7 +32,6 @@ class Kind(NamedTuple):
     """Whether it has figures that a currency would limit, such as hours."""
 
     def controls(self, tx: Tx, context: PageContext) -> Controls:
-        """Return the controls of its page."""
         return read_controls(tx, context, self.default_start, has_all_currencies=self.has_all_currencies)
 
 
@@ -47,7 +46,6 @@ REPORTS = {
 
 
 def show(tx: Tx, context: PageContext) -> Reply:
-    """Show a report. Raises `not_found`."""
     name, kind = find(context)
     controls = kind.controls(tx, context)
     return context.render(
@@ -77,7 +75,6 @@ def download(tx: Tx, context: PageContext) -> Reply:
 
 
 def find(context: PageContext) -> tuple[str, Kind]:
-    """Return the name of the requested report and the report. Raises `not_found`."""
     name = context.path_parameters["report"]
     if name not in REPORTS:
         raise Refusal("not_found", "This report does not exist.")

@@ -96,7 +96,6 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
 
 
 def show(tx: Tx, context: PageContext) -> Reply:
-    """Show one request. Raises `not_found`."""
     request = find_request(tx, context.path_parameters["position"])
     key = next((key for key in key_list.list_keys(tx) if key.id == request.key_id), None)
     return context.render(
@@ -116,7 +115,6 @@ def missing_scope(request: LoggedRequest) -> str:
 
 
 def can_add_scope(key: Key, scope: str) -> bool:
-    """Return whether the form of a key can add a scope."""
     return bool(scope) and key.status == "active" and scope not in key.scopes
 
 
@@ -163,7 +161,6 @@ def read_page(tx: Tx, filters: LogFilter, after: str | None) -> LogPage:
 
 
 def find_request(tx: Tx, position: str) -> LoggedRequest:
-    """Return the request at a position of the log. Raises `not_found`."""
     try:
         found = request_log.request_at(tx, position)
     except ValueError:

@@ -13,7 +13,6 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
 
 
 def end(tx: Tx, context: PageContext) -> Reply:
-    """End a session immediately. Raises `not_found`."""
     session_id = read_id(context.path_parameters["session"], schema.sessions)
     sessions.end(tx, session_id)
     if session_id == context.admin.session_id:

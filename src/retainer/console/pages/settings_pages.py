@@ -45,7 +45,6 @@ class NumberPreview(NamedTuple):
 
 
 def show(tx: Tx, context: PageContext) -> Reply:
-    """Show the settings of the account."""
     account = accounts.get_account(tx)
     upcoming = upcoming_numbers(tx)
     plan, form = PLANS[account["plan"]], context.form
@@ -98,7 +97,6 @@ def preview(tx: Tx, context: PageContext, account: Fields, next_name: str, upcom
 
 
 def show_logo(tx: Tx, context: PageContext) -> Reply:
-    """Show the logo, with the form that replaces it."""
     logo = logos.find_logo(tx, accounts.get_account(tx)["logo_id"])
     return context.render("settings_logo", logo=logo, max_kilobytes=MAX_BYTES // 1024)
 
@@ -111,13 +109,11 @@ def read_logo_file(context: PageContext) -> None:
 
 
 def save_logo(tx: Tx, context: PageContext) -> Reply:
-    """Replace or remove the logo."""
     logos.set_logo(tx, context.logo)
     return context.redirect("/settings/logo", "Logo saved. New documents show it." if context.logo else "Logo removed.")
 
 
 def show_image(tx: Tx, _: PageContext) -> Reply:
-    """Return the current logo as an image. Raises `not_found`."""
     logo = logos.find_logo(tx, accounts.get_account(tx)["logo_id"])
     if logo is None:
         raise Refusal("not_found", "This account has no logo.")

@@ -87,7 +87,6 @@ def begin(context: PageContext, result: SignedIn | SecondStep, path: str, notice
 
 
 def browser_of(context: PageContext) -> Browser:
-    """Return the browser of a request."""
     request = context.request
     return Browser(request.shown_address, request.header("USER_AGENT"), context.cookies.get(SESSION), request.networks)
 

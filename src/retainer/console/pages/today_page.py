@@ -149,7 +149,6 @@ class Today:
         return Card("Due this week", "", figures, items[:SHOWN], "Nothing is due until Sunday.")
 
     def day(self, day: str) -> str:
-        """Return a day of this week as a note."""
         return "today" if day == self.tx.today else f"{date.fromisoformat(day):%A}"
 
     def tickets(self) -> Card:
@@ -270,7 +269,6 @@ class Today:
 
 
 def show(tx: Tx, context: PageContext) -> Reply:
-    """Show what needs attention today."""
     account = accounts.get_account(tx)
     today = Today(tx, context)
     return context.render(
@@ -290,12 +288,12 @@ def first_steps(tx: Tx, today: Today) -> Iterator[Item]:
     has_keys = bool(key_list.live_keys(tx).keys)
     if today.find("clients", {}, size=1).total:
         return
-    if not has_keys:
-        yield Item("Create a key", "/keys/new", "Clients, projects and invoices come in through the API.")
+    yield Item("Create your first client", "/records/clients/new", "Projects, time and invoices belong to a client.")
     yield Item(
         "Add your team", "/people/new", "The people whose time you track, with their weekly capacity and target."
     )
-    yield Item("Create your first client", "/api", "Send POST /clients with your key. The API page has the base URL.")
+    if not has_keys:
+        yield Item("Create a key", "/keys/new", "With it, your programs can send records through the API.")
 
 
 def amount_of(record: Record) -> str:
@@ -305,12 +303,10 @@ def amount_of(record: Record) -> str:
 
 
 def waiting_since(ticket: Ticket) -> str:
-    """Return since when a ticket waits for an answer."""
     return ticket.last_reply_at or ticket.created_at
 
 
 def path_of(kind: str, record: Record) -> str:
-    """Return the path of the page of a record."""
     return f"/records/{kind}/{record.id}"
 
 

@@ -25,7 +25,6 @@ class WebhookFields(msgspec.Struct):
 
 
 def show_new(tx: Tx, context: PageContext) -> Reply:  # noqa: ARG001  # every page has a transaction
-    """Show the form for a new webhook."""
     return _form(context, None)
 
 
@@ -37,7 +36,6 @@ def create(tx: Tx, context: PageContext) -> Reply:
 
 
 def show_edit(tx: Tx, context: PageContext) -> Reply:
-    """Show the form that changes a webhook."""
     return _form(context, webhook_of(tx, context))
 
 
@@ -51,7 +49,6 @@ def edit(tx: Tx, context: PageContext) -> Reply:
 
 
 def show_rotate(tx: Tx, context: PageContext) -> Reply:
-    """Show what a rotation does."""
     return context.render("webhook_rotate", webhook=webhook_of(tx, context))
 
 
@@ -62,7 +59,6 @@ def rotate(tx: Tx, context: PageContext) -> Reply:
 
 
 def show_secret(tx: Tx, context: PageContext) -> Reply:
-    """Show a new secret once."""
     webhook = webhook_of(tx, context)
     secret = Cookie("webhook-secret", path=f"{ROOT}/webhooks/{webhook.id}/secret")
     value = context.cookies.get(secret.name, secret.path)

@@ -62,7 +62,6 @@ def send_test(tx: Tx, context: PageContext) -> Reply:
 
 
 def pause(tx: Tx, context: PageContext) -> Reply:
-    """Pause a webhook. Raises `not_found`."""
     return _set_status(tx, context, "paused", "Paused. Events wait until you resume it.")
 
 
@@ -88,12 +87,10 @@ def redeliver(tx: Tx, context: PageContext) -> Reply:
 
 
 def show_delete(tx: Tx, context: PageContext) -> Reply:
-    """Show what a deletion does."""
     return context.render("webhook_delete", webhook=webhook_of(tx, context))
 
 
 def delete(tx: Tx, context: PageContext) -> Reply:
-    """Delete a webhook. Raises `not_found`."""
     webhooks.remove_webhook(tx, webhook_of(tx, context))
     return context.redirect("/webhooks", "Webhook deleted. Nothing more is sent to it.", kind="warn")
 
@@ -105,7 +102,6 @@ def _set_status(tx: Tx, context: PageContext, status: webhooks.Status, notice: s
 
 
 def webhook_of(tx: Tx, context: PageContext) -> Webhook:
-    """Return the webhook of the path. Raises `not_found`."""
     return tx.get(schema.webhooks, read_id(context.path_parameters["webhook"], schema.webhooks), Webhook)
 
 

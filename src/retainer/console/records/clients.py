@@ -84,7 +84,6 @@ def blocks(page: RecordPage) -> Iterator[Block]:
 
 
 def amounts_by_currency(page: RecordPage, sums: dict[str, Figures]) -> TableBlock:
-    """Return the amounts of a client with several currencies."""
     unbilled = unbilled_by_currency(page)
     titles = ("Outstanding", "Overdue", "To refund", "Collected", "Revenue before tax", "Unbilled time")
     rows = [
@@ -102,5 +101,4 @@ def amounts_by_currency(page: RecordPage, sums: dict[str, Figures]) -> TableBloc
 
 
 def amount(units: int, currency: str) -> Value:
-    """Return minor units as an amount."""
     return Value("number", money(amount_of(units, currency), currency))

@@ -57,7 +57,6 @@ def warnings(page: RecordPage) -> list[str]:
 
 
 def has_einvoice(page: RecordPage) -> bool:
-    """Return whether a record has an e-invoice."""
     return isinstance(page.record, Invoice | CreditNote) and not missing_facts(page.document)
 
 
@@ -77,7 +76,6 @@ def blocks(page: RecordPage) -> Iterator[Block]:
 
 
 def document_block(page: RecordPage, record: Printable, document: Document) -> DocumentBlock:
-    """Return the document with its lines and sums."""
     client = page.value("client_id")
     parties = [
         Party("From", Value("text", document.issuer.name), address(document.issuer)),
@@ -107,7 +105,6 @@ def dates(page: RecordPage, record: Printable, document: Document) -> list[Fact]
 
 
 def day(label: str, text: str | None) -> Fact:
-    """Return a day of a document."""
     return Fact(label, Value("day", short_day(text)) if text else NOTHING)
 
 
@@ -121,7 +118,6 @@ def address(party: Issuer | Customer) -> list[str]:
 
 
 def line(page: RecordPage, each: QuoteLine | InvoiceLine | CreditNoteLine) -> DocumentLine:
-    """Return a line as it is printed."""
     project_id = None if isinstance(each, CreditNoteLine) else each.project_id
     unit = None if isinstance(each, CreditNoteLine) else each.unit
     work = ""
@@ -164,11 +160,9 @@ def sums(record: Printable) -> list[tuple[str, str]]:
 
 
 def payment_table(page: RecordPage, invoice: Invoice) -> TableBlock:
-    """Return the payments of an invoice, the newest last."""
     names = ("paid_date", "kind", "method", "reference", "notes", "amount")
     return page.table("Payments", invoice.payments[-PARTS:], payments, names)._replace(total=len(invoice.payments))
 
 
 def amount(record: Printable, name: str) -> Value:
-    """Return an amount of a document."""
     return Value("number", money(getattr(record, name), record.currency))

@@ -43,7 +43,6 @@ COLUMNS = {
     "milestones": ("label", "status", "due_date", "amount", "tasks_done_count", "tasks_count"),
 }
 """The columns of the records of each kind on the pages of others; `label` links to the record."""
-NUMBERS = ("amount", "total", "minutes", "percent", "count", "_ms")
 
 
 class RecordPage:
@@ -62,7 +61,6 @@ class RecordPage:
         return build_facts(self.tx, self.record)
 
     def value(self, name: str) -> Value:
-        """Return a field of the record."""
         return self.values.field(self.record, name, self.kind.table)
 
     def facts(self, *names: str) -> list[Fact]:
@@ -71,7 +69,6 @@ class RecordPage:
         return [Fact(field_label(name), value) for name, value in values if value.kind != "none"]
 
     def fields(self, title: str, names: Sequence[str]) -> FieldsBlock:
-        """Return fields of the record as a block."""
         values = [(field_label(name), self.value(name)) for name in names]
         filled = [(label, value) for label, value in values if value.kind != "none"]
         return FieldsBlock(title, filled, [label for label, value in values if value.kind == "none"])
@@ -110,7 +107,7 @@ class RecordPage:
         """Return a table with these fields of records, without empty columns."""
         rows = [[self.values.field(record, name, table) for name in names] for record in records]
         used = [place for place in range(len(names)) if any(row[place].kind != "none" for row in rows)]
-        columns = [Column(field_label(names[place]), is_number(names[place])) for place in used]
+        columns = [Column(field_label(names[place]), is_number(rows, place)) for place in used]
         return TableBlock(title, columns, [[row[place] for place in used] for row in rows])
 
 
@@ -120,6 +117,6 @@ def columns_of(kind: Kind) -> tuple[str, ...]:
     return declared or ("label", "opened")
 
 
-def is_number(name: str) -> bool:
+def is_number(rows: Sequence[Sequence[Value]], place: int) -> bool:
     """Return whether a column has numbers, which are aligned on the right."""
-    return any(part in name for part in NUMBERS) or name in {"balance_due", "quantity", "unit_price"}
+    return any(row[place].kind in {"number", "share"} for row in rows)

@@ -143,7 +143,6 @@ def next_invoice(page: RecordPage, project: Project) -> TableBlock:
 
 
 def money_value(amount: Decimal, project: Project) -> Value:
-    """Return an amount in the currency of a project."""
     return Value("number", money(amount, project.currency))
 
 

@@ -62,7 +62,6 @@ def blocks(page: RecordPage) -> Iterator[Block]:
 
 
 def request(page: RecordPage, ticket: Ticket) -> Message:
-    """Return the request that opened a ticket as its first message."""
     contact = page.value("contact_id")
     author = contact if contact != NOTHING else Value("text", ticket.requester_name or "Requester")
     text = ticket.description or ticket.subject

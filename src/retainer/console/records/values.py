@@ -158,7 +158,6 @@ def percent_text(value: object) -> str:
 
 
 def budget_share(value: object) -> Value:
-    """Return the used share of a budget with a bar."""
     percent = int(Decimal(str(value)))
     tone = "bad" if percent > FULL else "warn" if percent >= NEAR else "good"
     return Value("share", f"{percent_text(value)}%", tone=tone, share=min(percent, FULL))
