@@ -104,7 +104,7 @@ def test_bodies_are_closed_and_have_an_example_and_responses_are_open_for_fields
         assert "additionalProperties" not in schema or schema in taken
 
 
-def test_a_parameter_of_a_path_has_a_name_that_no_generated_client_knows_for_something_else():
+def test_parameters_of_paths_have_names_that_generated_clients_do_not_use():
     names = {name for operation in OPERATIONS for name in operation.parameters}
     assert len(names) > 10
     assert [name for name in names if not name.endswith("_id")] == []
@@ -181,7 +181,7 @@ def without_texts(properties):
     }
 
 
-def test_what_is_answered_always_comes_and_of_what_is_sent_only_what_has_no_default_is_required():
+def test_fields_of_responses_are_required_and_those_of_bodies_only_without_default():
     taken = [schema for operation in WITH_BODY for schema in reached(sent(operation.id))]
     answered = {name: schema for name, schema in MODELS.items() if schema not in taken}
     for name in PARTIAL_RECORDS:

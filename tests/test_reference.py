@@ -281,7 +281,7 @@ def test_the_changelog_is_that_of_the_repository():
     assert pages.CHANGELOG.read_text(encoding="utf-8").startswith("# Changelog\n")
 
 
-def test_browsers_search_engines_and_security_researchers_find_what_they_ask_every_server_for(site):
+def test_files_that_every_server_is_asked_for_are_found(site):
     icon, robots = site("/favicon.ico"), site("/robots.txt")
     assert (icon.status, icon.headers["content-type"]) == (200, "image/svg+xml; charset=utf-8")
     assert robots.headers["content-type"] == "text/plain; charset=utf-8"

@@ -65,7 +65,7 @@ def test_an_unknown_path_names_the_nearest_one_or_what_does_the_job(api, path, a
         ("DELETE", "/me", ""),
     ],
 )
-def test_a_method_that_a_path_does_not_take_names_those_it_takes_and_the_path_that_takes_it(api, method, path, advice):
+def test_a_405_names_the_methods_of_the_path_and_the_path_of_the_method(api, method, path, advice):
     answer = api.call(method, path)
     assert (answer.status, answer.code) == (405, "method_not_allowed")
     taken = f"This path does not support {method}. Supported: {answer.headers['allow']}."

@@ -9,7 +9,7 @@ def error_fields(api, method, path, body):
     return set(api.call(method, path, body).errors)
 
 
-def test_a_missing_reference_in_one_line_stands_beside_a_value_of_another_that_cannot_be_read(api):
+def test_errors_of_several_lines_are_listed_together(api):
     client, other = (api.make("/clients")["id"], api.make("/projects", client_id=api.make("/clients")["id"])["id"])
     lines = [LINE | {"project_id": 999}, LINE | {"quantity": "many"}, LINE | {"project_id": other}, {"unit_price": "1"}]
     body = {"client_id": client, "lines": lines}

@@ -171,7 +171,7 @@ def test_a_repeated_batch_continues_where_the_first_one_ended(api):
 
 
 @pytest.mark.parametrize("atomic", [False, True])
-def test_a_batch_takes_the_keys_of_any_write_and_refuses_others_before_anything_is_performed(api, atomic):
+def test_a_batch_takes_the_idempotency_keys_of_any_write_and_refuses_others(api, atomic):
     assert statuses(send(api, CREATE, atomic=atomic, headers={"Idempotency-Key": "k" * 255})) == [201]
     for malformed in ("k" * 256, "k 0"):
         refused = send(api, CREATE, atomic=atomic, headers={"Idempotency-Key": malformed})

@@ -207,7 +207,7 @@ def test_deleting_takes_contacts_and_tags_along(api):
     assert api.get("/tags").data[0]["usage_count"] == 0
 
 
-def test_order_by_name_ignores_case_and_puts_letters_with_accents_next_to_those_without(api):
+def test_order_by_name_ignores_case_and_accents(api):
     for name in ("zebra", "Apfel", "äpfel", "Banane"):
         api.make("/clients", name=name)
     assert [row["name"] for row in api.get("/clients").data] == ["Apfel", "äpfel", "Banane", "zebra"]

@@ -39,7 +39,7 @@ def tags(api):
 
 
 @each_database
-def test_the_next_page_begins_after_the_last_record_although_records_were_added_and_removed(api, tags):
+def test_the_next_page_begins_after_the_last_record(api, tags):
     first = api.get("/tags", {"sort": "name", "per_page": 2})
     for name in "ab":
         api.delete(f"/tags/{tags[name]}")

@@ -155,9 +155,7 @@ def abroad(api, client):
         ({"user_id": "ana", "client_id": "alder"}, "0 0 EUR 0.00", None, "0 0 EUR 0.00"),
     ],
 )
-def test_time_is_that_of_a_client_project_user_or_currency_and_amounts_in_others_stand_beside(
-    api, abroad, query, ana, member, total
-):
+def test_time_can_be_limited_to_a_client_project_user_or_currency(api, abroad, query, ana, member, total):
     def shown(row):
         values = [row, *row["other_currencies"]]
         amounts = (f"{value['currency']} {value['billable_value']}" for value in values)
@@ -178,7 +176,7 @@ def test_me_is_the_user_of_the_key(api, abroad):
         assert found == read(api, *FORTNIGHT, user_id=user)
 
 
-def test_a_period_has_its_first_day_and_its_last_and_no_other_wherever_they_lie_in_their_months(api, client):
+def test_a_period_has_its_first_day_its_last_and_no_other(api, client):
     day = date(2026, 1, 1)
     for minutes in range(1, 121):  # until 30 April; from the m-th day to the n-th they are (m + n)(n - m + 1) / 2
         work(api, minutes, str(day), client_id=client)

@@ -280,9 +280,7 @@ def test_a_change_of_the_narrower_relation_takes_the_broader_along_and_not_the_r
         ("template", ("client_id", "project_id", "task_id"), "project_id"),
     ],
 )
-def test_what_is_archived_or_a_template_accepts_no_time_reported_on_the_field_that_was_sent(
-    api, world, what, sent, member
-):
+def test_archived_records_and_templates_accept_no_time(api, world, what, sent, member):
     project = api.make("/projects", client_id=world["a"], is_template=what == "template")["id"]
     task = api.make("/tasks", project_id=project)["id"]
     members = {name: {"client_id": world["a"], "project_id": project, "task_id": task}[name] for name in sent}

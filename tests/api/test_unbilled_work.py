@@ -226,7 +226,7 @@ def test_unbilled_work_is_added_to_current_and_sent_lines(world):
     assert updated["subtotal"] == "531.00"  # 500, 1 + ... + 6, and 1 + ... + 4
 
 
-def test_unbilled_work_is_billed_and_issued_in_one_request_but_not_added_to_issued_invoices(world):
+def test_unbilled_work_is_billed_and_issued_in_one_request(world):
     invoice = world.api.make("/invoices", client_id=world.a, status="sent", unbilled_work={"time": {}})
     assert (invoice["status"], invoice["total"], len(invoice["number"])) == ("sent", "21.00", 13)
     path = f"/invoices/{invoice['id']}"

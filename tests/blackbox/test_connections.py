@@ -55,7 +55,7 @@ def is_closed(link):
         return True
 
 
-def test_thousands_of_idle_connections_of_one_address_delay_nobody_and_are_cut_to_its_share(server, agency, address):
+def test_thousands_of_idle_connections_are_cut_to_the_share_of_their_address(server, agency, address):
     with server.client(agency["key"], address) as oldest:
         oldest.get("/me")
         kept = oldest.local_address
@@ -76,7 +76,7 @@ def test_a_connection_that_has_done_nothing_for_long_is_closed(server, address):
 
 
 @only_full
-def test_a_connection_that_a_proxy_keeps_serves_requests_for_longer_than_one_may_take(server, agency):
+def test_a_connection_that_a_proxy_keeps_serves_later_requests(server, agency):
     with server.client(agency["key"]) as client:
         client.get("/me")
         before = client.local_address

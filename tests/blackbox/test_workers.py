@@ -271,7 +271,7 @@ def ready(server):
         return client.send("GET", "/readyz")
 
 
-def test_from_sigterm_on_a_server_is_not_ready_and_answers_until_the_delay_or_a_second_sigterm(tmp_path, addresses):
+def test_after_sigterm_a_server_is_not_ready_and_answers_until_its_delay_ends(tmp_path, addresses):
     with running(tmp_path, "--no-monitor", "--workers", 2, RETAINER_STOP_DELAY="300", **addresses) as server:
         assert ready(server).status == 200
         agency = server.agency("Busy", "enterprise")

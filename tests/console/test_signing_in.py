@@ -68,7 +68,7 @@ def test_after_many_failures_a_message_and_a_header_say_how_long_to_wait(api, mo
     assert answers[0].headers.get("retry-after") is None
 
 
-def test_pages_without_a_session_are_charged_to_the_address_and_beyond_the_limit_nothing_is_hashed(api, monkeypatch):
+def test_pages_without_a_session_are_charged_to_the_address(api, monkeypatch):
     signed_in, ended = admin_of(api), Visitor(api.app)
     ended.sign_in("ana@north.example")
     ended.post("/console/sign-out")

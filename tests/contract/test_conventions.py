@@ -72,7 +72,7 @@ MEBIBYTE = 1024 * 1024
 
 @any_database
 @pytest.mark.parametrize("path", PATHS)
-def test_a_path_names_its_methods_to_options_and_refuses_others_whatever_the_scopes_of_the_key(api, path):
+def test_options_names_the_methods_of_a_path_and_others_are_405(api, path):
     concrete = sample(api, PATHS[path][0]).path
     taken, others = paths_and_methods(path)
     lacking = api.new_key([scope for scope in SCOPES if scope not in {operation.scope for operation in PATHS[path]}])

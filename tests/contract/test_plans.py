@@ -106,7 +106,7 @@ def test_a_page_of_the_request_log_follows_the_index_of_its_filter(api, wanted, 
 
 
 @only_sqlite
-def test_the_time_of_a_day_is_added_up_in_its_index_by_the_statement_that_reads_what_an_entry_follows_from(api):
+def test_the_time_of_a_day_is_added_up_in_its_index(api):
     api.usual("/clients")
     plan = plan_of(api, lambda: api.make("/time-entries"), "sum(time_entries.duration_minutes)")
     assert any("COVERING INDEX time_entries_by_user (account_id=? AND user_id=? AND date=?)" in step for step in plan)

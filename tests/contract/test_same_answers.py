@@ -272,7 +272,7 @@ def test_every_filter_finds_the_same(filled):
             pair.read(path, query | {"sort": random.choice(sorts_of(operation)), "page": random.randrange(1, 3)})
 
 
-def test_every_selection_is_the_same_and_what_is_included_is_what_its_own_get_returns(filled):
+def test_every_selection_is_the_same_and_includes_what_its_own_get_returns(filled):
     alone = {str(each.resource.table.name): each.path for each in READS if each.reads_one and not each.by_id}
     compared = set()
     for operation, path in filled.paths.items():
@@ -369,7 +369,7 @@ def test_a_repeated_write_is_answered_the_same(filled):
         filled.pair.post("/tags", body, headers=IDEMPOTENT)
 
 
-def test_what_the_edges_have_left_is_the_same_and_is_deleted_or_kept_with_the_same_reasons(filled):
+def test_records_with_edge_values_are_deleted_or_kept_for_the_same_reasons(filled):
     pair, random = filled.pair, Random("deletions")
     for path in filled.paths.values():
         pair.read(path, {"per_page": 100, "sort": "-id"})

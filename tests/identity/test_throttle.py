@@ -161,9 +161,7 @@ def test_an_admin_from_elsewhere_waits_for_one_hash_of_a_flood(api, admin, monke
 
 
 @any_database
-def test_beyond_the_places_of_strangers_the_network_with_most_gives_one_up_and_known_browsers_are_hashed(
-    api, admin, monkeypatch
-):
+def test_the_network_with_most_strangers_gives_up_a_place_and_known_browsers_are_hashed(api, admin, monkeypatch):
     monkeypatch.setattr(throttle, "MAX_WAITING", 4)
     token, refused = enter(api, admin).token, []
     subject = api.app.throttle = throttle.Throttle(api.app.limiter, api.app.throttle.failures, nullcontext)

@@ -24,7 +24,7 @@ def test_what_is_repeated_under_a_key_is_answered_as_the_first_time_and_done_onc
     assert len(api.get("/tags").data) == 1
 
 
-def test_the_value_of_one_request_means_nothing_to_another_key_of_the_account_or_to_another_account(both):
+def test_an_idempotency_key_belongs_to_one_api_key(both):
     api, other = both
     mine = api.post("/tags", {"name": "A"}, headers={"Idempotency-Key": "k"})
     for sender, key in ((api, api.new_key()), (other, other.key)):

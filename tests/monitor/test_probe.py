@@ -509,7 +509,7 @@ def test_the_expiry_of_a_valid_certificate_is_returned(secure, certificates):
 
 
 @pytest.mark.parametrize(("name", "host"), [("old", "shop"), ("alone", "shop"), ("shop", "other")])
-def test_a_certificate_that_is_expired_or_self_signed_or_for_another_host_is_not_valid(secure, name, host):
+def test_an_expired_self_signed_or_foreign_certificate_is_not_valid(secure, name, host):
     site = secure(name)
     found = check(f"https://{host}.example:{site.port}/")
     assert (found.is_up, found.error) == (False, "The site's certificate is not valid.")

@@ -18,6 +18,7 @@ from retainer.sites.monitor.loop import Monitor
 from tests.contract_checker import NoChecks
 from tests.databases import each_database
 from tests.factories import ApiClient
+from tests.length import length
 from tests.monitor.test_probe import FakeSite
 from tests.name_server import NameServer
 from tests.webhooks.receiver import Hooked, Receiver
@@ -63,7 +64,7 @@ def test_an_account_gets_one_place_and_at_most_half_of_those_that_are_left(waiti
 def test_an_account_without_a_place_finds_one_whatever_others_have_done_before():
     drawn = random.Random("places")
     running, waiting = [], queue(*[300] * 8)
-    for turn in range(200):
+    for turn in range(length(200)):
         running = [each for each in running if drawn.random() < 0.9]
         running += fill(Places(50, [each.account_id for each in running]), waiting)
         new = Work(1000 + turn, 0)

@@ -131,7 +131,7 @@ def test_refused_requests_are_looked_for_one_by_one_only_so_often(api, monkeypat
     assert store.transactions < 20, "each of them would take twice as many as there are"
 
 
-def test_the_last_write_of_a_server_counts_the_busiest_minute_though_a_request_was_refused(api):
+def test_the_last_write_of_a_server_counts_the_busiest_minute(api):
     writing = RequestRecorder()
     now = utcnow()
     writing.add([answered(api, time=now, key_id=999), answered(api, time=now), answered(api, time=now)])
@@ -170,9 +170,7 @@ class FailingLater:
         return self.store.unscoped(write=write)
 
 
-def test_busiest_minutes_are_committed_a_few_at_a_time_so_that_servers_do_not_wait_long_for_each_other(
-    api, monkeypatch
-):
+def test_busiest_minutes_are_committed_a_few_at_a_time(api, monkeypatch):
     monkeypatch.setattr(recorder, "MAX_LOCKED", 2)
     writing = RequestRecorder()
     writing.add([answered(api, time=later(60 * n)) for n in range(1, 6) for _ in range(n)])
