@@ -24,8 +24,8 @@ SELECT account_id, created_at, created_at, ?2, ?2, ?2, ?3, ?3, 'member', 1, week
 FROM users WHERE id = ?1"""
 STAMPS = ("account_id", "created_at", "updated_at")
 CLIENT = (
-    *(*STAMPS, "name", "number", "status", "currency", "hourly_rate", "payment_terms_days", "name_folded"),
-    *("name_sort", "search"),
+    *(*STAMPS, "name", "number", "status", "currency", "hourly_rate", "payment_terms_days"),
+    *("number_folded", "number_sort", "name_sort", "search"),
 )
 PROJECT = (
     *(*STAMPS, "client_id", "name", "status", "billing_type", "currency", "hourly_rate", "budget_amount"),
@@ -84,9 +84,9 @@ def put(connection: Any, account: int, table: str, names: tuple[str, ...], rows:
 
 def clients(rng: random.Random, stamps: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
     for n in range(1, CLIENTS + 1):
-        name, rate = f"Client {rng.randrange(10**6)}", rng.choice((None, 9000, 11050))
+        name, rate, number = f"Client {rng.randrange(10**6)}", rng.choice((None, 9000, 11050)), f"c-{n:04}"
         folded = name.casefold()
-        yield (*stamps, name, f"C-{n:04}", "active", "EUR", rate, 30, folded, folded, f"{folded}\nc-{n:04}")
+        yield (*stamps, name, number.upper(), "active", "EUR", rate, 30, number, number, folded, f"{folded}\n{number}")
 
 
 def projects(rng: random.Random, stamps: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:

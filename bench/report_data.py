@@ -16,13 +16,12 @@ from retainer.identity.admins import OPERATORS, operator
 from retainer.rollups import doctor
 from retainer.store.engines import Sqlite
 from retainer.store.tx import Store
-from retainer.values.exact import LAST_DAY
 
 LINES = 2  # of each invoice
 INVOICE = (
     *(*STAMPS, "client_id", "project_id", "number", "status", "issue_date", "due_date", "currency", "subtotal"),
     *("tax_total", "total", "tax_breakdown", "amount_paid", "amount_credited", "balance_due", "sent_at"),
-    *("settled_date", "search", "client_snapshot"),
+    *("search", "client_snapshot"),
 )
 SNAPSHOT = json.dumps(dict.fromkeys(ClientSnapshot.__struct_fields__) | {"name": "Client"})
 LINE = (
@@ -32,7 +31,8 @@ LINE = (
 PAYMENT = (*STAMPS, "invoice_id", "amount", "currency", "paid_date", "method")
 NOTE = (
     *(*STAMPS, "invoice_id", "client_id", "number", "currency", "issue_date", "reason", "lines", "subtotal"),
-    *("tax_total", "total", "tax_breakdown", "applied_amount", "refundable_amount", "search"),
+    *("tax_total", "total", "tax_breakdown", "applied_amount", "refundable_amount", "number_folded", "number_sort"),
+    "search",
 )
 SHARE = (*STAMPS, "credit_note_id", "project_id", "currency", "amount")
 EXPENSE = (
@@ -113,7 +113,8 @@ def parts(rng: random.Random, account: int, number: int, day: date, project: int
     credited = net // 10 if paid and rng.random() < 0.03 else 0
     status, text = "paid" if paid else "sent", f"inv-{number:06}"
     taxes = f'[{{"tax_rate":"19","taxable_amount":"{net // 100}.{net % 100:02}","tax_amount":"{tax // 100}.00"}}]'
-    money = (net, tax, total, taxes, paid, 0, total - paid, stamp, str(paid_date) if paid else LAST_DAY, text, SNAPSHOT)
+    back = credited * 19 // 100
+    money = (net, tax, total, taxes, paid, credited + back, total - paid, stamp, text, SNAPSHOT)
     invoice = (*stamps, client, project, text.upper(), status, str(day), str(due), "EUR", *money)
     half = net // LINES
     terms = ("Work", "1", f"{half // 100}.{half % 100:02}", "0", "19", None, half, "EUR")
@@ -121,8 +122,7 @@ def parts(rng: random.Random, account: int, number: int, day: date, project: int
     payments = [
         (*stamps, number, part, "EUR", str(paid_date), "bank_transfer") for part in (paid // 2, paid - paid // 2)
     ]
-    back = credited * 19 // 100
-    sums = (credited, back, credited + back, taxes, 0, credited + back, text)
+    sums = (credited, back, credited + back, taxes, 0, credited + back, text, text, text)
     price = f"{credited // 100}.{credited % 100:02}"
     line = {"description": "Goodwill", "unit_price": price, "invoice_line_id": None, "quantity": "1"}
     line |= {"discount_percent": "0", "tax_rate": "19", "amount": price}

@@ -1,10 +1,13 @@
+import re
 from datetime import datetime, timedelta
+from decimal import Decimal
 from types import SimpleNamespace
 
 import pytest
 import time_machine
 from testing.agencies import open_agency
-from tests.databases import each_database
+from tests.contract.cases import statements_of
+from tests.databases import each_database, only_sqlite
 from tests.factories import ApiClient
 
 from retainer.fairness import Places
@@ -366,6 +369,35 @@ def test_outstanding_and_overdue_are_those_of_the_end_of_the_last_day_also_in_th
         ("2026-07-31", "230.00 60.00 60.00 1"),
     ):
         assert at_the_end_of(day) == expected, day
+
+
+def test_money_is_read_from_its_rows(books):
+    """Whatever writes a row, no stored sum of money can differ from it."""
+    before = read(books.api, "overview", "2026-01-01")["money"][0]
+    for change_of_row in (
+        "UPDATE invoices SET subtotal = subtotal + 100 WHERE currency = 'EUR'",
+        "UPDATE credit_notes SET subtotal = subtotal + 100",
+        "UPDATE payments SET amount = amount + 100 WHERE currency = 'EUR'",
+    ):
+        books.api.sql(change_of_row)
+    after = read(books.api, "overview", "2026-01-01")["money"][0]
+    more = {name: int(Decimal(after[name]) - Decimal(before[name])) for name in ("invoiced", "credited", "collected")}
+    assert more == {"invoiced": 3, "credited": 1, "collected": 1}, "the void one and the drafts do not count"
+
+
+@only_sqlite
+def test_a_report_finds_money_in_indexes(books):
+    with statements_of(books.api) as ran:
+        books.api.get("/reports/revenue-by-client", {"from": "2026-01-01", "to": "2026-01-31"})
+    plans = []
+    for text in (text for text in ran if "FROM invoices" in text or "FROM payments" in text):
+        places = [None] * max(map(int, re.findall(r"\?(\d+)", text)))
+        plans += [step for *_, step in books.api.sql(f"EXPLAIN QUERY PLAN {text}", *places)]
+    read_by = [step.partition(" USING ")[2] for step in plans if step.startswith("SEARCH")]
+    assert {step.partition(" (")[0] for step in read_by} == {
+        *("COVERING INDEX invoices_by_issue_date", "COVERING INDEX payments_by_day", "INDEX invoices_unsettled"),
+        *("INDEX credit_notes_by_account_id_issue_date", "INTEGER PRIMARY KEY"),
+    }
 
 
 def test_a_refund_is_due_from_the_credit_on_and_lowers_what_was_collected_on_its_day(api, clock):

@@ -150,8 +150,9 @@ DECLARED = {
 BOUNDED = {
     *("billing/kinds/dated.py", "console/editing/fields.py", "crm/currency.py", "documents/printable.py"),
     "reference/answers.py",
-    *("reports/overview.py", "reports/utilisation_groups.py", "reports/worked_time.py", "rollups/changes.py"),
-    *("rollups/record_totals.py", "rollups/summaries.py", "shared/relations.py", "store/engines/sql.py"),
+    *("reports/money.py", "reports/overview.py", "reports/row_sums.py", "reports/utilisation_groups.py"),
+    *("rollups/changes.py", "rollups/record_totals.py", "rollups/summaries.py"),
+    *("shared/relations.py", "store/engines/sql.py"),
     *("store/statements.py", "store/tx.py", "traffic/counts.py", "values/reading.py", "work/propagation.py"),
     *("work/templates.py",),
 }

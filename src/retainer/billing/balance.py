@@ -16,7 +16,6 @@ from retainer.schema.filters import Where
 from retainer.store.row_mapper import Derived
 from retainer.store.tables import TODAY
 from retainer.store.tx import Tx
-from retainer.values.exact import LAST_DAY
 
 overdue = expressions.overdue(*OPEN_INVOICES)
 """Whether an open invoice with a balance has passed its due date."""
@@ -71,16 +70,7 @@ class InvoiceState(NamedTuple):
     total: int
     paid_at: str | None
     written_off_at: str | None
-    issue_date: str
-    settled_date: str | None
     amount_paid: int
-
-
-class Paid(NamedTuple):
-    """The sum of the payments of an invoice less refunds, in minor units, and the day of the last one."""
-
-    amount: int
-    last_date: str | None
 
 
 class AppliedNote(NamedTuple):
@@ -88,14 +78,11 @@ class AppliedNote(NamedTuple):
 
     id: int
     total: int
-    issue_date: str
 
 
 INVOICE = select(*invoices.c[InvoiceState._fields]).where(invoices.c.id == bindparam("id"))
-PAID = select(func.coalesce(func.sum(payments.c.amount), 0), func.max(payments.c.paid_date)).where(
-    payments.c.invoice_id == bindparam("invoice")
-)
-"""In the order of the fields of Paid."""
+PAID = select(func.coalesce(func.sum(payments.c.amount), 0)).where(payments.c.invoice_id == bindparam("invoice"))
+"""The payments of an invoice less refunds."""
 NOTES = (
     select(*credit_notes.c[AppliedNote._fields])
     .where(credit_notes.c.invoice_id == bindparam("invoice"))
@@ -109,27 +96,25 @@ def recompute_balance(tx: Tx, invoice_id: int, *, by_payment: bool) -> None:
     An invoice that was written off stays so until a payment.
     """
     (invoice,) = map(InvoiceState._make, tx.all(INVOICE, id=invoice_id))
-    (paid,) = map(Paid._make, tx.all(PAID, invoice=invoice_id))
-    due, credited, last_day = invoice.total - paid.amount, 0, max(invoice.issue_date, paid.last_date or "")
-    changed = ["payments"] if paid.amount != invoice.amount_paid else []
+    paid: int = tx.value(PAID, invoice=invoice_id)
+    due, credited = invoice.total - paid, 0
+    changed = ["payments"] if paid != invoice.amount_paid else []
     for note in map(AppliedNote._make, tx.all(NOTES, invoice=invoice_id)):
         applied = min(note.total, due)
         shares = {"applied_amount": applied, "refundable_amount": note.total - applied}
         tx.update_columns(credit_notes, note.id, shares)
         changed.append("credit_notes")
-        due, credited, last_day = due - applied, credited + note.total, max(last_day, note.issue_date)
-    status, written_off_at, settled_date = invoice.status, invoice.written_off_at, invoice.settled_date
+        due, credited = due - applied, credited + note.total
+    status, written_off_at = invoice.status, invoice.written_off_at
     if by_payment or status != "written_off":
-        status, written_off_at = derive_status(due, paid.amount + credited), None
-        settled_date = last_day if status == "paid" else LAST_DAY
+        status, written_off_at = derive_status(due, paid + credited), None
     values = {
         "status": status,
-        "amount_paid": paid.amount,
+        "amount_paid": paid,
         "amount_credited": credited,
         "balance_due": due,
         "paid_at": (invoice.paid_at or tx.now) if status == "paid" else None,
         "written_off_at": written_off_at,
-        "settled_date": settled_date,
     }
     tx.update_columns(invoices, invoice_id, values, *dict.fromkeys(changed))
 

@@ -21,9 +21,6 @@ from retainer.identity.audit import Target
 from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
-from retainer.rollups import changes
-from retainer.rollups.changes import changing_balance
-from retainer.rollups.sources import PAYMENTS
 from retainer.schema.billing import OPEN_INVOICES, invoices, payments
 from retainer.schema.filters import Where, at_least, at_most, since, until
 from retainer.store.details import load_details
@@ -160,7 +157,7 @@ def is_overdrawn(recorded: Sequence[Payment]) -> bool:
 
 
 def save_payment(tx: Tx, payment: Payment) -> None:
-    changes.insert(tx, PAYMENTS, payments, payment)
+    tx.insert(payments, payment)
     balance.recompute_balance(tx, payment.invoice_id, by_payment=payment.amount > 0)
 
 
@@ -187,10 +184,8 @@ def remove(tx: Tx, payment_id: int) -> RemovedPayment:
     if is_overdrawn([other for other in invoice.payments if other.id != payment_id]):
         message = "It was refunded, at least in part. Remove the refund first, if that is wrong, too."
         raise Refusal("in_use", message, errors={"payments": [message]})
-    changes.removed(tx, PAYMENTS, payment_id)
-    with changing_balance(tx, payment.invoice_id):
-        tx.delete(payments, payment_id)
-        balance.recompute_balance(tx, payment.invoice_id, by_payment=False)
+    tx.delete(payments, payment_id)
+    balance.recompute_balance(tx, payment.invoice_id, by_payment=False)
     invoice = tx.get(invoices, payment.invoice_id, Invoice)
     target = Target("payment", payment_id, f"{payment.amount} {payment.currency} on {invoice.number}")
     audit.note(tx, "payment removed", target, before=msgspec.to_builtins(payment))

@@ -47,7 +47,7 @@ def propagate_currency(tx: Tx, client_id: int, currency: str) -> None:
     """Write the client's currency to its projects and their milestones."""
     redenominate(tx, milestones, MILESTONES_OF_CLIENT, client_id, currency, "currency")
     redenominate(tx, projects, OF_CLIENT, client_id, currency, "currency")
-    record_totals.write_amounts(tx, client_id)
+    record_totals.rebuild_of_client(tx, client_id)
 
 
 def redenominate(

@@ -16,7 +16,7 @@ from sqlalchemy import ColumnElement, Select, and_, bindparam, case, func, selec
 
 from retainer import schema
 from retainer.kernel.resource import Resource, WithMeta
-from retainer.reports import periods
+from retainer.reports import money, periods
 from retainer.reports.common import (
     AvailableMinutes,
     BillableMinutes,
@@ -45,7 +45,6 @@ from retainer.reports.common import (
 )
 from retainer.reports.periods import Period
 from retainer.reports.ratios import Ratio, median, ratio
-from retainer.reports.revenue import money_of
 from retainer.reports.utilisation import read_team
 from retainer.reports.worked_time import worked
 from retainer.rollups import summaries
@@ -64,10 +63,7 @@ from retainer.values.kinds import SignedMoney
 from retainer.work import progress, projects, tasks
 
 COVERED_SUMS = ("billable_value", "billed_value", "unpriced_minutes")
-SUMS = (
-    *("invoiced", "credited", "invoiced_tax", "credited_tax", "collected"),
-    *("expenses", "billable_expenses", "billed_expenses"),
-)
+SUMS = ("invoiced", "credited", "invoiced_tax", "credited_tax", "collected", "expenses", "unbilled_expenses")
 
 
 class OverviewMoney(msgspec.Struct):
@@ -185,7 +181,7 @@ def get_report_overview(tx: Tx, query: ReportQuery) -> WithMeta[Overview, Report
     responses = [minutes for (minutes,) in tx.all(_answered(limits), **values)]
     overview = Overview(
         period,
-        money(tx, period, query, time_sums, covered_sums),
+        read_money(tx, period, query, time_sums, covered_sums),
         time(tx, period, time_sums, covered_sums),
         OverviewClients(**counts["clients"]),
         OverviewProjects(**counts["projects"]),
@@ -203,10 +199,10 @@ def read_covered(tx: Tx, period: Period, query: ReportQuery) -> Sums:
     return summaries.read(tx, table, period.days, ("currency",), COVERED_SUMS, by_fee, **query.only())
 
 
-def money(tx: Tx, period: Period, query: ReportQuery, time_sums: Sums, covered_sums: Sums) -> list[OverviewMoney]:
+def read_money(tx: Tx, period: Period, query: ReportQuery, time_sums: Sums, covered_sums: Sums) -> list[OverviewMoney]:
     """Return the money of a period: a row for each currency, or one of zeros."""
-    figures = summaries.read(tx, money_of(query), period.days, ("currency",), SUMS, **query.only())
-    balances = summaries.outstanding(tx, money_of(query), period.to, ("currency",), **query.only())
+    figures = money.read(tx, period, ("currency",), SUMS, **query.only())
+    balances = money.balances(tx, period, ("currency",), **query.only())
     time_totals = by_currency((currency, sums) for (_, currency), sums in time_sums.items())
     currencies = {currency for (currency,) in (*balances, *figures)}
     currencies |= {currency for currency, sums in time_totals.items() if sums["billable_value"]}
@@ -223,7 +219,7 @@ def money(tx: Tx, period: Period, query: ReportQuery, time_sums: Sums, covered_s
             overdue=balance["overdue"],
             expenses=sums["expenses"],
             unbilled_time=unbilled - covered_unbilled,
-            unbilled_expenses=sums["billable_expenses"] - sums["billed_expenses"],
+            unbilled_expenses=sums["unbilled_expenses"],
             refund_due=balance["refund_due"],
         )
         rows.append(OverviewMoney(currency=currency, overdue_count=balance["overdue_count"], **money_fields))

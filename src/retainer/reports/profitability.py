@@ -14,6 +14,7 @@ from sqlalchemy import select
 
 from retainer import schema
 from retainer.kernel.resource import Resource, WithMeta
+from retainer.reports import money
 from retainer.reports.common import (
     BillableMinutes,
     ReportMeta,
@@ -39,18 +40,11 @@ from retainer.values.kinds import Id, SignedMoney
 from retainer.work import progress
 from retainer.work.projects import BillingType, Status
 
-SUMS = (
-    "tracked_minutes",
-    "billable_minutes",
-    "billable_value",
-    "billed_value",
-    "unpriced_minutes",
-    "invoiced",
-    "credited",
-    "labour_cost",
-    "expenses",
-    "missing_cost_rate_minutes",
+TIME_SUMS = (
+    *("tracked_minutes", "billable_minutes", "billable_value", "billed_value", "unpriced_minutes"),
+    *("labour_cost", "missing_cost_rate_minutes"),
 )
+MONEY_SUMS = ("invoiced", "credited", "expenses")
 
 
 class ProfitabilityQuery(ReportQuery):
@@ -150,9 +144,10 @@ def get_report_project_profitability(
 ) -> WithMeta[ProjectProfitabilityReport, ReportMeta]:
     """Read the revenue and cost of each project, the largest revenue first. Default period: all time."""
     period = begin(tx, query, None)
-    summed = summaries.read(
-        tx, schema.rollups.project_sums, period.days, ("project_id", "currency"), SUMS, **query.only()
-    )
+    by = ("project_id", "currency")
+    summed = summaries.read(tx, schema.rollups.project_sums, period.days, by, TIME_SUMS, **query.only())
+    for (project_id, currency), sums in money.read(tx, period, by, MONEY_SUMS, **query.only()).items():
+        summed.setdefault((project_id or 0, currency), Figures()).update(sums)
     found = [dict(zip(PROJECT_FIELDS, row, strict=True)) for row in tx.all(PROJECTS)]
     by_id = {each["project_id"]: each | {"budget_used_percent": percent(each["budget_used_percent"])} for each in found}
     figures = {key: settled(sums, by_id.get(key[0], NO_PROJECT)["billing_type"]) for key, sums in summed.items()}
@@ -170,7 +165,7 @@ def get_report_project_profitability(
 
 
 def settled(sums: Figures, billing_type: str | None) -> Figures:
-    """Return SUMS with the labour cost in minor units; if a fee covers the hours, all count as billed."""
+    """Return sums with the labour cost in minor units; if a fee covers the hours, all count as billed."""
     changes = {"labour_cost": by_the_hour(sums["labour_cost"])}
     if billing_type in expressions.COVERED:
         changes |= {"billed_value": sums["billable_value"], "unpriced_minutes": 0}

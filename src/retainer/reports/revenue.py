@@ -7,11 +7,10 @@ day.
 from typing import Annotated, Any
 
 import msgspec
-from sqlalchemy import Table, select
+from sqlalchemy import select
 
-from retainer import schema
 from retainer.kernel.resource import Resource, WithMeta
-from retainer.reports import periods
+from retainer.reports import money, periods
 from retainer.reports.common import (
     Collected,
     Credited,
@@ -35,12 +34,10 @@ from retainer.reports.common import (
 )
 from retainer.reports.periods import Period
 from retainer.reports.ratios import Ratio, ratio
-from retainer.rollups import summaries
 from retainer.rollups.summaries import Figures, Sums
 from retainer.schema.crm import clients
 from retainer.store.tx import Tx
 from retainer.values.collation import sort_key
-from retainer.values.exact import day_after
 
 SUMS = ("invoice_count", "invoiced", "credited", "invoiced_tax", "credited_tax", "collected")
 WITH_EXPENSES = (*SUMS, "expenses")
@@ -157,7 +154,7 @@ def get_report_revenue_by_client(tx: Tx, query: ReportQuery) -> WithMeta[Revenue
 def get_report_revenue_by_month(tx: Tx, query: ReportQuery) -> WithMeta[RevenueByMonthReport, ReportMeta]:
     """Read revenue by month, including empty months. Default period: the last twelve months and this one."""
     period = begin(tx, query, periods.twelve_months_before)
-    figures = summaries.read(tx, money_of(query), period.days, ("month", "currency"), WITH_EXPENSES, **query.only())
+    figures = money.read(tx, period, ("month", "currency"), WITH_EXPENSES, **query.only())
     currencies = sorted({currency for _, currency in figures})
     keys = [(month, code) for month in periods.months(period) for code in currencies or [default_currency(tx, query)]]
     total_sums = by_currency((key[1], figures.get(key, Figures())) for key in keys)
@@ -168,16 +165,11 @@ def get_report_revenue_by_month(tx: Tx, query: ReportQuery) -> WithMeta[RevenueB
     return with_meta(tx, RevenueByMonthReport(period, rows, totals))
 
 
-def money_of(query: ReportQuery) -> Table:
-    """Return the summary to read: the one by client if a client is requested."""
-    return schema.rollups.money_sums if query.client_id is None else schema.rollups.client_sums
-
-
 def of_clients(tx: Tx, period: Period, query: ReportQuery) -> Sums:
     """Return SUMS and BALANCES by client and currency, in minor units."""
-    table, by = schema.rollups.client_sums, ("client_id", "currency")
-    figures = summaries.read(tx, table, period.days, by, SUMS, **query.only())
-    for key, balances in summaries.outstanding(tx, table, period.to, by, **query.only()).items():
+    by = ("client_id", "currency")
+    figures = money.read(tx, period, by, SUMS, **query.only())
+    for key, balances in money.balances(tx, period, by, **query.only()).items():
         figures.setdefault(key, Figures()).update(balances)
     return figures
 
@@ -205,14 +197,9 @@ def spending(currency: str, sums: Figures) -> dict[str, Any]:
 def balances_by_month(tx: Tx, period: Period, query: ReportQuery) -> dict[str, int]:
     """Return what was outstanding at the end of each month of a period, and of its last day, in minor units.
 
-    The query names the currency. A balance is that of the month before plus the changes of the month.
+    The query names the currency.
     """
-    table, only = money_of(query), query.only()
-    has_before = period.first > periods.FIRST_DAY
-    opening = summaries.outstanding(tx, table, day_after(period.first, -1), ("currency",), **only) if has_before else {}
-    changes = summaries.read(tx, table, period.days, ("month",), ("outstanding",), **only)
-    balance, balances = opening.get((query.currency,), Figures())["outstanding"], {}
-    for month in periods.months(period):
-        balance += changes.get((month,), Figures())["outstanding"]
-        balances[month] = balance
-    return balances
+    return {
+        month: money.balances(tx, periods.month_of(month, period), (), **query.only()).get((), Figures())["outstanding"]
+        for month in periods.months(period)
+    }

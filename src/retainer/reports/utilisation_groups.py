@@ -13,7 +13,8 @@ from sqlalchemy import Select, Table, bindparam, select
 from retainer.errors import invalid
 from retainer.reports.common import BillableMinutes, RowCurrency, TrackedMinutes
 from retainer.reports.periods import Period
-from retainer.reports.worked_time import KEYS, SUMS, BillableValue, OtherCurrencies, SharePercent, select_worked, shares
+from retainer.reports.row_sums import sums_of
+from retainer.reports.worked_time import KEYS, SUMS, WORKED, BillableValue, OtherCurrencies, SharePercent, shares
 from retainer.rollups.summaries import Figures
 from retainer.schema.crm import clients
 from retainer.schema.work import tasks
@@ -40,7 +41,7 @@ class UtilisationGroup(msgspec.Struct):
     other_currencies: OtherCurrencies
 
 
-COLUMNS: dict[GroupBy, str] = {"client": "client_id", "task": "task_id", "day": "date"}
+COLUMNS: dict[GroupBy, str] = {"client": "client_id", "task": "task_id", "day": "day"}
 
 
 def _select_names(table: Table, name: str) -> Select[tuple[int, str]]:
@@ -51,8 +52,8 @@ NAMES = {"client": _select_names(clients, "name"), "task": _select_names(tasks, 
 
 
 @cache
-def _select_groups(limits: tuple[str, ...], by: tuple[str, ...]) -> Select[tuple[object, ...]]:
-    return select_worked(limits, by).limit(bindparam("limit", type_=INTEGER))
+def _select_groups(limits: tuple[str, ...], by: tuple[str, ...]) -> Select[int]:
+    return sums_of(WORKED, by, SUMS, limits).limit(bindparam("limit", type_=INTEGER))
 
 
 def groups_of_users(

@@ -1,19 +1,18 @@
 """Worked time: the sums of time entries in a period, and the fields of the utilisation report that follow from them."""
 
-from functools import cache
 from typing import Annotated, Any
 
 import msgspec
-from sqlalchemy import ColumnElement, Select, Text, bindparam, case, cast, func, select
+from sqlalchemy import case
 
 from retainer import schema
 from retainer.reports.common import total
 from retainer.reports.periods import Period
 from retainer.reports.ratios import Ratio, ratio
+from retainer.reports.row_sums import sums_of
 from retainer.rollups import summaries
-from retainer.rollups.buckets import MONTH
+from retainer.rollups.sources import TIME
 from retainer.rollups.summaries import Figures, Sums
-from retainer.schema.expressions import is_unpriced
 from retainer.schema.work import time_entries
 from retainer.store.tx import Tx
 from retainer.values.exact import amount_of
@@ -21,6 +20,9 @@ from retainer.values.kinds import Currency, Money
 
 KEYS = ("user_id", "currency")
 SUMS = ("tracked_minutes", "billable_minutes", "billable_value", "billed_value", "unpriced_minutes")
+WORKED = TIME.rows.add_columns(
+    case((time_entries.c.invoice_line_id.is_not(None), time_entries.c.amount), else_=0).label("billed_value")
+)
 
 
 class OtherCurrency(msgspec.Struct):
@@ -38,31 +40,12 @@ OtherCurrencies = Annotated[list[OtherCurrency], "Value of billable time in othe
 def worked(tx: Tx, period: Period, limits: dict[str, Any], by: tuple[str, ...] = KEYS) -> Sums:
     """Return SUMS of the time entries of a period by KEYS, or by month and KEYS.
 
-    With a client or a project in the limits, it sums time entries, because no summary has both keys.
+    With a client or a project in the limits, it adds up time entries, because no summary has both keys.
     """
     if "client_id" in limits or "project_id" in limits:
-        rows = tx.all(select_worked(tuple(limits), by), **limits, first=period.first, last=period.to)
+        rows = tx.all(sums_of(WORKED, by, SUMS, tuple(limits)), **limits, first=period.first, last=period.to)
         return {tuple(row[: len(by)]): Figures(zip(SUMS, row[len(by) :], strict=True)) for row in rows}
     return summaries.read(tx, schema.rollups.user_sums, period.days, by, SUMS, **limits)
-
-
-@cache
-def select_worked(limits: tuple[str, ...], by: tuple[str, ...]) -> Select[Any]:
-    """Return the statement of SUMS of the time entries of a period by some of their columns, or by month."""
-    entry = time_entries.c
-    sums: dict[str, ColumnElement[int]] = {
-        "tracked_minutes": func.sum(entry.duration_minutes),
-        "billable_minutes": func.sum(case((entry.billable, entry.duration_minutes), else_=0)),
-        "billable_value": func.coalesce(func.sum(entry.amount), 0),
-        "billed_value": func.sum(case((entry.invoice_line_id.is_not(None), entry.amount), else_=0)),
-        "unpriced_minutes": func.sum(case((is_unpriced(time_entries), entry.duration_minutes), else_=0)),
-    }
-    conditions = [entry[name] == bindparam(name) for name in limits]
-    in_period = entry.date.between(bindparam("first"), bindparam("last"))
-    keys = [
-        func.substr(cast(entry.date, Text), 1, MONTH).label(name) if name == "month" else entry[name] for name in by
-    ]
-    return select(*keys, *(sums[name] for name in SUMS)).where(in_period, *conditions).group_by(*keys)
 
 
 def shares(currency: str, figures: dict[str, Figures]) -> dict[str, Any]:

@@ -20,20 +20,18 @@ from sqlalchemy import (
     null,
     or_,
     select,
+    true,
     union_all,
 )
 
-from retainer.rollups import summaries
-from retainer.rollups.sources import SOURCES, ZERO, Source, key_of
-from retainer.schema.columns import in_literals
+from retainer.rollups.sources import SOURCES, ZERO
 from retainer.schema.crm import clients, tags
-from retainer.schema.rollups import project_sums
 from retainer.schema.support import tickets
 from retainer.schema.work import milestones, projects, tasks
 from retainer.store.announcements import maintaining
+from retainer.store.engines.base import Row
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
-from retainer.values.exact import LAST_DAY
 
 Formulas = dict[str, dict[str, int]]
 """The totals of a record, and the signs of the figures that each adds up."""
@@ -59,13 +57,11 @@ FORMULAS: dict[Table, Formulas] = {
 }
 AMOUNTS = tuple(column.name for column in projects.c if column.info.get("money") and "maintained" in column.info)
 """The totals of a project that are in its currency."""
-AMOUNT_FIGURES = tuple(dict.fromkeys(figure for name in AMOUNTS for figure in FORMULAS[projects][name]))
-CURRENCIES = select(*projects.c["id", "currency"]).where(projects.c.client_id == bindparam("client"))
 
 
-def adding(table: Table, rows: FromClause, *, single_row: bool) -> Update:
-    """Return the statement that adds rows of a source to the totals of the records that they refer to."""
-    key = rows.c[key_of(table)]
+def adding(table: Table, rows: FromClause, reference: str, *, single_row: bool) -> Update:
+    """Return the statement that adds rows of a source to the totals of the records that a column of them refers to."""
+    key = rows.c[reference]
     if single_row:
         added = _totals(table, rows.c, table)
     else:  # grouped once: scanning the rows for each record would take the product of both
@@ -76,26 +72,6 @@ def adding(table: Table, rows: FromClause, *, single_row: bool) -> Update:
         added, key = {each.name: grouped.c[each.name] for each in sums}, grouped.c.id
     values = {name: table.c[name] + total for name, total in added.items()}
     return maintaining(table, table.c.id == key, values=values)
-
-
-def fields(source: Source, table: Table) -> set[str]:
-    """Return the columns of a source's rows that the totals of a table are computed from."""
-    columns = source.rows.selected_columns
-    figures = {figure for formula in FORMULAS[table].values() for figure in formula if figure in columns}
-    return {key_of(table), *figures, *(["currency"] if table is projects and "currency" in columns else [])}
-
-
-def write_amounts(tx: Tx, client_id: int) -> None:
-    """Recompute the amounts of a client's projects in their current currency."""
-    sums = summaries.read(
-        tx, project_sums, (None, LAST_DAY), ("project_id", "currency"), AMOUNT_FIGURES, client_id=client_id
-    )
-    for project_id, currency in tx.all(CURRENCIES, client=client_id):
-        figures = sums.get((project_id, currency), summaries.Figures())
-        amounts = {
-            name: sum(sign * figures[figure] for figure, sign in FORMULAS[projects][name].items()) for name in AMOUNTS
-        }
-        tx.run(_writing(projects, AMOUNTS), row_id=project_id, **amounts)
 
 
 def _totals(table: Table, columns: Any, record: FromClause) -> dict[str, ColumnElement[int]]:
@@ -116,33 +92,31 @@ def _total(table: Table, name: str, columns: Any, record: FromClause) -> ColumnE
 
 
 @cache
-def _expected(table: Table) -> Select[int]:
-    """Return a select of the totals of all records of a table, computed from rows with a status that counts."""
-    key = key_of(table)
+def differences(table: Table, owner: str | None = None) -> Select[int]:
+    """Return a select of the records with mismatched totals, and the totals that they should have.
+
+    With an `owner`, like client_id, it compares only the records of the owner in that parameter.
+    """
     figures = dict.fromkeys(figure for formula in FORMULAS[table].values() for figure in formula)
+    is_compared = true() if owner is None else table.c[owner] == bindparam(owner)
     selects = []
     for source in SOURCES:
-        if table in source.targets:
-            selected = source.rows.selected_columns
-            rows = source.rows.where(in_literals(selected.status, source.statuses)) if source.statuses else source.rows
-            columns = rows.subquery().c
-            currency = columns.currency if "currency" in columns else null().label("currency")
+        if table in source.records:
+            columns = source.rows.subquery().c
+            key = columns[source.records[table]]
+            currency = columns.currency if "currency" in columns else null()
             added = (columns.get(name, ZERO).label(name) for name in figures)
-            selects.append(select(columns[key], currency, *added).where(columns[key].is_not(None)))
+            is_needed = key.is_not(None) if owner is None else key.in_(select(table.c.id).where(is_compared))
+            selects.append(select(key.label("id"), currency.label("currency"), *added).where(is_needed))
     every = union_all(*selects).subquery().c
     summed = (func.sum(every[name]).label(name) for name in figures)
-    groups = select(every[key], every.currency, *summed).group_by(every[key], every.currency).subquery()
+    groups = select(every.id, every.currency, *summed).group_by(every.id, every.currency).subquery()
     totals = (func.coalesce(func.sum(_total(table, name, groups.c, table)), 0).label(name) for name in FORMULAS[table])
-    joined = table.outerjoin(groups, groups.c[key] == table.c.id)
-    return select(table.c.id, *totals).select_from(joined).group_by(*table.c["account_id", "id"])
-
-
-@cache
-def differences(table: Table) -> Select[int]:
-    """Return a select of the records with mismatched totals, and the totals that they should have."""
-    expected = _expected(table).subquery()
-    is_other = or_(*(table.c[name] != expected.c[name] for name in FORMULAS[table]))
-    return select(*expected.c).select_from(table.join(expected, expected.c.id == table.c.id)).where(is_other)
+    joined = table.outerjoin(groups, groups.c.id == table.c.id)
+    expected = select(table.c.id, *totals).select_from(joined).where(is_compared).group_by(*table.c["account_id", "id"])
+    right = expected.subquery()
+    is_other = or_(*(table.c[name] != right.c[name] for name in FORMULAS[table]))
+    return select(*right.c).select_from(table.join(right, right.c.id == table.c.id)).where(is_other)
 
 
 @cache
@@ -151,14 +125,23 @@ def difference(table: Table) -> Select[int]:
     return differences(table).limit(1)
 
 
-@cache
-def _writing(table: Table, names: tuple[str, ...]) -> Update:
-    return maintaining(table, table.c.id == bindparam("row_id"), values={name: bindparam(name) for name in names})
-
-
 def rebuild(tx: Tx) -> None:
     """Correct the totals of records that differ from their rows."""
-    for table, formulas in FORMULAS.items():
-        for record_id, *totals in tx.all(differences(table)):
-            values = dict(zip(formulas, totals, strict=True))
-            tx.run(_writing(table, tuple(formulas)), row_id=record_id, **values)
+    for table in FORMULAS:
+        _correct(tx, table, tx.all(differences(table)))
+
+
+def rebuild_of_client(tx: Tx, client_id: int) -> None:
+    """Correct the totals of a client's projects, whose currency has changed."""
+    _correct(tx, projects, tx.all(differences(projects, "client_id"), client_id=client_id))
+
+
+def _correct(tx: Tx, table: Table, rows: list[Row]) -> None:
+    for record_id, *totals in rows:
+        tx.run(_writing(table), row_id=record_id, **dict(zip(FORMULAS[table], totals, strict=True)))
+
+
+@cache
+def _writing(table: Table) -> Update:
+    values: dict[str, ColumnElement[int]] = {name: bindparam(name) for name in FORMULAS[table]}
+    return maintaining(table, table.c.id == bindparam("row_id"), values=values)

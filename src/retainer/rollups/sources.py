@@ -1,61 +1,50 @@
-"""Sources: the figures that a row adds to sums, as selects.
+"""Sources: the figures that a row adds to stored sums, as selects.
 
-Writes add them to the summaries that reports read and to the totals on records; doctor recomputes both from them.
+Writes add them to the summaries of time and to the totals on records; doctor recomputes both from them. Reports read
+money from its rows.
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Table, and_, case, func, literal, select, union
+from sqlalchemy import ColumnElement, Select, Table, case, func, literal, select
 
 from retainer.schema import TAG_LINKS
-from retainer.schema.billing import (
-    ISSUED_INVOICES,
-    credit_note_shares,
-    credit_notes,
-    expenses,
-    invoice_lines,
-    invoices,
-    payments,
-)
+from retainer.schema.billing import credit_note_shares, credit_notes, expenses, invoice_lines, invoices, is_issued
 from retainer.schema.crm import clients, external_contacts, tags
 from retainer.schema.expressions import is_unpriced
-from retainer.schema.rollups import client_sums, money_sums, project_sums, user_sums
+from retainer.schema.rollups import project_sums, user_sums
 from retainer.schema.sites import sites
 from retainer.schema.support import ticket_replies, tickets
 from retainer.schema.work import counted_cost_rates, milestones, projects, tasks, time_entries
-from retainer.store.engines.sql import INTEGER, next_day
-from retainer.values.exact import LAST_DAY
+from retainer.store.engines.sql import INTEGER
 
 
-class Source(NamedTuple):
-    """Rows to sum: each has the `record_id` by which it is found, its day, the keys of the summaries, and figures."""
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Rows to add up: each has the `record_id` by which it is found, references, and figures."""
 
     rows: Select[Any]
-    targets: tuple[Table, ...]
-    """The summaries, and the tables with totals of their own (`record_totals`)."""
-    statuses: tuple[str, ...] = ()
-    """The statuses of rows that count; empty for rows without a status."""
+    records: dict[Table, str]
+    """The tables whose records show totals of these rows, and the column that refers to the record."""
+    summaries: tuple[Table, ...] = ()
     table: Table | None = None
     """The table that has one row for each row of the source; both are inserted and deleted together."""
+    fields: tuple[str, ...] = ()
+    """The fields of a row of that table from which its references and figures follow."""
 
     @property
     def has_one_row(self) -> bool:
-        """Return whether a record has exactly one row, so that there is nothing to group."""
+        """Whether a record has exactly one row, so that there is nothing to group."""
         return self.table is not None and "id" in self.table.c
 
 
 KEYS = {
-    *("account_id", "record_id", "day", "currency", "status"),
-    *("user_id", "client_id", "project_id", "milestone_id", "task_id", "ticket_id", "tag_id"),
+    *("account_id", "record_id", "day", "currency", "user_id", "client_id", "project_id", "milestone_id", "task_id"),
+    *("parent_id", "ticket_id", "tag_id", "invoice_id"),
 }
 """The columns of sources that are not figures."""
 ZERO, ONE = literal(0, INTEGER), literal(1, INTEGER)
-
-
-def key_of(table: Table) -> str:
-    """Return the column of a source's rows that refers to a table: `client_id`."""
-    return f"{table.name.removesuffix('s')}_id"
 
 
 COST_RATE = (
@@ -91,8 +80,13 @@ TIME = Source(
         LABOUR_COST.label("labour_cost"),
         MISSING_RATE.label("missing_cost_rate_minutes"),
     ),
-    (projects, tasks, tickets, project_sums, user_sums),
+    {projects: "project_id", tasks: "task_id", tickets: "ticket_id"},
+    (project_sums, user_sums),
     table=time_entries,
+    fields=(
+        *("date", "client_id", "project_id", "task_id", "ticket_id", "user_id", "currency"),
+        *("duration_minutes", "billable", "amount"),
+    ),
 )
 """Time entries: minutes, value, billable minutes without a rate, and minutes x cost rate of the day."""
 
@@ -105,7 +99,8 @@ BILLED_TIME = Source(
         time_entries.c.duration_minutes.label("billed_minutes"),
         time_entries.c.amount.label("billed_value"),
     ).where(time_entries.c.invoice_line_id.is_not(None)),
-    (projects, project_sums, user_sums),
+    {projects: "project_id"},
+    (project_sums, user_sums),
 )
 """Time entries on lines of invoices; found by the line."""
 
@@ -113,153 +108,41 @@ EXPENSES = Source(
     select(
         expenses.c.account_id,
         expenses.c.id.label("record_id"),
-        expenses.c.date.label("day"),
-        *expenses.c["client_id", "project_id", "currency"],
+        *expenses.c["project_id", "currency"],
         expenses.c.net_amount.label("expenses"),
-        expenses.c.billable_amount.label("billable_expenses"),
     ),
-    (projects, project_sums, client_sums, money_sums),
+    {projects: "project_id"},
     table=expenses,
+    fields=("project_id", "currency", "net_amount"),
 )
-"""Expenses: net, and the amount to bill to clients."""
-
-BILLED_EXPENSES = Source(
-    select(
-        expenses.c.account_id,
-        expenses.c.invoice_line_id.label("record_id"),
-        expenses.c.date.label("day"),
-        expenses.c.client_id,
-        expenses.c.currency,
-        expenses.c.billable_amount.label("billed_expenses"),
-    ).where(expenses.c.invoice_line_id.is_not(None)),
-    (client_sums, money_sums),
-)
-"""Expenses on lines of invoices; found by the line."""
-
-INVOICES = Source(
-    select(
-        invoices.c.account_id,
-        invoices.c.id.label("record_id"),
-        invoices.c.issue_date.label("day"),
-        *invoices.c["client_id", "currency", "status"],
-        ONE.label("invoice_count"),
-        invoices.c.subtotal.label("invoiced"),
-        invoices.c.tax_total.label("invoiced_tax"),
-    ),
-    (client_sums, money_sums),
-    ISSUED_INVOICES,
-)
-"""Invoices: net and tax."""
+"""Expenses: net."""
 
 INVOICE_LINES = Source(
     select(
         invoices.c.account_id,
         invoices.c.id.label("record_id"),
-        invoices.c.issue_date.label("day"),
-        invoices.c.client_id,
         func.coalesce(invoice_lines.c.project_id, invoices.c.project_id).label("project_id"),
         invoices.c.currency,
-        invoices.c.status,
         invoice_lines.c.amount.label("invoiced"),
-    ).select_from(invoices.join(invoice_lines, invoice_lines.c.invoice_id == invoices.c.id)),
-    (projects, project_sums),
-    ISSUED_INVOICES,
+    )
+    .select_from(invoices.join(invoice_lines, invoice_lines.c.invoice_id == invoices.c.id))
+    .where(is_issued(invoices)),
+    {projects: "project_id"},
 )
-"""Lines of invoices: net, by the project of the line or else of the invoice; found by the invoice."""
-
-CREDIT_NOTES = Source(
-    select(
-        credit_notes.c.account_id,
-        credit_notes.c.id.label("record_id"),
-        credit_notes.c.issue_date.label("day"),
-        credit_notes.c.client_id,
-        credit_notes.c.currency,
-        credit_notes.c.subtotal.label("credited"),
-        credit_notes.c.tax_total.label("credited_tax"),
-    ),
-    (client_sums, money_sums),
-)
-"""Credit notes: net and tax."""
+"""Lines of issued invoices: net, by the project of the line or else of the invoice; found by the invoice."""
 
 CREDIT_NOTE_SHARES = Source(
     select(
         credit_notes.c.account_id,
         credit_notes.c.id.label("record_id"),
-        credit_notes.c.issue_date.label("day"),
-        credit_notes.c.client_id,
+        credit_notes.c.invoice_id,
         credit_note_shares.c.project_id,
         credit_notes.c.currency,
         credit_note_shares.c.amount.label("credited"),
     ).select_from(credit_notes.join(credit_note_shares, credit_note_shares.c.credit_note_id == credit_notes.c.id)),
-    (projects, project_sums),
+    {projects: "project_id"},
 )
-"""Credit notes: the share of their net that each project is credited with; found by the note."""
-
-PAYMENTS = Source(
-    select(
-        payments.c.account_id,
-        payments.c.id.label("record_id"),
-        payments.c.paid_date.label("day"),
-        invoices.c.client_id,
-        payments.c.currency,
-        payments.c.amount.label("collected"),
-    ).select_from(payments.join(invoices, invoices.c.id == payments.c.invoice_id)),
-    (client_sums, money_sums),
-)
-"""Payments less refunds, tax included."""
-
-
-def _balance(until: Callable[[Any], ColumnElement[bool]]) -> tuple[ColumnElement[int], ...]:
-    """Return what is due on an invoice after all events on the days for which `until` is true, and what to refund."""
-    balance: ColumnElement[Any] = invoices.c.total
-    for amount, day, invoice_id in (
-        (payments.c.amount, payments.c.paid_date, payments.c.invoice_id),
-        (credit_notes.c.total, credit_notes.c.issue_date, credit_notes.c.invoice_id),
-    ):
-        settled = select(func.coalesce(func.sum(amount), 0)).where(invoice_id == invoices.c.id, until(day))
-        balance -= settled.scalar_subquery()
-    is_issued = until(invoices.c.issue_date)
-    is_open = and_(is_issued, ~until(invoices.c.settled_date), balance > 0)
-    return case((is_open, balance), else_=0), case((and_(is_issued, balance < 0), -balance), else_=0)
-
-
-def _balance_steps() -> Select[Any]:
-    """Return a select of the daily changes in the outstanding, overdue and refundable amounts of invoices.
-
-    The balance of an issued invoice is its total less payments and credits up to the day; a negative one is to be
-    refunded. It is overdue from the day after its due date. A void invoice was never due; a written-off invoice is no
-    longer due.
-    """
-    changes = union(  # the days on which one of the amounts may change
-        select(invoices.c.id.label("record_id"), invoices.c.issue_date.label("day")),
-        select(invoices.c.id, next_day(invoices.c.due_date)),
-        select(invoices.c.id, invoices.c.settled_date).where(invoices.c.settled_date < LAST_DAY),
-        select(payments.c.invoice_id, payments.c.paid_date),
-        select(credit_notes.c.invoice_id, credit_notes.c.issue_date),
-    ).subquery()
-    day = changes.c.day
-    (now, owed), (before, was_owed) = (_balance(until) for until in (day.__ge__, day.__gt__))
-    late, was_late = invoices.c.due_date < day, next_day(invoices.c.due_date) < day
-    figures = (now.label("now"), before.label("before"), late.label("late"), was_late.label("was_late"))
-    refunds = (owed.label("owed"), was_owed.label("was_owed"))
-    names = (invoices.c.account_id, changes.c.record_id, day, *invoices.c["client_id", "currency"])
-    rows = select(*names, *figures, *refunds).where(
-        invoices.c.id == changes.c.record_id, invoices.c.settled_date.is_not(None), day.is_not(None)
-    )
-    step = rows.subquery().c
-    overdue = [case((late, due), else_=0) for late, due in ((step.late, step.now), (step.was_late, step.before))]
-    count = [case((due > 0, 1), else_=0) for due in overdue]
-    return select(
-        *step["account_id", "record_id", "day", "client_id", "currency"],
-        (step.now - step.before).label("outstanding"),
-        (overdue[0] - overdue[1]).label("overdue"),
-        (count[0] - count[1]).label("overdue_count"),
-        (step.owed - step.was_owed).label("refund_due"),
-    )
-
-
-BALANCES = Source(_balance_steps(), (client_sums, money_sums))
-"""The outstanding, overdue and refundable amounts of invoices, as changes from day to day; found by the invoice."""
+"""Credit notes: the share of their net that each project is credited with; found by the note or by its invoice."""
 
 CONTACTS = Source(
     select(
@@ -268,8 +151,9 @@ CONTACTS = Source(
         external_contacts.c.client_id,
         ONE.label("contacts"),
     ),
-    (clients,),
+    {clients: "client_id"},
     table=external_contacts,
+    fields=("client_id",),
 )
 """External contacts."""
 
@@ -280,15 +164,17 @@ PROJECTS = Source(
         projects.c.client_id,
         case((projects.c.is_template, 0), else_=1).label("live_projects"),
     ),
-    (clients,),
+    {clients: "client_id"},
     table=projects,
+    fields=("client_id", "is_template"),
 )
 """Projects; templates do not count."""
 
 SITES = Source(
     select(sites.c.account_id, sites.c.id.label("record_id"), sites.c.client_id, ONE.label("sites")),
-    (clients,),
+    {clients: "client_id"},
     table=sites,
+    fields=("client_id",),
 )
 """Sites."""
 
@@ -296,15 +182,14 @@ TASKS = Source(
     select(
         tasks.c.account_id,
         tasks.c.id.label("record_id"),
-        tasks.c.project_id,
-        tasks.c.milestone_id,
-        tasks.c.parent_id.label("task_id"),
+        *tasks.c["project_id", "milestone_id", "parent_id"],
         ONE.label("tasks"),
         case((tasks.c.status == "done", 1), else_=0).label("done_tasks"),
         case((tasks.c.status == "cancelled", 1), else_=0).label("cancelled_tasks"),
     ),
-    (projects, milestones, tasks),
+    {projects: "project_id", milestones: "milestone_id", tasks: "parent_id"},
     table=tasks,
+    fields=("project_id", "milestone_id", "parent_id", "status"),
 )
 """Tasks, by project, milestone and parent task."""
 
@@ -315,22 +200,22 @@ REPLIES = Source(
         ticket_replies.c.ticket_id,
         ONE.label("replies"),
     ),
-    (tickets,),
+    {tickets: "ticket_id"},
     table=ticket_replies,
 )
 """Replies to tickets."""
 
 TAG_USES = {
     owner: Source(
-        select(links.c.account_id, links.c.record_id, links.c.tag_id, ONE.label("uses")), (tags,), table=links
+        select(links.c.account_id, links.c.record_id, links.c.tag_id, ONE.label("uses")), {tags: "tag_id"}, table=links
     )
     for owner, links in TAG_LINKS.items()
 }
 """The tags of the records of each table."""
 
 SOURCES = (
-    *(TIME, BILLED_TIME, EXPENSES, BILLED_EXPENSES, INVOICES, INVOICE_LINES, CREDIT_NOTES, CREDIT_NOTE_SHARES),
-    *(PAYMENTS, BALANCES, CONTACTS, PROJECTS, SITES, TASKS, REPLIES, *TAG_USES.values()),
+    *(TIME, BILLED_TIME, EXPENSES, INVOICE_LINES, CREDIT_NOTE_SHARES),
+    *(CONTACTS, PROJECTS, SITES, TASKS, REPLIES, *TAG_USES.values()),
 )
 
 

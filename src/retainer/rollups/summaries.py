@@ -1,4 +1,4 @@
-"""Summaries: sums of each year, month and day by project, client and user.
+"""Summaries: sums of time of each year, month and day, by project and client, and by user.
 
 They are updated in the transaction that changes the rows they sum, so a report adds up a few buckets instead of a
 million entries. The figures of a row are defined once, in `sources`.
@@ -28,8 +28,7 @@ from sqlalchemy import (
 )
 
 from retainer.rollups import buckets
-from retainer.rollups.sources import SOURCES, ZERO, Source
-from retainer.schema.columns import in_literals
+from retainer.rollups.sources import SOURCES, ZERO
 from retainer.store.engines.sql import insert_or_add, is_listed, listed
 from retainer.store.tx import Tx
 
@@ -71,11 +70,6 @@ def read(
     return {row[: len(by)]: Figures(zip(sums, row[len(by) :], strict=True)) for row in rows if any(row[len(by) :])}
 
 
-def outstanding(tx: Tx, table: Table, last: str, by: tuple[str, ...], **only: int | str) -> Sums:
-    """Return what clients owe at the end of a day, the overdue part, its number of invoices, and what they are owed."""
-    return read(tx, table, (None, last), by, ("outstanding", "overdue", "overdue_count", "refund_due"), None, **only)
-
-
 @cache
 def _first_and_last_bucket(table: Table) -> Select[Any]:
     """Return a select of the first and the last bucket; two subqueries, as min and max together scan the table."""
@@ -109,12 +103,6 @@ def adding(table: Table, rows: FromClause, *, single_row: bool) -> Insert:
     return insert_or_add(table, _totals(key, sums, [bucketed]), sums)
 
 
-def fields(source: Source, table: Table) -> set[str]:
-    """Return the columns of a source's rows that a summary is computed from."""
-    (_, *keys), sums = _names(table)
-    return {"day", *keys, *sums} & set(source.rows.selected_columns.keys())
-
-
 @cache
 def rebuilding(table: Table) -> tuple[Delete, Insert]:
     """Return the statements that clear a summary and fill it from its rows."""
@@ -146,14 +134,9 @@ def _totals(key: Names, sums: Names, selects: list[Select[Any]]) -> Select[Any]:
 
 
 def _all(table: Table) -> list[Select[Any]]:
-    """Return selects of all rows of a summary with a status that counts, one for each source."""
-    selects = []
-    for source in SOURCES:
-        if table in source.targets:
-            rows = source.rows
-            conditions = [in_literals(rows.selected_columns.status, source.statuses)] if source.statuses else []
-            selects.append(_bucketed(table, rows.where(*conditions).subquery(), _names(table)[1]))
-    return selects
+    """Return selects of all rows of a summary, one for each source."""
+    sums = _names(table)[1]
+    return [_bucketed(table, source.rows.subquery(), sums) for source in SOURCES if table in source.summaries]
 
 
 def _bucketed(table: Table, rows: FromClause, sums: Names) -> Select[Any]:

@@ -1,4 +1,4 @@
-"""Rollups: sums of years, months and days, which writes maintain and reports read."""
+"""Rollups: sums of time by year, month and day, which writes maintain and reports read."""
 
 from sqlalchemy import Table
 
@@ -26,21 +26,8 @@ project_sums = summary(
         "unpriced_minutes",
         "labour_cost",  # hourly rate in minor units x minutes: a sixtieth of it is the cost
         "missing_cost_rate_minutes",
-        "invoiced",
-        "credited",
-        "expenses",
     ),
 )
-
-MONEY = (
-    *("invoice_count", "invoiced", "invoiced_tax", "credited", "credited_tax", "collected"),
-    *("expenses", "billable_expenses", "billed_expenses"),
-    *("outstanding", "overdue", "overdue_count", "refund_due"),  # changes: their sum to a day is the balance at its end
-)
-
-client_sums = summary("client_sums", "client_id", of=MONEY)
-
-money_sums = summary("money_sums", of=MONEY)
 
 user_sums = summary(
     "user_sums",
@@ -48,4 +35,4 @@ user_sums = summary(
     of=("tracked_minutes", "billable_minutes", "billable_value", "billed_value", "unpriced_minutes"),
 )
 
-SUMMARIES = (project_sums, client_sums, money_sums, user_sums)
+SUMMARIES = (project_sums, user_sums)

@@ -34,7 +34,7 @@ def propagate_project(tx: Tx, project_id: int, client_id: int | None, currency: 
 def propagate_task(tx: Tx, task_id: int, project_id: int | None, client_id: int | None) -> None:
     """Write a task's project and client to its subtasks, and remove the milestones of the former project."""
     values = {"project_id": project_id, "client_id": client_id, "milestone_id": None}
-    with changing(tx, TASKS, task_id, by="task_id"):
+    with changing(tx, TASKS, task_id, by="parent_id"):
         tx.run(_update_tasks("parent_id", *values), owner_id=task_id, **values)
 
 

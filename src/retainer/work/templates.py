@@ -171,7 +171,7 @@ def copy_work(tx: Tx, template: Template, project_id: int) -> None:
         values |= {f"{noun}_id": copies.get((noun, row[f"{noun}_id"])) for noun in ("milestone", "parent")}
         copies["parent", row["id"]] = copy_id = _copy(tx, tasks, row, shift, {"project_id": project_id} | values)
         tx.run(COPY_TAGS, original=row["id"], copy=copy_id)
-        added(tx, TAG_USES[tasks], copy_id)
+        added(tx, TAG_USES[tasks], [copy_id])
 
 
 @cache
@@ -209,5 +209,5 @@ def _copy(tx: Tx, table: Table, row: Columns, shift: timedelta | None, changes: 
     values |= {name: _move(tx, row[name], shift) for name in DATES}
     copy_id = tx.insert_counted(table, values | RESET[table] | changes)
     if table is tasks:
-        added(tx, TASKS, copy_id)
+        added(tx, TASKS, [copy_id])
     return copy_id

@@ -18,8 +18,8 @@ from retainer.kernel.body import New
 from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
-from retainer.rollups.changes import added, changing_balance
-from retainer.rollups.sources import CREDIT_NOTE_SHARES, CREDIT_NOTES
+from retainer.rollups import changes
+from retainer.rollups.sources import CREDIT_NOTE_SHARES
 from retainer.schema.billing import ISSUED_INVOICES, credit_note_shares, credit_notes, invoices, quotes
 from retainer.schema.filters import ONE_OF_NUMBERS, since, until
 from retainer.shared.numbering import next_document_number
@@ -100,14 +100,12 @@ def create_credit_note(tx: Tx, invoice_id: Id, body: New[CreditNote]) -> CreditN
     invoice = load_invoice(tx, invoice_id)
     note = build_credit_note(tx, body, invoice)
     shares = crediting.compute_shares(tx, note, invoice)
-    with changing_balance(tx, invoice_id):
-        note_id = save_note(tx, note)
-        balance.recompute_balance(tx, invoice_id, by_payment=False)
+    note_id = save_note(tx, note)
+    balance.recompute_balance(tx, invoice_id, by_payment=False)
     for project_id, units in shares.items():
         share = {"credit_note_id": note_id, "project_id": project_id, "currency": note.currency, "amount": units}
         tx.insert_counted(credit_note_shares, share)
-    for source in (CREDIT_NOTES, CREDIT_NOTE_SHARES):
-        added(tx, source, note_id)
+    changes.added(tx, CREDIT_NOTE_SHARES, [note_id])
     free_work(tx, note, invoice)
     return tx.get(credit_notes, note_id, CreditNote)
 

@@ -36,8 +36,9 @@ from retainer.kernel.body import New, Patch
 from retainer.kernel.paging import Page, Summed
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource, WithMeta
-from retainer.rollups.changes import changing_balance
+from retainer.rollups import changes
 from retainer.rollups.list_sums import summed_listing
+from retainer.rollups.sources import INVOICE_LINES
 from retainer.schema.billing import invoices, quotes
 from retainer.schema.filters import ONE_OF_NUMBERS, Where, at_least, at_most, since, until
 from retainer.shared import locking, relations
@@ -171,8 +172,7 @@ def create_invoice(tx: Tx, body: New[Invoice]) -> WithMeta[Invoice, InvoiceMeta]
     line_work.save_invoice_lines(tx, invoice.id, [], invoice.lines)
     if invoice.quote_id is not None:
         tx.touch(quotes, invoice.quote_id, "invoice_id")
-    with changing_balance(tx, invoice.id):
-        issuing.save_step(tx, invoice, "draft")
+    issuing.save_step(tx, invoice, "draft")
     return with_meta(tx, invoice.id, "draft", left_out)
 
 
@@ -198,13 +198,14 @@ def update_invoice(tx: Tx, invoice_id: Id, patch: Patch[Invoice]) -> WithMeta[In
 
 def change_invoice(tx: Tx, invoice: Invoice, before: Invoice) -> WithMeta[Invoice, InvoiceMeta]:
     invoice, left_out = build_invoice(tx, invoice, before)
-    with changing_balance(tx, invoice.id):
-        tx.update(invoices, invoice)
-        if before.status == "draft":
-            line_work.save_invoice_lines(tx, invoice.id, before.lines, invoice.lines)
-        issuing.save_step(tx, invoice, before.status)
-        for payment in filter(None, (invoice.record_payment, invoice.record_refund)):
-            payments.save_payment(tx, payment)
+    if invoice.status == "void":
+        changes.removed(tx, INVOICE_LINES, [invoice.id])
+    tx.update(invoices, invoice)
+    if before.status == "draft":
+        line_work.save_invoice_lines(tx, invoice.id, before.lines, invoice.lines)
+    issuing.save_step(tx, invoice, before.status)
+    for payment in filter(None, (invoice.record_payment, invoice.record_refund)):
+        payments.save_payment(tx, payment)
     return with_meta(tx, invoice.id, before.status, left_out)
 
 

@@ -7,7 +7,7 @@ from sqlalchemy import bindparam, select
 from retainer.billing import issuer, line_work
 from retainer.billing.invoices.types import CONTENTS, ClientSnapshot, Invoice
 from retainer.rollups import changes
-from retainer.rollups.sources import INVOICE_LINES, INVOICES
+from retainer.rollups.sources import INVOICE_LINES
 from retainer.schema.billing import invoices, quotes
 from retainer.schema.crm import clients
 from retainer.shared.numbering import next_document_number
@@ -66,21 +66,13 @@ def issue(tx: Tx, invoice: Invoice) -> None:
 
 
 def save_step(tx: Tx, invoice: Invoice, former: str) -> None:
-    """Write what follows from a step: since when nothing is outstanding, and the totals of projects and reports.
-
-    The work on a void invoice can be billed again.
-    """
+    """Write what follows from a step; the work on a void invoice can be billed again."""
     if invoice.status == former:
         return
-    settled_date = {"sent": LAST_DAY, "written_off": tx.today}.get(invoice.status, invoice.issue_date)
-    tx.update_columns(invoices, invoice.id, {"settled_date": settled_date})
     if former == "draft":
         issuer.save_snapshot(tx, invoices, invoice.id, invoice.client_id)
-        changes.added(tx, INVOICES, invoice.id)
-        changes.added(tx, INVOICE_LINES, invoice.id)
+        changes.added(tx, INVOICE_LINES, [invoice.id])
     elif invoice.status == "void":
-        changes.removed(tx, INVOICES, invoice.id)
-        changes.removed(tx, INVOICE_LINES, invoice.id)
         line_work.release(tx, invoice.lines)
         if invoice.quote_id is not None:
             tx.touch(quotes, invoice.quote_id, "invoice_id")  # it can become another invoice

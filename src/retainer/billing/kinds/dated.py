@@ -20,8 +20,6 @@ from retainer.billing.invoices.types import (
 )
 from retainer.billing.kinds.base import Found
 from retainer.billing.kinds.recorded import RecordedKind, on_lines
-from retainer.rollups import changes
-from retainer.rollups.sources import Source
 from retainer.schema.billing import allocations
 from retainer.schema.work import projects
 from retainer.store.announcements import updating
@@ -67,8 +65,6 @@ class DatedKind(RecordedKind):
 
     totals: ClassVar[tuple[ColumnElement[int], ColumnElement[int]]]
     """The sum of the minutes and that of the amounts, in minor units."""
-    billed: ClassVar[Source]
-    """What reports count once it is billed."""
     groups: ClassVar[dict[str, Group]]
     """The groups by the names of `group_by`."""
 
@@ -78,10 +74,8 @@ class DatedKind(RecordedKind):
 
     def mark(self, tx: Tx, invoice_id: int, line_ids: list[int]) -> None:
         tx.run(_mark(self), lines=json.dumps(line_ids), invoice=invoice_id)
-        changes.added_all(tx, self.billed, line_ids)
 
     def unmark(self, tx: Tx, line_ids: list[int], stays: list[int]) -> None:
-        changes.removed_all(tx, self.billed, line_ids)
         tx.run(_unmark(self), lines=json.dumps(line_ids), stays=json.dumps(stays))
 
     def find(self, tx: Tx, selection: DatedSelection, invoice: Invoice, *, takes_covered: bool | None = None) -> Found:

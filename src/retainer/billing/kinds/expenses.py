@@ -7,7 +7,6 @@ from sqlalchemy import ColumnElement, case, func, literal, null
 from retainer.billing.invoices.types import MAX_DESCRIPTION
 from retainer.billing.kinds.dated import DatedKind, Group
 from retainer.billing.kinds.recorded import RecordedItem, select_items
-from retainer.rollups.sources import BILLED_EXPENSES
 from retainer.schema.billing import expenses
 
 COLUMNS = ("client_id", "project_id", "currency", "billable", "billable_amount", "date", "description")
@@ -25,7 +24,6 @@ class Expenses(DatedKind):
     table = expenses
     items = select_items(expenses, *expenses.c[*COLUMNS, *REFERENCES], literal(0), null())
     totals = (literal(0), func.coalesce(func.sum(expenses.c.billable_amount), 0))
-    billed = BILLED_EXPENSES
     groups = {
         "entry": Group(expenses.c.id, expenses.c.description),
         "category": Group(expenses.c.category, expenses.c.category),

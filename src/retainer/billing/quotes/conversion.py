@@ -1,6 +1,5 @@
 """Quote conversion: an accepted quote becomes a project, an invoice, or both, each once."""
 
-from contextlib import ExitStack
 from decimal import Decimal
 from typing import Literal, NamedTuple, Protocol
 
@@ -11,7 +10,7 @@ from retainer.billing.invoices.types import Invoice, InvoiceLine
 from retainer.billing.quotes.types import Quote, QuoteLine, effective_status, made_from
 from retainer.rollups.changes import changing
 from retainer.rollups.sources import CREDIT_NOTE_SHARES, INVOICE_LINES
-from retainer.schema.billing import ISSUED_INVOICES, credit_note_shares, credit_notes, holds_quote, invoices, quotes
+from retainer.schema.billing import credit_note_shares, credit_notes, holds_quote, invoices, quotes
 from retainer.schema.crm import clients
 from retainer.store import constraints
 from retainer.store.details import details, load_parts
@@ -42,13 +41,6 @@ class AcceptedQuote(NamedTuple):
     """The invoice that it became."""
 
 
-class InvoiceOfQuote(NamedTuple):
-    """The live invoice that a quote became, while it has no project."""
-
-    id: int
-    status: str
-
-
 QUOTE = select(
     *quotes.c[AcceptedQuote._fields[:9]],
     func.coalesce(quotes.c.converted_project_id, quotes.c.project_id),
@@ -58,9 +50,10 @@ QUOTE = select(
 ).where(quotes.c.id == bindparam("id"))
 """In the order of the fields of AcceptedQuote."""
 CURRENCY = select(clients.c.currency).where(clients.c.id == bindparam("id"))
-INVOICE = select(*invoices.c[InvoiceOfQuote._fields]).where(
+INVOICE = select(invoices.c.id).where(
     invoices.c.quote_id == bindparam("quote"), holds_quote(invoices), invoices.c.project_id.is_(None)
 )
+"""The live invoice that a quote became, while it has no project."""
 NOTES = select(credit_notes.c.id).where(credit_notes.c.invoice_id == bindparam("invoice"))
 SET_PROJECT_OF_SHARES = (
     update(credit_note_shares)
@@ -154,11 +147,8 @@ def save_conversion(tx: Tx, quote_id: int | None, project_id: int) -> None:
     if quote_id is None:
         return
     tx.update_columns(quotes, quote_id, {"converted_project_id": project_id})
-    for invoice in map(InvoiceOfQuote._make, tx.all(INVOICE, quote=quote_id)):
-        with ExitStack() as sums:
-            if invoice.status in ISSUED_INVOICES:
-                sums.enter_context(changing(tx, INVOICE_LINES, invoice.id))
-            for (note_id,) in tx.all(NOTES, invoice=invoice.id):
-                sums.enter_context(changing(tx, CREDIT_NOTE_SHARES, note_id))
-            tx.update_columns(invoices, invoice.id, {"project_id": project_id})
-            tx.run(SET_PROJECT_OF_SHARES, invoice=invoice.id, project=project_id)
+    for (invoice_id,) in tx.all(INVOICE, quote=quote_id):
+        with changing(tx, INVOICE_LINES, invoice_id):
+            tx.update_columns(invoices, invoice_id, {"project_id": project_id})
+        with changing(tx, CREDIT_NOTE_SHARES, invoice_id, by="invoice_id"):
+            tx.run(SET_PROJECT_OF_SHARES, invoice=invoice_id, project=project_id)

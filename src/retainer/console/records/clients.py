@@ -8,14 +8,14 @@ from retainer.console.records.blocks import Block, Column, Fact, GroupBlock, Tab
 from retainer.console.records.page import RecordPage
 from retainer.console.records.values import Value
 from retainer.console.words import money
+from retainer.reports import money as reported
 from retainer.reports import profitability
+from retainer.reports.periods import Period
 from retainer.reports.profitability import ProfitabilityQuery
-from retainer.rollups import summaries
 from retainer.rollups.summaries import Figures
-from retainer.schema.rollups import client_sums
 from retainer.values.exact import amount_of
 
-SUMS = ("invoiced", "credited", "collected", "outstanding", "overdue", "overdue_count", "refund_due")
+SUMS = ("invoiced", "credited", "collected")
 BILLING = (
     *("address_line1", "address_line2", "postal_code", "city", "region", "country", "vat_number"),
     *("registration_number", "invoice_email", "tax_rate", "hourly_rate", "payment_terms_days"),
@@ -26,8 +26,11 @@ HIDDEN = frozenset({*BILLING, *CONTACT, "name", "status", "contacts_count", "pro
 
 
 def sums_by_currency(page: RecordPage) -> dict[str, Figures]:
-    """Return the stored sums of a client up to today, with the client's own currency first."""
-    found = summaries.read(page.tx, client_sums, (None, page.tx.today), ("currency",), SUMS, client_id=page.record.id)
+    """Return the sums of a client up to today, with the client's own currency first."""
+    today = Period(None, page.tx.today, page.tx.actor.timezone)
+    found = reported.read(page.tx, today, ("currency",), SUMS, client_id=page.record.id)
+    for key, balances in reported.balances(page.tx, today, ("currency",), client_id=page.record.id).items():
+        found.setdefault(key, Figures()).update(balances)
     own = getattr(page.record, "currency", "")
     return {own: Figures(), **{currency: figures for (currency,), figures in sorted(found.items())}}
 

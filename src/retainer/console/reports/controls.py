@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
-from sqlalchemy import select
+from sqlalchemy import select, union
 
 from retainer.console.page_context import PageContext
 from retainer.errors import Refusal
@@ -15,14 +15,14 @@ from retainer.kernel.query import parameters
 from retainer.reports import periods
 from retainer.reports.common import ReportQuery
 from retainer.reports.periods import Period
+from retainer.schema.billing import expenses, invoices, is_issued
 from retainer.schema.crm import clients
-from retainer.schema.rollups import money_sums
 from retainer.store.tx import Tx
 from retainer.values.collation import sort_key
 
 Q = TypeVar("Q", bound=ReportQuery)
 CLIENTS = select(clients.c.id, clients.c.name)
-CURRENCIES = select(money_sums.c.currency).distinct()
+CURRENCIES = union(select(invoices.c.currency).where(is_issued(invoices)), select(expenses.c.currency))
 MONTHS_OF_QUARTER, MONTHS_OF_YEAR = 3, 12
 
 

@@ -77,15 +77,6 @@ class comma_list(DialectFunction[str]):  # noqa: N801  # it is called as a funct
     postgresql = "string_agg(CAST({0} AS TEXT), ',')"
 
 
-class next_day(DialectFunction[str]):  # noqa: N801
-    """The day after a day; null after the last of the calendar."""
-
-    type = DAY
-    inherit_cache = True
-    sqlite = "date({0}, '+1 day')"
-    postgresql = "(nullif({0}, DATE '9999-12-31') + 1)"
-
-
 class seconds_after(DialectFunction[str]):  # noqa: N801
     """A timestamp a number of seconds after another, to the millisecond."""
 

@@ -61,28 +61,6 @@ CREATE TABLE pauses (
 	CONSTRAINT pauses_pk PRIMARY KEY (name)
 );
 
-CREATE TABLE client_sums (
-	account_id BIGINT NOT NULL,
-	bucket TEXT COLLATE "C" NOT NULL,
-	client_id BIGINT NOT NULL,
-	currency TEXT COLLATE "C" NOT NULL,
-	invoice_count BIGINT DEFAULT '0' NOT NULL,
-	invoiced BIGINT DEFAULT '0' NOT NULL,
-	invoiced_tax BIGINT DEFAULT '0' NOT NULL,
-	credited BIGINT DEFAULT '0' NOT NULL,
-	credited_tax BIGINT DEFAULT '0' NOT NULL,
-	collected BIGINT DEFAULT '0' NOT NULL,
-	expenses BIGINT DEFAULT '0' NOT NULL,
-	billable_expenses BIGINT DEFAULT '0' NOT NULL,
-	billed_expenses BIGINT DEFAULT '0' NOT NULL,
-	outstanding BIGINT DEFAULT '0' NOT NULL,
-	overdue BIGINT DEFAULT '0' NOT NULL,
-	overdue_count BIGINT DEFAULT '0' NOT NULL,
-	refund_due BIGINT DEFAULT '0' NOT NULL,
-	CONSTRAINT client_sums_pk PRIMARY KEY (account_id, bucket, client_id, currency),
-	CONSTRAINT client_sums_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
-);
-
 CREATE TABLE clients (
 	id BIGSERIAL NOT NULL,
 	account_id BIGINT NOT NULL,
@@ -171,27 +149,6 @@ CREATE TABLE logos (
 	CONSTRAINT logos_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
-CREATE TABLE money_sums (
-	account_id BIGINT NOT NULL,
-	bucket TEXT COLLATE "C" NOT NULL,
-	currency TEXT COLLATE "C" NOT NULL,
-	invoice_count BIGINT DEFAULT '0' NOT NULL,
-	invoiced BIGINT DEFAULT '0' NOT NULL,
-	invoiced_tax BIGINT DEFAULT '0' NOT NULL,
-	credited BIGINT DEFAULT '0' NOT NULL,
-	credited_tax BIGINT DEFAULT '0' NOT NULL,
-	collected BIGINT DEFAULT '0' NOT NULL,
-	expenses BIGINT DEFAULT '0' NOT NULL,
-	billable_expenses BIGINT DEFAULT '0' NOT NULL,
-	billed_expenses BIGINT DEFAULT '0' NOT NULL,
-	outstanding BIGINT DEFAULT '0' NOT NULL,
-	overdue BIGINT DEFAULT '0' NOT NULL,
-	overdue_count BIGINT DEFAULT '0' NOT NULL,
-	refund_due BIGINT DEFAULT '0' NOT NULL,
-	CONSTRAINT money_sums_pk PRIMARY KEY (account_id, bucket, currency),
-	CONSTRAINT money_sums_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
-);
-
 CREATE TABLE project_sums (
 	account_id BIGINT NOT NULL,
 	bucket TEXT COLLATE "C" NOT NULL,
@@ -205,9 +162,6 @@ CREATE TABLE project_sums (
 	unpriced_minutes BIGINT DEFAULT '0' NOT NULL,
 	labour_cost BIGINT DEFAULT '0' NOT NULL,
 	missing_cost_rate_minutes BIGINT DEFAULT '0' NOT NULL,
-	invoiced BIGINT DEFAULT '0' NOT NULL,
-	credited BIGINT DEFAULT '0' NOT NULL,
-	expenses BIGINT DEFAULT '0' NOT NULL,
 	CONSTRAINT project_sums_pk PRIMARY KEY (account_id, bucket, client_id, project_id, currency),
 	CONSTRAINT project_sums_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
@@ -855,7 +809,6 @@ CREATE TABLE invoices (
 	paid_at TIMESTAMP WITH TIME ZONE,
 	voided_at TIMESTAMP WITH TIME ZONE,
 	written_off_at TIMESTAMP WITH TIME ZONE,
-	settled_date DATE,
 	external_id TEXT COLLATE "C",
 	search TEXT COLLATE "C",
 	CONSTRAINT invoices_pk PRIMARY KEY (account_id, id),
@@ -874,8 +827,6 @@ CREATE INDEX invoices_by_account_id_contact_id ON invoices (account_id, contact_
 
 CREATE INDEX invoices_by_account_id_created_at_id ON invoices (account_id, created_at, id);
 
-CREATE INDEX invoices_by_account_id_issue_date_id ON invoices (account_id, issue_date, id);
-
 CREATE INDEX invoices_by_account_id_number_sort_id ON invoices (account_id, number_sort, id);
 
 CREATE INDEX invoices_by_account_id_project_id ON invoices (account_id, project_id);
@@ -884,9 +835,13 @@ CREATE INDEX invoices_by_account_id_status_due_date ON invoices (account_id, sta
 
 CREATE INDEX invoices_by_account_id_updated_at_id ON invoices (account_id, updated_at, id);
 
+CREATE INDEX invoices_by_issue_date ON invoices (account_id, issue_date, id, status, client_id, project_id, currency, subtotal, tax_total);
+
 CREATE INDEX invoices_by_quote_id ON invoices (account_id, quote_id) WHERE quote_id IS NOT NULL;
 
 CREATE UNIQUE INDEX invoices_unique_quote_id ON invoices (account_id, quote_id) WHERE status != 'void' AND (amount_credited = 0 OR amount_credited < total);
+
+CREATE INDEX invoices_unsettled ON invoices (account_id, id) WHERE amount_paid + amount_credited != total;
 
 CREATE INDEX invoices_with_refund_due ON invoices (account_id, id) WHERE amount_paid + amount_credited + balance_due > total;
 
@@ -1140,9 +1095,9 @@ CREATE TABLE invoice_lines (
 	CONSTRAINT invoice_lines_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
-CREATE INDEX invoice_lines_by_account_id_invoice_id_position ON invoice_lines (account_id, invoice_id, position);
-
 CREATE INDEX invoice_lines_by_account_id_project_id ON invoice_lines (account_id, project_id);
+
+CREATE INDEX invoice_lines_by_invoice ON invoice_lines (account_id, invoice_id, position, project_id, amount);
 
 CREATE UNIQUE INDEX invoice_lines_unique_fee ON invoice_lines (account_id, project_id, fee_month) WHERE fee_is_live = 1;
 
@@ -1166,7 +1121,7 @@ CREATE TABLE payments (
 
 CREATE INDEX payments_by_account_id_updated_at_id ON payments (account_id, updated_at, id);
 
-CREATE INDEX payments_by_day ON payments (account_id, paid_date, id, invoice_id);
+CREATE INDEX payments_by_day ON payments (account_id, paid_date, id, invoice_id, currency, amount);
 
 CREATE INDEX payments_by_invoice ON payments (account_id, invoice_id, paid_date, amount);
 

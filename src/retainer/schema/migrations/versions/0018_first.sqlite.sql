@@ -63,30 +63,6 @@ CREATE TABLE pauses (
  WITHOUT ROWID,
  STRICT;
 
-CREATE TABLE client_sums (
-	account_id INTEGER NOT NULL,
-	bucket TEXT NOT NULL,
-	client_id INTEGER NOT NULL,
-	currency TEXT NOT NULL,
-	invoice_count INTEGER DEFAULT '0' NOT NULL,
-	invoiced INTEGER DEFAULT '0' NOT NULL,
-	invoiced_tax INTEGER DEFAULT '0' NOT NULL,
-	credited INTEGER DEFAULT '0' NOT NULL,
-	credited_tax INTEGER DEFAULT '0' NOT NULL,
-	collected INTEGER DEFAULT '0' NOT NULL,
-	expenses INTEGER DEFAULT '0' NOT NULL,
-	billable_expenses INTEGER DEFAULT '0' NOT NULL,
-	billed_expenses INTEGER DEFAULT '0' NOT NULL,
-	outstanding INTEGER DEFAULT '0' NOT NULL,
-	overdue INTEGER DEFAULT '0' NOT NULL,
-	overdue_count INTEGER DEFAULT '0' NOT NULL,
-	refund_due INTEGER DEFAULT '0' NOT NULL,
-	CONSTRAINT client_sums_pk PRIMARY KEY (account_id, bucket, client_id, currency),
-	CONSTRAINT client_sums_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
-)
- WITHOUT ROWID,
- STRICT;
-
 CREATE TABLE clients (
 	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
 	account_id INTEGER NOT NULL,
@@ -179,29 +155,6 @@ CREATE TABLE logos (
 )
  STRICT;
 
-CREATE TABLE money_sums (
-	account_id INTEGER NOT NULL,
-	bucket TEXT NOT NULL,
-	currency TEXT NOT NULL,
-	invoice_count INTEGER DEFAULT '0' NOT NULL,
-	invoiced INTEGER DEFAULT '0' NOT NULL,
-	invoiced_tax INTEGER DEFAULT '0' NOT NULL,
-	credited INTEGER DEFAULT '0' NOT NULL,
-	credited_tax INTEGER DEFAULT '0' NOT NULL,
-	collected INTEGER DEFAULT '0' NOT NULL,
-	expenses INTEGER DEFAULT '0' NOT NULL,
-	billable_expenses INTEGER DEFAULT '0' NOT NULL,
-	billed_expenses INTEGER DEFAULT '0' NOT NULL,
-	outstanding INTEGER DEFAULT '0' NOT NULL,
-	overdue INTEGER DEFAULT '0' NOT NULL,
-	overdue_count INTEGER DEFAULT '0' NOT NULL,
-	refund_due INTEGER DEFAULT '0' NOT NULL,
-	CONSTRAINT money_sums_pk PRIMARY KEY (account_id, bucket, currency),
-	CONSTRAINT money_sums_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
-)
- WITHOUT ROWID,
- STRICT;
-
 CREATE TABLE project_sums (
 	account_id INTEGER NOT NULL,
 	bucket TEXT NOT NULL,
@@ -215,9 +168,6 @@ CREATE TABLE project_sums (
 	unpriced_minutes INTEGER DEFAULT '0' NOT NULL,
 	labour_cost INTEGER DEFAULT '0' NOT NULL,
 	missing_cost_rate_minutes INTEGER DEFAULT '0' NOT NULL,
-	invoiced INTEGER DEFAULT '0' NOT NULL,
-	credited INTEGER DEFAULT '0' NOT NULL,
-	expenses INTEGER DEFAULT '0' NOT NULL,
 	CONSTRAINT project_sums_pk PRIMARY KEY (account_id, bucket, client_id, project_id, currency),
 	CONSTRAINT project_sums_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 )
@@ -909,7 +859,6 @@ CREATE TABLE invoices (
 	paid_at TEXT,
 	voided_at TEXT,
 	written_off_at TEXT,
-	settled_date TEXT,
 	external_id TEXT,
 	search TEXT,
 	CONSTRAINT invoices_ref_account_id_client_id FOREIGN KEY(account_id, client_id) REFERENCES clients (account_id, id),
@@ -929,8 +878,6 @@ CREATE INDEX invoices_by_account_id_contact_id ON invoices (account_id, contact_
 
 CREATE INDEX invoices_by_account_id_created_at_id ON invoices (account_id, created_at, id);
 
-CREATE INDEX invoices_by_account_id_issue_date_id ON invoices (account_id, issue_date, id);
-
 CREATE INDEX invoices_by_account_id_number_sort_id ON invoices (account_id, number_sort, id);
 
 CREATE INDEX invoices_by_account_id_project_id ON invoices (account_id, project_id);
@@ -939,9 +886,13 @@ CREATE INDEX invoices_by_account_id_status_due_date ON invoices (account_id, sta
 
 CREATE INDEX invoices_by_account_id_updated_at_id ON invoices (account_id, updated_at, id);
 
+CREATE INDEX invoices_by_issue_date ON invoices (account_id, issue_date, id, status, client_id, project_id, currency, subtotal, tax_total);
+
 CREATE INDEX invoices_by_quote_id ON invoices (account_id, quote_id) WHERE quote_id IS NOT NULL;
 
 CREATE UNIQUE INDEX invoices_unique_quote_id ON invoices (account_id, quote_id) WHERE status != 'void' AND (amount_credited = 0 OR amount_credited < total);
+
+CREATE INDEX invoices_unsettled ON invoices (account_id, id) WHERE amount_paid + amount_credited != total;
 
 CREATE INDEX invoices_with_refund_due ON invoices (account_id, id) WHERE amount_paid + amount_credited + balance_due > total;
 
@@ -1210,9 +1161,9 @@ CREATE TABLE invoice_lines (
 )
  STRICT;
 
-CREATE INDEX invoice_lines_by_account_id_invoice_id_position ON invoice_lines (account_id, invoice_id, position);
-
 CREATE INDEX invoice_lines_by_account_id_project_id ON invoice_lines (account_id, project_id);
+
+CREATE INDEX invoice_lines_by_invoice ON invoice_lines (account_id, invoice_id, position, project_id, amount);
 
 CREATE UNIQUE INDEX invoice_lines_unique_fee ON invoice_lines (account_id, project_id, fee_month) WHERE fee_is_live = 1;
 
@@ -1237,7 +1188,7 @@ CREATE TABLE payments (
 
 CREATE INDEX payments_by_account_id_updated_at_id ON payments (account_id, updated_at, id);
 
-CREATE INDEX payments_by_day ON payments (account_id, paid_date, id, invoice_id);
+CREATE INDEX payments_by_day ON payments (account_id, paid_date, id, invoice_id, currency, amount);
 
 CREATE INDEX payments_by_invoice ON payments (account_id, invoice_id, paid_date, amount);
 

@@ -1,0 +1,124 @@
+"""Money: sums of invoices, payments, credit notes and expenses by month, client or project, read from their rows."""
+
+from functools import cache
+
+from sqlalchemy import Select, and_, bindparam, case, func, literal, or_, select, union_all
+
+from retainer.reports.periods import Period
+from retainer.reports.row_sums import sums_of
+from retainer.rollups.summaries import Figures, Sums
+from retainer.schema.billing import (
+    credit_note_shares,
+    credit_notes,
+    expenses,
+    invoice_lines,
+    invoices,
+    is_issued,
+    is_unsettled,
+    payments,
+)
+from retainer.store.engines.sql import DAY, INSTANT, INTEGER
+from retainer.store.tx import Tx
+
+INVOICED = select(
+    invoices.c.issue_date.label("day"),
+    *invoices.c["client_id", "currency"],
+    literal(1, INTEGER).label("invoice_count"),
+    invoices.c.subtotal.label("invoiced"),
+    invoices.c.tax_total.label("invoiced_tax"),
+).where(is_issued(invoices))
+INVOICED_ON_PROJECTS = (
+    select(
+        invoices.c.issue_date.label("day"),
+        invoices.c.client_id,
+        func.coalesce(invoice_lines.c.project_id, invoices.c.project_id).label("project_id"),
+        invoices.c.currency,
+        invoice_lines.c.amount.label("invoiced"),
+    )
+    .select_from(invoices.join(invoice_lines, invoice_lines.c.invoice_id == invoices.c.id))
+    .where(is_issued(invoices))
+)
+CREDITED = select(
+    credit_notes.c.issue_date.label("day"),
+    *credit_notes.c["client_id", "currency"],
+    credit_notes.c.subtotal.label("credited"),
+    credit_notes.c.tax_total.label("credited_tax"),
+)
+CREDITED_ON_PROJECTS = select(
+    credit_notes.c.issue_date.label("day"),
+    *credit_notes.c["client_id", "currency"],
+    credit_note_shares.c.project_id,
+    credit_note_shares.c.amount.label("credited"),
+).select_from(credit_notes.join(credit_note_shares, credit_note_shares.c.credit_note_id == credit_notes.c.id))
+COLLECTED = select(payments.c.paid_date.label("day"), payments.c.currency, payments.c.amount.label("collected"))
+COLLECTED_FROM_CLIENTS = COLLECTED.add_columns(invoices.c.client_id).select_from(
+    payments.join(invoices, invoices.c.id == payments.c.invoice_id)
+)
+SPENT = select(
+    expenses.c.date.label("day"),
+    *expenses.c["client_id", "project_id", "currency"],
+    expenses.c.net_amount.label("expenses"),
+    case((expenses.c.invoice_line_id.is_(None), expenses.c.billable_amount), else_=0).label("unbilled_expenses"),
+)
+LAST, UNTIL = bindparam("last", type_=DAY), bindparam("until", type_=INSTANT)
+ISSUED_SINCE = select(invoices.c.id).where(invoices.c.issue_date > LAST)
+
+
+def read(tx: Tx, period: Period, by: tuple[str, ...], figures: tuple[str, ...], **only: int | str) -> Sums:
+    """Return figures of a period by currency and `month`, client or project; groups of zeros are omitted.
+
+    `only` limits the rows to a client, a project or a currency. Payments have no project.
+    """
+    keys = {*by, *only}
+    sources = [INVOICED, CREDITED, COLLECTED_FROM_CLIENTS if "client_id" in keys else COLLECTED, SPENT]
+    if "project_id" in keys:
+        sources = [INVOICED_ON_PROJECTS, CREDITED_ON_PROJECTS, SPENT]
+    sums: Sums = {}
+    for source in sources:
+        names = tuple(name for name in figures if name in source.selected_columns)
+        if names:
+            rows = tx.all(sums_of(source, by, names, tuple(only)), first=period.first, last=period.to, **only)
+            for row in rows:
+                if any(row[len(by) :]):
+                    sums.setdefault(row[: len(by)], Figures()).update(zip(names, row[len(by) :], strict=True))
+    return sums
+
+
+def balances(tx: Tx, period: Period, by: tuple[str, ...], **only: int | str) -> Sums:
+    """Return what clients owe at the end of a period, the overdue part, its number of invoices, and what they are owed.
+
+    The balance of an issued invoice is its total less payments and credits up to the day; a negative one is to be
+    refunded. It is overdue from the day after its due date. What is written off is not due from that day on.
+    """
+    until = period.moments()["until"]
+    rows = tx.all(_balances(by, tuple(only)), last=period.to, until=until, **only)
+    names = ("outstanding", "overdue", "overdue_count", "refund_due")
+    return {row[: len(by)]: Figures(zip(names, row[len(by) :], strict=True)) for row in rows if any(row[len(by) :])}
+
+
+@cache
+def _balances(by: tuple[str, ...], limits: tuple[str, ...]) -> Select[int]:
+    """Select the balances: those of now, from which what was paid and credited since is taken back."""
+    now = invoices.c.total - invoices.c.amount_paid - invoices.c.amount_credited
+    changes = union_all(
+        select(invoices.c.id.label("invoice_id"), now.label("amount")).where(is_unsettled(invoices)),
+        select(payments.c.invoice_id, payments.c.amount).where(
+            payments.c.paid_date > LAST, payments.c.invoice_id.not_in(ISSUED_SINCE)
+        ),
+        select(credit_notes.c.invoice_id, credit_notes.c.total).where(credit_notes.c.issue_date > LAST),
+    ).subquery()
+    balance = func.sum(changes.c.amount)
+    by_invoice = select(changes.c.invoice_id, balance.label("due")).group_by(changes.c.invoice_id).having(balance != 0)
+    balances_of_invoices = by_invoice.subquery()
+    due, invoice = balances_of_invoices.c.due, invoices.c
+    is_counted = and_(
+        is_issued(invoices), invoice.issue_date <= LAST, *(invoice[name] == bindparam(name) for name in limits)
+    )
+    is_open = and_(due > 0, or_(invoice.written_off_at.is_(None), invoice.written_off_at >= UNTIL))
+    is_late = and_(is_open, invoice.due_date < LAST)
+    figures = ((is_open, due), (is_late, due), (is_late, literal(1, INTEGER)), (due < 0, -due))
+    sums = (func.sum(case((and_(is_counted, condition), figure), else_=0)) for condition, figure in figures)
+    keys = [invoice[name] for name in by]
+    # An outer join, or SQLite would look up the balance of every invoice instead of the invoice of every balance
+    joined = balances_of_invoices.outerjoin(invoices, invoice.id == balances_of_invoices.c.invoice_id)
+    return select(*keys, *sums).select_from(joined).group_by(*keys)
