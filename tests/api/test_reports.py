@@ -395,7 +395,11 @@ def test_a_report_finds_money_in_indexes(books):
         plans += [step for *_, step in books.api.sql(f"EXPLAIN QUERY PLAN {text}", *places)]
     read_by = [step.partition(" USING ")[2] for step in plans if step.startswith("SEARCH")]
     assert {step.partition(" (")[0] for step in read_by} == {
-        *("COVERING INDEX invoices_by_issue_date", "COVERING INDEX payments_by_day", "INDEX invoices_unsettled"),
+        *(
+            "COVERING INDEX invoices_by_issue_date",
+            "COVERING INDEX payments_by_day",
+            "COVERING INDEX invoices_unsettled",
+        ),
         *("INDEX credit_notes_by_account_id_issue_date", "INTEGER PRIMARY KEY"),
     }
 

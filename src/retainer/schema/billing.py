@@ -172,7 +172,8 @@ def is_unsettled(table: Table) -> ColumnElement[bool]:
     return table.c.amount_paid + table.c.amount_credited != table.c.total
 
 
-index_rows("invoices_unsettled", invoices, "id", condition=is_unsettled(invoices))
+BALANCE = ("id", "total", "amount_paid", "amount_credited")
+index_rows("invoices_unsettled", invoices, *BALANCE, condition=is_unsettled(invoices))
 index_rows("invoices_with_refund_due", invoices, "id", condition=has_refund_due(invoices))
 index_rows("invoices_unique_quote_id", invoices, "quote_id", condition=holds_quote(invoices), unique=True)
 

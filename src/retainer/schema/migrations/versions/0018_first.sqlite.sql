@@ -892,7 +892,7 @@ CREATE INDEX invoices_by_quote_id ON invoices (account_id, quote_id) WHERE quote
 
 CREATE UNIQUE INDEX invoices_unique_quote_id ON invoices (account_id, quote_id) WHERE status != 'void' AND (amount_credited = 0 OR amount_credited < total);
 
-CREATE INDEX invoices_unsettled ON invoices (account_id, id) WHERE amount_paid + amount_credited != total;
+CREATE INDEX invoices_unsettled ON invoices (account_id, id, total, amount_paid, amount_credited) WHERE amount_paid + amount_credited != total;
 
 CREATE INDEX invoices_with_refund_due ON invoices (account_id, id) WHERE amount_paid + amount_credited + balance_due > total;
 
