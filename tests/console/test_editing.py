@@ -135,6 +135,15 @@ def test_errors_of_the_api_stand_at_their_fields_and_the_summary_leads_to_them(a
     assert '<a href="#first_name">First name</a>' in page.html
 
 
+def test_hints_say_what_a_blank_field_means_in_words_of_the_page(visitor):
+    text = visitor.get("/console/records/sites/new").text
+    assert "Blank for the agency's own sites." in text
+    assert "If blank: the host of “URL”." in text
+    for kind in KINDS:
+        page = visitor.get(f"/console/records/{kind}/new") if kind != "milestones" else None
+        assert page is None or not re.search(r"\bnull\b|\bomitted\b|[a-z]_[a-z]", page.text, re.IGNORECASE), page.text
+
+
 def test_a_refused_form_keeps_what_was_typed_and_lines_come_and_go_without_script(api, visitor):
     client, action = api.make("/clients"), "/console/records/quotes/new"
     page = visitor.submit(f"{action}?client_id={client['id']}", action=action, step="add", title="Relaunch", **LINE)

@@ -55,7 +55,8 @@ OF_PROGRAMS = re.compile(r"your own system|is deleted|reports count|`q`")
 REWORDED = (
     (re.compile(r"\b([Nn]ull|[Oo]mitted):"), "If blank:"),
     (re.compile(r"\bDefault:"), "If blank:"),
-    (re.compile(r"\b[Nn]ull\b"), "blank"),
+    (re.compile(r"\bNull\b"), "Blank"),
+    (re.compile(r"\bnull\b"), "blank"),
 )
 """Terms of the API, and what people read instead."""
 RARE = frozenset(
