@@ -13,7 +13,7 @@ from retainer.settings import BASE_PATH
     ("method", "path"),
     [
         *itertools.product(
-            ["GET", "POST", "DELETE", "FOO"], ["/clients", "/api", "/openapi.json/", "/favicon.ico", "/.env"]
+            ["GET", "POST", "DELETE", "FOO"], ["/clients", "/api", "/openapi.json/", "/favicon.gif", "/.env"]
         ),
         ("POST", "/"),
     ],
