@@ -141,7 +141,7 @@ def unlimited_text(text: str, names: tuple[str, ...]) -> list[str]:
     tables = [part.split(" AS ") for part in parts if part]
     others = {"json_each", "json_array_elements_text", *re.findall(r"(?:WITH|,)\s+(\w+) AS\s*\(", statement)}
     found = [name for name in tables if name[0] not in others]
-    tenants = [name[-1] for name in found if metadata.tables[name[0]].info.get("tenant")]
+    tenants = [name[-1] for name in found if metadata.tables[name[0]].info.get("of_account")]
     returned = statement.partition(" RETURNING ")[2]  # where SQLite's columns are named without their table
     if "AND account_id = :account_id" in returned:
         tenants = [name for name in tenants if f"FROM {name}" not in returned]

@@ -28,7 +28,7 @@ MINE = select(accounts).where(accounts.c.id == ACCOUNT)
 AMOUNTS = [
     select(table.c.account_id).where(has_amount(table)).limit(1)
     for table in metadata.sorted_tables
-    if table.info.get("tenant") and own_amounts(table)
+    if table.info.get("of_account") and own_amounts(table)
 ]
 """For each table with amounts of its own, the statement that finds one other than 0.
 

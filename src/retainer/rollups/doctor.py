@@ -66,7 +66,7 @@ def rebuild(tx: Tx) -> None:
 
 def counted() -> list[Table]:
     """Return the tables with a row counter: tables of an account with ids that a `Tx` writes."""
-    tables = [table for table in metadata.sorted_tables if table.info.get("tenant") and "id" in table.c]
+    tables = [table for table in metadata.sorted_tables if table.info.get("of_account") and "id" in table.c]
     return [table for table in tables if table not in UNCOUNTED]
 
 

@@ -15,6 +15,7 @@ from sqlalchemy import (
 from sqlalchemy.schema import SchemaItem
 
 from retainer.schema.columns import (
+    account_table,
     content,
     day,
     decimal,
@@ -33,7 +34,6 @@ from retainer.schema.columns import (
     ref,
     searchable,
     sortable,
-    tenant_table,
     text,
     unique,
 )
@@ -51,7 +51,7 @@ def is_issued(table: FromClause) -> ColumnElement[bool]:
 
 def line_table(name: str, parent: str, *items: SchemaItem) -> Table:
     """Declare the lines of a kind of document."""
-    return tenant_table(
+    return account_table(
         name,
         *ref(f"{parent}_id", f"{parent}s", on_delete="cascade"),
         text("description"),
@@ -68,7 +68,7 @@ def line_table(name: str, parent: str, *items: SchemaItem) -> Table:
     )
 
 
-quotes = tenant_table(
+quotes = account_table(
     "quotes",
     *ref("client_id", "clients"),
     *ref("contact_id", "external_contacts", optional=True, on_delete="detach"),
@@ -109,7 +109,7 @@ quote_lines = line_table(
     "quote_lines", "quote", Index(None, "account_id", "quote_id", "position"), Index(None, "account_id", "project_id")
 )
 
-invoices = tenant_table(
+invoices = account_table(
     "invoices",
     *ref("client_id", "clients"),
     *ref("project_id", "projects", optional=True),
@@ -196,7 +196,7 @@ def billed(name: str, target: str) -> tuple[Column[int], ForeignKeyConstraint]:
     return ref(name, target, optional=True, on_delete="cascade", holder="invoice_line_id.invoice_id", part="lines")
 
 
-allocations = tenant_table(
+allocations = account_table(
     "allocations",
     *ref("invoice_line_id", "invoice_lines", on_delete="cascade"),
     *billed("time_entry_id", "time_entries"),
@@ -210,7 +210,7 @@ allocations = tenant_table(
     ),
 )
 
-payments = tenant_table(
+payments = account_table(
     "payments",
     *ref("invoice_id", "invoices"),
     money("amount"),
@@ -226,7 +226,7 @@ payments = tenant_table(
     Index("payments_by_invoice", "account_id", "invoice_id", "paid_date", "amount"),
 )
 
-credit_notes = tenant_table(
+credit_notes = account_table(
     "credit_notes",
     *ref("invoice_id", "invoices"),
     *ref("client_id", "clients"),
@@ -252,7 +252,7 @@ credit_notes = tenant_table(
     is_announced=True,
 )
 
-credit_note_shares = tenant_table(
+credit_note_shares = account_table(
     "credit_note_shares",
     *ref("credit_note_id", "credit_notes", on_delete="cascade"),
     *ref("project_id", "projects", optional=True, on_delete="cascade"),  # its invoices block a deletion
@@ -263,7 +263,7 @@ credit_note_shares = tenant_table(
 )
 """The share of each project in the subtotal of a credit note."""
 
-issued_documents = tenant_table(
+issued_documents = account_table(
     "issued_documents",
     *ref("invoice_id", "invoices", optional=True, on_delete="none"),  # only drafts are deleted
     *ref("credit_note_id", "credit_notes", optional=True, on_delete="none"),
@@ -277,7 +277,7 @@ issued_documents = tenant_table(
 Without XML, the invoice lacks something that an e-invoice needs.
 """
 
-expenses = tenant_table(
+expenses = account_table(
     "expenses",
     *ref("client_id", "clients", optional=True),
     *ref("project_id", "projects", optional=True),

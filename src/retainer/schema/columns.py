@@ -195,7 +195,7 @@ def account_id() -> Column[int]:
     return Column("account_id", INTEGER, ForeignKey("accounts.id"), nullable=False)
 
 
-def tenant_table(name: str, *items: SchemaItem, is_announced: bool = False, parent: str | None = None) -> Table:
+def account_table(name: str, *items: SchemaItem, is_announced: bool = False, parent: str | None = None) -> Table:
     """A table whose rows belong to an account, with `id`, `account_id`, `created_at` and `updated_at`.
 
     Changes of its rows become events if it `is_announced`. `parent` is the column of the record in their path.
@@ -209,7 +209,7 @@ def tenant_table(name: str, *items: SchemaItem, is_announced: bool = False, pare
         instant("updated_at"),
         *items,
         key_with_account(),
-        info={"tenant": True, "announced": is_announced, "parent": parent},
+        info={"of_account": True, "announced": is_announced, "parent": parent},
         **NUMBERED,
     )
 
@@ -217,5 +217,11 @@ def tenant_table(name: str, *items: SchemaItem, is_announced: bool = False, pare
 def keyed_table(name: str, *items: SchemaItem, key: tuple[str, ...]) -> Table:
     """A table whose rows belong to an account and have no id: `key` is the primary key within the account."""
     return Table(
-        name, metadata, account_id(), *items, PrimaryKeyConstraint("account_id", *key), info={"tenant": True}, **KEYED
+        name,
+        metadata,
+        account_id(),
+        *items,
+        PrimaryKeyConstraint("account_id", *key),
+        info={"of_account": True},
+        **KEYED,
     )

@@ -3,6 +3,7 @@
 from sqlalchemy import Index, Table
 
 from retainer.schema.columns import (
+    account_table,
     decimal,
     flag,
     folded,
@@ -16,7 +17,6 @@ from retainer.schema.columns import (
     ref,
     searchable,
     sortable,
-    tenant_table,
     text,
     unique,
 )
@@ -34,7 +34,7 @@ def tag_links(owner: str) -> Table:
     )
 
 
-tags = tenant_table(
+tags = account_table(
     "tags",
     text("name"),
     folded("name", fold=printed_form),
@@ -48,7 +48,7 @@ tags = tenant_table(
     is_announced=True,
 )
 
-clients = tenant_table(
+clients = account_table(
     "clients",
     text("name"),
     *numbered(),
@@ -94,7 +94,7 @@ clients = tenant_table(
 index_amounts(clients)
 clients_tags = tag_links("clients")
 
-external_contacts = tenant_table(
+external_contacts = account_table(
     "external_contacts",
     *ref("client_id", "clients", on_delete="cascade"),
     text("first_name", optional=True),

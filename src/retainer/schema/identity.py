@@ -3,6 +3,7 @@
 from sqlalchemy import Column, Index, Table
 
 from retainer.schema.columns import (
+    account_table,
     content,
     decimal,
     flag,
@@ -15,7 +16,6 @@ from retainer.schema.columns import (
     ref,
     searchable,
     sortable,
-    tenant_table,
     text,
     unique,
 )
@@ -79,10 +79,10 @@ accounts = Table(
     **NUMBERED,
 )
 
-logos = tenant_table("logos", content("content"), text("sha256"))
+logos = account_table("logos", content("content"), text("sha256"))
 """Logos of documents. They are never changed; a new logo is a new row."""
 
-users = tenant_table(
+users = account_table(
     "users",
     text("name"),
     text("email"),
@@ -100,7 +100,7 @@ users = tenant_table(
     Index(None, "account_id", "name_sort", "id"),
 )
 
-api_keys = tenant_table(
+api_keys = account_table(
     "api_keys",
     *ref("user_id", "users"),
     text("name"),
@@ -116,7 +116,7 @@ api_keys = tenant_table(
     Index("api_keys_unique_hash", "hash", unique=True),
 )
 
-sessions = tenant_table(
+sessions = account_table(
     "sessions",
     *ref("user_id", "users"),
     Column("hash", TEXT, nullable=False),
@@ -129,7 +129,7 @@ sessions = tenant_table(
 )
 """Sessions of admins in the console. Ended ones are kept for some time, since they identify known browsers."""
 
-password_links = tenant_table(
+password_links = account_table(
     "password_links",
     *ref("user_id", "users"),
     Column("hash", TEXT, nullable=False),
@@ -139,15 +139,15 @@ password_links = tenant_table(
 )
 """Single-use links to set a password; a new link replaces the last one of its user."""
 
-second_factors = tenant_table(
+second_factors = account_table(
     "second_factors", *ref("user_id", "users"), text("secret"), integer("last_step"), unique("user_id")
 )
 """The authenticator app of a user: its shared secret, and the last time step of an accepted code."""
 
-recovery_codes = tenant_table("recovery_codes", *ref("user_id", "users"), text("hash"), unique("user_id", "hash"))
+recovery_codes = account_table("recovery_codes", *ref("user_id", "users"), text("hash"), unique("user_id", "hash"))
 """Codes that replace the authenticator app, each once; used ones are deleted."""
 
-pending_sign_ins = tenant_table(
+pending_sign_ins = account_table(
     "pending_sign_ins",
     *ref("user_id", "users"),
     Column("hash", TEXT, nullable=False),
@@ -156,7 +156,7 @@ pending_sign_ins = tenant_table(
 )
 """Sign-ins whose password was right, and whose second factor is still to come."""
 
-kept_forms = tenant_table(
+kept_forms = account_table(
     "kept_forms",
     *ref("user_id", "users"),
     text("hash"),
@@ -167,7 +167,7 @@ kept_forms = tenant_table(
 )
 """Forms that were sent after the session had ended, until their user has signed in again. Fields are a JSON list."""
 
-audit_entries = tenant_table(
+audit_entries = account_table(
     "audit_entries",
     text("action"),
     *ref("user_id", "users", optional=True),

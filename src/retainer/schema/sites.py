@@ -3,6 +3,7 @@
 from sqlalchemy import Index
 
 from retainer.schema.columns import (
+    account_table,
     embedded,
     flag,
     hidden,
@@ -13,13 +14,12 @@ from retainer.schema.columns import (
     ref,
     searchable,
     sortable,
-    tenant_table,
     text,
     unique,
 )
 from retainer.schema.crm import tag_links
 
-sites = tenant_table(
+sites = account_table(
     "sites",
     text("url"),
     text("name"),

@@ -3,6 +3,7 @@
 from sqlalchemy import Index
 
 from retainer.schema.columns import (
+    account_table,
     flag,
     folded,
     instant,
@@ -11,13 +12,12 @@ from retainer.schema.columns import (
     partial_index,
     ref,
     searchable,
-    tenant_table,
     text,
     unique,
 )
 from retainer.schema.crm import tag_links
 
-tickets = tenant_table(
+tickets = account_table(
     "tickets",
     *ref("client_id", "clients", optional=True),
     *ref("contact_id", "external_contacts", optional=True, on_delete="detach"),
@@ -62,7 +62,7 @@ tickets = tenant_table(
 )
 tickets_tags = tag_links("tickets")
 
-ticket_replies = tenant_table(
+ticket_replies = account_table(
     "ticket_replies",
     *ref("ticket_id", "tickets", on_delete="cascade"),
     text("body"),

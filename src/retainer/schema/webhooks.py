@@ -3,6 +3,7 @@
 from sqlalchemy import Index, column
 
 from retainer.schema.columns import (
+    account_table,
     embedded,
     flag,
     hidden,
@@ -12,12 +13,11 @@ from retainer.schema.columns import (
     mark_maintained,
     ref,
     searchable,
-    tenant_table,
     text,
     unique,
 )
 
-webhooks = tenant_table(
+webhooks = account_table(
     "webhooks",
     text("url"),
     text("description", optional=True),
@@ -41,7 +41,7 @@ webhooks = tenant_table(
 )
 """`position` is the last event that was taken; nothing is written for a webhook when an event is."""
 
-webhook_deliveries = tenant_table(
+webhook_deliveries = account_table(
     "webhook_deliveries",
     *ref("webhook_id", "webhooks", on_delete="cascade"),
     integer("event_id", optional=True),  # no reference: deliveries may outlive their events

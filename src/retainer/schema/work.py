@@ -3,6 +3,7 @@
 from sqlalchemy import Index, and_, column
 
 from retainer.schema.columns import (
+    account_table,
     day,
     flag,
     hidden,
@@ -17,13 +18,12 @@ from retainer.schema.columns import (
     ref,
     searchable,
     sortable,
-    tenant_table,
     text,
     unique,
 )
 from retainer.schema.crm import tag_links
 
-projects = tenant_table(
+projects = account_table(
     "projects",
     *ref("client_id", "clients", optional=True),
     text("name"),
@@ -65,7 +65,7 @@ projects = tenant_table(
 index_amounts(projects)
 projects_tags = tag_links("projects")
 
-milestones = tenant_table(
+milestones = account_table(
     "milestones",
     *ref("project_id", "projects", on_delete="cascade"),
     text("name"),
@@ -85,7 +85,7 @@ milestones = tenant_table(
     parent="project_id",
 )
 
-tasks = tenant_table(
+tasks = account_table(
     "tasks",
     text("title"),
     text("description", optional=True),
@@ -128,7 +128,7 @@ tasks_tags = tag_links("tasks")
 
 UNBILLED = and_(column("invoice_line_id").is_(None), column("billable").is_(True))
 
-time_entries = tenant_table(
+time_entries = account_table(
     "time_entries",
     *ref("client_id", "clients", optional=True),
     *ref("project_id", "projects", optional=True),

@@ -103,11 +103,11 @@ def scoped(statement: ClauseElement) -> ClauseElement:
         limit(part, [table for source in part.get_final_froms() for table in _leftmost(source)])
 
     def join(part: Any) -> None:
-        if _is_tenant(part.right):
+        if _has_account(part.right):
             part.onclause = and_(part.onclause, part.right.c.account_id == ACCOUNT)
 
     def change(part: Any) -> None:
-        if _is_tenant(part.table):
+        if _has_account(part.table):
             limit(part, [part.table])
 
     visits = {"select": select, "join": join, "update": change, "delete": change}
@@ -133,9 +133,9 @@ def with_constants(statement: ClauseElement, dialect: Dialect) -> ClauseElement:
 def _leftmost(source: FromClause) -> list[FromClause]:
     while isinstance(source, Join):
         source = source.left
-    return [source] if _is_tenant(source) else []
+    return [source] if _has_account(source) else []
 
 
-def _is_tenant(source: object) -> bool:
+def _has_account(source: object) -> bool:
     table = source.element if isinstance(source, Alias) else source
-    return isinstance(table, Table) and bool(table.info.get("tenant"))
+    return isinstance(table, Table) and bool(table.info.get("of_account"))

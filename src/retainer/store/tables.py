@@ -39,7 +39,7 @@ totals = Table(
     Column("account_id", INTEGER, ForeignKey("accounts.id"), primary_key=True),
     Column("name", TEXT, primary_key=True),
     Column("count", INTEGER, nullable=False),
-    info={"tenant": True},
+    info={"of_account": True},
     **KEYED,
 )
 """Number of rows of an account in a table, maintained in the transaction that adds or removes them."""
@@ -61,7 +61,7 @@ events = Table(
     Column("user_id", INTEGER, nullable=True),
     Column("key_id", INTEGER, nullable=True),
     Column("request_id", TEXT, nullable=True),
-    info={"tenant": True},
+    info={"of_account": True},
     **KEYED,
 )
 """What has happened to the records of an account; `store/outbox.py` writes it.

@@ -19,7 +19,7 @@ def _counted(name: str) -> Select[tuple[int, int | str]]:
     return select(totals.c.account_id, totals.c.count).where(totals.c.name == name)
 
 
-ROWS = [_by_account(table, func.count()) for table in metadata.sorted_tables if table.info.get("tenant")]
+ROWS = [_by_account(table, func.count()) for table in metadata.sorted_tables if table.info.get("of_account")]
 FIGURES = {
     "sites": _counted("sites"),
     "webhooks": _counted("webhooks"),
