@@ -156,7 +156,6 @@ def _after(of_records: bool, limit: int) -> Select[Any]:  # noqa: FBT001  # an a
 
 
 def event_of(row: Row, base_url: str) -> Event:
-    """Return a row as an event."""
     values = dict(zip(SHOWN, row, strict=True))
     resource, _, change = values["type"].partition(".")
     announced = ANNOUNCED[resource]

@@ -246,12 +246,10 @@ def new_secret() -> str:
 
 
 def target(webhook_id: int, url: str) -> Target:
-    """Return a webhook as the target of an action in the audit."""
     return Target("webhook", webhook_id, url)
 
 
 def shown(webhook: Webhook) -> Fields:
-    """Return the fields of a webhook that the audit shows."""
     return {"url": webhook.url, "types": webhook.types, "status": webhook.status, "scopes": webhook.scopes}
 
 

@@ -64,7 +64,6 @@ def _resolver() -> Resolver:
 
 
 def causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an error and what caused it."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__

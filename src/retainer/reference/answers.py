@@ -72,7 +72,6 @@ def answer_llms(request: Request, routes: Routes) -> Response:
 
 
 def answer_llms_full(request: Request, routes: Routes) -> Response:
-    """Return /llms-full.txt: the Markdown of all pages, in the order of the menu."""
     return document(request, TEXT, text_of_all(routes, request.origin))
 
 
@@ -85,7 +84,6 @@ def answer_try(request: Request, routes: Routes) -> Response:
 
 @lru_cache(maxsize=4)
 def text_of_all(routes: Routes, origin: str) -> bytes:
-    """Return the Markdown of all pages, in the order of the menu, for an address of the server."""
     return "\n".join(page.text for page in pages_of(routes).values()).replace(ORIGIN, origin).encode()
 
 
@@ -101,7 +99,6 @@ def html_page(routes: Routes, path: str) -> str:
 
 
 def frame(routes: Routes, shown: ReferencePage | SpecialPage, query: str = "") -> dict[str, Any]:
-    """Return the template values that every page needs."""
     groups: dict[str, list[Any]] = {**groups_of(pages_of(routes))}
     groups["More"] = [*groups["More"], TRY]
     return {"page": shown, "groups": groups.items(), "query": query, "headings": [], "version": __version__}

@@ -40,5 +40,4 @@ def examples() -> Examples:
 
 
 def json_text(value: Any) -> str:
-    """Return a value as indented JSON."""
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()

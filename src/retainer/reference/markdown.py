@@ -84,13 +84,11 @@ MARKDOWN = MarkdownIt("commonmark", {"html": False}, renderer_cls=Renderer).enab
 
 
 def html_of(text: str) -> str:
-    """Return a text as HTML."""
     html: str = MARKDOWN.render(text, {})
     return html
 
 
 def headings(text: str) -> list[Heading]:
-    """Return the headings of a text's sections."""
     tokens = MARKDOWN.parse(text)
     found = []
     for index, token in enumerate(tokens):
@@ -119,17 +117,14 @@ def slug(text: str) -> str:
 
 
 def is_sample(tokens: Sequence[Token], index: int) -> bool:
-    """Return whether a token is a sample in one of LANGUAGES."""
     return 0 <= index < len(tokens) and tokens[index].type == "fence" and tokens[index].info.strip() in LANGUAGES
 
 
 def is_one_of_several(tokens: Sequence[Token], index: int) -> bool:
-    """Return whether a sample is next to samples in other languages."""
     return is_sample(tokens, index - 1) or is_sample(tokens, index + 1)
 
 
 def highlighted(code: str, language: str) -> str:
-    """Return code as HTML, highlighted if it has a language."""
     if not language:
         return escape(code, quote=False)
     parts = []

@@ -39,11 +39,9 @@ class Names:
     """References to models by name, where the OpenAPI document has schemas."""
 
     def answer(self, model: type[msgspec.Struct]) -> Json:
-        """Return the reference to a model in a response."""
         return {"$ref": model.__name__}
 
     def part(self, model: type[msgspec.Struct], field: str) -> Json:  # noqa: ARG002  # whatever field holds it
-        """Return the reference to a model in a body."""
         return self.answer(model)
 
     child = answer
@@ -80,7 +78,6 @@ def walk(hints: Iterable[Any]) -> Iterator[Any]:
 
 
 def described(model: type[msgspec.Struct], *, is_sent: bool) -> Model:
-    """Return the description of a model."""
     created = writable_fields(model, "Create") if is_sent else {}
     updated = writable_fields(model, "Update") if is_sent and issubclass(model, Record) else {}
     fields = []
@@ -163,5 +160,4 @@ def words_of(schema: Json) -> str:
 
 
 def title_of(name: str) -> str:
-    """Return the name of a model or an operation as a title."""
     return UPPER.sub(" ", name).capitalize()

@@ -38,12 +38,10 @@ class ReferencePage(NamedTuple):
 
     @property
     def title(self) -> str:
-        """The text of its first heading."""
         return self.text.partition("\n")[0].removeprefix("# ")
 
     @property
     def markdown_path(self) -> str:
-        """The path of the page as Markdown."""
         return f"{self.path}/index.md" if self.path == START else f"{self.path}.md"
 
     @property
@@ -54,7 +52,6 @@ class ReferencePage(NamedTuple):
 
     @property
     def headings(self) -> list[Heading]:
-        """The headings of its sections."""
         return headings(self.text)
 
 
@@ -102,7 +99,6 @@ LISTED = sorted(EVERY_LIST - {"sort", "page", "per_page"})
 
 
 def page_of(path: str, group: str, template: str, context: dict[str, Any]) -> ReferencePage:
-    """Return a page, rendered from its template."""
     text = markup(f"reference/{template}", samples=sample_blocks, json=json_text, **context)
     return ReferencePage(path, group, re.sub(r"\n{3,}", "\n\n", text).strip() + "\n")
 
@@ -127,7 +123,6 @@ def by_scope(resources: list[Resource]) -> list[tuple[str, list[Any]]]:
 
 
 def groups_of(pages: dict[str, ReferencePage]) -> dict[str, list[ReferencePage]]:
-    """Return the pages of each group."""
     found: dict[str, list[ReferencePage]] = {}
     for page in pages.values():
         found.setdefault(page.group, []).append(page)
@@ -135,7 +130,6 @@ def groups_of(pages: dict[str, ReferencePage]) -> dict[str, list[ReferencePage]]
 
 
 def cell(text: str) -> str:
-    """Return a text escaped for a table cell."""
     return text.replace("|", r"\|").replace("\n", " ")
 
 

@@ -62,12 +62,10 @@ class Resource(NamedTuple):
 
     @property
     def path(self) -> str:
-        """The path of its page."""
         return f"/docs/api/{slug(self.title)}"
 
     @property
     def parts_path(self) -> str:
-        """The path of the page of its parts."""
         return f"{self.path}/objects"
 
     def linked(self, text: str) -> str:
@@ -84,7 +82,6 @@ class Resource(NamedTuple):
 
 
 def resources_of(routes: Routes, document: Json) -> list[Resource]:
-    """Return all resources, in the order of the reference."""
     found = []
     for tag in document["tags"]:
         operations = [operation for operation in routes.operations if operation.resource.tag == tag["name"]]
@@ -104,7 +101,6 @@ def answered_by(operation: Operation) -> list[Any]:
 
 
 def entry(operation: Operation, document: Json) -> Entry:
-    """Return the entry of an operation."""
     described = document["paths"][operation.path][operation.method.lower()]
     parameters = [resolved(parameter, document) for parameter in described["parameters"]]
     refusals = {status: codes_of(answer, document) for status, answer in described["responses"].items()}
@@ -144,7 +140,6 @@ def codes_of(answer: Json, document: Json) -> list[str]:
 
 
 def parameter_of(parameter: Json, document: Json) -> Field:
-    """Return a parameter of a path or a query."""
     schema = parameter["schema"]
     item = resolved(schema.get("items", schema), document)
     use = "in the path" if parameter["in"] == "path" else "several" if "items" in schema else ""

@@ -70,7 +70,6 @@ def literal(value: Any, depth: int) -> str:
 
 
 def flat_literal(value: Any) -> str:
-    """Return a JSON value as a Python literal on one line."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{json.dumps(key)}: {flat_literal(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):

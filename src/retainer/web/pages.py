@@ -29,7 +29,6 @@ def compile_templates(room: str) -> None:
 
 
 def markup(template: str, **context: Any) -> str:
-    """Return the rendered HTML of a template."""
     return TEMPLATES.get_template(template).render(context)
 
 
