@@ -1,5 +1,6 @@
 // Swagger UI over the document of this server. The key stays in the memory of the page.
 const key = document.getElementById("key");
+key.form.addEventListener("submit", (event) => event.preventDefault());
 
 SwaggerUIBundle({
   url: "/openapi.json",
