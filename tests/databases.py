@@ -103,11 +103,11 @@ class Databases(ABC):
 
     def close(self) -> None:
         """Close and discard all open databases."""
-        for app in self.opened:
+        while self.opened:
+            app = self.opened.pop()
             app.log.outages.stop()
             app.store.engine.close()
             self.discard(app.settings.database)
-        self.opened.clear()
 
     @abstractmethod
     def discard(self, url: str) -> None:

@@ -163,8 +163,7 @@ def filled(sqlite_databases: SqliteDatabases, postgresql_databases: PostgresqlDa
         filler.find_unposted()
         yield Filled(pair, filler)
     for client in agencies:
-        client.store.engine.close()
-        client.databases.discard(client.app.settings.database)
+        client.databases.close()
     SCOPED.check()
 
 
