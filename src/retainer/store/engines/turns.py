@@ -7,7 +7,7 @@ from retainer.fairness import FairQueue
 from retainer.store import deadline
 from retainer.store.engines.base import WAIT_SECONDS, Busy
 
-LONG_SECONDS = 0.2  # a turn of this length has consequences for the next one of its account
+LONG_SECONDS = 0.02  # a usual turn takes 1 or 2 ms; after one of this length, the account may have to pause
 PAUSES = 4  # times as long as its turn does an account pause that has kept others waiting
 
 
