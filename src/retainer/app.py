@@ -140,7 +140,7 @@ class App:
         return self.is_draining or self.is_stopping()
 
     def run_apart(self, account_id: int, function: Callable[..., T], *arguments: object) -> T:
-        """Return the result of a function from a renderer; the request leaves its slot meanwhile."""
+        """Return the result of a function from a renderer; meanwhile, another request takes its turn."""
         with self.gate.left():
             try:
                 return self.renderers.run(account_id, function, *arguments)

@@ -287,7 +287,7 @@ def row_places(form: Form, field: Field) -> list[int]:
 
 
 def compact_rows(form: Form, field: Field, removed: str = "") -> None:
-    """Number the lines of a form anew, without blank ones and without the removed one."""
+    """Renumber the lines of a form, leaving out blank ones and the removed one."""
     defaults = {column.name: column.default for column in field.columns}
     kept, others = list[dict[str, list[str]]](), dict[str, list[str]]()
     for place in row_places(form, field):

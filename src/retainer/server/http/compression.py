@@ -10,7 +10,7 @@ from retainer.kernel.http import Request, Response
 MIN_BYTES = 1024  # smaller responses fit into one packet
 LEVEL = 3
 GZIP_FORMAT = 31
-MAX_KEPT = 128  # a client may send any host, and documents contain it
+MAX_KEPT = 32  # documents of up to 1 MB, which contain the host: a client may send any
 ACCEPTS_GZIP = re.compile(r"(?:^|,)\s*(?:x-)?gzip\s*(?:;\s*q=(?!0(?:\.0*)?\s*(?:,|$))[\d.]+\s*)?(?=,|$)", re.IGNORECASE)
 """Finds gzip in an Accept-Encoding (RFC 9110, 12.5.3), unless its weight is 0."""
 
