@@ -191,12 +191,8 @@ def modules() -> dict[str, set[str]]:
     """The modules of the package, each with those that it imports when it runs."""
     names = {module_of(path): path for path in FILES}
     return {
-        name: {
-            other
-            for module in imports(path)
-            for other in (module, module.rpartition(".")[0])
-            if other in names and other != name
-        }
+        name: {module if module in names else module.rpartition(".")[0] for module in imports(path)}
+        & (names.keys() - {name})
         for name, path in names.items()
     }
 

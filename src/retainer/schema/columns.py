@@ -40,6 +40,11 @@ def integer(name: str, *, optional: bool = False, server_default: str | None = N
     return Column(name, INTEGER, nullable=optional, server_default=server_default)
 
 
+def optional(kind: Callable[..., Column[T]], *names: str) -> list[Column[T]]:
+    """Columns of a kind that can be null."""
+    return [kind(name, optional=True) for name in names]
+
+
 def flag(name: str, *, server_default: str | None = None) -> Column[bool]:
     """A boolean, never null."""
     return Column(name, FLAG, nullable=False, info={"out": bool}, server_default=server_default)
@@ -98,7 +103,7 @@ def numbered(*, optional: bool = False) -> tuple[SchemaItem, ...]:
         folded("number", optional=optional, fold=printed_form),
         folded("number", into="number_sort", optional=optional, fold=number_key),
         unique("number_folded"),
-        Index(None, "account_id", "number_sort", "id"),
+        *indexes("number_sort id"),
     )
 
 
@@ -150,6 +155,11 @@ def maintained(name: str, kind: Callable[..., Column[int]] = integer) -> Column[
 def in_literals(column: ColumnElement[str], words: Iterable[str]) -> ColumnElement[bool]:
     """Return whether a column has one of these words, which become literals of the statement."""
     return column.in_([literal(word) for word in words])
+
+
+def indexes(*columns: str) -> list[Index]:
+    """Indexes of the account over columns, each like `client_id created_at id`."""
+    return [Index(None, "account_id", *names.split()) for names in columns]
 
 
 def index_where(

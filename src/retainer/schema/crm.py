@@ -2,121 +2,79 @@
 
 from sqlalchemy import Index, Table
 
-from retainer.schema.columns import (
-    account_table,
-    decimal,
-    flag,
-    folded,
-    index_amounts,
-    integer,
-    keyed_table,
-    maintained,
-    money,
-    numbered,
-    partial_index,
-    ref,
-    searchable,
-    sortable,
-    text,
-    unique,
-)
+from retainer.schema import columns as col
 from retainer.values.collation import printed_form
 
 
 def tag_links(owner: str) -> Table:
     """Declare the table that links the rows of `owner` to their tags."""
-    return keyed_table(
+    return col.keyed_table(
         f"{owner}_tags",
-        *ref("record_id", owner, on_delete="cascade"),
-        *ref("tag_id", "tags", on_delete="cascade", holder="record_id", part="tag_ids"),
+        *col.ref("record_id", owner, on_delete="cascade"),
+        *col.ref("tag_id", "tags", on_delete="cascade", holder="record_id", part="tag_ids"),
         Index(None, "account_id", "tag_id"),
         key=("record_id", "tag_id"),
     )
 
 
-tags = account_table(
+tags = col.account_table(
     "tags",
-    text("name"),
-    folded("name", fold=printed_form),
-    sortable("name"),
-    text("color", optional=True),
-    maintained("usage_count"),
-    searchable("name"),
-    unique("name_folded"),
-    Index(None, "account_id", "name_sort", "id"),
-    Index(None, "account_id", "created_at", "id"),
+    col.text("name"),
+    col.folded("name", fold=printed_form),
+    col.sortable("name"),
+    col.text("color", optional=True),
+    col.maintained("usage_count"),
+    col.searchable("name"),
+    col.unique("name_folded"),
+    *col.indexes("name_sort id", "created_at id"),
     is_announced=True,
 )
 
-clients = account_table(
+clients = col.account_table(
     "clients",
-    text("name"),
-    *numbered(),
-    text("status"),
-    text("email", optional=True),
-    text("invoice_email", optional=True),
-    text("phone", optional=True),
-    text("website", optional=True),
-    text("address_line1", optional=True),
-    text("address_line2", optional=True),
-    text("city", optional=True),
-    text("region", optional=True),
-    text("postal_code", optional=True),
-    text("country", optional=True),
-    text("vat_number", optional=True),
-    text("registration_number", optional=True),
-    text("currency"),
-    money("hourly_rate", optional=True),
-    decimal("tax_rate", optional=True),
-    integer("payment_terms_days"),
-    decimal("early_payment_discount_percent", optional=True),
-    integer("early_payment_discount_days", optional=True),
-    text("notes", optional=True),
-    text("language", optional=True),
-    maintained("contacts_count"),
-    maintained("projects_count"),
-    maintained("sites_count"),
-    text("external_id", optional=True),
-    sortable("name"),
-    folded("email", optional=True),
-    folded("invoice_email", optional=True),
-    searchable("name", "number", "email", "notes"),
-    unique("external_id"),
-    Index(None, "account_id", "name_sort", "id"),
-    Index(None, "account_id", "created_at", "id"),
-    Index(None, "account_id", "updated_at", "id"),
-    Index(None, "account_id", "name"),
-    partial_index("clients", "vat_number"),
-    partial_index("clients", "email_folded"),
-    partial_index("clients", "invoice_email_folded"),
+    col.text("name"),
+    *col.numbered(),
+    col.text("status"),
+    *col.optional(col.text, "email", "invoice_email", "phone", "website", "address_line1", "address_line2", "city"),
+    *col.optional(col.text, "region", "postal_code", "country", "vat_number", "registration_number"),
+    col.text("currency"),
+    col.money("hourly_rate", optional=True),
+    col.decimal("tax_rate", optional=True),
+    col.integer("payment_terms_days"),
+    col.decimal("early_payment_discount_percent", optional=True),
+    col.integer("early_payment_discount_days", optional=True),
+    *col.optional(col.text, "notes", "language"),
+    *map(col.maintained, ("contacts_count", "projects_count", "sites_count")),
+    col.text("external_id", optional=True),
+    col.sortable("name"),
+    *col.optional(col.folded, "email", "invoice_email"),
+    col.searchable("name", "number", "email", "notes"),
+    col.unique("external_id"),
+    *col.indexes("name_sort id", "created_at id", "updated_at id", "name"),
+    col.partial_index("clients", "vat_number"),
+    col.partial_index("clients", "email_folded"),
+    col.partial_index("clients", "invoice_email_folded"),
     is_announced=True,
 )
-index_amounts(clients)
+col.index_amounts(clients)
 clients_tags = tag_links("clients")
 
-external_contacts = account_table(
+external_contacts = col.account_table(
     "external_contacts",
-    *ref("client_id", "clients", on_delete="cascade"),
-    text("first_name", optional=True),
-    text("last_name", optional=True),
-    text("name"),
-    text("email", optional=True),
-    text("phone", optional=True),
-    text("mobile", optional=True),
-    text("job_title", optional=True),
-    text("role"),
-    flag("is_primary"),
-    text("status"),
-    text("notes", optional=True),
-    text("external_id", optional=True),
-    sortable("last_name", "first_name", "email"),  # contacts without a last name sort by the next column
-    folded("email", optional=True),
-    searchable("first_name", "last_name", "name", "email"),
-    unique("client_id", "email_folded"),
-    unique("external_id"),
-    Index(None, "account_id", "last_name_sort", "id"),
-    Index(None, "account_id", "created_at", "id"),
-    Index(None, "account_id", "updated_at", "id"),
+    *col.ref("client_id", "clients", on_delete="cascade"),
+    *col.optional(col.text, "first_name", "last_name"),
+    col.text("name"),
+    *col.optional(col.text, "email", "phone", "mobile", "job_title"),
+    col.text("role"),
+    col.flag("is_primary"),
+    col.text("status"),
+    *col.optional(col.text, "notes", "external_id"),
+    col.sortable("last_name", "first_name", "email"),  # contacts without a last name sort by the next column
+    col.folded("email", optional=True),
+    col.searchable("first_name", "last_name", "name", "email"),
+    col.unique("client_id", "email_folded"),
+    col.unique("external_id"),
+    *col.indexes("last_name_sort id", "created_at id", "updated_at id"),
     is_announced=True,
 )
 external_contacts_tags = tag_links("external_contacts")

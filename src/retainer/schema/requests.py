@@ -2,17 +2,7 @@
 
 from sqlalchemy import ColumnElement, Index, literal_column
 
-from retainer.schema.columns import (
-    content,
-    embedded,
-    index_where,
-    instant,
-    integer,
-    keyed_table,
-    partial_index,
-    ref,
-    text,
-)
+from retainer.schema import columns as col
 from retainer.store.engines.sql import INTEGER
 
 HOUR, MINUTE = len("2026-03-10T09"), len("2026-03-10T09:30")
@@ -25,36 +15,33 @@ HAS_OWN_ID: ColumnElement[bool] = literal_column("(request_id < 'req_' OR reques
 HAS_FAILED: ColumnElement[bool] = literal_column("status >= 400")
 status_class: ColumnElement[int] = literal_column("(status / 100)", INTEGER)
 
-idempotency_keys = keyed_table(
+idempotency_keys = col.keyed_table(
     "idempotency_keys",
-    *ref("key_id", "api_keys", on_delete="cascade"),
-    text("value"),
-    text("fingerprint"),
-    instant("created_at"),
-    integer("status"),
-    text("headers"),
-    content("body"),
+    *col.ref("key_id", "api_keys", on_delete="cascade"),
+    col.text("value"),
+    col.text("fingerprint"),
+    col.instant("created_at"),
+    col.integer("status"),
+    col.text("headers"),
+    col.content("body"),
     Index("idempotency_keys_by_created_at", "created_at"),
     key=("key_id", "value"),
 )
 
-requests = keyed_table(
+requests = col.keyed_table(
     "requests",
-    instant("answered_at"),
-    integer("number"),
-    *ref("key_id", "api_keys", on_delete="cascade"),
-    text("request_id"),
-    text("method"),
-    text("path"),
-    text("operation", optional=True),
-    integer("status"),
-    integer("duration_us"),
-    text("address", optional=True),
-    text("record", optional=True),
+    col.instant("answered_at"),
+    col.integer("number"),
+    *col.ref("key_id", "api_keys", on_delete="cascade"),
+    *map(col.text, ("request_id", "method", "path")),
+    col.text("operation", optional=True),
+    col.integer("status"),
+    col.integer("duration_us"),
+    *col.optional(col.text, "address", "record"),
     Index("requests_by_key_id", "account_id", "key_id", "answered_at", "number"),
-    index_where("requests_by_request_id", "request_id", "answered_at", "number", condition=HAS_OWN_ID),
-    partial_index("requests", "record", "answered_at", "number"),
-    index_where("requests_by_failure", status_class, "answered_at", "number", condition=HAS_FAILED),
+    col.index_where("requests_by_request_id", "request_id", "answered_at", "number", condition=HAS_OWN_ID),
+    col.partial_index("requests", "record", "answered_at", "number"),
+    col.index_where("requests_by_failure", status_class, "answered_at", "number", condition=HAS_FAILED),
     key=("answered_at", "number"),
 )
 """The requests of the account's keys, with the path of the record that each has written, like `/clients/17`.
@@ -62,12 +49,12 @@ requests = keyed_table(
 The primary key is the order of the log. `number` distinguishes requests of the same microsecond.
 """
 
-refusals = keyed_table(
+refusals = col.keyed_table(
     "refusals",
-    instant("answered_at"),
-    integer("number"),
-    text("code"),
-    embedded("names"),
+    col.instant("answered_at"),
+    col.integer("number"),
+    col.text("code"),
+    col.embedded("names"),
     key=("answered_at", "number"),
 )
 """Why a request was refused: its error code, and the missing scope or the names of the wrong fields.
@@ -75,22 +62,22 @@ refusals = keyed_table(
 A table of its own, so that logging a successful request costs nothing more.
 """
 
-request_hours = keyed_table(
+request_hours = col.keyed_table(
     "request_hours",
-    *ref("key_id", "api_keys", on_delete="cascade"),
-    text("hour"),
-    *map(integer, SUMS),
-    integer("busiest_minute", server_default="0"),
+    *col.ref("key_id", "api_keys", on_delete="cascade"),
+    col.text("hour"),
+    *map(col.integer, SUMS),
+    col.integer("busiest_minute", server_default="0"),
     key=("key_id", "hour"),
 )
 """Number of requests of a key in an hour, like `2026-03-10T09`, and in its busiest minute."""
 
-operation_hours = keyed_table(
+operation_hours = col.keyed_table(
     "operation_hours",
-    *ref("key_id", "api_keys", on_delete="cascade"),
-    text("operation"),
-    text("hour"),
-    *map(integer, SUMS),
+    *col.ref("key_id", "api_keys", on_delete="cascade"),
+    col.text("operation"),
+    col.text("hour"),
+    *map(col.integer, SUMS),
     Index(None, "account_id", "operation", "key_id", "hour"),
     key=("key_id", "operation", "hour"),
 )

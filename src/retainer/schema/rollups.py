@@ -2,16 +2,18 @@
 
 from sqlalchemy import Table
 
-from retainer.schema.columns import integer, keyed_table, text
+from retainer.schema import columns as col
 
 
 def summary(name: str, *keys: str, of: tuple[str, ...]) -> Table:
     """Declare a table of sums for each bucket, currency and `keys`; a key is 0 for rows without that reference."""
-    columns = [integer(key) for key in keys]
-    sums = [integer(column, server_default="0") for column in of]
+    columns = [col.integer(key) for key in keys]
+    sums = [col.integer(column, server_default="0") for column in of]
     for column in sums:
         column.info["sum"] = True
-    return keyed_table(name, text("bucket"), *columns, text("currency"), *sums, key=("bucket", *keys, "currency"))
+    return col.keyed_table(
+        name, col.text("bucket"), *columns, col.text("currency"), *sums, key=("bucket", *keys, "currency")
+    )
 
 
 project_sums = summary(
