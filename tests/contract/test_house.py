@@ -3,6 +3,7 @@
 import ast
 import inspect
 import re
+import subprocess
 import sys
 import tomllib
 from functools import cache
@@ -369,6 +370,14 @@ def test_the_migrations_of_an_empty_database_make_what_the_tables_say(api, tmp_p
     assert sorted(migrated) == sorted(expected)
     for name, parts in expected.items():
         assert migrated[name] == parts
+
+
+def test_each_test_file_that_a_make_target_names_exists():
+    root = SRC.parents[1]
+    targets = subprocess.run(["make", "-n", "unit", "cluster"], cwd=root, capture_output=True, text=True, check=True)
+    named = set(re.findall(r"(?<= )tests/\S+", targets.stdout))
+    assert {name for name in named if not (root / name).exists()} == set()
+    assert len(named) > 20
 
 
 def test_locked_versions_fit_the_declared_dependencies():
