@@ -21,7 +21,7 @@ from retainer.identity.people.expiry import EXPIRED
 from retainer.rollups.labour import PENDING
 from retainer.schema import distribution
 from retainer.schema.migrations import migrate
-from retainer.server.operations.housekeeping import OLD as OLD_RESPONSES
+from retainer.server.monitoring.housekeeping import OLD as OLD_RESPONSES
 from retainer.sites.incidents import END_ALL, SUSPEND_ALL
 from retainer.sites.monitor.schedule import DUE_SITES, SET_BACK, STALE_SITES
 from retainer.store.engines import connect

@@ -11,8 +11,8 @@ from testing.process import until
 
 from retainer.background import MAX_PAUSE, Background, Chore
 from retainer.identity.keys import keys
-from retainer.server.operations import housekeeping
-from retainer.server.operations.housekeeping import Housekeeping
+from retainer.server.monitoring import housekeeping
+from retainer.server.monitoring.housekeeping import Housekeeping
 from retainer.traffic.recorder import RequestRecorder
 from tests.databases import only_sqlite
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from retainer.server.operations import log as logs
-from retainer.server.operations import writer as writers
-from retainer.server.operations.log import Log
+from retainer.server.monitoring import log as logs
+from retainer.server.monitoring import writer as writers
+from retainer.server.monitoring.log import Log
 from tests.databases import any_database
 from tests.factories import ApiClient
 

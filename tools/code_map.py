@@ -44,7 +44,7 @@ LAYERS = (
     "traffic",
     "server",
     "server/http",
-    "server/operations",
+    "server/monitoring",
     "console",
     "console/actions",
     "console/editing",

@@ -24,11 +24,11 @@ from retainer.reference import answers as reference
 from retainer.server.http import site
 from retainer.server.http.compression import compressed
 from retainer.server.http.gate import Gate
-from retainer.server.operations.endpoints import STATUS_LINES, Operations, Page
-from retainer.server.operations.health import Health
-from retainer.server.operations.housekeeping import Housekeeping
-from retainer.server.operations.log import Log
-from retainer.server.operations.writer import Stream
+from retainer.server.monitoring.endpoints import STATUS_LINES, MonitoringPages, Page
+from retainer.server.monitoring.health import Health
+from retainer.server.monitoring.housekeeping import Housekeeping
+from retainer.server.monitoring.log import Log
+from retainer.server.monitoring.writer import Stream
 from retainer.server.renderers import RendererEnded, Renderers, unavailable
 from retainer.settings import BASE_PATH, PUBLIC, Settings
 from retainer.store.engines import Sqlite, connect
@@ -37,7 +37,7 @@ from retainer.traffic.recorder import RequestRecorder
 from retainer.web import assets, well_known
 
 if TYPE_CHECKING:
-    from retainer.server.operations.metrics import MetricsPage, SharedMetrics, Slot
+    from retainer.server.monitoring.metrics import MetricsPage, SharedMetrics, Slot
 
 T = TypeVar("T")
 ROOT = f"{BASE_PATH}/"
@@ -103,7 +103,7 @@ class App:
         )
         self.metrics, note_state = create_metrics(self, metrics, slot)
         self.housekeeping = Housekeeping(self.store, self.limiter, self.log, recorder, settings, note_state)
-        self.operations = Operations(self.pages(PUBLIC))
+        self.monitoring = MonitoringPages(self.pages(PUBLIC))
         self.pipeline = Pipeline(
             store=self.store,
             routes=ROUTES,
@@ -119,13 +119,13 @@ class App:
         self.site = site.Site({**PAGES, "": root, "console": console.answer}, self.limiter, self.log)
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Answer a request: the API in the pipeline, other paths in the site or `operations`."""
+        """Answer a request: the API in the pipeline, other paths in the site or `monitoring`."""
         path = environ["PATH_INFO"]
         is_api = path.startswith(ROOT) or path == BASE_PATH
         if is_api:
             environ["PATH_INFO"] = path[len(BASE_PATH) :]
-        elif path in self.operations.pages:
-            return self.operations(environ, start_response)
+        elif path in self.monitoring.pages:
+            return self.monitoring(environ, start_response)
         request = Request(environ, self.settings)
         with self.gate.admit(request):
             answer = self.pipeline.answer if is_api else self.site.answer
@@ -165,8 +165,8 @@ def create_metrics(
     """Return the metrics page of all processes, and the function that updates the slot of this one."""
     if metrics is None or slot is None:
         return None, None
-    from retainer.server.operations.metrics import MetricsPage, State  # noqa: PLC0415  # loaded only with metrics
-    from retainer.server.operations.storage import Storage  # noqa: PLC0415
+    from retainer.server.monitoring.metrics import MetricsPage, State  # noqa: PLC0415  # loaded only with metrics
+    from retainer.server.monitoring.storage import Storage  # noqa: PLC0415
 
     engine = app.store.engine
     state = State(slot, app.gate.running, engine, app.limiter, app.log)

@@ -11,7 +11,7 @@ from retainer.events.sender.loop import Sender
 from retainer.identity.people import expiry
 from retainer.rollups import doctor, labour
 from retainer.schema.crm import clients
-from retainer.server.operations import housekeeping
+from retainer.server.monitoring import housekeeping
 from retainer.sites.monitor.loop import Monitor
 from retainer.store.tables import events
 from retainer.traffic import retention

@@ -12,7 +12,7 @@ from sqlalchemy.sql.elements import ClauseElement
 from retainer.billing.invoices.types import Invoice
 from retainer.schema import distribution, metadata
 from retainer.schema.migrations import migrate
-from retainer.server.operations.housekeeping import USED
+from retainer.server.monitoring.housekeeping import USED
 from retainer.sites import uptime
 from retainer.sites.monitor import schedule
 from retainer.store import constraints

@@ -11,8 +11,8 @@ from testing.process import until
 from retainer.app import ROUTES, App
 from retainer.cli import unavailable
 from retainer.schema import metadata
-from retainer.server.operations import outages
-from retainer.server.operations.metrics import SharedMetrics
+from retainer.server.monitoring import outages
+from retainer.server.monitoring.metrics import SharedMetrics
 from retainer.settings import Settings
 from retainer.store.engines import Busy, DeadlineExceeded
 from tests.console.visitor import Visitor

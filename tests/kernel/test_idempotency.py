@@ -2,7 +2,7 @@ import pytest
 import time_machine
 
 from retainer.kernel.idempotency import Attempt
-from retainer.server.operations.housekeeping import delete_responses
+from retainer.server.monitoring.housekeeping import delete_responses
 from tests.databases import each_database
 
 pytestmark = each_database

@@ -27,7 +27,7 @@ from retainer.store.tx import Store
 
 if TYPE_CHECKING:
     from retainer.events.sender.loop import Sender
-    from retainer.server.operations.log import Log
+    from retainer.server.monitoring.log import Log
     from retainer.sites.monitor.loop import Monitor
     from retainer.store.transaction import UnscopedTx
 
@@ -135,8 +135,8 @@ def deliver(*, once: OnceSent = False, paused: Held = None, json: Json = False) 
 
 def opened_for(work: Work) -> tuple[Settings, Store, "Log"]:
     """Return the settings, the store and the log for background work; log a warning if it is paused."""
-    from retainer.server.operations.log import Log  # noqa: PLC0415
-    from retainer.server.operations.writer import standard_error  # noqa: PLC0415
+    from retainer.server.monitoring.log import Log  # noqa: PLC0415
+    from retainer.server.monitoring.writer import standard_error  # noqa: PLC0415
 
     loaded = settings.load()
     engine = connect(loaded.database)
@@ -256,8 +256,8 @@ def doctor(*, repair: Repair = False, json: Json = False) -> None:
 def run(host: str, port: int, workers: int, threads: int | None, ready: Callable[[], None]) -> None:
     """Migrate if needed, then serve until SIGTERM or SIGINT; `ready` is called once requests are answered."""
     gc.disable()
-    from retainer.server.operations.log import Log  # noqa: PLC0415
-    from retainer.server.operations.writer import standard_error  # noqa: PLC0415
+    from retainer.server.monitoring.log import Log  # noqa: PLC0415
+    from retainer.server.monitoring.writer import standard_error  # noqa: PLC0415
     from retainer.server.process.server import check  # noqa: PLC0415  # other commands need no HTTP server
     from retainer.server.process.workers import serve as serve_until_stopped  # noqa: PLC0415
 

@@ -12,7 +12,7 @@ from retainer.server.process import systemd, worker
 from retainer.settings import NOWHERE, PUBLIC, Settings, SettingsError
 
 if TYPE_CHECKING:
-    from retainer.server.operations.metrics import SharedMetrics
+    from retainer.server.monitoring.metrics import SharedMetrics
 
 LOCKED_FIELDS = ("database", "health", "metrics")
 """Settings of all workers; a change needs a restart."""
@@ -79,7 +79,7 @@ def check(settings: Settings, workers: int) -> None:
 
 
 def shared_metrics(slots: int) -> "SharedMetrics":
-    from retainer.server.operations.metrics import SharedMetrics  # noqa: PLC0415  # loaded only with metrics
+    from retainer.server.monitoring.metrics import SharedMetrics  # noqa: PLC0415  # loaded only with metrics
 
     return SharedMetrics(ROUTES, slots)
 

@@ -25,11 +25,11 @@ from retainer import settings as configuration
 from retainer.app import App
 from retainer.server.http.connections import IDLE_SECONDS, MAX_CONNECTIONS, ConnectionGuard
 from retainer.server.http.gate import thread_count
-from retainer.server.operations.endpoints import Operations, OperationsServer
-from retainer.server.operations.writer import standard_error
+from retainer.server.monitoring.endpoints import MonitoringPages, MonitoringServer
+from retainer.server.monitoring.writer import standard_error
 
 if TYPE_CHECKING:
-    from retainer.server.operations.metrics import SharedMetrics
+    from retainer.server.monitoring.metrics import SharedMetrics
 
 MAX_HEAD = 64 * 1024
 BACKLOG = 2048  # connections that wait for a worker
@@ -83,7 +83,7 @@ def work(
             chores.callback(guard.thread.stop)
         for address, sock in private.items():
             sock.setblocking(False)  # noqa: FBT003  # another process may have accepted the connection already
-            OperationsServer(sock, Operations(app.pages(address))).start()
+            MonitoringServer(sock, MonitoringPages(app.pages(address))).start()
         sys.setswitchinterval(SWITCH_SECONDS)
         gc.freeze()  # the objects so far live as long as the process; no collection needs to scan them
         gc.set_threshold(20_000, 20, 50)

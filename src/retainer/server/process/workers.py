@@ -12,7 +12,7 @@ from multiprocessing import connection, get_context
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkProcess
 
-from retainer.server.operations.log import Log
+from retainer.server.monitoring.log import Log
 from retainer.server.process import systemd
 from retainer.server.process.server import Server, listen
 from retainer.server.process.worker import DRAIN_SECONDS, DRAIN_SIGNAL, STOP_SECONDS

@@ -21,8 +21,8 @@ from retainer.fairness import FairSemaphore
 from retainer.kernel.http import Response
 from retainer.kernel.limits import Limiter
 from retainer.kernel.routes import Routes
-from retainer.server.operations.log import Log
-from retainer.server.operations.storage import Storage
+from retainer.server.monitoring.log import Log
+from retainer.server.monitoring.storage import Storage
 from retainer.sites.monitor import schedule as checks
 from retainer.store.engines import Engine, Unavailable
 from retainer.store.tx import Store

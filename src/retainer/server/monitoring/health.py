@@ -9,7 +9,7 @@ import msgspec
 from retainer.kernel.http import Response
 from retainer.kernel.limits import Limiter
 from retainer.schema.migrations import current, head
-from retainer.server.operations.outages import Outages
+from retainer.server.monitoring.outages import Outages
 from retainer.store.engines import Busy, PartlyUnavailable, Unavailable
 from retainer.store.tx import Store
 

@@ -16,7 +16,7 @@ REQUEST_SECONDS = 5
 Page = Callable[[], Response]
 
 
-class Operations:
+class MonitoringPages:
     """A WSGI application of pages, by their paths."""
 
     def __init__(self, pages: Mapping[str, Page]) -> None:
@@ -39,21 +39,21 @@ class Operations:
         return page()
 
 
-class OperationsServer(ThreadingMixIn, WSGIServer):
+class MonitoringServer(ThreadingMixIn, WSGIServer):
     """Serves pages on a listening socket that all workers share; one of them gets each request."""
 
     daemon_threads = True
 
-    def __init__(self, listener: socket.socket, operations: Operations) -> None:
+    def __init__(self, listener: socket.socket, pages: MonitoringPages) -> None:
         super().__init__(listener.getsockname()[:2], Handler, bind_and_activate=False)
         self.socket.close()
         self.socket = listener
         self.server_name, self.server_port = listener.getsockname()[:2]
         self.setup_environ()
-        self.set_app(operations)
+        self.set_app(pages)
 
     def start(self) -> None:
-        threading.Thread(target=self.serve_forever, name="operations", daemon=True).start()
+        threading.Thread(target=self.serve_forever, name="monitoring", daemon=True).start()
 
 
 class Handler(WSGIRequestHandler):

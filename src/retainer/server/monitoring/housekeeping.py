@@ -16,7 +16,7 @@ from retainer.kernel.limits import Limiter
 from retainer.rollups import labour
 from retainer.schema.identity import api_keys
 from retainer.schema.requests import idempotency_keys
-from retainer.server.operations.log import Log
+from retainer.server.monitoring.log import Log
 from retainer.settings import Settings
 from retainer.store.engines.sql import INSTANT
 from retainer.store.tx import Store

@@ -15,8 +15,8 @@ from retainer.errors import Refusal
 from retainer.kernel.caller import Caller
 from retainer.kernel.http import Request, Response
 from retainer.kernel.resource import Operation
-from retainer.server.operations.outages import Outages
-from retainer.server.operations.writer import Stream, Writer
+from retainer.server.monitoring.outages import Outages
+from retainer.server.monitoring.writer import Stream, Writer
 from retainer.store.engines import Busy, DeadlineExceeded, Engine, Unavailable
 from retainer.traffic.answered import MAX_METHOD_LENGTH, Answered, reason_of, shown_path, written_record
 from retainer.traffic.recorder import RequestRecorder

@@ -1,0 +1,1 @@
+"""Monitoring: the log, health, metrics, outages, and housekeeping."""

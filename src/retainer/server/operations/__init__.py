@@ -1,1 +1,0 @@
-"""Operations: the log, health, metrics, outages, and housekeeping."""
