@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from retainer.crm import clients, contacts, tags
 from retainer.demo import deliveries, sales, samples, team, traffic
-from retainer.demo.agency import HARBOUR, NORTHLIGHT, TAGS, Agency, Customer
+from retainer.demo.agency import CONTENT, HARBOUR, NORTHLIGHT, Agency, Customer
 from retainer.demo.bills import Bills
 from retainer.demo.care import Care
 from retainer.demo.make import at, create, make
@@ -59,7 +59,7 @@ def _open(store: Store, agency: Agency, rng: random.Random, *, is_first: bool = 
         logos.set_logo(tx, logo)
         if is_first:
             samples.create_samples(tx, today)
-        tag_ids = {name: create(tags.create_tag, tx, name=name, color=color).id for name, color in TAGS.items()}
+        tag_ids = {name: create(tags.create_tag, tx, name=name, color=color).id for name, color in CONTENT.tags.items()}
         customers = [_client(tx, today, customer, tag_ids) for customer in agency.customers]
         at(tx, today)
         work = Work(tx, rng, people)
@@ -80,12 +80,19 @@ def _open(store: Store, agency: Agency, rng: random.Random, *, is_first: bool = 
 
 def _client(tx: Tx, today: date, customer: Customer, tag_ids: dict[str, int]) -> clients.Client:
     """Create a client with its contact; return it with its final status, which `Work.close` writes."""
-    letters = sort_key(str(customer.fields["name"])).partition(SEPARATOR)[0]
+    letters = sort_key(customer.fields["name"]).partition(SEPARATOR)[0]
     domain = f"{''.join(letter for letter in letters if 'a' <= letter <= 'z')}.example"
     addresses = {"email": f"office@{domain}", "website": f"https://{domain}"}
     at(tx, today - timedelta(days=9 if "status" in customer.fields else team.OPENED - 5))
     chosen = [tag_ids[tag] for tag in customer.tags]
-    client = create(clients.create_client, tx, **{"status": "active"} | customer.fields, **addresses, tag_ids=chosen)
+    client = create(
+        clients.create_client,
+        tx,
+        **{"status": "active"} | customer.fields,
+        **customer.address,
+        **addresses,
+        tag_ids=chosen,
+    )
     email = f"{customer.contact['first_name'].lower()}@{domain}"
     create(contacts.create_external_contact, tx, client_id=client.id, email=email, **customer.contact)
     if customer.is_archived:

@@ -4,10 +4,11 @@ import random
 from datetime import datetime, timedelta
 from typing import Any
 
+import msgspec
 from sqlalchemy import select
 
 from retainer.crm import clients
-from retainer.demo.agency import PLUGINS, QUESTIONS
+from retainer.demo.agency import CONTENT, Question
 from retainer.demo.make import create
 from retainer.schema.crm import external_contacts
 from retainer.schema.sites import site_checks, site_hours, site_incidents
@@ -56,14 +57,19 @@ class Care:
             contact_of_client = select(external_contacts.c.id).where(external_contacts.c.client_id == client_id)
             contact_id = self.tx.value(contact_of_client)
             for turn in range(6):
-                self._ticket(QUESTIONS[(index * 3 + turn) % len(QUESTIONS)]._asdict(), contact_id, site_id)
+                self._ticket(CONTENT.questions[(index * 3 + turn) % len(CONTENT.questions)], contact_id, site_id)
         self._at(self.now)
 
     def _site(self, customer: clients.Client) -> int:
         is_current = self.rng.random() < 0.65
         plugins = [
-            {"slug": slug, "name": name, "version": newest if is_current else older, "update_version": newest}
-            for slug, (name, newest, older) in PLUGINS.items()
+            {
+                "slug": plugin.slug,
+                "name": plugin.name,
+                "version": plugin.newest if is_current else plugin.older,
+                "update_version": plugin.newest,
+            }
+            for plugin in CONTENT.plugins
         ]
         self._at(self.now - uptime.QUARTER)
         return create(
@@ -108,14 +114,15 @@ class Care:
         self.tx.update_columns(sites_table, site_id, values)
         uptime.summarise(self.tx, account_id, site_id)
 
-    def _ticket(self, question: dict[str, str], contact_id: int, site_id: int) -> None:
+    def _ticket(self, question: Question, contact_id: int, site_id: int) -> None:
         """Open a ticket with the replies, time and resolution that it has by now."""
-        rng, answer = self.rng, question.pop("answer")
+        rng, asked = self.rng, msgspec.structs.asdict(question)
+        answer = asked.pop("answer")
         opened = self.now - timedelta(days=rng.randint(0, 180) ** 2 // 180, minutes=rng.randint(5, 900))
         is_old = self.now - opened > timedelta(days=6)
         self._at(opened)
         people = {"contact_id": contact_id, "assignee_id": rng.choice(self.people)}
-        ticket_id = create(tickets.create_ticket, self.tx, site_id=site_id, **people, **question).id
+        ticket_id = create(tickets.create_ticket, self.tx, site_id=site_id, **people, **asked).id
         answered = opened + timedelta(minutes=rng.randint(12, 600))
         if answered > self.now or (not is_old and rng.random() < 0.5):
             return

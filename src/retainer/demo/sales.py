@@ -6,18 +6,12 @@ from datetime import date, timedelta
 from retainer.billing import expenses
 from retainer.billing.quotes import quotes
 from retainer.crm import clients
-from retainer.demo.agency import KINDS
+from retainer.demo.agency import CONTENT
 from retainer.demo.make import at, change, create
 from retainer.store.tx import Tx
 from retainer.work import projects
 
 OUTCOMES = ("accepted",) * 4 + ("declined",) * 3 + ("sent", "cancelled", "draft")
-SPENT = [
-    ("Hosting", "Nordrack", "Server hosting", 15, 120),
-    ("Stock", "Bildfang", "Photographs", 30, 400),
-    ("Travel", "Railway", "Trip to a client workshop", 25, 260),
-    ("Software", "Plugwerk", "Plugin licence", 40, 250),
-]
 
 
 def offer(tx: Tx, rng: random.Random, customers: list[clients.Client]) -> None:
@@ -42,7 +36,7 @@ def offer(tx: Tx, rng: random.Random, customers: list[clients.Client]) -> None:
 
 def _quote(tx: Tx, rng: random.Random, customer: clients.Client, number: int, *, is_sent: bool) -> int:
     """Write a quote for the stages of a kind of project; return its id."""
-    kind = KINDS[number % len(KINDS)]
+    kind = CONTENT.project_types[number % len(CONTENT.project_types)]
     lines = [
         {
             "description": text,
@@ -60,19 +54,19 @@ def spend(tx: Tx, rng: random.Random, people: list[int], booked: list[projects.P
     """Record a year of expenses, most of them on these projects."""
     today = date.fromisoformat(tx.today)
     for _ in range(140):
-        category, vendor, description, low, high = rng.choice(SPENT)
+        spent = rng.choice(CONTENT.expenses)
         project = rng.choice(booked) if rng.random() < 0.7 else None
         create(
             expenses.create_expense,
             tx,
-            amount=f"{rng.randint(low, high)}.{rng.randint(0, 99):02}",
+            amount=f"{rng.randint(*spent.amounts)}.{rng.randint(0, 99):02}",
             project_id=project.id if project else None,
             user_id=rng.choice(people),
             date=(today - timedelta(days=rng.randint(0, 364))).isoformat(),
-            category=category,
-            vendor=vendor,
-            description=description,
+            category=spent.category,
+            vendor=spent.vendor,
+            description=spent.description,
             tax_rate="19",
-            markup_percent="10" if project and category == "Stock" else "0",
-            reimbursable=category == "Travel",
+            markup_percent="10" if project and spent.category == "Stock" else "0",
+            reimbursable=spent.category == "Travel",
         )

@@ -20,8 +20,8 @@ DASHBOARD = [*(f"{name}:read" for name in ("clients", "projects", "time", "invoi
 TRACKER = ["projects:read", "tasks:read", "time:read"]
 
 
-def details_of(person: dict[str, str | None], domain: str) -> UserDetails:
-    first_name, _, _ = str(person["name"]).partition(" ")
+def details_of(person: dict[str, str], domain: str) -> UserDetails:
+    first_name, _, _ = person["name"].partition(" ")
     return make(UserDetails, email=f"{first_name.lower()}@{domain}", **person)
 
 

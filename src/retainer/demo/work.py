@@ -5,7 +5,7 @@ from datetime import date, timedelta
 from typing import NamedTuple
 
 from retainer.crm import clients
-from retainer.demo.agency import INTERNAL, KINDS, WORK, Kind
+from retainer.demo.agency import CONTENT, ProjectType
 from retainer.demo.make import at, change, create, make
 from retainer.rollups import doctor
 from retainer.schema.work import time_entries as entries_table
@@ -40,14 +40,15 @@ class Work:
 
     def plan(self, customers: list[clients.Client]) -> None:
         """Create a template, internal projects, and three projects for every client that is no prospect."""
-        template = create(projects.create_project, self.tx, name=f"Template: {KINDS[0].name}", is_template=True)
-        for stage in KINDS[0].stages:
+        types = CONTENT.project_types
+        template = create(projects.create_project, self.tx, name=f"Template: {types[0].name}", is_template=True)
+        for stage in types[0].stages:
             create(milestones.create_milestone, self.tx, template.id, name=stage)
-        self.internal = [create(projects.create_project, self.tx, name=name).id for name in INTERNAL]
+        self.internal = [create(projects.create_project, self.tx, name=name).id for name in CONTENT.internal]
         busy = [customer for customer in customers if customer.status != "prospect"]
         for index, customer in enumerate(busy):
             for turn in range(3):
-                self._job(KINDS[(index * 3 + turn) % len(KINDS)], customer, is_running=turn == 0)
+                self._job(types[(index * 3 + turn) % len(types)], customer, is_running=turn == 0)
 
     def record(self) -> None:
         """Record the time of every working day. The sums are rebuilt once: that is faster than for each entry."""
@@ -65,7 +66,7 @@ class Work:
             if customer.status == "archived":
                 change(clients.update_client, self.tx, customer.id, status="archived")
 
-    def _job(self, kind: Kind, customer: clients.Client, *, is_running: bool) -> None:
+    def _job(self, kind: ProjectType, customer: clients.Client, *, is_running: bool) -> None:
         """Create a project with its milestones and tasks; a running one is in the middle of its time."""
         is_over = customer.status == "archived"
         earliest, latest = -YEAR, -250 if is_over else 20
@@ -82,7 +83,7 @@ class Work:
         team = self.rng.sample(self.people, self.rng.randint(2, min(4, len(self.people))))
         self.jobs.append(Job(project, start, end, team, ids))
 
-    def _project(self, kind: Kind, customer: clients.Client, start: date, *, is_over: bool) -> projects.Project:
+    def _project(self, kind: ProjectType, customer: clients.Client, start: date, *, is_over: bool) -> projects.Project:
         rate, due = int(customer.hourly_rate or 100), start + timedelta(days=kind.days)
         is_completed = is_over or (due < self.today and self.rng.random() < 0.8)
         is_fixed, is_retainer = kind.billing_type == "fixed_fee", kind.billing_type == "retainer"
@@ -102,7 +103,7 @@ class Work:
             manager_id=self.rng.choice(self.people),
         )
 
-    def _milestones(self, kind: Kind, project: projects.Project, start: date) -> list[int]:
+    def _milestones(self, kind: ProjectType, project: projects.Project, start: date) -> list[int]:
         ids = []
         for index, name in enumerate(kind.stages):
             due = start + timedelta(days=kind.days * (index + 1) // len(kind.stages))
@@ -112,7 +113,7 @@ class Work:
             ids.append(create(milestones.create_milestone, self.tx, project.id, **fields).id)
         return ids
 
-    def _task(self, kind: Kind, project: projects.Project, start: date, stages: list[int], index: int) -> int:
+    def _task(self, kind: ProjectType, project: projects.Project, start: date, stages: list[int], index: int) -> int:
         due = start + timedelta(days=kind.days * (index + 1) // len(kind.tasks))
         days_late = (self.today - due).days
         is_done = days_late > 0 and (project.status == "completed" or self.rng.random() < 0.9)
@@ -148,7 +149,7 @@ class Work:
                 job = self.rng.choice(open_jobs)
                 task = {"task_id": self.rng.choice(job.tasks)} if self.rng.random() < 0.6 else {}
                 work = {"project_id": job.project.id, "billable": self.rng.random() < 0.93, **task}
-            fields = {"date": day.isoformat(), "user_id": user, "description": self.rng.choice(WORK), **work}
+            fields = {"date": day.isoformat(), "user_id": user, "description": self.rng.choice(CONTENT.work), **work}
             sent = make(TimeEntry, duration_minutes=minutes, **fields)
             entry, _ = time_entries.build_time_entry(self.tx, sent, None, sent_fields(sent))
             self.tx.insert(entries_table, entry)
