@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from retainer import settings
-from retainer.cli.account_settings import NAME, PLAN, TIMEZONE, TaxRate, set_account
+from retainer.cli.account_settings import NAME, PLAN, TAX_RATE, TIMEZONE, set_account
 from retainer.cli.common import (
     Account,
     Json,
@@ -57,13 +57,13 @@ Usage = Annotated[
 @account_cli.command("create")
 def create_account(
     *,
-    name: Annotated[str, NAME],
-    plan: Annotated[str, PLAN],
+    name: Annotated[str, typer.Option(help=NAME)],
+    plan: Annotated[str, typer.Option(help=PLAN)],
     admin_name: AdminName,
     admin_email: AdminEmail,
     currency: Currency = NEW["currency"],
-    timezone: Annotated[str, TIMEZONE] = NEW["timezone"],
-    tax_rate: TaxRate = None,
+    timezone: Annotated[str, typer.Option(help=TIMEZONE)] = NEW["timezone"],
+    tax_rate: Annotated[str | None, typer.Option(metavar="PERCENT", help=TAX_RATE)] = None,
     password: Password = None,
     base_url: PublicAddress = None,
     json: Json = False,

@@ -1,55 +1,41 @@
 """Commands on the request log."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import typer
 
 from retainer.cli.common import Account, Json, Since, Until, opened, say, whole
+from retainer.cli.options import flag, number, text, with_options
 from retainer.errors import invalid
 from retainer.identity.admins import operator_of
 from retainer.traffic.request_log import LogFilter, LoggedRequest, list_requests
 
 request_cli = typer.Typer(help="Look up the requests of an account's keys.", no_args_is_help=True)
 
-KeyId = Annotated[int | None, typer.Option(help="Only requests of this key, by its id.")]
-Status = Annotated[str | None, typer.Option(help="Only responses of this class: 2xx, 3xx, 4xx or 5xx.")]
-Method = Annotated[str | None, typer.Option(help="Only this method, like POST.")]
-Path = Annotated[str | None, typer.Option(help="Only paths that begin like this: /clients or /clients/17.")]
-Operation = Annotated[str | None, typer.Option(help="Only this operation, like listClients.")]
-RequestId = Annotated[str | None, typer.Option(help="Only the request with this id, as in X-Request-Id.")]
-Address = Annotated[str | None, typer.Option(help="Only requests from this IP address, like 203.0.113.7.")]
-Record = Annotated[str | None, typer.Option(help="Only requests that changed this record, like /clients/17.")]
-Code = Annotated[str | None, typer.Option(help="Only refused requests with this error code, like validation_failed.")]
-Writes = Annotated[
-    bool | None, typer.Option("--writes/--reads", help="Only requests that write, or only those that read.")
-]
+FILTERS = {
+    "key_id": number("Only requests of this key, by its id."),
+    "status": text("Only responses of this class: 2xx, 3xx, 4xx or 5xx."),
+    "method": text("Only this method, like POST."),
+    "path": text("Only paths that begin like this: /clients or /clients/17."),
+    "operation": text("Only this operation, like listClients."),
+    "request_id": text("Only the request with this id, as in X-Request-Id."),
+    "address": text("Only requests from this IP address, like 203.0.113.7."),
+    "record": text("Only requests that changed this record, like /clients/17."),
+    "code": text("Only refused requests with this error code, like validation_failed."),
+    "writes": flag("--writes/--reads", "Only requests that write, or only those that read."),
+    "since": Since,
+    "until": Until,
+}
 After = Annotated[str | None, typer.Option(help="The `next` of the previous page.")]
 Limit = Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of requests.")]
 
 
 @request_cli.command("list")
-def list_logged(
-    account: Account,
-    *,
-    key_id: KeyId = None,
-    status: Status = None,
-    method: Method = None,
-    path: Path = None,
-    operation: Operation = None,
-    request_id: RequestId = None,
-    address: Address = None,
-    record: Record = None,
-    code: Code = None,
-    writes: Writes = None,
-    since: Since = None,
-    until: Until = None,
-    after: After = None,
-    limit: Limit = 50,
-    json: Json = False,
-) -> None:
+@with_options(FILTERS)
+def list_logged(account: Account, *, after: After = None, limit: Limit = 50, json: Json = False, **given: Any) -> None:
     """List requests, newest first, without their queries and bodies."""
-    wanted = whole(LogFilter, locals() | {"method": method and method.upper()})
+    wanted = whole(LogFilter, given | {"method": given["method"] and given["method"].upper()})
     store = opened()
     with store.begin(operator_of(store, account), write=False) as tx:
         try:
