@@ -4,7 +4,6 @@ import threading
 
 from testing.process import until
 
-from retainer import fairness
 from retainer.fairness import FairQueue, FairSemaphore
 
 LONG = 60
@@ -82,30 +81,6 @@ def test_a_subject_that_has_its_share_leaves_the_rest_to_others():
     semaphore.release("a")
     threads.join()
     assert threads.order == ["a1"]
-
-
-def test_an_account_has_more_than_its_share_only_as_long_as_it_is_alone(monkeypatch):
-    semaphore = FairSemaphore(8, 1, 10, alone=4)
-    assert semaphore.acquire("network", 0), "it is no other account"
-    assert [semaphore.acquire(1, 0) for _ in range(5)] == [True] * 4 + [False]
-    assert [semaphore.acquire("network", 0) for _ in range(2)] == [False] * 2
-    assert [semaphore.acquire(2, 0) for _ in range(2)] == [True, False]
-    semaphore.release(1)
-    assert not semaphore.acquire(1, 0), "it holds more than its share already"
-    taken = []
-    waiting = [threading.Thread(target=lambda: taken.append(semaphore.acquire(1, LONG))) for _ in range(2)]
-    for number, thread in enumerate(waiting, 1):
-        thread.start()
-        until(lambda number=number: semaphore.waiting == number, "it waits")
-    semaphore.release(1)
-    semaphore.release(1)
-    assert taken == [], "it still holds its share"
-    monkeypatch.setattr(fairness, "ALONE_SECONDS", -1)
-    assert semaphore.acquire(3, 0)
-    semaphore.release(3)
-    for thread in waiting:
-        thread.join(LONG)
-    assert taken == [True, True], "what is free is for it again"
 
 
 def test_a_thread_that_has_waited_long_enough_gives_up_and_leaves_nothing_behind():

@@ -3,6 +3,7 @@
 import io
 import threading
 import time
+from contextlib import contextmanager
 
 import pytest
 from testing.agencies import bare_request
@@ -12,7 +13,7 @@ from retainer.errors import Refusal
 from retainer.server.http import gate as gates
 from retainer.server.http.gate import Gate, Senders
 from retainer.settings import Settings
-from retainer.store import deadline
+from retainer.store.deadline import of_request
 
 
 class SlowBody:
@@ -31,6 +32,15 @@ def request(body=None, **environ):
     return bare_request(Settings(), **(sent | environ))
 
 
+@contextmanager
+def admitted(gate, sent):
+    gate.admit(sent)
+    try:
+        yield
+    finally:
+        gate.end(sent)
+
+
 def known(gate, account_id, **environ):
     """A request of an account that has sent one before."""
     sent = request(HTTP_AUTHORIZATION=f"Bearer {account_id}", **environ)
@@ -40,29 +50,29 @@ def known(gate, account_id, **environ):
 
 
 @pytest.mark.parametrize("count", [1, 16])
-def test_an_account_alone_runs_half_of_the_requests_and_another_finds_a_turn(count, monkeypatch):
+def test_an_account_runs_two_requests_at_a_time_and_another_finds_a_turn(count, monkeypatch):
     monkeypatch.setattr(gates, "TURN_SECONDS", 0)
     gate = Gate(count)
-    share = max(1, count // 2)
+    share = min(2, count)
     assert [gate.running.acquire(7, 0) for _ in range(share)] == [True] * share
-    with gate.admit(refused := known(gate, 7)), pytest.raises(Refusal) as told:
+    with admitted(gate, refused := known(gate, 7)), pytest.raises(Refusal) as told:
         refused.check()
     assert (told.value.code, told.value.headers["Retry-After"]) == ("unavailable", "5")
     if count > 1:
-        with gate.admit(other := known(gate, 8)):
+        with admitted(gate, other := known(gate, 8)):
             other.check()
     assert gate.running.free == count - share
 
 
 def be_refused(gate):
-    with gate.admit(sent := request()):
+    with admitted(gate, sent := request()):
         assert sent.refusal
 
 
 def test_a_request_that_is_told_nothing_but_its_refusal_holds_no_turn(monkeypatch):
     monkeypatch.setattr(gates, "TURN_SECONDS", 0)
     gate = Gate(1)
-    with gate.admit(request()):
+    with admitted(gate, request()):
         thread = threading.Thread(target=be_refused, args=(gate,))
         thread.start()
         thread.join()
@@ -78,7 +88,7 @@ def test_a_turn_that_is_left_is_for_others_and_taken_again_whatever_happens():
             assert gate.running.free == 1
             raise ValueError("broken")
 
-    with gate.admit(request()):
+    with admitted(gate, request()):
         with pytest.raises(ValueError, match="broken"):
             fail()
         assert gate.running.free == 0
@@ -90,13 +100,13 @@ def test_while_a_body_is_awaited_others_run():
     slow = request(body)
 
     def receive():
-        with gate.admit(slow):
+        with admitted(gate, slow):
             slow.check()
 
     thread = threading.Thread(target=receive)
     thread.start()
     until(lambda: gate.anonymous_bodies.free < gate.anonymous_bodies.count, "it waits for its body")
-    with gate.admit(request()):
+    with admitted(gate, request()):
         assert gate.running.free == 0
     body.arrives.set()
     thread.join()
@@ -118,7 +128,7 @@ def test_a_body_that_is_cut_or_too_large_is_refused_and_its_rest_is_read(body, h
     sent = request(stream, **headers)
     if headers.get("CONTENT_LENGTH", "") is None:
         del sent.environ["CONTENT_LENGTH"]
-    with gate.admit(sent), pytest.raises(Refusal, match=told):
+    with admitted(gate, sent), pytest.raises(Refusal, match=told):
         sent.check()
     assert stream.read() == b"", "a client that still sends gets to see the response"
 
@@ -126,16 +136,16 @@ def test_a_body_that_is_cut_or_too_large_is_refused_and_its_rest_is_read(body, h
 def test_a_client_that_asks_before_it_sends_a_large_body_need_not_send_it():
     stream = io.BytesIO(b"x" * 1024)
     sent = request(stream, CONTENT_LENGTH=str(2**21), HTTP_EXPECT="100-continue")
-    with Gate(1).admit(sent), pytest.raises(Refusal, match="larger than 1 MiB"):
+    with admitted(Gate(1), sent), pytest.raises(Refusal, match="larger than 1 MiB"):
         sent.check()
     assert stream.tell() == 0
 
 
 def test_everything_that_a_request_does_ends_with_its_deadline():
-    with Gate(1).admit(request()):
-        assert 0 < deadline.remaining() <= gates.REQUEST_SECONDS
-        assert deadline.current() <= time.monotonic() + gates.REQUEST_SECONDS
-    assert deadline.remaining() == float("inf")
+    with admitted(Gate(1), request()):
+        assert 0 < of_request.remaining() <= gates.REQUEST_SECONDS
+        assert of_request.at <= time.monotonic() + gates.REQUEST_SECONDS
+    assert of_request.remaining() == float("inf")
 
 
 def test_requests_queue_by_account_and_until_it_is_known_by_network():
@@ -161,6 +171,6 @@ def test_a_new_key_waits_for_its_body_as_its_account():
     gate = Gate(1, lambda _: 7)
     sent = request(io.BytesIO(b"{}"), HTTP_AUTHORIZATION="Bearer new")
     assert all(gate.anonymous_bodies.acquire("127.0.0.1", 0) for _ in range(gate.anonymous_bodies.share))
-    with gate.admit(sent):
+    with admitted(gate, sent):
         sent.check()
     assert sent.body == b"{}"

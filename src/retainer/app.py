@@ -127,9 +127,12 @@ class App:
         elif path in self.monitoring.pages:
             return self.monitoring(environ, start_response)
         request = Request(environ, self.settings)
-        with self.gate.admit(request):
-            answer = self.pipeline.answer if is_api else self.site.answer
+        answer = self.pipeline.answer if is_api else self.site.answer
+        try:
+            self.gate.admit(request)
             response = compressed(request, answer(request), keep=not is_api)
+        finally:
+            self.gate.end(request)
         if self.is_ending() and CLOSE not in response.headers:
             response.headers.append(CLOSE)
         start_response(STATUS_LINES[response.status], response.headers)

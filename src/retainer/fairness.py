@@ -1,15 +1,11 @@
 """Fairness: queues, semaphores and places that accounts share, so that none waits long for another."""
 
 import threading
-import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterable
 from typing import Generic, Protocol, TypeVar
 
 from msgspec.json import encode
-
-ALONE_SECONDS = 60
-"""An account is alone after so many seconds without a request of another account."""
 
 T = TypeVar("T")
 
@@ -25,11 +21,9 @@ class FairQueue(Generic[T]):
         self._count = 0
 
     def __len__(self) -> int:
-        """Return how many wait."""
         return self._count
 
     def has_other(self, than: Hashable) -> bool:
-        """Return whether something of another subject waits."""
         return any(subject != than for subject in self._waiting)
 
     def push(self, subject: Hashable, item: T) -> None:
@@ -87,36 +81,32 @@ class Waiter:
 class FairSemaphore:
     """`count` permissions that subjects share: each may hold `share` of them, and the next free one goes round in turn.
 
-    An account that is alone may hold `alone` of them; networks of clients without one do not count. At most
-    `max_waiting` threads wait. If there are more, the newest one of the subject with most gives up.
+    At most `max_waiting` threads wait. If there are more, the newest one of the subject with most gives up.
     """
 
-    def __init__(self, count: int, share: int, max_waiting: int, alone: int | None = None) -> None:
+    def __init__(self, count: int, share: int, max_waiting: int) -> None:
         self.count, self.share, self.max_waiting = count, share, max_waiting
-        self.alone = share if alone is None else alone
         self.free = count
-        self._newest: int | None = None
-        self._alone_at = 0.0
-        self._held: Counter[Hashable] = Counter()
+        self._held: dict[Hashable, int] = {}  # of those who hold one at least
         self._queue: FairQueue[Waiter] = FairQueue()
         self._lock = threading.Lock()
 
     @property
     def waiting(self) -> int:
-        """The number of threads that wait."""
         return len(self._queue)
+
+    def has_other(self, than: Hashable) -> bool:
+        """Return whether a thread of another subject waits."""
+        with self._lock:
+            return self._queue.has_other(than)
 
     def acquire(self, subject: Hashable, seconds: float) -> bool:
         """Take a permission, or wait for one; return False after these seconds, or if too many others wait."""
         with self._lock:
-            if isinstance(subject, int) and subject != self._newest:
-                self._alone_at = 0.0 if self._newest is None else time.monotonic() + ALONE_SECONDS
-                self._newest = subject
-            if self.free and self._held[subject] < self._limit(subject):  # those who wait have their shares
+            if self.free and self._may_take(subject):  # those who wait have their shares
                 self._take(subject)
                 return True
             if seconds <= 0 or not self._has_room(subject):
-                self._forget(subject)
                 return False
             waiter = Waiter(subject)
             self._queue.push(subject, waiter)
@@ -125,33 +115,26 @@ class FairSemaphore:
             return True
         with self._lock:
             self._queue.remove(subject, waiter)
-            if not waiter.is_granted:  # nor has it been meanwhile
-                self._forget(subject)
-            return waiter.is_granted
+            return waiter.is_granted  # it may have been meanwhile
 
     def release(self, subject: Hashable) -> None:
         """Give a permission back, to the next subject that waits and has less than its share."""
         with self._lock:
-            self._held[subject] -= 1
-            self._forget(subject)
+            held = self._held.pop(subject)
+            if held > 1:
+                self._held[subject] = held - 1
             self.free += 1
-            while self.free and (waiter := self._queue.pop(lambda each: self._held[each] < self._limit(each))):
+            while self._queue and self.free and (waiter := self._queue.pop(self._may_take)):
                 self._take(waiter.subject)
                 waiter.is_granted = True
                 waiter.decided.release()
 
-    def _limit(self, subject: Hashable) -> int:
-        """Return how many permissions a subject may hold now."""
-        return self.alone if isinstance(subject, int) and time.monotonic() > self._alone_at else self.share
+    def _may_take(self, subject: Hashable) -> bool:
+        return self._held.get(subject, 0) < self.share
 
     def _take(self, subject: Hashable) -> None:
         self.free -= 1
-        self._held[subject] += 1
-
-    def _forget(self, subject: Hashable) -> None:
-        """Keep no count of a subject that holds nothing, or there would be one for each that ever came."""
-        if not self._held[subject]:
-            del self._held[subject]
+        self._held[subject] = self._held.get(subject, 0) + 1
 
     def _has_room(self, subject: Hashable) -> bool:
         """Return whether another thread may wait, in the place of one that gives up if there are too many."""

@@ -194,7 +194,7 @@ def test_a_wait_that_ends_with_nothing_is_empty_and_not_logged_as_slow(api):
 
 @only_sqlite
 def test_no_account_takes_all_places_to_wait(api, monkeypatch):
-    monkeypatch.setattr(waiting, "SHARE", 1)
+    monkeypatch.setattr(api.app.waiting.slots, "share", 1)
     first = Waiter(api)
     until(first.is_waiting, "it waits")
     second = api.get("/events", headers={"Prefer": "wait=20"})

@@ -200,8 +200,9 @@ def test_an_attempt_that_waits_for_its_hash_occupies_no_slot(api, admin):
     app, answered = api.app, []
 
     def attempt():
-        with app.gate.admit(bare_request(app.settings)):
-            answered.append(enter(api, admin))
+        app.gate.admit(sent := bare_request(app.settings))
+        answered.append(enter(api, admin))
+        app.gate.end(sent)
 
     with busy(app.throttle):
         free = app.gate.running.free

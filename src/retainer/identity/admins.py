@@ -70,13 +70,8 @@ class Admin(Actor, frozen=True, gc=False):
         """
         if self.session_id is None:
             return None
-        row = tx.first_row(SIGNED_IN, id=self.session_id, **session_limits(tx.now))
-
-        def may_act() -> bool:
-            found = row()
-            return found is not None and (self.lacks_second_factor or not found[0])
-
-        return may_act
+        rows = tx.request_rows(SIGNED_IN, id=self.session_id, **session_limits(tx.now))
+        return lambda: any(self.lacks_second_factor or not lacks_it for (lacks_it,) in rows())
 
 
 def session_limits(now: str) -> dict[str, str]:

@@ -69,7 +69,7 @@ class Use(NamedTuple):
 def list_uses(tx: Tx) -> list[Use]:
     """Return how much of each quota the account uses."""
     plan = str(tx.value(PLAN))
-    return [Use(_used(tx, quota), tx.limits[name][plan], quota.noun) for name, quota in QUOTAS.items()]
+    return [Use(_used(tx, quota), tx.store.limits[name][plan], quota.noun) for name, quota in QUOTAS.items()]
 
 
 def find_excess(tx: Tx, name: str, added: int = 1) -> str | None:
@@ -77,9 +77,9 @@ def find_excess(tx: Tx, name: str, added: int = 1) -> str | None:
 
     Writers of an account wait for each other, so the result holds until the transaction ends.
     """
-    if name not in tx.limits:
+    if name not in tx.store.limits:
         return None
-    quota, limits = QUOTAS[name], tx.limits[name]
+    quota, limits = QUOTAS[name], tx.store.limits[name]
     total = _used(tx, quota) + added
     if total <= min(limits.values()):  # most accounts: the plan need not be read
         return None

@@ -8,7 +8,6 @@ from sqlalchemy import bindparam, select
 from retainer.errors import Refusal
 from retainer.schema.identity import accounts, api_keys, users
 from retainer.store.engines.sql import json_row
-from retainer.store.row_mapper import decode_row
 from retainer.store.tx import Actor, Tx
 
 
@@ -25,6 +24,8 @@ class Caller(Actor, frozen=True, gc=False):
     trial_ends_at: str | None
     api_enabled: bool
     requests_per_minute: int
+    row: str
+    """The row of the database, from which the other fields were read."""
 
     @property
     def acting_key(self) -> int:
@@ -32,13 +33,8 @@ class Caller(Actor, frozen=True, gc=False):
 
     def ask(self, tx: Tx) -> Callable[[], bool]:
         """Ask whether the caller is unchanged, so that a revoked key writes nothing; return a function that answers."""
-        row = tx.first_row(BY_KEY, key_id=self.key_id)
-
-        def is_same() -> bool:
-            found = row()
-            return found is not None and decode_row(found[0]) == [getattr(self, name) for name in CALLER_COLUMNS]
-
-        return is_same
+        rows = tx.request_rows(BY_KEY, key_id=self.key_id)
+        return lambda: rows() == [(self.row,)]
 
     def has_scope(self, scope: str) -> bool:
         return scope in _set_of(self.scopes)
@@ -64,7 +60,7 @@ _columns = {
     **accounts.c["plan", "trial_ends_at", "api_enabled"],
 }
 CALLER_COLUMNS = {name: _columns[name] for name in Caller.__struct_fields__ if name in _columns}
-"""Fields of `Caller` with their columns, in its order; the rate limit, its last field, follows from the plan."""
+"""Fields of `Caller` with their columns, in its order. The rate limit follows from the plan."""
 _joined = api_keys.join(users, users.c.id == api_keys.c.user_id).join(accounts, accounts.c.id == api_keys.c.account_id)
 CALLERS = select(json_row(*CALLER_COLUMNS.values())).select_from(_joined)
 BY_KEY = CALLERS.where(api_keys.c.id == bindparam("key_id"))

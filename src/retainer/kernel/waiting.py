@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
+from retainer.fairness import FairSemaphore
+
 MAX_SECONDS = 20
 """Maximum wait of a request, less than the time that a request may take."""
 POLL_SECONDS = 1.0
@@ -59,8 +61,8 @@ class Waiting:
 
     def __init__(self, is_ending: Callable[[], bool]) -> None:
         self.is_ending = is_ending
+        self.slots = FairSemaphore(WAIT_SLOTS, SHARE, 0)
         self._places: dict[int, set[Place]] = {}
-        self._free = WAIT_SLOTS
         self._lock = threading.Lock()
 
     def count(self, account_id: int) -> int:
@@ -72,12 +74,20 @@ class Waiting:
 
         `peer` is the address that its connection comes from.
         """
-        place = self._take(account_id, seconds, peer) if seconds else None
+        if not seconds or not self.slots.acquire(account_id, 0):
+            yield None
+            return
+        place = Place(self, seconds, peer)
+        with self._lock:
+            self._places.setdefault(account_id, set()).add(place)
         try:
             yield place
         finally:
-            if place is not None:
-                self._give_back(account_id, place)
+            with self._lock:
+                self._places[account_id].remove(place)
+                if not self._places[account_id]:
+                    del self._places[account_id]
+            self.slots.release(account_id)
 
     def notify(self, account_id: int) -> None:
         """Wake the waiting requests of an account, after a commit."""
@@ -101,19 +111,3 @@ class Waiting:
                 for place in places[: max(0, len(places) - connections[peer])]:
                     place.is_hung_up = True
                     place.woken.set()
-
-    def _take(self, account_id: int, seconds: int, peer: str) -> Place | None:
-        with self._lock:
-            if self.count(account_id) >= SHARE or not self._free:
-                return None
-            place = Place(self, seconds, peer)
-            self._places.setdefault(account_id, set()).add(place)
-            self._free -= 1
-            return place
-
-    def _give_back(self, account_id: int, place: Place) -> None:
-        with self._lock:
-            self._free += 1
-            self._places[account_id].remove(place)
-            if not self._places[account_id]:
-                del self._places[account_id]

@@ -15,7 +15,7 @@ from typing import TypeVar, cast
 
 from retainer.errors import Refusal
 from retainer.fairness import FairSemaphore
-from retainer.store import deadline
+from retainer.store.deadline import of_request
 
 T = TypeVar("T")
 COUNT = 2
@@ -86,7 +86,7 @@ class Renderers:
         Raises its error, RendererEnded, and `unavailable` with what an account can do about it.
         """
         time_for_job = self.job_seconds + 1
-        if not self.turns.acquire(account_id, min(self.wait_seconds, deadline.remaining() - time_for_job)):
+        if not self.turns.acquire(account_id, min(self.wait_seconds, of_request.remaining() - time_for_job)):
             raise unavailable("Too many documents are asked for at once. Wait for some before asking for more.")
         try:
             return self._run(function, arguments)

@@ -1,6 +1,7 @@
 """Common parts of all tables: the metadata, the values that a transaction binds, the counters of rows, and events."""
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from sqlalchemy import Column, ForeignKey, MetaData, Table, bindparam, literal_column
@@ -26,10 +27,10 @@ class Supplied(NamedTuple):
     supply: Supply
 
 
-ACCOUNT = bindparam("account_id", Supplied(lambda tx: tx.account_id), type_=INTEGER)
-TODAY = bindparam("today", Supplied(lambda tx: tx.today), type_=DAY)
+ACCOUNT = bindparam("account_id", Supplied(attrgetter("account_id")), type_=INTEGER)
+TODAY = bindparam("today", Supplied(attrgetter("today")), type_=DAY)
 """The current day in the account's time zone."""
-NOW = bindparam("now", Supplied(lambda tx: tx.now), type_=INSTANT)
+NOW = bindparam("now", Supplied(attrgetter("now")), type_=INSTANT)
 RESERVED = frozenset(bind.key for bind in (ACCOUNT, TODAY, NOW))
 """Names that no other bind may have."""
 

@@ -6,8 +6,8 @@ from typing import Any, Self
 
 from sqlalchemy import Table
 
-from retainer.store import deadline
 from retainer.store.announcements import CREATED, is_announced
+from retainer.store.deadline import of_request
 from retainer.store.engines.base import Columns, DeadlineExceeded, DriverConnection, DriverCursor, Engine, Row
 from retainer.store.outbox import Outbox
 from retainer.store.statements import Statement, Statements
@@ -15,6 +15,7 @@ from retainer.values.exact import utcnow
 
 COMMIT_SECONDS = 4
 """What a request keeps of its time for its last statement, the commit, and the response."""
+TOO_LONG = "The transaction took longer than its deadline."
 
 
 class Transaction:
@@ -26,21 +27,22 @@ class Transaction:
     A reading transaction is one statement, which needs no BEGIN; a caller that needs more asks for a `snapshot` first.
     """
 
+    connection: DriverConnection = None
+    deadline = math.inf
+    is_snapshot = False
+    outbox: Outbox | None = None
+    """The changes of records; a transaction without one cannot change any."""
+    _now = ""
+    _is_used = False
+
     def __init__(
         self, engine: Engine, statements: Statements, account_id: int | None, *, write: bool, seconds: float
     ) -> None:
         self.engine = engine
         self.account_id = account_id
         self.writes = write
-        self.connection: DriverConnection = None
         self.seconds = seconds
-        self.deadline = math.inf
-        self.is_snapshot = False
-        self.outbox: Outbox | None = None
-        """The changes of records; a transaction without one cannot change any."""
         self._compile = statements.of_all if account_id is None else statements.of_account
-        self._now = ""
-        self._is_used = False
 
     @property
     def now(self) -> str:
@@ -54,7 +56,7 @@ class Transaction:
 
     def __enter__(self) -> Self:
         self.connection = self.engine.begin_write(self.account_id) if self.writes else self.engine.connection()
-        self.deadline = min(time.monotonic() + self.seconds, deadline.current() - COMMIT_SECONDS)
+        self.deadline = min(time.monotonic() + self.seconds, of_request.at - COMMIT_SECONDS)
         try:
             self.engine.limit(self.connection, self.deadline)
             self._start()
@@ -68,10 +70,10 @@ class Transaction:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self.writes:
-            is_late = kind is None and self.is_late()
+            is_late = kind is None and time.monotonic() > self.deadline
             self.engine.end_write(self.connection, commit=kind is None and not is_late)
             if is_late:
-                raise DeadlineExceeded(self._too_long())
+                raise DeadlineExceeded(TOO_LONG)
         elif self.is_snapshot:
             self.engine.end_snapshot(self.connection)
         else:
@@ -84,16 +86,10 @@ class Transaction:
             self.engine.limit(self.connection, self.deadline)
             self.is_snapshot = True
 
-    def is_late(self) -> bool:
-        return time.monotonic() > self.deadline
-
-    def _too_long(self) -> str:
-        return "The transaction took longer than its deadline."
-
     def execute(self, statement: Statement, values: Columns) -> DriverCursor:
         """Run a statement and return the driver's cursor. Raises DeadlineExceeded."""
-        if self.is_late():
-            raise DeadlineExceeded(self._too_long())
+        if time.monotonic() > self.deadline:
+            raise DeadlineExceeded(TOO_LONG)
         if not self.writes and not self.is_snapshot:
             if self._is_used:
                 raise RuntimeError("A second statement would see another state of the database: tx.snapshot() first.")

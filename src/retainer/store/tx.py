@@ -11,11 +11,11 @@ from retainer.errors import BodyErrors, FieldErrors, Refusal, not_found
 from retainer.store import constraints
 from retainer.store.announcements import inserting, is_announced, updating
 from retainer.store.constraints import MISSING, Step, singular
-from retainer.store.engines.base import TRANSACTION_SECONDS, Columns, DriverCursor, Engine, Row, TransientConflict
+from retainer.store.engines.base import TRANSACTION_SECONDS, Columns, DriverCursor, Engine, Row, Rows, TransientConflict
 from retainer.store.engines.sql import insert_or_add
 from retainer.store.outbox import INSERT_EVENT, INSERT_EVENTS, NO_COUNTER, Outbox, values_of
 from retainer.store.row_mapper import R, folds, row_mapper
-from retainer.store.statements import Statement, Statements, statements_of
+from retainer.store.statements import Statement, statements_of
 from retainer.store.tables import ACCOUNT, totals
 from retainer.store.transaction import Transaction, UnscopedTx
 from retainer.values.collation import folded_text
@@ -57,19 +57,20 @@ class Tx(BodyErrors, Transaction):
     when it has long arrived. If the actor may not, nothing is committed, and errors of rules are not returned.
     """
 
-    def __init__(self, engine: Engine, statements: Statements, actor: Actor, *, write: bool, seconds: float) -> None:
+    request_id: str | None = None
+    billable_left: int | None = None
+    """How many more time entries, expenses and milestones the operations of a batch may bill; None: any number."""
+    _may_act: Callable[[], bool] | None = None
+
+    def __init__(
+        self, store: "Store", actor: Actor, *, write: bool, may_repeat: bool = False, seconds: float | None = None
+    ) -> None:
         BodyErrors.__init__(self)
-        Transaction.__init__(self, engine, statements, actor.account_id, write=write, seconds=seconds)
-        self.actor = actor
-        self.may_repeat = False
-        self.limits: Mapping[str, Mapping[str, int]] = {}
-        self.request_id: str | None = None
-        self.billable_left: int | None = None
-        """How many more time entries, expenses and milestones the operations of a batch may bill; None: any number."""
-        self.announced: Callable[[int], None] = lambda _: None
-        """Called with the account after a commit with events."""
-        self.outbox = Outbox() if write else None
-        self._may_act: Callable[[], bool] | None = None
+        seconds = store.seconds if seconds is None else seconds
+        Transaction.__init__(self, store.engine, store.statements, actor.account_id, write=write, seconds=seconds)
+        self.store, self.actor, self.may_repeat = store, actor, may_repeat
+        if write:
+            self.outbox = Outbox()
 
     def _start(self) -> None:
         if self.writes:
@@ -77,6 +78,9 @@ class Tx(BodyErrors, Transaction):
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """End the transaction. Raises ActorChanged if its actor may no longer act."""
+        if not self.writes:
+            super().__exit__(kind)
+            return
         written: tuple[DriverCursor, int] | None = None
         try:
             if kind is None or issubclass(kind, Refusal):
@@ -92,14 +96,13 @@ class Tx(BodyErrors, Transaction):
             cursor, expected = written
             if cursor.rowcount != expected:
                 raise RuntimeError(NO_COUNTER.format(self.actor.account_id))
-            self.announced(self.actor.account_id)
+            self.store.announced(self.actor.account_id)
 
     def _check_actor(self) -> None:
         if self._may_act is not None and not self._may_act():
             raise ActorChanged("The actor has changed.")
 
     def _write_events(self) -> tuple[DriverCursor, int] | None:
-        """Write an event for each changed record; return the cursor and the number of events, if there are any."""
         found = [] if self.outbox is None else self.outbox.events()
         if not found:
             return None
@@ -116,12 +119,11 @@ class Tx(BodyErrors, Transaction):
 
     @property
     def today(self) -> str:
-        """The current day in the account's time zone."""
         return local_day(self.now, self.actor.timezone)
 
-    def first_row(self, statement: Statement, **values: object) -> Callable[[], Row | None]:
-        """Run a statement; return a function that waits for its first row, and returns it."""
-        return self.engine.first_row_of(self.execute(statement, values))
+    def request_rows(self, statement: Statement, **values: object) -> Rows:
+        """Run a statement; return a function that waits for its rows, and returns them."""
+        return self.engine.rows_returned(self.execute(statement, values))
 
     def find(self, table: Table, record_id: int | None, model: type[R]) -> R | None:
         """Return a record, or None: `insert` and `update` report references in a body that do not exist."""
@@ -139,7 +141,7 @@ class Tx(BodyErrors, Transaction):
     def get(self, table: Table, record_id: int, model: type[R], **within: int) -> R:
         """Return the record of the path, if it belongs to the parent in `within`. Raises `not_found`."""
         record = self.find(table, record_id, model)
-        if record is None or any(getattr(record, name) != parent for name, parent in within.items()):
+        if record is None or (within and any(getattr(record, name) != parent for name, parent in within.items())):
             raise not_found(singular(table))
         return record
 
@@ -156,7 +158,6 @@ class Tx(BodyErrors, Transaction):
         return self.write_checked(table, record, None, partial(self.insert_counted, table, values))
 
     def insert_counted(self, table: Table, values: Columns) -> int:
-        """Insert a row with valid values, and count it; return its id."""
         row_id = self.insert_raw(table, values)
         self.count(table, 1)
         return row_id
@@ -171,7 +172,6 @@ class Tx(BodyErrors, Transaction):
         return row_id
 
     def update_columns(self, table: Table, row_id: int, values: Columns, *parts: str) -> None:
-        """Write valid values to columns of a row, if one of them changes; `parts` are fields that change with them."""
         self._read_former_status(table, row_id, values)
         self.run(_update(table, tuple(values), parts), **values, row_id=row_id)
 
@@ -225,7 +225,6 @@ class Tx(BodyErrors, Transaction):
         return errors
 
     def count(self, table: Table, change: int) -> None:
-        """Update the counter of a table after rows were added or removed."""
         if change:
             self.run(COUNT, counted=table.name, change=change)
 
@@ -300,9 +299,7 @@ class Store:
         With `may_repeat`, the caller runs it again after a TransientConflict, the last time without. After `seconds`
         it is rolled back and raises DeadlineExceeded; commands without a limit pass `math.inf`.
         """
-        tx = Tx(self.engine, self.statements, actor, write=write, seconds=self.seconds if seconds is None else seconds)
-        tx.may_repeat, tx.announced, tx.limits = may_repeat, self.announced, self.limits
-        return tx
+        return Tx(self, actor, write=write, may_repeat=may_repeat, seconds=seconds)
 
     def unscoped(self, *, write: bool = False, seconds: float | None = None) -> UnscopedTx:
         """Return a transaction over all accounts, for commands and housekeeping. `seconds` is that of `begin`."""
@@ -311,13 +308,12 @@ class Store:
 
     def within(self, tx: UnscopedTx, actor: Actor) -> Tx:
         """Return a part of a transaction that is limited to an account, such as one that it has created."""
-        part = Tx(self.engine, self.statements, actor, write=tx.writes, seconds=tx.seconds)
+        part = Tx(self, actor, write=tx.writes, seconds=tx.seconds)
         part.connection, part.now, part.deadline = tx.connection, tx.now, tx.deadline
         part.outbox = None  # its events would not wait for other writes of the account
         return part
 
     def unscoped_one(self, statement: Statement, **values: object) -> Row | None:
-        """Return one row of a single statement over all accounts, such as the key of a request."""
         compiled = self.statements.of_all(statement)
         return self.engine.one(compiled.text, [values[name] for name in compiled.names])
 

@@ -73,7 +73,7 @@ def caller_of(store: Store, key_hash: str) -> Caller | None:
 def _caller(row: str) -> Caller:
     """Return the caller of a row; most requests find the same row as the last request of their key."""
     values = decode_row(row)
-    values.append(PLANS[values[PLAN]].requests_per_minute)
+    values += [PLANS[values[PLAN]].requests_per_minute, row]
     return Caller(*values)
 
 

@@ -1,5 +1,6 @@
 """The gate: a request's body, its turn to run, and its deadline. Each account has its share of both (decision 27)."""
 
+import math
 import threading
 import time
 from collections import Counter, OrderedDict
@@ -14,7 +15,7 @@ from retainer.identity.sign_in.throttle import MAX_WAITING as MAX_SIGN_INS
 from retainer.kernel.http import Request
 from retainer.kernel.waiting import WAIT_SLOTS
 from retainer.server.renderers import MAX_WAITING as MAX_RENDERS
-from retainer.store import deadline
+from retainer.store.deadline import of_request
 from retainer.values.decoding import decoder
 
 REQUEST_SECONDS = 25
@@ -74,41 +75,42 @@ class Turn(threading.local):
 
 
 class Gate:
-    """Admits requests: at most `count` run at the same time, at most `SHARE` of one account, or half if it is alone.
+    """Admits requests: at most `count` run at the same time, at most `SHARE` of one account.
 
     More threads would only wait for each other, and each needs a connection to the database.
     """
 
     def __init__(self, count: int, look_up: Callable[[Request], int | None] = lambda _: None) -> None:
-        self.running = FairSemaphore(count, min(SHARE, count), MAX_WAITING, alone=max(1, count // 2))
+        self.running = FairSemaphore(count, min(SHARE, count), MAX_WAITING)
         self.bodies = FairSemaphore(BODIES, BODIES // 4, BODIES)
         self.anonymous_bodies = FairSemaphore(ANONYMOUS_BODIES, ANONYMOUS_BODIES // 4, BODIES)
         self.senders = Senders(look_up)
         self._turn = Turn()
         self._awaited: dict[int, tuple[str, float]] = {}
 
-    @contextmanager
-    def admit(self, request: Request) -> Iterator[None]:
-        """Receive the body of a request, wait for its turn, and answer it in the block, by its deadline.
+    def admit(self, request: Request) -> None:
+        """Receive the body of a request and wait for its turn. The caller answers it by its deadline, and calls `end`.
 
-        If the request is not admitted, it `is_refused` and the block only answers that.
+        A request that is not admitted has the refusal with which it is answered.
         """
         arrived, turn = time.monotonic(), self._turn
         turn.subject = self.senders.subject_of(request)
-        with deadline.until(arrived + REQUEST_SECONDS):
-            try:
-                if request.has_body:
-                    self._identify(request)
-                    self._receive(request, turn.subject, arrived + BODY_SECONDS)
-                self._enter()
-            except Refusal as refusal:
-                request.refusal = refusal
-            try:
-                yield
-            finally:
-                if turn.is_held:
-                    self._leave()
-        self.senders.learn(request)
+        of_request.at = arrived + REQUEST_SECONDS
+        try:
+            if request.has_body:
+                self._identify(request)
+                self._receive(request, turn.subject, arrived + BODY_SECONDS)
+            self._enter()
+        except Refusal as refusal:
+            request.refusal = refusal
+
+    def end(self, request: Request) -> None:
+        """Pass the turn of a request on, and remember whose credentials it has."""
+        if self._turn.is_held:
+            self._leave()
+        of_request.at = math.inf
+        if not isinstance(self._turn.subject, int):
+            self.senders.learn(request)
 
     @contextmanager
     def left(self) -> Iterator[None]:
@@ -143,7 +145,7 @@ class Gate:
 
     def _enter(self) -> None:
         turn = self._turn
-        if not self.running.acquire(turn.subject, min(TURN_SECONDS, deadline.remaining())):
+        if not self.running.acquire(turn.subject, min(TURN_SECONDS, of_request.remaining())):
             message = (
                 "The server is busy, and this request was not executed. "
                 "Send fewer requests at the same time, and try again in 5 seconds."

@@ -141,11 +141,6 @@ class Engine(ABC):
         row: Row | None = cursor.fetchone()
         return row
 
-    def first_row_of(self, cursor: DriverCursor) -> Callable[[], Row | None]:
-        """Return a function that waits for the first row of a statement and returns it."""
-        row = self.first(cursor)
-        return lambda: row
-
     @abstractmethod
     def limit(self, connection: DriverConnection, deadline: float) -> None:
         """End the statements of a transaction at a deadline of the monotonic clock, as far as possible.
@@ -189,7 +184,7 @@ class Engine(ABC):
         """Return the id of the row that a statement has inserted."""
 
     def rows_returned(self, cursor: DriverCursor) -> Rows:
-        """Return a function that returns the rows of a change, once they have arrived; nothing else reads them."""
+        """Return a function that returns the rows of a statement, once they have arrived; nothing else reads them."""
         rows = self.all(cursor)
         return lambda: rows
 

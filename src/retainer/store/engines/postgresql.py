@@ -3,7 +3,7 @@
 import contextlib
 import functools
 import math
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 
 import psycopg
 from msgspec.json import encode
@@ -115,10 +115,6 @@ class Postgresql(Engine):
         """Lift the time limit of the session for a transaction without a deadline."""
         if deadline == math.inf and connection.sent is not None and connection.limits_transactions:
             connection.send("SET LOCAL transaction_timeout = 0", [])
-
-    def first_row_of(self, cursor: Cursor) -> Callable[[], Row | None]:
-        """Return a function that returns the first row, which arrives with the next awaited result."""
-        return cursor.fetchone
 
     def insert_rows(self, connection: Connection, table: Table, rows: list[Row]) -> None:
         """Insert many rows with one statement and one value, JSON that the server converts to rows."""

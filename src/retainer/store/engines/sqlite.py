@@ -137,16 +137,18 @@ class Sqlite(Engine):
     def all(self, cursor: DriverCursor) -> list[Row]:
         """Return all rows of a statement, which runs while they are fetched."""
         try:
-            return super().all(cursor)
+            rows: list[Row] = cursor.fetchall()
         except driver.DatabaseError as error:
             raise self.translate_error(error) from error
+        return rows
 
     def first(self, cursor: DriverCursor) -> Row | None:
         """Return the first row of a statement, which runs while it is fetched."""
         try:
-            return super().first(cursor)
+            row: Row | None = cursor.fetchone()
         except driver.DatabaseError as error:
             raise self.translate_error(error) from error
+        return row
 
     def limit(self, connection: DriverConnection, deadline: float) -> None:
         """Interrupt a statement at the deadline: SQLite rolls a transaction back when it interrupts a write."""
