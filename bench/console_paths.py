@@ -44,7 +44,7 @@ def console_paths() -> list[str]:
 
 def list_paths() -> Iterator[str]:
     """Yield each list: its first, second and a late page, in each order, with each filter, and its first record."""
-    kinds = Catalogue([operation for resource in RESOURCES for operation in resource.operations]).kinds
+    kinds = Catalogue([operation for resource in RESOURCES for operation in resource.operations], "admin").kinds
     for name in VIEWS:
         model = kinds[name].listing.query
         orders = [f"{sign}{field.lstrip('-')}" for field in model.sorts for sign in ("", "-")]

@@ -313,7 +313,7 @@ def test_time_that_was_recorded_before_the_archive_stays_editable_and_can_leave_
     assert api.delete(f"/time-entries/{entry['id']}").status == 204
 
 
-def test_only_an_admin_records_time_for_another_user(api, world):
+def test_only_an_admin_or_manager_records_time_for_another_user(api, world):
     members_key = api.new_key(user_id=api.member_id)
     sent = {"client_id": world["a"], "duration_minutes": 90}
 
@@ -325,7 +325,9 @@ def test_only_an_admin_records_time_for_another_user(api, world):
     assert recorded(api.key, user_id=api.member_id) == api.member_id
     assert recorded(members_key) == recorded(members_key, user_id="me") == recorded(members_key, user_id=None)
     assert recorded(members_key, user_id=api.member_id) == api.member_id
-    assert "Only an admin's key" in recorded(members_key, user_id=api.admin_id)
+    assert "Only an admin's or manager's key" in recorded(members_key, user_id=api.admin_id)
+    managers_key = api.new_key(user_id=api.add_user("Mo Manager", role="manager"))
+    assert recorded(managers_key, user_id=api.admin_id) == api.admin_id
     entry = api.post("/time-entries", sent, key=members_key).data
     path = f"/time-entries/{entry['id']}"
     assert set(api.patch(path, {"user_id": api.admin_id}, key=members_key).errors) == {"user_id"}

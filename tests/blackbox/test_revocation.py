@@ -83,7 +83,7 @@ def test_switching_the_api_off_and_on_counts_from_the_very_next_request(servers,
 
 
 def test_deactivating_a_user_stops_only_the_user_s_keys(servers, desk, kept):
-    servers.tell("user", "invite", desk.account, "--name", "Bea Boss", "--email", "bea@desk.example")
+    servers.tell("user", "create", desk.account, "--role", "admin", "--name", "Bea", "--email", "bea@desk.example")
     for _ in range(TIMES):
         servers.tell("user", "deactivate", desk.user)
         assert kept.answers() == (401, "user_deactivated")

@@ -372,7 +372,7 @@ def test_the_number_of_statements_does_not_depend_on_the_number_of_rows(api, vis
 
 
 def test_the_declarations_name_fields_and_tables_that_exist(api):
-    kinds = {kind.name: kind for kind in api.app.site.pages["console"].__self__.catalogue.kinds.values()}
+    kinds = {kind.name: kind for kind in api.app.site.pages["console"].__self__.catalogues["admin"].kinds.values()}
     assert {*layouts.LAYOUTS} <= {*kinds}
     assert {*COLUMNS} <= {*kinds} | {kind.table.name for kind in kinds.values()}
     for name, layout in layouts.LAYOUTS.items():

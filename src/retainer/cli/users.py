@@ -30,16 +30,15 @@ from retainer.values.kinds import MAX_INTEGER
 from retainer.work import cost_rates
 
 user_cli = typer.Typer(
-    help="Create, invite, list, change, deactivate and activate users; remove their second factor.",
-    no_args_is_help=True,
+    help="Create, list, change, deactivate and activate users; remove their second factor.", no_args_is_help=True
 )
-session_cli = typer.Typer(help="List and revoke the sessions of admins in the console.", no_args_is_help=True)
+session_cli = typer.Typer(help="List and revoke the sessions in the console.", no_args_is_help=True)
 
 User = Annotated[int, typer.Argument(metavar="USER", min=1, max=MAX_INTEGER, help="The user's id.")]
 Session = Annotated[int, typer.Argument(metavar="SESSION", min=1, max=MAX_INTEGER, help="The session's id.")]
 NAME = typer.Option(help="The user's name.")
-EMAIL = typer.Option(help="The user's email. Admins sign in with it.")
-ROLE = typer.Option(help="admin or member. Only admins can sign in to the console.")
+EMAIL = typer.Option(help="The user's email, to sign in with.")
+ROLE = typer.Option(help="admin, manager or member: what the user may do.")
 CAPACITY = typer.Option(metavar="MINUTES", help="Working minutes a week, from 0 to 10080.")
 TARGET = typer.Option(metavar="PERCENT", help="Billable part of the working time to aim for, like 75.")
 NEW = defaults(UserDetails)
@@ -59,8 +58,7 @@ CostRateFrom = Annotated[
     typer.Option(metavar="DAY", help="First day of the cost rate, like 2026-01-01.", show_default="all days"),
 ]
 Password = Annotated[
-    str | None,
-    typer.Option(help="The user's password, 12 to 1000 characters.", show_default="an admin chooses it by a link"),
+    str | None, typer.Option(help="The user's password, 12 to 1000 characters.", show_default="chosen by a link")
 ]
 KeysTo = Annotated[
     int | None,
@@ -86,37 +84,18 @@ def create_user(
     base_url: PublicAddress = None,
     json: Json = False,
 ) -> None:
-    """Add a user to an account; print the one-time link with which an admin chooses a password."""
+    """Add a user to an account; without a password, print a one-time link to choose one."""
     details = whole(UserDetails, locals())
-    is_invited = details.role == "admin" and details.password is None
-    address = public_address(base_url, json=json) if is_invited else ""
-    password_hash = None if details.password is None else passwords.hash_password(details.password)
+    if details.password is None:
+        address = public_address(base_url, json=json)
+        with acting_for(account) as tx:
+            user_id, link = users.invite(tx, details)
+        say_link(user_id, link, address, json=json)
+        return
+    password_hash = passwords.hash_password(details.password)
     with acting_for(account) as tx:
         user_id = users.create_user(tx, details, password_hash)
-        link = password_links.create(tx, user_id) if is_invited else None
-    if link is None:
-        say({"user_id": user_id}, json=json)
-    else:
-        say_link(user_id, link, address, json=json)
-
-
-@user_cli.command("invite")
-def invite_user(
-    account: Account,
-    *,
-    name: Annotated[str, NAME],
-    email: Annotated[str, EMAIL],
-    weekly_capacity_minutes: Annotated[int, CAPACITY] = NEW["weekly_capacity_minutes"],
-    hourly_rate: HourlyRate = None,
-    base_url: PublicAddress = None,
-    json: Json = False,
-) -> None:
-    """Add an admin to an account, and print a one-time link to set a password."""
-    details = whole(UserDetails, locals() | {"role": "admin"})
-    address = public_address(base_url, json=json)
-    with acting_for(account) as tx:
-        user_id, link = users.invite(tx, details)
-    say_link(user_id, link, address, json=json)
+    say({"user_id": user_id}, json=json)
 
 
 @user_cli.command("list")
@@ -168,7 +147,7 @@ def activate_user(user: User, *, json: Json = False) -> None:
 
 @user_cli.command("link")
 def create_link(user: User, *, base_url: PublicAddress = None, json: Json = False) -> None:
-    """Print a one-time link with which an admin sets a new password."""
+    """Print a one-time link with which a user sets a new password."""
     address = public_address(base_url, json=json)
     with acting_on(schema.users, user) as tx:
         link = password_links.create(tx, user)
@@ -177,7 +156,7 @@ def create_link(user: User, *, base_url: PublicAddress = None, json: Json = Fals
 
 @user_cli.command("remove-second-factor")
 def remove_second_factor(user: User, *, json: Json = False) -> None:
-    """Remove an admin's second factor, if the phone and the recovery codes are lost."""
+    """Remove a user's second factor, if the phone and the recovery codes are lost."""
     with acting_on(schema.users, user) as tx:
         second_factors.remove(tx, user)
     say({"user_id": user, "second_factor": False}, json=json)
@@ -185,7 +164,7 @@ def remove_second_factor(user: User, *, json: Json = False) -> None:
 
 @session_cli.command("list")
 def list_sessions(account: Account, *, json: Json = False) -> None:
-    """List the sessions of an account's admins, most recently used first."""
+    """List the sessions of an account, most recently used first."""
     with acting_for(account) as tx:
         rows = [msgspec.structs.asdict(session) for session in sessions.list_sessions(tx)]
     say({"sessions": rows}, json=json)

@@ -8,10 +8,11 @@ from typing import NamedTuple, get_args
 
 from sqlalchemy import Table
 
-from retainer.errors import Refusal
+from retainer.errors import Refusal, not_found
 from retainer.kernel.paging import Page, Paged, first_records
-from retainer.kernel.query import parameters
+from retainer.kernel.query import Filter, parameters
 from retainer.kernel.resource import Operation
+from retainer.kernel.roles import HIDDEN, OWN_RECORDS, ROLES, Area
 from retainer.store.constraints import reference_columns, singular
 from retainer.store.details import load_details
 from retainer.store.tx import Tx
@@ -34,6 +35,8 @@ class Kind(NamedTuple):
     changing: Operation | None
     deleting: Operation | None
     parent: Table | None
+    owner: str = ""
+    """The field that says whose a record is, if the role sees only its user's own."""
 
     @property
     def title(self) -> str:
@@ -61,9 +64,36 @@ class Kind(NamedTuple):
         return self.listing.parameters[0] if self.listing.parameters else ""
 
     def get(self, tx: Tx, record_id: int) -> Record:
+        """Return a record with what the role may see of it. Raises `not_found`, also if it is not the user's own."""
         record: Record = tx.get(self.table, record_id, self.record)
+        if self.owner and getattr(record, self.owner) != tx.actor.user_id:
+            raise not_found(singular(self.table))
         load_details(tx, self.table, [record])
-        return record
+        return self.shown([record])[0]
+
+    def shown(self, records: list[Record]) -> list[Record]:
+        """Return records without what the role may not see of them."""
+        for record in records if self.owner else ():
+            for name in HIDDEN.intersection(record.__struct_fields__):
+                setattr(record, name, None)
+        return records
+
+    @property
+    def left_out(self) -> frozenset[str]:
+        """Return the fields and filters that the role may not see, or that are the same for all its records."""
+        return HIDDEN | {self.owner} if self.owner else frozenset()
+
+    def own(self, user_id: int, query: Filter) -> Filter:
+        """Limit a query to the records of the user, if the role sees no others."""
+        if self.owner:
+            setattr(query, self.owner, (user_id,))
+        return query
+
+    def load(self, tx: Tx, query: Filter, page: Page, *parent: int) -> Paged[Record]:
+        """Return a page of the records that the role may see."""
+        listed: Paged[Record] = self.listing.handler(tx, *parent, self.own(tx.actor.user_id, query), page)
+        self.shown(listed.data)
+        return listed
 
     def path_of(self, record: Record) -> str:
         """Return the path of the page that shows a record: its own, else that of its parent, else the list."""
@@ -82,8 +112,7 @@ class Kind(NamedTuple):
         values = {known[name].field: known[name].read(text) for name, text in filters.items() if name in known}
         page = Page(number, size, (sort,) if sort else self.listing.query.sorts[:1], "", "")
         parent = [within] if self.parent is not None else []
-        listed: Paged[Record] = self.listing.handler(tx, *parent, self.listing.query(**values), page)
-        return listed
+        return self.load(tx, self.listing.query(**values), page, *parent)
 
     def first(self, tx: Tx, filters: dict[str, str], *, size: int, sort: str = "", within: int = 0) -> list[Record]:
         """Return the first records of the list without counting the others."""
@@ -91,9 +120,8 @@ class Kind(NamedTuple):
         values = {known[name].field: known[name].read(text) for name, text in filters.items() if name in known}
         parent = {self.parent_field: within} if self.parent is not None else {}
         order = (sort,) if sort else self.listing.query.sorts[:1]
-        query = self.listing.query(**values)
-        found: list[Record] = first_records(tx, self.table, self.record, query, order, size, **parent)
-        return found
+        query = self.own(tx.actor.user_id, self.listing.query(**values))
+        return self.shown(first_records(tx, self.table, self.record, query, order, size, **parent))
 
 
 class Relation(NamedTuple):
@@ -104,13 +132,14 @@ class Relation(NamedTuple):
 
 
 class Catalogue:
-    """The kinds of records that have a list and announce their changes.
+    """The kinds of records that have a list and announce their changes, as far as a role may see them.
 
     The others are shown elsewhere: users on the pages of people, payments with their invoice, and webhooks on pages of
     their own.
     """
 
-    def __init__(self, operations: list[Operation]) -> None:
+    def __init__(self, operations: list[Operation], role: str) -> None:
+        self.areas: frozenset[Area] = ROLES[role]
         by_path = {(operation.method, operation.path): operation for operation in operations}
         on_one = {(each.method, each.resource.path): each for each in operations if _is_on_one(each)}
         self.kinds: dict[str, Kind] = {}
@@ -120,7 +149,9 @@ class Catalogue:
                 name, creating = path.rpartition("/")[2], by_path.get(("POST", path))
                 reading, changing, deleting = (on_one.get((method, path)) for method in ("GET", "PATCH", "DELETE"))
                 parent = listing.resource.parent
-                self.kinds[name] = Kind(name, table, listing, reading, creating, changing, deleting, parent)
+                owner = "" if "records" in self.areas else OWN_RECORDS.get(name)
+                if owner is not None:
+                    self.kinds[name] = Kind(name, table, listing, reading, creating, changing, deleting, parent, owner)
         self._operations = by_path
         self.by_table = {kind.table.name: kind for kind in self.kinds.values()}
 

@@ -109,7 +109,7 @@ def title_of(table: Table, record: Record) -> str:
 def path_of(catalogue: Catalogue, table: Table, record_id: int) -> str:
     """Return the path of the page of a row below `/console`; empty without a page."""
     if table is users:
-        return f"/people/{record_id}"
+        return f"/people/{record_id}" if "people" in catalogue.areas else ""
     kind = catalogue.by_table.get(table.name)
     if kind is None or not (kind.reading or kind.changing):
         return ""

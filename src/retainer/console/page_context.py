@@ -15,6 +15,7 @@ from retainer.identity.admins import Admin
 from retainer.identity.sign_in.throttle import Throttle
 from retainer.kernel.http import Request, Response
 from retainer.kernel.representations import RunApart
+from retainer.kernel.roles import Area, may
 from retainer.web.pages import render
 from retainer.web.responses import HTML
 
@@ -80,6 +81,16 @@ class PageContext(msgspec.Struct):
             raise TypeError("This page needs no sign-in, so it has no admin.")
         return self.signed_in
 
+    def may(self, area: Area) -> bool:
+        """Return whether the role of the signed-in user includes an area of the console."""
+        return may(self.admin, area)
+
+    @property
+    def record_lists(self) -> list[tuple[str, list[tuple[str, str]]]]:
+        """Return the groups of lists in the navigation, with the names and titles of those that the role may see."""
+        groups = [(group, [each for each in lists if each[0] in self.catalogue.kinds]) for group, lists in NAVIGATION]
+        return [(group, lists) for group, lists in groups if lists]
+
     @property
     def operator(self) -> str:
         """Return whom to ask for what only the operator of the server can do."""
@@ -134,7 +145,7 @@ class PageContext(msgspec.Struct):
             policy=POLICY,
             context=self,
             words=words,
-            record_lists=NAVIGATION,
+            record_lists=self.record_lists,
             notice=Notice(kind, sentence) if text else None,  # type: ignore[arg-type]
             **reply.values,
         )

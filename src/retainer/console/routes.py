@@ -28,7 +28,8 @@ from retainer.console.pages import (
     webhook_forms,
     webhook_pages,
 )
-from retainer.kernel.paths import Paths
+from retainer.kernel.paths import Paths, first_part
+from retainer.kernel.roles import Area
 from retainer.store.tx import Store, Tx
 
 Handler = Callable[[Tx, PageContext], Reply]
@@ -148,10 +149,38 @@ CONSOLE_ROUTES: dict[str, Route] = {
     "/password": PublicPage(sign_in_pages.show_password, sign_in_pages.set_password),
 }
 
+AREAS: dict[str, Area] = {
+    "": "records",
+    "api": "keys",
+    "switch": "settings",
+    "keys": "keys",
+    "webhooks": "webhooks",
+    "requests": "requests",
+    "people": "people",
+    "audit": "audit",
+    "sessions": "people",
+    "settings": "settings",
+    "search": "work",
+    "records": "work",
+    "reports": "reports",
+    "profile": "work",
+    "sign-out": "work",
+    "sign-in": "work",
+    "password": "work",
+}
+"""What a role must include to open the pages of a section, by the first part of their path.
 
+Which records a role sees, and which of them, is decided by its `Catalogue`.
+"""
+HOME = "/records/tasks"
+"""The first page of those who may not see Today."""
 PATHS = Paths(CONSOLE_ROUTES)
 
 
 def find(path: str) -> tuple[Route, dict[str, str]] | None:
     """Return the route of a path below `/console`, and the parameters in the path; None if there is none."""
     return PATHS.find(path)
+
+
+def area_of(path: str) -> Area:
+    return AREAS[first_part(path)]

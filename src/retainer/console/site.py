@@ -7,7 +7,18 @@ from retainer.console.cookies import SESSION, Cookies
 from retainer.console.forms import Form
 from retainer.console.page_context import ROOT, PageContext, Reply, View, redirect_response
 from retainer.console.pages import second_factor_pages
-from retainer.console.routes import Action, AdminPage, FilePage, Handler, PasswordPage, PublicPage, Route, find
+from retainer.console.routes import (
+    HOME,
+    Action,
+    AdminPage,
+    FilePage,
+    Handler,
+    PasswordPage,
+    PublicPage,
+    Route,
+    area_of,
+    find,
+)
 from retainer.errors import Refusal, method_not_allowed
 from retainer.identity.people import sessions
 from retainer.identity.sign_in.throttle import Throttle
@@ -16,10 +27,11 @@ from retainer.kernel.http import Request, Response
 from retainer.kernel.limits import hit_address
 from retainer.kernel.pipeline import RETRIES, RequestLog
 from retainer.kernel.representations import RunApart
-from retainer.kernel.resource import Operation
+from retainer.kernel.resource import Operation, read_id
+from retainer.kernel.roles import ROLES
 from retainer.server.http.site import no_page
 from retainer.store.engines import TransientConflict
-from retainer.store.tx import ActorChanged, Store
+from retainer.store.tx import ActorChanged, Store, Tx
 from retainer.values.exact import utcnow
 from retainer.web.pages import compile_templates
 
@@ -47,13 +59,15 @@ class Console:
         self, store: Store, operations: list[Operation], log: RequestLog, throttle: Throttle, run_apart: RunApart
     ) -> None:
         self.store, self.log, self.throttle, self.run_apart = store, log, throttle, run_apart
-        self.catalogue = Catalogue(operations)
+        self.catalogues = {role: Catalogue(operations, role) for role in ROLES}
         compile_templates("console")
 
     def answer(self, request: Request) -> Response:
         """Return a page or a redirect; any error is a page, too."""
         cookies, now = Cookies(request), utcnow()
-        context = PageContext(request, self.catalogue, cookies, {}, Form(), Form(), now, self.throttle, self.run_apart)
+        context = PageContext(
+            request, self.catalogues["member"], cookies, {}, Form(), Form(), now, self.throttle, self.run_apart
+        )
         try:
             return context.respond(self._answer(context))
         except Exception as error:  # noqa: BLE001  # any error is a page
@@ -69,10 +83,7 @@ class Console:
         if cross_site.is_refused(request):
             sentence = "This request came from another site, so it was refused. Open the console at {} and try again."
             return _problem(context, 403, sentence.format(request.origin + ROOT))
-        token = context.cookies.get(SESSION)
-        if token is not None:
-            context.signed_in = sessions.admin_of(self.store, token, request.shown_address)
-            request.account_id = context.signed_in.account_id if context.signed_in else None
+        token = self._recognize(context)
         if context.signed_in is None:
             known = sessions.known_browser(self.store, token)
             browser = request.address if known is None else f"browser {known.session_id}"
@@ -85,6 +96,8 @@ class Console:
         route, context.path_parameters = found
         if context.signed_in and context.signed_in.lacks_second_factor and not _is_open(route, path):
             return context.redirect(second_factor_pages.PATH)
+        if context.signed_in and not context.may(area_of(path)):
+            return _forbidden(context) if path else context.redirect(HOME)
         context.query = forms.parse(request.query)
         if request.method in {"GET", "HEAD"} and not isinstance(route, Action):
             return self._show(route, context)
@@ -93,6 +106,14 @@ class Console:
             return self._act(route, context)
         allowed = [] if isinstance(route, Action) else ["GET, HEAD"]
         raise method_not_allowed(request.method, ", ".join([*allowed, *(["POST"] if route.act else [])]))
+
+    def _recognize(self, context: PageContext) -> str | None:
+        """Note the user of the session, and what the role may see; return the token of the session's cookie."""
+        token, request = context.cookies.get(SESSION), context.request
+        context.signed_in = None if token is None else sessions.admin_of(self.store, token, request.shown_address)
+        if context.signed_in is not None:
+            request.account_id, context.catalogue = context.signed_in.account_id, self.catalogues[context.admin.role]
+        return token
 
     def _ask_to_sign_in(self, context: PageContext, path: str, route: Route | None) -> Reply:
         """Return a redirect to the sign-in; a form is kept for the admin whose session has ended."""
@@ -113,6 +134,7 @@ class Console:
         path = context.request.path.removeprefix(ROOT)
         with self.store.begin(context.admin, write=False) as tx:
             tx.snapshot()
+            _check_record(tx, context)
             if context.request.method == "GET" and route.act and ended_sessions.restore(tx, context, path):
                 shown = route.show(tx, context)
                 return shown._replace(cookies=(*shown.cookies, FORGET_FORM)) if isinstance(shown, View) else shown
@@ -132,12 +154,16 @@ class Console:
             context.form.refuse(refusal)
             return _with_headers(self._show(route, context), refusal)
         except ActorChanged:
+            self._recognize(context)
+            if context.signed_in is not None:
+                return _forbidden(context)
             return self._ask_to_sign_in(context, context.request.path.removeprefix(ROOT), route)
 
     def _write(self, act: Handler, context: PageContext, retries: int = RETRIES) -> Reply:
         try:
             with self.store.begin(context.admin, write=True) as tx:
                 tx.request_id = context.request.id
+                _check_record(tx, context)
                 return act(tx, context)
         except Rehearsed as rehearsed:
             return rehearsed.view
@@ -180,6 +206,21 @@ def _takes_file(route: Route | None) -> bool:
 def _is_open(route: Route, path: str) -> bool:
     """Whether a page is open to an admin who must set up a second factor first."""
     return isinstance(route, PublicPage) or path in {second_factor_pages.PATH, "/sign-out"}
+
+
+def _check_record(tx: Tx, context: PageContext) -> None:
+    """Raise `not_found` if the path names a kind of records, or one of them, that the role may not see."""
+    section, _, path = context.request.path.removeprefix(f"{ROOT}/").partition("/")
+    if section == "records":
+        name, record_id, *_ = f"{path}//".split("/")
+        kind = context.catalogue.find(name, "listing")
+        if kind.owner and record_id.isdigit():
+            kind.get(tx, read_id(record_id, kind.table))
+
+
+def _forbidden(context: PageContext) -> Reply:
+    sentence = f"Your role, {context.admin.role}, does not include this page. Nothing was changed. Ask an admin."
+    return _problem(context, 403, sentence)
 
 
 def _problem(context: PageContext, status: int, sentence: str) -> Reply:

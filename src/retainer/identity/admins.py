@@ -1,11 +1,11 @@
-"""Admins and operators: actors of the console and the command line."""
+"""Signed-in users and operators: actors of the console and the command line."""
 
 from collections.abc import Callable
 from datetime import timedelta
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Select, Table, and_, bindparam, case, literal_column, select
+from sqlalchemy import Select, Table, and_, bindparam, case, select
 
 from retainer.errors import Refusal
 from retainer.schema.identity import accounts, second_factors, sessions, users
@@ -30,8 +30,6 @@ ADMIN_COLUMNS = OPERATOR_COLUMNS | {
 """Fields of `Admin` with their columns."""
 OPERATORS = select(*OPERATOR_COLUMNS.values())
 OPERATOR = OPERATORS.where(accounts.c.id == bindparam("id"))
-IS_ADMIN = users.c.is_active & (users.c.role == literal_column("'admin'"))
-"""Whether a user may sign in."""
 IS_LIVE = (
     sessions.c.ended_at.is_(None)
     & (sessions.c.last_used_at > bindparam("idle_since", type_=INSTANT))
@@ -44,14 +42,14 @@ HAS_SECOND_FACTOR = select(second_factors.c.id).where(second_factors.c.user_id =
 LACKS_SECOND_FACTOR = and_(accounts.c.require_second_factor, ~HAS_SECOND_FACTOR)
 """Whether a user must set up a second factor before anything else."""
 SIGNED_IN = (
-    select(case((LACKS_SECOND_FACTOR, 1), else_=0))
+    select(users.c.role, case((LACKS_SECOND_FACTOR, 1), else_=0))
     .select_from(OF_ACCOUNTS)
-    .where(sessions.c.id == bindparam("id"), IS_LIVE, IS_ADMIN)
+    .where(sessions.c.id == bindparam("id"), IS_LIVE, users.c.is_active)
 )
 
 
 class Admin(Actor, frozen=True, gc=False):
-    """A signed-in admin, or an operator (user 0); with the address of the request."""
+    """A signed-in user, or an operator (user 0); with the address of the request."""
 
     name: str = ""
     email: str = ""
@@ -59,19 +57,21 @@ class Admin(Actor, frozen=True, gc=False):
     session_id: int | None = None
     address: str | None = None
     lacks_second_factor: bool = False
-    """Whether the account requires a second factor that the admin has not set up: then nothing else is allowed."""
+    """Whether the account requires a second factor that the user has not set up: then nothing else is allowed."""
     plan: str = ""
     trial_ends_at: str | None = None
 
     def ask(self, tx: Tx) -> Callable[[], bool] | None:
-        """Ask whether the admin's session is live, and its user an active admin, with a second factor if it is needed.
+        """Ask whether the session is live, and its user active in the same role, with a second factor if it is needed.
 
-        An operator has no session, nor has an admin who is signing in: that transaction checks the user itself.
+        An operator has no session, nor has a user who is signing in: that transaction checks the user itself.
         """
         if self.session_id is None:
             return None
         rows = tx.request_rows(SIGNED_IN, id=self.session_id, **session_limits(tx.now))
-        return lambda: any(self.lacks_second_factor or not lacks_it for (lacks_it,) in rows())
+        return lambda: any(
+            role == self.role and (self.lacks_second_factor or not lacks_it) for role, lacks_it in rows()
+        )
 
 
 def session_limits(now: str) -> dict[str, str]:

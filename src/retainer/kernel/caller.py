@@ -6,6 +6,7 @@ from functools import lru_cache
 from sqlalchemy import bindparam, select
 
 from retainer.errors import Refusal
+from retainer.kernel import roles
 from retainer.schema.identity import accounts, api_keys, users
 from retainer.store.engines.sql import json_row
 from retainer.store.tx import Actor, Tx
@@ -36,19 +37,22 @@ class Caller(Actor, frozen=True, gc=False):
         rows = tx.request_rows(BY_KEY, key_id=self.key_id)
         return lambda: rows() == [(self.row,)]
 
+    @property
+    def granted(self) -> list[str]:
+        """Return the scopes of the key that the role of its user allows."""
+        return [scope for scope in self.scopes.split() if roles.allows(self.role, scope)]
+
     def has_scope(self, scope: str) -> bool:
-        return scope in _set_of(self.scopes)
+        return scope in _set_of(self.scopes) and roles.allows(self.role, scope)
 
     def require_scope(self, scope: str | None, use: str = "") -> None:
         """Raise `missing_scope` unless the key has a scope; `use` is what needs it, if not the operation itself."""
         if scope is not None and not self.has_scope(scope):
             reason = f", which {use} needs" if use else ""
-            raise Refusal(
-                "missing_scope",
-                f"This key lacks the scope {scope}{reason}. Ask an admin for a key with this scope.",
-                required_scope=scope,
-                granted_scopes=self.scopes.split(),
-            )
+            message = f"This key lacks the scope {scope}{reason}. Ask an admin for a key with this scope."
+            if scope in _set_of(self.scopes):
+                message = f"This key acts as a {self.role}, whose role does not allow {scope}. Use the key of an admin."
+            raise Refusal("missing_scope", message, required_scope=scope, granted_scopes=self.granted)
 
 
 _columns = {

@@ -2,9 +2,9 @@
 
 A line without a project counts for its invoice's project, or for the row whose `project_id` is null, so that the rows
 add up to the revenue of the clients. Cost rates are in the account's currency: in rows with another currency,
-`labour_cost` and `profit` are null. Time without a cost rate costs nothing and is counted in
-`missing_cost_rate_minutes`. Billable time without a rate is counted in `unpriced_minutes` and in no amount. A project
-without figures in the period has no row.
+`labour_cost` and `profit` are null, as they are for the key of a member, which shows no cost of colleagues. Time
+without a cost rate costs nothing and is counted in `missing_cost_rate_minutes`. Billable time without a rate is counted
+in `unpriced_minutes` and in no amount. A project without figures in the period has no row.
 """
 
 from typing import Annotated, Any
@@ -14,6 +14,7 @@ from sqlalchemy import select
 
 from retainer import schema
 from retainer.kernel.resource import Resource, WithMeta
+from retainer.kernel.roles import may
 from retainer.reports import money
 from retainer.reports.common import (
     BillableMinutes,
@@ -60,7 +61,8 @@ Revenue = Annotated[
 UnbilledAmount = Annotated[SignedMoney, "The part of `billable_value` that is on no invoice now; 0 if a fee covers it."]
 UnpricedMinutes = Annotated[int, "Billable time without a rate, which cannot be billed; 0 if a fee covers it."]
 LabourCost = Annotated[
-    SignedMoney | None, "All tracked time at its users' cost rates; null if not in the account's currency."
+    SignedMoney | None,
+    "All tracked time at its users' cost rates; null in another currency than the account's, and for members.",
 ]
 ExpenseCost = Annotated[SignedMoney, "Net amount of the expenses, billable or not."]
 Profit = Annotated[
@@ -151,15 +153,15 @@ def get_report_project_profitability(
     found = [dict(zip(PROJECT_FIELDS, row, strict=True)) for row in tx.all(PROJECTS)]
     by_id = {each["project_id"]: each | {"budget_used_percent": percent(each["budget_used_percent"])} for each in found}
     figures = {key: settled(sums, by_id.get(key[0], NO_PROJECT)["billing_type"]) for key, sums in summed.items()}
-    account_currency = tx.actor.currency
+    cost_currency = tx.actor.currency if may(tx.actor, "costs") else None
     rows = [
-        ProjectProfitability(**by_id.get(project_id, NO_PROJECT), **profit(currency, sums, account_currency))
+        ProjectProfitability(**by_id.get(project_id, NO_PROJECT), **profit(currency, sums, cost_currency))
         for (project_id, currency), sums in figures.items()
     ]
     rows.sort(key=lambda row: (-row.revenue, sort_key(row.project_name or ""), row.project_id or 0, row.currency))
     total_sums = by_currency((currency, sums) for (_, currency), sums in figures.items())
     totals = [
-        ProjectProfitabilityTotal(**profit(currency, sums, account_currency)) for currency, sums in total_sums.items()
+        ProjectProfitabilityTotal(**profit(currency, sums, cost_currency)) for currency, sums in total_sums.items()
     ]
     return with_meta(tx, ProjectProfitabilityReport(period, rows, totals))
 
@@ -172,11 +174,11 @@ def settled(sums: Figures, billing_type: str | None) -> Figures:
     return Figures(sums | changes)
 
 
-def profit(currency: str, sums: Figures, account_currency: str) -> dict[str, Any]:
-    """Return the fields of ProjectProfitabilityTotal."""
+def profit(currency: str, sums: Figures, cost_currency: str | None) -> dict[str, Any]:
+    """Return the fields of ProjectProfitabilityTotal; costs only in the given currency."""
     revenue = sums["invoiced"] - sums["credited"]
     surplus = revenue - sums["labour_cost"] - sums["expenses"]
-    has_cost = currency == account_currency
+    has_cost = currency == cost_currency
     return {
         "currency": currency,
         **{name: sums[name] for name in ("tracked_minutes", "billable_minutes", "unpriced_minutes")},

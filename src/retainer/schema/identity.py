@@ -1,4 +1,4 @@
-"""Identity: accounts and their logos, users and API keys, how admins sign in, the audit, and the last numbers."""
+"""Identity: accounts and their logos, users and API keys, how users sign in, the audit, and the last numbers."""
 
 from sqlalchemy import Column, Index, Table
 
@@ -127,7 +127,7 @@ sessions = account_table(
     text("proposed_secret", optional=True),  # for a second factor, until the user has entered a code for it
     Index("sessions_unique_hash", "hash", unique=True),
 )
-"""Sessions of admins in the console. Ended ones are kept for some time, since they identify known browsers."""
+"""Sessions in the console. Ended ones are kept for some time, since they identify known browsers."""
 
 password_links = account_table(
     "password_links",

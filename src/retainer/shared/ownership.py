@@ -1,8 +1,9 @@
-"""Ownership of time and expenses: a member's key changes and deletes only the records of its own user."""
+"""Ownership of time and expenses: members change and delete only their own."""
 
 from sqlalchemy import bindparam, select
 
 from retainer.errors import Refusal
+from retainer.kernel.roles import may
 from retainer.schema.identity import users
 from retainer.shared import relations
 from retainer.store.tx import Tx
@@ -21,8 +22,10 @@ def validate_owner(tx: Tx, user_id: int, former: int | None, noun: str) -> None:
     message = None if former is None else _not_owner(tx, former, noun)
     if message:
         tx.error("user_id", message, "not_owner")
-    elif user_id not in {former, tx.actor.user_id} and tx.actor.role != "admin":
-        tx.error("user_id", "Only an admin's key can name another user. Leave it out for the key's own user.")
+    elif user_id not in {former, tx.actor.user_id} and not may(tx.actor, "records"):
+        tx.error(
+            "user_id", "Only an admin's or manager's key can name another user. Leave it out for the key's own user."
+        )
     else:
         relations.validate_user(tx, "user_id", user_id, former)
 
@@ -35,7 +38,7 @@ def check_deletion(tx: Tx, user_id: int, noun: str) -> None:
 
 
 def _not_owner(tx: Tx, user_id: int, noun: str) -> str | None:
-    if tx.actor.role == "admin" or user_id == tx.actor.user_id:
+    if may(tx.actor, "records") or user_id == tx.actor.user_id:
         return None
     name = tx.value(NAME, id=user_id)
     return f"This {noun} belongs to {name} (user {user_id}). Use that user's key or an admin's to change or delete it."

@@ -51,7 +51,7 @@ class Sheet:
         self.preset = context.query if record is None else Form()
         offered = fields_of(kind.record, kind.table, "Create" if record is None else "Update")
         self.lock = lock_of(record)
-        without = (*WITHOUT.get(kind.table.name, ()), *self.lock.fields)
+        without = (*WITHOUT.get(kind.table.name, ()), *self.lock.fields, *kind.left_out)
         self.fields = [field for field in offered if field.name not in without]
         sent = {*self.preset.texts, *self.form.texts}
         self.hidden = [field for field in offered if field.name in without and field.name in sent]

@@ -85,7 +85,7 @@ def read_asked(context: PageContext, kind: Kind) -> Asked | None:
         values = read_values(pairs, {"page": read_number, "per_page": size, "sort": sort, **readers})
         defaults = {"page": 1, "per_page": PER_PAGE, "sort": model.sorts[:1]}
         number, per_page, order = (values.pop(name, default) for name, default in defaults.items())
-        return Asked(model(**values), Page(number, per_page, order, "", ""), texts)
+        return Asked(kind.own(context.admin.user_id, model(**values)), Page(number, per_page, order, "", ""), texts)
     except Refusal as refusal:
         context.query.errors = refusal.members["errors"]
         return None
@@ -109,7 +109,8 @@ class Controls:
         self.parameters = parameters(kind.listing.query)
         self.targets = dict(reference_targets(kind))
         self.choices: dict[str, list[Choice] | None] = {}
-        self.all = [control for name in self.parameters if name != "q" and (control := self.control(name))]
+        names = [name for name in self.parameters if name not in {"q", *kind.left_out}]
+        self.all = [control for name in names if (control := self.control(name))]
 
     def names(self, table: Table) -> dict[int, str]:
         """Return the names that were read for choices."""

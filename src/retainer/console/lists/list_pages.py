@@ -15,12 +15,11 @@ from retainer.console.lists.views import VIEWS, Column, ListView
 from retainer.console.page_context import NO_STORE, PageContext, Reply
 from retainer.console.reports.tables import hours
 from retainer.errors import Refusal, invalid
-from retainer.kernel.paging import Page, Paged
+from retainer.kernel.paging import Page
 from retainer.rollups.list_sums import MAX_SUMMED, is_money, load_sums
 from retainer.store.engines.base import Row
 from retainer.store.tx import Tx
 from retainer.values.exact import amount_of
-from retainer.values.records import Record
 from retainer.web.csv_files import csv_response
 
 DESCENDING_FIRST = {"money", "minutes", "since", "count", "percent", "day"}
@@ -38,7 +37,8 @@ def find(context: PageContext) -> tuple[Kind, ListView]:
     name = context.path_parameters["kind"]
     if name not in VIEWS or name not in context.catalogue.kinds:
         raise Refusal("not_found", "This kind of record does not exist.")
-    return context.catalogue.kinds[name], VIEWS[name]
+    kind = context.catalogue.kinds[name]
+    return kind, VIEWS[name].without(kind.left_out)
 
 
 def show_list(tx: Tx, context: PageContext) -> Reply:
@@ -59,7 +59,7 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
             rows=[],
             sorts=sorts_of(kind),
         )
-    listed = load_page(tx, kind, asked, asked.page)
+    listed = kind.load(tx, asked.filters, asked.page)
     known = {name: {each.id: each.text for each in found} for name, found in controls.choices.items() if found}
     cells = Cells(tx, context, kind, view, listed.data, known)
     sums = load_sums(tx, kind.table, view.sums, asked.filters, listed.meta.total) if view.sums and listed.data else []
@@ -90,15 +90,10 @@ def download(tx: Tx, context: PageContext) -> Reply:
     asked = read_asked(context, kind)
     if asked is None:
         raise invalid(context.query.errors)
-    listed = load_page(tx, kind, asked, Page(1, MAX_ROWS, asked.page.sort, "", ""))
+    listed = kind.load(tx, asked.filters, Page(1, MAX_ROWS, asked.page.sort, "", ""))
     header, rows = build_table(tx, kind.record, listed.data, context.catalogue.references(kind))
     part = f"-first-{MAX_ROWS}" if listed.meta.total > MAX_ROWS else ""
     return csv_response(f"{kind.name}-{tx.today}{part}", header, rows, NO_STORE)
-
-
-def load_page(tx: Tx, kind: Kind, asked: Asked, page: Page) -> Paged[Record]:
-    listed: Paged[Record] = kind.listing.handler(tx, asked.filters, page)
-    return listed
 
 
 def order_of(kind: Kind, column: Column, asked: Asked) -> Order | None:

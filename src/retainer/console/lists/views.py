@@ -1,5 +1,6 @@
 """The lists of the console: their columns, filters and sums, one declaration for each kind of record."""
 
+from collections.abc import Collection
 from typing import Literal, NamedTuple
 
 Form = Literal[
@@ -33,6 +34,13 @@ class ListView(NamedTuple):
     filters: tuple[str, ...]
     sums: tuple[str, ...] = ()
     """The fields that are summed up, each of which is a column of the list."""
+
+    def without(self, left_out: Collection[str]) -> "ListView":
+        return self._replace(
+            columns=tuple(column for column in self.columns if column.field not in left_out),
+            filters=tuple(name for name in self.filters if name not in left_out),
+            sums=tuple(name for name in self.sums if name not in left_out),
+        )
 
 
 CLIENT = Column("client_id", "Client", "reference")

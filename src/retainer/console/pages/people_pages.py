@@ -25,10 +25,6 @@ def show_form(_: Tx, context: PageContext) -> Reply:
 
 
 def add(tx: Tx, context: PageContext) -> Reply:
-    """Add a member, or invite an admin by a link. Raises `validation_failed`."""
-    details = forms.read_new(UserDetails, context.form)
-    if details.role != "admin":
-        user_id = users.create_user(tx, details)
-        return context.redirect(f"/people/{user_id}", f"{details.name} added.")
-    user_id, link = users.invite(tx, details)
+    """Add a person, and show the link that lets them sign in. Raises `validation_failed`."""
+    user_id, link = users.invite(tx, forms.read_new(UserDetails, context.form))
     return context.set_one_time_cookie("new-link", f"/people/{user_id}/link", link.url(context.request.origin))

@@ -23,7 +23,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
     facts, hidden = facts_of(page, layout)
     blocks = [*layout.blocks(page), *related_blocks(page, layout), *rest_of(page, hidden)]
     warnings = documents.warnings(page)
-    written_by = requests_of_record(tx, kind.name, record.id, REQUESTS)
+    written_by = requests_of_record(tx, kind.name, record.id, REQUESTS) if context.may("requests") else []
     page.names.load()
     return context.render(
         "record",

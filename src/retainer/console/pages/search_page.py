@@ -47,7 +47,7 @@ class Group(NamedTuple):
 def show(tx: Tx, context: PageContext) -> Reply:
     """Show the results for a text; a request id redirects to its request."""
     text = context.query.text("q")
-    position = find_request(tx, text)
+    position = find_request(tx, context, text)
     if position is not None:
         return context.redirect(f"/requests/{position}")
     groups = find_groups(tx, context, text, SHOWN)
@@ -57,7 +57,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
 def suggest(tx: Tx, context: PageContext) -> Reply:
     """Return the first results for a text as a part of a page."""
     text = context.query.text("q")
-    position = find_request(tx, text)
+    position = find_request(tx, context, text)
     groups = find_groups(tx, context, text, SUGGESTED)
     if position is not None:
         groups.insert(0, Group("Requests", 1, [Result(text, f"/requests/{position}")], ""))
@@ -65,9 +65,11 @@ def suggest(tx: Tx, context: PageContext) -> Reply:
     return context.render("search_results", text=text, groups=groups, total=total, query=urlencode({"q": text}))
 
 
-def find_request(tx: Tx, text: str) -> str | None:
-    """Return the position of the request with an id; None if there is none."""
-    logged = request_log.list_requests(tx, request_log.LogFilter(request_id=text), limit=1).requests if text else []
+def find_request(tx: Tx, context: PageContext, text: str) -> str | None:
+    """Return the position of the request with an id; None if there is none, or the role sees no requests."""
+    if not text or not context.may("requests"):
+        return None
+    logged = request_log.list_requests(tx, request_log.LogFilter(request_id=text), limit=1).requests
     return logged[0].position if logged else None
 
 
@@ -75,7 +77,11 @@ def find_groups(tx: Tx, context: PageContext, text: str, shown: int) -> list[Gro
     """Return the results for a text by kind, without empty kinds; none for a text that is blank or too long."""
     if not text or len(text) > MAX_LENGTH:
         return []
-    found = [*find_records(tx, context, text, shown), find_people(tx, text, shown), find_keys(tx, text, shown)]
+    found = list(find_records(tx, context, text, shown))
+    if context.may("people"):
+        found.append(find_people(tx, text, shown))
+    if context.may("keys"):
+        found.append(find_keys(tx, text, shown))
     return [group for group in found if group.total]
 
 

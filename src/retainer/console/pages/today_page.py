@@ -16,6 +16,7 @@ from retainer.console.words import money
 from retainer.identity import accounts
 from retainer.identity.keys import key_list
 from retainer.identity.plans import includes_api
+from retainer.kernel.roles import may
 from retainer.reports import profitability, revenue, utilisation
 from retainer.reports.common import ReportQuery
 from retainer.reports.profitability import ProfitabilityQuery
@@ -289,10 +290,11 @@ def first_steps(tx: Tx, today: Today) -> Iterator[Item]:
     if today.find("clients", {}, size=1).total:
         return
     yield Item("Create your first client", "/records/clients/new", "Projects, time and invoices belong to a client.")
-    yield Item(
-        "Add your team", "/people/new", "The people whose time you track, with their weekly capacity and target."
-    )
-    if not has_keys:
+    if may(tx.actor, "people"):
+        yield Item(
+            "Add your team", "/people/new", "The people whose time you track, with their weekly capacity and target."
+        )
+    if not has_keys and may(tx.actor, "keys"):
         yield Item("Create a key", "/keys/new", "With it, your programs can send records through the API.")
 
 

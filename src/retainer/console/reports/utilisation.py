@@ -39,8 +39,9 @@ def build(tx: Tx, controls: Controls) -> Report:
     now, before = (read(tx, controls, period) for period in (controls.period, controls.before))
     total, earlier_total = now.totals[0], before.totals[0]
     earlier = {row.user_id: billable_percent(row) for row in before.rows}
+    path = "/records/time-entries?user_id={}"
     rows: list[list[Value]] = [
-        [Label(row.user_name, f"/people/{row.user_id}"), *_figures(row, earlier.get(row.user_id))] for row in now.rows
+        [Label(row.user_name, path.format(row.user_id)), *_figures(row, earlier.get(row.user_id))] for row in now.rows
     ]
     last: list[Value] = ["Total", *_figures(total, billable_percent(earlier_total))]
     charts: list[Chart | RowChart] = [people_chart(now, earlier)]

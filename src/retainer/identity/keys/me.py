@@ -22,7 +22,7 @@ class MyKey(msgspec.Struct):
     id: Annotated[int, "Identifies the key in commands; it is not a secret."]
     name: Annotated[str, "The name that an admin gave the key."]
     prefix: Annotated[str, "The first 8 characters of the key's value."]
-    scopes: Annotated[list[Scope], "The scopes of the key; write does not include read."]
+    scopes: Annotated[list[Scope], "The scopes of the key that its user's role allows; write does not include read."]
     created_at: Annotated[Instant, "When an admin created it."]
     expires_at: Annotated[Instant | None, "When it expires; null if never."]
     last_used_at: Annotated[Instant | None, "When it was last used, to the minute; null if never."]
@@ -33,8 +33,8 @@ class MyUser(msgspec.Struct):
 
     id: Annotated[int, "The user that `me` means in filters and bodies."]
     name: Annotated[str, "The name of the user."]
-    email: Annotated[str, "The email of the user. Admins sign in with it."]
-    role: Annotated[str, "A `member` can change only their own time and expenses, an `admin` everyone's."]
+    email: Annotated[str, "The email of the user, who signs in to the console with it."]
+    role: Annotated[str, "`admin`, `manager` or `member`: what the user may do, and so the key."]
 
 
 class MyAccount(msgspec.Struct):
@@ -91,7 +91,7 @@ def get_me(tx: Tx, caller: Caller, allowance: Allowance) -> Me:
     """Read the key of the request, its user and its account. Any valid key may."""
     tx.snapshot()
     key = MyKey(*(tx.one(KEY, id=caller.key_id) or ()))
-    key.scopes = str(key.scopes).split()
+    key.scopes = caller.granted
     rate_limit = MyRateLimit(allowance.limit, allowance.remaining, allowance.reset, WINDOW_SECONDS)
     user = MyUser(*(tx.one(USER, id=caller.user_id) or ()))
     return Me(key, user, MyAccount(*(tx.one(MINE) or ())), rate_limit, ServerInfo(__version__, "v1", tx.now))

@@ -5,33 +5,26 @@ created and changed by admins in the console, or by the operator. A deactivated 
 new ones.
 """
 
-from typing import Annotated, Literal
-
-from msgspec import Meta
+from typing import Annotated
 
 from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
+from retainer.kernel.roles import Role, may
 from retainer.schema.identity import users
 from retainer.store.row_mapper import Derived
 from retainer.store.tx import Tx
 from retainer.values.kinds import Email, Id, Text191
 from retainer.values.records import READ_ONLY, Record
 
-Role = Annotated[
-    Literal["admin", "member"],
-    Meta(title="UserRole"),
-    "A `member` can change only their own time and expenses, an `admin` everyone's.",
-]
-
 
 class User(Record):
     """A person of the account."""
 
     name: Annotated[Text191, "Lists are sorted by it; `q` searches it."] = READ_ONLY
-    email: Annotated[
-        Email | None, Derived(lambda table: table.c.email), "Only for keys of admins. Null for keys of members."
-    ] = READ_ONLY
+    email: Annotated[Email | None, Derived(lambda table: table.c.email), "Only for keys of admins, else null."] = (
+        READ_ONLY
+    )
     role: Role = READ_ONLY
     is_active: Annotated[bool, "False once an admin has deactivated the user; the user's keys then stop."] = READ_ONLY
 
@@ -46,7 +39,7 @@ class UserFilter(Filter):
 
 def shown_to(tx: Tx, user: User) -> User:
     """Return a user with the fields that the caller may see."""
-    if tx.actor.role != "admin":
+    if not may(tx.actor, "people"):
         user.email = None
     return user
 

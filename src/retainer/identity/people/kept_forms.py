@@ -8,9 +8,9 @@ from typing import NamedTuple
 from msgspec.structs import replace
 from sqlalchemy import bindparam, delete, select
 
-from retainer.identity.admins import ADMIN_COLUMNS, IS_ADMIN, OF_ACCOUNTS, Admin
+from retainer.identity.admins import ADMIN_COLUMNS, OF_ACCOUNTS, Admin
 from retainer.identity.people.sessions import digest
-from retainer.schema.identity import kept_forms, sessions
+from retainer.schema.identity import kept_forms, sessions, users
 from retainer.store.engines.sql import INSTANT
 from retainer.store.tx import Store, Tx
 from retainer.values.exact import instant_after, utcnow
@@ -30,9 +30,13 @@ class KeptForm(NamedTuple):
 LAST_USER = (
     select(*ADMIN_COLUMNS.values())
     .select_from(OF_ACCOUNTS)
-    .where(sessions.c.hash == bindparam("hash"), sessions.c.last_used_at > bindparam("since", type_=INSTANT), IS_ADMIN)
+    .where(
+        sessions.c.hash == bindparam("hash"),
+        sessions.c.last_used_at > bindparam("since", type_=INSTANT),
+        users.c.is_active,
+    )
 )
-"""The admin of a recent session, which may have ended."""
+"""The user of a recent session, which may have ended."""
 OF_USER = delete(kept_forms).where(kept_forms.c.user_id == bindparam("user"))
 BY_TOKEN = select(*kept_forms.c[KeptForm._fields]).where(
     kept_forms.c.user_id == bindparam("user"),
@@ -43,13 +47,13 @@ BY_TOKEN = select(*kept_forms.c[KeptForm._fields]).where(
 
 
 def last_admin(store: Store, token: str, address: str | None) -> Admin | None:
-    """Return the admin whose session a token was; None if there is none, or the user is not an active admin."""
+    """Return the user whose session a token was; None if there is none, or the user is not active."""
     row = store.unscoped_one(LAST_USER, hash=digest(token), since=instant_after(utcnow(), -RECENT))
     return None if row is None else replace(Admin(**dict(zip(ADMIN_COLUMNS, row, strict=True))), address=address)
 
 
 def keep(store: Store, admin: Admin, path: str, pairs: Pairs) -> str:
-    """Keep a form for an admin whose session has ended; return the token that finds it. It replaces the former one.
+    """Keep a form for a user whose session has ended; return the token that finds it. It replaces the former one.
 
     The caller limits its size.
     """
@@ -67,6 +71,6 @@ def keep(store: Store, admin: Admin, path: str, pairs: Pairs) -> str:
 
 
 def find(tx: Tx, token: str, path: str) -> Pairs | None:
-    """Return the form that the acting admin had typed on a page; None if there is none, or it has expired."""
+    """Return the form that the acting user had typed on a page; None if there is none, or it has expired."""
     row = tx.one(BY_TOKEN, user=tx.actor.user_id, hash=digest(token), path=path, at=tx.now)
     return None if row is None else [(name, text) for name, text in json.loads(KeptForm(*row).fields)]

@@ -1,4 +1,4 @@
-"""Password links: an admin sets a password with one, once, within a week; a new link replaces the last."""
+"""Password links: a user sets a password with one, once, within a week; a new link replaces the last."""
 
 import secrets
 from datetime import timedelta
@@ -8,7 +8,6 @@ from sqlalchemy import bindparam, delete, select
 
 from retainer.errors import Refusal, invalid
 from retainer.identity import audit
-from retainer.identity.admins import IS_ADMIN
 from retainer.identity.audit import Target
 from retainer.identity.people.sessions import digest
 from retainer.schema.identity import accounts, password_links, users
@@ -47,7 +46,6 @@ class LinkedUser(NamedTuple):
     """A user for whom a link is created."""
 
     name: str
-    role: str
     is_active: bool
 
 
@@ -70,21 +68,19 @@ BY_HASH = (
     .where(
         password_links.c.hash == bindparam("hash"),
         password_links.c.expires_at > bindparam("at", type_=INSTANT),
-        IS_ADMIN,
+        users.c.is_active,
     )
 )
 
 
 def create(tx: Tx, user_id: int) -> PasswordLink:
-    """Create a link for an active admin, and void the former one. Raises `not_found` or `validation_failed`."""
+    """Create a link for an active user, and void the former one. Raises `not_found` or `validation_failed`."""
     row = tx.one(USER, id=user_id)
     if row is None:
         raise Refusal("not_found", f"There is no user {user_id}.")
     user = LinkedUser(*row)
     if not user.is_active:
         raise invalid({"user": [f"{user.name} is deactivated. Activate the user first."]})
-    if user.role != "admin":
-        raise invalid({"user": [f"{user.name} is not an admin, and only admins can sign in. Change the role first."]})
     void_all_of(tx, user_id)
     link = PasswordLink(secrets.token_urlsafe(32), instant_after(tx.now, VALID))
     values = {"user_id": user_id, "hash": digest(link.token), "expires_at": link.expires_at}

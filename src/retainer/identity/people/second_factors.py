@@ -1,4 +1,4 @@
-"""The second factor of admins: codes of an authenticator app (TOTP, RFC 6238), and recovery codes for a lost phone."""
+"""The second factor of users: codes of an authenticator app (TOTP, RFC 6238), and recovery codes for a lost phone."""
 
 import secrets
 from base64 import b32encode
@@ -72,9 +72,9 @@ def propose(tx: Tx, session_id: int | None) -> str:
 
 
 def add(tx: Tx, secret: str, code: str) -> list[str]:
-    """Give the acting admin a second factor; return the recovery codes. The admin's other sessions end.
+    """Give the acting user a second factor; return the recovery codes. The user's other sessions end.
 
-    Raises `validation_failed` for a wrong code, and if the admin already has a second factor.
+    Raises `validation_failed` for a wrong code, and if the user already has a second factor.
     """
     user_id = tx.actor.user_id
     if find(tx, user_id) is not None:
@@ -105,7 +105,7 @@ def check(tx: Tx, user_id: int, code: str) -> None:
 
 
 def replace_codes(tx: Tx) -> list[str]:
-    """Replace the recovery codes of the acting admin; return the new ones."""
+    """Replace the recovery codes of the acting user; return the new ones."""
     user_id = tx.actor.user_id
     tx.run(REMOVE_CODES, user=user_id)
     audit.note(tx, "recovery codes replaced", target_of(tx, user_id))

@@ -1,4 +1,4 @@
-"""Sessions of admins in the console. They are rows, so that every process knows when one has ended."""
+"""Sessions in the console. They are rows, so that every process knows when one has ended."""
 
 import hashlib
 import secrets
@@ -12,7 +12,6 @@ from retainer.errors import Refusal
 from retainer.identity import audit
 from retainer.identity.admins import (
     ADMIN_COLUMNS,
-    IS_ADMIN,
     IS_LIVE,
     LACKS_SECOND_FACTOR,
     OF_ACCOUNTS,
@@ -71,7 +70,7 @@ FOUND_COLUMNS = ADMIN_COLUMNS | {
 BY_HASH = (
     select(*FOUND_COLUMNS.values())
     .select_from(OF_ACCOUNTS)
-    .where(sessions.c.hash == bindparam("hash"), IS_LIVE, IS_ADMIN)
+    .where(sessions.c.hash == bindparam("hash"), IS_LIVE, users.c.is_active)
 )
 LAST = (
     select(sessions.c.account_id, sessions.c.id, users.c.email_folded)
@@ -108,7 +107,7 @@ def digest(token: str) -> str:
 
 
 def admin_of(store: Store, token: str, address: str | None) -> Admin | None:
-    """Return the admin of a session; None if it has ended or its user is not an active admin.
+    """Return the user of a session; None if it has ended or its user is not active.
 
     `last_used_at` is updated at most once a minute. `address` is that of the request, for the audit.
     """

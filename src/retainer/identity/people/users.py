@@ -2,20 +2,21 @@
 
 from datetime import timedelta
 from decimal import Decimal
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
-from sqlalchemy import bindparam, delete, insert, select
+from sqlalchemy import bindparam, delete, insert, literal_column, select
 
 from retainer.errors import Refusal, invalid
 from retainer.identity import audit
 from retainer.identity.account_types import AccountDetails
 from retainer.identity.accounts import account_values, in_units
-from retainer.identity.admins import IS_ADMIN, OPERATOR, operator
+from retainer.identity.admins import OPERATOR, operator
 from retainer.identity.audit import Fields, Target
 from retainer.identity.people import password_links, sessions
 from retainer.identity.people.password_links import PasswordLink
+from retainer.kernel.roles import Role
 from retainer.schema.identity import accounts, users
 from retainer.schema.work import cost_rates, counted_cost_rates
 from retainer.store.engines.base import Row
@@ -40,7 +41,7 @@ class UserDetails(msgspec.Struct):
 
     name: Text191
     email: Email
-    role: Literal["admin", "member"] = "member"
+    role: Role = "member"
     weekly_capacity_minutes: Minutes = 2400
     target_percent: Percent = Decimal(75)
     hourly_rate: Money | None = None
@@ -51,6 +52,7 @@ class UserDetails(msgspec.Struct):
 
 ALL = select(users).order_by(users.c.id)
 ONE = select(users).where(users.c.id == bindparam("id"))
+IS_ADMIN = users.c.is_active & (users.c.role == literal_column("'admin'"))
 OTHER_ADMIN = select(users.c.id).where(users.c.id != bindparam("id"), IS_ADMIN).limit(1)
 EMAIL_TAKEN = select(users.c.id).where(users.c.email_folded == bindparam("email"), users.c.id != bindparam("except_id"))
 _rate = (cost_rates.c.user_id == bindparam("user"), cost_rates.c.from_date == bindparam("day", type_=DAY))
@@ -101,11 +103,7 @@ def create_user(tx: Tx, details: UserDetails, password_hash: str | None = None) 
 
 
 def invite(tx: Tx, details: UserDetails) -> tuple[int, PasswordLink]:
-    """Create an admin without a password; return the id and a password link. Raises `validation_failed`."""
-    if details.role != "admin":
-        raise invalid(
-            {"role": ["Must be admin. Only admins can sign in, so only admins are invited. Create members as users."]}
-        )
+    """Create a user without a password; return the id and a password link. Raises `validation_failed`."""
     user_id = create_user(tx, details)
     return user_id, password_links.create(tx, user_id)
 
@@ -126,8 +124,8 @@ def get_user(tx: Tx, user_id: int) -> Fields:
 def change_user(tx: Tx, user_id: int, changes: Fields) -> Fields:
     """Change a user and the cost rate; return the user. A password is passed as `password_hash`.
 
-    Deactivation stops the user's keys immediately, and ends sessions, as does the loss of the admin role. Raises
-    `not_found`, `validation_failed`, also if admins would end their own access, and `locked` for the last admin.
+    Deactivation stops the user's keys immediately, and ends sessions; another role counts from the next request on.
+    Raises `not_found`, `validation_failed`, also if admins would end their own access, and `locked` for the last admin.
     """
     before = get_user(tx, user_id)
     if user_id == tx.actor.user_id:
@@ -146,7 +144,7 @@ def change_user(tx: Tx, user_id: int, changes: Fields) -> Fields:
     audit.note_changes(
         tx, "user changed", target, before | former_rate, after | rate | {"is_active": before["is_active"]}
     )
-    if not after["is_active"] or after["role"] != "admin":
+    if not after["is_active"]:
         sessions.end_all_of(tx, user_id)
         password_links.void_all_of(tx, user_id)
     if password_hash is not None:
@@ -169,7 +167,7 @@ def _require_another_admin(tx: Tx, user: Fields, changes: Fields) -> None:
         account = tx.actor.account_id
         message = (
             f"{user['name']} is the last active admin of account {account}, so nothing was changed. First add another, "
-            f"with retainer user invite {account}, or make a user one, with retainer user set USER --role admin."
+            f"with retainer user create {account} --role admin, or make one with retainer user set USER --role admin."
         )
         raise Refusal("locked", message)
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from sqlalchemy import bindparam, delete, select
 
 from retainer.errors import Refusal
-from retainer.identity.admins import ADMIN_COLUMNS, IS_ADMIN, Admin
+from retainer.identity.admins import ADMIN_COLUMNS, Admin
 from retainer.identity.people.sessions import digest
 from retainer.schema.identity import accounts, pending_sign_ins, users
 from retainer.store.engines.sql import INSTANT
@@ -30,7 +30,7 @@ BY_HASH = (
     .where(
         pending_sign_ins.c.hash == bindparam("hash"),
         pending_sign_ins.c.expires_at > bindparam("at", type_=INSTANT),
-        IS_ADMIN,
+        users.c.is_active,
     )
 )
 USE = delete(pending_sign_ins).where(pending_sign_ins.c.hash == bindparam("hash"))
@@ -45,7 +45,7 @@ def create(tx: Tx, user_id: int) -> SecondStep:
 
 
 def find(store: Store, token: str) -> Admin:
-    """Return the admin of a sign-in. Raises `not_found` if it has expired or was finished."""
+    """Return the user of a sign-in. Raises `not_found` if it has expired or was finished."""
     row = store.unscoped_one(BY_HASH, hash=digest(token), at=utcnow())
     if row is None:
         raise expired()

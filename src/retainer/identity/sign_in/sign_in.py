@@ -10,7 +10,7 @@ from sqlalchemy import bindparam, or_, select
 from retainer.errors import FieldErrors, Refusal, invalid
 from retainer.identity import audit
 from retainer.identity.accounts import get_account
-from retainer.identity.admins import ADMIN_COLUMNS, IS_ADMIN, Admin
+from retainer.identity.admins import ADMIN_COLUMNS, Admin
 from retainer.identity.audit import Target
 from retainer.identity.people import password_links, passwords, second_factors, sessions, users
 from retainer.identity.sign_in import pending
@@ -36,7 +36,7 @@ class Browser(NamedTuple):
 
 
 class SignedIn(NamedTuple):
-    """A new session: its token and its admin."""
+    """A new session: its token and its user."""
 
     token: str
     admin: Admin
@@ -63,17 +63,17 @@ BY_EMAIL = (
     .where(
         schema.users.c.email_folded == bindparam("email"),
         or_(_account.is_(None), schema.users.c.account_id == _account),
-        IS_ADMIN,
+        schema.users.c.is_active,
     )
     .order_by(schema.users.c.account_id)
 )
-HASH = select(schema.users.c.password_hash).where(schema.users.c.id == bindparam("id"), IS_ADMIN)
+HASH = select(schema.users.c.password_hash).where(schema.users.c.id == bindparam("id"), schema.users.c.is_active)
 
 
 def sign_in(
     store: Store, throttle: Throttle, email: str, password: str, browser: Browser, *, account_id: int | None = None
 ) -> SignedIn | SecondStep | list[AccountChoice]:
-    """Sign an admin in, or begin the second step if the admin has a second factor.
+    """Sign a user in, or begin the second step if the user has a second factor.
 
     If email and password match several accounts and none is named, return these.
 
@@ -125,7 +125,7 @@ def set_password(
 
 
 def change_password(store: Store, throttle: Throttle, admin: Admin, current: str, password: str) -> None:
-    """Change the admin's own password; other sessions end. Raises `validation_failed`, `rate_limited`."""
+    """Change the user's own password; other sessions end. Raises `validation_failed`, `rate_limited`."""
     password = read_new_password(password)
     check_password(store, throttle, admin, current)
     with throttle.turn(admin.account_id):
@@ -135,7 +135,7 @@ def change_password(store: Store, throttle: Throttle, admin: Admin, current: str
 
 
 def add_second_factor(store: Store, throttle: Throttle, admin: Admin, current: str, code: str) -> list[str]:
-    """Give the admin a second factor with the secret that the session proposes; return the recovery codes.
+    """Give the user a second factor with the secret that the session proposes; return the recovery codes.
 
     Raises `validation_failed`, `rate_limited`.
     """
@@ -147,23 +147,23 @@ def add_second_factor(store: Store, throttle: Throttle, admin: Admin, current: s
 
 
 def remove_second_factor(store: Store, throttle: Throttle, admin: Admin, code: str) -> None:
-    """Remove the admin's own second factor. Raises `validation_failed`, `locked` if the account requires it."""
+    """Remove the user's own second factor. Raises `validation_failed`, `locked` if the account requires it."""
     with checked_code(store, throttle, admin, own_origin(admin), code) as tx:
         if get_account(tx)["require_second_factor"]:
-            message = "This account requires a second factor of all admins. Change that in its settings first."
+            message = "This account requires a second factor of everyone. An admin can change that in its settings."
             raise Refusal("locked", message)
         second_factors.remove(tx, admin.user_id)
 
 
 def replace_recovery_codes(store: Store, throttle: Throttle, admin: Admin, code: str) -> list[str]:
-    """Replace the admin's recovery codes; return the new ones. Raises `validation_failed`, `rate_limited`."""
+    """Replace the user's recovery codes; return the new ones. Raises `validation_failed`, `rate_limited`."""
     with checked_code(store, throttle, admin, own_origin(admin), code) as tx:
         return second_factors.replace_codes(tx)
 
 
 @contextmanager
 def checked_code(store: Store, throttle: Throttle, admin: Admin, origin: Origin, code: str) -> Iterator[Tx]:
-    """Use up a code of an admin's second factor in a new transaction; yield it. Wrong codes count as failures."""
+    """Use up a code of a user's second factor in a new transaction; yield it. Wrong codes count as failures."""
     subject = f"SECOND FACTOR {admin.user_id}"  # no folded email has capitals
     with throttle.attempt(subject, origin) as failures:
         try:
@@ -177,7 +177,7 @@ def checked_code(store: Store, throttle: Throttle, admin: Admin, origin: Origin,
 
 
 def check_password(store: Store, throttle: Throttle, admin: Admin, current: str) -> None:
-    """Raise `validation_failed` unless this is the admin's password, `rate_limited` after too many failures."""
+    """Raise `validation_failed` unless this is the user's password, `rate_limited` after too many failures."""
     with throttle.attempt(admin.email, own_origin(admin)):
         user = find_user(store, admin.email, admin.account_id, Browser(admin.address))
         with throttle.turn(admin.account_id):
@@ -186,7 +186,7 @@ def check_password(store: Store, throttle: Throttle, admin: Admin, current: str)
 
 
 def own_origin(admin: Admin) -> Origin:
-    """Return the origin of a signed-in admin, whose browser is known."""
+    """Return the origin of a signed-in user, whose browser is known."""
     return Origin((str(admin.address),), admin.account_id, admin.session_id or 0)
 
 
@@ -214,7 +214,7 @@ def start(store: Store, user: User, newer_hash: str | None, browser: Browser) ->
 
 
 def begin(tx: Tx, admin: Admin, browser: Browser) -> SignedIn | SecondStep:
-    """Start the session of an admin, or the second step if the admin has a second factor."""
+    """Start the session of a user, or the second step if the user has a second factor."""
     if second_factors.find(tx, admin.user_id) is not None:
         return pending.create(tx, admin.user_id)
     return start_session(tx, admin, browser)
@@ -236,7 +236,7 @@ def origin_of(store: Store, email: str, browser: Browser) -> Origin:
 
 
 def note_failure(store: Store, admins: list[Admin], failures: int) -> None:
-    """Note in the audit log of each admin's account that the admin's sign-ins must wait."""
+    """Note in the audit log of each user's account that the user's sign-ins must wait."""
     if failures < FREE_FAILURES:
         return
     for admin in admins:
@@ -246,14 +246,14 @@ def note_failure(store: Store, admins: list[Admin], failures: int) -> None:
 
 
 def find_user(store: Store, email: str, account_id: int, browser: Browser) -> User:
-    """Return an active admin of an account. Raises `validation_failed` if the user is none any more."""
+    """Return an active user of an account. Raises `validation_failed` if there is none any more."""
     for user in find_users(store, fold_email(email), account_id, browser):
         return user
     raise mismatch()
 
 
 def find_users(store: Store, folded_email: str, account_id: int | None, browser: Browser) -> list[User]:
-    """Return the active admins with an email, of one account or of all, as actors in a browser."""
+    """Return the active users with an email, of one account or of all, as actors in a browser."""
     with store.unscoped() as tx:
         rows = tx.all(BY_EMAIL, email=folded_email, account=account_id)
     fields = (dict(zip(ADMIN_COLUMNS, row, strict=False)) for row in rows)
@@ -279,4 +279,4 @@ def read_new_password(password: str) -> str:
 
 def mismatch() -> Refusal:
     """Return the refusal of a sign-in, with the same message for each reason."""
-    return invalid({"password": ["Wrong email or password. Only active admins can sign in."]})
+    return invalid({"password": ["Wrong email or password."]})

@@ -1,0 +1,50 @@
+"""Roles: what the users of an account may do, in the console and through their keys."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Literal, get_args
+
+from msgspec import Meta
+
+from retainer.store.tx import Actor
+
+Role = Annotated[
+    Literal["admin", "manager", "member"],
+    Meta(title="UserRole"),
+    "An `admin` can do everything, a `manager` what concerns records and reports. "
+    "A `member` can change only their own time and expenses, and sees no cost of colleagues.",
+]
+Area = Literal["work", "records", "reports", "costs", "settings", "people", "keys", "webhooks", "requests", "audit"]
+EVERYTHING: frozenset[Area] = frozenset(get_args(Area))
+ROLES: Mapping[str, frozenset[Area]] = MappingProxyType(
+    {
+        "admin": EVERYTHING,
+        "manager": frozenset({"work", "records", "reports", "costs"}),
+        "member": frozenset({"work"}),
+        "operator": EVERYTHING,
+    }
+)
+"""What each role may do; `docs/roles.md` says what the areas are. Operators are no users: they run commands."""
+OF_SCOPES: Mapping[str, Area] = MappingProxyType({"webhooks": "webhooks"})
+"""The areas of scopes, by their resource: a key has these scopes only while its user's role includes the area."""
+OWN_RECORDS: Mapping[str, str] = MappingProxyType(
+    {"tasks": "assignee_id", "tickets": "assignee_id", "time-entries": "user_id"}
+)
+"""The lists that the console shows without the area `records`: only those whose field names the user."""
+HIDDEN = frozenset(
+    {
+        *("hourly_rate", "has_rate", "amount", "currency", "billing_status", "invoice_id", "invoice_line_id"),
+        *("tracked_minutes", "remaining_minutes"),
+    }
+)
+"""The fields and filters of these records that it then leaves out: rates, amounts, and hours of others."""
+
+
+def may(actor: Actor, area: Area) -> bool:
+    return area in ROLES[actor.role]
+
+
+def allows(role: str, scope: str) -> bool:
+    """Return whether a key of a user with a role can have a scope."""
+    area = OF_SCOPES.get(scope.partition(":")[0])
+    return area is None or area in ROLES[role]

@@ -1,0 +1,200 @@
+"""Roles: what each may open in the console and do through keys, for all pages and operations."""
+
+import re
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from retainer.app import RESOURCES
+from retainer.console.routes import AREAS, CONSOLE_ROUTES, Action, PublicPage, area_of
+from retainer.identity.people import users
+from retainer.kernel.paths import first_part
+from retainer.kernel.roles import EVERYTHING, OWN_RECORDS, ROLES, allows
+from retainer.kernel.routes import Routes
+from tests.console.visitor import HASH, Visitor
+
+OF_USERS = ("admin", "manager", "member")
+PAGES = [path for path, route in CONSOLE_ROUTES.items() if path and not isinstance(route, PublicPage)]
+OPERATIONS = Routes(RESOURCES).operations
+DOCUMENT = Path(__file__).parents[2] / "docs" / "roles.md"
+MAX_VISITED = 120
+
+
+@pytest.fixture
+def person(api):
+    """Return a function that signs a new person with a role in."""
+
+    def sign_in(role):
+        email = f"{role}@north.example"
+        with api.operating() as tx:
+            user_id = users.create_user(tx, users.UserDetails(f"Pat {role}", email, role), HASH)
+        visitor = Visitor(api.app)
+        assert visitor.sign_in(email).status == 303
+        visitor.user_id = user_id
+        return visitor
+
+    return sign_in
+
+
+def test_the_document_has_the_table_of_roles():
+    rows = re.findall(r"^\| (\w+) \|[^|]*\|([^|]*)\|([^|]*)\|([^|]*)\|$", DOCUMENT.read_text("utf-8"), re.MULTILINE)[1:]
+    shown = {role: {area for area, *cells in rows if cells[place].strip()} for place, role in enumerate(OF_USERS)}
+    assert shown == {role: ROLES[role] for role in OF_USERS}
+    assert {area for area, *_ in rows} == EVERYTHING
+
+
+def test_each_page_has_an_area():
+    assert AREAS.keys() == {first_part(path) for path in CONSOLE_ROUTES}
+
+
+@pytest.mark.parametrize("role", OF_USERS)
+def test_each_page_is_open_to_the_roles_of_its_area_and_to_no_other(api, person, role):
+    visitor = person(role)
+    task = api.make("/tasks", assignee_id=visitor.user_id)["id"]
+    values = {"kind": "tasks", "record": task, "user": api.member_id, "key": api.key_id, "report": "overview"}
+    noted = api.sql("SELECT max(id) FROM audit_entries")
+    for path in PAGES:
+        filled = "/console" + re.sub(r"\{(\w+)\}", lambda name: str(values.get(name[1], 1)), path)
+        is_open = area_of(path) in ROLES[role]
+        if not isinstance(CONSOLE_ROUTES[path], Action):
+            assert (visitor.get(filled).status != 403) == is_open, path
+        if not is_open:
+            refused = visitor.post(filled, {"name": "Changed", "confirmation": "Max Member"})
+            assert (refused.status, f"Your role, {role}," in refused.text) == (403, True), path
+    if role != "admin":
+        assert api.sql("SELECT max(id) FROM audit_entries") == noted
+
+
+@pytest.mark.parametrize("role", OF_USERS)
+def test_each_link_leads_to_a_page_that_the_role_may_open(api, person, role):
+    visitor = person(role)
+    client = api.make("/clients")["id"]
+    project = api.make("/projects", client_id=client)["id"]
+    task = api.make("/tasks", project_id=project, assignee_id=visitor.user_id)["id"]
+    for user_id in (visitor.user_id, api.member_id):
+        api.make("/time-entries", client_id=client, task_id=task, user_id=user_id)
+    api.make("/tickets", client_id=client, assignee_id=visitor.user_id)
+    api.make("/invoices", client_id=client)
+    waiting, seen = [visitor.get("/console").location if role == "member" else "/console"], set()
+    while waiting and len(seen) < MAX_VISITED:
+        path = waiting.pop(0)
+        if path in seen or path.endswith(("/pdf", "/xml")):
+            continue
+        seen.add(path)
+        page = visitor.get(path)
+        assert page.status in {200, 303}, f"{path}: {page.status} {page.text}"
+        waiting += [
+            link for link in page.links if link.partition("?")[0] not in {each.partition("?")[0] for each in seen}
+        ]
+    assert len(seen) > 5
+
+
+def test_a_member_sees_only_their_own_records(api, person):
+    visitor = person("member")
+    for kind, owner in OWN_RECORDS.items():
+        own, other = (
+            api.make(f"/{kind}", description=f"Text of {whose}", **{owner: whose})["id"]
+            for whose in (visitor.user_id, api.member_id)
+        )
+        path = f"/console/records/{kind}"
+        listed = visitor.get(path).html
+        assert (f"/{kind}/{own}" in listed, f"/{kind}/{other}" in listed) == (True, False)
+        assert f"Text of {api.member_id}" not in visitor.get(f"{path}/csv").html
+        assert f"/{kind}/{other}" not in visitor.get(f"{path}?{owner}={api.member_id}").html
+        assert visitor.get(f"{path}/{own}").status == 200
+        for below in ("", "/edit", "/delete"):
+            assert visitor.get(f"{path}/{other}{below}").status == 404
+        for below in ("edit", "delete"):
+            assert visitor.post(f"{path}/{other}/{below}", {"description": "Changed"}).status == 404
+        assert api.get(f"/{kind}/{other}").data["description"] == f"Text of {api.member_id}"
+    assert visitor.get(f"/console/records/tickets/{other}/reply").status == 404
+    for kind in ("clients", "projects", "invoices", "expenses", "sites"):
+        assert visitor.get(f"/console/records/{kind}").status == 404, kind
+        assert visitor.post(f"/console/records/{kind}/new", {"name": "New"}).status == 404, kind
+
+
+def test_a_member_works_on_their_own_records(api, person):
+    visitor = person("member")
+    project = api.make("/projects")["id"]
+    task = api.make("/tasks", project_id=project, assignee_id=visitor.user_id)["id"]
+    ticket = api.make("/tickets", assignee_id=visitor.user_id)["id"]
+    assert visitor.submit(f"/console/records/tasks/{task}/edit", status="done").status == 200
+    assert api.get(f"/tasks/{task}").data["status"] == "done"
+    replied = visitor.submit(f"/console/records/tickets/{ticket}/reply", body="On it", visibility="public")
+    assert "On it" in replied.text
+    recorded = visitor.submit("/console/records/time-entries/new", project_id=str(project), duration_minutes="1:30")
+    assert recorded.status == 200, recorded.text
+    (entry,) = api.get("/time-entries").data
+    assert (entry["user_id"], entry["duration_minutes"]) == (visitor.user_id, 90)
+
+
+def test_pages_of_a_member_show_no_rate_no_amount_and_no_hours_of_others(api, person):
+    visitor = person("member")
+    client = api.make("/clients", hourly_rate="87.65")["id"]
+    project = api.make("/projects", client_id=client, hourly_rate="98.76", budget_amount="7654.32")["id"]
+    ticket = api.make("/tickets", client_id=client, project_id=project, assignee_id=visitor.user_id)["id"]
+    task = api.make("/tasks", project_id=project, ticket_id=ticket, assignee_id=visitor.user_id)["id"]
+    own = api.make("/time-entries", client_id=client, task_id=task, user_id=visitor.user_id, duration_minutes=60)["id"]
+    other = api.make("/time-entries", client_id=client, task_id=task, user_id=api.member_id, duration_minutes=677)["id"]
+    for below in (
+        *("tasks", "tickets", "time-entries", f"tasks/{task}", f"tickets/{ticket}", f"time-entries/{own}"),
+        *(f"tasks/{task}/edit", f"time-entries/{own}/edit", "time-entries/new", "time-entries/csv", "tasks/csv"),
+    ):
+        html = visitor.get(f"/console/records/{below}").html
+        for hidden in ("87.65", "98.76", "7654.32", "11:17", "11.28", "12:17", "12.28", "677", "737"):
+            assert hidden not in html, below
+        assert f"time-entries/{other}" not in html, below
+
+
+def test_another_role_counts_from_the_next_request_on(api, person):
+    visitor = person("admin")
+    assert visitor.get("/console/settings").status == 200
+    api.set_user(visitor.user_id, {"role": "manager"})
+    assert visitor.get("/console/settings").status == 403
+    assert visitor.get("/console/records/clients").status == 200
+    api.set_user(visitor.user_id, {"role": "member"})
+    assert visitor.get("/console/records/clients").status == 404
+    api.set_user(visitor.user_id, {"role": "admin"})
+    assert visitor.get("/console/settings").status == 200
+
+
+def test_a_manager_finds_no_people_keys_or_requests(api, person):
+    admin, manager = person("admin"), person("manager")
+    request = api.get("/me").headers["x-request-id"]
+    api.app.log.drain()
+    assert "/console/people/" in admin.get("/console/search?q=Max").html
+    assert "/console/people/" not in manager.get("/console/search?q=Max").html
+    assert manager.get(f"/console/search?q={request}").status == 200
+
+
+@pytest.mark.parametrize("role", OF_USERS)
+def test_each_operation_is_open_to_the_keys_of_the_roles_that_its_scope_allows(api, role):
+    key = api.new_key(user_id=api.add_user("Pat", role=role))
+    for operation in OPERATIONS:
+        path = re.sub(r"\{\w+\}", "999999", operation.path)
+        body = None if operation.method == "GET" else {}
+        answer = api.call(operation.method, path, body, key=key)
+        is_allowed = operation.scope is None or allows(role, operation.scope)
+        assert (answer.status != 403) == is_allowed, operation
+        if not is_allowed:
+            assert answer.code == "missing_scope"
+            assert f"acts as a {role}" in answer.json["message"]
+    granted = api.get("/me", key=key).data["key"]["scopes"]
+    assert granted == [scope for scope in api.get("/me").data["key"]["scopes"] if allows(role, scope)]
+
+
+@pytest.mark.parametrize("role", OF_USERS)
+def test_what_work_costs_is_shown_to_keys_of_admins_and_managers_only(api, role):
+    colleague = api.add_user("Cora", cost_rate=Decimal("43.21"))
+    project = api.make("/projects", hourly_rate="100")["id"]
+    api.make("/time-entries", project_id=project, user_id=colleague, duration_minutes=60, date="2026-03-02")
+    key = api.new_key(user_id=api.add_user("Pat", role=role))
+    for query in ({}, {"project_id": project}, {"currency": "EUR"}):
+        report = api.get("/reports/project-profitability", query, key=key).data
+        for row in (*report["rows"], *report["totals"]):
+            costs = [row["labour_cost"], row["profit"], row["margin_percent"]]
+            assert costs == ([None] * 3 if role == "member" else ["43.21", "-43.21", None]), query
+    if role == "member":
+        for path in ("/users", f"/users/{colleague}", "/reports/utilisation", "/reports/overview", "/time-entries"):
+            assert "43.21" not in api.get(path, key=key).body.decode(), path
