@@ -12,7 +12,7 @@ from retainer.app import RESOURCES
 from retainer.console.catalogue import Catalogue
 from retainer.console.lists.controls import item_of
 from retainer.console.lists.views import VIEWS
-from retainer.console.pages.report_pages import REPORTS
+from retainer.console.reports.declarations import REPORTS
 from retainer.kernel.query import Parameter, parameters
 from retainer.reports.common import ReportQuery
 

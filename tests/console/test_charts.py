@@ -30,8 +30,8 @@ def test_bars_stand_beside_each_other_within_their_group_and_fall_below_zero():
     now, before = first.boxes
     assert (now.pattern, before.pattern) == ("solid", "outlined")
     assert now.x + now.width == before.x
-    assert (first.x, first.width, second.x) == (0, 50, 50)
-    assert before.x + before.width < second.x
+    assert (first.at, second.at) == (0, 50)
+    assert before.x + before.width < second.at
     base = now.y + now.height
     assert now.height == 2 * before.height
     assert second.boxes[0].y == base
@@ -57,7 +57,7 @@ def test_bars_of_rows_begin_at_zero_and_a_target_lies_on_the_same_axis():
     series = [Series("Profit", "solid", [Decimal(-20), Decimal(80), Decimal(0)])]
     subjects = [Subject("Website"), Subject("Shop", target=Decimal(50)), Subject("Blog")]
     chart = row_chart("Profit", "money", subjects, series, "Target")
-    below, above = chart.rows[0].boxes[0], chart.rows[1].boxes[0]
+    below, above = chart.groups[0].boxes[0], chart.groups[1].boxes[0]
     assert [(tick.text, tick.at) for tick in chart.ticks] == [
         ("-20", 0),
         ("0", 20),
@@ -68,14 +68,14 @@ def test_bars_of_rows_begin_at_zero_and_a_target_lies_on_the_same_axis():
     ]
     assert chart.base == 20
     assert (below.x, below.width, above.x, above.width) == (0, 20, 20, 80)
-    assert chart.rows[1].target == 70
-    assert chart.rows[2].boxes == []
-    assert [row.y for row in chart.rows] == [0, chart.row_height, chart.row_height * 2]
+    assert chart.groups[1].target == 70
+    assert chart.groups[2].boxes == []
+    assert [row.at for row in chart.groups] == [0, chart.size, chart.size * 2]
 
 
 def test_the_longest_bar_leaves_room_up_to_a_round_number():
     series = [Series("Now", "solid", [Decimal("82.3")])]
-    (row,) = row_chart("Share", "percent", [Subject("Sofia", target=Decimal(75))], series, "Target").rows
+    (row,) = row_chart("Share", "percent", [Subject("Sofia", target=Decimal(75))], series, "Target").groups
     assert row.boxes[0].x + row.boxes[0].width == Decimal("82.3")
 
 
@@ -94,7 +94,7 @@ def test_a_single_group_has_bars_of_the_usual_width_in_its_middle():
     (group,) = column_chart("Revenue", "money", ["Jan 2026"], both).groups
     now, before = group.boxes
     assert (now.width, before.width) == (7, 7)
-    assert now.x + now.width == before.x == group.x + group.width / 2
+    assert now.x + now.width == before.x == group.at + 50
 
 
 @pytest.mark.parametrize("labels", [[], ["Jan 2026"], [str(month) for month in range(36)]])
@@ -106,7 +106,7 @@ def test_a_chart_without_any_value_has_no_groups(labels):
 
 def test_a_chart_without_subjects_has_no_rows():
     chart = row_chart("Revenue", "money", [], [Series("Now", "solid", [])], "Target")
-    assert (chart.rows, chart.target) == ([], "")
+    assert (chart.groups, chart.target) == ([], "")
 
 
 @pytest.mark.parametrize(

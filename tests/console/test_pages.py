@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from retainer.console.pages.report_pages import REPORTS
+from retainer.console.reports.declarations import REPORTS
 from retainer.console.routes import CONSOLE_ROUTES, Action
 from retainer.identity import audit, logos
 from retainer.identity.keys import key_list

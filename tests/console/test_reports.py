@@ -10,10 +10,14 @@ from typing import Any
 
 import pytest
 
-from retainer.console.pages.report_pages import REPORTS
+from retainer.console.reports.building import meaning_of
 from retainer.console.reports.controls import a_year_before
+from retainer.console.reports.declarations import REPORTS
+from retainer.console.reports.figures import FIGURES
+from retainer.console.reports.readers import CHARTED
 from retainer.console.reports.tables import Fact, fact
 from retainer.reports.periods import Period
+from retainer.reports.revenue import RevenueByClient
 from retainer.values.exact import utcnow
 from tests.console.visitor import Visitor, admin_of
 from tests.databases import any_database
@@ -68,10 +72,12 @@ def agency(api: ApiClient) -> dict[str, Any]:
 
 
 def read_csv(visitor: Visitor, report: str, query: str = YEAR, table: str = "") -> list[dict[str, str]]:
-    page = visitor.get(f"/console/reports/{report}/{table or report}?{query}")
+    """Return the rows of a report's file, of one of its tables if a title is given."""
+    page = visitor.get(f"/console/reports/{report}/csv?{query}")
     assert page.status == 200, page.text
     assert page.headers["content-type"].startswith("text/csv")
-    return list(csv.DictReader(io.StringIO(page.html.removeprefix("\ufeff"), newline="")))
+    rows = list(csv.DictReader(io.StringIO(page.html.removeprefix("\ufeff"), newline="")))
+    return [row for row in rows if not table or row["Table"] == table]
 
 
 def entry_of(agency: dict[str, Any], day: str, minutes: int) -> dict[str, Any]:
@@ -96,10 +102,10 @@ def test_revenue_by_month_has_the_figures_of_the_api_beside_the_year_before(api,
     march = rows[2]
     assert march["Month"] == f"Mar {TODAY.year - 1}"
     assert march["Invoiced (EUR)"] == "1250.50"
-    assert march["Invoiced, year before (EUR)"] == "500.00"
+    assert march["Revenue, year before (EUR)"] == "500.00"
     text = visitor.get(f"/console/reports/revenue-by-month?{YEAR}").text
     assert "1,850.50" in text
-    assert "There are also amounts in USD" in text
+    assert "Also: USD" in text
     assert "77.00" in visitor.get(f"/console/reports/revenue-by-month?{YEAR}&currency=USD").text
 
 
@@ -107,7 +113,7 @@ def test_revenue_by_client_has_the_figures_of_the_api_and_runs_no_formula(api, v
     rows = read_csv(visitor, "revenue-by-client")
     assert [row["Client"] for row in rows] == ["Optik Weiß", """'=cmd|"/c calc"!A1"""]
     assert [row["Revenue (EUR)"] for row in rows] == ["1600.00", "250.50"]
-    assert [row["Year before (EUR)"] for row in rows] == ["500.00", "0.00"]
+    assert [row["Revenue, year before (EUR)"] for row in rows] == ["500.00", "0.00"]
     reported = [row for row in asked(api, "revenue-by-client")["rows"] if row["currency"] == "EUR"]
     assert [Decimal(row["Overdue (EUR)"]) for row in rows] == [Decimal(row["overdue"]) for row in reported]
     page = visitor.get(f"/console/reports/revenue-by-client?{YEAR}&client_id={agency['bakery']}")
@@ -126,11 +132,13 @@ def test_a_client_with_revenue_only_a_year_before_is_in_the_table(api, visitor, 
 
 
 def test_utilisation_has_the_figures_of_the_api_and_the_target(api, visitor, agency):
-    rows = {row["Person"]: row for row in read_csv(visitor, "utilisation")}
-    for reported in asked(api, "utilisation")["rows"]:
+    rows = {row["Person"]: row for row in read_csv(visitor, "utilisation", table="Utilisation by person")}
+    reports = [row for row in asked(api, "utilisation")["rows"] if row["user_id"] == api.member_id]
+    assert list(rows) == [row["user_name"] for row in reports]
+    for reported in reports:
         row = rows[reported["user_name"]]
-        assert int(row["Billable (minutes)"]) == reported["billable_minutes"]
-        assert int(row["Available (minutes)"]) == reported["available_minutes"]
+        assert int(row["Billable time (minutes)"]) == reported["billable_minutes"]
+        assert int(row["Available time (minutes)"]) == reported["available_minutes"]
         assert Decimal(row["Target (%)"]) == Decimal(str(reported["target_percent"]))
         assert Decimal(row["Billable utilisation (%)"]) == Decimal(str(reported["billable_utilisation_percent"]))
     page = visitor.get(f"/console/reports/utilisation?{YEAR}")
@@ -150,30 +158,30 @@ def test_utilisation_by_month_has_the_figures_of_a_report_about_each_month(api, 
         if len(months) == 1:
             assert "by month" not in visitor.get(f"/console/reports/utilisation?{query}").text
             continue
-        rows = read_csv(visitor, "utilisation", query, table="utilisation-by-month")
+        rows = read_csv(visitor, "utilisation", query, table="Utilisation by month")
         assert len(rows) == len(months)
         for month, row in zip(months, rows, strict=True):
             begins = date.fromisoformat(f"{month}-01")
             ends = (begins + timedelta(days=31)).replace(day=1) - timedelta(days=1)
             days = {"from": max(first, begins.isoformat()), "to": min(last, ends.isoformat())}
             limits = {"client_id": client} if client else {}
-            (total,) = asked(api, "utilisation", **days, **limits)["totals"]
-            assert int(row["Available (minutes)"]) == total["available_minutes"], month
-            assert int(row["Tracked (minutes)"]) == total["tracked_minutes"], month
-            assert int(row["Billable (minutes)"]) == total["billable_minutes"], month
-            assert Decimal(row["Billable value (EUR)"]) == Decimal(total["billable_value"]), month
+            (total,) = asked(api, "utilisation", **days, **limits, user_id=api.member_id)["totals"]
+            assert int(row["Available time (minutes)"]) == total["available_minutes"], month
+            assert int(row["Tracked time (minutes)"]) == total["tracked_minutes"], month
+            assert int(row["Billable time (minutes)"]) == total["billable_minutes"], month
+            assert Decimal(row["Time at billing rates (EUR)"]) == Decimal(total["billable_value"]), month
             assert row["Billable utilisation (%)"] == str(total["billable_utilisation_percent"]), month
 
 
 def test_who_left_counts_as_available_only_in_months_with_their_time(api, visitor, agency):
     year = TODAY.year - 1
     api.sql("UPDATE users SET is_active = $1 WHERE id = $2", False, api.member_id)
-    rows = {row["Month"]: row for row in read_csv(visitor, "utilisation", table="utilisation-by-month")}
-    march, april = (int(rows[f"{name} {year}"]["Available (minutes)"]) for name in ("Mar", "Apr"))
+    rows = {row["Person"]: row for row in read_csv(visitor, "utilisation", table="Utilisation by month")}
+    march, april = (int(rows[f"{name} {year}"]["Available time (minutes)"]) for name in ("Mar", "Apr"))
     for month, shown in (("03", march), ("04", april)):
         days = {"from": f"{year}-{month}-01", "to": f"{year}-{month}-30"}
         days["to"] = days["to"].replace("03-30", "03-31")
-        assert asked(api, "utilisation", **days)["totals"][0]["available_minutes"] == shown
+        assert asked(api, "utilisation", **days, user_id=api.member_id)["totals"][0]["available_minutes"] == shown
     assert march > april
 
 
@@ -181,9 +189,9 @@ def test_a_person_without_time_a_year_before_has_no_figure_for_it(api, visitor, 
     year = TODAY.year
     query = f"from={year - 2}-01-01&to={year - 2}-12-31"
     rows = read_csv(visitor, "utilisation", query)
-    assert {row["Year before (%)"] for row in rows} == {""}
+    assert {row["Billable utilisation, year before (%)"] for row in rows} == {""}
     page = visitor.get(f"/console/reports/utilisation?{query}")
-    assert "Nothing a year before" in page.text
+    assert "No data a year ago" in page.text
     assert "A year before" not in page.html.partition("<figcaption>")[2].partition("</figcaption>")[0]
 
 
@@ -191,7 +199,7 @@ def test_profitability_has_value_cost_margin_and_budget(api, visitor, agency):
     rows = {row["Project"]: row for row in read_csv(visitor, "profitability")}
     (reported,) = [row for row in asked(api, "project-profitability")["rows"] if row["project_name"] == "Website"]
     website = rows["Website"]
-    assert website["Value of the time (EUR)"] == "450.00"
+    assert website["Time at billing rates (EUR)"] == "450.00"
     assert website["Budget used (%)"] == "70.0"
     assert Decimal(website["Cost (EUR)"]) == Decimal(reported["labour_cost"]) + Decimal(reported["expense_cost"])
     assert Decimal(website["Profit (EUR)"]) == Decimal(reported["profit"])
@@ -200,35 +208,38 @@ def test_profitability_has_value_cost_margin_and_budget(api, visitor, agency):
 
 def test_the_overview_has_the_figures_of_the_api_and_links_to_lists(api, visitor, agency):
     owe(api, agency["optik"], "60")
-    rows = {row["Money"]: row for row in read_csv(visitor, "overview", table="overview-money")}
+    rows = {row["Figure"]: row for row in read_csv(visitor, "overview")}
     (money,) = [each for each in asked(api, "overview")["money"] if each["currency"] == "EUR"]
-    for name in ("invoiced", "collected", "outstanding", "overdue", "unbilled_time"):
-        shown = rows[name.replace("_", " ").capitalize()]
-        assert Decimal(shown["This period (EUR)"]) == Decimal(money[name])
-    assert Decimal(rows["To refund"]["This period (EUR)"]) == Decimal(money["refund_due"]) == 60
+    for name in ("invoiced", "collected", "outstanding", "overdue"):
+        assert Decimal(rows[f"{name.capitalize()} (EUR)"]["This period"]) == Decimal(money[name])
+    assert Decimal(rows["To refund (EUR)"]["This period"]) == Decimal(money["refund_due"]) == 60
+    unbilled = rows["Unbilled time of this period (EUR)"]
+    assert Decimal(unbilled["This period"]) == Decimal(money["unbilled_time"]) == 450
+    assert unbilled["A year before"] == ""
     page = visitor.get(f"/console/reports/overview?{YEAR}&client_id={agency['optik']}")
     lists = [link for link in page.links if link.startswith("/console/records/") and "?" in link]
-    assert len(lists) == 11
-    assert [visitor.get(link).status for link in lists] == [200] * 11
+    assert [visitor.get(link).status for link in lists] == [200] * 19
 
 
 @pytest.mark.parametrize("report", REPORTS)
 def test_a_csv_file_has_the_rows_and_columns_of_its_table(visitor, agency, report):
     page = visitor.get(f"/console/reports/{report}?{YEAR}")
     tables = re.findall(r"<table>.*?</table>", page.html, re.DOTALL)
-    files = [link for link in page.links if link.startswith(f"/console/reports/{report}/")]
-    assert len(tables) == len(files) > 0
-    for table, link in zip(tables, files, strict=True):
-        body = table.partition("<tbody>")[2].partition("</tbody>")[0]
-        shown = [
-            re.findall(r"<t[hd].*?</t[hd]>", row, re.DOTALL) for row in re.findall(r"<tr>.*?</tr>", body, re.DOTALL)
-        ]
-        header, *rows = csv.reader(io.StringIO(visitor.get(link).html.removeprefix("\ufeff"), newline=""))
-        assert len(rows) == len(shown), link
-        for row, cells in zip(rows, shown, strict=True):
-            assert len(row) == len(header) == len(cells) + header.count("Client") * (report == "profitability"), link
-            first = unescape(re.sub("<[^>]*>", "\n", cells[0])).split("\n")
-            assert row[0].removeprefix("'") in first, link
+    (link,) = [link for link in page.links if link.startswith(f"/console/reports/{report}/")]
+    bodies = [table.partition("<tbody>")[2].partition("</tbody>")[0] for table in tables]
+    shown = [
+        re.findall(r"<t[hd].*?</t[hd]>", row, re.DOTALL)
+        for body in bodies
+        for row in re.findall(r"<tr>.*?</tr>", body, re.DOTALL)
+    ]
+    header, *rows = csv.reader(io.StringIO(visitor.get(link).html.removeprefix("\ufeff"), newline=""))
+    assert len(rows) == len(shown) > 0
+    for row, cells in zip(rows, shown, strict=True):
+        label, *values = row[1:] if len(tables) > 1 else row
+        first = unescape(re.sub("<[^>]*>", "\n", cells[0])).split("\n")
+        assert label.removeprefix("'").partition(" (")[0] in first
+        assert len(row) == len(header)
+        assert len(values) >= len(cells) - 1
 
 
 @pytest.mark.parametrize(
@@ -251,28 +262,75 @@ def test_the_year_before_has_the_same_days_and_whole_months_stay_whole(first, la
 @pytest.mark.parametrize(
     ("now", "before", "kind", "expected"),
     [
-        (Decimal("150.00"), Decimal("100.00"), "money", ("150.00", "100.00 a year before", "+50%")),
-        (Decimal("50.00"), Decimal("100.00"), "money", ("50.00", "100.00 a year before", "\u221250%")),
-        (Decimal("1000.00"), Decimal("100.00"), "money", ("1,000.00", "100.00 a year before", "+900%")),
+        (Decimal("150.00"), Decimal("100.00"), "money", ("150.00", "100.00 a year ago", "+50%")),
+        (Decimal("50.00"), Decimal("100.00"), "money", ("50.00", "100.00 a year ago", "\u221250%")),
+        (Decimal("1000.00"), Decimal("100.00"), "money", ("1,000.00", "100.00 a year ago", "+900%")),
         (
             Decimal("1000.01"),
             Decimal("100.00"),
             "money",
-            ("1,000.01", "100.00 a year before", "more than 10 times as much"),
+            ("1,000.01", "100.00 a year ago", "more than 10 times as much"),
         ),
-        (Decimal("100.00"), Decimal("0.00"), "money", ("100.00", "Nothing a year before", "")),
-        (Decimal("100.00"), Decimal("-10.00"), "money", ("100.00", "\u221210.00 a year before", "")),
-        (Decimal("-5.00"), Decimal("10.00"), "money", ("\u22125.00", "10.00 a year before", "\u2212150%")),
-        (None, Decimal("10.00"), "money", ("\u2013", "10.00 a year before", "")),
-        (Decimal("10.00"), None, "money", ("10.00", "Nothing a year before", "")),
-        (80.0, 72.5, "percent", ("80.0%", "72.5% a year before", "+7.5 points")),
-        (80.0, 0.0, "percent", ("80.0%", "0.0% a year before", "+80.0 points")),
-        (80.0, None, "percent", ("80.0%", "Nothing a year before", "")),
-        (0, 0, "count", ("0", "Nothing a year before", "")),
+        (Decimal("100.00"), Decimal("0.00"), "money", ("100.00", "No data a year ago", "")),
+        (Decimal("100.00"), Decimal("-10.00"), "money", ("100.00", "\u221210.00 a year ago", "")),
+        (Decimal("-5.00"), Decimal("10.00"), "money", ("\u22125.00", "10.00 a year ago", "\u2212150%")),
+        (None, Decimal("10.00"), "money", ("\u2013", "10.00 a year ago", "")),
+        (Decimal("10.00"), None, "money", ("10.00", "No data a year ago", "")),
+        (Decimal(80), Decimal("72.5"), "percent", ("80.0%", "72.5% a year ago", "+7.5 points")),
+        (Decimal(80), Decimal(0), "percent", ("80.0%", "0.0% a year ago", "+80.0 points")),
+        (Decimal(80), None, "percent", ("80.0%", "No data a year ago", "")),
+        (0, 0, "count", ("0", "No data a year ago", "")),
     ],
 )
 def test_a_change_is_given_only_where_it_says_something(now, before, kind, expected):
     assert fact("Revenue", now, before, kind) == Fact("Revenue", *expected)
+
+
+def test_revenue_by_month_is_invoiced_less_credited_and_its_share_is_whole(api, visitor, agency):
+    owe(api, agency["optik"], "60")
+    june = read_csv(visitor, "revenue-by-month")[5]
+    assert (june["Credited (EUR)"], june["Revenue (EUR)"]) == ("60.00", "-60.00")
+    page = visitor.get(f"/console/reports/revenue-by-month?{YEAR}")
+    assert "Revenue “Invoiced” less “Credited”." in page.text
+    total = visitor.get(f"/console/reports/revenue-by-client?{YEAR}").html.partition("<tfoot>")[2]
+    assert "100.0%" in total
+
+
+def test_capacity_begins_on_the_day_a_person_was_added_or_first_tracked_time(api, visitor):
+    monday = TODAY - timedelta(days=TODAY.weekday() + 7)
+    query = f"from={monday}&to={monday + timedelta(days=6)}"
+    (available,) = [row for row in read_csv(visitor, "overview", query) if row["Figure"].startswith("Available")]
+    assert available["This period"] == "0"
+    assert "No data a year ago" in visitor.get(f"/console/reports/overview?{query}").text
+    entry = {"date": f"{monday + timedelta(days=3)}", "duration_minutes": 60, "user_id": api.member_id}
+    assert api.create("/time-entries", project_id=api.make("/projects", name="Website")["id"], **entry).status == 201
+    (available,) = [row for row in read_csv(visitor, "overview", query) if row["Figure"].startswith("Available")]
+    assert available["This period"] == "960"
+    (person,) = read_csv(visitor, "utilisation", query)
+    assert person["Available time (minutes)"] == "960"
+
+
+def test_net_and_gross_amounts_never_share_an_axis():
+    gross = {"overdue", "refund_due"}
+    gross |= {name for name in FIGURES if "including tax" in meaning_of(name, (RevenueByClient,))}
+    for declared in REPORTS.values():
+        for chart in declared.charts:
+            drawn = set(CHARTED.get(chart.subjects, chart.series))
+            assert drawn <= gross or not drawn & gross, chart.title
+    assert len(gross) == 4
+
+
+def test_a_margin_below_a_whole_loss_and_an_unbilled_year_before_are_no_figures(api, visitor, agency):
+    small = api.make("/projects", client_id=agency["optik"], name="Small")["id"]
+    day = f"{TODAY.year - 1}-07-01"
+    line = {"description": "Design", "unit_price": "10", "project_id": small}
+    api.make("/invoices", client_id=agency["optik"], issue_date=day, due_date=day, status="sent", lines=[line])
+    expense = {"description": "Fonts", "date": day, "amount": "50", "project_id": small, "client_id": agency["optik"]}
+    assert api.create("/expenses", **expense).status == 201
+    rows = {row["Project"]: row for row in read_csv(visitor, "profitability")}
+    assert (rows["Small"]["Profit (EUR)"], rows["Small"]["Margin (%)"]) == ("-40.00", "")
+    fact = visitor.get(f"/console/reports/profitability?{YEAR}").text.partition("Unbilled time of this period")[2]
+    assert not fact.lstrip().partition(" ")[2].startswith("180.00 a year ago")
 
 
 @pytest.mark.parametrize("report", REPORTS)
@@ -299,11 +357,11 @@ def test_an_invalid_control_is_refused_in_the_form_and_in_the_file(visitor, quer
     assert page.status == 422
     assert message in page.text
     assert 'aria-invalid="true"' in page.html
-    assert visitor.get(f"/console/reports/revenue-by-month/revenue-by-month?{query}").status == 422
+    assert visitor.get(f"/console/reports/revenue-by-month/csv?{query}").status == 422
 
 
 def test_reports_exist_only_by_their_names(visitor):
-    for path in ("nothing", "overview/revenue-by-month", "nothing/nothing"):
+    for path in ("nothing", "overview/revenue-by-month", "nothing/csv"):
         assert visitor.get(f"/console/reports/{path}").status == 404
 
 

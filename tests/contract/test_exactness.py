@@ -27,7 +27,6 @@ ALLOWED = {
     "console/lists/cells.py": {"division", "float", "rounding"},  # bars, and shares in percent
     "console/lists/downloads.py": {"float"},  # a share becomes the decimal that JSON shows
     "console/reports/tables.py": {"float", "rounding"},  # shares
-    "console/reports/utilisation.py": {"float"},
     "console/words.py": {"division", "float", "rounding"},  # how long ago something was
     "rollups/doctor.py": {"math"},  # seconds
     "values/exact.py": {"division", "float"},  # shares in percent

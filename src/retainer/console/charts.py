@@ -73,23 +73,26 @@ class Tick(NamedTuple):
 
 
 class Group(NamedTuple):
-    """The bars and points at a label; `description` names their values.
+    """The bars and points of a subject; `description` names their values.
 
-    `is_labelled` says whether the label fits, `is_spare` whether it does not on a phone.
+    It begins at `at` percent from the left of a column chart, or pixels from the top of a row chart. `is_labelled` says
+    whether the label fits below a column, `is_spare` whether it does not on a phone. A row has a note, and a target at
+    a percentage.
     """
 
     label: str
-    x: Decimal
-    width: Decimal
-    is_labelled: bool
-    is_spare: bool
+    at: Decimal
     description: str
     boxes: list[Box]
-    points: list[Point]
+    points: Sequence[Point] = ()
+    is_labelled: bool = True
+    is_spare: bool = False
+    note: str = ""
+    target: Decimal | None = None
 
 
 class Chart(NamedTuple):
-    """Grouped bars and lines over labels; without groups if all values are 0."""
+    """Groups of bars and lines beside each other, or of bars below each other; without groups if all values are 0."""
 
     title: str
     series: list[Series]
@@ -97,31 +100,12 @@ class Chart(NamedTuple):
     ticks: list[Tick]
     base: Decimal
     """The position of zero."""
-    height: int = TOP + HEIGHT + LABELS_HEIGHT
-
-
-class Row(NamedTuple):
-    """The bars of a subject, with its target, if it has one; `note` is shown beside the label."""
-
-    label: str
-    note: str
-    y: int
-    description: str
-    boxes: list[Box]
-    target: Decimal | None
-
-
-class RowChart(NamedTuple):
-    """Horizontal bars of subjects with names, over an axis; without rows if there is no bar."""
-
-    title: str
-    series: list[Series]
-    rows: list[Row]
-    ticks: list[Tick]
-    base: Decimal
-    row_height: int
-    target: str
+    size: Decimal
+    """The width of a column in percent, or the height of a row in pixels."""
+    is_rows: bool = False
+    target: str = ""
     """The name of the targets; empty without any."""
+    height: int = TOP + HEIGHT + LABELS_HEIGHT
 
 
 class Subject(NamedTuple):
@@ -155,76 +139,53 @@ def column_chart(title: str, unit: Unit, labels: Sequence[str], series: list[Ser
     """Return a chart of groups of bars beside each other, and of lines above them."""
     series = _drawn(series)
     values = [value for each in series for value in each.values if value]
-    scale = scale_of(values)
+    scale, size = scale_of(values), FULL / max(1, len(labels))
     bars = [each for each in series if each.pattern not in LINES]
-    lines = [each for each in series if each.pattern in LINES]
-    width = FULL / max(1, len(labels))
-    every = -(-len(labels) // MAX_LABELS)
+    every, width = -(-len(labels) // MAX_LABELS), min(MAX_BAR, size * (1 - GAP) / max(1, len(bars)))
     groups = []
     for index, label in enumerate(labels if values else ()):
-        left = width * index
-        groups.append(
-            Group(
-                label,
-                left,
-                width,
-                index % every == 0,
-                index // every % LABELS_ON_PHONE != 0,
-                description_of(series, index, unit),
-                _columns(scale, bars, index, left, width),
-                _points(scale, lines, index, width),
-            )
-        )
+        left = size * index
+        boxes = []
+        for position, each in enumerate(bars):
+            if value := each.values[index]:
+                top, bottom = sorted((scale.y(value), scale.y(Decimal(0))))
+                x = left + (size - width * len(bars)) / 2 + width * position
+                boxes.append(Box(each.pattern, x, top, width, max(1, bottom - top)))
+        points = []
+        for each in series:
+            value, earlier = each.values[index], each.values[index - 1] if index else None
+            if value is not None and each.pattern in LINES:
+                x = left + size / 2
+                before = None if earlier is None else (x - size, scale.y(earlier))
+                points.append(Point(each.pattern, x, scale.y(value), before))
+        fits = (index % every == 0, index // every % LABELS_ON_PHONE != 0)
+        groups.append(Group(label, left, description_of(series, index, unit), boxes, points, *fits))
     ticks = [Tick(Decimal(scale.y(value)), compact(value, unit)) for value in scale.values()]
-    return Chart(title, series, groups, ticks, Decimal(scale.y(Decimal(0))))
+    return Chart(title, series, groups, ticks, Decimal(scale.y(Decimal(0))), size)
 
 
-def _columns(scale: Scale, bars: list[Series], index: int, left: Decimal, width: Decimal) -> list[Box]:
-    bar_width = min(MAX_BAR, width * (1 - GAP) / max(1, len(bars)))
-    first = left + (width - bar_width * len(bars)) / 2
-    boxes = []
-    for position, each in enumerate(bars):
-        value = each.values[index]
-        if value:
-            top, bottom = sorted((scale.y(value), scale.y(Decimal(0))))
-            boxes.append(Box(each.pattern, first + bar_width * position, top, bar_width, max(1, bottom - top)))
-    return boxes
-
-
-def _points(scale: Scale, lines: list[Series], index: int, width: Decimal) -> list[Point]:
-    points = []
-    for each in lines:
-        value, earlier = each.values[index], each.values[index - 1] if index else None
-        if value is not None:
-            x = width * index + width / 2
-            before = None if earlier is None else (x - width, scale.y(earlier))
-            points.append(Point(each.pattern, x, scale.y(value), before))
-    return points
-
-
-def row_chart(title: str, unit: Unit, subjects: Sequence[Subject], series: list[Series], target: str = "") -> RowChart:
+def row_chart(title: str, unit: Unit, subjects: Sequence[Subject], series: list[Series], target: str = "") -> Chart:
     """Return a chart of subjects below each other, each with a bar for each series."""
     series = _drawn(series)
     ends = [value for each in series for value in each.values if value is not None]
-    ends += [subject.target for subject in subjects if subject.target is not None]
-    scale = scale_of(ends)
-    zero, height = scale.x(Decimal(0)), ROW_LABEL + len(series) * (BAR + BAR_GAP) + ROW_GAP
-    rows = []
-    for index, subject in enumerate(subjects):
-        boxes = []
+    targets = [subject.target for subject in subjects if subject.target is not None]
+    scale, size = scale_of([*ends, *targets]), ROW_LABEL + len(series) * (BAR + BAR_GAP) + ROW_GAP
+    zero, groups = scale.x(Decimal(0)), []
+    for index, (label, note, aim) in enumerate(subjects):
+        top, boxes = index * size, []
         for position, each in enumerate(series):
-            value = each.values[index]
-            if value:
+            if value := each.values[index]:
                 left, right = sorted((zero, scale.x(value)))
-                y = index * height + ROW_LABEL + position * (BAR + BAR_GAP)
+                y = top + ROW_LABEL + position * (BAR + BAR_GAP)
                 boxes.append(Box(each.pattern, left, y, right - left, BAR))
-        at = None if subject.target is None else scale.x(subject.target)
-        rows.append(Row(subject.label, subject.note, index * height, description_of(series, index, unit), boxes, at))
-    if not any(row.boxes for row in rows):
-        rows = []
+        at = None if aim is None else scale.x(aim)
+        description = description_of(series, index, unit)
+        groups.append(Group(label, Decimal(top), description, boxes, note=note, target=at))
     ticks = [Tick(scale.x(value), compact(value, unit)) for value in scale.values()]
-    has_target = any(subject.target is not None for subject in subjects)
-    return RowChart(title, series, rows, ticks, zero, height, target if has_target else "")
+    shown = groups if any(group.boxes for group in groups) else []
+    height = len(groups) * size + LABELS_HEIGHT
+    named = target if targets else ""
+    return Chart(title, series, shown, ticks, zero, Decimal(size), is_rows=True, target=named, height=height)
 
 
 def _drawn(series: list[Series]) -> list[Series]:
@@ -273,11 +234,6 @@ def compact(value: Decimal, unit: Unit) -> str:
 def _plain(value: Decimal) -> str:
     text = f"{value:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def percent(position: Decimal) -> str:
-    """Return a horizontal position as an attribute of SVG."""
-    return f"{position:.3f}%"
 
 
 class Bar(NamedTuple):

@@ -140,7 +140,7 @@ CONSOLE_ROUTES: dict[str, Route] = {
     "/records/tickets/{ticket}/status": AdminPage(tickets.show_status, tickets.set_status),
     "/records/{kind}/{record}/{suffix}": FilePage(file_page.show),
     "/reports/{report}": AdminPage(report_pages.show),
-    "/reports/{report}/{table}": AdminPage(report_pages.download),
+    "/reports/{report}/csv": AdminPage(report_pages.download),
     "/profile": PasswordPage(profile_page.show, profile_page.change_password),
     "/profile/second-factor": PasswordPage(second_factor_pages.show, second_factor_pages.act),
     "/sign-out": Action(sign_in_pages.sign_out),

@@ -45,7 +45,7 @@ from retainer.reports.common import (
 )
 from retainer.reports.periods import Period
 from retainer.reports.ratios import Ratio, median, ratio
-from retainer.reports.utilisation import read_team
+from retainer.reports.utilisation import Team, read_team
 from retainer.reports.worked_time import worked
 from retainer.rollups import summaries
 from retainer.rollups.summaries import Figures, Sums
@@ -169,7 +169,11 @@ api = Resource("/reports/overview", tag="Reports", scope="reports")
 @api.get()
 def get_report_overview(tx: Tx, query: ReportQuery) -> WithMeta[Overview, ReportMeta]:
     """Read the key figures of the agency. Default period: this month."""
-    period = begin(tx, query, periods.month_begins)
+    return with_meta(tx, read_overview(tx, query, begin(tx, query, periods.month_begins)))
+
+
+def read_overview(tx: Tx, query: ReportQuery, period: Period, *, since_arrival: bool = False) -> Overview:
+    """Return the key figures of a period; see `read_team` for `since_arrival`."""
     time_sums, covered_sums = worked(tx, period, query.only()), read_covered(tx, period, query)
     limits = () if query.client_id is None else ("client_id",)
     values = period.moments() | ({"client_id": query.client_id} if limits else {})
@@ -179,10 +183,10 @@ def get_report_overview(tx: Tx, query: ReportQuery) -> WithMeta[Overview, Report
     }
     accepted, declined = counts["quotes"]["accepted"], counts["quotes"]["declined"]
     responses = [minutes for (minutes,) in tx.all(_answered(limits), **values)]
-    overview = Overview(
+    return Overview(
         period,
         read_money(tx, period, query, time_sums, covered_sums),
-        time(tx, period, time_sums, covered_sums),
+        time(read_team(tx, since_arrival=since_arrival), period, time_sums, covered_sums),
         OverviewClients(**counts["clients"]),
         OverviewProjects(**counts["projects"]),
         OverviewTasks(**counts["open_tasks"], **counts["done_tasks"]),
@@ -190,7 +194,6 @@ def get_report_overview(tx: Tx, query: ReportQuery) -> WithMeta[Overview, Report
         OverviewTickets(**counts["tickets"], **counts["open_tickets"], median_first_response_minutes=median(responses)),
         OverviewSites(**counts["sites"]),
     )
-    return with_meta(tx, overview)
 
 
 def read_covered(tx: Tx, period: Period, query: ReportQuery) -> Sums:
@@ -226,10 +229,10 @@ def read_money(tx: Tx, period: Period, query: ReportQuery, time_sums: Sums, cove
     return rows
 
 
-def time(tx: Tx, period: Period, time_sums: Sums, covered_sums: Sums) -> OverviewTime:
+def time(team: Team, period: Period, time_sums: Sums, covered_sums: Sums) -> OverviewTime:
     """Return the time of a period; inactive users count as available if they have tracked time in it."""
     tracking = {user_id for user_id, _ in time_sums}
-    available = sum(user.minutes for user in read_team(tx).present(period, tracking))
+    available = sum(user.minutes for user in team.present(period, tracking))
     sums, covered = total(time_sums.values()), total(covered_sums.values())
     tracked, billable = sums["tracked_minutes"], sums["billable_minutes"]
     return OverviewTime(

@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
-from sqlalchemy import select
+from sqlalchemy import func, select
 
 from retainer.kernel.resource import Resource, WithMeta
 from retainer.reports import periods
@@ -36,8 +36,10 @@ from retainer.reports.utilisation_groups import GroupBy, UtilisationGroup, group
 from retainer.reports.worked_time import KEYS, BillableValue, OtherCurrencies, SharePercent, shares, worked
 from retainer.rollups.summaries import Figures, Sums
 from retainer.schema.identity import users
+from retainer.schema.work import time_entries
 from retainer.store.tx import Tx
 from retainer.values.collation import sort_key
+from retainer.values.exact import local_day
 from retainer.values.kinds import ME, Id, Percent, UserId
 
 
@@ -97,6 +99,11 @@ class UtilisationReport(msgspec.Struct):
 
 
 USERS = select(*users.c["id", "name", "is_active", "weekly_capacity_minutes", "target_percent"])
+ARRIVALS = select(
+    *users.c["id", "created_at"],
+    select(func.min(time_entries.c.date)).where(time_entries.c.user_id == users.c.id).scalar_subquery(),
+)
+"""The users with the first day of their time; the subquery reads one row of an index for each."""
 
 api = Resource("/reports/utilisation", tag="Reports", scope="reports")
 
@@ -104,14 +111,18 @@ api = Resource("/reports/utilisation", tag="Reports", scope="reports")
 @api.get()
 def get_report_utilisation(tx: Tx, query: UtilisationQuery) -> WithMeta[UtilisationReport, ReportMeta]:
     """Read the utilisation of each user, by name. Default period: this month."""
-    period = begin(tx, query, periods.month_begins)
+    return with_meta(tx, read_report(tx, query, begin(tx, query, periods.month_begins)))
+
+
+def read_report(tx: Tx, query: UtilisationQuery, period: Period, *, since_arrival: bool = False) -> UtilisationReport:
+    """Return the utilisation of each user; see `read_team` for `since_arrival`."""
     only_user = tx.actor.user_id if query.user_id == ME else query.user_id
     limits = query.only() | ({} if only_user is None else {"user_id": only_user})
     figures = worked(tx, period, limits)
     currency = default_currency(tx, query)
     users_figures = by_user(figures)
     groups = groups_of_users(tx, period, limits, query.group_by, currency) if query.group_by else None
-    team = read_team(tx, only_user).present(period, users_figures)
+    team = read_team(tx, only_user, since_arrival=since_arrival).present(period, users_figures)
     rows = [
         Utilisation(
             user_id=user.id,
@@ -122,7 +133,7 @@ def get_report_utilisation(tx: Tx, query: UtilisationQuery) -> WithMeta[Utilisat
         )
         for user in team
     ]
-    return with_meta(tx, UtilisationReport(period, rows, [total_of(team, currency, figures)]))
+    return UtilisationReport(period, rows, [total_of(team, currency, figures)])
 
 
 class Capacity(NamedTuple):
@@ -136,13 +147,14 @@ class Capacity(NamedTuple):
 
 
 class Member(NamedTuple):
-    """A user with the weekly capacity in minutes, and the target in percent."""
+    """A user with the weekly capacity in minutes, the target in percent, and the first day of the capacity, if any."""
 
     id: int
     name: str
     is_active: bool
     weekly_minutes: int
     target: Decimal
+    arrived: str
 
 
 class Team(NamedTuple):
@@ -153,19 +165,34 @@ class Team(NamedTuple):
 
     def present(self, period: Period, tracking: Container[int]) -> list[Capacity]:
         """Return the capacities of a period: of active users, and of those that are `tracking` time in it."""
-        days, per_week = periods.working_days(period, self.working), len(self.working)
-        return [
-            Capacity(each.id, each.name, each.is_active, of_days(each.weekly_minutes, days, per_week), each.target)
-            for each in self.members
-            if each.is_active or each.id in tracking
-        ]
+        all_days = periods.working_days(period, self.working)
+        capacities = []
+        for each in self.members:
+            has_arrived = each.arrived <= period.to
+            if (each.is_active and has_arrived) or each.id in tracking:
+                days = all_days
+                if each.arrived > period.first:
+                    own = msgspec.structs.replace(period, from_=each.arrived)
+                    days = periods.working_days(own, self.working) if has_arrived else 0
+                minutes = of_days(each.weekly_minutes, days, len(self.working))
+                capacities.append(Capacity(each.id, each.name, each.is_active, minutes, each.target))
+        return capacities
 
 
-def read_team(tx: Tx, only_user: int | None = None) -> Team:
-    """Return all users by name, or one."""
+def read_team(tx: Tx, only_user: int | None = None, *, since_arrival: bool = False) -> Team:
+    """Return all users by name, or one.
+
+    With `since_arrival`, capacity begins on the day on which a user was added or first tracked time, the earlier one.
+    The reports of the API count it in any period.
+    """
     working = periods.working_weekdays(tx)
+    arrivals: dict[int, str] = {}
+    if since_arrival:
+        for user_id, created_at, first_day in tx.all(ARRIVALS):
+            added = local_day(created_at, tx.actor.timezone)
+            arrivals[user_id] = min(added, first_day or added)
     members = [
-        Member(user_id, name, bool(is_active), weekly_minutes, Decimal(target))
+        Member(user_id, name, bool(is_active), weekly_minutes, Decimal(target), arrivals.get(user_id, ""))
         for user_id, name, is_active, weekly_minutes, target in tx.all(USERS)
         if only_user in {None, user_id}
     ]
@@ -181,14 +208,14 @@ def total_of(team: list[Capacity], currency: str, figures: Sums) -> UtilisationT
 
 
 def totals_by_month(tx: Tx, period: Period, query: UtilisationQuery) -> dict[str, UtilisationTotal]:
-    """Return the total of the days of each month in a period: that of the report about these days, in order.
+    """Return the total of the days of each month in a period, in order, with capacity since arrival.
 
     The query is limited by client and currency only.
     """
     sums_by_month: dict[str, Sums] = defaultdict(dict)
     for (month, *key), sums in worked(tx, period, query.only(), ("month", *KEYS)).items():
         sums_by_month[month][tuple(key)] = sums
-    team, currency, totals = read_team(tx), default_currency(tx, query), {}
+    team, currency, totals = read_team(tx, since_arrival=True), default_currency(tx, query), {}
     for month in periods.months(period):
         figures = sums_by_month[month]
         present = team.present(periods.month_of(month, period), {user_id for user_id, _ in figures})

@@ -1,6 +1,5 @@
 """The page of a single record: what matters first, then the rest, then where it came from."""
 
-from retainer.console import charts
 from retainer.console.names import title_of
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.records import documents
@@ -34,7 +33,6 @@ def show(tx: Tx, context: PageContext) -> Reply:
         actions=list_actions(kind, record, has_einvoice=documents.has_einvoice(page)),
         additions=new_links(context.catalogue, kind, record),
         warnings=warnings,
-        percent=charts.percent,
         facts=facts,
         blocks=blocks,
         written_by=written_by,

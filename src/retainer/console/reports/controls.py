@@ -26,14 +26,6 @@ CURRENCIES = union(select(invoices.c.currency).where(is_issued(invoices)), selec
 MONTHS_OF_QUARTER, MONTHS_OF_YEAR = 3, 12
 
 
-class Preset(NamedTuple):
-    """A period with a name, and the link to the report about it."""
-
-    name: str
-    link: str
-    is_chosen: bool
-
-
 class Controls(NamedTuple):
     """What a report is about, and the choices for it."""
 
@@ -45,9 +37,10 @@ class Controls(NamedTuple):
     chosen_currency: str | None
     client_id: int | None
     currencies: list[tuple[str, str]]
-    """The currencies to choose from, with their names; blank is the account's, or all where a report adds up hours."""
+    """The currencies to choose from, with their names; blank is the account's."""
     clients: list[tuple[int, str]]
-    presets: list[Preset]
+    presets: list[tuple[str, str, bool]]
+    """Periods: name, query of the report about it, and whether it is chosen."""
 
     @property
     def query(self) -> str:
@@ -68,14 +61,13 @@ class Controls(NamedTuple):
 
 
 def last_year(day: date) -> date:
-    """Return the first day of the eleven months before the month of a day: with it, they are twelve."""
-    months = MONTHS_OF_YEAR * day.year + day.month - MONTHS_OF_YEAR
-    return date(max(1, months // MONTHS_OF_YEAR), months % MONTHS_OF_YEAR + 1, 1)
+    """Return the first day of the twelve months that end with the month of a day."""
+    if day.month == MONTHS_OF_YEAR:
+        return day.replace(month=1, day=1)
+    return date(max(1, day.year - 1), day.month + 1, 1)
 
 
-def read_controls(
-    tx: Tx, context: PageContext, default_start: Callable[[date], date], *, has_all_currencies: bool
-) -> Controls:
+def read_controls(tx: Tx, context: PageContext, default_start: Callable[[date], date]) -> Controls:
     """Return the controls of a report; a field with an error gets its default, and the form shows the error."""
     form, asked = context.query, ReportQuery()
     for name, parameter in parameters(ReportQuery).items():
@@ -96,7 +88,8 @@ def read_controls(
     if asked.client_id is not None and asked.client_id not in dict(by_name):
         form.errors["client_id"] = ["There is no client with this id."]
         asked.client_id = None
-    own, used = tx.actor.currency, {code for (code,) in tx.all(CURRENCIES)}
+    own = tx.actor.currency
+    others = sorted(({code for (code,) in tx.all(CURRENCIES)} | {asked.currency or own}) - {own})
     kept = {name: str(value) for name, value in asked.only().items()}
     return Controls(
         period,
@@ -104,16 +97,10 @@ def read_controls(
         asked.currency or own,
         asked.currency,
         asked.client_id,
-        currency_options(own, used | {asked.currency or own}, has_all=has_all_currencies),
+        [("", f"{own} (account currency)"), *((code, code) for code in others)],
         by_name,
         presets(tx.today, period, kept),
     )
-
-
-def currency_options(own: str, used: set[str], *, has_all: bool) -> list[tuple[str, str]]:
-    """Return the choices of a currency: blank for the account's, which `has_all` also offers alone, and the others."""
-    blank = f"All (in {own})" if has_all else own
-    return [("", blank), *((code, code) for code in sorted(used | {own}) if has_all or code != own)]
 
 
 def a_year_before(period: Period) -> Period:
@@ -141,12 +128,11 @@ def validate_year_before(tx: Tx, period: Period, before: Period) -> None:
         tx.error("from", "Must be in the year 2 or later, as each report shows the year before too.")
 
 
-def presets(today: str, chosen: Period, kept: dict[str, str]) -> list[Preset]:
+def presets(today: str, chosen: Period, kept: dict[str, str]) -> list[tuple[str, str, bool]]:
     """Return the periods that a link offers, with the other controls as they are."""
     day = date.fromisoformat(today)
-    month = day.replace(day=1)
+    month, year = day.replace(day=1), day.replace(month=1, day=1)
     quarter = month.replace(month=(month.month - 1) // MONTHS_OF_QUARTER * MONTHS_OF_QUARTER + 1)
-    year = month.replace(month=1)
     yesterday = timedelta(days=1)
     offered = {
         "This month": (month, day),
@@ -156,8 +142,7 @@ def presets(today: str, chosen: Period, kept: dict[str, str]) -> list[Preset]:
         "Last year": ((year - yesterday).replace(month=1, day=1), year - yesterday),
         "Last 12 months": (last_year(day), day),
     }
-    days = {name: (first.isoformat(), last.isoformat()) for name, (first, last) in offered.items()}
     return [
-        Preset(name, urlencode({"from": first, "to": last, **kept}), (first, last) == (chosen.first, chosen.to))
-        for name, (first, last) in days.items()
+        (name, urlencode({"from": first, "to": last, **kept}), (f"{first}", f"{last}") == (chosen.first, chosen.to))
+        for name, (first, last) in offered.items()
     ]

@@ -1,20 +1,18 @@
-"""Tables of reports: the same rows as a table of a page and as a CSV file."""
+"""Cells and tables of reports, shown on a page and written to a CSV file, and changes since a year before."""
 
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Literal, NamedTuple, Protocol, TypeVar
 
-from retainer.console.charts import Chart, RowChart
 from retainer.console.words import MINUS
 from retainer.reports.ratios import growth
-from retainer.web.csv_files import Cell
 
-Kind = Literal["text", "note", "money", "minutes", "percent", "count"]
-UNITS: dict[Kind, str] = {"minutes": " (minutes)", "percent": " (%)"}
+Format = Literal["text", "note", "money", "minutes", "percent", "count"]
 MINUTES = 60
 MAX_GROWTH = 10
 """Growth above this is not given in percent."""
 DASH = "\u2013"
+"""What stands for a figure that does not exist; a sum of nothing is 0."""
 
 
 class InCurrency(Protocol):
@@ -24,67 +22,32 @@ class InCurrency(Protocol):
 
 
 R = TypeVar("R", bound=InCurrency)
+Value = str | int | Decimal | None
 
 
-class Label(NamedTuple):
-    """A text that links to a page of the console."""
+class Cell(NamedTuple):
+    """A value, how it is shown, and the page that it links to; a note is shown below the first cell of its row."""
 
-    text: str
-    link: str
-
-
-Value = Label | str | int | float | Decimal | None
-
-
-class Column(NamedTuple):
-    """A column: its heading, and the kind of its values; a page shows a note below the first cell of its row."""
-
-    title: str
-    kind: Kind = "text"
-
-
-class ShownCell(NamedTuple):
-    """A value as the page shows it."""
-
-    text: str
-    link: str
-    is_number: bool
-
-
-class Line(NamedTuple):
-    """A row as the page shows it, with the note below its first cell."""
-
-    cells: list[ShownCell]
-    note: str
-
-
-class ReportTable(NamedTuple):
-    """Rows of values with their columns; `name` is that of the CSV file, `total` is the last row."""
-
-    name: str
-    title: str
-    columns: Sequence[Column]
-    rows: Sequence[Sequence[Value]]
-    total: Sequence[Value] = ()
+    value: Value
+    format: Format = "text"
+    link: str = ""
 
     @property
-    def lines(self) -> list[Line]:
-        """Return the rows of the page."""
-        return [line_of(row, self.columns) for row in self.rows]
+    def text(self) -> str:
+        return shown(self.value, self.format)
 
     @property
-    def total_line(self) -> Line:
-        """Return the last row of the page."""
-        return line_of(self.total, self.columns)
+    def is_loss(self) -> bool:
+        return self.format in {"money", "percent"} and isinstance(self.value, int | Decimal) and self.value < 0
 
-    def header(self, currency: str) -> list[str]:
-        """Return the headings of the CSV file, with the units of their values."""
-        units = UNITS | {"money": f" ({currency})"}
-        return [column.title + units.get(column.kind, "") for column in self.columns]
 
-    def cells(self) -> list[list[Cell]]:
-        """Return the rows of the CSV file; without the total, so that a sum over a column is right."""
-        return [[cell_of(value) for value in row] for row in self.rows]
+class ShownTable(NamedTuple):
+    """Rows of cells, with the titles and formats of their columns; `total` is the last row of the page."""
+
+    title: str
+    columns: Sequence[tuple[str, Format]]
+    rows: Sequence[Sequence[Cell]]
+    total: Sequence[Cell] = ()
 
 
 class Fact(NamedTuple):
@@ -92,52 +55,26 @@ class Fact(NamedTuple):
 
     name: str
     text: str
-    before: str
-    change: str
+    before: str = ""
+    change: str = ""
 
 
-class Report(NamedTuple):
-    """What a report shows, in this order."""
-
-    facts: list[Fact]
-    charts: list[Chart | RowChart]
-    tables: list[ReportTable]
-    other_currencies: list[str]
-    """Currencies with figures of their own, which these do not include."""
-    note: str = ""
+def unit_of(form: Format, currency: str) -> str:
+    """Return the unit of a format, as it follows the heading of a CSV file: ` (minutes)`."""
+    return {"minutes": " (minutes)", "percent": " (%)", "money": f" ({currency})"}.get(form, "")
 
 
-def line_of(row: Sequence[Value], columns: Sequence[Column]) -> Line:
-    """Return a row of a page."""
-    cells, note = [], ""
-    for value, column in zip(row, columns, strict=True):
-        if column.kind == "note":
-            note = "" if value is None else shown(value, column.kind)
-        else:
-            link = value.link if isinstance(value, Label) else ""
-            cells.append(ShownCell(shown(value, column.kind), link, column.kind != "text"))
-    return Line(cells, note)
-
-
-def cell_of(value: Value) -> Cell:
-    """Return a value for a CSV file."""
-    if isinstance(value, Label):
-        return value.text
-    return Decimal(str(value)) if isinstance(value, float) else value
-
-
-def shown(value: Value, kind: Kind) -> str:
+def shown(value: Value, form: Format) -> str:
     """Return a value as people read it."""
     if value is None:
         return DASH
-    if isinstance(value, Label | str):
-        return value.text if isinstance(value, Label) else value
-    if kind == "minutes":
+    if isinstance(value, str):
+        return value
+    if form == "minutes":
         return hours(int(value))
-    number = value if isinstance(value, int) else Decimal(str(value))
-    if kind == "percent":
-        return f"{Decimal(number).quantize(Decimal('0.1')):,f}%".replace("-", MINUS)
-    return f"{number:,}".replace("-", MINUS)
+    if form == "percent":
+        return f"{Decimal(value).quantize(Decimal('0.1')):,f}%".replace("-", MINUS)
+    return f"{value:,}".replace("-", MINUS)
 
 
 def hours(minutes: int) -> str:
@@ -146,9 +83,8 @@ def hours(minutes: int) -> str:
     return f"{MINUS if minutes < 0 else ''}{whole:,}:{rest:02}"
 
 
-def in_currency(rows: Iterable[R], currency: str) -> list[R]:
-    """Return the rows of a report that are in a currency."""
-    return [row for row in rows if row.currency == currency]
+def decimal(value: float | Decimal | None) -> Decimal | None:
+    return None if value is None else Decimal(str(value))
 
 
 def own_first(rows: Iterable[R], own: str) -> list[R]:
@@ -156,27 +92,22 @@ def own_first(rows: Iterable[R], own: str) -> list[R]:
     return sorted(rows, key=lambda row: (row.currency != own, row.currency))
 
 
-def decimal(value: float | Decimal | None) -> Decimal | None:
-    """Return a figure of a report as a decimal."""
-    return None if value is None else Decimal(str(value))
-
-
-def fact(name: str, now: Value, before: Value, kind: Kind) -> Fact:
+def fact(name: str, now: Value, before: Value, form: Format) -> Fact:
     """Return a figure, what it was a year before, and how it has changed."""
-    if not isinstance(before, int | float | Decimal) or (kind != "percent" and not before):
-        return Fact(name, shown(now, kind), "Nothing a year before", "")
+    if not isinstance(before, int | Decimal) or (form != "percent" and not before):
+        return Fact(name, shown(now, form), "No data a year ago")
     change = ""
-    if isinstance(now, int | float | Decimal):
-        change = change_of(Decimal(str(now)), Decimal(str(before)), kind)
-    return Fact(name, shown(now, kind), f"{shown(before, kind)} a year before", change.replace("-", MINUS))
+    if isinstance(now, int | Decimal):
+        change = change_of(Decimal(now), Decimal(before), form)
+    return Fact(name, shown(now, form), f"{shown(before, form)} a year ago", change.replace("-", MINUS))
 
 
-def change_of(now: Decimal, before: Decimal, kind: Kind) -> str:
+def change_of(now: Decimal, before: Decimal, form: Format) -> str:
     """Return a change: of percentages in points, of others in percent of what was, if that says something.
 
     A percentage of a negative figure has no meaning, and one of almost nothing would be a number of many digits.
     """
-    if kind == "percent":
+    if form == "percent":
         return "unchanged" if now == before else f"{(now - before).quantize(Decimal('0.1')):+f} points"
     if before <= 0:
         return ""

@@ -1,0 +1,191 @@
+"""The business reports of the console: the facts, charts and tables of each, by the names in `FIGURES`."""
+
+from collections.abc import Callable, Mapping
+from datetime import date
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from retainer.console.charts import Pattern, Unit
+from retainer.console.reports import readers
+from retainer.console.reports.controls import Controls, last_year
+from retainer.console.reports.figures import DAYS, INVOICES, SECTIONS
+from retainer.console.reports.readers import Figures
+from retainer.reports import overview, periods, profitability, revenue, utilisation
+from retainer.reports.periods import Period
+from retainer.store.tx import Tx
+
+
+class Chart(NamedTuple):
+    """A chart of the subjects of a table: columns, or bars below each other for the first `limit` subjects.
+
+    The first series has a second one for the year before, if that has a pattern. `note` and `target` are figures.
+    """
+
+    title: str
+    subjects: str
+    series: Mapping[str, Pattern]
+    before: Pattern | None = None
+    unit: Unit = "money"
+    limit: int = 0
+    note: str = ""
+    target: str = ""
+
+
+class Table(NamedTuple):
+    """A table of subjects; `compared` figures have a second column for the year before. `link` is a subject's page."""
+
+    title: str
+    subjects: str
+    heading: str
+    figures: tuple[str, ...]
+    compared: tuple[str, ...] = ()
+    link: str = ""
+    note: str = ""
+    has_total: bool = True
+
+
+class Declaration(NamedTuple):
+    """A report: what reads its figures, its usual period, and the types of the API that describe its figures."""
+
+    title: str
+    read: Callable[[Tx, Controls, Period], Figures]
+    default_start: Callable[[date], date]
+    facts: tuple[str, ...]
+    charts: tuple[Chart, ...]
+    tables: tuple[Table, ...]
+    models: tuple[type[Struct], ...]
+
+
+BARS: Mapping[str, Pattern] = {"figure": "solid"}
+BILLABLE = "billable_utilisation_percent"
+TIME = ("available_minutes", "tracked_minutes", "billable_minutes", "utilisation_percent", BILLABLE)
+USE = (*TIME, "target_percent", "billable_value")
+REPORTS = {
+    "overview": Declaration(
+        "Overview",
+        readers.read_overview,
+        periods.month_begins,
+        ("revenue", "collected", "outstanding", BILLABLE),
+        (
+            Chart("Revenue and expenses, before tax", "net", BARS, "outlined", limit=2, note="figure"),
+            Chart("Collected and outstanding, including tax", "gross", BARS, "outlined", limit=3, note="figure"),
+        ),
+        tuple(
+            Table(title, title, "Figure", ("figure",), () if title == "Right now" else ("figure",), has_total=False)
+            for title in SECTIONS
+        ),
+        (overview.OverviewMoney, overview.OverviewTime),
+    ),
+    "revenue-by-month": Declaration(
+        "Revenue by month",
+        readers.read_months,
+        last_year,
+        ("revenue", "collected", "outstanding_at_end"),
+        (
+            Chart("Revenue, before tax", "months", {"revenue": "solid"}, "outlined"),
+            Chart(
+                "Collected, and outstanding at the end, including tax",
+                "months",
+                {"collected": "striped", "outstanding": "line"},
+            ),
+        ),
+        (
+            Table(
+                "Revenue by month",
+                "months",
+                "Month",
+                ("invoiced", "credited", "revenue", "collected", "outstanding"),
+                ("revenue", "collected", "outstanding"),
+                f"/records/{INVOICES}",
+            ),
+        ),
+        (revenue.RevenueByMonth, revenue.RevenueByClient),
+    ),
+    "revenue-by-client": Declaration(
+        "Revenue by client",
+        readers.read_clients,
+        periods.year_begins,
+        ("revenue", "clients", "largest_share"),
+        (Chart("Revenue by client", "clients", {"revenue": "solid"}, "outlined", limit=12, note="revenue"),),
+        (
+            Table(
+                "Revenue by client",
+                "clients",
+                "Client",
+                ("revenue", "share_percent", "invoice_count", "collected", "outstanding", "overdue", "refund_due"),
+                ("revenue",),
+                "/records/clients/{client_id}",
+            ),
+        ),
+        (revenue.RevenueByClient,),
+    ),
+    "utilisation": Declaration(
+        "Utilisation",
+        readers.read_people,
+        last_year,
+        (BILLABLE, "utilisation_percent", "billable_share_percent", "billable_value"),
+        (
+            Chart(
+                "Billable utilisation by month",
+                "months",
+                {BILLABLE: "line", "target_percent": "target"},
+                "dashed",
+                "percent",
+            ),
+            Chart(
+                "Billable utilisation by person",
+                "people",
+                {BILLABLE: "solid"},
+                "outlined",
+                "percent",
+                limit=40,
+                note=BILLABLE,
+                target="target_percent",
+            ),
+        ),
+        (
+            Table(
+                "Utilisation by person",
+                "people",
+                "Person",
+                USE,
+                (BILLABLE,),
+                f"/records/time-entries?user_id={{user_id}}&{DAYS}",
+            ),
+            Table("Utilisation by month", "months", "Month", USE, (BILLABLE,), has_total=False),
+        ),
+        (utilisation.Utilisation,),
+    ),
+    "profitability": Declaration(
+        "Profitability",
+        readers.read_projects,
+        periods.year_begins,
+        ("revenue", "profit", "margin_percent", "billable_value", "unbilled_amount"),
+        (
+            Chart(
+                "Revenue and cost by project",
+                "projects",
+                {"revenue": "solid", "cost": "striped", "billable_value": "outlined"},
+                limit=8,
+                note="margin_percent",
+            ),
+        ),
+        (
+            Table(
+                "Profitability by project",
+                "projects",
+                "Project",
+                (
+                    *("tracked_minutes", "billable_value", "revenue", "cost", "profit"),
+                    *("margin_percent", "budget_used_percent"),
+                ),
+                ("profit",),
+                "/records/projects/{project_id}",
+                "Client",
+            ),
+        ),
+        (profitability.ProjectProfitability,),
+    ),
+}
+"""The reports by their names in paths."""
