@@ -2,7 +2,6 @@
 
 import contextlib
 import gzip
-import hashlib
 import io
 import json
 import os
@@ -204,19 +203,31 @@ def unpacked(path, into):
     archive.unpack(path, into, lambda _: None, lambda *_: None)
 
 
-def test_a_flipped_bit_anywhere_is_detected(file, tmp_path):
+def is_refused(path, into):
+    try:
+        unpacked(path, into)
+    except BackupError:
+        return True
+    return False
+
+
+def test_a_flipped_bit_is_detected_unless_the_content_is_the_same(file, tmp_path):
+    """Gzip's own header and codes that no byte uses may differ: they say nothing."""
     good, damaged = file.read_bytes(), tmp_path / "damaged"
     rng = random.Random(6)
     places = [*range(length(1000)), *(rng.randrange(len(good)) for _ in range(length(1000)))]
     flips = [(at, 1 << rng.randrange(8)) for at in places]
     flips += [(len(good) - each, 1 << bit) for each in range(1, 120) for bit in range(8)]
+    detected = 0
     for at, bit in flips:
         flipped = bytearray(good)
         flipped[at] ^= bit
         damaged.write_bytes(flipped)
-        with pytest.raises(BackupError, match=r"is damaged|is no backup"):
-            unpacked(damaged, tmp_path / "unpacked")
+        is_detected = is_refused(damaged, tmp_path / "unpacked")
+        assert is_detected or gzip.decompress(flipped) == gzip.decompress(good)
+        detected += is_detected
         (tmp_path / "unpacked").unlink(missing_ok=True)
+    assert detected > len(flips) * 0.9
     unpacked(file, tmp_path / "unpacked")
 
 
@@ -237,22 +248,16 @@ def foreign_tar():
     return content.getvalue()
 
 
-def sealed(content):
-    digest = hashlib.sha256(content).hexdigest().encode()
-    return content + archive.SEAL_BEGINS + digest + archive.SEAL_ENDS
-
-
 def test_a_damaged_or_foreign_file_is_refused_with_the_reason(folder, elsewhere, file, tmp_path):
     flipped = bytearray(file.read_bytes())
     flipped[len(flipped) // 2] ^= 1
     cases = {
-        bytes(flipped): "is damaged: its checksum is wrong",
-        file.read_bytes()[:-1]: "is damaged: it does not end like a backup",
-        file.read_bytes() + b"!": "is damaged: it does not end like a backup",
-        foreign_tar(): "is damaged: it does not end like a backup",
-        sealed(foreign_tar()): "is damaged: its manifest cannot be read",
-        sealed(gzip.compress(b"no tar")): "is damaged: ",
-        sealed(foreign_tar()[:30]): "is damaged: ",
+        bytes(flipped): "is damaged: ",
+        file.read_bytes()[:-1]: "is damaged: ",
+        file.read_bytes() + b"!": "is damaged: ",
+        foreign_tar(): "is damaged: its manifest cannot be read",
+        gzip.compress(b"no tar"): "is damaged: ",
+        foreign_tar()[:30]: "is damaged: ",
         b"": "is no backup of Retainer",
         b"PGDMP and more": "for pg_restore",
         database(folder).read_bytes(): "a plain copy of a database",
@@ -268,7 +273,7 @@ def test_a_damaged_or_foreign_file_is_refused_with_the_reason(folder, elsewhere,
     "claims", [{"sha256": "0" * 64}, {"database_bytes": 4096}], ids=lambda claims: next(iter(claims))
 )
 def test_a_database_that_does_not_match_its_manifest_is_refused(tmp_path, claims):
-    """The seal is right, but the file has another database."""
+    """The checksum of gzip is right, but the file has another database."""
     content = tmp_path / "content.db"
     content.write_bytes(b"a database, more or less" * 500)
     file = packed(content, tmp_path / "b.tar.gz", **claims)

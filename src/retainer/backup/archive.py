@@ -1,7 +1,6 @@
 """The file format of backups: a compressed tar with a manifest and the database, which `tar xzf` opens too.
 
-It ends with a seal, the SHA-256 of everything before it: gzip's own checksum does not cover every bit. The seal is the
-comment of an empty gzip stream, which other programs skip.
+The manifest has the SHA-256 of the database; gzip has a checksum of everything.
 """
 
 import gzip
@@ -29,9 +28,6 @@ LEVEL = 4
 CHUNK = 1 << 20
 MAX_MANIFEST_BYTES = 1 << 16
 GZIP = b"\x1f\x8b"
-SEAL_BEGINS = GZIP + b"\x08\x10\0\0\0\0\0\xffsha256:"
-SEAL_ENDS = b"\0\x03\0" + bytes(8)
-SEAL_BYTES = len(SEAL_BEGINS) + 64 + len(SEAL_ENDS)
 FOREIGN = {
     b"SQLite format 3": "is a plain copy of a database, which may lack what its -wal file holds",
     b"PGDMP": "is a dump of PostgreSQL, for pg_restore",
@@ -57,19 +53,16 @@ def digest(file: Path) -> str:
 
 def write(path: Path, manifest: Manifest, database: Path, progress: Progress) -> None:
     """Write a backup that only its owner can read, and flush it to the disk."""
-    with (
-        open(path, "xb", opener=private) as file,
-        gzip.GzipFile("", "wb", LEVEL, file) as stream,
-        tarfile.TarFile(mode="w", fileobj=stream, copybufsize=CHUNK) as tar,
-        database.open("rb") as content,
-    ):
-        description = msgspec.json.format(msgspec.json.encode(manifest)) + b"\n"
-        tar.addfile(_entry(MANIFEST, len(description)), io.BytesIO(description))
-        size = manifest.database_bytes
-        tar.addfile(_entry(DATABASE, size), ProgressReader(content, "Compressing", size, progress))
-    seal = _seal(digest(path))
-    with path.open("ab") as file:
-        file.write(seal)
+    with open(path, "xb", opener=private) as file:
+        with (
+            gzip.GzipFile("", "wb", LEVEL, file) as stream,
+            tarfile.TarFile(mode="w", fileobj=stream, copybufsize=CHUNK) as tar,
+            database.open("rb") as content,
+        ):
+            description = msgspec.json.format(msgspec.json.encode(manifest)) + b"\n"
+            tar.addfile(_entry(MANIFEST, len(description)), io.BytesIO(description))
+            size = manifest.database_bytes
+            tar.addfile(_entry(DATABASE, size), ProgressReader(content, "Compressing", size, progress))
         file.flush()
         os.fsync(file.fileno())
 
@@ -77,17 +70,19 @@ def write(path: Path, manifest: Manifest, database: Path, progress: Progress) ->
 def unpack(path: Path, into: Path, accept: Callable[[Manifest], None], progress: Progress) -> Manifest:
     """Write the database of a backup to a new file, and return the manifest, which `accept` may refuse before.
 
-    Raises BackupError unless every bit is as it was written.
+    Raises BackupError unless everything is as it was written.
     """
-    _check_seal(path, progress)
+    _check_kind(path)
     try:
-        with tarfile.open(path, "r|gz") as tar:
+        with gzip.open(path) as stream, tarfile.open(fileobj=stream, mode="r|") as tar:
             manifest = _manifest(path, tar)
             accept(manifest)
             content = ProgressReader(_content(path, tar, DATABASE), "Unpacking", manifest.database_bytes, progress)
             with open(into, "xb", opener=private) as file:
                 shutil.copyfileobj(content, file, CHUNK)
-    except (EOFError, zlib.error, tarfile.TarError) as error:
+            while stream.read(CHUNK):  # to the end, where gzip compares its checksum
+                pass
+    except (EOFError, ValueError, gzip.BadGzipFile, zlib.error, tarfile.TarError) as error:
         raise _damaged(path, str(error)) from None
     if into.stat().st_size != manifest.database_bytes or digest(into) != manifest.sha256:
         raise _damaged(path, "its database does not match its manifest")
@@ -107,31 +102,15 @@ class ProgressReader:
         return chunk
 
 
-def _seal(sha256: str) -> bytes:
-    return SEAL_BEGINS + sha256.encode() + SEAL_ENDS
-
-
-def _check_seal(path: Path, progress: Progress) -> None:
-    """Raise BackupError unless a file is a complete and unchanged backup."""
+def _check_kind(path: Path) -> None:
+    """Raise BackupError for a file that is no backup, and say what it is instead."""
     if not path.is_file():
         raise BackupError(f"There is no file {path}.")
     with path.open("rb") as file:
         head = file.read(len(max(FOREIGN, key=len)))
-        if not head.startswith(GZIP):
-            kinds = [kind for magic, kind in FOREIGN.items() if head.startswith(magic)]
-            raise BackupError(
-                f"{path} is no backup of Retainer: it {kinds[0] if kinds else 'does not begin like one'}."
-            )
-        sealed = max(0, file.seek(0, os.SEEK_END) - SEAL_BYTES)
-        file.seek(0)
-        content, checksum = ProgressReader(file, "Reading", sealed, progress), hashlib.sha256()
-        while chunk := content.read(min(CHUNK, sealed - content.done)):
-            checksum.update(chunk)
-        seal = file.read()
-    if not seal.startswith(SEAL_BEGINS):
-        raise _damaged(path, "it does not end like a backup of Retainer")
-    if seal != _seal(checksum.hexdigest()):
-        raise _damaged(path, "its checksum is wrong")
+    if not head.startswith(GZIP):
+        kinds = [kind for magic, kind in FOREIGN.items() if head.startswith(magic)]
+        raise BackupError(f"{path} is no backup of Retainer: it {kinds[0] if kinds else 'does not begin like one'}.")
 
 
 def _damaged(path: Path, why: str) -> BackupError:

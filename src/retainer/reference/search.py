@@ -18,52 +18,31 @@ MAX_WORDS, MAX_RESULTS, MAX_OF_PAGE = 8, 30, 3
 BEFORE, MAX_EXCERPT = 60, 200  # characters of an excerpt: before the first word, and in all
 
 SYNONYMS = {
-    "pagination": ("pages",),
-    "paginate": ("pages",),
-    "paging": ("pages",),
-    "cursor": ("pages",),
-    "offset": ("pages",),
-    "authentication": ("sending the key",),
-    "authenticate": ("sending the key",),
-    "authorization": ("sending the key", "scopes"),
-    "auth": ("sending the key",),
-    "token": ("sending the key",),
-    "bearer": ("sending the key",),
-    "login": ("oauth",),
-    "permission": ("scopes",),
-    "permissions": ("scopes",),
-    "rotation": ("rotate",),
-    "callback": ("receive webhooks",),
-    "hmac": ("webhooks",),
-    "notifications": ("webhooks", "keep a copy in sync"),
-    "polling": ("keep a copy in sync", "waiting"),
-    "stream": ("keep a copy in sync", "waiting"),
-    "mirror": ("keep a copy in sync",),
-    "replicate": ("keep a copy in sync",),
-    "synchronize": ("keep a copy in sync",),
-    "synchronization": ("keep a copy in sync",),
-    "outbox": ("keep a copy in sync",),
-    "deletions": ("keep a copy in sync",),
-    "deleted": ("keep a copy in sync",),
-    "bulk": ("batch",),
-    "import": ("batch",),
-    "transaction": ("atomic",),
-    "export": ("pdf", "pages"),
-    "download": ("pdf",),
-    "print": ("pdf",),
-    "xrechnung": ("e-invoice",),
-    "zugferd": ("e-invoice",),
-    "throttling": ("handle 429",),
-    "quota": ("handle 429", "limits"),
-    "locking": ("concurrent changes",),
-    "optimistic": ("concurrent changes",),
-    "staging": ("sandbox",),
-    "timezone": ("time zone",),
-    "timezones": ("time zone",),
-    "ordering": ("sorting",),
-    "retry": ("retries", "again"),
+    "pages": "pagination paginate paging cursor offset export",
+    "sending the key": "authentication authenticate authorization auth token bearer",
+    "oauth": "login",
+    "scopes": "authorization permission permissions",
+    "rotate": "rotation",
+    "receive webhooks": "callback",
+    "webhooks": "hmac notifications",
+    "keep a copy in sync": (
+        "notifications polling stream mirror replicate synchronize synchronization outbox deletions deleted"
+    ),
+    "waiting": "polling stream",
+    "batch": "bulk import",
+    "atomic": "transaction",
+    "pdf": "export download print",
+    "e-invoice": "xrechnung zugferd",
+    "handle 429": "throttling quota",
+    "limits": "quota",
+    "concurrent changes": "locking optimistic",
+    "sandbox": "staging",
+    "time zone": "timezone timezones",
+    "sorting": "ordering",
+    "retries": "retry",
+    "again": "retry",
 }
-"""Words of other APIs, with the words of these pages. A query finds both."""
+"""Words of these pages, with those that other APIs use. A query for one of the latter finds both."""
 
 
 class Section(NamedTuple):
@@ -126,9 +105,13 @@ def search(routes: Routes, query: str) -> list[Result]:
 
 def rank(section: Section, words: list[str]) -> int:
     """Return how well a section matches the words; 0 if one is missing."""
-    ranks = [max(rank_of_word(section, each) for each in (word, *SYNONYMS.get(word, ()))) for word in words]
+    ranks = [max(rank_of_word(section, each) for each in meanings(word)) for word in words]
     is_page = section.title == section.page and " ".join(words) == section.title.casefold()
     return max(1, sum(ranks) + is_page - 8 * section.is_last) if all(ranks) else 0
+
+
+def meanings(word: str) -> list[str]:
+    return [word, *(term for term, others in SYNONYMS.items() if word in others.split())]
 
 
 def rank_of_word(section: Section, wanted: str) -> int:
@@ -145,7 +128,7 @@ def rank_of_word(section: Section, wanted: str) -> int:
 def excerpt(section: Section, words: list[str]) -> str:
     """Return the part of a section around the first match."""
     text = section.text
-    wanted = [each for word in words for each in (word, *SYNONYMS.get(word, ()))]
+    wanted = [each for word in words for each in meanings(word)]
     places = [place for word in wanted if (place := text.casefold().find(word)) >= 0]
     start = max(0, min(places, default=0) - BEFORE)
     start = text.find(" ", start) + 1 if start else 0

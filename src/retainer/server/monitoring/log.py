@@ -32,44 +32,8 @@ DRAIN_SECONDS = 1
 """Maximum time that `drain` waits for a reader."""
 
 
-class BackedUp(msgspec.Struct, gc=False, tag_field="event", tag="backup"):
-    """A scheduled backup."""
-
-    time: datetime
-    file: str
-    bytes: int
-    level: str = "info"
-
-
-class Failed(msgspec.Struct, gc=False, tag_field="event", tag="failure"):
-    """An internal error, with its stack."""
-
-    time: datetime
-    during: str
-    request_id: str | None
-    error: str
-    level: str = "error"
-
-
-class Message(msgspec.Struct, gc=False):
-    """A warning, or a notice of something that the server did on its own."""
-
-    event: str
-    time: datetime
-    message: str
-    level: str
-
-
-class Outage(msgspec.Struct, gc=False, tag_field="event", tag="outage"):
-    """The start or the end of an outage of the database."""
-
-    time: datetime
-    state: str
-    message: str
-    level: str
-
-
-Line = Answered | BackedUp | Failed | Message | Outage
+Line = Answered | dict[str, object]
+"""A request, or an event of another kind."""
 
 
 class Log:
@@ -126,13 +90,13 @@ class Log:
         self.count(answered.operation, answered.status, microseconds)
 
     def backup(self, file: Path, size: int) -> None:
-        self._keep(BackedUp(datetime.now(UTC), str(file), size))
+        self._keep(event("backup", "info", file=str(file), bytes=size))
 
     def failure(self, what: Request | str, error: BaseException) -> None:
         """Log an internal error with its stack; `what` is the request or the task that failed."""
         during, request_id = (what, None) if isinstance(what, str) else (f"{what.method} {what.path}", what.id)
         stack = "".join(traceback.format_exception(error))
-        self._keep(Failed(datetime.now(UTC), during, request_id, stack))
+        self._keep(event("failure", "error", during=during, request_id=request_id, error=stack))
 
     def report(self, what: Request | str, error: BaseException) -> None:
         """Log an error with its stack; a database error as part of an outage, or as a warning if it was busy."""
@@ -147,14 +111,14 @@ class Log:
             self.failure(what, error)
 
     def warning(self, message: str) -> None:
-        self._keep(Message("warning", datetime.now(UTC), message, "warning"))
+        self._keep(event("warning", "warning", message=message))
 
     def notice(self, message: str) -> None:
-        self._keep(Message("notice", datetime.now(UTC), message, "info"))
+        self._keep(event("notice", "info", message=message))
 
     def outage(self, message: str, *, is_over: bool) -> None:
         state, level = ("ended", "warning") if is_over else ("began", "error")
-        self._keep(Outage(datetime.now(UTC), state, message, level))
+        self._keep(event("outage", level, state=state, message=message))
 
     def flush(self) -> None:
         """Hand the lines to the writer and the recorder, without waiting until they are written.
@@ -164,10 +128,8 @@ class Log:
         with self._flushing:
             if self._missing and self.writer.is_empty:
                 missing, self._missing = self._missing, 0
-                message = (
-                    f"{missing} log lines are missing here, because standard error was not read or the disk was full."
-                )
-                self._write([Message("warning", datetime.now(UTC), message, "warning")])
+                reason = "because standard error was not read or the disk was full"
+                self._write([event("warning", "warning", message=f"{missing} log lines are missing here, {reason}.")])
             for _ in range(0, len(self._lines), LINES_PER_WRITE):
                 lines = [self._lines.popleft() for _ in range(min(LINES_PER_WRITE, len(self._lines)))]
                 self._write(lines)
@@ -199,6 +161,10 @@ class Log:
     def _drop(self, lines: int) -> None:
         self._missing += lines
         self.dropped += lines
+
+
+def event(name: str, level: str, **fields: object) -> dict[str, object]:
+    return {"event": name, "time": datetime.now(UTC), **fields, "level": level}
 
 
 def encoded(lines: list[Line]) -> bytes:
