@@ -49,7 +49,6 @@ class Background:
         self._thread = threading.Thread(target=self.run, name=name, daemon=True)
 
     def start(self) -> None:
-        """Start the thread."""
         self._thread.start()
 
     def stop(self, seconds: int = 0) -> None:
@@ -59,7 +58,6 @@ class Background:
             self._thread.join(seconds)
 
     def run(self) -> None:
-        """Do the chores in the calling thread until `stop`."""
         while not self.stopped.wait(max(0, min(chore.due_at for chore in self.chores) - time.monotonic())):
             for chore in self.chores:
                 if chore.due_at <= time.monotonic():

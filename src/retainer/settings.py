@@ -227,22 +227,18 @@ class Settings:
 
     @property
     def api_url(self) -> str:
-        """Return the public address of the API, or an empty text if it is not set."""
         return self.base_url and f"{self.base_url}{BASE_PATH}"
 
     @property
     def database(self) -> str:
-        """Return the URL of the database."""
         return self.database_url or f"{SQLITE}{self.data_dir / 'retainer.db'}"
 
     @property
     def database_path(self) -> Path | None:
-        """Return the file of the embedded database, or None for PostgreSQL."""
         return Path(self.database.removeprefix(SQLITE)) if self.database.startswith(SQLITE) else None
 
 
 def declared() -> list[tuple[str, Any]]:
-    """Return all settings as pairs of environment variable and dataclass field."""
     return [(PREFIX + item.name.upper(), item) for item in fields(Settings) if item.default is not MISSING]
 
 

@@ -103,7 +103,6 @@ class ProgressReader:
 
 
 def _check_kind(path: Path) -> None:
-    """Raise BackupError for a file that is no backup, and say what it is instead."""
     if not path.is_file():
         raise BackupError(f"There is no file {path}.")
     with path.open("rb") as file:
@@ -129,7 +128,6 @@ def _manifest(path: Path, tar: tarfile.TarFile) -> Manifest:
 
 
 def _content(path: Path, tar: tarfile.TarFile, name: str) -> IO[bytes]:
-    """Return the content of the next entry. Raises BackupError unless it has this name."""
     entry = tar.next()
     content = tar.extractfile(entry) if entry is not None and entry.name == name else None
     if content is None:

@@ -18,7 +18,6 @@ Then stop the server, and start it with RETAINER_DATABASE_URL={restored}"""
 
 
 def advice(url: str, file: str) -> str:
-    """Return the commands that back up a PostgreSQL database, and restore a backup beside it."""
     parts = urlsplit(url)
     user, host = parts.username, parts.netloc.rpartition("@")[2]
     query = urlencode([(name, value) for name, value in parse_qsl(parts.query) if "password" not in name])

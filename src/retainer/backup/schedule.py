@@ -49,11 +49,9 @@ class Schedule(Background):
         super().__init__("backup", log.failure, [chore])
 
     def stop(self, seconds: int = STOP_SECONDS) -> None:
-        """End the thread; the current backup is abandoned, and made at the next start."""
         super().stop(seconds)
 
     def _work(self) -> timedelta | None:
-        """Make a backup if one is due; return the time until the next, if it is known."""
         if sys.platform == "linux":  # where each thread has a priority
             with suppress(OSError):
                 os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
@@ -62,7 +60,6 @@ class Schedule(Background):
         return None
 
     def _back_up_if_due(self) -> timedelta:
-        """Make a backup if one is due; return the time until the next."""
         if not self._is_clean:
             self.folder.mkdir(mode=0o700, exist_ok=True)
             with staging_dir(self.folder):  # deletes leftovers of a killed process

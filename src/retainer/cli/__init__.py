@@ -82,7 +82,6 @@ def sentences(error: Exception) -> list[str]:
 
 
 def unavailable(error: Unavailable, engine: Engine) -> str:
-    """Return a message about an outage: the cause, whether anything was changed, and what to do."""
     database = engine.location
     if isinstance(error, DiskFull):
         return f"The disk of {database} is full. Nothing was changed: free space, then run the command again."

@@ -101,5 +101,4 @@ def described(file: Path, checked: "Restorable") -> dict[str, object]:
 
 
 def repair(wrong_sums: list[str]) -> str:
-    """Return a message about stored totals that do not match their rows."""
     return f"Stored totals do not match their rows: {', '.join(wrong_sums)}. After restoring: retainer doctor --repair"

@@ -86,7 +86,6 @@ def acting_on(table: sqlalchemy.Table, row_id: int) -> Iterator[Tx]:
 
 
 def site(host: str = "127.0.0.1", port: int = 8000) -> str:
-    """Return the public address of the site, by default on this machine."""
     return settings.load().base_url or f"http://{'127.0.0.1' if host in {'0.0.0.0', '::'} else host}:{port}"  # noqa: S104
 
 

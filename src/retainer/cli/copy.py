@@ -11,7 +11,6 @@ from retainer.store.engines import connect
 
 
 def address(text: str) -> str:
-    """Return the address of a database. Raises BadParameter."""
     try:
         return settings.database_address(text)
     except ValueError:

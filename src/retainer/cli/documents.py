@@ -30,7 +30,6 @@ class Kind(StrEnum):
 
 
 def load_credit_note(tx: Tx, credit_note_id: int) -> CreditNote:
-    """Return a credit note. Raises `not_found`."""
     return tx.get(credit_notes, credit_note_id, CreditNote)
 
 

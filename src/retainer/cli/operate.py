@@ -134,7 +134,6 @@ def deliver(*, once: OnceSent = False, paused: Held = None, json: Json = False) 
 
 
 def opened_for(work: Work) -> tuple[Settings, Store, "Log"]:
-    """Return the settings, the store and the log for background work; log a warning if it is paused."""
     from retainer.server.monitoring.log import Log  # noqa: PLC0415
     from retainer.server.monitoring.writer import standard_error  # noqa: PLC0415
 
@@ -150,7 +149,6 @@ def opened_for(work: Work) -> tuple[Settings, Store, "Log"]:
 
 
 def until_stopped(loop: "Monitor | Sender", *, once: bool) -> int:
-    """Run background work until SIGTERM or SIGINT, or once; return how much was done."""
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, lambda *_: loop.stop())
     if once:
@@ -165,7 +163,6 @@ def report_now(log: "Log", what: str, error: BaseException) -> None:
 
 
 def switch(work: Work, begin_anew: "Callable[[UnscopedTx, str], None]", *, paused: bool, json: bool) -> None:
-    """Pause or resume background work in all processes of the database."""
     store = opened()
     if paused:
         pause.pause(store, work, "an operator paused it")
@@ -175,7 +172,6 @@ def switch(work: Work, begin_anew: "Callable[[UnscopedTx, str], None]", *, pause
 
 
 def switch_off(**work: bool) -> None:
-    """Switch off background work in the environment of the serving process."""
     for name, is_off in work.items():
         if is_off:
             os.environ[f"RETAINER_{name.upper()}"] = "no"

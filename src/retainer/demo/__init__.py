@@ -79,7 +79,6 @@ def _open(store: Store, agency: Agency, rng: random.Random, *, is_first: bool = 
 
 
 def _client(tx: Tx, today: date, customer: Customer, tag_ids: dict[str, int]) -> clients.Client:
-    """Create a client with its contact; return it with its final status, which `Work.close` writes."""
     letters = sort_key(customer.fields["name"]).partition(SEPARATOR)[0]
     domain = f"{''.join(letter for letter in letters if 'a' <= letter <= 'z')}.example"
     addresses = {"email": f"office@{domain}", "website": f"https://{domain}"}

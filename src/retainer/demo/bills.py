@@ -45,14 +45,12 @@ class Bills:
         self._correct(sent)
 
     def receive(self, store: Store, actor: Actor) -> None:
-        """Record the payments of the last weeks, each in its own transaction, so that each is an event."""
         for day, invoice_id, payment in sorted(self.incoming, key=lambda each: each[0]):
             with store.begin(actor, write=True) as tx:
                 at(tx, day)
                 change(invoices.update_invoice, tx, invoice_id, record_payment=payment)
 
     def _bill(self, customer: clients.Client, first: date, following: date) -> list[Invoice]:
-        """Bill a client for a month: hours, expenses, retainers, completed milestones."""
         last = following - timedelta(days=1)
         own = {job.project.id: job for job in self.jobs if job.project.client_id == customer.id}
         hourly = {project_id for project_id, job in own.items() if job.project.billing_type == "time_and_materials"}
@@ -79,7 +77,6 @@ class Bills:
         return {project_id for (project_id,) in self.tx.all(statement)}
 
     def _issue(self, customer: clients.Client, day: date, **fields: Any) -> Invoice:
-        """Send an invoice, and let the client pay: most in time, some late or in two parts."""
         fields |= {"issue_date": day.isoformat(), "status": "sent", "client_id": customer.id}
         invoice = create(invoices.create_invoice, self.tx, **fields).data
         due, is_late = date.fromisoformat(str(invoice.due_date)), self.late_payer in customer.tag_ids

@@ -85,7 +85,6 @@ class Care:
         ).id
 
     def _check(self, site_id: int) -> None:
-        """Record a quarter of checks: sums for each hour, and the checks of the last day one by one."""
         self._at(self.now)
         account_id, rng = self.tx.actor.account_id, self.rng
         last_hour = self.now.replace(minute=0, second=0, microsecond=0)
@@ -115,7 +114,6 @@ class Care:
         uptime.summarise(self.tx, account_id, site_id)
 
     def _ticket(self, question: Question, contact_id: int, site_id: int) -> None:
-        """Open a ticket with the replies, time and resolution that it has by now."""
         rng, asked = self.rng, msgspec.structs.asdict(question)
         answer = asked.pop("answer")
         opened = self.now - timedelta(days=rng.randint(0, 180) ** 2 // 180, minutes=rng.randint(5, 900))

@@ -25,7 +25,6 @@ SENT = (
 
 
 def deliver(store: Store, actor: Actor) -> None:
-    """Deliver the events of an account shortly after they happened."""
     for leased in claim(store, Places(Sender.places, ()), LEASE):
         if batch := load_batch(store, leased, ""):
             for attempt in (attempt for group in batch.due for attempt in group):

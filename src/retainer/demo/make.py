@@ -19,7 +19,6 @@ T = TypeVar("T")
 
 
 def at(tx: Tx, day: date) -> None:
-    """Set the transaction's clock to the morning of a day, at the latest to now."""
     tx.now = min(as_instant(datetime.combine(day, WORKING_HOUR)), utcnow())
 
 

@@ -35,7 +35,6 @@ def offer(tx: Tx, rng: random.Random, customers: list[clients.Client]) -> None:
 
 
 def _quote(tx: Tx, rng: random.Random, customer: clients.Client, number: int, *, is_sent: bool) -> int:
-    """Write a quote for the stages of a kind of project; return its id."""
     kind = CONTENT.project_types[number % len(CONTENT.project_types)]
     lines = [
         {
@@ -51,7 +50,6 @@ def _quote(tx: Tx, rng: random.Random, customer: clients.Client, number: int, *,
 
 
 def spend(tx: Tx, rng: random.Random, people: list[int], booked: list[projects.Project]) -> None:
-    """Record a year of expenses, most of them on these projects."""
     today = date.fromisoformat(tx.today)
     for _ in range(140):
         spent = rng.choice(CONTENT.expenses)

@@ -30,7 +30,6 @@ OPERATIONS = sorted(
 
 
 def request(store: Store, actor: Actor, rng: random.Random) -> None:
-    """Write the request log of the last month."""
     recorder, per_day, now = RequestRecorder(), PER_DAY, datetime.now(UTC)
     with store.begin(actor, write=False) as tx:
         keys = key_list.list_keys(tx)
@@ -54,7 +53,6 @@ def request(store: Store, actor: Actor, rng: random.Random) -> None:
 def _everyday(
     actor: Actor, rng: random.Random, key: Key, operations: list[Operation], now: datetime, per_day: int
 ) -> Iterator[Answered]:
-    """Yield the requests of ordinary days: in office hours, and few at weekends."""
     zone, since = ZoneInfo(actor.timezone), datetime.fromisoformat(key.created_at)
     for ago in range(DAYS):
         day = (now.astimezone(zone) - timedelta(days=ago)).date()
@@ -78,7 +76,6 @@ def _mishaps(actor: Actor, rng: random.Random, key: Key, operation: Operation, n
 def _answer(
     actor: Actor, rng: random.Random, key: Key, operation: Operation, moment: datetime, status: int = 0
 ) -> Answered:
-    """Return a request for one of the first records, with a plausible status unless there is one."""
     if not status:
         failed = 422 if operation.writes else 404 if operation.parameters else 200
         status = failed if rng.random() < 0.03 else CREATED.get(operation.method, 200)

@@ -51,7 +51,6 @@ class Work:
                 self._job(types[(index * 3 + turn) % len(types)], customer, is_running=turn == 0)
 
     def record(self) -> None:
-        """Record the time of every working day. The sums are rebuilt once: that is faster than for each entry."""
         for ago in range(YEAR, -1, -1):
             day = self.today - timedelta(days=ago)
             at(self.tx, day)
@@ -67,7 +66,6 @@ class Work:
                 change(clients.update_client, self.tx, customer.id, status="archived")
 
     def _job(self, kind: ProjectType, customer: clients.Client, *, is_running: bool) -> None:
-        """Create a project with its milestones and tasks; a running one is in the middle of its time."""
         is_over = customer.status == "archived"
         earliest, latest = -YEAR, -250 if is_over else 20
         if is_running and not is_over:
@@ -138,7 +136,6 @@ class Work:
         return task_id
 
     def _day(self, user: int, day: date, full: int) -> None:
-        """Record a working day of a person, until it is full."""
         open_jobs = [job for job in self.jobs if user in job.team and job.start <= day <= job.end]
         worked = 0
         while worked < full:

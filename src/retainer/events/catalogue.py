@@ -34,7 +34,6 @@ class Announced(NamedTuple):
 
     @property
     def types(self) -> list[str]:
-        """Return the types of its events."""
         return [f"{self.name}.{change}" for change in self.changes]
 
     def shown_fields(self, changed: Iterable[str]) -> list[str]:
@@ -43,7 +42,6 @@ class Announced(NamedTuple):
 
 
 def is_announced(resource: Resource) -> bool:
-    """Return whether a resource lists the records of an announced table."""
     return resource.table is not None and resource.table.info["announced"] and resource.operations[0].paged
 
 
@@ -66,7 +64,6 @@ def _announced(resource: Resource) -> Announced:
 
 
 def _computed(table: Table, model: type[Record]) -> dict[str, frozenset[str]]:
-    """Return the fields that the declarations of a record compute from each column of its own row."""
     found: dict[str, frozenset[str]] = {}
     for name, derived in derived_fields(model).items():
         for part in visitors.iterate(derived.expression(table)):

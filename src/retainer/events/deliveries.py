@@ -169,7 +169,6 @@ def _redeliver_event(tx: Tx, webhook: Webhook, event_id: int) -> None:
 
 
 def _queue(tx: Tx, webhook: Webhook, values: Columns) -> int:
-    """Add a pending delivery that is due now; return its id."""
     _reserve(tx, webhook)
     tx.update_columns(webhooks, webhook.id, {"next_attempt_at": tx.now})
     due = {"webhook_id": webhook.id, "status": "pending", "attempts": 0, "next_attempt_at": tx.now}
@@ -177,7 +176,6 @@ def _queue(tx: Tx, webhook: Webhook, values: Columns) -> int:
 
 
 def _reserve(tx: Tx, webhook: Webhook) -> None:
-    """Count one more pending delivery. Raises `locked` if there are too many."""
     if webhook.pending_count >= MAX_PENDING:
         advice = "Wait until its receiver has accepted some of them."
         raise Refusal("locked", f"The webhook has {webhook.pending_count} pending deliveries. {advice}")

@@ -137,7 +137,6 @@ def load_rows(tx: Tx, caller: Caller, query: EventQuery, after: int, limit: int)
 def load_after(
     tx: Tx, types: list[str], after: int, limit: int, record_ids: tuple[int, ...] | None = None
 ) -> list[Row]:
-    """Return the first events of some types after a position, as rows for `event_of`."""
     sent = {"types": encode(types).decode()}
     if record_ids is not None:
         sent["records"] = encode(record_ids).decode()

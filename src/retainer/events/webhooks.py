@@ -132,7 +132,6 @@ RETRY_NOW = (
 
 
 def types_of(webhook: Webhook) -> list[str]:
-    """Return the types of the events that a webhook sends."""
     readable = [kind for each in ANNOUNCED.values() if each.scope in webhook.scopes for kind in each.types]
     return readable if webhook.types is None else [kind for kind in readable if kind in webhook.types]
 
@@ -167,7 +166,6 @@ def build_webhook(tx: Tx, webhook: Webhook, before: Webhook | None, allowed: Seq
 
 
 def load_webhooks(tx: Tx) -> list[Webhook]:
-    """Return the webhooks of the account, oldest first."""
     return listing(tx, webhooks, Webhook, WebhookFilter(), Page(1, MAX_LISTED, ("id",), "", "")).data
 
 
@@ -201,7 +199,6 @@ def change_webhook(tx: Tx, before: Webhook, webhook: Webhook, allowed: Sequence[
 
 
 def webhooks_of_key(tx: Tx, key_id: int) -> list[Webhook]:
-    """Return the webhooks with the scopes of a key: they send on after it was revoked."""
     return [each for each in load_webhooks(tx) if each.key_id == key_id]
 
 
@@ -230,12 +227,10 @@ def rotate_secret(tx: Tx, webhook: Webhook) -> str:
 
 
 def former_secrets(stored: str | None, now: str) -> list[FormerSecret]:
-    """Return the former secrets that still sign, the newest first, from the column of a webhook."""
     return [each for each in read_former(stored or "[]") if each.until > now]
 
 
 def remove_webhook(tx: Tx, webhook: Webhook) -> None:
-    """Delete a webhook and its deliveries."""
     tx.delete(webhooks, webhook.id)
     audit.note(tx, "webhook deleted", target(webhook.id, webhook.url), before=shown(webhook))
 

@@ -103,7 +103,6 @@ class GuardedClient:
         raise failure
 
     async def _beat(self) -> None:
-        """Note when this loop runs too late."""
         while True:
             self._beat_at = time.monotonic()
             await asyncio.sleep(BEAT_SECONDS)
@@ -111,7 +110,6 @@ class GuardedClient:
                 self._stalled_at = time.monotonic()
 
     def _has_stalled(self, began: float) -> bool:
-        """Whether this loop has stalled since a request began, or stalls now."""
         return self._stalled_at >= began or time.monotonic() - self._beat_at > BEAT_SECONDS + STALL_SECONDS
 
 
@@ -144,7 +142,6 @@ class LimitedStream:
 
 
 async def read_start(response: httpx2.Response, size: int) -> bytes:
-    """Return the first bytes of a response's body, as they were sent."""
     body, parts = bytearray(), 0
     async for part in response.aiter_raw():
         body += part

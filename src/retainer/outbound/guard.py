@@ -42,7 +42,6 @@ class Forbidden(Exception):
 
 
 def embedded(address: Address) -> Iterator[Address]:
-    """Yield an address and the IPv4 addresses within it: mapped, 6to4, Teredo, NAT64, ISATAP."""
     yield address
     if isinstance(address, IPv4Address):
         return
@@ -74,7 +73,6 @@ def spelled_address(host: str) -> Address | None:
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address is on the public internet: unicast, global and not reserved."""
     other = address.is_multicast or address.is_reserved or address.is_unspecified
     return address.is_global and not other and not any(address in network for network in NOT_PUBLIC)
 

@@ -49,7 +49,6 @@ class BackgroundLoop(ABC, Generic[Work]):
         self.background = Background(self.name, report, [Chore(self.task, 0, self.run)])
 
     def stop(self) -> None:
-        """Begin no more work; what ends soon is saved."""
         self.background.stop(STOP_SECONDS)
 
     def run(self, *, once: bool = False) -> int:
@@ -96,7 +95,6 @@ class BackgroundLoop(ABC, Generic[Work]):
             await self.save()
 
     async def _turn(self, client: GuardedClient, running: dict[asyncio.Task[None], int], *, once: bool) -> None:
-        """Save what has ended, and begin what is due; `running` has the account of each task."""
         for task in [task for task in running if task.done()]:
             del running[task]
         await self.save()

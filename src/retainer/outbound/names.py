@@ -54,7 +54,6 @@ async def _ask(host: str, kind: str) -> list[str]:
 
 
 def _resolver() -> Resolver:
-    """Return a resolver that asks the system's name servers, as their file has them now."""
     try:
         return Resolver(str(NAME_SERVERS))
     except (NoResolverConfiguration, ValueError):
@@ -70,5 +69,4 @@ def causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def is_own(error: BaseException) -> bool:
-    """Whether this process, and not a host, is the reason of an error."""
     return any(isinstance(each, OSError) and each.errno in OVERLOADED for each in causes(error))

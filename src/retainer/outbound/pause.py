@@ -56,7 +56,6 @@ def warnings(store: Store) -> list[str]:
 
 
 def warning(store: Store, work: Work) -> str | None:
-    """Return a message while the work is paused, else None."""
     with store.unscoped() as tx:
         since = tx.value(PAUSED, name=work.name)
     return since and f"{work.effect.format(since)} Resume: retainer {work.command} --resume"

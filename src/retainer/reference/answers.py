@@ -66,7 +66,6 @@ def answer(request: Request, routes: Routes) -> Response:
 
 
 def answer_llms(request: Request, routes: Routes) -> Response:
-    """Return /llms.txt: a list of all pages as Markdown."""
     text = markup("reference/llms.txt", groups=groups_of(pages_of(routes)).items(), origin=request.origin)
     return document(request, TEXT, text.encode())
 

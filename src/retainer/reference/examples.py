@@ -34,7 +34,6 @@ class Examples(msgspec.Struct):
 
 @cache
 def examples() -> Examples:
-    """Return all examples, with URLs that begin with `ORIGIN`."""
     text = FILE.read_text(encoding="utf-8").replace(RECORDED_ORIGIN, ORIGIN)
     return decoder(Examples)(text)
 

@@ -36,23 +36,19 @@ class Renderer(RendererHTML):
     """A renderer of Markdown with our headings, tables and code."""
 
     def heading_open(self, tokens: Sequence[Token], index: int, *_: Any) -> str:
-        """Open a heading, with an anchor for a section."""
         token = tokens[index]
         return f'<{token.tag} id="{slug(tokens[index + 1].content)}">' if token.tag == SECTION else f"<{token.tag}>"
 
     def heading_close(self, tokens: Sequence[Token], index: int, *_: Any) -> str:
-        """Close a heading, with a link to its section."""
         token, text = tokens[index], tokens[index - 1].content
         label = escape(f"Link to {text.replace('`', '')}")
         link = f' <a class="anchor" href="#{slug(text)}" aria-label="{label}">#</a>' if token.tag == SECTION else ""
         return f"{link}</{token.tag}>\n"
 
     def table_open(self, *_: Any) -> str:
-        """Open a table whose rows become blocks on narrow screens."""
         return '<table class="stacked">\n'
 
     def code_inline(self, tokens: Sequence[Token], index: int, *_: Any) -> str:
-        """Return inline code; a method with a path gets a badge."""
         endpoint = ENDPOINT.fullmatch(tokens[index].content)
         if endpoint is None:
             return f"<code>{escape(tokens[index].content, quote=False)}</code>"

@@ -47,7 +47,6 @@ class Names:
     child = answer
 
     def enumeration(self, schema: Json) -> Json:
-        """Return an enumeration unchanged; tables list its values."""
         return schema
 
     def example(self, schema: Json) -> object:  # examples were recorded
@@ -58,7 +57,6 @@ NAMES = Names()
 
 
 def models_of(answered: Iterable[Any], sent: Iterable[Any]) -> list[Model]:
-    """Return all models in responses and bodies, in the order of their first use."""
     in_answers, in_bodies = dict.fromkeys(walk(answered)), dict.fromkeys(walk(sent))
     return [described(model, is_sent=model in in_bodies) for model in in_answers | in_bodies]
 
@@ -113,7 +111,6 @@ def body_fields(model: type[msgspec.Struct], *, is_new: bool) -> list[Field]:
 
 
 def limits_of(schema: Json) -> str:
-    """Return the limits of a value in words: of its length, its size or its number of entries."""
     schema = schema["anyOf"][0] if "anyOf" in schema else schema
     for names, unit in (
         (("minLength", "maxLength"), " characters"),
@@ -140,7 +137,6 @@ def use_of(field: Declared, write: WritableField | None, *, is_sent: bool) -> st
 
 
 def kind_of(schema: Json) -> str:
-    """Return the type of a value in words, with a link for a model."""
     if "anyOf" in schema:
         return f"{kind_of(schema['anyOf'][0])} or null"
     if "$ref" in schema:
@@ -154,7 +150,6 @@ def kind_of(schema: Json) -> str:
 
 
 def words_of(schema: Json) -> str:
-    """Return a sentence with the values of an enumeration; empty for other types."""
     words = [f"`{word}`" for word in schema.get("enum", []) if word is not None]
     return f"One of {', '.join(words)}." if words else ""
 

@@ -33,7 +33,6 @@ class ReferencePage(NamedTuple):
 
     @property
     def parent(self) -> str:
-        """The path of the resource whose objects the page describes; empty for other pages."""
         return self.path.removesuffix("/objects") if self.path.endswith("/objects") else ""
 
     @property
@@ -46,7 +45,6 @@ class ReferencePage(NamedTuple):
 
     @property
     def summary(self) -> str:
-        """Its first sentence."""
         paragraph = next(part for part in self.text.split("\n\n") if part[0].isalpha()).replace("\n", " ")
         return re.split(r"(?<=[.:]) (?=[A-Z])", paragraph)[0]
 
@@ -104,12 +102,10 @@ def page_of(path: str, group: str, template: str, context: dict[str, Any]) -> Re
 
 
 def sample_blocks(example: Example) -> str:
-    """Return a request in all languages, as blocks of Markdown."""
     return "\n\n".join(f"```{name}\n{write(example)}\n```" for name, write in samples.LANGUAGES.items())
 
 
 def codes_by_status() -> dict[str, list[str]]:
-    """Return the codes by status, such as `404 Not Found`."""
     found: dict[str, list[str]] = {}
     for code, status in STATUS.items():
         found.setdefault(f"{status} {HTTPStatus(status).phrase}", []).append(code)
@@ -117,7 +113,6 @@ def codes_by_status() -> dict[str, list[str]]:
 
 
 def by_scope(resources: list[Resource]) -> list[tuple[str, list[Any]]]:
-    """Return each scope with its operations and their resources."""
     needed = [(entry.operation.scope, (resource, entry)) for resource in resources for entry in resource.entries]
     return [(scope, [pair for name, pair in needed if name == scope]) for scope in SCOPES]
 

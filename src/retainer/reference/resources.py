@@ -77,7 +77,6 @@ class Resource(NamedTuple):
 
     @property
     def summary(self) -> str:
-        """Its first paragraph, on one line."""
         return self.text.partition("\n\n")[0].replace("\n", " ")
 
 
@@ -125,7 +124,6 @@ def entry(operation: Operation, document: Json) -> Entry:
 
 
 def may_have(operation: Operation, code: str) -> bool:
-    """Return whether an operation may be refused with a code of 422."""
     if not operation.writes:
         return code in READING
     if code == "in_use" and operation.method != "DELETE":
@@ -134,7 +132,6 @@ def may_have(operation: Operation, code: str) -> bool:
 
 
 def codes_of(answer: Json, document: Json) -> list[str]:
-    """Return the codes of an error response; none for another response."""
     content = resolved(answer, document).get("content", {"application/json": {}})
     return list(content["application/json"].get("examples", {}))
 
@@ -148,7 +145,6 @@ def parameter_of(parameter: Json, document: Json) -> Field:
 
 
 def resolved(node: Json, document: Json) -> Json:
-    """Return a node of the document, following its references."""
     while "$ref" in node:
         found: Any = document
         for part in node["$ref"].removeprefix("#/").split("/"):

@@ -10,7 +10,6 @@ WIDTH = 72  # of Python values on one line
 
 
 def curl(example: Example) -> str:
-    """Return a request as a shell command."""
     lines = [f'curl --fail-with-body "$RETAINER_URL{example.path}"']
     if example.method != ("POST" if example.request else "GET"):
         lines.append(f"--request {example.method}")
@@ -22,7 +21,6 @@ def curl(example: Example) -> str:
 
 
 def python(example: Example) -> str:
-    """Return a request as a Python script that uses requests."""
     path, _, query = example.path.partition("?")
     arguments = [
         f"f\"{{os.environ['RETAINER_URL']}}{path}\"",
@@ -37,7 +35,6 @@ def python(example: Example) -> str:
 
 
 def javascript(example: Example) -> str:
-    """Return a request as a JavaScript module."""
     options = [f'method: "{example.method}"'] if example.method != "GET" else []
     headers = ["Authorization: `Bearer ${process.env.RETAINER_KEY}`"]
     if example.request:

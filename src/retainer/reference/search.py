@@ -68,7 +68,6 @@ class Result(NamedTuple):
 
 @cache
 def sections_of(routes: Routes) -> list[Section]:
-    """Return the sections of all pages, without their blocks of code."""
     found = []
     for page in pages_of(routes).values():
         for part in SECTION.split(FENCE.sub("", page.text))[1:]:
@@ -104,7 +103,6 @@ def search(routes: Routes, query: str) -> list[Result]:
 
 
 def rank(section: Section, words: list[str]) -> int:
-    """Return how well a section matches the words; 0 if one is missing."""
     ranks = [max(rank_of_word(section, each) for each in meanings(word)) for word in words]
     is_page = section.title == section.page and " ".join(words) == section.title.casefold()
     return max(1, sum(ranks) + is_page - 8 * section.is_last) if all(ranks) else 0
@@ -126,7 +124,6 @@ def rank_of_word(section: Section, wanted: str) -> int:
 
 
 def excerpt(section: Section, words: list[str]) -> str:
-    """Return the part of a section around the first match."""
     text = section.text
     wanted = [each for word in words for each in meanings(word)]
     places = [place for word in wanted if (place := text.casefold().find(word)) >= 0]

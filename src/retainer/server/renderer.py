@@ -42,7 +42,6 @@ def serve(connection: Connection) -> None:
 
 
 def resident_bytes() -> int:
-    """Return the memory of this process; 0 where the system does not tell."""
     with suppress(OSError):
         return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * resource.getpagesize()
     return 0

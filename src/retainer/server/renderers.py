@@ -63,7 +63,6 @@ class Renderer:
         return cast("T", result)
 
     def close(self) -> int:
-        """End the process, which waits for the next job; return its exit status."""
         self.is_used_up = True
         self.connection.close()
         return self.process.wait()
@@ -98,7 +97,6 @@ class Renderers:
             self.turns.release(account_id)
 
     def close(self) -> None:
-        """End the idle renderers."""
         for renderer in [*self._idle]:
             self._end(renderer)
 
@@ -125,7 +123,6 @@ class Renderers:
                 self._idle[renderer] = start_timer(self.idle_seconds, self._end, renderer)
 
     def _end(self, renderer: Renderer) -> None:
-        """End a renderer, unless a job has just taken it."""
         with self._lock:
             timer = self._idle.pop(renderer, None)
         if timer is not None:
@@ -134,7 +131,6 @@ class Renderers:
 
 
 def start_timer(seconds: int, function: Callable[..., object], *arguments: object) -> threading.Timer:
-    """Return a running timer, which does not keep the process from ending."""
     timer = threading.Timer(seconds, function, arguments)
     timer.daemon = True
     timer.start()
@@ -142,5 +138,4 @@ def start_timer(seconds: int, function: Callable[..., object], *arguments: objec
 
 
 def unavailable(message: str) -> Refusal:
-    """Return the refusal of a document that cannot be made now."""
     return Refusal("unavailable", message, headers={"Retry-After": "5"})

@@ -60,7 +60,6 @@ def reason_of(refusal: Refusal) -> Reason:
 
 
 def shown_name(name: str) -> str:
-    """Return the name of a field or parameter as text that every database can store."""
     return shown_path(name[:MAX_NAME_LENGTH]).encode(errors="replace").decode()
 
 

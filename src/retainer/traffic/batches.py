@@ -39,7 +39,6 @@ class Batch:
         )
 
     def halves(self) -> "list[Batch]":
-        """Return two smaller batches; none for a single request."""
         middle = len(self.requests) // 2
         if not middle:
             return []
@@ -49,7 +48,6 @@ class Batch:
         return {(account_id, key_id, minute) for account_id, key_id, _, _, minute in self.counts}
 
     def rows(self) -> list[Row]:
-        """Return the rows of the request log, with the columns as declared."""
         return [
             (
                 each.account_id,

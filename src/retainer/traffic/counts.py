@@ -27,7 +27,6 @@ class Counts(msgspec.Struct):
     """Of one key."""
 
     def add(self, other: "Counts") -> None:
-        """Add other counts; the busiest minute is that of either."""
         for name in SUMS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.busiest_minute = max(self.busiest_minute, other.busiest_minute)
@@ -148,7 +147,6 @@ def _operations(names: frozenset[str]) -> Select[Any]:
 
 
 def _hours(tx: Tx, since: str, until: str, key_id: int | None) -> dict[str, Counts]:
-    """Return the counts of each hour in which there were requests."""
     statement = BY_HOUR_OF_ALL if key_id is None else BY_HOUR_OF_KEY
     rows = tx.all(statement, since=since[:HOUR], until=until[:HOUR], key_id=key_id)
     return {hour: _counts(figures) for hour, *figures in rows}
@@ -163,7 +161,6 @@ def _days_until(last: str, days: int) -> list[str]:
 
 
 def _first_hour(day: str, timezone: str) -> str:
-    """Return the first instant of the first hour that begins on a day in a time zone."""
     start = datetime.combine(date.fromisoformat(day), time(), ZoneInfo(timezone)).astimezone(UTC)
     hour = start.replace(minute=0)
     return as_instant(hour if hour == start else hour + timedelta(hours=1))

@@ -65,7 +65,6 @@ class RequestRecorder:
                 self._dropped += 1
 
     def is_due(self, seconds: float) -> bool:
-        """Return whether a write is due, this many seconds after the last one."""
         return seconds >= (BUSY_SECONDS if len(self._waiting) > BUSY_THRESHOLD else QUIET_SECONDS)
 
     def count_dropped(self, requests: int = 1) -> None:
@@ -124,7 +123,6 @@ class RequestRecorder:
             raise refusal
 
     def _next_batch(self) -> Batch | None:
-        """Return the batch to write next; None if no requests are queued."""
         if not self._batches:
             with self._lock:
                 taken = [self._waiting.popleft() for _ in range(min(BATCH_SIZE, len(self._waiting)))]

@@ -53,7 +53,6 @@ class LoggedRequest(msgspec.Struct, frozen=True):
 
     @property
     def position(self) -> str:
-        """The position in the log, for `LogPage.next` and links."""
         return f"{self.answered_at}.{self.number}"
 
 
@@ -143,7 +142,6 @@ def list_requests(tx: Tx, wanted: LogFilter, *, after: str | None = None, limit:
 
 
 def request_at(tx: Tx, position: str) -> LoggedRequest | None:
-    """Return the request at a position, if the log has it. Raises ValueError for an invalid position."""
     instant, number = position_of(position)
     found = _search(tx, {"before": (instant, number + 1)}, 1).requests
     return found[0] if found and found[0].position == position else None
@@ -164,7 +162,6 @@ def position_of(text: str) -> tuple[str, int]:
 
 
 def _search(tx: Tx, values: Values, limit: int) -> LogPage:
-    """Return the newest requests that match the values of a filter, and of a position `before`."""
     names, values = _conditions(values)
     values |= {"limit": limit + 1, "scanned": MAX_SCANNED}
     tx.snapshot()
@@ -186,7 +183,6 @@ def _logged(row: Row) -> LoggedRequest:
 
 
 def _conditions(values: Values) -> tuple[frozenset[str], Values]:
-    """Return the names of the conditions for the values of a filter, and the values that they bind."""
     names, bound = set(values), dict(values)
     if "before" in values:
         bound["before_instant"], bound["before_number"] = bound.pop("before")
@@ -209,7 +205,6 @@ def _conditions(values: Values) -> tuple[frozenset[str], Values]:
 
 
 def _index_of(names: frozenset[str]) -> str | None:
-    """Return the condition whose index a page follows; None for the log itself."""
     return next((name for name in INDEXED if name in names), None)
 
 

@@ -97,7 +97,6 @@ def has_ids(table: Table) -> bool:
 
 
 def create_tables(connection: Connection) -> None:
-    """Create all tables without indexes and, where they can be added later, references: both slow down inserts."""
     for table in TABLES:
         inline = [] if connection.dialect.supports_alter else list(table.foreign_key_constraints)
         connection.execute(CreateTable(table, include_foreign_key_constraints=inline))
@@ -117,7 +116,6 @@ def complete_tables(connection: Connection, progress: Progress) -> None:
 def read_rows(
     source: Engine, connection: Connection, table: Table, summary: Summary
 ) -> Generator[list[Row], None, None]:
-    """Yield batches of all rows of a table, and add them to a summary."""
     with with_location(source, table.name), closing(stream(connection, table)) as batches:
         for batch in batches:
             summary.add(batch)
@@ -156,7 +154,6 @@ def transaction(target: Engine) -> Iterator[Connection]:
 
 @contextmanager
 def with_location(engine: Engine, what: str = "") -> Iterator[None]:
-    """Prefix errors of a driver with the location of its database and the table or step."""
     try:
         yield
     except (DBAPIError, Unavailable) as error:

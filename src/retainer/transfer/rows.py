@@ -33,7 +33,6 @@ def count_rows(connection: Connection, table: Table) -> int:
 
 
 def stream(connection: Connection, table: Table) -> Generator[list[Row], None, None]:
-    """Yield batches of all rows of a table, in the order of its key; a row has the columns as declared."""
     columns = [cast(column, Integer) if isinstance(column.type, Boolean) else column for column in table.c]
     rows = select(*columns).order_by(*table.primary_key).execution_options(yield_per=BATCH_SIZE)
     with connection.execute(rows) as result:

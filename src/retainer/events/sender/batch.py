@@ -53,16 +53,13 @@ class Attempt(msgspec.Struct):
 
     @property
     def is_test(self) -> bool:
-        """Return whether it is a test, which is sent once."""
         return self.type == TEST
 
     @property
     def group(self) -> tuple[object, ...]:
-        """Return the record whose events keep their order; a test is by itself."""
         return (TEST, self.delivery_id) if self.is_test else (self.type.partition(".")[0], self.record_id)
 
     def message(self, receiver: Receiver) -> Message | None:
-        """Return what to send; None if the event is no longer kept."""
         if self.is_test and self.delivery_id is not None:
             return test_message(receiver, self.delivery_id)
         return None if self.event is None else event_message(receiver, self.event)
@@ -83,7 +80,6 @@ class Batch(msgspec.Struct):
 
     @property
     def due(self) -> list[list[Attempt]]:
-        """Return the groups whose first attempt is due."""
         return [group for group in self.groups if (group[0].next_attempt_at or self.now) <= self.now]
 
 
@@ -157,7 +153,6 @@ def _new(tx: Tx, webhook_id: int, rows: list[Row], pending: set[int | None]) -> 
 
 
 def _grouped(attempts: list[Attempt]) -> list[list[Attempt]]:
-    """Return attempts by record, each in the order of its events."""
     groups: dict[tuple[object, ...], list[Attempt]] = {}
     for attempt in sorted(attempts, key=lambda attempt: attempt.event_id or 0):
         groups.setdefault(attempt.group, []).append(attempt)

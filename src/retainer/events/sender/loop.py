@@ -45,11 +45,9 @@ class Sender(BackgroundLoop[Leased]):
         self.base_url, self.notify = base_url, notify
 
     def refresh(self) -> None:
-        """Make due what a clock that was ahead has put off."""
         schedule.set_back(self.store)
 
     def claim(self, places: Places) -> Sequence[Leased]:
-        """Lease the webhooks with something to send."""
         return schedule.claim(self.store, places, LEASE)
 
     async def serve(self, client: GuardedClient, work: Leased) -> None:
@@ -66,7 +64,6 @@ class Sender(BackgroundLoop[Leased]):
                 self.notify(message)
 
     async def _send(self, client: GuardedClient, batch: Batch) -> None:
-        """Send what is due, several records at the same time, until the time of the turn is up."""
         until, free = time.monotonic() + TURN_SECONDS, asyncio.Semaphore(REQUESTS)
 
         async def send_group(group: list[Attempt]) -> None:
@@ -90,7 +87,6 @@ class Sender(BackgroundLoop[Leased]):
 
 
 async def _attempt(client: GuardedClient, receiver: Receiver, attempt: Attempt) -> Outcome:
-    """Send an event or a test; failures of the receiver are results, too."""
     message = attempt.message(receiver)
     if message is None:
         return GONE

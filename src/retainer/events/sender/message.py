@@ -51,7 +51,6 @@ def test_message(receiver: Receiver, delivery_id: int) -> Message:
 
 
 def _signed(receiver: Receiver, message_id: str, event: Event) -> Message:
-    """Return a message with a signature for each secret, the current one first."""
     body, now = encode(event), datetime.now(UTC)  # the library reads any time as one of UTC
     signatures = [Signer(secret).sign(message_id, now, body.decode()) for secret in receiver.secrets]
     return Message(

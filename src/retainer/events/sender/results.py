@@ -122,7 +122,6 @@ def _results(group: list[Attempt], now: str) -> Iterator[tuple[Attempt, Columns]
 
 
 def _outcome_columns(attempt: Attempt, outcome: Outcome, now: str) -> Columns:
-    """Return the columns of a delivery after an attempt."""
     failing_since = None if outcome.error is None else attempt.failing_since or now
     is_pending = failing_since is not None and not (attempt.is_test or outcome.is_final)
     return {

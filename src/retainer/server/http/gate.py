@@ -55,7 +55,6 @@ class Senders:
         return request.networks[-1] if account_id is None else account_id
 
     def learn(self, request: Request) -> None:
-        """Remember the account of a request that was authenticated."""
         if request.account_id is not None:
             self._accounts[_credentials(request)] = request.account_id
             if len(self._accounts) > MAX_KNOWN:
@@ -128,7 +127,6 @@ class Gate:
             self._enter()
 
     def overdue(self) -> Counter[str]:
-        """Return how many bodies of each peer have not arrived in time."""
         now = time.monotonic()
         return Counter(peer for peer, until in list(self._awaited.values()) if until < now)
 

@@ -37,7 +37,6 @@ class Check:
         return self._ended.is_set() and time.monotonic() - self.began >= FRESH_SECONDS
 
     def wait(self) -> dict[str, str]:
-        """Return the result, or that there is no answer yet."""
         self._ended.wait(max(0, self.began + DEADLINE_SECONDS - time.monotonic()))
         return self.found
 

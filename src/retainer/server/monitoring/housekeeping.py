@@ -139,11 +139,9 @@ class Housekeeping(Background):
                 self.log.warning(message)
 
     def _delete_old(self) -> timedelta | None:
-        """Delete a batch of old requests and events; the next ones follow soon until none is left."""
         requests = retention.delete_requests(self.store, self.settings.request_log_days)
         deleted = requests + delete_events(self.store, self.settings.event_days)
         return timedelta(seconds=NOTE_SECONDS) if deleted else None
 
     def _recount_labour(self) -> timedelta | None:
-        """Recount a batch of hours at changed cost rates; the next ones follow immediately until none is left."""
         return timedelta() if labour.recount_step(self.store) else None

@@ -107,7 +107,6 @@ class Slot:
         return self._cells[start : start + WIDTH].tolist()
 
     def clear(self) -> None:
-        """Reset the gauges of a process that has ended; its counters stay."""
         for cell in GAUGES:
             self._cells[cell] = 0
 

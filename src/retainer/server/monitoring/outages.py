@@ -39,7 +39,6 @@ class Outages:
         self._lock = threading.Lock()
 
     def count_error(self) -> None:
-        """Count an error that is not an outage, because the database answers."""
         with self._lock:
             self.errors += 1
 
@@ -65,7 +64,6 @@ class Outages:
         self.log.flush()
 
     def stop(self) -> None:
-        """Stop watching, before the database's connections are closed."""
         if self._watch:
             self._watch.stop(STOP_SECONDS)
 

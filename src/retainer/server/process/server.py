@@ -33,7 +33,6 @@ class Server:
         self.metrics = None if settings.metrics == NOWHERE else shared_metrics(slots)
 
     def work(self, worker_index: int, ready: Callable[[], None]) -> None:
-        """Run a worker in this process until SIGTERM; call `ready` when it can answer requests."""
         worker.work(self.listener, self.private, lambda: self.is_stopping.value, self.metrics, worker_index, ready)
 
     def started(self) -> None:
@@ -53,7 +52,6 @@ class Server:
         return settings.stop_delay
 
     def ended(self, worker_index: int, *, died: bool) -> None:
-        """Update the metrics after the end of a worker; it `died` if it was not told to end."""
         if self.metrics:
             self.metrics.slots[worker_index].clear()
             self.metrics.slots[worker_index]["worker_deaths"] += died

@@ -127,8 +127,6 @@ def http_server(running: int) -> HttpServer:
 
 
 def install_drain(app: App, guard: ConnectionGuard) -> None:
-    """On DRAIN_SIGNAL, accept no more connections, and stop when all are closed."""
-
     def drain() -> None:
         if sys.platform == "linux":
             guard.drain(DRAIN_SECONDS)

@@ -41,7 +41,6 @@ class Worker:
     kill_at: float = field(default_factory=lambda: time.monotonic() + START_SECONDS)
 
     def end(self, number: signal.Signals, seconds: float) -> None:
-        """Send a signal that ends the process; kill it after the timeout."""
         self.is_ending = True
         self.kill_at = time.monotonic() + seconds
         if self.process.is_alive():
@@ -132,7 +131,6 @@ class Workers:
         self.server.work(worker_index, ready)
 
     def _wait(self) -> None:
-        """Wait for a signal, a ready or ended worker, or a timeout; handle it."""
         starting = {worker.pipe: worker for worker in self._workers if not worker.pipe.closed}
         sentinels = {worker.process.sentinel: worker for worker in self._workers}
         ends = [self._stop_at, *(worker.kill_at for worker in self._workers)]
