@@ -28,7 +28,7 @@ from retainer.store.engines import connect
 from retainer.store.engines.base import Values
 from retainer.store.engines.postgresql import Postgresql
 from retainer.store.statements import Compiled, statements_of
-from retainer.traffic.batches import ADD_TO_HOURS, ADD_TO_OPERATION_HOURS
+from retainer.traffic.recorder import ADD_TO_HOURS, ADD_TO_OPERATION_HOURS
 from retainer.traffic.retention import OLD as WITH_OLD_REQUESTS
 from tests.databases import PostgresqlDatabases, name_of, open_agencies
 

@@ -17,9 +17,8 @@ from testing.agencies import open_app
 from retainer.rollups import doctor
 from retainer.schema import metadata, migrations
 from retainer.store.engines import Sqlite, Unavailable, connect
-from retainer.transfer import rows as transfer_rows
-from retainer.transfer.copying import TABLES, copy
-from retainer.transfer.rows import Summary, summarize
+from retainer.transfer import copying
+from retainer.transfer.copying import TABLES, Summary, copy, summarize
 from retainer.values.kinds import MAX_INTEGER
 from tests.contract.filler import NOW, Filler
 from tests.contract_checker import NoChecks
@@ -247,7 +246,7 @@ def test_every_row_is_copied_unchanged(filled, places, source, target):
 
 @pytest.mark.parametrize(("source", "target"), [("sqlite", "postgresql"), ("postgresql", "sqlite")])
 def test_every_row_of_every_batch_is_copied(filled, places, source, target, monkeypatch):
-    monkeypatch.setattr(transfer_rows, "BATCH_SIZE", 3)
+    monkeypatch.setattr(copying, "BATCH_SIZE", 3)
     copied, told = places.new(target), []
     assert (
         duplicate(filled[source], copied, lambda what, done, _: what == "Rows" and told.append(done)).rows == told[-1]

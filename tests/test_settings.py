@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from retainer.settings import Settings, SettingsError, in_force, load, shown
+from retainer.settings import Settings, SettingsError, in_force, load, setting_text
 
 MISSING_FILE = Path("/nonexistent/.env")
 
@@ -82,7 +82,7 @@ def test_the_settings_in_force_are_shown_as_they_are_written_with_their_source(t
     ],
 )
 def test_passwords_in_addresses_are_masked(address, masked):
-    assert shown(address) == masked
+    assert setting_text(address) == masked
 
 
 def test_no_password_is_shown_not_even_of_what_cannot_be_read():
@@ -181,7 +181,7 @@ def test_what_kubernetes_adds_for_a_service_of_that_name_is_ignored(tmp_path):
 def test_a_valkey_is_named_by_its_address_and_the_password_is_not_shown(url, seen):
     found = load({"RETAINER_VALKEY_URL": url}, MISSING_FILE)
     assert found.valkey_url == url
-    assert shown(found.valkey_url) == seen
+    assert setting_text(found.valkey_url) == seen
 
 
 def test_a_valkey_without_its_library_stops_with_what_to_install(monkeypatch):

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from retainer.settings import declared, shown
+from retainer.settings import declared, setting_text
 
 PAGE = Path(__file__).parent.parent / "docs" / "settings.md"
 HEAD = """\
@@ -24,7 +24,7 @@ def settings_page() -> str:
     """Return the page."""
     rows = []
     for name, item in declared():
-        form, sentence, default = item.metadata["form"], item.metadata["sentence"], shown(item.default)
+        form, sentence, default = item.metadata["form"], item.metadata["sentence"], setting_text(item.default)
         rows.append(f"| `{name}` | {sentence} | {form} | `{default}` |\n")
     return HEAD + "".join(rows)
 

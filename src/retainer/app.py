@@ -168,8 +168,7 @@ def create_metrics(
     """Return the metrics page of all processes, and the function that updates the slot of this one."""
     if metrics is None or slot is None:
         return None, None
-    from retainer.server.monitoring.metrics import MetricsPage, State  # noqa: PLC0415  # loaded only with metrics
-    from retainer.server.monitoring.storage import Storage  # noqa: PLC0415
+    from retainer.server.monitoring.metrics import MetricsPage, State, Storage  # noqa: PLC0415  # loaded only with metrics
 
     engine = app.store.engine
     state = State(slot, app.gate.running, engine, app.limiter, app.log)

@@ -247,7 +247,7 @@ def in_force(settings: Settings) -> list[dict[str, str]]:
     return [
         {
             "name": name,
-            "value": shown(getattr(settings, item.name)),
+            "value": setting_text(getattr(settings, item.name)),
             "source": settings.sources.get(item.name, "default"),
             "description": item.metadata["sentence"],
             "form": item.metadata["form"],
@@ -256,7 +256,7 @@ def in_force(settings: Settings) -> list[dict[str, str]]:
     ]
 
 
-def shown(value: object) -> str:
+def setting_text(value: object) -> str:
     """Return a value as in its environment variable, without passwords; `none` if it is not set."""
     if value in {None, "", ()}:
         return "none"

@@ -15,8 +15,7 @@ from testing.ports import free_port
 from testing.process import children, running, until, with_database
 
 from retainer.app import ROUTES
-from retainer.server.monitoring.metrics import MetricsPage, SharedMetrics
-from retainer.server.monitoring.storage import Storage
+from retainer.server.monitoring.metrics import MetricsPage, SharedMetrics, Storage
 from retainer.settings import BASE_PATH
 from tests.contract_checker import documented
 from tests.databases import any_database, only_sqlite

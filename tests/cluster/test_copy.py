@@ -8,8 +8,7 @@ from testing.process import tell
 
 from retainer.rollups import doctor
 from retainer.store.engines import connect
-from retainer.transfer.copying import TABLES
-from retainer.transfer.rows import summarize
+from retainer.transfer.copying import TABLES, summarize
 from tests.contract.filler import NOW, Filler
 from tests.contract_checker import NoChecks
 from tests.factories import ApiClient

@@ -47,13 +47,13 @@ def say(result: Mapping[str, object], *, json: bool) -> None:
         if isinstance(value, list) and value and isinstance(value[0], dict):
             table = Table(*value[0], box=None, pad_edge=False)
             for row in value:
-                table.add_row(*map(shown, row.values()))
+                table.add_row(*map(cell_text, row.values()))
             Console(width=None if sys.stdout.isatty() else 300).print(table)
         else:
-            print(f"{name}: {shown(value)}")
+            print(f"{name}: {cell_text(value)}")
 
 
-def shown(value: object) -> str:
+def cell_text(value: object) -> str:
     if isinstance(value, list):
         return ", ".join(map(str, value)) or "none"
     return WORDS[value] if value is None or isinstance(value, bool) else str(value)

@@ -42,11 +42,11 @@ def list_logged(account: Account, *, after: After = None, limit: Limit = 50, jso
             page = list_requests(tx, wanted, after=after, limit=limit)
         except ValueError as error:
             raise invalid({"after": [str(error)]}) from None
-    rows = [msgspec.to_builtins(request) if json else shown(request) for request in page.requests]
+    rows = [msgspec.to_builtins(request) if json else row_of(request) for request in page.requests]
     say({"requests": rows, "next": page.next, "searched_to": page.searched_to}, json=json)
 
 
-def shown(request: LoggedRequest) -> dict[str, str | int | None]:
+def row_of(request: LoggedRequest) -> dict[str, str | int | None]:
     return {
         "answered_at": f"{request.answered_at[:10]} {request.answered_at[11:23]}",
         "key": request.key_id,

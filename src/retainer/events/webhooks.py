@@ -177,7 +177,7 @@ def add_webhook(tx: Tx, webhook: Webhook, api_url: str, allowed: Sequence[Networ
     secret = new_secret()
     hidden = {"position": tx.value(NEWEST), "api_url": api_url, "secret": secret, "leased_until": tx.now}
     webhook_id = tx.insert(webhooks, webhook, **hidden)
-    audit.note(tx, "webhook created", target(webhook_id, webhook.url), after=shown(webhook))
+    audit.note(tx, "webhook created", target(webhook_id, webhook.url), after=audit_fields(webhook))
     return tx.get(webhooks, webhook_id, Webhook), secret
 
 
@@ -186,7 +186,7 @@ def change_webhook(tx: Tx, before: Webhook, webhook: Webhook, allowed: Sequence[
 
     A change of the address needs the `allowed` networks.
     """
-    former = shown(before)
+    former = audit_fields(before)
     after = build_webhook(tx, webhook, before, allowed)
     tx.update(webhooks, after)
     if after.status != before.status:
@@ -194,7 +194,7 @@ def change_webhook(tx: Tx, before: Webhook, webhook: Webhook, allowed: Sequence[
         if after.status == "active":
             tx.run(RETRY_NOW, webhook=after.id)
             tx.update_columns(webhooks, after.id, {"next_attempt_at": tx.now})
-    audit.note_changes(tx, "webhook changed", target(after.id, after.url), former, shown(after))
+    audit.note_changes(tx, "webhook changed", target(after.id, after.url), former, audit_fields(after))
     return tx.get(webhooks, after.id, Webhook)
 
 
@@ -232,7 +232,7 @@ def former_secrets(stored: str | None, now: str) -> list[FormerSecret]:
 
 def remove_webhook(tx: Tx, webhook: Webhook) -> None:
     tx.delete(webhooks, webhook.id)
-    audit.note(tx, "webhook deleted", target(webhook.id, webhook.url), before=shown(webhook))
+    audit.note(tx, "webhook deleted", target(webhook.id, webhook.url), before=audit_fields(webhook))
 
 
 def new_secret() -> str:
@@ -244,7 +244,7 @@ def target(webhook_id: int, url: str) -> Target:
     return Target("webhook", webhook_id, url)
 
 
-def shown(webhook: Webhook) -> Fields:
+def audit_fields(webhook: Webhook) -> Fields:
     return {"url": webhook.url, "types": webhook.types, "status": webhook.status, "scopes": webhook.scopes}
 
 

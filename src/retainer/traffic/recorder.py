@@ -2,17 +2,36 @@
 
 import random
 import threading
-from collections import deque
+from collections import Counter, deque
 from datetime import timedelta
+from typing import Any
 
+from msgspec.json import encode
 from sqlalchemy import bindparam, func, select, update
 
-from retainer.schema.requests import HOUR, request_hours, requests
+from retainer.schema.requests import HOUR, MINUTE, SUMS, operation_hours, refusals, request_hours, requests
 from retainer.store.engines import OutcomeUnknown, Unavailable
+from retainer.store.engines.base import Row
+from retainer.store.engines.sql import insert_or_add, listed_rows
+from retainer.store.transaction import UnscopedTx
 from retainer.store.tx import Store
 from retainer.traffic.answered import Answered
-from retainer.traffic.batches import Batch, Minute
 from retainer.values.exact import LAST_DAY, instant_after, utcnow
+
+Minute = tuple[Any, Any, str]
+"""An account, a key, and a minute like `2026-03-10T09:30`."""
+
+ADD_TO_HOURS = insert_or_add(
+    request_hours, listed_rows("rows", [*request_hours.primary_key, *request_hours.c[SUMS]]), SUMS
+)
+ADD_TO_OPERATION_HOURS = insert_or_add(
+    operation_hours, listed_rows("rows", [*operation_hours.primary_key, *operation_hours.c[SUMS]]), SUMS
+)
+PRESENT = select(requests.c.number).where(
+    requests.c.account_id == bindparam("account"),
+    requests.c.answered_at == bindparam("answered_at"),
+    requests.c.number == bindparam("number"),
+)
 
 QUIET_SECONDS, BUSY_SECONDS = 2, 5
 """Interval between writes; the longer one applies above BUSY_THRESHOLD, as each write has a cost for each key."""
@@ -42,6 +61,87 @@ KEEP_BUSIEST = (
 )
 
 
+class RequestBatch:
+    """Requests of keys with consecutive numbers, counted by account, key, operation, status and minute."""
+
+    def __init__(self, number: int, requests: list[Answered]) -> None:
+        self.number = number  # of the first request
+        self.requests = requests
+        self.counts = Counter(
+            (each.account_id, each.key_id, each.operation, each.status, each.time[:MINUTE]) for each in requests
+        )
+
+    def halves(self) -> "list[RequestBatch]":
+        middle = len(self.requests) // 2
+        if not middle:
+            return []
+        return [
+            RequestBatch(self.number, self.requests[:middle]),
+            RequestBatch(self.number + middle, self.requests[middle:]),
+        ]
+
+    def minutes(self) -> set[Minute]:
+        return {(account_id, key_id, minute) for account_id, key_id, _, _, minute in self.counts}
+
+    def rows(self) -> list[Row]:
+        return [
+            (
+                each.account_id,
+                each.time,
+                number,
+                each.key_id,
+                each.request_id,
+                each.method,
+                each.path,
+                each.operation,
+                each.status,
+                round(each.duration_ms * 1000),
+                each.address,
+                each.record,
+            )
+            for number, each in enumerate(self.requests, self.number)
+        ]
+
+    def refusals(self) -> list[Row]:
+        return [
+            (each.account_id, each.time, number, each.reason.code, encode(each.reason.names).decode())
+            for number, each in enumerate(self.requests, self.number)
+            if each.reason is not None
+        ]
+
+    def insert(self, tx: UnscopedTx) -> None:
+        hours, operations = Sums(), Sums()
+        for (account_id, key_id, operation, status, minute), count in self.counts.items():
+            hours.add((account_id, key_id, minute[:HOUR]), status, count)
+            if operation is not None:
+                operations.add((account_id, key_id, operation, minute[:HOUR]), status, count)
+        tx.insert_rows(requests, self.rows())
+        if refused := self.refusals():
+            tx.insert_rows(refusals, refused)
+        tx.run(ADD_TO_HOURS, rows=hours.as_rows())
+        tx.run(ADD_TO_OPERATION_HOURS, rows=operations.as_rows())
+
+    def is_written(self, tx: UnscopedTx) -> bool:
+        """Return whether the batch is in the database after an unconfirmed commit. It is there as a whole or not."""
+        first = self.requests[0]
+        return tx.one(PRESENT, account=first.account_id, answered_at=first.time, number=self.number) is not None
+
+
+class Sums(dict[tuple[Any, ...], list[int]]):
+    """The SUMS of requests by key and hour."""
+
+    def add(self, key: tuple[Any, ...], status: int, count: int) -> None:
+        sums = self.setdefault(key, [0] * len(SUMS))
+        sums[0] += count
+        sums[1] += count * (400 <= status < 500)
+        sums[2] += count * (status >= 500)
+        sums[3] += count * (status == 429)
+
+    def as_rows(self) -> str:
+        """Return the keys and sums as JSON rows, in the order in which all servers lock them."""
+        return encode([(*key, *figures) for key, figures in sorted(self.items())]).decode()
+
+
 class RequestRecorder:
     """The requests of this process that are not in the database yet."""
 
@@ -49,7 +149,7 @@ class RequestRecorder:
         self._lock = threading.Lock()  # held briefly, for `_waiting` and `_dropped`
         self._writing = threading.Lock()  # held during a write, for its batches and minutes
         self._waiting: deque[Answered] = deque()
-        self._batches: list[Batch] = []
+        self._batches: list[RequestBatch] = []
         """Batches taken from `_waiting`; the last one is written next."""
         self._number = random.getrandbits(48)  # of the next request; other processes start elsewhere
         self._is_unsure = False
@@ -122,13 +222,13 @@ class RequestRecorder:
         if refusal is not None:
             raise refusal
 
-    def _next_batch(self) -> Batch | None:
+    def _next_batch(self) -> RequestBatch | None:
         if not self._batches:
             with self._lock:
                 taken = [self._waiting.popleft() for _ in range(min(BATCH_SIZE, len(self._waiting)))]
             if not taken:
                 return None
-            self._batches.append(Batch(self._number, taken))
+            self._batches.append(RequestBatch(self._number, taken))
             self._number += len(taken)
         return self._batches[-1]
 

@@ -6,9 +6,11 @@ Before the commit, the target is read back and must have the same summaries.
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
 from typing import NamedTuple
 
-from sqlalchemy import Connection, Table, inspect
+from sqlalchemy import Boolean, Connection, Integer, Table, cast, func, insert, inspect, select
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.schema import AddConstraint, CreateIndex, CreateTable, ExecutableDDLElement
 
@@ -17,12 +19,51 @@ from retainer.schema.migrations import current, head, revision_of, stamp
 from retainer.store.engines import Engine, Unavailable
 from retainer.store.engines.base import Row
 from retainer.store.tx import Store
-from retainer.transfer.rows import Summary, count_rows, insert_batch, stream, summarize
+
+BATCH_SIZE = 2000
+"""Number of rows that are read and inserted at once."""
 
 TABLES = metadata.sorted_tables
 
 Progress = Callable[[str, int, int], None]
 """Called with a step, how much of it is done, and its total."""
+
+
+@dataclass
+class Summary:
+    """A summary of rows of a table, equal for equal rows in any order."""
+
+    rows: int = 0
+    digest: int = 0
+    """The sum of a hash of each row."""
+
+    def add(self, batch: list[Row]) -> None:
+        self.rows += len(batch)
+        self.digest += sum(int.from_bytes(sha256(repr(row).encode()).digest()[:8]) for row in batch)
+
+
+def count_rows(connection: Connection, table: Table) -> int:
+    return connection.execute(select(func.count()).select_from(table)).scalar_one()
+
+
+def stream(connection: Connection, table: Table) -> Generator[list[Row], None, None]:
+    columns = [cast(column, Integer) if isinstance(column.type, Boolean) else column for column in table.c]
+    rows = select(*columns).order_by(*table.primary_key).execution_options(yield_per=BATCH_SIZE)
+    with connection.execute(rows) as result:
+        for batch in result.partitions():
+            yield [*map(tuple, batch)]
+
+
+def insert_batch(connection: Connection, table: Table, batch: list[Row]) -> None:
+    names = [column.name for column in table.c]
+    connection.execute(insert(table), [dict(zip(names, row, strict=True)) for row in batch])
+
+
+def summarize(connection: Connection, table: Table) -> Summary:
+    summary = Summary()
+    for batch in stream(connection, table):
+        summary.add(batch)
+    return summary
 
 
 class Copied(NamedTuple):

@@ -8,7 +8,7 @@ from sqlalchemy import bindparam, select
 
 from retainer.events.deliveries import MAX_PENDING, TEST
 from retainer.events.events import POSITIONS, SHOWN, load_after
-from retainer.events.sender.message import Message, Receiver, event_message, test_message
+from retainer.events.sender.message import Receiver, SignedMessage, event_message, test_message
 from retainer.events.sender.schedule import Leased
 from retainer.events.webhooks import Webhook, former_secrets, types_of
 from retainer.identity.admins import operator_of
@@ -36,7 +36,7 @@ class Outcome(msgspec.Struct, frozen=True):
 GONE = Outcome(error="The event was deleted because of its age before it could be sent.", is_final=True)
 
 
-class Attempt(msgspec.Struct):
+class DeliveryAttempt(msgspec.Struct):
     """An event or a test to send, and its delivery if there is one."""
 
     event_id: int | None
@@ -59,17 +59,17 @@ class Attempt(msgspec.Struct):
     def group(self) -> tuple[object, ...]:
         return (TEST, self.delivery_id) if self.is_test else (self.type.partition(".")[0], self.record_id)
 
-    def message(self, receiver: Receiver) -> Message | None:
+    def message(self, receiver: Receiver) -> SignedMessage | None:
         if self.is_test and self.delivery_id is not None:
             return test_message(receiver, self.delivery_id)
         return None if self.event is None else event_message(receiver, self.event)
 
 
-class Batch(msgspec.Struct):
+class DeliveryBatch(msgspec.Struct):
     """What a webhook sends in one turn; after it, `position` becomes `next_position`."""
 
     receiver: Receiver
-    groups: list[list[Attempt]]
+    groups: list[list[DeliveryAttempt]]
     now: str
     position: int
     next_position: int
@@ -79,7 +79,7 @@ class Batch(msgspec.Struct):
     """Whether this process could not send all of it; then the webhook is due again after a pause."""
 
     @property
-    def due(self) -> list[list[Attempt]]:
+    def due(self) -> list[list[DeliveryAttempt]]:
         return [group for group in self.groups if (group[0].next_attempt_at or self.now) <= self.now]
 
 
@@ -99,7 +99,7 @@ OURS = select(*webhooks.c["id", "url", "api_url", "secret", "former_secrets"]).w
 )
 
 
-def load_batch(store: Store, leased: Leased, base_url: str) -> Batch | None:
+def load_batch(store: Store, leased: Leased, base_url: str) -> DeliveryBatch | None:
     """Return what a webhook has to send; None if it was paused or deleted, or the lease has ended.
 
     `base_url` is the address of the API in events; if it is empty, that of the request that created the webhook.
@@ -117,7 +117,7 @@ def load_batch(store: Store, leased: Leased, base_url: str) -> Batch | None:
         limit = min(BATCH_SIZE, MAX_PENDING - len(pending))
         rows = load_after(tx, types_of(webhook), position, limit, None) if limit > 0 and position < latest else []
         is_whole = limit > 0 and len(rows) < limit
-        return Batch(
+        return DeliveryBatch(
             receiver,
             _grouped([*pending, *_new(tx, leased.id, rows, {each.event_id for each in pending})]),
             tx.now,
@@ -133,15 +133,15 @@ def _receiver(tx: Tx, row: Row, base_url: str) -> Receiver:
     return Receiver(webhook_id, url, base_url or api_url, secrets)
 
 
-def _load_pending(tx: Tx, webhook_id: int) -> list[Attempt]:
+def _load_pending(tx: Tx, webhook_id: int) -> list[DeliveryAttempt]:
     """Return the pending deliveries of a webhook, with their events; there are at most about MAX_PENDING."""
     rows = [dict(zip(PENDING_COLUMNS, row, strict=True)) for row in tx.all(PENDING, webhook=webhook_id)]
     ids = [row["event_id"] for row in rows if row["event_id"] is not None]
     found = {event[0]: event for event in tx.all(EVENTS, ids=encode(ids).decode())} if ids else {}
-    return [Attempt(event=found.get(row["event_id"]), delivery_id=row.pop("id"), **row) for row in rows]
+    return [DeliveryAttempt(event=found.get(row["event_id"]), delivery_id=row.pop("id"), **row) for row in rows]
 
 
-def _new(tx: Tx, webhook_id: int, rows: list[Row], pending: set[int | None]) -> Iterable[Attempt]:
+def _new(tx: Tx, webhook_id: int, rows: list[Row], pending: set[int | None]) -> Iterable[DeliveryAttempt]:
     """Yield new events; one that was delivered before, as the webhook went back, keeps its delivery."""
     ids = encode([row[0] for row in rows]).decode()
     former = {event: rest for event, *rest in tx.all(DELIVERED, webhook=webhook_id, ids=ids)} if rows else {}
@@ -149,11 +149,11 @@ def _new(tx: Tx, webhook_id: int, rows: list[Row], pending: set[int | None]) -> 
         event_id, kind, record_id = row[:3]
         if event_id not in pending:
             delivery_id, attempts = former.get(event_id, (None, 0))
-            yield Attempt(event_id, kind, record_id, row, delivery_id, attempts)
+            yield DeliveryAttempt(event_id, kind, record_id, row, delivery_id, attempts)
 
 
-def _grouped(attempts: list[Attempt]) -> list[list[Attempt]]:
-    groups: dict[tuple[object, ...], list[Attempt]] = {}
+def _grouped(attempts: list[DeliveryAttempt]) -> list[list[DeliveryAttempt]]:
+    groups: dict[tuple[object, ...], list[DeliveryAttempt]] = {}
     for attempt in sorted(attempts, key=lambda attempt: attempt.event_id or 0):
         groups.setdefault(attempt.group, []).append(attempt)
     return list(groups.values())

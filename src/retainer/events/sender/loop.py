@@ -10,7 +10,7 @@ import httpx2
 
 from retainer.background import Report
 from retainer.events.sender import schedule
-from retainer.events.sender.batch import GONE, Attempt, Batch, Outcome, load_batch
+from retainer.events.sender.batch import GONE, DeliveryAttempt, DeliveryBatch, Outcome, load_batch
 from retainer.events.sender.message import Receiver
 from retainer.events.sender.results import save_results
 from retainer.events.sender.schedule import Leased
@@ -63,10 +63,10 @@ class Sender(BackgroundLoop[Leased]):
             for message in messages:
                 self.notify(message)
 
-    async def _send(self, client: GuardedClient, batch: Batch) -> None:
+    async def _send(self, client: GuardedClient, batch: DeliveryBatch) -> None:
         until, free = time.monotonic() + TURN_SECONDS, asyncio.Semaphore(REQUESTS)
 
-        async def send_group(group: list[Attempt]) -> None:
+        async def send_group(group: list[DeliveryAttempt]) -> None:
             for attempt in group:
                 async with free:
                     if time.monotonic() >= until or self.background.stopped.is_set():
@@ -86,7 +86,7 @@ class Sender(BackgroundLoop[Leased]):
         await asyncio.gather(*map(send_group, batch.due))
 
 
-async def _attempt(client: GuardedClient, receiver: Receiver, attempt: Attempt) -> Outcome:
+async def _attempt(client: GuardedClient, receiver: Receiver, attempt: DeliveryAttempt) -> Outcome:
     message = attempt.message(receiver)
     if message is None:
         return GONE

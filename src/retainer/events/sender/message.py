@@ -24,14 +24,14 @@ class Receiver(NamedTuple):
     secrets: tuple[str, ...]
 
 
-class Message(NamedTuple):
+class SignedMessage(NamedTuple):
     """The body and the headers of a request."""
 
     body: bytes
     headers: dict[str, str]
 
 
-def event_message(receiver: Receiver, row: Row) -> Message:
+def event_message(receiver: Receiver, row: Row) -> SignedMessage:
     """Return an event, as GET /events returns it.
 
     The id of the message stays the same for all attempts. It names the time of the event, because a restored backup
@@ -43,17 +43,17 @@ def event_message(receiver: Receiver, row: Row) -> Message:
     return _signed(receiver, f"{receiver.webhook_id}_{event.id}_{microseconds}", event)
 
 
-def test_message(receiver: Receiver, delivery_id: int) -> Message:
+def test_message(receiver: Receiver, delivery_id: int) -> SignedMessage:
     """Return a test: an event of the webhook itself, with the id 0."""
     url = f"{receiver.api_url}/webhooks/{receiver.webhook_id}"
     test = Event(0, TEST, "webhook", receiver.webhook_id, None, url, [], utcnow(), None, None, None)
     return _signed(receiver, f"{receiver.webhook_id}_test_{delivery_id}", test)
 
 
-def _signed(receiver: Receiver, message_id: str, event: Event) -> Message:
+def _signed(receiver: Receiver, message_id: str, event: Event) -> SignedMessage:
     body, now = encode(event), datetime.now(UTC)  # the library reads any time as one of UTC
     signatures = [Signer(secret).sign(message_id, now, body.decode()) for secret in receiver.secrets]
-    return Message(
+    return SignedMessage(
         body,
         {
             "User-Agent": USER_AGENT,

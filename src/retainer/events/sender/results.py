@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from sqlalchemy import and_, bindparam, func, insert, select, update
 
-from retainer.events.sender.batch import Attempt, Batch, Outcome
+from retainer.events.sender.batch import DeliveryAttempt, DeliveryBatch, Outcome
 from retainer.events.sender.schedule import Leased, next_attempt
 from retainer.events.webhooks import Webhook, target
 from retainer.identity import audit
@@ -70,7 +70,7 @@ SAVE = (
 )
 
 
-def save_results(store: Store, leased: Leased, batch: Batch) -> tuple[int, list[str]]:
+def save_results(store: Store, leased: Leased, batch: DeliveryBatch) -> tuple[int, list[str]]:
     """Save a turn; return the number of attempts, and messages for the log. Nothing is saved if the lease has ended."""
     with store.begin(operator_of(store, leased.account_id), write=True) as tx:
         row = tx.one(LOCK_LEASED, webhook=leased.id, until=leased.leased_until)
@@ -107,7 +107,7 @@ def save_results(store: Store, leased: Leased, batch: Batch) -> tuple[int, list[
     return len(tried), messages
 
 
-def _results(group: list[Attempt], now: str) -> Iterator[tuple[Attempt, Columns]]:
+def _results(group: list[DeliveryAttempt], now: str) -> Iterator[tuple[DeliveryAttempt, Columns]]:
     """Yield the columns of each delivery of a record: behind one that is pending, the next ones have no time."""
     is_first = True
     for attempt in group:
@@ -121,7 +121,7 @@ def _results(group: list[Attempt], now: str) -> Iterator[tuple[Attempt, Columns]
         yield attempt, values
 
 
-def _outcome_columns(attempt: Attempt, outcome: Outcome, now: str) -> Columns:
+def _outcome_columns(attempt: DeliveryAttempt, outcome: Outcome, now: str) -> Columns:
     failing_since = None if outcome.error is None else attempt.failing_since or now
     is_pending = failing_since is not None and not (attempt.is_test or outcome.is_final)
     return {
@@ -137,7 +137,7 @@ def _outcome_columns(attempt: Attempt, outcome: Outcome, now: str) -> Columns:
     }
 
 
-def _save_attempt(tx: Tx, webhook_id: int, attempt: Attempt, values: Columns) -> int:
+def _save_attempt(tx: Tx, webhook_id: int, attempt: DeliveryAttempt, values: Columns) -> int:
     """Write a delivery; return 1 if it is new."""
     if attempt.delivery_id is None:
         untried = {**dict.fromkeys(WRITTEN), "status": "pending", "attempts": 0}
@@ -151,7 +151,7 @@ def _save_attempt(tx: Tx, webhook_id: int, attempt: Attempt, values: Columns) ->
     return 0
 
 
-def _end(tx: Tx, webhook: Webhook, failures: list[Attempt]) -> list[str]:
+def _end(tx: Tx, webhook: Webhook, failures: list[DeliveryAttempt]) -> list[str]:
     """Disable a webhook whose receiver wants no more events, or pause one that has failed for too long.
 
     Returns a message for the log.

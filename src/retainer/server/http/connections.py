@@ -26,7 +26,7 @@ TCP_INFO = struct.Struct("=24xI16xI4xI72xQ8xI")
 not yet sent."""
 
 
-class Connection(NamedTuple):
+class ClientConnection(NamedTuple):
     """A client's connection at the time of a scan."""
 
     descriptor: int
@@ -83,14 +83,14 @@ class ConnectionGuard:
         while time.monotonic() < end and self.scan()[0]:
             time.sleep(DRAIN_SCAN_SECONDS)
 
-    def scan(self) -> tuple[list[Connection], set[int]]:
+    def scan(self) -> tuple[list[ClientConnection], set[int]]:
         """Return all connections of clients, and the descriptors of the listening sockets."""
         listeners: set[int] = set()
         with os.scandir("/proc/self/fd") as entries:
             connections = [self._connection(int(entry.name), listeners) for entry in entries]
         return [connection for connection in connections if connection is not None], listeners
 
-    def check(self, connections: list[Connection]) -> None:
+    def check(self, connections: list[ClientConnection]) -> None:
         """End overdue bodies, responses that no client takes, and idle connections over the share of an address."""
         for connection in connections:
             if not connection.is_taken and connection.sent_ago > IDLE_SECONDS:
@@ -100,7 +100,7 @@ class ConnectionGuard:
         self._seen = {connection.inode for connection in connections}
         self.note(Counter(connection.peer for connection in connections if not connection.is_idle))
 
-    def _end_overdue_bodies(self, connections: list[Connection]) -> None:
+    def _end_overdue_bodies(self, connections: list[ClientConnection]) -> None:
         """Let threads that wait for overdue bodies read their end, and refuse the requests.
 
         The HTTP server does not say which connection a body belongs to. But that of an overdue body has had no response
@@ -113,9 +113,9 @@ class ConnectionGuard:
             if found[connection.peer] <= overdue[connection.peer]:
                 end(connection, socket.SHUT_RD)
 
-    def _end_surplus(self, connections: list[Connection]) -> None:
+    def _end_surplus(self, connections: list[ClientConnection]) -> None:
         """End the newest idle connections of each address that has too many; of proxies none."""
-        by_address: dict[str, list[Connection]] = defaultdict(list)
+        by_address: dict[str, list[ClientConnection]] = defaultdict(list)
         for connection in connections:
             address = parse_address(connection.peer)
             if connection.is_idle and not is_trusted(address, self.settings):
@@ -125,7 +125,7 @@ class ConnectionGuard:
             for connection in idle[MAX_PER_ADDRESS:]:
                 end(connection, socket.SHUT_RDWR)
 
-    def _connection(self, descriptor: int, listeners: set[int]) -> Connection | None:
+    def _connection(self, descriptor: int, listeners: set[int]) -> ClientConnection | None:
         """Return the client's connection of a descriptor, or None; note listening sockets and their ports."""
         try:
             status = os.fstat(descriptor)
@@ -144,7 +144,7 @@ class ConnectionGuard:
                 unacknowledged, sent, received, size, unsent = TCP_INFO.unpack(information)
                 peer, is_taken = sock.getpeername()[0], not unacknowledged and not unsent
                 ago = sent / 1000, received / 1000
-                return Connection(descriptor, status.st_ino, peer, *ago, is_used=size > 0, is_taken=is_taken)
+                return ClientConnection(descriptor, status.st_ino, peer, *ago, is_used=size > 0, is_taken=is_taken)
         except (OSError, struct.error):  # it was closed
             return None
 
@@ -163,7 +163,7 @@ def socket_from_fd(descriptor: int) -> Iterator[socket.socket]:
         sock.detach()
 
 
-def end(connection: Connection, how: int) -> None:
+def end(connection: ClientConnection, how: int) -> None:
     """Shut a connection down, unless its descriptor belongs to another socket by now."""
     with suppress(OSError):  # the client closed it meanwhile
         if os.fstat(connection.descriptor).st_ino == connection.inode:

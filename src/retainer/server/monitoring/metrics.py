@@ -2,10 +2,13 @@
 
 import itertools
 import mmap
+import shutil
 import threading
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry
@@ -22,7 +25,7 @@ from retainer.kernel.http import Response
 from retainer.kernel.limits import Limiter
 from retainer.kernel.routes import Routes
 from retainer.server.monitoring.log import Log
-from retainer.server.monitoring.storage import Storage
+from retainer.settings import Settings
 from retainer.sites.monitor import schedule as checks
 from retainer.store.engines import Engine, Unavailable
 from retainer.store.tx import Store
@@ -38,6 +41,34 @@ BOUNDS = ("0.0025", "0.005", "0.01", "0.025", "0.05", "0.1", "0.25", "0.5", "1.0
 MICROSECONDS = [int(Decimal(bound) * 1_000_000) for bound in BOUNDS]
 WIDTH = len(BOUNDS) + 2  # cells of an operation's status: each bucket, the one above them, and the sum of microseconds
 CELL_BYTES = 8
+
+
+class Storage:
+    """Measures the disk of the data folder and the lateness of the backup schedule, if there is one.
+
+    `database` is the file of the embedded database. Without any backup, one is late from the start of the server.
+    """
+
+    def __init__(self, settings: Settings, database: Path) -> None:
+        self.settings, self.database = settings, database
+        self._started = datetime.now(UTC)
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        disk = shutil.disk_usage(self.database.parent)
+        yield GaugeMetricFamily("retainer_disk_size_bytes", "Size of the disk of the data folder.", disk.total)
+        yield GaugeMetricFamily("retainer_disk_free_bytes", "What is free of that disk.", disk.free)
+        if self.settings.backup_dir:
+            description = "How long the next backup has been due."
+            late = self._late_backup(self.settings.backup_dir).total_seconds()
+            yield GaugeMetricFamily("retainer_backup_lateness_seconds", description, late)
+
+    def _late_backup(self, folder: Path) -> timedelta:
+        from retainer.backup.schedule import backups_until  # noqa: PLC0415  # loaded only if backups are made
+
+        now = datetime.now(UTC)
+        made = backups_until(now, self.database, folder)
+        due = max(made) + timedelta(seconds=int(self.settings.backup_every * 3600)) if made else self._started
+        return max(now - due, timedelta(0))
 
 
 class Metric(NamedTuple):

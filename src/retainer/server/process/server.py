@@ -1,5 +1,6 @@
 """The server: sockets and shared memory, which the main process creates before its workers."""
 
+import os
 import socket
 from collections.abc import Callable
 from ctypes import c_bool
@@ -8,14 +9,31 @@ from typing import TYPE_CHECKING
 
 from retainer import settings as configuration
 from retainer.app import ROUTES
-from retainer.server.process import systemd, worker
+from retainer.server.process import worker
 from retainer.settings import NOWHERE, PUBLIC, Settings, SettingsError
 
 if TYPE_CHECKING:
     from retainer.server.monitoring.metrics import SharedMetrics
 
+FIRST_DESCRIPTOR = 3
+
 LOCKED_FIELDS = ("database", "health", "metrics")
 """Settings of all workers; a change needs a restart."""
+
+
+def handed_over() -> socket.socket | None:
+    """Return the socket that a socket unit hands over, if any (sd_listen_fds(3))."""
+    if os.environ.get("LISTEN_PID") != str(os.getpid()) or os.environ.get("LISTEN_FDS", "0") == "0":
+        return None
+    return socket.socket(fileno=FIRST_DESCRIPTOR)
+
+
+def notify(state: str) -> None:
+    """Report the state of the server to systemd, if it runs, like READY=1 (sd_notify(3))."""
+    address = os.environ.get("NOTIFY_SOCKET")
+    if address:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
+            sock.sendto(state.encode(), address.replace("@", "\0", 1) if address[0] == "@" else address)
 
 
 class Server:
@@ -37,7 +55,7 @@ class Server:
 
     def started(self) -> None:
         self._ready()
-        systemd.notify("READY=1")
+        notify("READY=1")
 
     def reload(self) -> int:
         """Read the settings again, for new workers; return the new stop delay in seconds.
@@ -57,7 +75,7 @@ class Server:
             self.metrics.slots[worker_index]["worker_deaths"] += died
 
     def stop(self) -> None:
-        systemd.notify("STOPPING=1")
+        notify("STOPPING=1")
         for sock in (self.listener, *self.private.values()):
             sock.close()
 

@@ -13,8 +13,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import ForkProcess
 
 from retainer.server.monitoring.log import Log
-from retainer.server.process import systemd
-from retainer.server.process.server import Server, listen
+from retainer.server.process.server import Server, handed_over, listen
 from retainer.server.process.worker import DRAIN_SECONDS, DRAIN_SIGNAL, STOP_SECONDS
 from retainer.settings import Settings, SettingsError
 from retainer.store.engines import connect
@@ -228,5 +227,5 @@ def serve(*, host: str, port: int, workers: int, settings: Settings, log: Log, r
     Raises SettingsError if another process uses the address or serves the database.
     """
     with connect(settings.database).serve_alone():
-        server = Server(settings, workers, systemd.handed_over() or listen(host, port), ready)
+        server = Server(settings, workers, handed_over() or listen(host, port), ready)
         Workers(workers, server, log, settings.stop_delay).run()

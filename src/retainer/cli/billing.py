@@ -1,4 +1,4 @@
-"""The command that writes the file of an invoice, quote or credit note."""
+"""Commands on documents and payments."""
 
 import sys
 from collections.abc import Callable
@@ -6,23 +6,29 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 from sqlalchemy import Table
 
-from retainer.billing import files
+from retainer.billing import files, payments
 from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.invoices.invoices import load_invoice
 from retainer.billing.quotes.quotes import load_quote
-from retainer.cli.common import Json, opened, say
+from retainer.cli.common import Json, acting_on, opened, say
 from retainer.errors import Refusal
 from retainer.identity.admins import operator_for
+from retainer.schema import billing as schema
 from retainer.schema.billing import credit_notes, invoices, quotes
 from retainer.store.tx import Tx
 from retainer.values.kinds import MAX_INTEGER
 
+payment_cli = typer.Typer(help="Remove payments that were recorded by mistake.", no_args_is_help=True)
 
-class Kind(StrEnum):
-    """The kinds of documents."""
+Payment = Annotated[int, typer.Argument(metavar="PAYMENT", min=1, max=MAX_INTEGER, help="The payment's id.")]
+
+
+class DocumentType(StrEnum):
+    """The types of documents."""
 
     INVOICE = "invoice"
     QUOTE = "quote"
@@ -33,10 +39,10 @@ def load_credit_note(tx: Tx, credit_note_id: int) -> CreditNote:
     return tx.get(credit_notes, credit_note_id, CreditNote)
 
 
-LOADERS: dict[Kind, tuple[Table, Callable[[Tx, int], files.Printable]]] = {
-    Kind.INVOICE: (invoices, load_invoice),
-    Kind.QUOTE: (quotes, load_quote),
-    Kind.CREDIT_NOTE: (credit_notes, load_credit_note),
+LOADERS: dict[DocumentType, tuple[Table, Callable[[Tx, int], files.Printable]]] = {
+    DocumentType.INVOICE: (invoices, load_invoice),
+    DocumentType.QUOTE: (quotes, load_quote),
+    DocumentType.CREDIT_NOTE: (credit_notes, load_credit_note),
 }
 Record = Annotated[int, typer.Argument(metavar="ID", min=1, max=MAX_INTEGER, help="The id of the record.")]
 OUTPUT = typer.Option(
@@ -45,7 +51,7 @@ OUTPUT = typer.Option(
 
 
 def pdf(
-    kind: Annotated[Kind, typer.Argument(help="What to write.")],
+    document: Annotated[DocumentType, typer.Argument(help="What to write.")],
     record: Record,
     *,
     output: Annotated[Path | None, OUTPUT] = None,
@@ -53,7 +59,7 @@ def pdf(
     json: Json = False,
 ) -> None:
     """Write an invoice, quote or credit note as PDF; issued ones carry their e-invoice (Factur-X)."""
-    table, load = LOADERS[kind]
+    table, load = LOADERS[document]
     store = opened()
     actor = operator_for(store, table, record)
     try:
@@ -66,3 +72,11 @@ def pdf(
     path = output or Path(file.name)
     path.write_bytes(file.content)
     say({"file": str(path), "bytes": len(file.content)}, json=json)
+
+
+@payment_cli.command("remove")
+def remove_payment(payment: Payment, *, json: Json = False) -> None:
+    """Remove a payment, so that its amount is due again; the audit log keeps its details."""
+    with acting_on(schema.payments, payment) as tx:
+        removed = payments.remove(tx, payment)
+    say(msgspec.structs.asdict(removed), json=json)

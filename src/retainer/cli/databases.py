@@ -1,21 +1,27 @@
-"""Commands that write, check and restore backups."""
+"""Commands on whole databases: backups, copies, and the distribution over a cluster."""
 
 import shutil
 import signal
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
+from rich.console import Console
+from rich.progress import BarColumn, TaskID, TaskProgressColumn, TextColumn
+from rich.progress import Progress as Bars
 
 from retainer import settings
-from retainer.backup import BackupError, postgresql
-from retainer.cli.common import Json, say
-from retainer.cli.progress import progress_bars
+from retainer.backup import BackupError, Progress, postgresql
+from retainer.cli.common import Json, say, warn
 from retainer.outbound import pause
-from retainer.store.engines import Sqlite
+from retainer.schema import distribution
+from retainer.schema.migrations import migrate
+from retainer.store.engines import Sqlite, connect
 from retainer.store.engines.files import make_local_folder
 
 if TYPE_CHECKING:
@@ -30,6 +36,23 @@ Displace = Annotated[
     bool, typer.Option("--force", help="Replace a database with accounts; its file is kept under another name.")
 ]
 Check = Annotated[bool, typer.Option("--check", help="Check that the backup can be restored; change nothing.")]
+
+
+@contextmanager
+def progress_bars() -> Iterator[Progress]:
+    """Show a bar for each part of a block's work, on a terminal only."""
+    tasks: dict[str, TaskID] = {}
+    columns = (TextColumn("{task.description:<12}"), BarColumn(), TaskProgressColumn())
+    with Bars(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bars:
+
+        def show(part: str, done: int, total: int) -> None:
+            if part not in tasks:
+                for task in tasks.values():
+                    bars.update(task, completed=1, total=1)
+                tasks[part] = bars.add_task(part, total=total or None)
+            bars.update(tasks[part], completed=done)
+
+        yield show
 
 
 def backups(cli: typer.Typer) -> None:
@@ -102,3 +125,47 @@ def described(file: Path, checked: "Restorable") -> dict[str, object]:
 
 def repair(wrong_sums: list[str]) -> str:
     return f"Stored totals do not match their rows: {', '.join(wrong_sums)}. After restoring: retainer doctor --repair"
+
+
+def address(text: str) -> str:
+    try:
+        return settings.database_address(text)
+    except ValueError:
+        form = "sqlite:///path/to/file.db or postgresql://user:password@host/name"
+        raise typer.BadParameter(f"takes {form}") from None
+
+
+Source = Annotated[
+    str | None,
+    typer.Option(
+        "--from", parser=address, metavar="ADDRESS", help="The source.", show_default="the configured database"
+    ),
+]
+Target = Annotated[
+    str, typer.Option("--to", parser=address, metavar="ADDRESS", help="The target: a new or empty database.")
+]
+
+
+def copy(*, source: Source = None, target: Target, json: Json = False) -> None:
+    """Copy everything into another database of either kind, all or nothing, and compare both.
+
+    Stop the servers of the source first: later writes are not copied.
+    """
+    from retainer.transfer import copying  # noqa: PLC0415  # other commands need none of this
+
+    first, second = connect(source or settings.load().database), connect(target)
+    with progress_bars() as progress:
+        copied = copying.copy(first, second, progress)
+    first.close()
+    say({"from": first.location, "to": second.location, **copied._asdict(), "differences": 0}, json=json)
+
+
+def distribute(*, json: Json = False) -> None:
+    """Distribute the tables over the nodes of a Citus cluster by account, or those that are not distributed yet.
+
+    All or nothing. Every table that is moved is locked until the end, so stop the servers first.
+    """
+    engine = connect(settings.load().database)
+    migrate(engine, warn)
+    say({"database": engine.location, **distribution.distribute(engine)._asdict()}, json=json)
+    engine.close()
