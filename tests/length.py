@@ -1,4 +1,4 @@
-"""The tier of a run. RETAINER_TEST_LENGTH is unit, short or full. Unless it is full, random tests have a fifth."""
+"""The tier of a run. RETAINER_TEST_LENGTH is unit, short or full. Unless it is full, random tests have a tenth."""
 
 import os
 from collections.abc import Iterable
@@ -15,12 +15,12 @@ only_full = pytest.mark.skipif(not IS_FULL, reason="runs at full length only")
 
 def length(full: int) -> int:
     """Return a number of repetitions, given that of a run at full length."""
-    return full if IS_FULL else max(1, full // 5)
+    return full if IS_FULL else max(1, full // 10)
 
 
-def sampled(cases: list[str]) -> list[str]:
-    """Return all cases at full length, else every fifth."""
-    return cases if IS_FULL else cases[::5]
+def sampled(cases: Iterable[Case], one_in: int = 5, start: int = 0) -> list[Case]:
+    """Return all cases at full length, else every fifth, or as told."""
+    return list(cases) if IS_FULL else list(cases)[start % one_in :: one_in]
 
 
 def first(cases: Iterable[Case]) -> list[Case]:

@@ -74,7 +74,6 @@ def test_a_405_names_the_methods_of_the_path_and_the_path_of_the_method(api, met
 
 
 AMOUNT = 'Must be an amount from -1000000000000 to 1000000000000, like "120.00"'
-QUANTITY = 'Must be a quantity with at most 4 decimal places, like "1.5"'
 DAY = "Must be a date like 2026-03-31"
 COMMA = "this has a comma. Use a decimal point and no thousands separators."
 AT = "line 1, column 2"

@@ -8,8 +8,6 @@ from tests.databases import each_database
 from tests.factories import RECIPES
 
 COLLECTIONS = sorted({each.resource.path for each in OPERATIONS if "external_id" in each.parameters})
-OPTIONAL = {"/time-entries": "description", "/expenses": "vendor", "/external-contacts": "job_title"}
-"""A text that is not required, where it is not `notes` or the like."""
 
 
 @pytest.mark.parametrize("collection", COLLECTIONS)

@@ -5,32 +5,21 @@ One account is filled through the API with drawn records, beside another one as 
 
 import itertools
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from functools import partial
 from pathlib import Path
 from random import Random
 from tempfile import mkdtemp
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-import msgspec
 import pytest
 import time_machine
-from sqlalchemy import Table, bindparam, func, select
 from testing.agencies import open_app
 
-from retainer.kernel import cursors, paging
 from retainer.kernel.limits import SlidingWindow
-from retainer.kernel.query import conditions, parameters
 from retainer.kernel.resource import Operation
-from retainer.schema import expressions
-from retainer.schema.filters import Where
-from retainer.schema.sites import site_plugins
-from retainer.store.row_mapper import RowMapper
-from retainer.store.tx import Tx
-from retainer.work import tasks
 from tests.contract.cases import BUSINESS
 from tests.contract.filler import NOW, TODAY, Filler, is_in
 from tests.contract_checker import SCOPED, NoChecks
@@ -40,7 +29,7 @@ from tests.reference.lists import DEFAULT_FILTERS, ListModel, Row, filters_of, s
 
 LISTS = [operation for operation in BUSINESS if operation.paged]
 FREE_TEXT = {"vendor", "name"}
-PAGE_SIZE = 7 if IS_FULL else 15
+PAGE_SIZE = 7 if IS_FULL else 25
 
 
 class Agency(NamedTuple):
@@ -228,12 +217,6 @@ def filter_holds(agency: Agency, operation: Operation, name: str) -> None:
             finds(agency, operation, {name: one, other: two})
 
 
-def older_as_words(table: Table, than: Any) -> Any:
-    """Sites with a version of the plugin that is asked for which comes earlier in a dictionary."""
-    conditions = (PLUGINS.site_id == table.c.id, PLUGINS.slug == bindparam("plugin__0"), PLUGINS.version < than)
-    return select(PLUGINS.slug).where(*conditions).exists()
-
-
 def order_holds(agency: Agency, operation: Operation, sort: str) -> None:
     """A list is in the order that is asked for, both ways, alone and before another key; on every page."""
     second = Random(f"{operation} {sort}").choice([name for name in sorts_of(operation) if name != sort])
@@ -242,14 +225,18 @@ def order_holds(agency: Agency, operation: Operation, sort: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("operation", "name"), [(operation, name) for operation in LISTS for name in filters_of(operation)], ids=str
+    ("operation", "name"),
+    sampled(((operation, name) for operation in LISTS for name in filters_of(operation)), 3),
+    ids=str,
 )
 def test_a_filter_finds_what_it_says_alone_and_with_every_other(agency, operation, name):
     filter_holds(agency, operation, name)
 
 
 @pytest.mark.parametrize(
-    ("operation", "sort"), [(operation, sort) for operation in LISTS for sort in sorts_of(operation)], ids=str
+    ("operation", "sort"),
+    sampled(((operation, sort) for operation in LISTS for sort in sorts_of(operation)), 3),
+    ids=str,
 )
 def test_an_order_holds_on_every_page_from_the_front_and_from_the_end(agency, operation, sort):
     order_holds(agency, operation, sort)
@@ -265,102 +252,3 @@ def test_me_is_the_user_of_the_key(agency, operation, name):
     for user_id in (api.admin_id, api.member_id):
         answer = api.get(agency.paths[operation], {name: "me", "per_page": 100}, key=api.new_key(user_id=user_id))
         assert sorted(ids(answer.data)) == sorted(ids([row for row in rows if row[name] == user_id])) != []
-
-
-# Controls: what is broken in the product is seen
-
-BY_NAME = {str(operation): operation for operation in LISTS}
-MILESTONES = "GET /projects/{project_id}/milestones"
-Plant = Callable[[pytest.MonkeyPatch], None]
-
-
-def at(target: Any, name: str, value: Any) -> Plant:
-    """Put something else in a place."""
-    return lambda monkeypatch: monkeypatch.setattr(target, name, value)
-
-
-def filter_condition(operation: str, name: str, condition: Callable[[Any, Any], Any]) -> Plant:
-    """Let a filter of a list mean something else."""
-    filters = parameters(BY_NAME[operation].query)
-    other = msgspec.structs.replace(filters[name], where=Where(condition))
-    return lambda monkeypatch: monkeypatch.setitem(filters, name, other)
-
-
-def ignoring_none(table: Any, only: Any, signature: Any) -> Any:
-    forms = [(name, (form[0], False) if isinstance(form, tuple) and form[0] else form) for name, form in signature]
-    return conditions(table, only, tuple(forms))
-
-
-def ascending_ties(listed: Any, *more: Any) -> Any:
-    return rows_of(listed._replace(sort=(*listed.sort, "id")), *more)
-
-
-rows_of, total_of = (vars(paging)[name] for name in ("_rows", "_total"))
-is_late = expressions.overdue("open")
-PLUGINS = site_plugins.c
-FAULTS = {
-    "a word that is not kept is not known": (
-        filter_condition("GET /invoices", "status", lambda table, words: table.c.status.in_(words)),
-        (filter_holds, "GET /invoices", "status"),
-    ),
-    "versions are compared as words": (
-        filter_condition("GET /sites", "plugin_version_lt", older_as_words),
-        (filter_holds, "GET /sites", "plugin_version_lt"),
-    ),
-    "what nobody looks at is as it was": (
-        filter_condition("GET /sites", "status", lambda table, words: table.c.observed.in_(words)),
-        (filter_holds, "GET /sites", "status"),
-    ),
-    "the last day is left out": (
-        filter_condition("GET /projects", "due_date_to", lambda table, day: table.c.due_date < day),
-        (filter_holds, "GET /projects", "due_date_to"),
-    ),
-    "without a date neither late nor not": (
-        filter_condition(MILESTONES, "overdue", lambda table, yes: is_late(table).is_(yes)),
-        (filter_holds, MILESTONES, "overdue"),
-    ),
-    "the day is that of another zone": (
-        at(Tx, "today", property(lambda tx: tx.now[:10])),
-        (filter_holds, "GET /tasks", "overdue"),
-    ),
-    "none is dropped from a comma list": (
-        at(paging, "conditions", ignoring_none),
-        (filter_holds, "GET /tasks", "assignee_id"),
-    ),
-    "filters are forgotten when others are sent": (
-        at(paging, "conditions", lambda *given: conditions(*given)[:1]),
-        (filter_holds, "GET /external-contacts", "role"),
-    ),
-    "words stand in the order of their letters": (
-        at(RowMapper, "order", lambda view, name: view.table.c[name]),
-        (order_holds, "GET /tasks", "priority"),
-    ),
-    "nulls come first": (
-        at(RowMapper, "order", lambda view, name: func.coalesce(view.table.c[name], "")),
-        (order_holds, "GET /projects", "code"),
-    ),
-    "ties always ascend": (at(paging, "_rows", ascending_ties), (order_holds, "GET /time-entries", "date")),
-    "tasks of templates are work": (
-        at(tasks.TaskFilter, "default_exclusion", None),
-        (filter_holds, "GET /tasks", "status"),
-    ),
-}
-
-
-@pytest.fixture
-def no_order_is_kept():
-    """Lets a fault be asked for the keys of an order, and leaves none of its keys to others."""
-    cursors.keys_of.cache_clear()
-    yield
-    cursors.keys_of.cache_clear()
-
-
-@pytest.mark.usefixtures("no_order_is_kept")
-@pytest.mark.parametrize("fault", sampled(list(FAULTS)))
-def test_what_is_broken_is_seen(agency, monkeypatch, fault):
-    plant, (check, operation, name) = FAULTS[fault]
-    monkeypatch.setattr(paging, "_rows", partial(rows_of))  # another builder, of which no statement is kept yet
-    monkeypatch.setattr(paging, "_total", partial(total_of))
-    plant(monkeypatch)
-    with pytest.raises(AssertionError, match=operation):
-        check(agency, BY_NAME[operation], name)

@@ -59,8 +59,3 @@ def allocate(units: int, weights: Sequence[int]) -> list[int]:
 def day_after(day: str, days: int) -> str:
     """Return the day that is some days after another."""
     return (date.fromisoformat(day) + timedelta(days=days)).isoformat()
-
-
-def days_between(first: str, last: str) -> int:
-    """Return how many days later the last day is than the first."""
-    return (date.fromisoformat(last) - date.fromisoformat(first)).days
