@@ -35,8 +35,8 @@ def followed(page: WebPage) -> Iterator[tuple[str, str, str]]:
     """The links of all cards that have a figure: the title of the card, the figure, and the link."""
     for title, html in re.findall(r'<section class="card[^"]*">\s*<h2>(.*?)</h2>(.*?)</section>', page.html, re.DOTALL):
         for link, text in re.findall(r'<a href="([^"]*)">([^<]*)</a>', html):
-            yield unescape(title), unescape(text), unescape(link)
-        notes = r'<li><a class="plain" href="([^"]*)">[^<]*</a><span class="quiet">([^<]*)</span>'
+            yield unescape(title), unescape(text).removeprefix("View all "), unescape(link)
+        notes = r'<li><a class="plain" href="([^"]*)" title="[^"]*">[^<]*</a><span class="quiet">([^<]*)</span>'
         for link, text in re.findall(notes, html):
             yield unescape(title), unescape(text), unescape(link)
 
@@ -55,6 +55,13 @@ def busy(api: ApiClient) -> None:
     api.pay(owed["id"])
     api.post(f"/invoices/{owed['id']}/credit-notes", {"amount": "30"})
     api.make("/quotes", client_id=optik)
+    soon = {"valid_until": (today + timedelta(days=14)).isoformat(), "status": "sent", "lines": lines}
+    api.make("/quotes", client_id=optik, title="Relaunch", **soon)
+    accepted = api.make("/quotes", client_id=optik, title="Care plan", **soon)
+    assert api.patch(f"/quotes/{accepted['id']}", {"status": "accepted"}).status == 200
+    yesterday = (today - timedelta(days=1)).isoformat()
+    api.make("/tasks", title="Back up", due_date=yesterday)
+    api.make("/projects", client_id=optik, name="Late", due_date=yesterday)
     api.make("/tasks", title="Proofread", due_date=today.isoformat())
     api.make("/tickets", subject="The shop is slow", client_id=optik)
     near = api.make("/projects", client_id=optik, name="Website", budget_minutes=100)["id"]
@@ -104,8 +111,13 @@ def test_today_shows_what_needs_attention(api, visitor):
     assert "The shop is slow just now" in shown["Waiting for us"]
     assert shown["Sites"].startswith("1 certificate optik.example expires in 13 days")
     assert shown["Over 80% of budget"] == "1 project Website 80%"
-    assert shown["Unbilled work"].startswith("879.00 EUR 1 expense Shop 799.00 EUR Website 80.00 EUR")
+    assert shown["Unbilled work until today"].startswith("879.00 EUR 1 expense Shop 799.00 EUR Website 80.00 EUR")
     assert shown["Drafts"].startswith("1 invoice 1 quote")
+    assert shown["Overdue work"].startswith("1 project 1 task Project Late 1 day late Task Back up 1 day late")
+    quotes = shown["Quotes"]
+    assert quotes.startswith("1 quote to bill 1 quote to expire")
+    assert "Care plan 100.00 EUR" in quotes
+    assert "Relaunch until " in quotes
     assert shown["Hours this week"].startswith("14:39 of ")
 
 
@@ -133,6 +145,8 @@ def counted(api: ApiClient, title: str, text: str, link: str) -> str:
         return f"{total_of(records, field, currency):,f} {currency}"
     if text.endswith("without a rate"):
         return f"{hours(sum(each['duration_minutes'] for each in records))} h without a rate"
+    if text == "unbilled time" or text.endswith(" people"):
+        return text
     count, _, noun = text.partition(" ")
     assert count.isdigit(), (title, text)
     return f"{len(records)} {noun}"
@@ -150,18 +164,19 @@ def test_each_figure_and_each_note_is_that_of_the_list_to_which_it_links(api, vi
             seen.add((title, re.sub(r"[\d,.:]+", "1", text)))
     assert {title for title, _ in seen} == {
         *("Overdue", "To refund", "Due this week", "Waiting for us", "Sites", "Hours this week", "Over 80% of budget"),
-        *("Unbilled work", "Drafts"),
+        *("Unbilled work until today", "Drafts", "Overdue work", "Quotes"),
     }
-    assert {text for _, text in seen} >= {"1 EUR", "1 USD", "1 h without a rate", "1 certificate", "1 down"}
+    assert {text for _, text in seen} >= {"1 EUR", "1 USD", "1 h without a rate", "1 certificate", "1 site down"}
 
 
 def test_the_hours_are_those_of_the_report_to_which_they_link(api, visitor):
     busy(api)
     (text, link) = next(each for each in figures(visitor.get("/console")) if each[0].endswith(" h"))
     query = link.partition("?")[2]
-    (total,) = api.get("/reports/utilisation", query).data["totals"]
-    assert text == f"{hours(total['tracked_minutes'])} of {hours(total['available_minutes'])} h"
-    assert hours(total["tracked_minutes"]) in visitor.get(link).text
+    total = api.get("/reports/utilisation", query).data["totals"][0]["tracked_minutes"]
+    tracked, available = text.removesuffix(" h").split(" of ")
+    assert tracked == hours(total)
+    assert available in visitor.get(link).html.partition("<tfoot>")[2]
 
 
 def test_the_most_urgent_come_first(api, visitor):
@@ -171,10 +186,37 @@ def test_the_most_urgent_come_first(api, visitor):
     used = [int(percent) for percent in re.findall(r"(\d+)%", shown["Over 80% of budget"])]
     assert used == sorted(used, reverse=True)
     assert used[0] == 6000
-    assert re.findall(r"[A-Z]{3}(?= )", shown["Unbilled work"])[:5] == ["EUR", "USD", "EUR", "EUR", "EUR"], (
-        "our own first"
-    )
+    assert re.findall(r"[A-Z]{3}(?= )", shown["Unbilled work until today"])[:5] == [
+        "EUR",
+        "USD",
+        "EUR",
+        "EUR",
+        "EUR",
+    ], "our own first"
     assert shown["Due this week"].count(" today") <= 5
+
+
+def test_the_headline_is_the_money_of_the_lists_and_the_report_behind_it(api, visitor):
+    busy(api)
+    page = visitor.get("/console")
+    headline = page.html.partition("headline")[2].partition("</dl>")[0]
+    found = re.findall(r'href="([^"]*)">([^<]*)</a>', headline)
+    (collected, overdue, outstanding) = (found[0], found[2], found[1])
+    assert [text for _, text in found] == ["100.00 EUR", "300.00 EUR", "200.00 EUR"]
+    assert "100.00" in visitor.get(unescape(collected[0])).text
+    for link, text in (outstanding, overdue):
+        assert text == f"{total_of(listed(api, unescape(link)), 'balance_due', 'EUR'):,f} EUR"
+
+
+def test_a_cut_card_leads_to_all_its_records_and_hours_begin_with_the_largest_gap(api, visitor):
+    busy(api)
+    more_than_fits(api)
+    shown = cards(visitor.get("/console"))
+    assert shown["Due this week"].endswith("View all 7 tasks")
+    assert shown["Waiting for us"].endswith("View all 7 tickets")
+    assert "View all" not in shown["Drafts"]
+    first, second = (api.get(f"/users/{user}").data["name"] for user in (api.admin_id, api.member_id))
+    assert shown["Hours this week"].index(first) < shown["Hours this week"].index(second)
 
 
 def test_a_new_account_is_told_what_to_do_first(api, visitor):
