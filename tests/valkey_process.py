@@ -26,7 +26,7 @@ for _, key in ipairs(KEYS) do
     local rest, hits = redis.call('PTTL', key) - ARGV[1] / 1000, redis.call('LRANGE', key, 0, -1)
     redis.call('DEL', key)
     if rest > 0 then
-        for _, hit in ipairs(hits) do redis.call('RPUSH', key, (hit - ARGV[1]) % 2147483648) end
+        for _, hit in ipairs(hits) do redis.call('RPUSH', key, string.format('%d', hit - ARGV[1])) end
         redis.call('PEXPIRE', key, math.floor(rest))
     end
 end

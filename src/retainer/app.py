@@ -15,7 +15,7 @@ from retainer.identity.people import directory
 from retainer.identity.sign_in.failures import Failures, SharedFailures
 from retainer.identity.sign_in.throttle import Throttle
 from retainer.kernel.http import Request
-from retainer.kernel.limits import Limiter, SlidingWindow
+from retainer.kernel.limits import SlidingWindow
 from retainer.kernel.pipeline import Pipeline
 from retainer.kernel.routes import Routes
 from retainer.kernel.waiting import Waiting
@@ -177,7 +177,7 @@ def create_metrics(
     return MetricsPage(metrics, app.store, storage), state.note
 
 
-def create_counters(settings: Settings, log: Log) -> tuple[Limiter, Failures]:
+def create_counters(settings: Settings, log: Log) -> tuple[SlidingWindow, Failures]:
     """Return the counters of requests and failed sign-ins: in Valkey, or in memory for this process."""
     if not settings.valkey_url:
         return SlidingWindow(), Failures()

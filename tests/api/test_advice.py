@@ -2,9 +2,7 @@
 
 import pytest
 
-RECORD_PAYMENT = (
-    "GET /payments lists payments; PATCH /invoices/{invoice_id} with `record_payment` or `record_refund` records one."
-)
+RECORD_PAYMENT = "PATCH /invoices/{invoice_id} with `record_payment` or `record_refund` records one."
 
 
 @pytest.mark.parametrize(
@@ -24,9 +22,7 @@ RECORD_PAYMENT = (
         ("/reports", "Did you mean /reports/overview?"),
         ("/quotes/7/accept", "Did you mean /quotes/7?"),
         ("/tickets/7/replies/8", "Did you mean /tickets/7/replies?"),
-        ("/invoices/7/payments", RECORD_PAYMENT),
-        ("/plugins", "A site has its `plugins`"),
-        ("/sites/7/plugins/8", "A site has its `plugins`"),
+        ("/invoices/7/payments", "Did you mean /payments?"),
         ("/webhook", "Did you mean /webhooks?"),
         ("/gadgets", "The paths of the API are at /docs."),
         ("/", "The paths of the API are at /docs."),

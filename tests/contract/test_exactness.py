@@ -17,7 +17,7 @@ TREES = {
     path.relative_to(SRC).as_posix(): ast.parse(path.read_text(encoding="utf-8")) for path in sorted(SRC.rglob("*.py"))
 }
 NO_MONEY = (
-    *("background.py", "fairness.py", "kernel/idempotency.py", "kernel/limits", "kernel/signposts.py"),
+    *("background.py", "fairness.py", "kernel/idempotency.py", "kernel/limits", "kernel/routes.py"),
     *("kernel/waiting.py", "store/", "identity/", "outbound/", "events/sender/", "sites/", "backup/", "traffic/"),
     *("server/", "openapi/", "reference/", "values/reading.py", "values/strict_json.py", "console/charts.py", "demo/"),
     *("console/pages/sign_in_pages.py", "reports/periods.py", "reports/ratios.py"),

@@ -3,7 +3,7 @@
 import pytest
 
 from retainer.billing.files import ISSUED_AS, PRINTED_AS
-from retainer.kernel.representations import choose
+from retainer.kernel.representations import negotiate
 
 CASES = [
     (None, None),
@@ -32,13 +32,13 @@ CASES = [
 
 @pytest.mark.parametrize(("accept", "suffix"), CASES)
 def test_accept_chooses_a_form(accept, suffix):
-    chosen = choose(ISSUED_AS, accept)
+    chosen = negotiate(ISSUED_AS, (), accept)
     assert (chosen and chosen.suffix) == suffix
 
 
 def test_a_form_that_is_not_offered_is_not_chosen():
-    assert choose(PRINTED_AS, "application/xml") is None
-    assert choose((), "application/pdf") is None
+    assert negotiate(PRINTED_AS, (), "application/xml") is None
+    assert negotiate((), (), "application/pdf") is None
 
 
 @pytest.mark.parametrize(

@@ -200,10 +200,8 @@ def remove(tx: Tx, payment_id: int) -> RemovedPayment:
     )
 
 
-api = Resource("/payments", tag="Payments", scope="invoices", table=payments)
-api.instead["payments"] = (
-    "GET /payments lists payments; PATCH /invoices/{invoice_id} with `record_payment` or `record_refund` records one."
-)
+RECORDING = "PATCH /invoices/{invoice_id} with `record_payment` or `record_refund` records one."
+api = Resource("/payments", tag="Payments", scope="invoices", table=payments, advice=RECORDING)
 
 
 @api.get()

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from typing import Annotated, Literal, Protocol, cast
+from typing import Annotated, Literal, cast
 from urllib.parse import unquote
 
 import msgspec
@@ -34,14 +34,12 @@ encode_body = msgspec.json.Encoder(decimal_format="number").encode
 
 
 def read_object(value: object) -> dict[str, object]:
-    """Return a JSON object unchanged. Raises ValueError for anything else."""
     if not isinstance(value, dict):
         raise ValueError  # noqa: TRY004
     return value
 
 
 def read_path(value: object) -> str:
-    """Return the path of an operation, with its query. Raises ValueError."""
     is_path = isinstance(value, str) and len(value) <= 2000 and value.isascii() and value.isprintable()
     if not isinstance(value, str) or not is_path or not value.startswith("/") or " " in value or "#" in value:
         raise ValueError
@@ -104,10 +102,8 @@ class BatchResults(msgspec.Struct):
     results: Annotated[list[BatchResult], "One for each operation, in the same order."]
 
 
-class Performer(Protocol):
-    """Performs the operations of a batch."""
-
-    def __call__(self, batch: Batch) -> list[BatchResult]: ...
+Performer = Callable[[Batch], list[BatchResult]]
+"""Performs the operations of a batch."""
 
 
 def read_batch(sent: RequestBody, is_batch: Callable[[str], bool]) -> Batch:

@@ -72,7 +72,6 @@ def keys_of(records: RowMapper, sort: Sort) -> list[Key]:
 
 
 def read_cursor(text: str) -> Cursor:
-    """Return the cursor of a parameter. Raises ValueError if it is not one."""
     try:
         return decode(urlsafe_b64decode(text + "=" * (-len(text) % 4)))
     except (ValueError, msgspec.MsgspecError):

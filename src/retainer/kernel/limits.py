@@ -4,7 +4,6 @@ import math
 import threading
 import time
 from collections import deque
-from typing import Protocol
 
 import msgspec
 
@@ -29,21 +28,7 @@ class Allowance(msgspec.Struct, frozen=True, gc=False):
             raise Refusal("rate_limited", message, headers={"Retry-After": str(self.retry_after)})
 
 
-class Limiter(Protocol):
-    """Counts requests: `SlidingWindow` in this process, `SharedWindow` in Valkey for all servers."""
-
-    @property
-    def is_shared(self) -> bool:
-        """Return whether requests of other processes are counted at the moment."""
-
-    def hit(self, key: str, limit: int, *, amount: int = 1) -> Allowance:
-        """Count an amount of requests if there is room for all, and return the state of the window, atomically."""
-
-    def sweep(self) -> None:
-        """Delete empty windows."""
-
-
-def hit_address(limiter: Limiter, address: str, *, charge: bool) -> Allowance:
+def hit_address(limiter: "SlidingWindow", address: str, *, charge: bool) -> Allowance:
     """Count a refused request of an address if there is room, and return the state of the address's window."""
     return limiter.hit(f"address:{address}", ADDRESS_RATE_LIMIT, amount=int(charge))
 
@@ -56,12 +41,14 @@ class SlidingWindow:
     """
 
     is_shared = False
+    """Whether requests of other processes are counted at the moment."""
 
     def __init__(self) -> None:
         self._hits: dict[str, deque[float]] = {}
         self._lock = threading.Lock()
 
     def hit(self, key: str, limit: int, *, amount: int = 1) -> Allowance:
+        """Count an amount of requests if there is room for all, and return the state of the window, atomically."""
         with self._lock:
             now = time.monotonic()
             hits = self._fresh(key, now - WINDOW_SECONDS)
@@ -84,6 +71,7 @@ class SlidingWindow:
                 amount -= 1
 
     def sweep(self) -> None:
+        """Delete empty windows."""
         with self._lock:
             for key in list(self._hits):
                 if not self._fresh(key, time.monotonic() - WINDOW_SECONDS):

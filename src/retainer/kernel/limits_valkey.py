@@ -15,48 +15,35 @@ PAUSE_SECONDS = 0.5  # between two attempts to reach Valkey
 UNLIMITED = 2**53
 
 SCRIPT = """
--- The key is a list of hits, oldest first. Each is a time in microseconds, modulo CYCLE so that it takes 6 bytes.
--- The key expires with its newest hit.
-local CYCLE, SECOND = 2147483648, 1000000
+-- The key is a list of hits in microseconds, oldest first, and expires with its newest hit. After a failover, the clock
+-- may be up to a second behind a hit; more means that the clock was set back, and the hit does not count.
+local SECOND = 1000000
 local key, limit, amount, window = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3] * SECOND
 local time = redis.call('TIME')
 local now = time[1] * SECOND + time[2]
 
--- The microseconds for which a hit still counts. After a failover, the clock may be up to a second behind a hit; more
--- means that the clock was set back, and the hit does not count.
-local function left(hit)
-    return window + SECOND - (now - hit + SECOND) % CYCLE
+local function left(place)
+    return redis.call('LINDEX', key, place) + window - now
 end
 
-local newest = redis.call('LINDEX', key, -1)
-if newest and left(newest) <= 0 then
-    redis.call('DEL', key)
-    newest = false
-end
 local count, wait = redis.call('LLEN', key), 0
-if newest and left(redis.call('LINDEX', key, 0)) <= 0 then
-    local first, last = 1, count - 1
-    while first < last do
-        local middle = math.floor((first + last) / 2)
-        if left(redis.call('LINDEX', key, middle)) <= 0 then first = middle + 1 else last = middle end
-    end
-    redis.call('LTRIM', key, first, -1)
-    count = count - first
+while count > 0 and (left(0) <= 0 or left(0) > window + SECOND) do
+    redis.call('LTRIM', key, 1, -1)
+    count = count - 1
 end
 local excess = count + amount - limit
 if amount > 0 and excess <= 0 then
-    newest, count = now % CYCLE, count + amount
-    for _ = 1, amount do redis.call('RPUSH', key, newest) end
+    for _ = 1, amount do redis.call('RPUSH', key, string.format('%d', now)) end
     redis.call('PEXPIRE', key, window / 1000)
+    count = count + amount
 elseif amount > 0 then
-    local last = redis.call('LINDEX', key, math.min(excess, count) - 1)
-    wait = math.max(1, math.ceil((count > 0 and left(last) or window) / SECOND))
+    wait = math.max(1, math.ceil((count > 0 and left(math.min(excess, count) - 1) or window) / SECOND))
 end
-return {count, math.ceil((now + (newest and left(newest) or 0)) / SECOND), wait}
+return {count, math.ceil((now + (count > 0 and left(-1) or 0)) / SECOND), wait}
 """
 
 
-class SharedWindow:
+class SharedWindow(SlidingWindow):
     """An exact sliding window for all servers with one Valkey and its clock: one call for each request (decision 7).
 
     The process also counts its own requests. A key that reached its limit here is refused without a call, and even if
@@ -68,14 +55,14 @@ class SharedWindow:
     """
 
     def __init__(self, url: str, warn: Callable[[str], None], *, timeout: float = TIMEOUT_SECONDS) -> None:
+        super().__init__()
         tls = {"ssl_check_hostname": True} if url.startswith("valkeys:") else {}
         self._client = Valkey.from_url(
             url, socket_timeout=timeout, socket_connect_timeout=timeout, lib_name=None, lib_version=None, **tls
         )
         self._script = self.register(SCRIPT)
         self._warn = warn
-        self._local = SlidingWindow()
-        self._lock = threading.Lock()
+        self._losing = threading.Lock()
         self.is_shared = True
         try:
             self._try()
@@ -83,7 +70,7 @@ class SharedWindow:
             self._lose(error)
 
     def hit(self, key: str, limit: int, *, amount: int = 1) -> Allowance:
-        local = self._local.hit(key, limit, amount=amount)
+        local = super().hit(key, limit, amount=amount)
         if local.retry_after is not None:
             return local
         answer = self.run(self._script, key, limit, amount, WINDOW_SECONDS)
@@ -91,11 +78,10 @@ class SharedWindow:
             return local
         count, reset, wait = answer
         if wait:
-            self._local.refund(key, amount)
+            self.refund(key, amount)
         return Allowance(limit, max(0, limit - count), reset, wait or None)
 
     def register(self, text: str) -> Script:
-        """Return a script for `run`; its text is sent if Valkey does not know it."""
         return self._client.register_script(text)
 
     def run(self, script: Script, key: str, *arguments: int) -> list[int] | None:
@@ -109,17 +95,13 @@ class SharedWindow:
             return None
         return answer
 
-    def sweep(self) -> None:
-        """Delete empty windows of this process; those in Valkey expire."""
-        self._local.sweep()
-
     def _try(self) -> None:
         """Do what a request does, including a write: a Valkey that is full or read-only cannot count."""
         self._script([f"{PREFIX}attempt"], [UNLIMITED, 1, WINDOW_SECONDS])
 
     def _lose(self, error: Exception) -> None:
         """Limit in this process until Valkey answers again."""
-        with self._lock:
+        with self._losing:
             if not self.is_shared:
                 return
             self.is_shared = False

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, Generic, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
+from msgspec import Meta
 from sqlalchemy import ColumnElement, Select, Table, bindparam, func, null, select, text
 
 from retainer.errors import invalid
@@ -33,6 +34,7 @@ from retainer.values.records import Record
 
 T = TypeVar("T")
 S = TypeVar("S")
+Address = Annotated[str, Meta(examples=["https://agency.example/?page=1"], extra_json_schema={"format": "uri"})]
 PER_PAGE = 25
 MAX_PAGE_SIZE = 100
 
@@ -81,22 +83,27 @@ class ListShape(NamedTuple):
 class PageLinks(msgspec.Struct):
     """Absolute addresses of other pages; null at the ends."""
 
-    first: str
-    last: str
-    prev: str | None
-    next: str | None
+    first: Annotated[Address, "Address of page 1, with all other query parameters as they were sent."]
+    last: Annotated[Address, "Address of the page with the last records; page 1 when there are none."]
+    prev: Annotated[Address | None, "Address of the page before this one; null on page 1."]
+    next: Annotated[
+        Address | None,
+        "Address of the page that begins after this one's last record; null at the end. Follow it to read all.",
+    ]
 
 
 class PageMeta(msgspec.Struct):
     """The position of the page in the list."""
 
-    current_page: int
-    from_: int | None = msgspec.field(name="from")
-    last_page: int
-    path: str
-    per_page: int
-    to: int | None
-    total: int
+    current_page: Annotated[int, "The requested `page`, even if it is past the end."]
+    from_: Annotated[
+        int | None, "Position of the page's first record in the whole list, from 1; null if the page is empty."
+    ] = msgspec.field(name="from")
+    last_page: Annotated[int, "Number of pages; 1 if there are no records."]
+    path: Annotated[Address, "Address of the list without its query parameters."]
+    per_page: Annotated[int, "Maximum number of records on a page."]
+    to: Annotated[int | None, "Position of the page's last record in the whole list; null if the page is empty."]
+    total: Annotated[int, "Number of records that match the filters, on all pages."]
 
 
 class Paged(msgspec.Struct, Generic[T]):

@@ -16,7 +16,7 @@ from retainer.kernel.batch import Batch, BatchResult
 from retainer.kernel.caller import Caller
 from retainer.kernel.following import Followed
 from retainer.kernel.http import Request, Response
-from retainer.kernel.limits import Allowance, Limiter, hit_address
+from retainer.kernel.limits import Allowance, SlidingWindow, hit_address
 from retainer.kernel.paging import Paged
 from retainer.kernel.representations import RunApart
 from retainer.kernel.resource import Call, Created, Operation, WithMeta
@@ -72,7 +72,7 @@ class Pipeline:
 
     store: Store
     routes: Routes
-    limiter: Limiter
+    limiter: SlidingWindow
     log: RequestLog
     access: Access
     note_key_use: Callable[[Caller, Request], None]
@@ -175,7 +175,7 @@ class Pipeline:
     def read(self, call: Call) -> Response:
         """Run a reading operation; a form other than JSON is finished after the transaction."""
         operation, request = call.operation, call.request
-        chosen = representations.choose(operation.representations, request.header("ACCEPT"))
+        chosen = call.form
         with self.store.begin(call.caller, write=False) as tx:
             if chosen is None:
                 return reply(operation, select(tx, call) if call.selection else operation.call(tx, call), request)
@@ -236,11 +236,11 @@ def prepare(request: Request, caller: Caller, allowance: Allowance, operation: O
     preconditions = etag.preconditions_of(request)
     if preconditions:
         etag.check_honoured(preconditions, operation.preconditions, writes=operation.writes)
-    representations.check_acceptable(operation.representations, operation.elsewhere, request.header("ACCEPT"))
+    form = representations.negotiate(operation.representations, operation.elsewhere, request.header("ACCEPT"))
     if selection and operation.selectable:
         for name, scope in operation.selectable.scopes(selection):
             caller.require_scope(scope, f"include={name}")
-    return Call(request, caller, allowance, operation, ids, (query, page), selection)
+    return Call(request, caller, allowance, operation, ids, (query, page), form, selection)
 
 
 def select(tx: Tx, call: Call) -> object:
@@ -307,7 +307,7 @@ def to_refusal(error: Exception, request: Request, log: RequestLog) -> Refusal:
     return Refusal("server_error", f"Internal error. Report the request id {request.id} to the operator.")
 
 
-def limit_anonymous(request: Request, refusal: Refusal, limiter: Limiter) -> tuple[Allowance, Refusal]:
+def limit_anonymous(request: Request, refusal: Refusal, limiter: SlidingWindow) -> tuple[Allowance, Refusal]:
     """Charge a refusal to the address, but not an internal error; return the address's window, and the refusal."""
     allowance = hit_address(limiter, request.address, charge=refusal.status < 500)
     try:

@@ -1,7 +1,7 @@
 """Representations: other forms of a record than JSON, such as the PDF of an invoice, which `Accept` chooses."""
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from decimal import Decimal
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -50,46 +50,35 @@ class Representation(NamedTuple):
     """Of a `Tx` and a record."""
 
 
-def check_acceptable(offered: Sequence[Representation], elsewhere: Collection[str], accept: str | None) -> None:
-    """Raise `not_acceptable` if `Accept` takes neither JSON nor what is offered, but a form that is offered elsewhere.
-
-    So nobody mistakes JSON for a PDF. Any other header that names nothing of what is offered gets JSON.
-    """
-    if accept is None or len(accept) > MAX_HEADER_LENGTH:
-        return
-    accept = accept.lower()
-    named = [form for form in elsewhere if form in accept]
-    if not named:
-        return
-    own = [JSON, *(form.media_type for form in offered)]
-    try:
-        is_acceptable = any(weight_of(form, accept) for form in own)
-        wanted = [form for form in named if weight_of(form, accept)]
-    except ValueError:
-        return
-    if wanted and not is_acceptable:
-        raise Refusal("not_acceptable", f"There is no {wanted[0]} at this path. Send Accept: {' or '.join(own)}.")
-
-
-def choose(offered: Sequence[Representation], accept: str | None) -> Representation | None:
+def negotiate(
+    offered: Sequence[Representation], elsewhere: Collection[str], accept: str | None
+) -> Representation | None:
     """Return the form that `Accept` prefers to JSON (RFC 9110, 12.5.1); None for JSON.
 
-    A header that names nothing of what is offered, or that cannot be read, gets JSON.
+    A header that names nothing of what is offered, or that cannot be read, gets JSON. Raises `not_acceptable` if it
+    takes neither JSON nor what is offered, but a form that is offered `elsewhere`: so nobody mistakes JSON for a PDF.
     """
-    if not offered or accept is None or len(accept) > MAX_HEADER_LENGTH:
+    if accept is None or len(accept) > MAX_HEADER_LENGTH:
         return None
-    accept = accept.lower()
     try:
-        best = max(offered, key=lambda form: weight_of(form.media_type, accept))
-        return best if weight_of(best.media_type, accept) > weight_of(JSON, accept) else None
+        weights = weights_of(accept.lower())
     except ValueError:
         return None
+    best = max(offered, key=lambda form: weight_of(form.media_type, weights), default=None)
+    of_json = weight_of(JSON, weights)
+    if best is not None and weight_of(best.media_type, weights) > of_json:
+        return best
+    wanted = [form for form in elsewhere if weights.get(form)]
+    if wanted and not of_json:
+        own = " or ".join([JSON, *(form.media_type for form in offered)])
+        raise Refusal("not_acceptable", f"There is no {wanted[0]} at this path. Send Accept: {own}.")
+    return None
 
 
-def weight_of(media_type: str, accept: str) -> Decimal:
-    """Return the weight that `Accept`, in lower case, gives a media type: that of the range that names it best.
+def weights_of(accept: str) -> dict[str, Decimal]:
+    """Return the weight of each range in an `Accept` in lower case, without other parameters than `q`.
 
-    Parameters other than `q` are ignored. Raises ValueError for a malformed weight.
+    Raises ValueError for a malformed weight.
     """
     weights = {}
     for part in accept.split(","):
@@ -98,5 +87,10 @@ def weight_of(media_type: str, accept: str) -> Decimal:
         if not WEIGHT.fullmatch(weight):
             raise ValueError(f"{weight} is no weight.")
         weights[name] = Decimal(weight)
+    return weights
+
+
+def weight_of(media_type: str, weights: Mapping[str, Decimal]) -> Decimal:
+    """Return the weight of the range that names a media type best."""
     ranges = (media_type, f"{media_type.partition('/')[0]}/*", "*/*")
     return next((weights[name] for name in ranges if name in weights), Decimal(0))

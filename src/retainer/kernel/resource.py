@@ -6,6 +6,7 @@ Only this module inspects signatures. An incomplete declaration fails at import.
 import inspect
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from typing import Annotated, Any, Generic, NamedTuple, NewType, TypeVar, get_args, get_origin, get_type_hints
 
@@ -46,6 +47,8 @@ class Call(msgspec.Struct):
     operation: "Operation"
     ids: dict[str, str]
     query: tuple[Query, Page | None]
+    form: Representation | None
+    """The form of the response other than JSON."""
     selection: Selection | None = None
     """What the response includes, and the fields that it is limited to; None: whole records alone."""
     sent: bodies.RequestBody | None = None
@@ -230,32 +233,28 @@ def read_id(text: str, table: Table | None) -> int:
     return int(text)
 
 
+@dataclass(eq=False)
 class Resource:
     """A path, its scope (None: any valid key), its table, and the table of the parent in its path.
 
-    Handlers register here. `location` is the path of new records if it differs. `instead` has advice for parts of
-    paths that clients may expect but that do not exist. `visible_to` returns a record with what the caller may see.
+    Handlers register here.
     """
 
-    def __init__(
-        self,
-        path: str,
-        *,
-        tag: str,
-        scope: str | None,
-        table: Table | None = None,
-        parent: Table | None = None,
-        location: str | None = None,
-    ) -> None:
-        self.path = path
-        self.tag = tag
-        self.scope = scope
-        self.table = table
-        self.parent = parent
-        self.location = location
-        self.instead: dict[str, str] = {}
-        self.visible_to: VisibleTo = lambda _, record: record
-        self.operations: list[Operation] = []
+    path: str
+    _: KW_ONLY
+    tag: str
+    scope: str | None
+    table: Table | None = None
+    parent: Table | None = None
+    location: str | None = None
+    """The path of new records if it differs."""
+    advice: str = ""
+    """What the sender of a POST is told if there is no handler for it."""
+    visible_to: VisibleTo = lambda _, record: record
+    """Returns a record with what the caller may see."""
+    operations: "list[Operation]" = field(default_factory=list, init=False)
+
+    def __post_init__(self) -> None:
         self.get, self.post, self.put, self.patch, self.delete = (partial(self._register, method) for method in METHODS)
 
     def _register(

@@ -1,15 +1,19 @@
 """Routes: the operations of all resources by path and method."""
 
-from collections.abc import Callable
-from functools import partial
+import difflib
+import re
+from collections.abc import Mapping
 
 from retainer.errors import Refusal, method_not_allowed
 from retainer.kernel import external_ids
 from retainer.kernel.http import Request
-from retainer.kernel.paths import Paths
+from retainer.kernel.paths import PARAMETER, Paths
 from retainer.kernel.resource import METHODS, Operation, Resource
 from retainer.kernel.selection import Selectable, Source
-from retainer.kernel.signposts import Signposts
+
+NUMBER = re.compile(r"(?<=/)[0-9]+(?=/|$)")
+MAX_PATH_LENGTH = 200  # characters; longer paths get no advice
+NEAR = 0.6
 
 
 class Routes:
@@ -25,10 +29,8 @@ class Routes:
         by_path: dict[str, dict[str, Operation]] = {}
         for operation in self.operations:
             by_path.setdefault(operation.path, {})[operation.method] = operation
-        instead = {part: sentence for resource in resources for part, sentence in resource.instead.items()}
-        self._signposts = Signposts({path: methods.keys() for path, methods in by_path.items()}, instead)
-        advise = self._signposts.of_method
-        self._paths = Paths({path: Methods(methods, partial(advise, path)) for path, methods in by_path.items()})
+        self._by_shape = {PARAMETER.sub("{}", path): path for path in by_path}
+        self._paths = Paths({path: Methods(path, methods, by_path) for path, methods in by_path.items()})
 
     def is_batch(self, path: str) -> bool:
         found = self._paths.find(path)
@@ -40,11 +42,21 @@ class Routes:
         found = self._paths.find(path)
         if found is None:
             is_near = path.endswith("/") and self._paths.find(path.rstrip("/")) is not None
-            advice = "Remove the trailing slash." if is_near else self._signposts.of_path(path)
+            advice = "Remove the trailing slash." if is_near else self._nearest(path)
             raise Refusal(
                 "not_found", f"There is nothing at this path. {advice or 'The paths of the API are at /docs.'}"
             )
         return found
+
+    def _nearest(self, path: str) -> str:
+        """Return advice for a path that does not exist; empty if none is similar."""
+        if len(path) > MAX_PATH_LENGTH or not path.strip("/"):
+            return ""
+        shape = NUMBER.sub("{}", path.lower().replace("_", "-"))
+        ending = (other for other in self._by_shape if shape.endswith(other) or other.endswith(shape))
+        near = next(ending, None) or next(iter(difflib.get_close_matches(shape, self._by_shape, 1, NEAR)), None)
+        ids = iter(NUMBER.findall(path))
+        return f"Did you mean {PARAMETER.sub(lambda name: next(ids, name[0]), self._by_shape[near])}?" if near else ""
 
 
 def relate(operations: list[Operation]) -> None:
@@ -67,10 +79,12 @@ def relate(operations: list[Operation]) -> None:
 
 
 class Methods:
-    """The operations of one path, and the methods that it allows."""
+    """The operations of one path, of `all_paths`, and the methods that it allows."""
 
-    def __init__(self, operations: dict[str, Operation], advice: Callable[[str], str]) -> None:
-        self.advice = advice
+    def __init__(
+        self, path: str, operations: dict[str, Operation], all_paths: Mapping[str, Mapping[str, Operation]]
+    ) -> None:
+        self._path, self._all_paths = path, all_paths
         self.operations = operations | ({"HEAD": operations["GET"]} if "GET" in operations else {})
         allowed = [method for method in ("GET", "HEAD", *METHODS[1:]) if method in self.operations]
         self.allow = ", ".join([*allowed, "OPTIONS"])
@@ -78,5 +92,17 @@ class Methods:
     def get(self, method: str) -> Operation:
         operation = self.operations.get(method)
         if operation is None:
-            raise method_not_allowed(method, self.allow, self.advice(method))
+            raise method_not_allowed(method, self.allow, self._advice(method))
         return operation
+
+    def _advice(self, method: str) -> str:
+        """Return the nearest path that supports a method: above for GET and POST, below for others; empty if none."""
+        own = next(iter(self.operations.values())).resource.advice
+        if own and method == "POST":
+            return own
+        path, taking = self._path, [other for other in self._all_paths if method in self._all_paths[other]]
+        if method in {"GET", "POST"}:
+            found = [other for other in taking if path.startswith(f"{other}/") or other.endswith(path)]
+        else:
+            found = [other for other in taking if PARAMETER.fullmatch(other.removeprefix(f"{path}/"))]
+        return f"Send {method} {max(found, key=len)} instead." if found else ""

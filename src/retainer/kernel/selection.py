@@ -27,13 +27,6 @@ class Source(NamedTuple):
     visible_to: VisibleTo
 
 
-class Relation(NamedTuple):
-    """A field with the id of another record, or with several, and where these are."""
-
-    field: str
-    source: Source
-
-
 class Selection(NamedTuple):
     """What a request adds to the records of its response, and their fields if it limits them."""
 
@@ -58,7 +51,7 @@ class Selectable:
     def __init__(self, table: Table, model: type[Record], sources: Mapping[str, Source], *, is_list: bool) -> None:
         self.table = table
         self.relations = {
-            name_of(field): Relation(field, sources[target.name])
+            name_of(field): (field, sources[target.name])
             for field, target in references(table, model).items()
             if target.name in sources
         }
@@ -74,7 +67,7 @@ class Selectable:
     def scopes(self, selection: Selection) -> Iterator[tuple[str, str | None]]:
         for name in selection.include:
             if name in self.relations:
-                yield name, self.relations[name].source.scope
+                yield name, self.relations[name][1].scope
 
     def load(self, tx: Tx, records: Sequence[Record], selection: Selection) -> Included | None:
         """Read what a request includes, with one statement for each kind of record and part; None for nothing."""
@@ -102,7 +95,6 @@ class Selectable:
 
 
 def read_names(names: Collection[str], text: str) -> tuple[str, ...]:
-    """Return the names of a comma-separated list. Raises ValueError with a message that says what is accepted."""
     sent = tuple(part.strip() for part in text.split(","))
     if not set(sent) <= set(names):
         raise ValueError(f"Must be a comma-separated list of: {', '.join(names)}.")

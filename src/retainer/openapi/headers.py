@@ -55,6 +55,5 @@ def described(description: str, example: str | int, more: Json | None = None) ->
 
 
 def always_and(names: Collection[str]) -> Json:
-    """Return references to the headers of every response, and to the named ones."""
     carried = [name for name in RESPONSE_HEADERS if name in names or name.startswith("X-")]
     return {name: {"$ref": f"#/components/headers/{name}"} for name in carried}

@@ -50,7 +50,7 @@ def described(operation: Operation, responses: Json, schemas: Schemas, lists: se
     taken = {"Idempotency-Key": writes, "Prefer": operation.followed}
     names = [*(name for name in taken if taken[name]), *operation.preconditions]
     headers = [{"$ref": f"#/components/parameters/{name}"} for name in sorted(names)]
-    body = model and {"schema": schemas.create(model) if operation.use == "Create" else schemas.update(model)}
+    body = model and {"schema": schemas.body(model, operation.use)}
     reasons = {
         404: (operation.parameters and not operation.upserts) or operation.batched,
         406: bool(operation.elsewhere),
@@ -75,7 +75,6 @@ def described(operation: Operation, responses: Json, schemas: Schemas, lists: se
 
 
 def answers_of(operation: Operation, schemas: Schemas) -> Json:
-    """Return the Responses Object of an operation's successful responses, by status."""
     created, is_record = operation.created, _is_record(operation)
     carried = {"ETag": is_record, "Location": is_record and created, "Idempotency-Replayed": operation.writes}
     carried |= {"Preference-Applied": operation.followed}
@@ -99,7 +98,6 @@ def answers_of(operation: Operation, schemas: Schemas) -> Json:
 
 
 def _whole_or_partial(operation: Operation, schemas: Schemas) -> Json:
-    """Return the schema of a response: if requests can limit its records to some fields, the choice of two."""
     if operation.paged:
         made = partial(schemas.page, *get_args(operation.answers))
     else:

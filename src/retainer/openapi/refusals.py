@@ -97,7 +97,6 @@ def reference(status: int) -> Json:
 
 
 def _common_fields(codes: list[str], name: str) -> Json:
-    """Return the common fields of errors, with their types; `name` is that of the enumeration of codes."""
     code: Any = Annotated[Literal[tuple(codes)], Meta(title=name)]
     return {
         "message": Annotated[str, Meta(examples=[ADVICE[404]]), "What is wrong and what to do next, for a person."],

@@ -4,49 +4,16 @@ import inspect
 from collections.abc import Iterable, Mapping
 from functools import cache
 from types import MappingProxyType
-from typing import Annotated, Any, NamedTuple, get_type_hints
+from typing import Any, NamedTuple, get_type_hints
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from retainer.kernel import paging
 from retainer.kernel.following import Followed, FollowLinks, FollowMeta
 from retainer.openapi.values import Json, description_of, schema_of
-from retainer.values.kinds import Id, Instant
 from retainer.values.reading import WritableField, writable_fields
 from retainer.values.records import SERVER_DEFAULT, WRITE_ONLY, DetailOnly, Record
-
-Address = Annotated[str, Meta(examples=["https://agency.example/?page=1"], extra_json_schema={"format": "uri"})]
-CLOSER: dict[type, Json] = {  # descriptions and examples for base models
-    Record: {
-        "id": Annotated[Id, "Assigned by the server, and never reused."],
-        "created_at": Annotated[Instant, "Never changes; in UTC, with microseconds."],
-        "updated_at": Annotated[
-            Instant, "Time of the last change to one of the record's own fields; derived values do not count."
-        ],
-    },
-    paging.PageLinks: {
-        "first": Annotated[Address, "Address of page 1, with all other query parameters as they were sent."],
-        "last": Annotated[Address, "Address of the page with the last records; page 1 when there are none."],
-        "prev": Annotated[Address | None, "Address of the page before this one; null on page 1."],
-        "next": Annotated[
-            Address | None,
-            "Address of the page that begins after this one's last record; null at the end. Follow it to read all.",
-        ],
-    },
-    paging.PageMeta: {
-        "current_page": Annotated[int, "The requested `page`, even if it is past the end."],
-        "from_": Annotated[
-            int | None, "Position of the page's first record in the whole list, from 1; null if the page is empty."
-        ],
-        "last_page": Annotated[int, "Number of pages; 1 if there are no records."],
-        "path": Annotated[Address, "Address of the list without its query parameters."],
-        "per_page": Annotated[int, "Maximum number of records on a page."],
-        "to": Annotated[int | None, "Position of the page's last record in the whole list; null if the page is empty."],
-        "total": Annotated[int, "Number of records that match the filters, on all pages."],
-    },
-}
-
 
 PARTIAL = "Partial"
 """The prefix of responses that `fields` limits."""
@@ -83,8 +50,7 @@ NAMES_CHILD = "Identifies an existing one, whose omitted fields keep their value
 
 @cache
 def fields_of(model: type[Struct]) -> list[Field]:
-    overrides = {name: hint for base in CLOSER if issubclass(model, base) for name, hint in CLOSER[base].items()}
-    hints = get_type_hints(model, include_extras=True) | overrides
+    hints = get_type_hints(model, include_extras=True)
     where = f"{model.__module__}.{model.__qualname__}"
     return [
         Field(field.encode_name, hints[field.name], field.default, f"{where}.{field.name}")
@@ -104,7 +70,6 @@ class Schemas:
         self._in_responses: set[type[Struct]] = set()
 
     def answer(self, model: type[Struct]) -> Json:
-        """Return the reference to a model in responses, which have all its fields."""
         self._in_responses.add(model)
         return self._response_schema(model, model.__name__, [field for field in fields_of(model) if field.answered])
 
@@ -127,18 +92,6 @@ class Schemas:
             self.add(name, model, about, schemas, ["id"])
         return _reference(name)
 
-    def create(self, model: type[Struct]) -> Json:
-        """Return the reference to a body that creates a record; fields without a default are required."""
-        return self._request_schema(model, f"{model.__name__}Create", "Create")
-
-    def update(self, model: type[Struct]) -> Json:
-        """Return the reference to a body that changes a record; no field is required."""
-        return self._request_schema(model, f"{model.__name__}Update", "Update")
-
-    def child(self, model: type[Struct]) -> Json:
-        """Return the reference to a child in a body: with an `id` it is changed, without one it is created."""
-        return self._request_schema(model, f"{model.__name__}Upsert", "Child")
-
     def part(self, model: type[Struct], field: str) -> Json:
         """Return the reference to a model within a body.
 
@@ -146,11 +99,10 @@ class Schemas:
         """
         name = "".join(word.title() for word in field.split("_"))
         if name.endswith(model.__name__) or model not in self._in_responses:
-            return self._request_schema(model, name if name.endswith(model.__name__) else model.__name__, "")
-        return self.create(model)
+            return self._part(model, name if name.endswith(model.__name__) else model.__name__, "")
+        return self.body(model, "Create")
 
     def page(self, model: type[Struct], totals: type[Struct] | None = None, *, is_partial: bool = False) -> Json:
-        """Return the reference to a page of a list, whose sums are `totals`; its records are whole or partial."""
         rows = {"type": "array", "description": "The records of the page, in the order of `sort`."}
         fields = {
             "data": {**rows, "items": self.partial(model) if is_partial else self.row(model)},
@@ -172,7 +124,6 @@ class Schemas:
         return {"included": {**self.add(name, (model, "included"), about, records, ()), "description": INCLUDED}}
 
     def _page_meta(self, model: type[Struct], totals: type[Struct] | None) -> Json:
-        """Return the reference to the `meta` of a page, which has `totals` only if they were requested."""
         plain = self.answer(paging.PageMeta)
         if totals is None:
             return plain
@@ -227,7 +178,6 @@ class Schemas:
         return schema | {"description": " ".join(filter(None, (description, schema.get("description"), more)))}
 
     def _response_schema(self, model: type[Struct], name: str, fields: list[Field], *, is_list: bool = False) -> Json:
-        """Return the reference to a model in responses; a list has parts of its records only on request."""
         if self._exists(name, model):
             return _reference(name)
         asked = [field.name for field in fields if field.single and is_list]
@@ -242,7 +192,14 @@ class Schemas:
         required = [key for key in properties if key not in asked]
         return self.add(name, model, {"description": docstring_of(model)}, properties, required)
 
-    def _request_schema(self, model: type[Struct], name: str, use: str) -> Json:
+    def body(self, model: type[Struct], use: str) -> Json:
+        """Return the reference to a body that creates or updates a record, or to a child in a body.
+
+        A child with an `id` is changed, one without is created.
+        """
+        return self._part(model, f"{model.__name__}{'Upsert' if use == 'Child' else use}", use)
+
+    def _part(self, model: type[Struct], name: str, use: str) -> Json:
         """Return the reference to a model in a body, by its use: `Create`, `Update`, `Child`, or "" for a part.
 
         Bodies of records include read-only fields, so that a record can be sent back as it was received.

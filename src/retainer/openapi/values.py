@@ -24,7 +24,7 @@ class Types(Protocol):
 
     def part(self, model: type[Struct], field: str) -> Json: ...
 
-    def child(self, model: type[Struct]) -> Json: ...
+    def body(self, model: type[Struct], use: str) -> Json: ...
 
     def enumeration(self, schema: Json) -> Json: ...
 
@@ -60,7 +60,7 @@ def schema_of(hint: Any, name: str, types: Types, *, sent: bool = False) -> Json
         schema = {"description": form, **schema}
     if origin in {list, tuple}:
         is_child = sent and isinstance(parts[0], type) and issubclass(parts[0], Record)
-        schema["items"] = types.child(parts[0]) if is_child else schema_of(parts[0], name, types, sent=sent)
+        schema["items"] = types.body(parts[0], "Child") if is_child else schema_of(parts[0], name, types, sent=sent)
         if origin is tuple:
             schema |= {"minItems": 1, "maxItems": MAX_LIST}
             schema["items"] |= _or_none(schema["items"]) if NoneType in get_args(parts[0]) else {}

@@ -44,7 +44,8 @@ class Names:
     def part(self, model: type[msgspec.Struct], field: str) -> Json:  # noqa: ARG002  # whatever field holds it
         return self.answer(model)
 
-    child = answer
+    def body(self, model: type[msgspec.Struct], use: str) -> Json:  # noqa: ARG002
+        return self.answer(model)
 
     def enumeration(self, schema: Json) -> Json:
         return schema

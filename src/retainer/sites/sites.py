@@ -211,7 +211,6 @@ def load_site(tx: Tx, site_id: int) -> Site:
 
 
 api = Resource("/sites", tag="Sites", scope="sites", table=sites)
-api.instead["plugins"] = "A site has its `plugins`; PATCH /sites/{site_id} with `plugins` replaces them."
 
 
 @api.get()

@@ -37,7 +37,6 @@ class Change(NamedTuple):
 
 
 def inserting(table: Table, values: Columns) -> Insert:
-    """Return the insertion of a row of an account, with its stamps."""
     statement = insert(table).values(account_id=ACCOUNT, created_at=NOW, updated_at=NOW, **values)
     return statement.execution_options(**{ANNOUNCES: Change(table, CREATED)}) if is_announced(table) else statement
 
@@ -66,7 +65,6 @@ def updating(
 
 
 def deleting(table: Table, *conditions: ColumnElement[bool]) -> UpdateBase:
-    """Return the deletion of the rows that meet the conditions."""
     statement = delete(table).where(*conditions)
     if not is_announced(table):
         return statement

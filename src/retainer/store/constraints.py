@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from functools import cache
-from typing import NamedTuple, get_origin, get_type_hints
+from typing import NamedTuple, get_origin
 
 from msgspec import Struct, structs
 from sqlalchemy import ColumnElement, Select, Table, UniqueConstraint, bindparam, false, func, select
@@ -11,14 +11,13 @@ from sqlalchemy.sql.dml import UpdateBase
 from retainer.store.announcements import deleting, updating
 from retainer.store.row_mapper import RefersTo
 from retainer.store.tables import metadata
-from retainer.values.records import WRITE_ONLY
+from retainer.values.records import WRITE_ONLY, marked
 
 MISSING = "There is no such {} in this account."
 
 
 @cache
 def exists(table: Table) -> Select[int]:
-    """Return the statement that selects a row by its id."""
     return select(table.c.id).where(table.c.id == bindparam("id"))
 
 
@@ -30,23 +29,14 @@ def reference_columns(table: Table) -> tuple[tuple[str, Table], ...]:
 @cache
 def reference_lists(model: type[Struct]) -> tuple[tuple[str, Table], ...]:
     """Return the fields of a type that are lists of references, and the tables they refer to."""
-    hints = get_type_hints(model, include_extras=True)
-    marked = [(name, hint, mark) for name, hint in hints.items() for mark in getattr(hint, "__metadata__", ())]
-    return tuple(
-        (name, metadata.tables[mark.target])
-        for name, hint, mark in marked
-        if isinstance(mark, RefersTo) and get_origin(hint.__origin__) is list
-    )
+    found = marked(model, RefersTo)
+    return tuple((name, metadata.tables[mark.target]) for name, hint, mark in found if get_origin(hint) is list)
 
 
 @cache
 def references(table: Table, model: type[Struct]) -> dict[str, Table]:
-    """Return the fields of a type, as responses have it, that refer to records, and the tables they refer to."""
-    hints = get_type_hints(model, include_extras=True)
-    marked = [(name, mark) for name, hint in hints.items() for mark in getattr(hint, "__metadata__", ())]
-    targets = dict(reference_columns(table)) | {
-        name: metadata.tables[mark.target] for name, mark in marked if isinstance(mark, RefersTo)
-    }
+    found = {name: metadata.tables[mark.target] for name, _, mark in marked(model, RefersTo)}
+    targets = dict(reference_columns(table)) | found
     answered = [field.name for field in structs.fields(model) if field.default is not WRITE_ONLY]
     return {name: targets[name] for name in answered if name in targets}
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Collection, Sequence
 from functools import cache
-from typing import Any, NamedTuple, get_args, get_type_hints
+from typing import Any, NamedTuple, get_args
 
 import msgspec
 from sqlalchemy import Table, text
@@ -16,7 +16,7 @@ from retainer.store.statements import Statement
 from retainer.store.tables import metadata
 from retainer.store.tx import Tx
 from retainer.values.kinds import MAX_INTEGER
-from retainer.values.records import DetailOnly, Record
+from retainer.values.records import DetailOnly, Record, marked
 
 MAX_DETAILS = 10_000
 """Parts of one kind that are read for several records: a page of 100 invoices may have 20,000 lines."""
@@ -35,13 +35,9 @@ class Detail(NamedTuple):
 
 @cache
 def details(table: Table, model: type[Record]) -> dict[str, Detail]:
-    """Return the fields of a type that lists leave out, by name."""
-    hints = get_type_hints(model, include_extras=True).items()
-    marked = [(name, hint, mark) for name, hint in hints for mark in getattr(hint, "__metadata__", ())]
     return {
-        name: _detail(table, name, metadata.tables[mark.table], *get_args(hint.__origin__))
-        for name, hint, mark in marked
-        if isinstance(mark, DetailOnly)
+        name: _detail(table, name, metadata.tables[mark.table], *get_args(hint))
+        for name, hint, mark in marked(model, DetailOnly)
     }
 
 
@@ -58,7 +54,6 @@ def load_details(tx: Tx, table: Table, records: Sequence[R], names: Collection[s
 
 
 def load_parts(tx: Tx, detail: Detail, ids: list[int]) -> Parts:
-    """Return the parts of the records with these ids; the errors are those of `load_details`."""
     most = MAX_DETAILS if len(ids) > 1 else MAX_INTEGER
     rows = tx.all(detail.statement, ids=json.dumps(ids), limit=most + 1)
     if len(rows) > most:

@@ -11,7 +11,7 @@ from retainer.store.engines.base import Row
 from retainer.store.engines.sql import INTEGER, json_row
 from retainer.values.decoding import decoder
 from retainer.values.exact import DIGITS, UNITS, minor_units
-from retainer.values.records import WRITE_ONLY, Record
+from retainer.values.records import WRITE_ONLY, Record, marked
 
 Convert = Callable[[Any], Any]
 MINOR = {currency: 10 ** (4 - digits) for currency, digits in DIGITS.items() if digits != 2}
@@ -30,9 +30,7 @@ class Derived(NamedTuple):
 
 
 def derived_fields(model: type[msgspec.Struct]) -> dict[str, Derived]:
-    hints = get_type_hints(model, include_extras=True)
-    marks = [(name, mark) for name, hint in hints.items() for mark in getattr(hint, "__metadata__", ())]
-    return {name: mark for name, mark in marks if isinstance(mark, Derived)}
+    return {name: mark for name, _, mark in marked(model, Derived)}
 
 
 def split_ids(text: str | None) -> list[int]:

@@ -107,7 +107,6 @@ class Transaction:
         return cursor
 
     def all(self, statement: Statement, **values: object) -> list[Row]:
-        """Return every row of a statement."""
         return self.engine.all(self.execute(statement, values))
 
     def one(self, statement: Statement, **values: object) -> Row | None:
@@ -115,7 +114,6 @@ class Transaction:
         return self.engine.first(self.execute(statement, values))
 
     def value(self, statement: Statement, **values: object) -> Any:
-        """Return the first column of the first row, or None."""
         row = self.one(statement, **values)
         return row[0] if row else None
 

@@ -12,7 +12,6 @@ EXAMPLE = "DE89 3704 0044 0532 0130 00"
 
 
 def read_iban(value: object) -> str:
-    """Return an IBAN without spaces, in upper case. Raises ValueError for a wrong country, length or check digit."""
     text = read_text(value)
     if not text.isascii():
         raise ValueError
@@ -26,7 +25,6 @@ def read_iban(value: object) -> str:
 
 
 def read_bic(value: object) -> str:
-    """Return a BIC without spaces, in upper case. Raises ValueError."""
     text = read_text(value)
     if not text.isascii():
         raise ValueError
@@ -38,7 +36,6 @@ def read_bic(value: object) -> str:
 
 
 def grouped(number: str) -> str:
-    """Return an IBAN in groups of four, as people read it."""
     return " ".join(number[start : start + 4] for start in range(0, len(number), 4))
 
 

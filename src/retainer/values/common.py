@@ -11,7 +11,6 @@ COLOR = re.compile(r"#[0-9a-fA-F]{6}")
 
 
 def read_color(value: object) -> str:
-    """Return a colour, `#` and six hexadecimal digits, in lower case. Raises ValueError."""
     text = read_text(value)
     if not COLOR.fullmatch(text):
         raise ValueError

@@ -30,7 +30,6 @@ def utcnow() -> str:
 
 
 def instant_after(instant: str, duration: timedelta) -> str:
-    """Return a timestamp shifted by a duration, which may be negative."""
     return as_instant(datetime.fromisoformat(instant) + duration)
 
 
@@ -41,7 +40,6 @@ def _second(seconds: int) -> str:
 
 
 def local_day(instant: str, timezone: str) -> str:
-    """Return the calendar day of a timestamp in a time zone, as `YYYY-MM-DD`."""
     return datetime.fromisoformat(instant).astimezone(ZoneInfo(timezone)).date().isoformat()
 
 

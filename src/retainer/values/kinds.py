@@ -66,14 +66,12 @@ def kind(
 
 
 def read_text(value: object) -> str:
-    """Return a JSON string unchanged. Raises ValueError for any other type."""
     if not isinstance(value, str):
         raise ValueError  # noqa: TRY004
     return value
 
 
 def read_user(value: object) -> int:
-    """Return the id of a user, or ME for `"me"`. Raises ValueError for anything else."""
     if value == "me":
         return ME
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MAX_INTEGER:
@@ -116,7 +114,6 @@ def between(low: Decimal, high: Decimal, places: int) -> Callable[[object], Deci
 
 
 def read_day(value: object) -> str:
-    """Return a calendar day, `YYYY-MM-DD`. Raises ValueError."""
     text = read_text(value)
     if not DAY.fullmatch(text):
         has_time = DAY.fullmatch(text[:10]) and text[10] in "Tt "
@@ -162,7 +159,6 @@ def read_likely(read: Parse) -> Parse:
 
 
 def read_email(value: object) -> str:
-    """Return an email address, checked by syntax only; internal domains are accepted. Raises ValueError."""
     text = read_text(value)
     if len(text) <= 191 and PLAIN_EMAIL.fullmatch(text):
         return text
@@ -178,7 +174,6 @@ def read_email(value: object) -> str:
 
 
 def read_url(value: object) -> str:
-    """Return an http or https URL with a host. Raises ValueError."""
     text = read_text(value)
     if PLAIN_URL.fullmatch(text) and len(text) <= 2048:
         return text
@@ -210,7 +205,6 @@ def read_site_url(value: object) -> str:
 
 
 def read_pattern(value: object) -> str:
-    """Return a number pattern. Raises ValueError unless it has exactly one `{0000}`: or all were equal."""
     text = read_text(value)
     plain = ZEROS.sub("", text).replace("{YYYY}", "")
     if len(text) > 50 or len(ZEROS.findall(text)) != 1 or "{" in plain or "}" in plain:
@@ -232,16 +226,8 @@ def one_of(values: Callable[[], Collection[str]]) -> Callable[[object], str]:
 
 
 Id = Annotated[int, Meta(ge=1, le=MAX_INTEGER)]
-UserId = Annotated[
-    int,
-    kind(
-        read_user,
-        'the id of a user, or "me"',
-        {"type": ["integer", "string"], "pattern": "^me$"},
-        minimum=1,
-        maximum=MAX_INTEGER,
-    ),
-]
+ME_TOO: dict[str, object] = {"type": ["integer", "string"], "pattern": "^me$"}
+UserId = Annotated[int, kind(read_user, 'the id of a user, or "me"', ME_TOO, minimum=1, maximum=MAX_INTEGER)]
 MAX_POSITION = 1_000_000_000
 Position = Annotated[int, Meta(ge=0, le=MAX_POSITION)]
 Text20 = Annotated[str, Meta(min_length=1, max_length=20), LINE]
@@ -264,65 +250,25 @@ Text5000 = Annotated[str, Meta(min_length=1, max_length=5000)]
 Text10000 = Annotated[str, Meta(min_length=1, max_length=10000)]
 Text20000 = Annotated[str, Meta(min_length=1, max_length=20000)]
 Text50000 = Annotated[str, Meta(min_length=1, max_length=50000)]
-Email = Annotated[
-    str,
-    kind(
-        read_email,
-        "an email address of at most 191 characters, like ana@agency.example",
-        format="email",
-        maxLength=191,
-        examples=["ana@agency.example"],
-    ),
-]
-Url = Annotated[
-    str,
-    kind(
-        read_url,
-        "an http or https URL, like https://agency.example",
-        format="uri",
-        maxLength=2048,
-        examples=["https://agency.example"],
-    ),
-]
-SiteUrl = Annotated[
-    str,
-    kind(
-        read_site_url,
-        "an http or https URL without user and password, like https://shop.example",
-        format="uri",
-        maxLength=2048,
-        examples=["https://shop.example/"],
-    ),
-]
+EMAIL, ADDRESS, SHOP = "ana@agency.example", "https://agency.example", "https://shop.example"
+EMAIL_FORM = f"an email address of at most 191 characters, like {EMAIL}"
+Email = Annotated[str, kind(read_email, EMAIL_FORM, format="email", maxLength=191, examples=[EMAIL])]
+URL: dict[str, object] = {"format": "uri", "maxLength": 2048}
+Url = Annotated[str, kind(read_url, f"an http or https URL, like {ADDRESS}", **URL, examples=[ADDRESS])]
+SITE_FORM = f"an http or https URL without user and password, like {SHOP}"
+SiteUrl = Annotated[str, kind(read_site_url, SITE_FORM, **URL, examples=[f"{SHOP}/"])]
 HttpStatus = Annotated[int, Meta(ge=200, le=599)]
 PATTERN = "at most 50 characters, with {0000} for the number and optionally {YYYY} for the year; no other braces"
 NumberPattern = Annotated[str, kind(read_pattern, PATTERN), CODE]
-Day = Annotated[
-    str,
-    kind(read_day, "a date like 2026-03-31", read_field=read_likely(read_day), format="date", examples=["2026-03-31"]),
-]
-Instant = Annotated[
-    str,
-    kind(
-        read_instant,
-        "a timestamp with an offset, like 2026-03-31T14:30:00Z",
-        read_field=read_likely(read_instant),
-        format="date-time",
-        examples=["2026-03-31T14:30:00.000000Z"],
-    ),
-]
-Currency = Annotated[
-    str, kind(one_of(lambda: DIGITS), "an ISO 4217 currency code, like EUR", pattern="^[A-Z]{3}$", examples=["EUR"])
-]
-Country = Annotated[
-    str,
-    kind(
-        one_of(lambda: COUNTRIES),
-        "a two-letter ISO 3166-1 country code, like DE",
-        pattern="^[A-Z]{2}$",
-        examples=["DE"],
-    ),
-]
+DAY_FORM, INSTANT_FORM = "a date like 2026-03-31", "a timestamp with an offset, like 2026-03-31T14:30:00Z"
+DAY_SCHEMA: dict[str, object] = {"format": "date", "examples": ["2026-03-31"]}
+INSTANT_SCHEMA: dict[str, object] = {"format": "date-time", "examples": ["2026-03-31T14:30:00.000000Z"]}
+Day = Annotated[str, kind(read_day, DAY_FORM, read_field=read_likely(read_day), **DAY_SCHEMA)]
+Instant = Annotated[str, kind(read_instant, INSTANT_FORM, read_field=read_likely(read_instant), **INSTANT_SCHEMA)]
+CURRENCY: dict[str, object] = {"pattern": "^[A-Z]{3}$", "examples": ["EUR"]}
+Currency = Annotated[str, kind(one_of(lambda: DIGITS), "an ISO 4217 currency code, like EUR", **CURRENCY)]
+COUNTRY: dict[str, object] = {"pattern": "^[A-Z]{2}$", "examples": ["DE"]}
+Country = Annotated[str, kind(one_of(lambda: COUNTRIES), "a two-letter ISO 3166-1 country code, like DE", **COUNTRY)]
 Timezone = Annotated[str, kind(one_of(timezones), "an IANA time zone, like Europe/Berlin", examples=["Europe/Berlin"])]
 
 

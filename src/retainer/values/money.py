@@ -84,7 +84,6 @@ def pad_price(unit_price: Decimal, currency: str) -> Decimal:
 
 
 def part_of(amount: int, quantity: Decimal, whole: Decimal) -> int:
-    """Return the amount of a part of a line's quantity, rounded half up, in minor units."""
     return _rounded(amount * Fraction(quantity) / Fraction(whole))
 
 

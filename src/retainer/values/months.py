@@ -12,7 +12,6 @@ MONTH = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")
 
 
 def read_month(value: object) -> str:
-    """Return a calendar month, `YYYY-MM`. Raises ValueError."""
     text = read_text(value)
     if DAY.fullmatch(text):
         raise InvalidValue(hint="this has a day. Remove it.")

@@ -80,7 +80,6 @@ def validate_ranges(values: dict[str, Any], errors: FieldErrors) -> None:
 
 
 def read_number(text: str, maximum: int = MAX_INTEGER) -> int:
-    """Return a page number or page size. Raises ValueError with a message that says what is accepted."""
     number = read_whole(text)
     if number is None or not 1 <= number <= maximum:
         raise ValueError(f"Must be a whole number from 1 to {maximum}.")
@@ -88,7 +87,6 @@ def read_number(text: str, maximum: int = MAX_INTEGER) -> int:
 
 
 def read_sort(names: list[str], text: str) -> tuple[str, ...]:
-    """Return the sort keys of a list. Raises ValueError with a message that says what is accepted."""
     parts = tuple(part.strip() for part in text.split(","))
     if len(parts) > len(names) + 1 or any(part.removeprefix("-") not in {*names, "id"} for part in parts):
         raise ValueError(f"Must be a comma-separated list of: {', '.join(names)}, id; a minus sign sorts descending.")

@@ -22,6 +22,7 @@ from retainer.values.records import (
     MustMatch,
     Record,
     RequiredUnless,
+    marked,
 )
 from retainer.values.texts import LINES, Characters, clean
 
@@ -102,19 +103,14 @@ def _is_withheld(mark: object, use: str) -> bool:
 @cache
 def create_only(model: type[msgspec.Struct]) -> frozenset[str]:
     """Return the fields that an update accepts only with their current value."""
-    hints = get_type_hints(model, include_extras=True)
-    return frozenset(name for name, hint in hints.items() if AllowedOn("Create") in getattr(hint, "__metadata__", ()))
+    return frozenset(name for name, _, mark in marked(model, AllowedOn) if mark.use == "Create")
 
 
 @cache
 def must_match(model: type[msgspec.Struct]) -> dict[str, tuple[Read, MustMatch]]:
     """Return the read-only fields that an update accepts only with their current value, each with its reader."""
-    found = {}
-    for name, hint in get_type_hints(model, include_extras=True).items():
-        mark = next((mark for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, MustMatch)), None)
-        if mark is not None:
-            found[name] = reader(hint | None), mark
-    return found
+    hints = get_type_hints(model, include_extras=True)
+    return {name: (reader(hints[name] | None), mark) for name, _, mark in marked(model, MustMatch)}
 
 
 def fixed_errors(record: Record, values: dict[str, object]) -> dict[str, str]:
@@ -140,9 +136,7 @@ def _text(value: object) -> str:
 @cache
 def read_only(model: type[msgspec.Struct], use: str) -> frozenset[str]:
     """Return the fields that are returned and cannot be set."""
-    hints = get_type_hints(model, include_extras=True).items()
-    marked = [(name, mark) for name, hint in hints for mark in getattr(hint, "__metadata__", ())]
-    detail = {name for name, mark in marked if isinstance(mark, DetailOnly) and mark.read_only}
+    detail = {name for name, _, mark in marked(model, DetailOnly) if mark.read_only}
     answered = {field.encode_name for field in msgspec.structs.fields(model) if field.default is not WRITE_ONLY}
     return frozenset((answered | detail) - writable_fields(model, use).keys())
 

@@ -1,8 +1,13 @@
 """Records: their common fields, and the markers that declare how a field may be written."""
 
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterator
+from typing import Annotated, Any, Final, NamedTuple, TypeVar, get_type_hints
 
 import msgspec
+
+from retainer.values.kinds import Id, Instant
+
+M = TypeVar("M")
 
 READ_ONLY: Final[Any] = object()
 """Read-only: always returned; ignored in an update, so that a record can be sent back, and refused in a create."""
@@ -17,9 +22,11 @@ WRITE_ONLY: Final[Any] = msgspec.UNSET
 class Record(msgspec.Struct, gc=False):
     """The fields of every record: its id and when it was created and last changed."""
 
-    id: int
-    created_at: str
-    updated_at: str
+    id: Annotated[Id, "Assigned by the server, and never reused."]
+    created_at: Annotated[Instant, "Never changes; in UTC, with microseconds."]
+    updated_at: Annotated[
+        Instant, "Time of the last change to one of the record's own fields; derived values do not count."
+    ]
 
 
 class DetailOnly(NamedTuple):
@@ -30,6 +37,14 @@ class DetailOnly(NamedTuple):
 
     table: str
     read_only: bool = False
+
+
+def marked(model: type[msgspec.Struct], kind: type[M]) -> Iterator[tuple[str, Any, M]]:
+    """Yield the fields of a type that have a mark of a kind: their names, their hints without marks, and the mark."""
+    for name, hint in get_type_hints(model, include_extras=True).items():
+        for mark in getattr(hint, "__metadata__", ()):
+            if isinstance(mark, kind):
+                yield name, hint.__origin__, mark
 
 
 class RequiredUnless(NamedTuple):

@@ -1,6 +1,7 @@
 """Strict JSON: accepts only bodies with exactly one meaning."""
 
 import json
+import re
 from codecs import BOM_UTF8
 from collections import Counter
 from decimal import Decimal
@@ -8,6 +9,9 @@ from decimal import Decimal
 from retainer.errors import Refusal
 from retainer.values.texts import encodes
 
+TEXT = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
+"""A text of JSON, also one without an end: so each character is read once."""
+BRACKET = re.compile(r"[][{}]")
 MAX_DEPTH = 32
 MAX_FIELDS = 1000
 
@@ -56,7 +60,6 @@ def meaning(fields: dict[str, object]) -> bytes:
 
 
 def _number(exact: Decimal) -> object:
-    """Return the canonical form of a number: 1.5 for 1.50, and 1 for 1.0."""
     is_whole = exact.adjusted() < 20 and exact == exact.to_integral_value()
     return int(exact) if is_whole else [str(exact.normalize())]
 
@@ -66,19 +69,11 @@ def malformed(reason: str) -> Refusal:
 
 
 def _check_depth(text: str) -> None:
-    depth, quoted, escaped = 0, False, False
-    for character in text:
-        if quoted:
-            quoted = escaped or character != '"'
-            escaped = character == "\\" and not escaped
-        elif character == '"':
-            quoted = True
-        elif character in "[{":
-            depth += 1
-            if depth > MAX_DEPTH:
-                raise malformed(f"the body is nested deeper than {MAX_DEPTH}")
-        elif character in "]}":
-            depth -= 1
+    depth = 0
+    for bracket in BRACKET.findall(TEXT.sub("", text)):
+        depth += 1 if bracket in "[{" else -1
+        if depth > MAX_DEPTH:
+            raise malformed(f"the body is nested deeper than {MAX_DEPTH}")
 
 
 def _unique_fields(pairs: list[tuple[str, object]]) -> dict[str, object]:

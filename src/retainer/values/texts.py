@@ -67,7 +67,6 @@ def refusal_of(characters: Characters, position: int, character: str) -> Invalid
 
 
 def name_of(character: str) -> str:
-    """Return what a character is called, for people who cannot see it."""
     code = f"U+{ord(character):04X}"
     name = NAMES.get(character, unicodedata.name(character, "").lower())
     return f"{name} ({code})" if name else code

@@ -16,7 +16,6 @@ DEVELOPMENT, FINAL, POST = "!0", "#", "$"
 
 
 def read_version(value: object) -> str:
-    """Return a version to compare with others. Raises ValueError for a text without a number."""
     if not isinstance(value, str) or len(value) > MAX_LENGTH or not NUMBERS.search(value):
         raise ValueError
     return value
@@ -51,5 +50,4 @@ def order(version: str) -> str:
 
 
 def newer(update: str | None, version: str | None) -> bool:
-    """Return whether an offered update is newer than the installed version."""
     return update is not None and (version is None or order(update) > order(version))

@@ -27,7 +27,6 @@ PUBLISHED: dict[str, Asset] = {}
 
 
 def publish(file: Path) -> str:
-    """Add a file to those served; return its path."""
     body = file.read_bytes()
     path = f"{ROOT}{file.stem}.{hashlib.sha256(body).hexdigest()[:12]}{file.suffix}"
     kind = guess_type(file.name)[0] or "application/octet-stream"

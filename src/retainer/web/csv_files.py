@@ -43,7 +43,6 @@ def csv_text(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
 
 
 def safe(cell: Cell) -> str | int | Decimal:
-    """Return a cell that no spreadsheet runs."""
     if cell is None:
         return ""
     if isinstance(cell, str):

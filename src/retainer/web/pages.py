@@ -41,7 +41,6 @@ def render(
     policy: Mapping[str, str] = NO_EXCEPTIONS,
     **context: Any,
 ) -> Response:
-    """Return a page for this request, for any method."""
     body = markup(template, path=request.path, **context).encode()
     return Response(status, [("content-type", HTML), *protection(**policy), *headers], body)
 

@@ -23,7 +23,6 @@ def answer_icon(request: Request) -> Response:
 
 
 def answer_robots(request: Request) -> Response:
-    """Let search engines read the reference alone."""
     return document(request, TEXT, ROBOTS.encode())
 
 
@@ -37,7 +36,6 @@ def answer_well_known(request: Request) -> Response:
 
 
 def contact_of(text: str) -> str:
-    """Return a contact as a URL; empty for a name without an address."""
     if text.startswith("https://"):
         return text
     try:

@@ -44,8 +44,7 @@ def shown_to(tx: Tx, user: User) -> User:
     return user
 
 
-api = Resource("/users", tag="Users", scope=None, table=users)
-api.visible_to = shown_to
+api = Resource("/users", tag="Users", scope=None, table=users, visible_to=shown_to)
 
 
 @api.get()

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from retainer.errors import Refusal
 from retainer.fairness import FairSemaphore
 from retainer.identity.sign_in.failures import Failures
-from retainer.kernel.limits import Limiter
+from retainer.kernel.limits import SlidingWindow
 
 FREE_FAILURES = 5
 """Failures of an email, or of a known browser, after which the next attempt must wait."""
@@ -41,7 +41,7 @@ class Throttle:
     """
 
     def __init__(
-        self, limiter: Limiter, failures: Failures, outside: Callable[[], AbstractContextManager[None]]
+        self, limiter: SlidingWindow, failures: Failures, outside: Callable[[], AbstractContextManager[None]]
     ) -> None:
         self.limiter, self.failures, self.outside = limiter, failures, outside
         self.lanes = {is_known: FairSemaphore(1, 1, MAX_WAITING // 2) for is_known in (True, False)}

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from retainer.errors import Refusal
 from retainer.kernel import pipeline
 from retainer.kernel.http import Request, Response
-from retainer.kernel.limits import Limiter, hit_address
+from retainer.kernel.limits import SlidingWindow, hit_address
 from retainer.kernel.pipeline import RequestLog
 from retainer.settings import BASE_PATH
 
@@ -22,7 +22,7 @@ Page = Callable[[Request], Response]
 class Site:
     """The `pages` outside the base path, by the first part of their path, like `openapi.json`."""
 
-    def __init__(self, pages: Mapping[str, Page], limiter: Limiter, log: RequestLog) -> None:
+    def __init__(self, pages: Mapping[str, Page], limiter: SlidingWindow, log: RequestLog) -> None:
         self.pages, self.limiter, self.log = pages, limiter, log
 
     def answer(self, request: Request) -> Response:

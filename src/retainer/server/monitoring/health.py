@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from retainer.kernel.http import Response
-from retainer.kernel.limits import Limiter
+from retainer.kernel.limits import SlidingWindow
 from retainer.schema.migrations import current, head
 from retainer.server.monitoring.outages import Outages
 from retainer.store.engines import Busy, PartlyUnavailable, Unavailable
@@ -70,7 +70,13 @@ class Health:
     """
 
     def __init__(
-        self, store: Store, limiter: Limiter, outages: Outages, is_stopping: Callable[[], bool], *, uses_valkey: bool
+        self,
+        store: Store,
+        limiter: SlidingWindow,
+        outages: Outages,
+        is_stopping: Callable[[], bool],
+        *,
+        uses_valkey: bool,
     ) -> None:
         self.is_stopping = is_stopping
         self._outages = outages

@@ -12,7 +12,7 @@ from retainer.identity.people import expiry
 from retainer.kernel.caller import Caller
 from retainer.kernel.http import Request
 from retainer.kernel.idempotency import RETENTION
-from retainer.kernel.limits import Limiter
+from retainer.kernel.limits import SlidingWindow
 from retainer.rollups import labour
 from retainer.schema.identity import api_keys
 from retainer.schema.requests import idempotency_keys
@@ -82,7 +82,7 @@ class Housekeeping(Background):
     def __init__(
         self,
         store: Store,
-        limiter: Limiter,
+        limiter: SlidingWindow,
         log: Log,
         recorder: RequestRecorder,
         settings: Settings,

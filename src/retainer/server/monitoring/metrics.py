@@ -22,7 +22,7 @@ from retainer.errors import STATUS
 from retainer.events.sender import schedule as deliveries
 from retainer.fairness import FairSemaphore
 from retainer.kernel.http import Response
-from retainer.kernel.limits import Limiter
+from retainer.kernel.limits import SlidingWindow
 from retainer.kernel.routes import Routes
 from retainer.server.monitoring.log import Log
 from retainer.settings import Settings
@@ -145,7 +145,7 @@ class Slot:
 class State:
     """The state of a worker, written to its slot; requests are counted when they end."""
 
-    def __init__(self, slot: Slot, running: FairSemaphore, engine: Engine, limiter: Limiter, log: Log) -> None:
+    def __init__(self, slot: Slot, running: FairSemaphore, engine: Engine, limiter: SlidingWindow, log: Log) -> None:
         self.slot, self.running, self.engine, self.limiter, self.log = slot, running, engine, limiter, log
         self._errors_before, self._dropped_before = slot["database_errors"], slot["log_lines_dropped"]
 

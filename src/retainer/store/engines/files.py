@@ -21,7 +21,6 @@ def has_room(folder: Path) -> bool:
 
 
 def is_read_only(folder: Path) -> bool:
-    """Return whether a folder exists, but this user may not write to it."""
     return folder.is_dir() and not os.access(folder, os.W_OK)
 
 
@@ -31,7 +30,6 @@ def private(name: str, flags: int) -> int:
 
 
 def make_local_folder(folder: Path) -> None:
-    """Create a folder and missing parents for their owner alone. Raises Unavailable on a network share."""
     for each in [*reversed(folder.parents), folder]:
         each.mkdir(mode=0o700, exist_ok=True)
     kind = file_system(folder.resolve())
@@ -50,5 +48,4 @@ def file_system(folder: Path) -> str:
 
 
 def world_readable(paths: list[Path]) -> list[Path]:
-    """Return the files and folders that other users of this machine may access."""
     return [path for path in paths if path.exists() and path.stat().st_mode & 0o077]

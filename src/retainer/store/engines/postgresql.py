@@ -98,7 +98,6 @@ class Postgresql(Engine):
         return self._pool.lend()
 
     def give_back(self, connection: Connection) -> None:
-        """Take a lent connection back, and keep it if its last transaction has ended."""
         self._pool.give_back(connection)
 
     def close(self) -> None:
@@ -117,7 +116,6 @@ class Postgresql(Engine):
             connection.send("SET LOCAL transaction_timeout = 0", [])
 
     def insert_rows(self, connection: Connection, table: Table, rows: list[Row]) -> None:
-        """Insert many rows with one statement and one value, JSON that the server converts to rows."""
         names = [column.name for column in table.c]
         objects = encode([dict(zip(names, row, strict=True)) for row in rows]).decode()
         source = f"json_populate_recordset(NULL::{table.name}, CAST($1 AS JSON))"
@@ -255,7 +253,6 @@ class Postgresql(Engine):
         connection.exec_driver_sql(f"LOCK TABLE {table.name} IN ACCESS EXCLUSIVE MODE")
 
     def last_id(self, connection: SchemaConnection, table: Table) -> int:
-        """Return the last value of the sequence, which may be ahead of the snapshot."""
         sequence = cast(func.pg_get_serial_sequence(table.name, "id"), REGCLASS)
         last, highest = func.pg_sequence_last_value(sequence), select(func.max(table.c.id)).scalar_subquery()
         return int(connection.execute(select(func.coalesce(func.greatest(last, highest), 0))).scalar_one())
@@ -304,6 +301,5 @@ class Postgresql(Engine):
         return bool(row and row[0])
 
     def estimate_rows(self, name: str) -> int:
-        """Return how many rows a table had when it was last analyzed."""
         row = self.one("SELECT greatest(reltuples, 0)::BIGINT FROM pg_class WHERE oid = to_regclass($1)", [name])
         return int(row[0]) if row else 0

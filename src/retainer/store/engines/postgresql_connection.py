@@ -70,14 +70,12 @@ class Cursor(psycopg.RawCursor[Row]):
     """A cursor whose results may not have arrived; their errors are ours."""
 
     def fetchone(self) -> Row | None:
-        """Return the next row, once it has arrived."""
         try:
             return super().fetchone()
         except psycopg.Error as error:
             raise translate_error(error) from error
 
     def fetchall(self) -> list[Row]:
-        """Return all rows, once they have arrived."""
         try:
             return super().fetchall()
         except psycopg.Error as error:
@@ -142,7 +140,6 @@ class Connection(psycopg.Connection[Row]):
         return self.info.transaction_status == TransactionStatus.IDLE and self.sent is None
 
     def enter_pipeline(self) -> None:
-        """Send statements together from here on."""
         self._block = contextlib.ExitStack()
         self.sent = self._block.enter_context(self.pipeline())
 

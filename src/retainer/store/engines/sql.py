@@ -119,7 +119,6 @@ class Condition(DialectFunction[bool]):
     type = NullType()  # type: ignore[assignment]
 
     def self_group(self, against: object = None) -> Self:  # noqa: ARG002
-        """Return the condition without a comparison."""
         return self
 
 
@@ -207,7 +206,6 @@ def blocks(rows: list[Row]) -> Iterator[list[Row]]:
 
 @cache
 def insertion(table: Table, rows: int) -> str:
-    """Return the statement that inserts a number of rows with all columns as declared."""
     names = ", ".join(column.name for column in table.c)
     placeholders = ", ".join("?" * len(table.c))
     return f"INSERT INTO {table.name} ({names}) VALUES {', '.join([f'({placeholders})'] * rows)}"

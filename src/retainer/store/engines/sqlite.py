@@ -62,7 +62,6 @@ class Connection(driver.Connection):  # type: ignore[misc]  # its driver has no 
     deadline: list[float]  # a list, so that SQLite's handler does not keep the connection alive
 
     def watch_deadline(self) -> None:
-        """Let statements check the deadline while they run."""
         self.deadline = deadline = [math.inf]
         self.set_progress_handler(lambda: time.monotonic() > deadline[0], DEADLINE_STEPS)
 
@@ -135,7 +134,6 @@ class Sqlite(Engine):
             raise self.translate_error(error) from error
 
     def all(self, cursor: DriverCursor) -> list[Row]:
-        """Return all rows of a statement, which runs while they are fetched."""
         try:
             rows: list[Row] = cursor.fetchall()
         except driver.DatabaseError as error:
@@ -143,7 +141,6 @@ class Sqlite(Engine):
         return rows
 
     def first(self, cursor: DriverCursor) -> Row | None:
-        """Return the first row of a statement, which runs while it is fetched."""
         try:
             row: Row | None = cursor.fetchone()
         except driver.DatabaseError as error:
@@ -155,7 +152,6 @@ class Sqlite(Engine):
         connection.deadline[0] = deadline
 
     def insert_rows(self, connection: DriverConnection, table: Table, rows: list[Row]) -> None:
-        """Insert many rows in few statements, as other threads may run between two statements."""
         for block in blocks(rows):
             self.run(connection, insertion(table, len(block)), [*itertools.chain.from_iterable(block)])
 
@@ -268,12 +264,10 @@ class Sqlite(Engine):
         return engine.connect()
 
     def last_id(self, connection: SchemaConnection, table: Table) -> int:
-        """Return the last id that AUTOINCREMENT has assigned."""
         row = connection.exec_driver_sql("SELECT seq FROM sqlite_sequence WHERE name = ?", (table.name,)).first()
         return row.seq if row else 0
 
     def set_sequence(self, connection: SchemaConnection, table: Table, last_id: int) -> None:
-        """Let AUTOINCREMENT continue after an id, in an empty table too."""
         raise_last_id(connection.connection.driver_connection, table.name, last_id)
 
     def has_table(self, name: str) -> bool:
@@ -283,7 +277,6 @@ class Sqlite(Engine):
         return self.path.exists()
 
     def create_storage(self) -> None:
-        """Create the folder and the file, for their owner alone. Raises Unavailable for a network share."""
         make_local_folder(self.path.parent)
         if not self.path.exists():  # SQLite creates -wal and -shm with the same mode
             self.path.touch(mode=0o600)
@@ -320,7 +313,6 @@ class Sqlite(Engine):
         return world_readable([self.path.parent, self.path, *sidecars])
 
     def has_room(self) -> bool:
-        """Return whether the disk has room for the database and the files next to it, as far as it can be asked."""
         return has_room(self.path.parent)
 
     def close(self) -> None:
