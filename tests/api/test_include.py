@@ -152,7 +152,7 @@ def test_every_reference_of_what_is_read_can_be_included():
     for operation in READS:
         if operation.selectable is not None:
             names = {name for name in operation.selectable.fields if name.endswith(("_id", "_ids"))}
-            fields = {relation.field for relation in operation.selectable.relations.values()}
+            fields = {field for field, _ in operation.selectable.relations.values()}
             assert names - NOT_RECORDS == fields, operation
             assert not operation.selectable.relations.keys() & set(operation.selectable.fields), operation
 

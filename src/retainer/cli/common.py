@@ -9,8 +9,6 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 import sqlalchemy
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from retainer import settings
 from retainer.errors import FieldErrors, invalid
@@ -45,6 +43,9 @@ def say(result: Mapping[str, object], *, json: bool) -> None:
         return
     for name, value in result.items():
         if isinstance(value, list) and value and isinstance(value[0], dict):
+            from rich.console import Console  # noqa: PLC0415  # a server needs no tables
+            from rich.table import Table  # noqa: PLC0415
+
             table = Table(*value[0], box=None, pad_edge=False)
             for row in value:
                 table.add_row(*map(cell_text, row.values()))

@@ -11,9 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, TaskID, TaskProgressColumn, TextColumn
-from rich.progress import Progress as Bars
 
 from retainer import settings
 from retainer.backup import BackupError, Progress, postgresql
@@ -41,6 +38,10 @@ Check = Annotated[bool, typer.Option("--check", help="Check that the backup can 
 @contextmanager
 def progress_bars() -> Iterator[Progress]:
     """Show a bar for each part of a block's work, on a terminal only."""
+    from rich.console import Console  # noqa: PLC0415  # a server needs no bars
+    from rich.progress import BarColumn, TaskID, TaskProgressColumn, TextColumn  # noqa: PLC0415
+    from rich.progress import Progress as Bars  # noqa: PLC0415
+
     tasks: dict[str, TaskID] = {}
     columns = (TextColumn("{task.description:<12}"), BarColumn(), TaskProgressColumn())
     with Bars(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bars:

@@ -3,8 +3,6 @@
 import io
 from decimal import Decimal
 
-from segno import helpers
-
 from retainer.documents.facts import Document
 
 MAX_NAME, MAX_TEXT = 70, 140
@@ -21,6 +19,8 @@ def payment_code(document: Document) -> str | None:
         return None
     if not SMALLEST <= document.total <= LARGEST:
         return None
+    from segno import helpers  # noqa: PLC0415  # only documents and second factors need it
+
     iban, bic = ("".join(text.split()).upper() for text in (issuer.iban, issuer.bic or ""))
     try:
         code = helpers.make_epc_qr(

@@ -5,8 +5,6 @@ import unicodedata
 from collections.abc import Set as AbstractSet
 from functools import cache, lru_cache
 
-from fontTools.ttLib import TTFont
-
 from retainer.documents.fonts import FILES
 
 REPLACEMENT = "□"
@@ -23,6 +21,8 @@ LONG_WORD = re.compile(rf"\S{{{LONGEST_WORD + 1},}}")
 @cache
 def glyphs(name: str) -> AbstractSet[int]:
     """Return the code points that a font of documents has in all its files."""
+    from fontTools.ttLib import TTFont  # noqa: PLC0415  # 20 ms, and only documents need it
+
     faces = []
     for path in FILES[name]:
         with TTFont(path, lazy=True, fontNumber=0) as face:

@@ -10,7 +10,6 @@ from ipaddress import IPv6Address
 from typing import Annotated, Any, Final
 from urllib.parse import quote, urlsplit, urlunsplit
 
-import idna
 import pycountry
 from msgspec import Meta
 
@@ -193,7 +192,10 @@ def read_site_url(value: object) -> str:
     if "[" in url.netloc:
         host = f"[{IPv6Address(host).compressed}]"
     else:
-        host = host if host.isascii() else idna.encode(host, uts46=True).decode()  # its errors are ValueErrors
+        if not host.isascii():
+            import idna  # noqa: PLC0415  # 6 ms, and rarely needed
+
+            host = idna.encode(host, uts46=True).decode()  # its errors are ValueErrors
         if len(host) > 253 or not all(LABEL.fullmatch(label) for label in host.split(".")):
             raise ValueError
     port = "" if url.port in {None, {"http": 80, "https": 443}[url.scheme]} else f":{url.port}"

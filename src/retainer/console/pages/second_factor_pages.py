@@ -1,7 +1,5 @@
 """The pages of the second factor: an admin's own, and its removal by another admin."""
 
-import segno
-
 from retainer.console.cookies import Cookie
 from retainer.console.page_context import ROOT, PageContext, Reply
 from retainer.console.pages.person_pages import user_of
@@ -25,6 +23,8 @@ def show(store: Store, context: PageContext) -> Reply:
     if factor is None:
         with store.begin(context.admin, write=True) as tx:
             secret = second_factors.propose(tx, context.admin.session_id)
+        import segno  # noqa: PLC0415  # only documents and second factors need it
+
         address = second_factors.setup_address(secret, context.admin.email)
         image = segno.make(address, error="m").svg_data_uri(scale=4, border=4, light="#fff")
         return context.render("second_factor_new", secret=secret, image=image, is_required=is_required)
