@@ -127,9 +127,9 @@ def test_a_refund_with_the_same_reference_is_recorded_once(api, credited):
 @pytest.mark.parametrize(
     ("fields", "field", "message"),
     [
-        ({"amount": "500.01"}, "amount", "more than 0 and at most what is to be refunded, 500.00."),
-        ({"amount": "0"}, "amount", "more than 0 and at most"),
-        ({"amount": "-5"}, "amount", "more than 0 and at most"),
+        ({"amount": "500.01"}, "amount", "Must be from 0.01 to 500.00 EUR, which is what is to be refunded."),
+        ({"amount": "0"}, "amount", "Must be from 0.01 to"),
+        ({"amount": "-5"}, "amount", "Must be from 0.01 to"),
         ({"amount": "1.001"}, "amount", "EUR has 2 decimal places"),
         ({"paid_date": "2100-01-01"}, "paid_date", "Must not be in the future"),
         ({"paid_date": "2026-01-14"}, "paid_date", "Less had been paid by then"),
@@ -197,7 +197,7 @@ def test_a_surplus_is_paid_on_an_invoice_for_an_advance_payment_and_can_go_back(
     path = f"/invoices/{api.make('/invoices', **SENT)['id']}"
     refused = api.patch(path, {"record_payment": {"amount": "560", "reference": "SEPA 7"}})
     advice = "Record a surplus on another invoice of the client, open or new, for an advance payment."
-    message = f"Must be more than 0 and at most the balance due, 500.00. {advice}"
+    message = f"Must be from 0.01 to 500.00 EUR, the balance due. {advice}"
     assert refused.errors == {"record_payment.amount": [message]}
     api.patch(path, {"record_payment": {"amount": "500", "reference": "SEPA 7"}})
     line = {"description": "Advance payment", "unit_price": "60", "tax_rate": "0"}

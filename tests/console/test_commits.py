@@ -3,8 +3,8 @@
 import pytest
 
 from retainer.identity.people import sessions
-from tests.console.test_actions import TWINS, actions_of, path_of, read, ready
-from tests.console.visitor import HASH, PASSWORD, Fields, Visitor
+from tests.console.test_actions import TWINS, actions_of, filled, path_of, read, ready
+from tests.console.visitor import HASH, PASSWORD, Visitor
 from tests.databases import each_database
 from tests.factories import ApiClient
 
@@ -49,7 +49,7 @@ def test_a_failed_commit_of_an_action_leaves_the_record_and_its_form_as_they_wer
     collection, status = named.split()
     record = ready(api, collection, status)
     path, before = path_of(collection, record, suffix), read(api, collection, record)
-    form = dict(Fields(visitor.get(path).html).forms[path]) | fields | {"step": "issue"}
+    form = filled(visitor, path, fields)
     with api.databases.broken_commits(api.app):
         failed = visitor.post(path, form, may_fail=True)
     assert failed.status >= 500

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from retainer.console.actions.offers import ACTIONS
 from retainer.console.reports.declarations import REPORTS
 from retainer.console.routes import CONSOLE_ROUTES, Action
 from retainer.identity import audit, logos
@@ -29,7 +30,6 @@ def fill(api: ApiClient) -> dict[str, str]:
         position = list_requests(tx, LogFilter(), limit=1).requests[0].position
         session = sessions.list_sessions(tx)[0].id
     texts = {"key": api.key_id, "user": api.member_id, "session": session, "position": position}
-    texts |= {kind.removesuffix("s"): ids[kind] for kind in ("invoices", "quotes", "tickets")}
     texts |= {"kind": "clients", "record": ids["clients"]}
     texts |= {"webhook": webhook, "report": "overview", "table": "overview-money"}
     return {name: str(text) for name, text in texts.items()} | {
@@ -39,8 +39,8 @@ def fill(api: ApiClient) -> dict[str, str]:
 
 PARTS = ("/search/results",)
 """The ends of paths that answer a part of a page."""
+ACTION_PATHS = tuple(f"/{{record}}/{action.path}" for actions in ACTIONS.values() for action in actions)
 PRINTED = ("records/invoices", "records/quotes")
-BILLED = ("records/clients", "records/projects")
 
 
 def paths(texts: dict[str, str]) -> list[str]:
@@ -49,8 +49,8 @@ def paths(texts: dict[str, str]) -> list[str]:
     for path, route in CONSOLE_ROUTES.items():
         if path == "/records/{kind}/{record}/{suffix}":
             found += [f"/{name}/{texts[name]}/pdf" for name in PRINTED]
-        elif path.endswith("/bill"):
-            found += [f"/{name}/{texts[name]}/bill" for name in BILLED]
+        elif path.endswith(ACTION_PATHS):
+            found.append(path.format(record=texts[path.rpartition("/{record}")[0].removeprefix("/")]))
         elif path.startswith("/records/{kind}"):
             ids = {name: texts[name] for name in texts if name.startswith("records/")}
             found += [path.replace("/records/{kind}", f"/{name}").format(record=ids[name]) for name in ids]

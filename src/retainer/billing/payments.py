@@ -25,7 +25,7 @@ from retainer.schema.billing import OPEN_INVOICES, invoices, payments
 from retainer.schema.filters import Where, at_least, at_most, since, until
 from retainer.store.details import load_details
 from retainer.store.tx import Tx
-from retainer.values.exact import minor_units
+from retainer.values.exact import amount_of, minor_units
 from retainer.values.kinds import Currency, Day, Id, SignedMoney
 from retainer.values.reading import with_defaults
 
@@ -99,7 +99,7 @@ def build_refund(tx: Tx, refund: Payment | None, invoice: Invoice) -> Payment | 
     elif has_digits(tx, "record_refund", refund):
         refunded = msgspec.structs.replace(refund, amount=-refund.amount)
         if not 0 < refund.amount <= due:
-            tx.error("record_refund.amount", f"Must be more than 0 and at most what is to be refunded, {due}.")
+            tx.error("record_refund.amount", f"{bounds(due, invoice.currency)}, which is what is to be refunded.")
         elif is_overdrawn([*invoice.payments, refunded]):
             tx.error("record_refund.paid_date", "Less had been paid by then. Send a later day.")
         return refunded
@@ -142,10 +142,14 @@ def has_digits(tx: Tx, field: str, payment: Payment) -> bool:
 def validate_amount(tx: Tx, payment: Payment, due: Decimal, path: str, *, pays_all: bool) -> None:
     if not 0 < payment.amount <= due:
         surplus = " Record a surplus on another invoice of the client, open or new, for an advance payment."
-        message = f"Must be more than 0 and at most the balance due, {due}."
+        message = f"{bounds(due, payment.currency)}, the balance due."
         tx.error(path, message + surplus * (payment.amount > due > 0))
     elif pays_all and payment.amount < due:
         tx.error("status", f"Is not paid with {payment.amount}: {due} is due. Leave status out.")
+
+
+def bounds(due: Decimal, currency: str) -> str:
+    return f"Must be from {amount_of(1, currency)} to {due} {currency}"
 
 
 def is_overdrawn(recorded: Sequence[Payment]) -> bool:

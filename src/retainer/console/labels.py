@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection
+from decimal import Decimal
 
 LABELS = {
     "address_line1": "Address line 1",
@@ -102,6 +103,8 @@ WORDS = {
     "wordpress": "WordPress",
 }
 """Words of enumerations that do not follow from their values."""
+BOUNDS = re.compile(r"Must be from ([0-9.]+) to ([0-9.]+) ([A-Z]{3}), [^.]*")
+"""An amount outside of its bounds."""
 NAME = re.compile(r"`?\b[a-z]+(?:_[a-z0-9]+)+\b`?|`[a-z]+`")
 
 
@@ -128,4 +131,8 @@ def in_words(sentence: str, names: Collection[str]) -> str:
         name = found[0].strip("`")
         return f"“{field_label(name)}”" if name in names else word_of(name).lower() if "`" in found[0] else found[0]
 
-    return NAME.sub(word, sentence)
+    def bounds(found: re.Match[str]) -> str:
+        low, high = (f"{Decimal(text):,f}" for text in found.groups()[:2])
+        return f"Enter {low} to {high} {found[3]}"
+
+    return BOUNDS.sub(bounds, NAME.sub(word, sentence))

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from retainer.console.actions import billing, credit_notes, invoices, payments, quotes, tickets
+from retainer.console.actions.offers import ACTIONS
 from retainer.console.editing import pages as editing
 from retainer.console.lists import list_pages
 from retainer.console.page_context import PageContext, Reply
@@ -42,13 +42,14 @@ class AdminPage(NamedTuple):
     """A page for admins. Its form is posted to the same path; if it is refused, the page is shown with the errors.
 
     `read_file` reads the file of a form before the transaction, because that may take long. A long form may have as
-    many bytes as a file.
+    many bytes as a file. A page that `is_rehearsal` does what its form would do, in a transaction that is rolled back.
     """
 
     show: Handler
     act: Handler | None = None
     read_file: Callable[[PageContext], None] | None = None
     is_long: bool = False
+    is_rehearsal: bool = False
 
 
 class PublicPage(NamedTuple):
@@ -124,20 +125,13 @@ CONSOLE_ROUTES: dict[str, Route] = {
     "/records/{kind}/csv": AdminPage(list_pages.download),
     "/records/{kind}/new": AdminPage(editing.show_new, editing.create, is_long=True),
     "/records/{kind}/{record}": AdminPage(record_pages.show),
-    "/records/{kind}/{record}/bill": AdminPage(billing.show, billing.act),
     "/records/{kind}/{record}/edit": AdminPage(editing.show_edit, editing.edit, is_long=True),
     "/records/{kind}/{record}/delete": AdminPage(editing.show_delete, editing.delete),
-    "/records/invoices/{invoice}/issue": AdminPage(invoices.show_issue, invoices.issue),
-    "/records/invoices/{invoice}/void": AdminPage(invoices.show_void, invoices.void),
-    "/records/invoices/{invoice}/write-off": AdminPage(invoices.show_write_off, invoices.write_off),
-    "/records/invoices/{invoice}/payment": AdminPage(payments.show_payment, payments.record),
-    "/records/invoices/{invoice}/refund": AdminPage(payments.show_refund, payments.record_refund),
-    "/records/invoices/{invoice}/remove-payment": AdminPage(payments.show_removal, payments.remove),
-    "/records/invoices/{invoice}/credit": AdminPage(credit_notes.show, credit_notes.act),
-    "/records/quotes/{quote}/accept": AdminPage(quotes.show_accept, quotes.accept),
-    "/records/quotes/{quote}/decline": AdminPage(quotes.show_decline, quotes.decline),
-    "/records/tickets/{ticket}/reply": AdminPage(tickets.show_reply, tickets.reply),
-    "/records/tickets/{ticket}/status": AdminPage(tickets.show_status, tickets.set_status),
+    **{
+        f"/records/{kind}/{{record}}/{action.path}": AdminPage(action.show, action.act, is_rehearsal=True)
+        for kind, actions in ACTIONS.items()
+        for action in actions
+    },
     "/records/{kind}/{record}/{suffix}": FilePage(file_page.show),
     "/reports/{report}": AdminPage(report_pages.show),
     "/reports/{report}/csv": AdminPage(report_pages.download),

@@ -131,14 +131,15 @@ class Console:
     def _show(self, route: AdminPage | PublicPage | FilePage | PasswordPage, context: PageContext) -> Reply:
         if isinstance(route, PublicPage | FilePage | PasswordPage):
             return route.show(self.store, context)
-        path = context.request.path.removeprefix(ROOT)
+        if route.is_rehearsal:
+            try:
+                return self._write(lambda tx, context: _rehearse(tx, context, route), context)
+            except ActorChanged:
+                return self._refuse(context, route)
         with self.store.begin(context.admin, write=False) as tx:
             tx.snapshot()
             _check_record(tx, context)
-            if context.request.method == "GET" and route.act and ended_sessions.restore(tx, context, path):
-                shown = route.show(tx, context)
-                return shown._replace(cookies=(*shown.cookies, FORGET_FORM)) if isinstance(shown, View) else shown
-            return route.show(tx, context)
+            return _restored(tx, context, route)
 
     def _act(self, route: Route, context: PageContext) -> Reply:
         """Do what a form asks for; if it is refused, show its page again with the input and the errors."""
@@ -154,10 +155,14 @@ class Console:
             context.form.refuse(refusal)
             return _with_headers(self._show(route, context), refusal)
         except ActorChanged:
-            self._recognize(context)
-            if context.signed_in is not None:
-                return _forbidden(context)
-            return self._ask_to_sign_in(context, context.request.path.removeprefix(ROOT), route)
+            return self._refuse(context, route)
+
+    def _refuse(self, context: PageContext, route: Route) -> Reply:
+        """Return the reply to a user who lost a right while the page waited for its turn."""
+        self._recognize(context)
+        if context.signed_in is not None:
+            return _forbidden(context)
+        return self._ask_to_sign_in(context, context.request.path.removeprefix(ROOT), route)
 
     def _write(self, act: Handler, context: PageContext, retries: int = RETRIES) -> Reply:
         try:
@@ -187,6 +192,21 @@ class Console:
         if takes_file:
             return uploads.parse_upload(request.body, content_type)
         return forms.parse(request.body.decode(errors="replace"))
+
+
+def _restored(tx: Tx, context: PageContext, route: AdminPage) -> Reply:
+    """Return a page; its form has what was typed before the session ended."""
+    path = context.request.path.removeprefix(ROOT)
+    if context.request.method == "GET" and route.act and ended_sessions.restore(tx, context, path):
+        shown = route.show(tx, context)
+        return shown._replace(cookies=(*shown.cookies, FORGET_FORM)) if isinstance(shown, View) else shown
+    return route.show(tx, context)
+
+
+def _rehearse(tx: Tx, context: PageContext, route: AdminPage) -> Reply:
+    """Raise Rehearsed with the page, so that nothing is written."""
+    shown = _restored(tx, context, route)
+    raise Rehearsed(shown) if isinstance(shown, View) else TypeError("Only a page can be rehearsed.")
 
 
 def _with_headers(reply: Reply, refusal: Refusal) -> Reply:

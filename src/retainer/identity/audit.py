@@ -45,7 +45,6 @@ Action = Literal[
     "quote accepted",
     "quote declined",
     "ticket answered",
-    "ticket status set",
     "second factor added",
     "second factor removed",
     "recovery codes replaced",

@@ -53,8 +53,7 @@ def issue(tx: Tx, invoice: Invoice) -> None:
     if not invoice.lines and is_known:
         tx.error("status", "An invoice without lines cannot be sent. Add a line first.")
     elif invoice.total < 0 and is_known:
-        message = f"An invoice of {invoice.total} {invoice.currency} cannot be sent. Credit an earlier one instead."
-        tx.error("status", message)
+        tx.error("status", "An invoice cannot be negative. Credit the original invoice, or change the lines.")
     terms, *client = tx.one(CLIENT, id=invoice.client_id) or (0, "", *[None] * 7)
     invoice.client_snapshot = ClientSnapshot(*client)
     invoice.issue_date = invoice.issue_date or tx.today

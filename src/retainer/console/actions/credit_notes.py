@@ -1,186 +1,117 @@
-"""The action that credits an issued invoice: choose everything, lines or an amount, review the note, and issue it."""
+"""The action that credits an issued invoice: all that is left, selected lines, or an amount."""
 
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
-from typing import NamedTuple
+from typing import Any
 
-from retainer.billing.credit_notes import crediting
-from retainer.billing.credit_notes.credit_notes import price_credit_note
-from retainer.billing.credit_notes.types import CreditNote, Reason
-from retainer.billing.invoices.types import Invoice, InvoiceLine
-from retainer.console.actions import effects
-from retainer.console.actions.basis import (
-    ActionPage,
-    Change,
-    Consequences,
-    check_state,
-    errors_of,
-    filled,
-    new_of,
-    note,
-    options_of,
-)
-from retainer.console.actions.invoices import invoice_of
-from retainer.console.forms import Form
-from retainer.console.page_context import PageContext, Reply
-from retainer.console.words import money, short_day
+from retainer.billing.credit_notes.types import CreditNote
+from retainer.billing.invoices.types import Invoice
+from retainer.console.actions.action import Seen
+from retainer.console.actions.basis import new_of
+from retainer.console.actions.invoices import InvoiceAction
+from retainer.console.editing.fields import Field, choose_fields
+from retainer.console.page_context import PageContext
+from retainer.console.words import money
+from retainer.documents.wording import unit_text
 from retainer.errors import invalid
-from retainer.identity.audit import Target
-from retainer.schema.billing import ISSUED_INVOICES, invoices
+from retainer.schema.billing import ISSUED_INVOICES, credit_notes
 from retainer.store.tx import Tx
 from retainer.values.exact import decimal_text
 
-FIELDS = ("amount", "issue_date", "reason", "description")
-WHAT = {"everything": "Everything that is left", "lines": "Lines, or parts of them", "amount": "An amount"}
+FIELDS = choose_fields(CreditNote, credit_notes, "amount", "reason", "issue_date", "description")
+LINE = "line_"
+"""The prefix of the fields with quantities of lines."""
 
 
-class CreditableLine(NamedTuple):
-    """A line of the invoice with the quantity and the amount that are left to credit."""
+class Credit(InvoiceAction):
+    """Issue a credit note."""
 
-    line: InvoiceLine
-    field: str
-    quantity: str
-    amount: str
+    path, label, title, button = "credit", "Credit…", "Credit {name}", "Issue credit note"
+    operation = ("POST", "/invoices/{invoice_id}/credit-notes")
+    audited = "credit note issued"
+    is_reviewed = True
 
+    def is_offered(self, record: Invoice) -> bool:
+        return record.status in ISSUED_INVOICES and record.total > record.amount_credited
 
-def obstacle_to_credit(invoice: Invoice) -> str:
-    """Return why an invoice cannot be credited; empty if it can."""
-    if invoice.status not in ISSUED_INVOICES:
-        return "It is a draft. Change its lines instead." if invoice.status == "draft" else "It is void."
-    return "" if invoice.total > invoice.amount_credited else "Nothing is left to credit."
+    def fields(self, record: Invoice) -> Sequence[Field]:
+        amount, reason, day, description = FIELDS
+        lines = list(creditable_lines(record))
+        left = money(record.total - record.amount_credited, record.currency)
+        what = {"everything": f"The full remaining amount, {left}", "lines": "Selected lines", "amount": "An amount"}
+        options = tuple((value, text) for value, text in what.items() if value != "lines" or lines)
+        return [
+            Field("what", "What to credit", "choice", is_required=True, options=options),
+            *lines,
+            amount._replace(label=f"Amount with tax, {record.currency}", hint=""),
+            reason,
+            day._replace(label="Date", hint="Counts in reports on this date."),
+            description._replace(label="Explanation", hint="Printed on the credit note."),
+        ]
 
+    def preset(self, tx: Tx, record: Invoice) -> dict[str, str]:
+        day = max(tx.today, record.issue_date or tx.today)
+        return {"what": "everything", "reason": "correction", "issue_date": day}
 
-def show(tx: Tx, context: PageContext) -> Reply:
-    """Show what can be credited, with the form that chooses."""
-    invoice = invoice_of(tx, context)
-    page = ActionPage("credit", invoices, "Review credit note", obstacle_to_credit(invoice))
-    left = money(invoice.total - invoice.amount_credited, invoice.currency)
-    sentences = [
-        f"{left} is left to credit. A credit note lowers what is due first; the rest is what you owe the client.",
-        "The next page shows the credit note and everything it changes, before it is issued.",
-    ]
-    return page.render(
-        invoice,
-        Consequences(sentences, []),
-        title=f"Credit {invoice.number or 'draft'}",
-        what=WHAT,
-        lines=creditable_lines(invoice),
-        left=invoice.total - invoice.amount_credited,
-        reasons=options_of(Reason),
-        first_day=max(tx.today, invoice.issue_date or tx.today),
-    )
+    def build_body(self, record: Invoice, values: dict[str, object]) -> dict[str, object]:  # noqa: ARG002
+        what, amount = values.pop("what", ""), values.pop("amount", None)
+        names = [name for name in values if name.startswith(LINE)]
+        parts = [{"invoice_line_id": int(name.removeprefix(LINE)), "quantity": values.pop(name)} for name in names]
+        if what == "amount":
+            if amount is None:
+                raise invalid({"amount": ["Is required."]})
+            return values | {"amount": amount}
+        if what == "lines":
+            if not parts:
+                raise invalid({"what": ["Enter a quantity for at least one line."]})
+            return values | {"lines": parts}
+        if what != "everything":
+            raise invalid({"what": ["Select what to credit."]})
+        return values
 
+    def field_of(self, path: str, body: dict[str, Any]) -> str:
+        first, _, rest = path.partition(".")
+        if first == "lines":
+            return f"{LINE}{body['lines'][int(rest.partition('.')[0])]['invoice_line_id']}" if rest else "what"
+        return path
 
-def act(tx: Tx, context: PageContext) -> Reply:
-    """Show the form again, review the credit note, or issue it. Raises like `issue` and `review`."""
-    step = context.form.text("step")
-    if step == "change":
-        return show(tx, context)
-    return issue(tx, context) if step == "issue" else review(tx, context)
+    def run(self, tx: Tx, context: PageContext, record: Invoice, body: dict[str, object]) -> CreditNote:
+        create = context.catalogue.operation(*self.operation).handler
+        credited: CreditNote = create(tx, record.id, new_of(tx, CreditNote, body))
+        return credited
 
+    def sentences(self, seen: Seen[Invoice]) -> Iterator[str]:
+        note, refund = seen.made, seen.made.refundable_amount
+        owed = f", and {money(refund, note.currency)} was paid already: refund it to the client" if refund else ""
+        yield f"{money(note.applied_amount, note.currency)} reduces the amount due{owed}."
+        if seen.freed:
+            yield f"Becomes billable again: {seen.freed}."
+        if seen.before.quote_id and seen.after.total == seen.after.amount_credited:
+            yield "Its quote can become another invoice."
+        yield "A credit note is final: nothing can change it."
 
-def review(tx: Tx, context: PageContext) -> Reply:
-    """Show the credit note that the form describes, and its consequences; nothing is written.
+    def advice(self, record: Invoice) -> Sequence[str]:
+        left = money(record.total - record.amount_credited, record.currency)
+        return [f"You can credit up to {left}. It first reduces the amount due; anything beyond is a refund."]
 
-    Raises `not_found`, `precondition_failed`, and the errors of the API.
-    """
-    invoice, form = invoice_of(tx, context), context.form
-    check_state(invoices, invoice, form)
-    fields = read_fields(form, invoice)
-    with errors_of(tx, names_of(form, invoice)):
-        credited = price_credit_note(tx, new_of(tx, CreditNote, fields), invoice)
-    work = effects.freed_work(tx, crediting.freed_lines(invoice, credited))
-    applied = min(credited.total, invoice.balance_due)
-    is_whole = credited.total == invoice.total - invoice.amount_credited
-    refund, total = credited.total - applied, money(credited.total, credited.currency)
-    sentences = [
-        f"{money(applied, credited.currency)} lowers what is due"
-        + (f", and {money(refund, credited.currency)} was paid already: refund it to the client." if refund else "."),
-        f"It frees {work} to be billed again." if work else "The work on the invoice stays billed.",
-        *(["Its quote can become another invoice."] if invoice.quote_id and is_whole else []),
-        f"Reports count it on {short_day(credited.issue_date)}. A credit note is final: nothing can change it.",
-    ]
-    changes = [
-        *effects.balance_changes(tx, invoice, invoice.amount_paid, invoice.amount_credited + credited.total),
-        Change(
-            "Credited",
-            money(invoice.amount_credited, invoice.currency),
-            money(invoice.amount_credited + credited.total, invoice.currency),
-        ),
-    ]
-    page = ActionPage("credit_review", invoices, f"Issue credit note of {total}", "")
-    return page.render(
-        invoice,
-        Consequences(sentences, changes),
-        title=f"Credit {total} on {invoice.number}?",
-        credited=credited,
-        kept=[(name, text) for name in form.texts for text in [form.text(name)] if name not in {"step", "state"}],
-    )
+    def document(self, seen: Seen[Invoice]) -> CreditNote:
+        credited: CreditNote = seen.made
+        return credited
+
+    def notice(self, seen: Seen[Invoice]) -> str:
+        note, refund = seen.made, seen.made.refundable_amount
+        owed = f" Refund {money(refund, note.currency)} to the client." if refund else ""
+        return f"{note.number} issued: {money(note.total, note.currency)} credited.{owed}"
 
 
-def issue(tx: Tx, context: PageContext) -> Reply:
-    """Issue the credit note. Raises like `review`."""
-    invoice, form = invoice_of(tx, context), context.form
-    check_state(invoices, invoice, form)
-    fields = read_fields(form, invoice)
-    with errors_of(tx, names_of(form, invoice)):
-        create = context.catalogue.operation("POST", "/invoices/{invoice_id}/credit-notes").handler
-        credited: CreditNote = create(tx, invoice.id, new_of(tx, CreditNote, fields))
-    names = ("total", "applied_amount", "refundable_amount")
-    amounts = {name: f"{getattr(credited, name)} {credited.currency}" for name in names}
-    target = Target("credit note", credited.id, credited.number)
-    note(tx, "credit note issued", target, {}, {"invoice_id": invoice.id, "reason": credited.reason, **amounts})
-    refund = credited.refundable_amount
-    owed = f" Refund {money(refund, credited.currency)} to the client." if refund else ""
-    notice = f"{credited.number} issued: {money(credited.total, credited.currency)} credited.{owed}"
-    return context.redirect(f"/records/invoices/{invoice.id}", notice)
-
-
-def creditable_lines(invoice: Invoice) -> list[CreditableLine]:
-    found = []
+def creditable_lines(invoice: Invoice) -> Iterator[Field]:
+    """Yield a field for the quantity of each line that is not credited in full."""
     former = [part for credit_note in invoice.credit_notes for part in credit_note.lines]
     for line in invoice.lines:
         parts = [part for part in former if part.invoice_line_id == line.id]
         quantity = line.quantity - sum((part.quantity for part in parts), Decimal(0))
         if quantity:
             amount = line.amount - sum((part.amount for part in parts), Decimal(0))
-            text = decimal_text(quantity)
-            found.append(CreditableLine(line, field_of(line), text, money(amount, line.currency)))
-    return found
-
-
-def field_of(line: InvoiceLine) -> str:
-    return f"line_{line.id}"
-
-
-def chosen_lines(form: Form, invoice: Invoice) -> list[InvoiceLine]:
-    return [line for line in invoice.lines if form.text(field_of(line))]
-
-
-def read_fields(form: Form, invoice: Invoice) -> dict[str, object]:
-    """Return the body of the credit note that a form describes. Raises `validation_failed` for an incomplete choice."""
-    what = form.text("what")
-    fields = filled(form, "issue_date", "reason", "description")
-    if what == "amount":
-        return {**fields, "amount": required(form, "amount")}
-    if what == "lines":
-        lines = chosen_lines(form, invoice)
-        if not lines:
-            raise invalid({"what": ["Enter a quantity for at least one line."]})
-        parts = [{"invoice_line_id": line.id, "quantity": form.text(field_of(line))} for line in lines]
-        return {**fields, "lines": parts}
-    if what != "everything":
-        raise invalid({"what": ["Select what to credit."]})
-    return fields
-
-
-def required(form: Form, name: str) -> str:
-    """Return the text of a field. Raises `validation_failed` if it is blank."""
-    if not form.text(name):
-        raise invalid({name: ["Is required."]})
-    return form.text(name)
-
-
-def names_of(form: Form, invoice: Invoice) -> dict[str, str]:
-    """Return the fields of the form by the names that the API's errors have."""
-    lines = {f"lines.{place}.quantity": field_of(line) for place, line in enumerate(chosen_lines(form, invoice))}
-    return {**{name: name for name in FIELDS}, **lines, "lines": "what"}
+            unit = f" {unit_text(line.unit, quantity, 'en')}" if line.unit else ""
+            hint = f"Quantity, of {decimal_text(quantity)}{unit} left ({money(amount, line.currency)} before tax)."
+            yield Field(f"{LINE}{line.id}", line.description, "number", hint=hint)

@@ -1,83 +1,81 @@
-"""Actions on a quote: accept or decline it for its client."""
+"""Actions on a quote: record that its client accepted or declined it, and make it a draft again."""
 
-from typing import Literal
+from collections.abc import Iterator, Sequence
 
-from retainer.billing.quotes.quotes import TRANSITIONS, load_quote
+from retainer.billing.quotes.quotes import TRANSITIONS, is_in_use
 from retainer.billing.quotes.types import Quote
-from retainer.console.actions import effects
-from retainer.console.actions.basis import ActionPage, Consequences, check_state, errors_of, filled, note, patch_of
-from retainer.console.page_context import PageContext, Reply
-from retainer.console.words import money, short_day
-from retainer.identity.audit import Action, Target
-from retainer.kernel.resource import read_id
+from retainer.console.actions.action import Action, Seen
+from retainer.console.editing.fields import Field, choose_fields
 from retainer.schema.billing import quotes
-from retainer.store.tx import Tx
 
-Answered = Literal["accepted", "declined"]
-
-
-def quote_of(tx: Tx, context: PageContext) -> Quote:
-    return load_quote(tx, read_id(context.path_parameters["quote"], quotes))
+ACCEPTED_BY = choose_fields(Quote, quotes, "accepted_by", use="Update")
+DECLINE_REASON = choose_fields(Quote, quotes, "decline_reason", use="Update")
 
 
-def obstacle_to(status: Answered, quote: Quote) -> str:
-    """Return why a quote cannot be accepted or declined; empty if it can."""
-    if quote.status == "expired":
-        return (
-            f"It expired after {short_day(quote.valid_until)}. To offer it again, edit it and set its status to Draft."
-        )
-    if status not in TRANSITIONS[quote.status]:
-        return f"It is {quote.status} already."
-    return "It has no lines. Edit it and add one first." if status == "accepted" and not quote.lines else ""
+class QuoteAction(Action[Quote]):
+    """A step of a quote to another status."""
+
+    operation = ("PATCH", "/quotes/{quote_id}")
+    instead = "To offer it again, set it back to draft."
+
+    def is_offered(self, record: Quote) -> bool:
+        return self.fixed["status"] in TRANSITIONS[record.status]
 
 
-def show_accept(tx: Tx, context: PageContext) -> Reply:
-    """Show what accepting a quote makes possible."""
-    quote = quote_of(tx, context)
-    page = ActionPage("quote_accept", quotes, "Accept quote", obstacle_to("accepted", quote))
-    client = effects.client_name(tx, quote.client_id)
-    sentences = [
-        f"{client} has ordered work for {money(quote.total, quote.currency)}.",
-        "Its lines are then fixed. The quote can become a project, an invoice, or both.",
-        "Nothing is billed yet.",
-    ]
-    changes = [effects.status_change(quote.status, "accepted")]
-    return page.render(quote, Consequences(sentences, changes), title=f"Accept {quote.number}?")
+class Accept(QuoteAction):
+    """Record that the client accepted the quote."""
+
+    path, label, title, button = "accept", "Mark as accepted…", "Mark {name} as accepted?", "Mark as accepted"
+    fixed = {"status": "accepted"}
+    audited = "quote accepted"
+
+    def is_next(self, record: Quote) -> bool:
+        return record.status == "sent"
+
+    def fields(self, record: Quote) -> Sequence[Field]:  # noqa: ARG002
+        return [ACCEPTED_BY[0]._replace(hint="The person at the client, if you know.")]
+
+    def sentences(self, seen: Seen[Quote]) -> Iterator[str]:
+        yield f"Records that {seen.client} accepted this quote."
+        yield "Its lines are then fixed. It can become a project, an invoice, or both. Nothing is billed yet."
+
+    def notice(self, seen: Seen[Quote]) -> str:
+        return f"{seen.after.number} accepted. Create its invoice or project next."
 
 
-def show_decline(tx: Tx, context: PageContext) -> Reply:
-    """Show what declining a quote means."""
-    quote = quote_of(tx, context)
-    page = ActionPage("quote_decline", quotes, "Decline quote", obstacle_to("declined", quote), is_danger=True)
-    client = effects.client_name(tx, quote.client_id)
-    sentences = [
-        f"{client} does not order this work for {money(quote.total, quote.currency)}.",
-        "To offer it again, edit it and set its status to Draft.",
-    ]
-    changes = [effects.status_change(quote.status, "declined")]
-    return page.render(quote, Consequences(sentences, changes), title=f"Decline {quote.number}?")
+class Decline(QuoteAction):
+    """Record that the client declined the quote."""
+
+    path, label, title, button = "decline", "Mark as declined…", "Mark {name} as declined?", "Mark as declined"
+    fixed = {"status": "declined"}
+    audited = "quote declined"
+    is_danger = True
+
+    def fields(self, record: Quote) -> Sequence[Field]:  # noqa: ARG002
+        return [DECLINE_REASON[0]._replace(hint="Why the client declined, for your own use.")]
+
+    def sentences(self, seen: Seen[Quote]) -> Iterator[str]:
+        yield f"Records that {seen.client} declined. To offer it again, set it back to draft."
+
+    def notice(self, seen: Seen[Quote]) -> str:
+        return f"{seen.after.number} declined."
 
 
-def accept(tx: Tx, context: PageContext) -> Reply:
-    """Accept a quote. Raises `not_found`, `precondition_failed`, and the errors of the API."""
-    quote = answer(tx, context, "accepted", "quote accepted", "accepted_by")
-    return context.redirect(f"/records/quotes/{quote.id}", f"{quote.number} accepted.")
+class BackToDraft(QuoteAction):
+    """Make a quote a draft again, to change and offer it anew."""
 
+    path, label, title, button = "draft", "Back to draft…", "Set {name} back to draft?", "Back to draft"
+    fixed = {"status": "draft"}
+    instead = ""
 
-def decline(tx: Tx, context: PageContext) -> Reply:
-    """Decline a quote. Raises like `accept`."""
-    quote = answer(tx, context, "declined", "quote declined", "decline_reason")
-    return context.redirect(f"/records/quotes/{quote.id}", f"{quote.number} declined.", kind="warn")
+    def is_offered(self, record: Quote) -> bool:
+        return super().is_offered(record) and not is_in_use(record)
 
+    def is_next(self, record: Quote) -> bool:
+        return record.status == "expired"
 
-def answer(tx: Tx, context: PageContext, status: Answered, action: Action, field: str) -> Quote:
-    """Set the status of a quote and the field that goes with it; return the quote."""
-    before = quote_of(tx, context)
-    check_state(quotes, before, context.form)
-    fields: dict[str, object] = {"status": status, **filled(context.form, field)}
-    with errors_of(tx, {field: field}):
-        update = context.catalogue.operation("PATCH", "/quotes/{quote_id}").handler
-        after: Quote = update(tx, before.id, patch_of(tx, Quote, fields)).data
-    target = Target("quote", after.id, after.number)
-    note(tx, action, target, {"status": before.status}, fields)
-    return after
+    def sentences(self, seen: Seen[Quote]) -> Iterator[str]:  # noqa: ARG002
+        yield "Its lines and dates can change again. Send it again to offer it."
+
+    def notice(self, seen: Seen[Quote]) -> str:
+        return f"{seen.after.number} is a draft again."

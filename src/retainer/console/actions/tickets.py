@@ -1,104 +1,93 @@
-"""Actions on a ticket: reply to its requester, leave a note for colleagues, and set its status."""
+"""Actions on a ticket: reply to its requester or leave a note, and set its status, priority, assignee and due time."""
 
-from retainer.console.actions import effects
-from retainer.console.actions.basis import (
-    ActionPage,
-    Consequences,
-    check_state,
-    errors_of,
-    filled,
-    new_of,
-    note,
-    options_of,
-    patch_of,
-)
-from retainer.console.page_context import PageContext, Reply
+from collections.abc import Sequence
+from typing import Any
+
+from retainer.console.actions.action import Action, Seen
+from retainer.console.actions.basis import new_of
+from retainer.console.editing.fields import Field, choose_fields
+from retainer.console.labels import word_of
+from retainer.console.page_context import PageContext
 from retainer.errors import invalid
-from retainer.identity.audit import Target
-from retainer.kernel.resource import WithMeta, read_id
-from retainer.schema.support import tickets
+from retainer.schema.support import ticket_replies, tickets
 from retainer.store.tx import Tx
-from retainer.support.ticket_replies import TicketChanged, TicketReply
-from retainer.support.tickets import UNRESOLVED, Status, Ticket
+from retainer.support.ticket_replies import TicketReply
+from retainer.support.tickets import Ticket
 
-STATUSES = options_of(Status)
-
-
-def ticket_of(tx: Tx, context: PageContext) -> Ticket:
-    return tx.get(tickets, read_id(context.path_parameters["ticket"], tickets), Ticket)
+REPLY = choose_fields(TicketReply, ticket_replies, "body", "is_internal", "status")
+HANDLED = choose_fields(Ticket, tickets, "status", "priority", "assignee_id", "due_at", use="Update")
 
 
-def show_reply(tx: Tx, context: PageContext) -> Reply:
-    """Show the form of a reply, and what a public one changes."""
-    ticket = ticket_of(tx, context)
-    page = ActionPage("ticket_reply", tickets, "Add reply", "")
-    is_first = ticket.first_response_at is None
-    sentences = [
-        "A public reply is for the requester: the ticket then waits for them"
-        + (", and the time of the first response is fixed." if is_first else "."),
-        "An internal note is for colleagues, and the ticket still waits for the same side.",
-        "Retainer sends no mail: the requester sees a reply where your integration shows it. Replies can't be changed.",
-    ]
-    title = f"Reply to ticket {ticket.number}"
-    return page.render(ticket, Consequences(sentences, []), title=title, statuses=STATUSES)
+class Reply(Action[Ticket]):
+    """Add a reply or an internal note."""
+
+    path, label, title, button = "reply", "Reply", "Reply to ticket {name}", "Add reply"
+    operation = ("POST", "/tickets/{ticket_id}/replies")
+    audited = "ticket answered"
+    is_inline = True
+
+    def is_offered(self, record: Ticket) -> bool:  # noqa: ARG002
+        return True
+
+    def is_next(self, record: Ticket) -> bool:  # noqa: ARG002
+        return True
+
+    def fields(self, record: Ticket) -> Sequence[Field]:
+        body, is_internal, status = REPLY
+        hint = f"Only for colleagues. Otherwise it is a public reply to {record.requester_name or 'the requester'}."
+        unchanged = ("", f"Unchanged: {word_of(record.status).lower()}")
+        options = (unchanged, *status.options)
+        return [
+            body._replace(is_required=True),
+            is_internal._replace(label="Internal note", hint=hint),
+            status._replace(label="Status afterwards", hint="", is_required=True, options=options),
+        ]
+
+    def preset(self, tx: Tx, record: Ticket) -> dict[str, str]:  # noqa: ARG002
+        return {}
+
+    def build_body(self, record: Ticket, values: dict[str, object]) -> dict[str, object]:  # noqa: ARG002
+        if not values.get("body"):
+            raise invalid({"body": ["Enter a text."]})
+        return values
+
+    def run(self, tx: Tx, context: PageContext, record: Ticket, body: dict[str, object]) -> Any:
+        create = context.catalogue.operation(*self.operation).handler
+        return create(tx, record.id, new_of(tx, TicketReply, body))
+
+    def advice(self, record: Ticket) -> Sequence[str]:
+        first = ", and the time of the first response is fixed" if record.first_response_at is None else ""
+        return [
+            f"After a public reply, the ticket waits for the requester{first}. An internal note changes neither.",
+            "Retainer sends no mail: your integration shows the reply. Replies can't be changed.",
+        ]
+
+    def notice(self, seen: Seen[Ticket]) -> str:
+        said = "Note added" if seen.made.data.is_internal else "Reply added"
+        changed = f", ticket {word_of(seen.after.status).lower()}" if seen.after.status != seen.before.status else ""
+        return f"{said}{changed}."
 
 
-def reply(tx: Tx, context: PageContext) -> Reply:
-    """Add a reply. Raises `not_found`, `precondition_failed`, and the errors of the API."""
-    before, form = ticket_of(tx, context), context.form
-    check_state(tickets, before, form)
-    is_internal = form.text("visibility") == "internal"
-    if form.text("visibility") not in {"public", "internal"}:
-        raise invalid({"visibility": ["Select who can read it."]})
-    if not form.text("body").strip():
-        raise invalid({"body": ["Enter a text."]})
-    fields = {"body": form.text("body"), "is_internal": is_internal, **filled(form, "status")}
-    with errors_of(tx, {"body": "body", "status": "status"}):
-        create = context.catalogue.operation("POST", "/tickets/{ticket_id}/replies").handler
-        answered: WithMeta[TicketReply, TicketChanged] = create(tx, before.id, new_of(tx, TicketReply, fields))
-    after = answered.meta.ticket
-    note(
-        tx,
-        "ticket answered",
-        target_of(after),
-        {"status": before.status},
-        {"status": after.status, "reply_id": answered.data.id, "is_internal": is_internal},
-    )
-    said = "Note added" if is_internal else "Reply added"
-    changed = f", ticket {effects.status_name(after.status)}" if after.status != before.status else ""
-    return context.redirect(f"/records/tickets/{after.id}", f"{said}{changed}.")
+class Handle(Action[Ticket]):
+    """Set the status, the priority, the assignee and the due time."""
 
+    path, label, title, button = "handle", "Status and assignee…", "Handle ticket {name}", "Save"
+    operation = ("PATCH", "/tickets/{ticket_id}")
 
-def show_status(tx: Tx, context: PageContext) -> Reply:
-    """Show the statuses that a ticket can get, and what they mean."""
-    ticket = ticket_of(tx, context)
-    page = ActionPage("ticket_status", tickets, "Set status", "")
-    sentences = [
-        f"The ticket is {effects.status_name(ticket.status)} now. Resolved and closed stop the clock, and the ticket "
-        "waits for nobody."
-        if ticket.status in UNRESOLVED
-        else f"The ticket is {effects.status_name(ticket.status)} now. Any other status than resolved or closed opens "
-        "it again, and counts as reopened.",
-        "A public reply of the requester opens a pending, resolved or closed ticket again.",
-    ]
-    title = f"Set the status of ticket {ticket.number}"
-    return page.render(ticket, Consequences(sentences, []), title=title, statuses=STATUSES)
+    def is_offered(self, record: Ticket) -> bool:  # noqa: ARG002
+        return True
 
+    def fields(self, record: Ticket) -> Sequence[Field]:  # noqa: ARG002
+        return HANDLED
 
-def set_status(tx: Tx, context: PageContext) -> Reply:
-    """Set the status of a ticket. Raises `not_found`, `precondition_failed`, and the errors of the API."""
-    before, form = ticket_of(tx, context), context.form
-    check_state(tickets, before, form)
-    with errors_of(tx, {"status": "status"}):
-        update = context.catalogue.operation("PATCH", "/tickets/{ticket_id}").handler
-        after: Ticket = update(tx, before.id, patch_of(tx, Ticket, {"status": form.text("status")}))
-    path = f"/records/tickets/{after.id}"
-    name = effects.status_name(after.status)
-    if after.status == before.status:
-        return context.redirect(path, f"The ticket was {name} before, so nothing was changed.", kind="warn")
-    note(tx, "ticket status set", target_of(after), {"status": before.status}, {"status": after.status})
-    return context.redirect(path, f"Ticket {after.number} is {name}.")
+    def advice(self, record: Ticket) -> Sequence[str]:  # noqa: ARG002
+        return [
+            "Resolving or closing stops the response clock. Any other status opens the ticket again.",
+            "A public reply of the requester opens a pending, resolved or closed ticket again.",
+        ]
 
-
-def target_of(ticket: Ticket) -> Target:
-    return Target("ticket", ticket.id, f"{ticket.number} · {ticket.subject}")
+    def notice(self, seen: Seen[Ticket]) -> str:
+        status = word_of(seen.after.status).lower()
+        if seen.after.updated_at == seen.before.updated_at:
+            return "Nothing was changed."
+        return f"Ticket {seen.after.number} saved, {status}."

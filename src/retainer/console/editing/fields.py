@@ -102,6 +102,12 @@ def fields_of(model: type[msgspec.Struct], table: Table, use: str = "Create") ->
     return tuple(_fields(model, table, use))
 
 
+def choose_fields(model: type[msgspec.Struct], table: Table, *names: str, use: str = "Create") -> list[Field]:
+    """Return these fields of a type, in this order, for the form of an action."""
+    by_name = {field.name: field for field in fields_of(model, table, use)}
+    return [by_name[name] for name in names]
+
+
 def _fields(model: type[msgspec.Struct], table: Table, use: str) -> Iterator[Field]:
     hints = get_type_hints(model, include_extras=True)
     targets = dict(reference_columns(table))

@@ -5,6 +5,7 @@ that follow from others keep following, and what is locked stays as it is.
 """
 
 import re
+from collections.abc import Sequence
 from decimal import Decimal
 from functools import cached_property
 from typing import NamedTuple
@@ -15,7 +16,7 @@ from sqlalchemy import Table
 from retainer.console import typed
 from retainer.console.catalogue import Kind
 from retainer.console.editing.fields import RARE, WITHOUT, Field, fields_of
-from retainer.console.editing.locks import lock_of
+from retainer.console.editing.locks import FREE, lock_of
 from retainer.console.forms import YES_OR_NO, Form
 from retainer.console.labels import field_label, in_words
 from retainer.console.names import Choice, load_choices, load_names
@@ -45,16 +46,26 @@ class Row(NamedTuple):
 class Sheet:
     """The form of a new record, or of one that is changed."""
 
-    def __init__(self, tx: Tx, context: PageContext, kind: Kind, record: Record | None = None) -> None:
+    def __init__(
+        self,
+        tx: Tx,
+        context: PageContext,
+        kind: Kind,
+        record: Record | None = None,
+        chosen: Sequence[Field] | None = None,
+        preset: Form | None = None,
+    ) -> None:
+        """Begin the form. That of an action has the `chosen` fields, whatever is locked, and texts of its own."""
         self.tx, self.context, self.kind, self.record = tx, context, kind, record
         self.form: Form = context.form
-        self.preset = context.query if record is None else Form()
+        self.preset = preset or (context.query if record is None else Form())
         offered = fields_of(kind.record, kind.table, "Create" if record is None else "Update")
-        self.lock = lock_of(record)
-        without = (*WITHOUT.get(kind.table.name, ()), *self.lock.fields, *kind.left_out)
+        self.lock = FREE if chosen is not None else lock_of(record)
+        without = {*kind.left_out, *self.lock.fields, *(WITHOUT.get(kind.table.name, ()) if chosen is None else ())}
+        offered = offered if chosen is None else tuple(chosen)
         self.fields = [field for field in offered if field.name not in without]
         sent = {*self.preset.texts, *self.form.texts}
-        self.hidden = [field for field in offered if field.name in without and field.name in sent]
+        self.hidden = [field for field in offered if field.name in without and field.name in sent and chosen is None]
         """The fields that a link has set, and that are only shown."""
         self.choices: dict[Table, list[Choice] | None] = {}
 

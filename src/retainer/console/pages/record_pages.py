@@ -23,6 +23,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
     blocks = [*layout.blocks(page), *related_blocks(page, layout), *rest_of(page, hidden)]
     warnings = documents.warnings(page)
     written_by = requests_of_record(tx, kind.name, record.id, REQUESTS) if context.may("requests") else []
+    actions, more = list_actions(kind, record, has_einvoice=documents.has_einvoice(page))
     page.names.load()
     return context.render(
         "record",
@@ -30,7 +31,8 @@ def show(tx: Tx, context: PageContext) -> Reply:
         record=record,
         label=title_of(kind.table, record),
         badges=badges_of(record),
-        actions=list_actions(kind, record, has_einvoice=documents.has_einvoice(page)),
+        actions=actions,
+        more=more,
         additions=new_links(context.catalogue, kind, record),
         warnings=warnings,
         facts=facts,

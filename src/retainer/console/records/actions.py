@@ -1,5 +1,6 @@
 """Actions at the head of a record's page: each is a link to a page that shows its consequences, or to a file."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 from urllib.parse import urlencode
 
@@ -8,10 +9,11 @@ from retainer.console.actions.offers import offers_of
 from retainer.console.catalogue import Catalogue, Kind
 from retainer.console.editing.fields import WITHOUT
 from retainer.console.editing.locks import lock_of
-from retainer.crm.clients import Client
 from retainer.values.reading import writable_fields
 from retainer.values.records import Record
-from retainer.work.projects import Project
+
+MAX_BUTTONS = 4
+"""Buttons beyond which a menu has all but the next step and the PDF."""
 
 
 class ActionLink(NamedTuple):
@@ -22,19 +24,29 @@ class ActionLink(NamedTuple):
     is_primary: bool = False
 
 
-def list_actions(kind: Kind, record: Record, *, has_einvoice: bool = False) -> list[ActionLink]:
-    """Return the buttons of a record, in their order: the next step, what changes it, its files, and its end."""
-    offers = [ActionLink(*offer) for offer in offers_of(record)]
+def list_actions(
+    kind: Kind, record: Record, *, has_einvoice: bool = False
+) -> tuple[Sequence[ActionLink], Sequence[ActionLink]]:
+    """Return the buttons of a record, the next step first, and those in its menu if there are many."""
+    offers = offers_of(kind.name, record)
     edits = [ActionLink("Edit", "edit")] if kind.changing else []
     deletes = [ActionLink("Delete…", "delete")] if kind.deleting and not lock_of(record).stays else []
-    files = file_links(kind, record, has_einvoice=has_einvoice)
-    return [*offers, *bills(record), *conversions(record), *edits, *files, *deletes]
-
-
-def bills(record: Record) -> list[ActionLink]:
-    """Return the link to the page that bills a client or a project."""
-    is_billed = isinstance(record, Project) and record.client_id and record.billing_type != "non_billable"
-    return [ActionLink("Bill…", "bill", is_primary=True)] if isinstance(record, Client) or is_billed else []
+    links = [
+        *conversions(record),
+        *(
+            ActionLink(each.label, f"#{each.path}" if each.is_inline else each.path, each.is_next(record))
+            for each in offers
+        ),
+        *edits,
+        *file_links(kind, record, has_einvoice=has_einvoice),
+        *deletes,
+    ]
+    links.sort(key=lambda link: not link.is_primary)
+    if len(links) <= MAX_BUTTONS:
+        return links, ()
+    links.sort(key=lambda link: (not link.is_primary, link.path != "pdf"))
+    first = max(2, sum(link.is_primary or link.path == "pdf" for link in links))
+    return links[:first], links[first:]
 
 
 def conversions(record: Record) -> list[ActionLink]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from retainer.console.charts import Chart
+from retainer.console.editing.sheet import Sheet
 from retainer.console.records.values import Value
 from retainer.console.words import Moment
 
@@ -105,14 +106,16 @@ class ThreadBlock(NamedTuple):
     macro: str = "thread"
 
 
-class ReplyBlock(NamedTuple):
-    """The form of a reply to a ticket, which it shows in this state."""
+class FormBlock(NamedTuple):
+    """The form of an action on the record, which it shows in this state."""
 
-    requester: str
-    status: str
-    statuses: Sequence[tuple[str, str]]
+    title: str
+    path: str
+    button: str
+    advice: Sequence[str]
+    sheet: Sheet
     state: str
-    macro: str = "reply"
+    macro: str = "form"
 
 
 class DayBar(NamedTuple):
@@ -155,7 +158,7 @@ Block = (
     | TextBlock
     | DocumentBlock
     | ThreadBlock
-    | ReplyBlock
+    | FormBlock
     | UptimeBlock
     | ChartBlock
     | GroupBlock

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from retainer.console.actions.basis import options_of, state_of
-from retainer.console.records.blocks import Block, Fact, Message, ReplyBlock, ThreadBlock
+from retainer.console.actions.tickets import Handle, Reply
+from retainer.console.records.blocks import Block, Fact, Message, ThreadBlock
 from retainer.console.records.page import RecordPage
 from retainer.console.records.values import NOTHING, Value, span
 from retainer.kernel.paging import Page, listing
@@ -11,10 +11,9 @@ from retainer.schema.crm import external_contacts
 from retainer.schema.identity import users
 from retainer.schema.support import ticket_replies
 from retainer.support.ticket_replies import ReplyFilter, TicketReply
-from retainer.support.tickets import Status, Ticket
+from retainer.support.tickets import Ticket
 from retainer.values.parameters import read_whole
 
-STATUSES = options_of(Status)
 MESSAGES = 50
 """Replies of a thread on one page; the newest are shown first."""
 HIDDEN = frozenset(
@@ -44,7 +43,7 @@ def facts(page: RecordPage) -> list[Fact]:
 
 
 def blocks(page: RecordPage) -> Iterator[Block]:
-    """Yield the thread, which is the request itself and a page of the replies, and the form of the next reply."""
+    """Yield the thread, which is the request itself and a page of the replies, and the forms to go on."""
     ticket = page.record
     if not isinstance(ticket, Ticket):
         return
@@ -57,8 +56,8 @@ def blocks(page: RecordPage) -> Iterator[Block]:
     yield ThreadBlock(
         messages, f"?page={number - 1}" if number > 1 else "", f"?page={number + 1}" if number < last else ""
     )
-    requester = ticket.requester_name or "the requester"
-    yield ReplyBlock(requester, ticket.status, STATUSES, state_of(ticket))
+    yield Reply(page.kind.name).block(page, ticket, "Reply")
+    yield Handle(page.kind.name).block(page, ticket, "Assignment", "status")
 
 
 def request(page: RecordPage, ticket: Ticket) -> Message:
