@@ -16,33 +16,7 @@ from sqlalchemy import ColumnElement, Select, and_, bindparam, case, func, selec
 
 from retainer import schema
 from retainer.kernel.resource import Resource, WithMeta
-from retainer.reports import money, periods
-from retainer.reports.common import (
-    AvailableMinutes,
-    BillableMinutes,
-    BillableUtilisationPercent,
-    Collected,
-    Credited,
-    Expenses,
-    Invoiced,
-    Outstanding,
-    Overdue,
-    RefundDue,
-    ReportMeta,
-    ReportQuery,
-    Revenue,
-    RowCurrency,
-    Tax,
-    TrackedMinutes,
-    UtilisationPercent,
-    amounts,
-    begin,
-    by_currency,
-    default_currency,
-    earnings,
-    total,
-    with_meta,
-)
+from retainer.reports import common, money, periods
 from retainer.reports.periods import Period
 from retainer.reports.ratios import Ratio, median, ratio
 from retainer.reports.utilisation import Team, read_team
@@ -69,17 +43,17 @@ SUMS = ("invoiced", "credited", "invoiced_tax", "credited_tax", "collected", "ex
 class OverviewMoney(msgspec.Struct):
     """Money in a currency."""
 
-    currency: RowCurrency
-    invoiced: Invoiced
-    credited: Credited
-    revenue: Revenue
-    tax: Tax
-    collected: Collected
-    outstanding: Outstanding
-    overdue: Overdue
+    currency: common.RowCurrency
+    invoiced: common.Invoiced
+    credited: common.Credited
+    revenue: common.Revenue
+    tax: common.Tax
+    collected: common.Collected
+    outstanding: common.Outstanding
+    overdue: common.Overdue
     overdue_count: Annotated[int, "Number of overdue invoices."]
-    refund_due: RefundDue
-    expenses: Expenses
+    refund_due: common.RefundDue
+    expenses: common.Expenses
     unbilled_time: Annotated[SignedMoney, "Value of the period's billable time that is on no invoice now."]
     unbilled_expenses: Annotated[SignedMoney, "Value of the period's billable expenses that are on no invoice now."]
 
@@ -87,11 +61,11 @@ class OverviewMoney(msgspec.Struct):
 class OverviewTime(msgspec.Struct):
     """Time of all users."""
 
-    tracked_minutes: TrackedMinutes
-    billable_minutes: BillableMinutes
-    available_minutes: AvailableMinutes
-    utilisation_percent: UtilisationPercent
-    billable_utilisation_percent: BillableUtilisationPercent
+    tracked_minutes: common.TrackedMinutes
+    billable_minutes: common.BillableMinutes
+    available_minutes: common.AvailableMinutes
+    utilisation_percent: common.UtilisationPercent
+    billable_utilisation_percent: common.BillableUtilisationPercent
     unpriced_minutes: Annotated[int, "Billable time without a rate, which cannot be billed and which no fee covers."]
 
 
@@ -167,12 +141,12 @@ api = Resource("/reports/overview", tag="Reports", scope="reports")
 
 
 @api.get()
-def get_report_overview(tx: Tx, query: ReportQuery) -> WithMeta[Overview, ReportMeta]:
+def get_report_overview(tx: Tx, query: common.ReportQuery) -> WithMeta[Overview, common.ReportMeta]:
     """Read the key figures of the agency. Default period: this month."""
-    return with_meta(tx, read_overview(tx, query, begin(tx, query, periods.month_begins)))
+    return common.with_meta(tx, read_overview(tx, query, common.begin(tx, query, periods.month_begins)))
 
 
-def read_overview(tx: Tx, query: ReportQuery, period: Period, *, since_arrival: bool = False) -> Overview:
+def read_overview(tx: Tx, query: common.ReportQuery, period: Period, *, since_arrival: bool = False) -> Overview:
     """Return the key figures of a period; see `read_team` for `since_arrival`."""
     time_sums, covered_sums = worked(tx, period, query.only()), read_covered(tx, period, query)
     limits = () if query.client_id is None else ("client_id",)
@@ -196,28 +170,30 @@ def read_overview(tx: Tx, query: ReportQuery, period: Period, *, since_arrival: 
     )
 
 
-def read_covered(tx: Tx, period: Period, query: ReportQuery) -> Sums:
+def read_covered(tx: Tx, period: Period, query: common.ReportQuery) -> Sums:
     """Return COVERED_SUMS of the hours of a period that a fee covers, by currency."""
     table, by_fee = schema.rollups.project_sums, expressions.COVERED_PROJECTS
     return summaries.read(tx, table, period.days, ("currency",), COVERED_SUMS, by_fee, **query.only())
 
 
-def read_money(tx: Tx, period: Period, query: ReportQuery, time_sums: Sums, covered_sums: Sums) -> list[OverviewMoney]:
+def read_money(
+    tx: Tx, period: Period, query: common.ReportQuery, time_sums: Sums, covered_sums: Sums
+) -> list[OverviewMoney]:
     """Return the money of a period: a row for each currency, or one of zeros."""
     figures = money.read(tx, period, ("currency",), SUMS, **query.only())
     balances = money.balances(tx, period, ("currency",), **query.only())
-    time_totals = by_currency((currency, sums) for (_, currency), sums in time_sums.items())
+    time_totals = common.by_currency((currency, sums) for (_, currency), sums in time_sums.items())
     currencies = {currency for (currency,) in (*balances, *figures)}
     currencies |= {currency for currency, sums in time_totals.items() if sums["billable_value"]}
     rows = []
-    for currency in sorted(currencies) or [default_currency(tx, query)]:
+    for currency in sorted(currencies) or [common.default_currency(tx, query)]:
         sums, balance = figures.get((currency,), Figures()), balances.get((currency,), Figures())
         time_total = time_totals.get(currency, Figures())
         covered = covered_sums.get((currency,), Figures())
         unbilled, covered_unbilled = (each["billable_value"] - each["billed_value"] for each in (time_total, covered))
-        money_fields = amounts(
+        money_fields = common.amounts(
             currency,
-            **earnings(sums),
+            **common.earnings(sums),
             outstanding=balance["outstanding"],
             overdue=balance["overdue"],
             expenses=sums["expenses"],
@@ -233,7 +209,7 @@ def time(team: Team, period: Period, time_sums: Sums, covered_sums: Sums) -> Ove
     """Return the time of a period; inactive users count as available if they have tracked time in it."""
     tracking = {user_id for user_id, _ in time_sums}
     available = sum(user.minutes for user in team.present(period, tracking))
-    sums, covered = total(time_sums.values()), total(covered_sums.values())
+    sums, covered = common.total(time_sums.values()), common.total(covered_sums.values())
     tracked, billable = sums["tracked_minutes"], sums["billable_minutes"]
     return OverviewTime(
         tracked_minutes=tracked,

@@ -15,18 +15,7 @@ from sqlalchemy import select
 from retainer import schema
 from retainer.kernel.resource import Resource, WithMeta
 from retainer.kernel.roles import may
-from retainer.reports import money
-from retainer.reports.common import (
-    BillableMinutes,
-    ReportMeta,
-    ReportQuery,
-    RowCurrency,
-    TrackedMinutes,
-    amounts,
-    begin,
-    by_currency,
-    with_meta,
-)
+from retainer.reports import common, money
 from retainer.reports.periods import Period
 from retainer.reports.ratios import Ratio, by_the_hour, ratio
 from retainer.rollups import summaries
@@ -48,7 +37,7 @@ TIME_SUMS = (
 MONEY_SUMS = ("invoiced", "credited", "expenses")
 
 
-class ProfitabilityQuery(ReportQuery):
+class ProfitabilityQuery(common.ReportQuery):
     """The projects to report on."""
 
     project_id: Annotated[Id | None, "Only the rows of this project."] = None
@@ -75,9 +64,9 @@ MissingCostRate = Annotated[int, "Time without a cost rate: `profit` is too high
 class ProjectProfitabilityTotal(msgspec.Struct):
     """Time, revenue and cost in a currency."""
 
-    currency: RowCurrency
-    tracked_minutes: TrackedMinutes
-    billable_minutes: BillableMinutes
+    currency: common.RowCurrency
+    tracked_minutes: common.TrackedMinutes
+    billable_minutes: common.BillableMinutes
     billable_value: BillableValue
     revenue: Revenue
     unbilled_amount: UnbilledAmount
@@ -99,9 +88,9 @@ class ProjectProfitability(msgspec.Struct):
     status: Annotated[Status | None, "The project's current value; null without one."]
     billing_type: Annotated[BillingType | None, "The project's current value; null without one."]
     budget_used_percent: Annotated[Ratio, "Share of the project's budget used by all its time; null without a budget."]
-    currency: RowCurrency
-    tracked_minutes: TrackedMinutes
-    billable_minutes: BillableMinutes
+    currency: common.RowCurrency
+    tracked_minutes: common.TrackedMinutes
+    billable_minutes: common.BillableMinutes
     billable_value: BillableValue
     revenue: Revenue
     unbilled_amount: UnbilledAmount
@@ -143,9 +132,9 @@ api = Resource("/reports/project-profitability", tag="Reports", scope="reports")
 @api.get()
 def get_report_project_profitability(
     tx: Tx, query: ProfitabilityQuery
-) -> WithMeta[ProjectProfitabilityReport, ReportMeta]:
+) -> WithMeta[ProjectProfitabilityReport, common.ReportMeta]:
     """Read the revenue and cost of each project, the largest revenue first. Default period: all time."""
-    period = begin(tx, query, None)
+    period = common.begin(tx, query, None)
     by = ("project_id", "currency")
     summed = summaries.read(tx, schema.rollups.project_sums, period.days, by, TIME_SUMS, **query.only())
     for (project_id, currency), sums in money.read(tx, period, by, MONEY_SUMS, **query.only()).items():
@@ -159,11 +148,11 @@ def get_report_project_profitability(
         for (project_id, currency), sums in figures.items()
     ]
     rows.sort(key=lambda row: (-row.revenue, sort_key(row.project_name or ""), row.project_id or 0, row.currency))
-    total_sums = by_currency((currency, sums) for (_, currency), sums in figures.items())
+    total_sums = common.by_currency((currency, sums) for (_, currency), sums in figures.items())
     totals = [
         ProjectProfitabilityTotal(**profit(currency, sums, cost_currency)) for currency, sums in total_sums.items()
     ]
-    return with_meta(tx, ProjectProfitabilityReport(period, rows, totals))
+    return common.with_meta(tx, ProjectProfitabilityReport(period, rows, totals))
 
 
 def settled(sums: Figures, billing_type: str | None) -> Figures:
@@ -183,7 +172,7 @@ def profit(currency: str, sums: Figures, cost_currency: str | None) -> dict[str,
         "currency": currency,
         **{name: sums[name] for name in ("tracked_minutes", "billable_minutes", "unpriced_minutes")},
         "missing_cost_rate_minutes": sums["missing_cost_rate_minutes"],
-        **amounts(
+        **common.amounts(
             currency,
             billable_value=sums["billable_value"],
             revenue=revenue,

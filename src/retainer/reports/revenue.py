@@ -10,28 +10,7 @@ import msgspec
 from sqlalchemy import select
 
 from retainer.kernel.resource import Resource, WithMeta
-from retainer.reports import money, periods
-from retainer.reports.common import (
-    Collected,
-    Credited,
-    Expenses,
-    InvoiceCount,
-    Invoiced,
-    Outstanding,
-    Overdue,
-    RefundDue,
-    ReportMeta,
-    ReportQuery,
-    Revenue,
-    RowCurrency,
-    Tax,
-    amounts,
-    begin,
-    by_currency,
-    default_currency,
-    earnings,
-    with_meta,
-)
+from retainer.reports import common, money, periods
 from retainer.reports.periods import Period
 from retainer.reports.ratios import Ratio, ratio
 from retainer.rollups.summaries import Figures, Sums
@@ -50,17 +29,17 @@ SharePercent = Annotated[Ratio, "Percent of the currency's revenue; null if that
 class RevenueByClientTotal(msgspec.Struct):
     """Revenue in a currency."""
 
-    currency: RowCurrency
-    invoice_count: InvoiceCount
-    invoiced: Invoiced
-    credited: Credited
-    revenue: Revenue
+    currency: common.RowCurrency
+    invoice_count: common.InvoiceCount
+    invoiced: common.Invoiced
+    credited: common.Credited
+    revenue: common.Revenue
     share_percent: SharePercent
-    tax: Tax
-    collected: Collected
-    outstanding: Outstanding
-    overdue: Overdue
-    refund_due: RefundDue
+    tax: common.Tax
+    collected: common.Collected
+    outstanding: common.Outstanding
+    overdue: common.Overdue
+    refund_due: common.RefundDue
 
 
 class RevenueByClient(msgspec.Struct):
@@ -68,17 +47,17 @@ class RevenueByClient(msgspec.Struct):
 
     client_id: Annotated[int, "The client that the invoices belong to."]
     client_name: Annotated[str, "Current name of the client."]
-    currency: RowCurrency
-    invoice_count: InvoiceCount
-    invoiced: Invoiced
-    credited: Credited
-    revenue: Revenue
+    currency: common.RowCurrency
+    invoice_count: common.InvoiceCount
+    invoiced: common.Invoiced
+    credited: common.Credited
+    revenue: common.Revenue
     share_percent: SharePercent
-    tax: Tax
-    collected: Collected
-    outstanding: Outstanding
-    overdue: Overdue
-    refund_due: RefundDue
+    tax: common.Tax
+    collected: common.Collected
+    outstanding: common.Outstanding
+    overdue: common.Overdue
+    refund_due: common.RefundDue
 
 
 class RevenueByClientReport(msgspec.Struct):
@@ -94,28 +73,28 @@ class RevenueByClientReport(msgspec.Struct):
 class RevenueByMonthTotal(msgspec.Struct):
     """Revenue and expenses in a currency."""
 
-    currency: RowCurrency
-    invoice_count: InvoiceCount
-    invoiced: Invoiced
-    credited: Credited
-    revenue: Revenue
-    tax: Tax
-    collected: Collected
-    expenses: Expenses
+    currency: common.RowCurrency
+    invoice_count: common.InvoiceCount
+    invoiced: common.Invoiced
+    credited: common.Credited
+    revenue: common.Revenue
+    tax: common.Tax
+    collected: common.Collected
+    expenses: common.Expenses
 
 
 class RevenueByMonth(msgspec.Struct):
     """Revenue and expenses of a month in a currency."""
 
     month: Annotated[str, "Month like 2026-03. The first and last month cover only their days in the period."]
-    currency: RowCurrency
-    invoice_count: InvoiceCount
-    invoiced: Invoiced
-    credited: Credited
-    revenue: Revenue
-    tax: Tax
-    collected: Collected
-    expenses: Expenses
+    currency: common.RowCurrency
+    invoice_count: common.InvoiceCount
+    invoiced: common.Invoiced
+    credited: common.Credited
+    revenue: common.Revenue
+    tax: common.Tax
+    collected: common.Collected
+    expenses: common.Expenses
 
 
 class RevenueByMonthReport(msgspec.Struct):
@@ -133,12 +112,14 @@ by_month = Resource("/reports/revenue-by-month", tag="Reports", scope="reports")
 
 
 @by_client.get()
-def get_report_revenue_by_client(tx: Tx, query: ReportQuery) -> WithMeta[RevenueByClientReport, ReportMeta]:
+def get_report_revenue_by_client(
+    tx: Tx, query: common.ReportQuery
+) -> WithMeta[RevenueByClientReport, common.ReportMeta]:
     """Read revenue by client, the largest first. Default period: this year."""
-    period = begin(tx, query, periods.year_begins)
+    period = common.begin(tx, query, periods.year_begins)
     figures = of_clients(tx, period, query)
     names: dict[int, str] = dict(tx.all(NAMES))
-    total_sums = by_currency((currency, sums) for (_, currency), sums in figures.items())
+    total_sums = common.by_currency((currency, sums) for (_, currency), sums in figures.items())
     rows = [
         RevenueByClient(
             client_id=client_id, client_name=names[client_id], **revenue(currency, sums, total_sums[currency])
@@ -147,25 +128,27 @@ def get_report_revenue_by_client(tx: Tx, query: ReportQuery) -> WithMeta[Revenue
     ]
     rows.sort(key=lambda row: (-row.revenue, sort_key(row.client_name), row.client_id, row.currency))
     totals = [RevenueByClientTotal(**revenue(currency, sums, sums)) for currency, sums in total_sums.items()]
-    return with_meta(tx, RevenueByClientReport(period, rows, totals))
+    return common.with_meta(tx, RevenueByClientReport(period, rows, totals))
 
 
 @by_month.get()
-def get_report_revenue_by_month(tx: Tx, query: ReportQuery) -> WithMeta[RevenueByMonthReport, ReportMeta]:
+def get_report_revenue_by_month(tx: Tx, query: common.ReportQuery) -> WithMeta[RevenueByMonthReport, common.ReportMeta]:
     """Read revenue by month, including empty months. Default period: the last twelve months and this one."""
-    period = begin(tx, query, periods.twelve_months_before)
+    period = common.begin(tx, query, periods.twelve_months_before)
     figures = money.read(tx, period, ("month", "currency"), WITH_EXPENSES, **query.only())
     currencies = sorted({currency for _, currency in figures})
-    keys = [(month, code) for month in periods.months(period) for code in currencies or [default_currency(tx, query)]]
-    total_sums = by_currency((key[1], figures.get(key, Figures())) for key in keys)
+    keys = [
+        (month, code) for month in periods.months(period) for code in currencies or [common.default_currency(tx, query)]
+    ]
+    total_sums = common.by_currency((key[1], figures.get(key, Figures())) for key in keys)
     rows = [
         RevenueByMonth(month=month, **spending(code, figures.get((month, code), Figures()))) for month, code in keys
     ]
     totals = [RevenueByMonthTotal(**spending(currency, sums)) for currency, sums in total_sums.items()]
-    return with_meta(tx, RevenueByMonthReport(period, rows, totals))
+    return common.with_meta(tx, RevenueByMonthReport(period, rows, totals))
 
 
-def of_clients(tx: Tx, period: Period, query: ReportQuery) -> Sums:
+def of_clients(tx: Tx, period: Period, query: common.ReportQuery) -> Sums:
     """Return SUMS and BALANCES by client and currency, in minor units."""
     by = ("client_id", "currency")
     figures = money.read(tx, period, by, SUMS, **query.only())
@@ -181,7 +164,7 @@ def revenue(currency: str, sums: Figures, total_sums: Figures) -> dict[str, Any]
         "currency": currency,
         "invoice_count": sums["invoice_count"],
         "share_percent": ratio(net, total_net),
-        **amounts(currency, **earnings(sums), **{name: sums[name] for name in BALANCES}),
+        **common.amounts(currency, **common.earnings(sums), **{name: sums[name] for name in BALANCES}),
     }
 
 
@@ -190,11 +173,11 @@ def spending(currency: str, sums: Figures) -> dict[str, Any]:
     return {
         "currency": currency,
         "invoice_count": sums["invoice_count"],
-        **amounts(currency, **earnings(sums), expenses=sums["expenses"]),
+        **common.amounts(currency, **common.earnings(sums), expenses=sums["expenses"]),
     }
 
 
-def balances_by_month(tx: Tx, period: Period, query: ReportQuery) -> dict[str, int]:
+def balances_by_month(tx: Tx, period: Period, query: common.ReportQuery) -> dict[str, int]:
     """Return what was outstanding at the end of each month of a period, and of its last day, in minor units.
 
     The query names the currency.

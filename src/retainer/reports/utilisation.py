@@ -15,21 +15,7 @@ import msgspec
 from sqlalchemy import func, select
 
 from retainer.kernel.resource import Resource, WithMeta
-from retainer.reports import periods
-from retainer.reports.common import (
-    AvailableMinutes,
-    BillableMinutes,
-    BillableUtilisationPercent,
-    ReportMeta,
-    ReportQuery,
-    RowCurrency,
-    TrackedMinutes,
-    UtilisationPercent,
-    begin,
-    by_currency,
-    default_currency,
-    with_meta,
-)
+from retainer.reports import common, periods
 from retainer.reports.periods import Period
 from retainer.reports.ratios import average, of_days, ratio
 from retainer.reports.utilisation_groups import GroupBy, UtilisationGroup, groups_of_users
@@ -43,7 +29,7 @@ from retainer.values.exact import local_day
 from retainer.values.kinds import ME, Id, Percent, UserId
 
 
-class UtilisationQuery(ReportQuery):
+class UtilisationQuery(common.ReportQuery):
     """The time to report on."""
 
     project_id: Annotated[Id | None, "Only time on this project."] = None
@@ -54,16 +40,16 @@ class UtilisationQuery(ReportQuery):
 class UtilisationTotal(msgspec.Struct):
     """Available, tracked and billable minutes, and their ratios."""
 
-    available_minutes: AvailableMinutes
-    tracked_minutes: TrackedMinutes
-    billable_minutes: BillableMinutes
-    utilisation_percent: UtilisationPercent
-    billable_utilisation_percent: BillableUtilisationPercent
+    available_minutes: common.AvailableMinutes
+    tracked_minutes: common.TrackedMinutes
+    billable_minutes: common.BillableMinutes
+    utilisation_percent: common.UtilisationPercent
+    billable_utilisation_percent: common.BillableUtilisationPercent
     billable_share_percent: SharePercent
     target_percent: Annotated[
         Percent | None, "The users' targets, weighted by their available minutes; null if no minutes are available."
     ]
-    currency: RowCurrency
+    currency: common.RowCurrency
     billable_value: BillableValue
     other_currencies: OtherCurrencies
 
@@ -74,14 +60,14 @@ class Utilisation(msgspec.Struct):
     user_id: Annotated[int, "The user whose utilisation it is."]
     user_name: Annotated[str, "Current name of the user."]
     is_active: Annotated[bool, "False for deactivated users. They are listed if they have time in the period."]
-    available_minutes: AvailableMinutes
-    tracked_minutes: TrackedMinutes
-    billable_minutes: BillableMinutes
-    utilisation_percent: UtilisationPercent
-    billable_utilisation_percent: BillableUtilisationPercent
+    available_minutes: common.AvailableMinutes
+    tracked_minutes: common.TrackedMinutes
+    billable_minutes: common.BillableMinutes
+    utilisation_percent: common.UtilisationPercent
+    billable_utilisation_percent: common.BillableUtilisationPercent
     billable_share_percent: SharePercent
     target_percent: Annotated[Percent | None, "Target for the billable share of the available time."]
-    currency: RowCurrency
+    currency: common.RowCurrency
     billable_value: BillableValue
     other_currencies: OtherCurrencies
     groups: Annotated[
@@ -109,9 +95,9 @@ api = Resource("/reports/utilisation", tag="Reports", scope="reports")
 
 
 @api.get()
-def get_report_utilisation(tx: Tx, query: UtilisationQuery) -> WithMeta[UtilisationReport, ReportMeta]:
+def get_report_utilisation(tx: Tx, query: UtilisationQuery) -> WithMeta[UtilisationReport, common.ReportMeta]:
     """Read the utilisation of each user, by name. Default period: this month."""
-    return with_meta(tx, read_report(tx, query, begin(tx, query, periods.month_begins)))
+    return common.with_meta(tx, read_report(tx, query, common.begin(tx, query, periods.month_begins)))
 
 
 def read_report(tx: Tx, query: UtilisationQuery, period: Period, *, since_arrival: bool = False) -> UtilisationReport:
@@ -119,7 +105,7 @@ def read_report(tx: Tx, query: UtilisationQuery, period: Period, *, since_arriva
     only_user = tx.actor.user_id if query.user_id == ME else query.user_id
     limits = query.only() | ({} if only_user is None else {"user_id": only_user})
     figures = worked(tx, period, limits)
-    currency = default_currency(tx, query)
+    currency = common.default_currency(tx, query)
     users_figures = by_user(figures)
     groups = groups_of_users(tx, period, limits, query.group_by, currency) if query.group_by else None
     team = read_team(tx, only_user, since_arrival=since_arrival).present(period, users_figures)
@@ -203,7 +189,7 @@ def total_of(team: list[Capacity], currency: str, figures: Sums) -> UtilisationT
     """Return the total of users from their SUMS by user and currency."""
     available = sum(user.minutes for user in team)
     weighted = sum((user.minutes * user.target for user in team), Decimal(0))
-    total_sums = by_currency((code, sums) for (_, code), sums in figures.items())
+    total_sums = common.by_currency((code, sums) for (_, code), sums in figures.items())
     return UtilisationTotal(**use(available, average(weighted, available), currency, total_sums))
 
 
@@ -215,7 +201,7 @@ def totals_by_month(tx: Tx, period: Period, query: UtilisationQuery) -> dict[str
     sums_by_month: dict[str, Sums] = defaultdict(dict)
     for (month, *key), sums in worked(tx, period, query.only(), ("month", *KEYS)).items():
         sums_by_month[month][tuple(key)] = sums
-    team, currency, totals = read_team(tx, since_arrival=True), default_currency(tx, query), {}
+    team, currency, totals = read_team(tx, since_arrival=True), common.default_currency(tx, query), {}
     for month in periods.months(period):
         figures = sums_by_month[month]
         present = team.present(periods.month_of(month, period), {user_id for user_id, _ in figures})

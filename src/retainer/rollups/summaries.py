@@ -8,24 +8,7 @@ import json
 from functools import cache
 from typing import Any
 
-from sqlalchemy import (
-    Delete,
-    FromClause,
-    Insert,
-    Integer,
-    Select,
-    Table,
-    Text,
-    bindparam,
-    cast,
-    delete,
-    func,
-    insert,
-    literal,
-    or_,
-    select,
-    union_all,
-)
+import sqlalchemy as sa
 
 from retainer.rollups import buckets
 from retainer.rollups.sources import SOURCES, ZERO
@@ -50,11 +33,11 @@ Sums = dict[tuple[Any, ...], Figures]
 
 def read(
     tx: Tx,
-    table: Table,
+    table: sa.Table,
     days: Days,
     by: tuple[str, ...],
     sums: tuple[str, ...],
-    projects: Select[Any] | None = None,
+    projects: sa.Select[Any] | None = None,
     **only: int | str,
 ) -> Sums:
     """Return the sums of a summary for a period, grouped `by` its keys or `month`; groups of zeros are omitted.
@@ -71,80 +54,86 @@ def read(
 
 
 @cache
-def _first_and_last_bucket(table: Table) -> Select[Any]:
+def _first_and_last_bucket(table: sa.Table) -> sa.Select[Any]:
     """Return a select of the first and the last bucket; two subqueries, as min and max together scan the table."""
-    ends: list[Any] = [select(end(table.c.bucket)).scalar_subquery() for end in (func.min, func.max)]
-    return select(*ends)
+    ends: list[Any] = [sa.select(end(table.c.bucket)).scalar_subquery() for end in (sa.func.min, sa.func.max)]
+    return sa.select(*ends)
 
 
 @cache
 def _sums(
-    table: Table, by: tuple[str, ...], sums: tuple[str, ...], limits: tuple[str, ...], projects: Select[Any] | None
-) -> Select[Any]:
+    table: sa.Table,
+    by: tuple[str, ...],
+    sums: tuple[str, ...],
+    limits: tuple[str, ...],
+    projects: sa.Select[Any] | None,
+) -> sa.Select[Any]:
     keys = [
-        func.substr(table.c.bucket, 1, buckets.MONTH).label("month") if name == "month" else table.c[name]
+        sa.func.substr(table.c.bucket, 1, buckets.MONTH).label("month") if name == "month" else table.c[name]
         for name in by
     ]
-    conditions = [table.c[name] == bindparam(name) for name in limits]
+    conditions = [table.c[name] == sa.bindparam(name) for name in limits]
     if projects is not None:
         conditions.append(table.c.project_id.in_(projects))
     in_period = is_listed(table.c.bucket, listed("buckets").scalar_subquery())
-    totals = (func.sum(table.c[name]) for name in sums)
-    return select(*keys, *totals).where(in_period, *conditions).group_by(*keys)
+    totals = (sa.func.sum(table.c[name]) for name in sums)
+    return sa.select(*keys, *totals).where(in_period, *conditions).group_by(*keys)
 
 
-def adding(table: Table, rows: FromClause, *, single_row: bool) -> Insert:
+def adding(table: sa.Table, rows: sa.FromClause, *, single_row: bool) -> sa.Insert:
     """Return the statement that adds the figures of a source's rows to a summary."""
     key, sums = _names(table)
     sums = tuple(name for name in sums if name in rows.c)
     bucketed = _bucketed(table, rows, sums)
     if single_row:  # saves the database the sorting of groups
-        return insert_or_add(table, select(*bucketed.subquery().c[("account_id", *key, *sums)]), sums)
+        return insert_or_add(table, sa.select(*bucketed.subquery().c[("account_id", *key, *sums)]), sums)
     return insert_or_add(table, _totals(key, sums, [bucketed]), sums)
 
 
 @cache
-def rebuilding(table: Table) -> tuple[Delete, Insert]:
+def rebuilding(table: sa.Table) -> tuple[sa.Delete, sa.Insert]:
     """Return the statements that clear a summary and fill it from its rows."""
     key, sums = _names(table)
     totals = _totals(key, sums, _all(table))
-    return delete(table), insert(table).from_select(("account_id", *key, *sums), totals)
+    return sa.delete(table), sa.insert(table).from_select(("account_id", *key, *sums), totals)
 
 
 @cache
-def difference(table: Table) -> Select[Any]:
+def difference(table: sa.Table) -> sa.Select[Any]:
     """Return a select of one key whose stored sums differ from its rows; no row if there is none."""
     key, sums = _names(table)
-    stored = select(*table.c["account_id", *key], *(-table.c[name] for name in sums))
+    stored = sa.select(*table.c["account_id", *key], *(-table.c[name] for name in sums))
     return _totals(key, sums, [*_all(table), stored]).limit(1)
 
 
-def _names(table: Table) -> tuple[Names, Names]:
+def _names(table: sa.Table) -> tuple[Names, Names]:
     """Return the names of a summary's key columns, without the account, and of its sums."""
     key = tuple(column.name for column in table.primary_key if column.name != "account_id")
     return key, tuple(column.name for column in table.c if column.info.get("sum"))
 
 
-def _totals(key: Names, sums: Names, selects: list[Select[Any]]) -> Select[Any]:
+def _totals(key: Names, sums: Names, selects: list[sa.Select[Any]]) -> sa.Select[Any]:
     """Return a select of rows summed by the key of a summary; groups of zeros are omitted."""
-    columns = union_all(*selects).subquery().c
-    totals = [func.sum(columns[name]) for name in sums]
-    groups = select(*columns["account_id", *key], *totals).group_by(*columns["account_id", *key])
-    return groups.having(or_(*(total != 0 for total in totals)))
+    columns = sa.union_all(*selects).subquery().c
+    totals = [sa.func.sum(columns[name]) for name in sums]
+    groups = sa.select(*columns["account_id", *key], *totals).group_by(*columns["account_id", *key])
+    return groups.having(sa.or_(*(total != 0 for total in totals)))
 
 
-def _all(table: Table) -> list[Select[Any]]:
+def _all(table: sa.Table) -> list[sa.Select[Any]]:
     """Return selects of all rows of a summary, one for each source."""
     sums = _names(table)[1]
     return [_bucketed(table, source.rows.subquery(), sums) for source in SOURCES if table in source.summaries]
 
 
-def _bucketed(table: Table, rows: FromClause, sums: Names) -> Select[Any]:
+def _bucketed(table: sa.Table, rows: sa.FromClause, sums: Names) -> sa.Select[Any]:
     """Return a select of the rows of a source, once for each bucket that contains their day."""
     _, *keys = _names(table)[0]
     columns = rows.c
-    lengths = union_all(*(select(literal(length, Integer).label("length")) for length in buckets.LENGTHS)).subquery()
-    bucket = func.substr(cast(columns.day, Text), 1, lengths.c.length).label("bucket")
+    lengths = sa.union_all(
+        *(sa.select(sa.literal(length, sa.Integer).label("length")) for length in buckets.LENGTHS)
+    ).subquery()
+    bucket = sa.func.substr(sa.cast(columns.day, sa.Text), 1, lengths.c.length).label("bucket")
     figures = [columns.get(name, ZERO).label(name) for name in sums]
-    referred = [func.coalesce(columns[key], 0).label(key) if key != "currency" else columns[key] for key in keys]
-    return select(columns.account_id, bucket, *referred, *figures)
+    referred = [sa.func.coalesce(columns[key], 0).label(key) if key != "currency" else columns[key] for key in keys]
+    return sa.select(columns.account_id, bucket, *referred, *figures)

@@ -1,17 +1,6 @@
 """Billing: quotes, invoices, allocations (the work on each line), payments, credit notes and expenses."""
 
-from sqlalchemy import (
-    Column,
-    ColumnElement,
-    ForeignKeyConstraint,
-    FromClause,
-    Index,
-    Table,
-    and_,
-    column,
-    literal_column,
-    or_,
-)
+import sqlalchemy as sa
 from sqlalchemy.schema import SchemaItem
 
 from retainer.schema import columns as col
@@ -22,12 +11,12 @@ ISSUED_INVOICES = (*OPEN_INVOICES, "paid", "written_off")
 """The statuses of an invoice that counts as revenue: neither a draft nor void."""
 
 
-def is_issued(table: FromClause) -> ColumnElement[bool]:
+def is_issued(table: sa.FromClause) -> sa.ColumnElement[bool]:
     """Return whether an invoice counts as revenue. SQLite would search an index for each of ISSUED_INVOICES."""
     return ~col.in_literals(table.c.status, ("draft", "void"))
 
 
-def line_table(name: str, parent: str, *items: SchemaItem) -> Table:
+def line_table(name: str, parent: str, *items: SchemaItem) -> sa.Table:
     """Declare the lines of a kind of document."""
     return col.account_table(
         name,
@@ -67,12 +56,15 @@ quotes = col.account_table(
     col.unique("external_id"),
     col.unique("converted_project_id"),
     *col.indexes("created_at id", "updated_at id", "client_id created_at id", "project_id", "contact_id"),
-    Index("quotes_by_moments", "account_id", "sent_at", "accepted_at", "declined_at", "client_id"),
+    sa.Index("quotes_by_moments", "account_id", "sent_at", "accepted_at", "declined_at", "client_id"),
     is_announced=True,
 )
 
 quote_lines = line_table(
-    "quote_lines", "quote", Index(None, "account_id", "quote_id", "position"), Index(None, "account_id", "project_id")
+    "quote_lines",
+    "quote",
+    sa.Index(None, "account_id", "quote_id", "position"),
+    sa.Index(None, "account_id", "project_id"),
 )
 
 invoices = col.account_table(
@@ -96,7 +88,7 @@ invoices = col.account_table(
     col.searchable("number", "subject", "purchase_order", optional=True),
     col.unique("external_id"),
     *col.indexes("created_at id", "updated_at id", "client_id created_at id", "status due_date"),
-    Index(  # with all that reports add up, so that they read no rows
+    sa.Index(  # with all that reports add up, so that they read no rows
         "invoices_by_issue_date",
         *("account_id", "issue_date", "id", "status", "client_id", "project_id", "currency", "subtotal", "tax_total"),
     ),
@@ -106,18 +98,18 @@ invoices = col.account_table(
 )
 
 
-def holds_quote(table: Table) -> ColumnElement[bool]:
+def holds_quote(table: sa.Table) -> sa.ColumnElement[bool]:
     """Return whether an invoice keeps its quote from becoming another: it is neither void nor credited in full."""
-    is_whole = or_(table.c.amount_credited == literal_column("0"), table.c.amount_credited < table.c.total)
-    return and_(table.c.status != literal_column("'void'"), is_whole)
+    is_whole = sa.or_(table.c.amount_credited == sa.literal_column("0"), table.c.amount_credited < table.c.total)
+    return sa.and_(table.c.status != sa.literal_column("'void'"), is_whole)
 
 
-def has_refund_due(table: Table) -> ColumnElement[bool]:
+def has_refund_due(table: sa.Table) -> sa.ColumnElement[bool]:
     """Return whether more was paid on an invoice and credited than it came to, so that the client is owed the rest."""
     return table.c.amount_paid + table.c.amount_credited + table.c.balance_due > table.c.total
 
 
-def is_unsettled(table: Table) -> ColumnElement[bool]:
+def is_unsettled(table: sa.Table) -> sa.ColumnElement[bool]:
     """Return whether an invoice was not yet paid or credited, or too much: the condition of an index."""
     return table.c.amount_paid + table.c.amount_credited != table.c.total
 
@@ -133,15 +125,15 @@ invoice_lines = line_table(
     col.text("kind"),
     col.text("fee_month", optional=True),
     col.hidden(col.integer("fee_is_live", optional=True)),  # 1 while the line bills its month, else null
-    Index("invoice_lines_by_invoice", "account_id", "invoice_id", "position", "project_id", "amount"),
-    Index(None, "account_id", "project_id"),
+    sa.Index("invoice_lines_by_invoice", "account_id", "invoice_id", "position", "project_id", "amount"),
+    sa.Index(None, "account_id", "project_id"),
     col.index_where(
-        "invoice_lines_unique_fee", "project_id", "fee_month", condition=column("fee_is_live") == 1, unique=True
+        "invoice_lines_unique_fee", "project_id", "fee_month", condition=sa.column("fee_is_live") == 1, unique=True
     ),
 )
 
 
-def billed(name: str, target: str) -> tuple[Column[int], ForeignKeyConstraint]:
+def billed(name: str, target: str) -> tuple[sa.Column[int], sa.ForeignKeyConstraint]:
     """The reference to work that a line bills; its deletion changes the lines of the invoice."""
     return col.ref(name, target, optional=True, on_delete="cascade", holder="invoice_line_id.invoice_id", part="lines")
 
@@ -153,9 +145,9 @@ allocations = col.account_table(
     *billed("expense_id", "expenses"),
     *billed("milestone_id", "milestones"),
     col.integer("is_live", optional=True),  # 1 or null, since nulls do not violate a unique index
-    Index(None, "account_id", "invoice_line_id"),
+    sa.Index(None, "account_id", "invoice_line_id"),
     *(
-        Index(f"allocations_unique_{piece}", "account_id", f"{piece}_id", "is_live", unique=True)
+        sa.Index(f"allocations_unique_{piece}", "account_id", f"{piece}_id", "is_live", unique=True)
         for piece in ("time_entry", "expense", "milestone")
     ),
 )
@@ -169,10 +161,10 @@ payments = col.account_table(
     col.text("method"),
     *col.optional(col.text, "reference", "notes"),
     col.searchable("reference", "notes", optional=True),
-    Index("payments_unique_reference", "account_id", "invoice_id", "reference", unique=True),
-    Index("payments_by_day", "account_id", "paid_date", "id", "invoice_id", "currency", "amount"),
-    Index(None, "account_id", "updated_at", "id"),
-    Index("payments_by_invoice", "account_id", "invoice_id", "paid_date", "amount"),
+    sa.Index("payments_unique_reference", "account_id", "invoice_id", "reference", unique=True),
+    sa.Index("payments_by_day", "account_id", "paid_date", "id", "invoice_id", "currency", "amount"),
+    sa.Index(None, "account_id", "updated_at", "id"),
+    sa.Index("payments_by_invoice", "account_id", "invoice_id", "paid_date", "amount"),
 )
 
 credit_notes = col.account_table(
@@ -192,7 +184,7 @@ credit_notes = col.account_table(
     col.hidden(col.embedded("issuer_snapshot", optional=True)),
     col.searchable("number", "description"),
     *col.indexes("created_at id", "updated_at id"),
-    Index("credit_notes_by_invoice", "account_id", "invoice_id", "issue_date", "total"),
+    sa.Index("credit_notes_by_invoice", "account_id", "invoice_id", "issue_date", "total"),
     *col.indexes("client_id created_at id", "issue_date"),
     is_announced=True,
 )

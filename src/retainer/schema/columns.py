@@ -5,21 +5,7 @@ from decimal import Decimal
 from typing import TypeVar
 
 import msgspec
-from sqlalchemy import (
-    Column,
-    ColumnElement,
-    ForeignKey,
-    ForeignKeyConstraint,
-    Index,
-    LargeBinary,
-    PrimaryKeyConstraint,
-    Table,
-    UniqueConstraint,
-    column,
-    literal,
-    literal_column,
-    or_,
-)
+import sqlalchemy as sa
 from sqlalchemy.schema import SchemaItem
 
 from retainer.store.engines.sql import DAY, FLAG, INSTANT, INTEGER, KEYED, NUMBERED, TEXT, key_with_account
@@ -30,68 +16,68 @@ from retainer.values.exact import decimal_text
 T = TypeVar("T")
 
 
-def text(name: str, *, optional: bool = False, server_default: str | None = None) -> Column[str]:
+def text(name: str, *, optional: bool = False, server_default: str | None = None) -> sa.Column[str]:
     """A text; null instead of an empty text."""
-    return Column(name, TEXT, nullable=optional, server_default=server_default)
+    return sa.Column(name, TEXT, nullable=optional, server_default=server_default)
 
 
-def integer(name: str, *, optional: bool = False, server_default: str | None = None) -> Column[int]:
+def integer(name: str, *, optional: bool = False, server_default: str | None = None) -> sa.Column[int]:
     """A whole number."""
-    return Column(name, INTEGER, nullable=optional, server_default=server_default)
+    return sa.Column(name, INTEGER, nullable=optional, server_default=server_default)
 
 
-def optional(kind: Callable[..., Column[T]], *names: str) -> list[Column[T]]:
+def optional(kind: Callable[..., sa.Column[T]], *names: str) -> list[sa.Column[T]]:
     """Columns of a kind that can be null."""
     return [kind(name, optional=True) for name in names]
 
 
-def flag(name: str, *, server_default: str | None = None) -> Column[bool]:
+def flag(name: str, *, server_default: str | None = None) -> sa.Column[bool]:
     """A boolean, never null."""
-    return Column(name, FLAG, nullable=False, info={"out": bool}, server_default=server_default)
+    return sa.Column(name, FLAG, nullable=False, info={"out": bool}, server_default=server_default)
 
 
-def day(name: str, *, optional: bool = False) -> Column[str]:
+def day(name: str, *, optional: bool = False) -> sa.Column[str]:
     """A day in the account's time zone, `YYYY-MM-DD`."""
-    return Column(name, DAY, nullable=optional)
+    return sa.Column(name, DAY, nullable=optional)
 
 
-def instant(name: str, *, optional: bool = False) -> Column[str]:
+def instant(name: str, *, optional: bool = False) -> sa.Column[str]:
     """A moment in UTC, RFC 3339 with microseconds and `Z`, so that text order is time order."""
-    return Column(name, INSTANT, nullable=optional)
+    return sa.Column(name, INSTANT, nullable=optional)
 
 
-def decimal(name: str, *, optional: bool = False) -> Column[str]:
+def decimal(name: str, *, optional: bool = False) -> sa.Column[str]:
     """An exact decimal, stored as its canonical text: `7.5` for 7.50."""
-    return Column(name, TEXT, nullable=optional, info={"into": decimal_text, "out": Decimal})
+    return sa.Column(name, TEXT, nullable=optional, info={"into": decimal_text, "out": Decimal})
 
 
-def price(name: str) -> Column[str]:
+def price(name: str) -> sa.Column[str]:
     """An exact decimal, stored as the text that responses show, with its trailing zeros."""
-    return Column(name, TEXT, nullable=False, info={"into": lambda value: format(value, "f"), "out": Decimal})
+    return sa.Column(name, TEXT, nullable=False, info={"into": lambda value: format(value, "f"), "out": Decimal})
 
 
-def embedded(name: str, *, optional: bool = False) -> Column[str]:
+def embedded(name: str, *, optional: bool = False) -> sa.Column[str]:
     """A structure or list of the row, stored as JSON and decoded by the type of the record's field."""
     info = {"into": lambda value: msgspec.json.encode(value).decode(), "embedded": True}
-    return Column(name, TEXT, nullable=optional, info=info)
+    return sa.Column(name, TEXT, nullable=optional, info=info)
 
 
-def money(name: str, *, optional: bool = False, server_default: str | None = None) -> Column[int]:
+def money(name: str, *, optional: bool = False, server_default: str | None = None) -> sa.Column[int]:
     """An amount in minor units of the row's `currency`."""
-    return Column(name, INTEGER, nullable=optional, info={"money": True}, server_default=server_default)
+    return sa.Column(name, INTEGER, nullable=optional, info={"money": True}, server_default=server_default)
 
 
-def folded(*sources: str, into: str | None = None, optional: bool = False, fold: Fold = str.casefold) -> Column[str]:
+def folded(*sources: str, into: str | None = None, optional: bool = False, fold: Fold = str.casefold) -> sa.Column[str]:
     """The case-folded text of other columns, written by `Tx`, for filters and uniqueness that ignore case."""
-    return Column(into or f"{sources[0]}_folded", TEXT, nullable=optional, info={"folds": sources, "fold": fold})
+    return sa.Column(into or f"{sources[0]}_folded", TEXT, nullable=optional, info={"folds": sources, "fold": fold})
 
 
-def sortable(*sources: str) -> Column[str]:
+def sortable(*sources: str) -> sa.Column[str]:
     """The sort key of the first of these columns that is not null."""
     return folded(*sources, into=f"{sources[0]}_sort", fold=sort_key)
 
 
-def searchable(*sources: str, optional: bool = False) -> Column[str]:
+def searchable(*sources: str, optional: bool = False) -> sa.Column[str]:
     """The base letters of these columns, for the filter `q`; `optional` if all of them can be null."""
     return folded(*sources, into="search", optional=optional, fold=base_letters)
 
@@ -107,9 +93,9 @@ def numbered(*, optional: bool = False) -> tuple[SchemaItem, ...]:
     )
 
 
-def content(name: str, *, optional: bool = False) -> Column[bytes]:
+def content(name: str, *, optional: bool = False) -> sa.Column[bytes]:
     """The bytes of a file."""
-    return Column(name, LargeBinary, nullable=optional)
+    return sa.Column(name, sa.LargeBinary, nullable=optional)
 
 
 def ref(
@@ -120,7 +106,7 @@ def ref(
     on_delete: str = "block",
     holder: str | None = None,
     part: str | None = None,
-) -> tuple[Column[int], ForeignKeyConstraint]:
+) -> tuple[sa.Column[int], sa.ForeignKeyConstraint]:
     """A foreign key within the account, (account_id, name), which cannot refer to a row of another account.
 
     `on_delete` is what `Tx.delete` of the target does: fail (`block`), delete this row (`cascade`), set null
@@ -130,90 +116,92 @@ def ref(
     """
     info = {"target": target, "on_delete": on_delete, "holder": holder, "part": part}
     return (
-        Column(name, INTEGER, nullable=optional, info=info),
-        ForeignKeyConstraint(["account_id", name], [f"{target}.account_id", f"{target}.id"]),
+        sa.Column(name, INTEGER, nullable=optional, info=info),
+        sa.ForeignKeyConstraint(["account_id", name], [f"{target}.account_id", f"{target}.id"]),
     )
 
 
-def hidden(column: Column[T]) -> Column[T]:
+def hidden(column: sa.Column[T]) -> sa.Column[T]:
     """Mark a column that is not a field of the record."""
     column.info["hidden"] = True
     return column
 
 
-def mark_maintained(column: Column[T]) -> Column[T]:
+def mark_maintained(column: sa.Column[T]) -> sa.Column[T]:
     """Mark a column that updates of its record do not write, and that If-Match ignores."""
     column.info["maintained"] = True
     return column
 
 
-def maintained(name: str, kind: Callable[..., Column[int]] = integer) -> Column[int]:
+def maintained(name: str, kind: Callable[..., sa.Column[int]] = integer) -> sa.Column[int]:
     """A sum over other rows, initially 0, that `rollups` maintains."""
     return mark_maintained(kind(name, server_default="0"))
 
 
-def in_literals(column: ColumnElement[str], words: Iterable[str]) -> ColumnElement[bool]:
+def in_literals(column: sa.ColumnElement[str], words: Iterable[str]) -> sa.ColumnElement[bool]:
     """Return whether a column has one of these words, which become literals of the statement."""
-    return column.in_([literal(word) for word in words])
+    return column.in_([sa.literal(word) for word in words])
 
 
-def indexes(*columns: str) -> list[Index]:
+def indexes(*columns: str) -> list[sa.Index]:
     """Indexes of the account over columns, each like `client_id created_at id`."""
-    return [Index(None, "account_id", *names.split()) for names in columns]
+    return [sa.Index(None, "account_id", *names.split()) for names in columns]
 
 
 def index_where(
-    name: str, *columns: str | ColumnElement[int], condition: ColumnElement[bool], unique: bool = False
-) -> Index:
+    name: str, *columns: str | sa.ColumnElement[int], condition: sa.ColumnElement[bool], unique: bool = False
+) -> sa.Index:
     """An index of the account over the rows that meet a condition."""
-    return Index(name, "account_id", *columns, unique=unique, sqlite_where=condition, postgresql_where=condition)
+    return sa.Index(name, "account_id", *columns, unique=unique, sqlite_where=condition, postgresql_where=condition)
 
 
-def partial_index(table: str, *names: str) -> Index:
+def partial_index(table: str, *names: str) -> sa.Index:
     """An index without the rows in which the first of these columns is null."""
-    return index_where(f"{table}_by_{names[0]}", *names, condition=column(names[0]).is_not(None))
+    return index_where(f"{table}_by_{names[0]}", *names, condition=sa.column(names[0]).is_not(None))
 
 
-def index_rows(name: str, table: Table, *names: str, condition: ColumnElement[bool], unique: bool = False) -> None:
+def index_rows(
+    name: str, table: sa.Table, *names: str, condition: sa.ColumnElement[bool], unique: bool = False
+) -> None:
     """Add an index over the rows of a declared table that meet a condition on its columns."""
     columns = (table.c[column] for column in ("account_id", *names))
-    Index(name, *columns, unique=unique, sqlite_where=condition, postgresql_where=condition)
+    sa.Index(name, *columns, unique=unique, sqlite_where=condition, postgresql_where=condition)
 
 
-def own_amounts(table: Table) -> list[Column[int]]:
+def own_amounts(table: sa.Table) -> list[sa.Column[int]]:
     """Return the amounts that a table's rows have of themselves; sums over other rows are left out."""
     return [column for column in table.c if column.info.get("money") and not column.info.get("maintained")]
 
 
-def has_amount(table: Table) -> ColumnElement[bool]:
+def has_amount(table: sa.Table) -> sa.ColumnElement[bool]:
     """Return whether a row has an amount of its own other than 0."""
-    return or_(*(column != literal_column("0") for column in own_amounts(table)))
+    return sa.or_(*(column != sa.literal_column("0") for column in own_amounts(table)))
 
 
-def index_amounts(table: Table) -> None:
+def index_amounts(table: sa.Table) -> None:
     """Add an index of the rows with an amount to a table that may have many rows without one."""
     index_rows(f"{table.name}_with_amount", table, condition=has_amount(table))
 
 
-def unique(*names: str) -> UniqueConstraint:
+def unique(*names: str) -> sa.UniqueConstraint:
     """A unique constraint within the account; `Tx` reports a duplicate as an error of the last column's field."""
-    return UniqueConstraint("account_id", *names)
+    return sa.UniqueConstraint("account_id", *names)
 
 
-def account_id() -> Column[int]:
+def account_id() -> sa.Column[int]:
     """The account that a row belongs to; the first column of every key."""
-    return Column("account_id", INTEGER, ForeignKey("accounts.id"), nullable=False)
+    return sa.Column("account_id", INTEGER, sa.ForeignKey("accounts.id"), nullable=False)
 
 
-def account_table(name: str, *items: SchemaItem, is_announced: bool = False, parent: str | None = None) -> Table:
+def account_table(name: str, *items: SchemaItem, is_announced: bool = False, parent: str | None = None) -> sa.Table:
     """A table whose rows belong to an account, with `id`, `account_id`, `created_at` and `updated_at`.
 
     Changes of its rows become events if it `is_announced`. `parent` is the column of the record in their path.
     """
-    return Table(
+    return sa.Table(
         name,
         metadata,
-        Column("id", INTEGER, primary_key=True),
+        sa.Column("id", INTEGER, primary_key=True),
         account_id(),
         instant("created_at"),
         instant("updated_at"),
@@ -224,14 +212,14 @@ def account_table(name: str, *items: SchemaItem, is_announced: bool = False, par
     )
 
 
-def keyed_table(name: str, *items: SchemaItem, key: tuple[str, ...]) -> Table:
+def keyed_table(name: str, *items: SchemaItem, key: tuple[str, ...]) -> sa.Table:
     """A table whose rows belong to an account and have no id: `key` is the primary key within the account."""
-    return Table(
+    return sa.Table(
         name,
         metadata,
         account_id(),
         *items,
-        PrimaryKeyConstraint("account_id", *key),
+        sa.PrimaryKeyConstraint("account_id", *key),
         info={"of_account": True},
         **KEYED,
     )

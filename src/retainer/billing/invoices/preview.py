@@ -5,14 +5,7 @@ from typing import Annotated, NamedTuple
 import msgspec
 from sqlalchemy import bindparam, select, union
 
-from retainer.billing.invoices.types import (
-    Invoice,
-    LeftOut,
-    UnbilledExpenses,
-    UnbilledFees,
-    UnbilledMilestones,
-    UnbilledTime,
-)
+from retainer.billing.invoices import types
 from retainer.billing.kinds import fees
 from retainer.billing.kinds.expenses import EXPENSES
 from retainer.billing.kinds.milestones import MILESTONES
@@ -62,7 +55,7 @@ class PreviewRow(msgspec.Struct):
     milestones: Annotated[WorkPreview, "Completed milestones with an amount."]
     fees: Annotated[FeesPreview, "Months of the retainer that have begun."]
     subtotal: Annotated[SignedMoney, "Sum of the amounts: the `subtotal` of the invoice."]
-    left_out: Annotated[list[LeftOut], "One entry for each reason; empty if nothing is left out."]
+    left_out: Annotated[list[types.LeftOut], "One entry for each reason; empty if nothing is left out."]
 
 
 class ProjectPreview(msgspec.Struct):
@@ -113,12 +106,12 @@ def load_preview(tx: Tx, project_id: int) -> ProjectPreview:
 
 
 def build_row(tx: Tx, project_id: int, client_id: int | None, currency: str) -> PreviewRow:
-    invoice = with_defaults(Invoice, client_id=client_id, currency=currency, lines=[])
+    invoice = with_defaults(types.Invoice, client_id=client_id, currency=currency, lines=[])
     ids = [project_id]
-    time = TIME.find(tx, UnbilledTime(project_ids=ids), invoice, takes_covered=False)
-    expenses = EXPENSES.find(tx, UnbilledExpenses(project_ids=ids), invoice)
-    milestones = MILESTONES.find(tx, UnbilledMilestones(project_ids=ids), invoice)
-    months = list(fees.load_due(tx, UnbilledFees(project_ids=ids), invoice))
+    time = TIME.find(tx, types.UnbilledTime(project_ids=ids), invoice, takes_covered=False)
+    expenses = EXPENSES.find(tx, types.UnbilledExpenses(project_ids=ids), invoice)
+    milestones = MILESTONES.find(tx, types.UnbilledMilestones(project_ids=ids), invoice)
+    months = list(fees.load_due(tx, types.UnbilledFees(project_ids=ids), invoice))
     of_months = sum(amount for _, amount in months)
     return PreviewRow(
         currency=currency,
