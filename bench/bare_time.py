@@ -32,7 +32,7 @@ LATER = ["billing_status", "invoice_id", "invoice_line_id", "is_locked", "extern
 Entry = msgspec.defstruct("Entry", [*COLUMNS[:-3], *LATER], gc=False)
 
 COST_RATE = """
-(SELECT amount FROM counted_cost_rates r WHERE r.account_id = u.account_id AND r.user_id = u.id AND r.from_date <= ?
+(SELECT amount FROM cost_rates r WHERE r.account_id = u.account_id AND r.user_id = u.id AND r.from_date <= ?
  ORDER BY r.from_date DESC LIMIT 1)"""
 RELATED = (
     *("u.hourly_rate", "a.hourly_rate", "a.currency", "p.id", "p.client_id", "p.status", "p.is_template"),

@@ -6,6 +6,6 @@ from retainer.cli import cli
 from retainer.rollups import changes
 
 changes._apply = lambda *_: None  # noqa: SLF001
-changes.insert = lambda tx, source, table, record: tx.insert(table, record)  # noqa: ARG005
+changes.insert = lambda tx, table, record: tx.insert(table, record)
 sys.argv = ["retainer", "serve", "--threads", "16", "--port", sys.argv[1]]
 cli()

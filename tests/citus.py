@@ -18,7 +18,6 @@ from retainer.events.retention import WITH_OLD, WITH_OLD_DELIVERIES
 from retainer.events.sender.schedule import DUE_SINCE, DUE_WEBHOOKS, PUT_OFF, RETRY_ALL, WAKE
 from retainer.events.sender.schedule import SET_BACK as SET_BACK_WEBHOOKS
 from retainer.identity.people.expiry import EXPIRED
-from retainer.rollups.labour import PENDING
 from retainer.schema import distribution
 from retainer.schema.migrations import migrate
 from retainer.server.monitoring.housekeeping import OLD as OLD_RESPONSES
@@ -45,7 +44,7 @@ RETIRE = (
 BACKGROUND = (
     *(DUE_SITES, STALE_SITES, SET_BACK, DUE_WEBHOOKS, DUE_SINCE, PUT_OFF, SET_BACK_WEBHOOKS, WAKE),
     *(RETRY_ALL, SUSPEND_ALL, END_ALL),
-    *(PENDING, OLD_RESPONSES, *EXPIRED),
+    *(OLD_RESPONSES, *EXPIRED),
     *(WITH_OLD, WITH_OLD_DELIVERIES, WITH_OLD_REQUESTS, ADD_TO_HOURS, ADD_TO_OPERATION_HOURS),
 )
 """What processes and commands do for all accounts together, beside requests: these may need all shards."""

@@ -1,14 +1,13 @@
-"""What users' time has cost follows from their cost rates, however much time there is; nothing else waits for it."""
+"""What users' time has cost follows from their cost rates, however much time there is."""
 
-import time
 from decimal import Decimal
 from fractions import Fraction
 
 import pytest
 
-from retainer.rollups import doctor, labour
+from retainer.rollups import doctor
 from tests.contract.cases import statements_of
-from tests.databases import PATIENCE, each_database
+from tests.databases import each_database
 from tests.reference.arithmetic import rounded
 
 pytestmark = each_database
@@ -29,10 +28,10 @@ DAY = {"SQLite": "date('2026-01-01', '+' || (n % 40) || ' days')", "PostgreSQL":
 
 @pytest.fixture
 def long_served(api):
-    """An agency whose member has recorded more time than three batches hold, at no cost so far."""
+    """An agency whose member has recorded much time, at no cost so far."""
     project = api.make("/projects")["id"]
     entry = api.make("/time-entries", project_id=project, date="2026-01-01", duration_minutes=1, user_id=api.member_id)
-    engine, count = api.store.engine, 3 * labour.BATCH_SIZE + 500
+    engine, count = api.store.engine, 2000
     with api.store.unscoped(write=True) as tx:
         text = COPY.format(day=DAY[engine.name], numbers=NUMBERS.format(count=count)).replace("$", engine.marker)
         engine.run(tx.connection, text, [entry["id"]])
@@ -62,7 +61,7 @@ def set_rate(api, rate, since="0001-01-01"):
 
 
 def is_exact(api):
-    """Whether every sum is what its rows come to, also half way."""
+    """Whether every sum is what its rows come to."""
     return doctor.inspect(api.store, repair=False) == []
 
 
@@ -74,57 +73,33 @@ def test_a_user_is_deactivated_and_renamed_without_a_look_at_the_time_that_was_r
     assert [text for text in ran if any(name in text for name in touched)] == []
 
 
-def test_a_changed_cost_rate_is_counted_in_steps_each_of_which_leaves_every_sum_exact(long_served):
+def test_a_changed_cost_rate_is_the_cost_of_all_time_at_once(long_served):
     api = long_served
     set_rate(api, "45.50")
-    known = [reported(api)[0]]
-    while labour.recount_step(api.store):
-        known.append(reported(api)[0])
-        assert is_exact(api)
-    assert len(set(known)) == 4
-    assert known == sorted(known)
     assert reported(api) == (cost(("45.50", minutes(api, "2026-01-01"))), 0)
+    assert is_exact(api)
 
 
-def test_time_that_is_recorded_changed_and_deleted_between_the_steps_costs_what_it_should(long_served):
+def test_time_that_is_recorded_changed_and_deleted_after_a_change_costs_what_it_should(long_served):
     api = long_served
     set_rate(api, "60")
-    for day in ("2026-01-02", "2026-02-09"):  # one counted by the old rate still, the other by the new
+    for day in ("2026-01-02", "2026-02-09"):
         work = {"project_id": api.get("/projects").json["data"][0]["id"], "user_id": api.member_id}
         _, changed, gone = (api.make("/time-entries", **work, date=day, duration_minutes=90)["id"] for _ in "123")
         api.patch(f"/time-entries/{changed}", {"duration_minutes": 300, "date": "2026-01-20"})
         api.delete(f"/time-entries/{gone}")
         assert is_exact(api)
-    set_rate(api, "30", "2026-01-15")  # before the first change was counted everywhere
-    while labour.recount_step(api.store):
-        assert is_exact(api)
+    set_rate(api, "30", "2026-01-15")
     before, after = minutes(api, "2026-01-01", "2026-01-14"), minutes(api, "2026-01-15")
     assert reported(api) == (cost((60, before), (30, after)), 0)
-
-
-def test_a_server_counts_what_another_was_killed_over(long_served):
-    api, keeping = long_served, long_served.app.housekeeping
-    set_rate(api, "45")
-    assert reported(api)[1] > 0, "so far as that one came"
-    deadline = time.monotonic() + PATIENCE
-    keeping.start()
-    while reported(api)[1] and time.monotonic() < deadline:
-        time.sleep(0.05)
-    keeping.stop()
-    assert reported(api) == (cost((45, minutes(api, "2026-01-01"))), 0)
-
-
-def test_the_doctor_counts_what_is_pending(long_served):
-    set_rate(long_served, "45")
-    assert doctor.inspect(long_served.store, repair=True) == []
-    assert reported(long_served) == (cost((45, minutes(long_served, "2026-01-01"))), 0)
+    assert is_exact(api)
 
 
 def test_a_rate_from_a_day_on_counts_only_the_days_from_then_on_again(long_served):
     api = long_served
     set_rate(api, "20", "2026-02-01")
-    assert not labour.recount_step(api.store), "one batch is enough"
     set_rate(api, "25", "2026-02-05")
     set_rate(api, "20", "2026-02-05")
     late = minutes(api, "2026-02-01")
     assert reported(api) == (cost((20, late)), minutes(api, "2026-01-01") - late)
+    assert is_exact(api)

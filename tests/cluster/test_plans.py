@@ -9,7 +9,7 @@ from sqlalchemy import select, text
 from retainer.events.retention import delete_events
 from retainer.events.sender.loop import Sender
 from retainer.identity.people import expiry
-from retainer.rollups import doctor, labour
+from retainer.rollups import doctor
 from retainer.schema.crm import clients
 from retainer.server.monitoring import housekeeping
 from retainer.sites.monitor.loop import Monitor
@@ -87,5 +87,4 @@ def test_what_runs_beside_requests_finds_its_work_on_all_nodes(both_agencies):
         assert webhook["status"] == "active"
     assert Monitor(store, (), fail).run(once=True) == 2
     assert Sender(store, (), "https://agency.example", fail, fail).run(once=True) >= 2
-    assert not labour.recount_step(store)
     assert doctor.inspect(store, repair=False) == []

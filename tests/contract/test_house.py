@@ -78,7 +78,6 @@ AREAS = ("identity", "crm", "billing", "work", "support", "sites", "reports", "e
 UNSCOPED = {
     "traffic/usage.py",
     "rollups/doctor.py",
-    "rollups/labour.py",
     "identity/accounts.py",
     "identity/people/users.py",
     "identity/keys/keys.py",

@@ -7,8 +7,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from msgspec.structs import replace
 
-from retainer.documents.einvoice import build_einvoice, missing_facts
-from retainer.documents.einvoice_parts import NAMESPACES, clean
+from retainer.documents.einvoice import NAMESPACES, build_einvoice, clean, missing_facts
 from tests.documents.made import CUSTOMER, ISSUER, document, hostile_texts, line, priced, random_document
 from tests.documents.validators import broken_rules, texts, values
 from tests.length import length, sampled

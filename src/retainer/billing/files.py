@@ -3,6 +3,8 @@
 The files of an issued invoice or credit note are stored when they are first asked for, and stay the same to the byte.
 """
 
+import re
+import unicodedata
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
@@ -15,13 +17,13 @@ from retainer.billing.invoices.types import Invoice
 from retainer.billing.quotes.types import Quote
 from retainer.documents.einvoice import missing_facts
 from retainer.documents.facts import Document
-from retainer.documents.file_names import file_name
 from retainer.documents.pdf import render_files
 from retainer.errors import Refusal
 from retainer.kernel.representations import File, Representation, RunApart, run_here
 from retainer.schema.billing import issued_documents
 from retainer.store.tx import Actor, Store, Tx
 
+UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 PDF, XML = "application/pdf", "application/xml"
 ISSUED_WITHOUT = "The document was issued without it: correct this, credit the invoice, and issue it again."
 STORED = {
@@ -72,6 +74,13 @@ class Pending(NamedTuple):
             if stored is None:
                 tx.insert_counted(issued_documents, {self.owner: self.record_id, **files._asdict()})
             return stored or files
+
+
+def file_name(document: Document, suffix: str) -> str:
+    """Return a file name like `INV-2026-0001.pdf`, of characters that every system and header accepts."""
+    text = unicodedata.normalize("NFKD", document.number or f"{document.kind}-draft")
+    name = UNSAFE.sub("-", text.encode("ascii", "ignore").decode()).strip("-.") or document.kind
+    return f"{name}.{suffix}"
 
 
 def load_stored(tx: Tx, owner: str, record_id: int) -> Files | None:

@@ -13,7 +13,6 @@ from retainer.cli.common import (
     acting_on,
     changes,
     defaults,
-    opened,
     public_address,
     say,
     whole,
@@ -24,7 +23,6 @@ from retainer.identity.keys import key_changes, key_list
 from retainer.identity.people import password_links, passwords, second_factors, sessions, users
 from retainer.identity.people.password_links import PasswordLink
 from retainer.identity.people.users import UserDetails
-from retainer.rollups import labour
 from retainer.schema import identity as schema
 from retainer.values.kinds import MAX_INTEGER
 from retainer.work import cost_rates
@@ -182,10 +180,6 @@ def change_user(user: int, values: Fields, *, json: bool) -> None:
     with acting_on(schema.users, user) as tx:
         changed = cost_rates.change_user(tx, user, values)
     say(changed, json=json)
-    if values.get("cost_rate") is not None:
-        store = opened()
-        while labour.recount_step(store):  # a server does the rest if this process is stopped
-            pass
 
 
 def say_link(user_id: int, link: PasswordLink, address: str, *, json: bool) -> None:

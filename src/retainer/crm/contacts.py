@@ -16,7 +16,6 @@ from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.rollups import changes
-from retainer.rollups.sources import CONTACTS
 from retainer.schema.billing import invoices, quotes
 from retainer.schema.crm import clients, external_contacts
 from retainer.schema.filters import one_of_folded
@@ -161,7 +160,7 @@ def list_external_contacts(tx: Tx, filters: ContactFilter, page: Page) -> Paged[
 def create_external_contact(tx: Tx, body: New[ExternalContact]) -> ExternalContact:
     """Create an external contact; the first of a client becomes primary."""
     contact = build_contact(tx, body, None, relations.sent_fields(body))
-    return save_links(tx, changes.insert(tx, CONTACTS, external_contacts, contact), contact)
+    return save_links(tx, changes.insert(tx, external_contacts, contact), contact)
 
 
 @api.get("/{external_contact_id}")
@@ -176,7 +175,7 @@ def update_external_contact(tx: Tx, external_contact_id: Id, patch: Patch[Extern
     """Change an external contact; if it becomes primary, the client's former primary contact no longer is."""
     before = tx.get(external_contacts, external_contact_id, ExternalContact)
     after = build_contact(tx, patch.apply_to(before), before, patch.given)
-    changes.update(tx, CONTACTS, external_contacts, before, after)
+    changes.update(tx, external_contacts, before, after)
     if after.client_id != before.client_id:
         promote_next(tx, before)
     return save_links(tx, external_contact_id, after, before.tag_ids)

@@ -4,18 +4,50 @@ The elements stand in the order of the schema. Codes in comments are business te
 the API, to the cent; `docs/decisions` explains the lines whose amount is not quantity x price.
 """
 
+import re
 from decimal import Decimal
 from typing import NamedTuple
 from xml.etree import ElementTree as ET
 
 from retainer.documents.early_payment import discount_terms
-from retainer.documents.einvoice_parts import NAMESPACES, PROFILE, UNITS, add, add_day, amount, clean, plain, price_of
-from retainer.documents.exemptions import exemption_reason
 from retainer.documents.facts import Address, Customer, Document, Issuer, Line, gross_amount
-from retainer.documents.tax_categories import categories, category_of, is_numbered, tax_number, vat_number
+from retainer.documents.tax_categories import (
+    categories,
+    category_of,
+    exemption_reason,
+    is_numbered,
+    tax_number,
+    vat_number,
+)
 from retainer.documents.wording import words_of
-from retainer.values.exact import DIGITS
+from retainer.values.exact import DIGITS, decimal_text
 
+PROFILE = "urn:cen.eu:en16931:2017"
+NAMESPACES = {
+    "rsm": "urn:un:unece:uncefact:data:standard:CrossIndustryInvoice:100",
+    "ram": "urn:un:unece:uncefact:data:standard:ReusableAggregateBusinessInformationEntity:100",
+    "qdt": "urn:un:unece:uncefact:data:standard:QualifiedDataType:100",
+    "udt": "urn:un:unece:uncefact:data:standard:UnqualifiedDataType:100",
+}
+NO_XML = re.compile("[^\t\n\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What XML 1.0 cannot hold (2.2), and carriage returns, which a parser would change."""
+DAY_FORMAT = "102"
+"""YYYYMMDD (UNTDID 2379)."""
+UNITS = {
+    unit: code
+    for code, units in {
+        "HUR": ("h", "hr", "hrs", "hour", "hours", "std", "stunde", "stunden"),
+        "MIN": ("min", "minute", "minutes", "minuten"),
+        "DAY": ("d", "day", "days", "tag", "tage"),
+        "WEE": ("week", "weeks", "woche", "wochen"),
+        "MON": ("month", "months", "monat", "monate"),
+        "ANN": ("year", "years", "jahr", "jahre"),
+        "KMT": ("km",),
+        "LS": ("lump sum", "flat", "flat rate", "pauschal", "pauschale"),
+    }.items()
+    for unit in units
+}
+"""Codes of units (UN/ECE Recommendation 20); any other unit is `C62`, one."""
 TYPE_CODES = {"invoice": "380", "credit_note": "381"}
 """UNTDID 1001."""
 EXEMPTION_CODES = {"AE": "VATEX-EU-AE", "G": "VATEX-EU-G", "O": "VATEX-EU-O"}
@@ -31,9 +63,54 @@ class Missing(NamedTuple):
     message: str
 
 
+class Price(NamedTuple):
+    """The price of a line: its amount is quantity x net / base quantity (1 if None), less its discount."""
+
+    net: Decimal
+    quantity: Decimal
+    base_quantity: Decimal | None
+
+
+def price_of(line: Line, currency: str) -> Price:
+    """Return the price of a line as the norm accepts it: never negative (BR-27), and exact.
+
+    The amount of a line that bills work is the sum of the work's amounts, which can differ by cents from quantity x
+    price. Such a line has its amount as the price for the whole quantity: the product is exact.
+    """
+    sign = -1 if line.unit_price < 0 else 1
+    if line.discount_percent or gross_amount(line, currency) == line.amount:
+        return Price(abs(line.unit_price), sign * line.quantity, None)
+    quantity = abs(line.quantity) or Decimal(1)
+    return Price(abs(line.amount), quantity.copy_sign(line.amount), quantity)
+
+
+def add(parent: ET.Element, name: str, text: str | None = None, **attributes: str) -> ET.Element:
+    """Add an element and return it; a text that is empty without what XML cannot hold becomes a dash."""
+    element = ET.SubElement(parent, name, attributes)
+    if text is not None:
+        element.text = clean(text) or "-"
+    return element
+
+
+def add_day(parent: ET.Element, name: str, day: str, kind: str = "udt") -> None:
+    """Add a day, given as `YYYY-MM-DD`."""
+    add(add(parent, name), f"{kind}:DateTimeString", day.replace("-", ""), format=DAY_FORMAT)
+
+
+def clean(text: str) -> str:
+    """Return a text without what XML cannot hold, and without spaces around it."""
+    return NO_XML.sub("", text.replace("\r\n", "\n")).strip()
+
+
+def amount(value: Decimal) -> str:
+    """Return an amount with the decimal places that it has; none is longer than two (BR-DEC)."""
+    return format(value, "f")
+
+
 def missing_facts(document: Document) -> list[Missing]:
     """Return what an e-invoice of this document lacks; empty if it can be written."""
     issuer, customer, found = document.issuer, document.customer, categories(document)
+    has_number = is_numbered(issuer)
     if document.kind == "quote":
         return [Missing(None, "A quote has no e-invoice.")]
     if document.is_draft:
@@ -43,9 +120,9 @@ def missing_facts(document: Document) -> list[Missing]:
         missing.append(Missing(None, "The agency has no country: add it in the console under Settings."))
     if not customer.country:
         missing.append(Missing("client_id", f"The client has no country: add `country` to {customer.name}."))
-    if not is_numbered(issuer) and found != ["O"]:
+    if not has_number and found != ["O"]:
         missing.append(Missing(None, "The agency's VAT number is missing: correct it in the console under Settings."))
-    elif not is_numbered(issuer) and not clean(issuer.registration_number or ""):
+    elif not has_number and not clean(issuer.registration_number or ""):
         message = "The agency has no VAT number, tax number or registration number, by which clients know it: add one"
         missing.append(Missing(None, f"{message} in the console under Settings."))
     elif "O" in found and found != ["O"]:
@@ -100,11 +177,11 @@ def _add_line(transaction: ET.Element, number: int, line: Line, document: Docume
     price = price_of(line, document.currency)
     unit = UNITS.get((line.unit or ("h" if line.is_time else "")).casefold().strip(" ."), "C62")
     agreement = add(add(item, "ram:SpecifiedLineTradeAgreement"), "ram:NetPriceProductTradePrice")
-    add(agreement, "ram:ChargeAmount", plain(price.net))  # BT-146
+    add(agreement, "ram:ChargeAmount", decimal_text(price.net))  # BT-146
     if price.base_quantity is not None:
-        add(agreement, "ram:BasisQuantity", plain(price.base_quantity), unitCode=unit)  # BT-149
+        add(agreement, "ram:BasisQuantity", decimal_text(price.base_quantity), unitCode=unit)  # BT-149
     delivery = add(item, "ram:SpecifiedLineTradeDelivery")
-    add(delivery, "ram:BilledQuantity", plain(price.quantity), unitCode=unit)  # BT-129
+    add(delivery, "ram:BilledQuantity", decimal_text(price.quantity), unitCode=unit)  # BT-129
     settlement = add(item, "ram:SpecifiedLineTradeSettlement")
     _add_tax(add(settlement, "ram:ApplicableTradeTax"), line.tax_rate, document)
     if line.discount_percent:
@@ -121,7 +198,7 @@ def _add_discount(settlement: ET.Element, line: Line, document: Document) -> Non
         return
     allowance = add(settlement, "ram:SpecifiedTradeAllowanceCharge")
     add(add(allowance, "ram:ChargeIndicator"), "udt:Indicator", "false" if discount > 0 else "true")
-    add(allowance, "ram:CalculationPercent", plain(line.discount_percent))  # BT-138, BT-143
+    add(allowance, "ram:CalculationPercent", decimal_text(line.discount_percent))  # BT-138, BT-143
     add(allowance, "ram:BasisAmount", amount(abs(gross)))  # BT-137, BT-142
     add(allowance, "ram:ActualAmount", amount(abs(discount)))  # BT-136, BT-141
     add(allowance, "ram:Reason", words_of(document)["discount"])  # BT-139, BT-144
@@ -133,7 +210,7 @@ def _add_tax(tax: ET.Element, rate: Decimal, document: Document) -> None:
     add(tax, "ram:TypeCode", "VAT")
     add(tax, "ram:CategoryCode", category)  # BT-151
     if category != "O":
-        add(tax, "ram:RateApplicablePercent", plain(rate))  # BT-152
+        add(tax, "ram:RateApplicablePercent", decimal_text(rate))  # BT-152
 
 
 def _add_agreement(transaction: ET.Element, document: Document) -> None:
@@ -241,7 +318,7 @@ def _add_tax_breakdown(settlement: ET.Element, document: Document) -> None:
         if category in EXEMPTION_CODES:
             add(tax, "ram:ExemptionReasonCode", EXEMPTION_CODES[category])  # BT-121
         if category != "O":
-            add(tax, "ram:RateApplicablePercent", plain(share.tax_rate))  # BT-119
+            add(tax, "ram:RateApplicablePercent", decimal_text(share.tax_rate))  # BT-119
 
 
 def _add_totals(settlement: ET.Element, document: Document) -> None:

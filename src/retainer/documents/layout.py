@@ -3,12 +3,10 @@
 import re
 
 from retainer.documents.early_payment import discount_sentence
-from retainer.documents.exemptions import exemption_reasons
 from retainer.documents.facts import Address, Customer, Document, Issuer, Line
-from retainer.documents.fonts import font_names
 from retainer.documents.payment_code import payment_code
-from retainer.documents.printable import printable, printable_line
-from retainer.documents.tax_categories import tax_number, vat_number
+from retainer.documents.printable import font_names, printable, printable_line
+from retainer.documents.tax_categories import exemption_reasons, tax_number, vat_number
 from retainer.documents.wording import (
     TITLES,
     amount_text,

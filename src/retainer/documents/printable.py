@@ -1,12 +1,28 @@
-"""Printable text: any text as the fonts of documents can show it, so that none stops the typesetting."""
+"""Printable text: the fonts of documents, all from packages, and any text as they can show it."""
 
 import re
 import unicodedata
 from collections.abc import Set as AbstractSet
 from functools import cache, lru_cache
+from importlib.resources import files
+from pathlib import Path
 
-from retainer.documents.fonts import FILES
-
+MAIN = "Source Sans 3"
+PACKAGES = {
+    MAIN: "fontpkg_source_sans_3",
+    "Heebo": "fontpkg_heebo",
+    "Noto Sans Arabic": "fontpkg_noto_sans_arabic",
+    "Noto Sans Thai": "fontpkg_noto_sans_thai",
+    "Noto Sans Devanagari": "fontpkg_noto_sans_devanagari",
+    "Noto Sans CJK": "noto_cjk_sans_otc",
+}
+"""The package of each font; a character is printed with the first that has it."""
+FILES = {
+    name: sorted(path for path in Path(str(files(package))).rglob("*") if path.suffix in {".ttf", ".ttc"})
+    for name, package in PACKAGES.items()
+}
+HAN = {"CN": "SC", "SG": "SC", "TW": "TC", "HK": "HK", "MO": "HK", "KR": "KR"}
+"""The forms of Chinese characters by country; elsewhere the Japanese ones."""
 REPLACEMENT = "□"
 LONGEST_WORD = 24
 """Longer words may break anywhere; otherwise, they would run over the next column."""
@@ -16,6 +32,12 @@ RIGHT_TO_LEFT, END = "\u2067", "\u2069"
 LINE_BREAKS = re.compile(r"\r\n|[\r\v\f\x85\u2028\u2029]")
 MANY_LINES = re.compile(r"\n\s*\n\s*")
 LONG_WORD = re.compile(rf"\S{{{LONGEST_WORD + 1},}}")
+
+
+def font_names(country: str | None) -> list[str]:
+    """Return the names of the fonts as typst knows them, in the order in which a document uses them."""
+    *others, han = PACKAGES
+    return [*others, f"{han} {HAN.get(country or '', 'JP')}"]
 
 
 @cache

@@ -12,7 +12,7 @@ from typing import Literal
 
 import typst
 
-from retainer.documents.fonts import FILES
+from retainer.documents.printable import FILES
 
 TEMPLATES = Path(__file__).parent / "templates"
 """The only folder that typst can read. It has no images, which an SVG could name."""

@@ -122,24 +122,27 @@ def _about_issuing(document: Document, today: str) -> Iterator[DocumentWarning]:
 
 def _about_characters(document: Document, _: str) -> Iterator[DocumentWarning]:
     """Yield a warning for each field with characters that the fonts of documents lack."""
-    for field, texts in _printed_texts(document):
-        found = list(dict.fromkeys(character for text in texts for character in unprintable_characters(text or "")))
-        if found:
+    texts = [(field, " ".join(filter(None, parts))) for field, parts in _printed_texts(document)]
+    if not unprintable_characters(" ".join(text for _, text in texts)):  # as almost always: one look at all is quick
+        return
+    for field, text in texts:
+        if found := unprintable_characters(text):
             more = len(found) - SHOWN_CHARACTERS
             shown = " ".join(found[:SHOWN_CHARACTERS]) + (f" and {more} more" if more > 0 else "")
             yield DocumentWarning("unprintable_characters", field, f"The PDF prints squares instead of {shown}.")
 
 
-def _printed_texts(document: Document) -> Iterator[tuple[str | None, list[str | None]]]:
-    """Yield the texts that a document prints, by their field."""
+def _printed_texts(document: Document) -> list[tuple[str | None, list[str | None]]]:
+    """Return the texts that a document prints, by their field."""
     issuer, customer = document.issuer, document.customer
-    yield "client_id", [customer.name, *_address(customer)]
-    yield "contact_id", [customer.contact_name]
-    yield None, [issuer.name, *_address(issuer), issuer.bank_name, issuer.registration_number, issuer.footer]
-    for name in ("purchase_order", "subject", "notes", "terms", "tax_exemption_reason"):
-        yield FIELDS[document.kind].get(name, name), [getattr(document, name)]
-    for place, line in enumerate(document.lines):
-        yield f"lines.{place}.description", [line.description, line.unit]
+    names = ("purchase_order", "subject", "notes", "terms", "tax_exemption_reason")
+    return [
+        ("client_id", [customer.name, *_address(customer)]),
+        ("contact_id", [customer.contact_name]),
+        (None, [issuer.name, *_address(issuer), issuer.bank_name, issuer.registration_number, issuer.footer]),
+        *((FIELDS[document.kind].get(name, name), [getattr(document, name)]) for name in names),
+        *((f"lines.{place}.description", [line.description, line.unit]) for place, line in enumerate(document.lines)),
+    ]
 
 
 def _address(party: Address) -> list[str | None]:

@@ -20,32 +20,12 @@ SYMBOLS = {"EUR": "€", "USD": "$", "GBP": "£", "JPY": "¥"}
 """The signs that stand for one currency; others keep their code, since a dollar sign means many."""
 MONTHS = {
     "en": [
-        "January",
-        "February",
-        "March",
-        "April",
-        "May",
-        "June",
-        "July",
-        "August",
-        "September",
-        "October",
-        "November",
-        "December",
+        *("January", "February", "March", "April", "May", "June"),
+        *("July", "August", "September", "October", "November", "December"),
     ],
     "de": [
-        "Januar",
-        "Februar",
-        "März",
-        "April",
-        "Mai",
-        "Juni",
-        "Juli",
-        "August",
-        "September",
-        "Oktober",
-        "November",
-        "Dezember",
+        *("Januar", "Februar", "März", "April", "Mai", "Juni"),
+        *("Juli", "August", "September", "Oktober", "November", "Dezember"),
     ],
 }
 FEES: dict[Language, str] = {"en": "Retainer", "de": "Monatspauschale"}

@@ -25,16 +25,18 @@ RECORDS = "records"
 """Finds rows of a source by a list of records instead of by a column."""
 
 
-def insert(tx: Tx, source: Source, table: Table, record: Record) -> int:
+def insert(tx: Tx, table: Table, record: Record) -> int:
     """Insert a new record and add its row to the sums; return its id. Raises `validation_failed` with all errors."""
+    source = SOURCE_OF[table]
     targets = _referred(source, record)
     record_id = tx.insert(table, record)
     _apply(tx, source, targets, "record_id", record_id, 1)
     return record_id
 
 
-def update(tx: Tx, source: Source, table: Table, before: Record, after: Record) -> None:
+def update(tx: Tx, table: Table, before: Record, after: Record) -> None:
     """Update a record, and the sums if one of the fields that they follow from has changed."""
+    source = SOURCE_OF[table]
     if all(getattr(before, name) == getattr(after, name) for name in source.fields):
         tx.update(table, after)
         return

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Select, Table, bindparam, func, select
 
 from retainer.identity.admins import OPERATORS, operator
-from retainer.rollups import labour, record_totals, summaries
+from retainer.rollups import record_totals, summaries
 from retainer.rollups.record_totals import FORMULAS
 from retainer.schema import identity, metadata
 from retainer.schema.rollups import SUMMARIES
@@ -30,8 +30,6 @@ COUNTER = select(totals.c.count).where(totals.c.name == bindparam("name"))
 
 def inspect(store: Store, *, repair: bool) -> list[str]:
     """Return the mismatched sums of all accounts; with `repair`, rebuild the sums of each affected account."""
-    while repair and labour.recount_step(store):
-        pass
     with store.unscoped() as tx:
         accounts = tx.all(OPERATORS)
     descriptions = []
@@ -53,8 +51,7 @@ def mismatched(tx: Tx) -> list[str]:
 
 
 def rebuild(tx: Tx) -> None:
-    """Rebuild every sum of the account from its rows, with the cost rates that are set."""
-    labour.count_all(tx)
+    """Rebuild every sum of the account from its rows."""
     for table in SUMMARIES:
         clear, fill = summaries.rebuilding(table)
         tx.run(clear)

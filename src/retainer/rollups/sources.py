@@ -7,7 +7,7 @@ money from its rows.
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Table, case, func, literal, select
+from sqlalchemy import Select, Table, case, func, literal, select
 
 from retainer.schema import TAG_LINKS
 from retainer.schema.billing import credit_note_shares, credit_notes, expenses, invoice_lines, invoices, is_issued
@@ -16,7 +16,7 @@ from retainer.schema.expressions import is_unpriced
 from retainer.schema.rollups import project_sums, user_sums
 from retainer.schema.sites import sites
 from retainer.schema.support import ticket_replies, tickets
-from retainer.schema.work import counted_cost_rates, milestones, projects, tasks, time_entries
+from retainer.schema.work import cost_rates, milestones, projects, tasks, time_entries
 from retainer.store.engines.sql import INTEGER
 
 
@@ -48,24 +48,20 @@ ZERO, ONE = literal(0, INTEGER), literal(1, INTEGER)
 
 
 COST_RATE = (
-    select(counted_cost_rates.c.amount)
-    .where(
-        counted_cost_rates.c.user_id == time_entries.c.user_id, counted_cost_rates.c.from_date <= time_entries.c.date
-    )
-    .order_by(counted_cost_rates.c.from_date.desc())
+    select(cost_rates.c.amount)
+    .where(cost_rates.c.user_id == time_entries.c.user_id, cost_rates.c.from_date <= time_entries.c.date)
+    .order_by(cost_rates.c.from_date.desc())
     .limit(1)
     .scalar_subquery()
 )
-"""The cost of an hour of the entry's user on its day, in minor units, as counted in the sums."""
+"""The cost of an hour of the entry's user on its day, in minor units."""
 
 
-def labour_at(rate: ColumnElement[int]) -> tuple[ColumnElement[int], ColumnElement[int]]:
-    """Return the cost of an entry at a rate, in sixtieths of a minor unit, and its minutes without a rate."""
-    minutes = time_entries.c.duration_minutes
-    return minutes * func.coalesce(rate, 0), case((rate.is_(None), minutes), else_=0)
-
-
-LABOUR_COST, MISSING_RATE = labour_at(COST_RATE)
+LABOUR_SUMS = (
+    (time_entries.c.duration_minutes * func.coalesce(COST_RATE, 0)).label("labour_cost"),
+    case((COST_RATE.is_(None), time_entries.c.duration_minutes), else_=0).label("missing_cost_rate_minutes"),
+)
+"""The cost of an entry, in sixtieths of a minor unit, and its minutes without a cost rate."""
 
 TIME = Source(
     select(
@@ -77,8 +73,7 @@ TIME = Source(
         case((time_entries.c.billable, time_entries.c.duration_minutes), else_=0).label("billable_minutes"),
         func.coalesce(time_entries.c.amount, 0).label("billable_value"),
         case((is_unpriced(time_entries), time_entries.c.duration_minutes), else_=0).label("unpriced_minutes"),
-        LABOUR_COST.label("labour_cost"),
-        MISSING_RATE.label("missing_cost_rate_minutes"),
+        *LABOUR_SUMS,
     ),
     {projects: "project_id", tasks: "task_id", tickets: "ticket_id"},
     (project_sums, user_sums),
@@ -89,6 +84,15 @@ TIME = Source(
     ),
 )
 """Time entries: minutes, value, billable minutes without a rate, and minutes x cost rate of the day."""
+
+LABOUR = Source(
+    TIME.rows.with_only_columns(
+        *TIME.rows.selected_columns["account_id", "day", "client_id", "project_id", "user_id", "currency"], *LABOUR_SUMS
+    ),
+    {},
+    (project_sums,),
+)
+"""The part of TIME that follows from the cost rates of a user, whose entries are found by the user."""
 
 BILLED_TIME = Source(
     select(

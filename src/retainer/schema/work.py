@@ -144,12 +144,3 @@ cost_rates = col.keyed_table(
     key=("user_id", "from_date"),
 )
 """The cost of an hour of a user from a day on, in the account's currency."""
-
-counted_cost_rates = col.keyed_table(
-    "counted_cost_rates",
-    *col.ref("user_id", "users", on_delete="cascade"),
-    col.day("from_date"),
-    col.money("amount", optional=True),
-    key=("user_id", "from_date"),
-)
-"""The cost rates in the stored sums; null if none applies. `rollups/labour` brings them up to `cost_rates`."""

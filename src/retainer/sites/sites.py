@@ -23,7 +23,6 @@ from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.rollups import changes
-from retainer.rollups.sources import SITES
 from retainer.schema.filters import Where, before, truth
 from retainer.schema.sites import sites
 from retainer.schema.support import tickets
@@ -226,7 +225,7 @@ def create_site(tx: Tx, body: New[Site]) -> Site:
         tx.error("url", excess)
     site = build_site(tx, body, None, relations.sent_fields(body))
     site.last_synced_at = tx.now if is_push(site, None, SYNCED_FIELDS) else None
-    site_id = changes.insert(tx, SITES, sites, site)
+    site_id = changes.insert(tx, sites, site)
     uptime.check_now(tx, site_id)
     plugins.save_plugins(tx, site_id, site.plugins)
     save_tags(tx, sites, site_id, site, site.tag_ids)
@@ -248,7 +247,7 @@ def update_site(tx: Tx, site_id: Id, patch: Patch[Site]) -> Site:
     after = build_site(tx, patch.apply_to(before), before, patch.given)
     if is_push(after, before, patch.body.fields):
         after.last_synced_at = tx.now
-    changes.update(tx, SITES, sites, before, after)
+    changes.update(tx, sites, before, after)
     if after.plugins != before.plugins:
         plugins.save_plugins(tx, site_id, after.plugins)
         tx.touch(sites, site_id, "plugins")

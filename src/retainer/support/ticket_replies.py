@@ -13,7 +13,6 @@ from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource, WithMeta
 from retainer.rollups import changes
-from retainer.rollups.sources import REPLIES
 from retainer.schema.crm import external_contacts
 from retainer.schema.support import ticket_replies, tickets
 from retainer.shared import relations
@@ -106,7 +105,7 @@ def create_ticket_reply(tx: Tx, ticket_id: Id, body: New[TicketReply]) -> WithMe
     ticket = tx.get(tickets, ticket_id, Ticket)
     reply = build_reply(tx, body, ticket)
     ticket = build_ticket_after(tx, body, ticket)
-    reply_id = changes.insert(tx, REPLIES, ticket_replies, reply)
+    reply_id = changes.insert(tx, ticket_replies, reply)
     tx.update(tickets, ticket, "replies_count")
     if reply.is_internal:  # the ticket's own row may be unchanged
         tx.touch(tickets, ticket_id, "replies_count")

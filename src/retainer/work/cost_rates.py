@@ -3,17 +3,17 @@
 from typing import Any
 
 from retainer.identity.people import users
-from retainer.rollups import labour
+from retainer.rollups.changes import changing
+from retainer.rollups.sources import LABOUR
 from retainer.store.tx import Tx
 
 
 def change_user(tx: Tx, user_id: int, changes: dict[str, Any]) -> dict[str, Any]:
-    """Change fields of a user, and return all of them; `is_active=False` disables the user's keys.
+    """Change fields of a user, and return all of them. Raises what `users.change_user` raises.
 
-    A new cost rate changes totals: those of a first batch of entries immediately, the rest in steps that the server
-    takes (`rollups/labour.py`). Raises what `users.change_user` raises.
+    `is_active=False` disables the user's keys. A new cost rate changes the sums of all time that the user recorded.
     """
-    changed = users.change_user(tx, user_id, changes)
-    if changes.get("cost_rate") is not None:
-        labour.recount(tx, user_id)
-    return changed
+    if changes.get("cost_rate") is None:
+        return users.change_user(tx, user_id, changes)
+    with changing(tx, LABOUR, user_id, by="user_id"):
+        return users.change_user(tx, user_id, changes)

@@ -24,7 +24,6 @@ from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.rollups import changes
-from retainer.rollups.sources import PROJECTS
 from retainer.schema import expressions
 from retainer.schema.crm import clients
 from retainer.schema.filters import DefaultExclusion, Where, since, truth, until
@@ -264,7 +263,7 @@ def create_project(tx: Tx, body: New[Project]) -> Project:
     template = templates.load_template(tx, body.template_id)
     conversion.fill_project(tx, body)
     templates.fill_project(tx, body, template)
-    project_id = changes.insert(tx, PROJECTS, projects, build_project(tx, body))
+    project_id = changes.insert(tx, projects, build_project(tx, body))
     save_tags(tx, projects, project_id, body, body.tag_ids)
     conversion.save_conversion(tx, body.quote_id, project_id)
     if template is not None:
@@ -287,7 +286,7 @@ def update_project(tx: Tx, project_id: Id, patch: Patch[Project]) -> Project:
     validate_change(tx, after, before)
     after = build_project(tx, after, before)
     propagate_client(tx, after, before)
-    changes.update(tx, PROJECTS, projects, before, after)
+    changes.update(tx, projects, before, after)
     save_tags(tx, projects, project_id, after, after.tag_ids, before.tag_ids)
     return tx.get(projects, project_id, Project)
 

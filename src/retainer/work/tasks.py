@@ -19,7 +19,6 @@ from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.rollups import changes
-from retainer.rollups.sources import TASKS
 from retainer.schema import expressions
 from retainer.schema.columns import in_literals
 from retainer.schema.crm import clients
@@ -227,7 +226,7 @@ def list_tasks(tx: Tx, filters: TaskFilter, page: Page) -> Paged[Task]:
 def create_task(tx: Tx, body: New[Task]) -> Task:
     """Create a task. The client follows from the project, the project from a milestone or a parent task."""
     task = build_task(tx, body, None, relations.sent_fields(body))
-    task_id = changes.insert(tx, TASKS, tasks, task)
+    task_id = changes.insert(tx, tasks, task)
     save_tags(tx, tasks, task_id, body, body.tag_ids)
     return tx.get(tasks, task_id, Task)
 
@@ -249,7 +248,7 @@ def update_task(tx: Tx, task_id: Id, patch: Patch[Task]) -> Task:
     ]
     if changed:
         propagation.validate_no_time(tx, "task", task_id, changed[0])
-    changes.update(tx, TASKS, tasks, before, after)
+    changes.update(tx, tasks, before, after)
     if before.subtasks_count and changed and changed != ["ticket_id"]:
         propagation.propagate_task(tx, task_id, after.project_id, after.client_id)
     save_tags(tx, tasks, task_id, after, after.tag_ids, before.tag_ids)

@@ -25,7 +25,6 @@ from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.rollups import changes
 from retainer.rollups.list_sums import summed_listing
-from retainer.rollups.sources import TIME
 from retainer.schema.crm import clients
 from retainer.schema.filters import Where, since, until
 from retainer.schema.identity import accounts, users
@@ -188,7 +187,7 @@ def validate_relations(
 
 def record_time(tx: Tx, entry: TimeEntry) -> int:
     entry, rate_is_sent = build_time_entry(tx, entry, None, relations.sent_fields(entry))
-    entry_id = changes.insert(tx, TIME, time_entries, entry)
+    entry_id = changes.insert(tx, time_entries, entry)
     if rate_is_sent:
         tx.run(SET_RATE_SOURCE, entry=entry_id, is_sent=True)
     return entry_id
@@ -226,7 +225,7 @@ def update_time_entry(tx: Tx, entry_id: Id, patch: Patch[TimeEntry]) -> TimeEntr
     after, rate_is_sent = build_time_entry(tx, patch.apply_to(before), before, patch.given)
     if before.invoice_id is not None:
         locking.validate_locked(tx, after, before, f"on invoice {before.invoice_id}", LOCKED_FIELDS)
-    changes.update(tx, TIME, time_entries, before, after)
+    changes.update(tx, time_entries, before, after)
     if "hourly_rate" in patch.given:
         tx.run(SET_RATE_SOURCE, entry=entry_id, is_sent=rate_is_sent)
     return tx.get(time_entries, entry_id, TimeEntry)

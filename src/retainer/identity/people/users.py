@@ -18,7 +18,7 @@ from retainer.identity.people import password_links, sessions
 from retainer.identity.people.password_links import PasswordLink
 from retainer.kernel.roles import Role
 from retainer.schema.identity import accounts, users
-from retainer.schema.work import cost_rates, counted_cost_rates
+from retainer.schema.work import cost_rates
 from retainer.store.engines.base import Row
 from retainer.store.engines.sql import DAY
 from retainer.store.row_mapper import folds
@@ -58,11 +58,8 @@ EMAIL_TAKEN = select(users.c.id).where(users.c.email_folded == bindparam("email"
 _rate = (cost_rates.c.user_id == bindparam("user"), cost_rates.c.from_date == bindparam("day", type_=DAY))
 COST_RATE = select(cost_rates.c.amount).where(*_rate)
 NO_COST_RATE = delete(cost_rates).where(*_rate)
-NEW_COST_RATE, COUNT_COST_RATE = (
-    insert(table).values(
-        account_id=ACCOUNT, user_id=bindparam("user"), from_date=bindparam("day"), amount=bindparam("amount")
-    )
-    for table in (cost_rates, counted_cost_rates)
+NEW_COST_RATE = insert(cost_rates).values(
+    account_id=ACCOUNT, user_id=bindparam("user"), from_date=bindparam("day"), amount=bindparam("amount")
 )
 SECRET = {"password_hash", *folds(users)}
 
@@ -96,7 +93,7 @@ def create_user(tx: Tx, details: UserDetails, password_hash: str | None = None) 
     values = _user_values(tx, 0, fields) | {"is_active": True, "password_hash": password_hash}
     user_id = tx.insert_raw(users, values)
     tx.count(users, 1)
-    _, cost_rate = _set_cost_rate(tx, user_id, fields, is_new=True)
+    _, cost_rate = _set_cost_rate(tx, user_id, fields)
     chosen = {name: value for name, value in get_user(tx, user_id).items() if name in fields}
     audit.note(tx, "user created", Target("user", user_id, details.name), after=chosen | cost_rate)
     return user_id
@@ -193,19 +190,15 @@ def _user_values(tx: Tx, user_id: int, fields: Fields) -> Fields:
     return values
 
 
-def _set_cost_rate(tx: Tx, user_id: int, fields: Fields, *, is_new: bool = False) -> tuple[Fields, Fields]:
-    """Set the cost rate, if it is among the fields; return it before and after, named with its day.
-
-    The rate of a new user, who has no time entries, counts in the totals immediately.
-    """
+def _set_cost_rate(tx: Tx, user_id: int, fields: Fields) -> tuple[Fields, Fields]:
+    """Set the cost rate, if it is among the fields; return it before and after, named with its day."""
     if fields.get("cost_rate") is None:
         return {}, {}
     currency, day = tx.actor.currency, fields.get("cost_rate_from", "0001-01-01")
     amount = in_units(fields, "cost_rate", currency)["cost_rate"]
     former = tx.value(COST_RATE, user=user_id, day=day)
     tx.run(NO_COST_RATE, user=user_id, day=day)
-    for statement in (NEW_COST_RATE, COUNT_COST_RATE) if is_new else (NEW_COST_RATE,):
-        tx.run(statement, user=user_id, day=day, amount=amount)
+    tx.run(NEW_COST_RATE, user=user_id, day=day, amount=amount)
     name = "cost_rate" if day == "0001-01-01" else f"cost_rate_from_{day}"
     return (
         {name: None if former is None else str(amount_of(former, currency))},

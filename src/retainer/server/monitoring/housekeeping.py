@@ -13,7 +13,6 @@ from retainer.kernel.caller import Caller
 from retainer.kernel.http import Request
 from retainer.kernel.idempotency import RETENTION
 from retainer.kernel.limits import SlidingWindow
-from retainer.rollups import labour
 from retainer.schema.identity import api_keys
 from retainer.schema.requests import idempotency_keys
 from retainer.server.monitoring.log import Log
@@ -108,8 +107,6 @@ class Housekeeping(Background):
                 Chore(
                     "deleting old sums", SUMS_SECONDS, lambda: retention.delete_sums(store, settings.request_log_days)
                 ),
-                # at once: another process may have ended before it had recounted all
-                Chore("recounting hours at changed cost rates", SWEEP_SECONDS, self._recount_labour, at_once=True),
                 Chore("writing the request log", LOG_SECONDS, self._record_if_due),
                 *self._last,
             ),
@@ -142,6 +139,3 @@ class Housekeeping(Background):
         requests = retention.delete_requests(self.store, self.settings.request_log_days)
         deleted = requests + delete_events(self.store, self.settings.event_days)
         return timedelta(seconds=NOTE_SECONDS) if deleted else None
-
-    def _recount_labour(self) -> timedelta | None:
-        return timedelta() if labour.recount_step(self.store) else None

@@ -317,16 +317,6 @@ CREATE TABLE cost_rates (
 	CONSTRAINT cost_rates_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
-CREATE TABLE counted_cost_rates (
-	account_id BIGINT NOT NULL,
-	user_id BIGINT NOT NULL,
-	from_date DATE NOT NULL,
-	amount BIGINT,
-	CONSTRAINT counted_cost_rates_pk PRIMARY KEY (account_id, user_id, from_date),
-	CONSTRAINT counted_cost_rates_ref_account_id_user_id FOREIGN KEY(account_id, user_id) REFERENCES users (account_id, id),
-	CONSTRAINT counted_cost_rates_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
-);
-
 CREATE TABLE external_contacts (
 	id BIGSERIAL NOT NULL,
 	account_id BIGINT NOT NULL,

@@ -341,18 +341,6 @@ CREATE TABLE cost_rates (
  WITHOUT ROWID,
  STRICT;
 
-CREATE TABLE counted_cost_rates (
-	account_id INTEGER NOT NULL,
-	user_id INTEGER NOT NULL,
-	from_date TEXT NOT NULL,
-	amount INTEGER,
-	CONSTRAINT counted_cost_rates_pk PRIMARY KEY (account_id, user_id, from_date),
-	CONSTRAINT counted_cost_rates_ref_account_id_user_id FOREIGN KEY(account_id, user_id) REFERENCES users (account_id, id),
-	CONSTRAINT counted_cost_rates_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
-)
- WITHOUT ROWID,
- STRICT;
-
 CREATE TABLE external_contacts (
 	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
 	account_id INTEGER NOT NULL,
