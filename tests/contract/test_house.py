@@ -150,7 +150,7 @@ DECLARED = {
 BOUNDED = {
     *("billing/kinds/dated.py", "console/editing/fields.py", "crm/currency.py", "documents/printable.py"),
     "reference/answers.py",
-    *("reports/money.py", "reports/overview.py", "reports/row_sums.py", "reports/utilisation_groups.py"),
+    *("reports/money.py", "reports/overview.py", "reports/common.py", "reports/utilisation_groups.py"),
     *("rollups/changes.py", "rollups/record_totals.py", "rollups/summaries.py"),
     *("shared/relations.py", "store/engines/sql.py"),
     *("store/statements.py", "store/tx.py", "traffic/counts.py", "values/reading.py", "work/propagation.py"),
@@ -200,7 +200,7 @@ def modules() -> dict[str, set[str]]:
 def test_no_step_of_an_invoice_asks_for_the_kind_of_work():
     names = {name for kind in KINDS for name in (kind.name, kind.field)}
     steps = ["documents", "line_work", "lines", "credit_notes/crediting", "credit_notes/credit_notes"]
-    steps += [f"invoices/{name}" for name in ("invoices", "issuing", "unbilled")]
+    steps += [f"invoices/{name}" for name in ("invoices",)]
     for step in steps:
         nodes = list(ast.walk(tree(SRC / "billing" / f"{step}.py")))
         texts = {node.value for node in nodes if isinstance(node, ast.Constant)}

@@ -27,9 +27,8 @@ from retainer.billing import documents, expenses
 from retainer.billing.credit_notes import crediting
 from retainer.billing.credit_notes.types import CreditNote, CreditNoteLine
 from retainer.billing.invoices.types import Invoice, InvoiceLine
-from retainer.billing.kinds.expenses import EXPENSES
+from retainer.billing.kinds.dated import EXPENSES, TIME
 from retainer.billing.kinds.recorded import RecordedItem
-from retainer.billing.kinds.time import TIME
 from retainer.errors import BodyErrors, Refusal
 from retainer.schema.billing import credit_note_shares
 from retainer.schema.migrations import migrate

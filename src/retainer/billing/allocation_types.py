@@ -4,14 +4,14 @@ from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
-from sqlalchemy import ColumnElement, Table, and_, case, select
+from sqlalchemy import ColumnElement, Table, and_, case, func, select
 
 from retainer.schema.billing import allocations, invoice_lines
 from retainer.schema.columns import in_literals
 from retainer.schema.expressions import has_covered_hours, is_unbilled, is_unpriced
 from retainer.schema.filters import Where
 from retainer.store.engines.sql import comma_list
-from retainer.store.row_mapper import Derived
+from retainer.store.row_mapper import Derived, split_ids
 from retainer.values.kinds import Id
 
 TimeBillingStatus = Annotated[
@@ -76,15 +76,11 @@ MILESTONE_INVOICE = Derived(_milestone_invoice)
 """The invoice that bills a milestone."""
 
 
-def billed_work(column: str, out: Callable[[str | None], Any]) -> Derived:
+def billed_work(work: ColumnElement[Any], out: Callable[[str | None], Any] | None = None) -> Derived:
     """Return the field for the work of one kind that a line bills, or billed before it was voided or credited."""
-
-    def expression(table: Table) -> ColumnElement[Any]:
-        ids = select(comma_list(allocations.c[column]))
-        return ids.where(allocations.c.invoice_line_id == table.c.id).scalar_subquery()
-
-    return Derived(expression, out)
+    return Derived(lambda table: select(work).where(allocations.c.invoice_line_id == table.c.id).scalar_subquery(), out)
 
 
-def first_id(text: str | None) -> int | None:
-    return int(text) if text else None
+TIME_ON_LINE = billed_work(comma_list(allocations.c.time_entry_id), split_ids)
+EXPENSES_ON_LINE = billed_work(comma_list(allocations.c.expense_id), split_ids)
+MILESTONE_ON_LINE = billed_work(func.max(allocations.c.milestone_id))

@@ -5,7 +5,7 @@ balance is to be refunded.
 """
 
 from datetime import date
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy import ColumnElement, Table, Text, and_, bindparam, case, cast, func, literal, not_, or_, select
 
@@ -63,28 +63,13 @@ def refund_due(table: Table) -> ColumnElement[Any]:
     return case((table.c.status == "void", 0), else_=beyond)
 
 
-class InvoiceState(NamedTuple):
-    """The fields of an invoice that its balance depends on; the total in minor units."""
-
-    status: str
-    total: int
-    paid_at: str | None
-    written_off_at: str | None
-    amount_paid: int
-
-
-class AppliedNote(NamedTuple):
-    """A credit note that reduces the balance; its total in minor units."""
-
-    id: int
-    total: int
-
-
-INVOICE = select(*invoices.c[InvoiceState._fields]).where(invoices.c.id == bindparam("id"))
+INVOICE = select(*invoices.c["status", "total", "paid_at", "written_off_at", "amount_paid"]).where(
+    invoices.c.id == bindparam("id")
+)
 PAID = select(func.coalesce(func.sum(payments.c.amount), 0)).where(payments.c.invoice_id == bindparam("invoice"))
 """The payments of an invoice less refunds."""
 NOTES = (
-    select(*credit_notes.c[AppliedNote._fields])
+    select(*credit_notes.c["id", "total"])
     .where(credit_notes.c.invoice_id == bindparam("invoice"))
     .order_by(credit_notes.c.id)
 )
@@ -95,17 +80,15 @@ def recompute_balance(tx: Tx, invoice_id: int, *, by_payment: bool) -> None:
 
     An invoice that was written off stays so until a payment.
     """
-    (invoice,) = map(InvoiceState._make, tx.all(INVOICE, id=invoice_id))
+    ((status, total, paid_at, written_off_at, former_paid),) = tx.all(INVOICE, id=invoice_id)
     paid: int = tx.value(PAID, invoice=invoice_id)
-    due, credited = invoice.total - paid, 0
-    changed = ["payments"] if paid != invoice.amount_paid else []
-    for note in map(AppliedNote._make, tx.all(NOTES, invoice=invoice_id)):
-        applied = min(note.total, due)
-        shares = {"applied_amount": applied, "refundable_amount": note.total - applied}
-        tx.update_columns(credit_notes, note.id, shares)
+    due, credited = total - paid, 0
+    changed = ["payments"] if paid != former_paid else []
+    for note_id, note_total in tx.all(NOTES, invoice=invoice_id):
+        applied = min(note_total, due)
+        tx.update_columns(credit_notes, note_id, {"applied_amount": applied, "refundable_amount": note_total - applied})
         changed.append("credit_notes")
-        due, credited = due - applied, credited + note.total
-    status, written_off_at = invoice.status, invoice.written_off_at
+        due, credited = due - applied, credited + note_total
     if by_payment or status != "written_off":
         status, written_off_at = derive_status(due, paid + credited), None
     values = {
@@ -113,7 +96,7 @@ def recompute_balance(tx: Tx, invoice_id: int, *, by_payment: bool) -> None:
         "amount_paid": paid,
         "amount_credited": credited,
         "balance_due": due,
-        "paid_at": (invoice.paid_at or tx.now) if status == "paid" else None,
+        "paid_at": (paid_at or tx.now) if status == "paid" else None,
         "written_off_at": written_off_at,
     }
     tx.update_columns(invoices, invoice_id, values, *dict.fromkeys(changed))

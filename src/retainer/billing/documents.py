@@ -54,12 +54,6 @@ class ClientDefaults(NamedTuple):
     terms: str | None = None
 
 
-class ContactOwner(NamedTuple):
-    """The client of a contact."""
-
-    client_id: int | None
-
-
 class DocumentProject(NamedTuple):
     """A project of a document or its lines; its monthly fee in minor units, the language that of its client."""
 
@@ -123,7 +117,7 @@ def apply_client(tx: Tx, document: Document, before: Document | None) -> Decimal
         tx.error("currency", f"Stays {before.currency} while the document keeps lines. Replace or delete them first.")
     is_new_client = before is None or document.client_id != before.client_id
     if document.contact_id and (is_new_client or before is None or document.contact_id != before.contact_id):
-        contact = relations.load_row(tx, ContactOwner, external_contacts, document.contact_id)
+        contact = relations.load_row(tx, relations.Parent, external_contacts, document.contact_id)
         validate_same_client(tx, "contact_id", contact, document.client_id)
     if document.project_id and (is_new_client or before is None or document.project_id != before.project_id):
         project = load_projects(tx, [document.project_id]).get(document.project_id)
@@ -149,14 +143,14 @@ def load_projects(tx: Tx, project_ids: Iterable[int | None]) -> Projects:
 
 
 def validate_same_client(
-    tx: Tx, field: str, owner: ContactOwner | DocumentProject | None, client_id: int | None
+    tx: Tx, field: str, owner: relations.Parent | DocumentProject | None, client_id: int | None
 ) -> None:
     """Note an error for a contact or project that does not exist, is a template, or belongs to another client."""
     if owner is None:
         tx.error(field, constraints.MISSING.format("external contact" if field == "contact_id" else "project"))
         return
     if isinstance(owner, DocumentProject) and owner.is_template:
-        tx.error(field, "Is a template and accepts no time or money. Create a project from it first.")
+        relations.validate_open(tx, field, f"Project {owner.id}", None, template=True)
     if client_id is not None and owner.client_id != client_id:
         name = f"client {owner.client_id}" if owner.client_id else "no client"
         tx.error(field, f"Belongs to {name}, not to client {client_id}. Choose one of the document's client.")
@@ -236,17 +230,18 @@ def merge_lines(
     return merged
 
 
-def save_lines(tx: Tx, table: Table, before: Sequence[Line], after: Sequence[Line], **parent: int) -> None:
-    """Replace the lines of a document. A line without an id is new.
+def save_lines(tx: Tx, table: Table, before: Sequence[Line] | None, after: Sequence[Line], **parent: int) -> None:
+    """Replace the lines of a document, which is new if it has no lines `before`. A line without an id is new.
 
     If anything changes, the document counts as changed and positions are counted from 1.
     """
-    current = {line.id: line for line in before}
+    current: dict[int, Line] = {line.id: line for line in before or ()}
     unchanged = {line.id for line in after if line.id in current and is_same_line(current[line.id], line)}
-    if [line.id for line in before] == [line.id for line in after] and len(unchanged) == len(before):
+    if [*current] == [line.id for line in after] and len(unchanged) == len(current):
         return
-    ((reference, document_id),) = parent.items()
-    tx.touch(metadata.tables[table.c[reference].info["target"]], document_id, "lines")
+    if before is not None:
+        ((reference, document_id),) = parent.items()
+        tx.touch(metadata.tables[table.c[reference].info["target"]], document_id, "lines")
     for line_id in current.keys() - {line.id for line in after}:
         tx.delete(table, line_id)
     for position, line in enumerate(after, start=1):

@@ -26,7 +26,7 @@ from retainer.schema.billing import expenses
 from retainer.schema.crm import clients
 from retainer.schema.filters import at_least, at_most, since, until
 from retainer.schema.work import projects
-from retainer.shared import locking, ownership, relations
+from retainer.shared import relations
 from retainer.store.tx import Tx
 from retainer.values.common import ActingUser, ExternalId
 from retainer.values.exact import DIGITS, amount_of
@@ -127,8 +127,8 @@ def build_expense(tx: Tx, expense: Expense, before: Expense | None, sent: relati
         if client:
             field = relations.first_sent(expense, sent, "client_id", "project_id")
             relations.validate_open(tx, field, f"Client {expense.client_id}", client.status)
-    expense.user_id = ownership.build_owner(tx, expense.user_id)
-    ownership.validate_owner(tx, expense.user_id, before.user_id if before else None, "expense")
+    expense.user_id = relations.build_owner(tx, expense.user_id)
+    relations.validate_owner(tx, expense.user_id, before.user_id if before else None, "expense")
     expense.date = expense.date or tx.today
     expense.currency = expense.currency or (client.currency if client else tx.actor.currency)
     if expense.billable is None:
@@ -189,7 +189,7 @@ def update_expense(tx: Tx, expense_id: Id, patch: Patch[Expense]) -> Expense:
     before = tx.get(expenses, expense_id, Expense)
     after = build_expense(tx, patch.apply_to(before), before, patch.given)
     if before.invoice_id is not None:
-        locking.validate_locked(tx, after, before, f"on invoice {before.invoice_id}", writable_fields(Expense))
+        relations.validate_locked(tx, after, before, f"on invoice {before.invoice_id}", writable_fields(Expense))
     changes.update(tx, expenses, before, after)
     return tx.get(expenses, expense_id, Expense)
 
@@ -198,6 +198,6 @@ def update_expense(tx: Tx, expense_id: Id, patch: Patch[Expense]) -> Expense:
 def delete_expense(tx: Tx, expense_id: Id) -> None:
     """Delete an expense that is not billed. A member's key deletes only that user's expenses."""
     before = tx.get(expenses, expense_id, Expense)
-    ownership.check_deletion(tx, before.user_id, "expense")
-    locking.check_unbilled(before.invoice_id, "expense")
+    relations.check_deletion(tx, before.user_id, "expense")
+    relations.check_unbilled(before.invoice_id, "expense")
     changes.delete(tx, expenses, before)

@@ -1,24 +1,25 @@
 """Facts of documents, read from the database: snapshots of what was issued, else what applies now."""
 
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import msgspec
-from sqlalchemy import bindparam, func, select, union_all
+from sqlalchemy import Table, bindparam, func, select, union_all
 
 from retainer.billing.credit_notes.types import CreditNote, CreditNoteLine
 from retainer.billing.invoices.types import ClientSnapshot, Invoice, InvoiceLine
-from retainer.billing.issuer import load_issuer, read_snapshot
 from retainer.billing.quotes.types import Quote, QuoteLine
 from retainer.documents.facts import Credited, Customer, Document, Issuer, Language, Line, Tax
 from retainer.documents.warnings import DocumentWarning, warnings_of
 from retainer.identity import logos
 from retainer.schema.billing import allocations, credit_notes, expenses, invoice_lines, invoices
 from retainer.schema.crm import clients, external_contacts
-from retainer.schema.expressions import DOCUMENT_LANGUAGE
+from retainer.schema.expressions import DOCUMENT_LANGUAGE, early_payment_term, in_document_language
 from retainer.schema.identity import accounts
 from retainer.schema.work import time_entries
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
+from retainer.values import early_payment
 from retainer.values.decoding import decoder
 from retainer.values.exact import day_after
 from retainer.values.months import last_day
@@ -54,14 +55,24 @@ class InvoiceRow(NamedTuple):
 
 
 ADDRESS = ClientSnapshot.__struct_fields__
-read_client_snapshot = decoder(ClientSnapshot)
-CLIENT = (
+ISSUER_COLUMNS = {
+    "name": func.coalesce(accounts.c.legal_name, accounts.c.name),
+    "color": accounts.c.document_color,
+    "footer": in_document_language("document_footer"),
+    "language": DOCUMENT_LANGUAGE,
+    "tax_exemption_reason": in_document_language("tax_exemption_reason"),
+    **{name: early_payment_term(name) for name in early_payment.FIELDS},
+}
+"""The columns of an issuer whose names differ from its fields, or that depend on the client."""
+read_client_snapshot, read_issuer = decoder(ClientSnapshot), decoder(Issuer)
+PARTIES = (
     select(
         DOCUMENT_LANGUAGE,
         clients.c.payment_terms_days,
         func.coalesce(clients.c.invoice_email, clients.c.email),
         external_contacts.c.name,
         *clients.c[ADDRESS],
+        *(ISSUER_COLUMNS.get(name, accounts.c.get(name)) for name in Issuer.__struct_fields__),
     )
     .select_from(
         clients.join(accounts, accounts.c.id == ACCOUNT).outerjoin(
@@ -70,6 +81,7 @@ CLIENT = (
     )
     .where(clients.c.id == bindparam("id"))
 )
+"""In the order of the fields of ClientNow and of Issuer."""
 TAX_FACTS = ("is_small_business", "tax_outside_eu", "tax_exemption_reason")
 """What the issuer of a credit note has in common with that of its invoice, whose tax it takes back."""
 INVOICE_ISSUER = select(invoices.c.issuer_snapshot).where(invoices.c.id == bindparam("id"))
@@ -109,13 +121,32 @@ def load_logo(tx: Tx, document: Document) -> Document:
     return msgspec.structs.replace(document, logo=found and bytes(found.content))
 
 
+def load_parties(tx: Tx, client_id: int, contact_id: int | None = None) -> tuple[ClientNow, Issuer]:
+    """Return a client with a contact, and the issuer in the client's language, as the account's settings are now."""
+    # Citus cannot plan joins with a bound null
+    row = tx.one(PARTIES, id=client_id, contact=contact_id or 0) or ()
+    client, columns = row[: len(ClientNow._fields)], row[len(ClientNow._fields) :]
+    fields = dict(zip(Issuer.__struct_fields__, columns, strict=True))
+    percent = fields[early_payment.PERCENT]
+    fields |= {"is_small_business": bool(fields["is_small_business"])}
+    return ClientNow._make(client), Issuer(
+        **fields | {early_payment.PERCENT: None if percent is None else Decimal(percent)}
+    )
+
+
+def save_issuer(tx: Tx, table: Table, document_id: int, client_id: int) -> None:
+    """Save the issuer with an invoice or credit note that is now issued: its document keeps it."""
+    _, issuer = load_parties(tx, client_id)
+    tx.update_columns(table, document_id, {"issuer_snapshot": msgspec.json.encode(issuer).decode()})
+
+
 def _quote(tx: Tx, quote: Quote) -> Document:
-    client = _client(tx, quote.client_id, quote.contact_id)
+    client, issuer = load_parties(tx, quote.client_id, quote.contact_id)
     return _document(
         quote,
         client,
         None,
-        load_issuer(tx, quote.client_id),
+        issuer,
         kind="quote",
         is_draft=quote.status == "draft",
         issue_date=quote.issue_date,
@@ -129,9 +160,9 @@ def _quote(tx: Tx, quote: Quote) -> Document:
 
 def _invoice(tx: Tx, invoice: Invoice, days: list[str]) -> Document:
     """Return the facts of an invoice; `days` are the first and the last day of the time and expenses on it."""
-    client = _client(tx, invoice.client_id, invoice.contact_id)
-    snapshot = tx.value(INVOICE_ISSUER, id=invoice.id) if invoice.sent_at else None
-    issuer = read_snapshot(snapshot) if snapshot else load_issuer(tx, invoice.client_id)
+    client, issuer = load_parties(tx, invoice.client_id, invoice.contact_id)
+    if invoice.sent_at and (snapshot := tx.value(INVOICE_ISSUER, id=invoice.id)):
+        issuer = read_issuer(snapshot)
     issue_date = invoice.issue_date or tx.today
     months = [line.fee_month for line in invoice.lines if line.fee_month]
     days = [*days, *(f"{month}-01" for month in months), *map(last_day, months)]
@@ -156,12 +187,12 @@ def _invoice(tx: Tx, invoice: Invoice, days: list[str]) -> Document:
 
 def _credit_note(tx: Tx, note: CreditNote) -> Document:
     credited = InvoiceRow._make(tx.one(INVOICE, id=note.invoice_id) or ())
-    client = _client(tx, note.client_id, credited.contact_id)
+    client, issuer = load_parties(tx, note.client_id, credited.contact_id)
     snapshot = read_client_snapshot(credited.client_snapshot)
-    text = tx.value(NOTE_ISSUER, id=note.id)
-    issuer = read_snapshot(text) if text else load_issuer(tx, note.client_id)
+    if text := tx.value(NOTE_ISSUER, id=note.id):
+        issuer = read_issuer(text)
     if credited.issuer_snapshot:
-        invoiced = read_snapshot(credited.issuer_snapshot)
+        invoiced = read_issuer(credited.issuer_snapshot)
         issuer = msgspec.structs.replace(issuer, **{name: getattr(invoiced, name) for name in TAX_FACTS})
     return _document(
         note,
@@ -175,11 +206,6 @@ def _credit_note(tx: Tx, note: CreditNote) -> Document:
         tax_exemption_reason=credited.tax_exemption_reason,
         credited=Credited(credited.number, credited.issue_date),
     )
-
-
-def _client(tx: Tx, client_id: int, contact_id: int | None) -> ClientNow:
-    # Citus cannot plan joins with a bound null
-    return ClientNow._make(tx.one(CLIENT, id=client_id, contact=contact_id or 0) or ())
 
 
 def _document(

@@ -61,13 +61,10 @@ PAYABLE = (*OPEN_INVOICES, "written_off")
 def build_payment(tx: Tx, payment: Payment | None, invoice: Invoice, *, pays_all: bool) -> Payment | None:
     """Return the payment to record, with its errors noted; if it `pays_all`, it must cover the balance.
 
-    None if there is none to record, or if one with its reference was recorded before.
+    None if nothing is due, or if one with its reference was recorded before.
     """
     amount_path = "status" if payment is None else "record_payment.amount"
-    if pays_all and payment is None:
-        payment = with_defaults(Payment)
-    if payment is None:
-        return None
+    payment = payment or with_defaults(Payment)
     earlier = find_repeated(tx, "record_payment", payment, invoice, sign=1)
     if earlier:
         if pays_all and "record_payment.reference" not in tx.errors:
@@ -85,12 +82,12 @@ def build_payment(tx: Tx, payment: Payment | None, invoice: Invoice, *, pays_all
     return payment
 
 
-def build_refund(tx: Tx, refund: Payment | None, invoice: Invoice) -> Payment | None:
+def build_refund(tx: Tx, refund: Payment, invoice: Invoice) -> Payment | None:
     """Return the refund to record, as a payment of a negative amount, with its errors noted.
 
-    None if there is none to record, or if one with its reference was recorded before.
+    None if one with its reference was recorded before.
     """
-    if refund is None or find_repeated(tx, "record_refund", refund, invoice, sign=-1):
+    if find_repeated(tx, "record_refund", refund, invoice, sign=-1):
         return None
     due = invoice.refund_due
     fill_in(tx, "record_refund", refund, invoice, due)

@@ -112,7 +112,6 @@ class Client(Record):
 
 
 def has_overdue_invoice(table: Table) -> ColumnElement[bool]:
-    """Whether a client has an overdue invoice."""
     invoice = invoices.alias()
     is_overdue = expressions.overdue(*OPEN_INVOICES)(invoice)
     return select(invoice.c.id).where(invoice.c.client_id == table.c.id, is_overdue).exists()

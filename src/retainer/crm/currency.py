@@ -44,7 +44,6 @@ def validate_currency_change(tx: Tx, client_id: int) -> None:
 
 
 def propagate_currency(tx: Tx, client_id: int, currency: str) -> None:
-    """Write the client's currency to its projects and their milestones."""
     redenominate(tx, milestones, MILESTONES_OF_CLIENT, client_id, currency, "currency")
     redenominate(tx, projects, OF_CLIENT, client_id, currency, "currency")
     record_totals.rebuild_of_client(tx, client_id)

@@ -37,7 +37,6 @@ def title_of(document: Document) -> str:
 
 
 def build_layout(document: Document) -> dict[str, object]:
-    """Return the data of the template: texts, lists of texts, and flags."""
     language, words, issuer = document.language, words_of(document), document.issuer
     name = printable_line(issuer.name)
     return {

@@ -41,12 +41,10 @@ def tax_number(party: Issuer | Customer) -> str | None:
 
 
 def is_numbered(issuer: Issuer) -> bool:
-    """Return whether an issuer has a VAT number or a national tax number."""
     return vat_number(issuer) is not None or tax_number(issuer) is not None
 
 
 def is_outside_eu(document: Document) -> bool:
-    """Return whether an issuer in the EU has a client outside the EU."""
     issuer, customer = document.issuer.country, document.customer.country
     return vat_territory(issuer) is not None and customer is not None and vat_territory(customer) is None
 

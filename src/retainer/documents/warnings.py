@@ -133,7 +133,6 @@ def _about_characters(document: Document, _: str) -> Iterator[DocumentWarning]:
 
 
 def _printed_texts(document: Document) -> list[tuple[str | None, list[str | None]]]:
-    """Return the texts that a document prints, by their field."""
     issuer, customer = document.issuer, document.customer
     names = ("purchase_order", "subject", "notes", "terms", "tax_exemption_reason")
     return [

@@ -2,15 +2,18 @@
 
 from collections.abc import Callable, Iterable
 from datetime import date
+from functools import cache
 from typing import Annotated, Any
 
 import msgspec
+from sqlalchemy import Select, Text, bindparam, cast, func
 
 from retainer.kernel.query import Query
 from retainer.kernel.resource import WithMeta
 from retainer.reports import periods
 from retainer.reports.periods import Period
 from retainer.reports.ratios import Ratio
+from retainer.rollups.buckets import MONTH
 from retainer.rollups.summaries import Figures
 from retainer.store.tx import Tx
 from retainer.values.exact import amount_of
@@ -72,7 +75,6 @@ def begin(tx: Tx, query: ReportQuery, default_start: Callable[[date], date] | No
 
 
 def with_meta(tx: Tx, report: Any) -> WithMeta[Any, ReportMeta]:
-    """Return a report with the time of its snapshot."""
     return WithMeta(report, ReportMeta(tx.now))
 
 
@@ -82,7 +84,6 @@ def default_currency(tx: Tx, query: ReportQuery) -> str:
 
 
 def total(rows: Iterable[Figures]) -> Figures:
-    """Add up rows."""
     sums = Figures()
     for figures in rows:
         for name, figure in figures.items():
@@ -99,7 +100,6 @@ def by_currency(rows: Iterable[tuple[str, Figures]]) -> dict[str, Figures]:
 
 
 def amounts(currency: str, **units: int) -> dict[str, Any]:
-    """Return amounts of minor units by name."""
     return {name: amount_of(each, currency) for name, each in units.items()}
 
 
@@ -112,3 +112,18 @@ def earnings(sums: Figures) -> dict[str, int]:
         "tax": sums["invoiced_tax"] - sums["credited_tax"],
         "collected": sums["collected"],
     }
+
+
+@cache
+def sums_of(rows: Select[Any], by: tuple[str, ...], figures: tuple[str, ...], limits: tuple[str, ...]) -> Select[int]:
+    """Select the sums of figures of rows with a `day`, from `first` to `last`, by some of their columns or by `month`.
+
+    Each of the `limits` is a column whose value is bound.
+    """
+    columns = rows.selected_columns
+    month = func.substr(cast(columns.day, Text), 1, MONTH)
+    keys = [month.label(name) if name == "month" else columns[name] for name in by]
+    sums = [func.sum(columns[name]) for name in figures]
+    conditions = [columns[name] == bindparam(name) for name in limits]
+    in_period = columns.day.between(bindparam("first"), bindparam("last"))
+    return rows.with_only_columns(*keys, *sums).where(in_period, *conditions).group_by(*keys)

@@ -4,8 +4,8 @@ from functools import cache
 
 from sqlalchemy import Select, and_, bindparam, case, func, literal, or_, select, union_all
 
+from retainer.reports.common import sums_of
 from retainer.reports.periods import Period
-from retainer.reports.row_sums import sums_of
 from retainer.rollups.summaries import Figures, Sums
 from retainer.schema.billing import (
     credit_note_shares,

@@ -225,7 +225,6 @@ SINCE, UNTIL = bindparam("since", type_=INSTANT), bindparam("until", type_=INSTA
 
 
 def during(moment: ColumnElement[Any]) -> ColumnElement[bool]:
-    """Return the condition that an instant is in the period."""
     return and_(moment >= SINCE, moment < UNTIL)
 
 

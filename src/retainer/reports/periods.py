@@ -73,17 +73,14 @@ def resolve_period(
 
 
 def days_from(first: str, last: str) -> int:
-    """Return the number of days from one day to another, inclusive."""
     return (date.fromisoformat(last) - date.fromisoformat(first)).days + 1
 
 
 def month_begins(day: date) -> date:
-    """Return the first day of the month."""
     return day.replace(day=1)
 
 
 def year_begins(day: date) -> date:
-    """Return the first day of the year."""
     return day.replace(month=1, day=1)
 
 
@@ -112,7 +109,6 @@ def working_weekdays(tx: Tx) -> frozenset[int]:
 
 
 def working_days(period: Period, working: frozenset[int]) -> int:
-    """Return the number of working days in a period."""
     weeks, rest = divmod(days_from(period.first, period.to), len(WEEK))
     start = date.fromisoformat(period.first).weekday()
     return weeks * len(working) + sum((start + day) % len(WEEK) in working for day in range(rest))

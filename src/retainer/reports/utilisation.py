@@ -210,7 +210,6 @@ def totals_by_month(tx: Tx, period: Period, query: UtilisationQuery) -> dict[str
 
 
 def by_user(figures: Sums) -> dict[int, dict[str, Figures]]:
-    """Group sums by user, those of each user by currency."""
     grouped: dict[int, dict[str, Figures]] = defaultdict(dict)
     for (user_id, currency), sums in figures.items():
         grouped[user_id][currency] = sums

@@ -11,9 +11,8 @@ from msgspec import Meta
 from sqlalchemy import Select, Table, bindparam, select
 
 from retainer.errors import invalid
-from retainer.reports.common import BillableMinutes, RowCurrency, TrackedMinutes
+from retainer.reports.common import BillableMinutes, RowCurrency, TrackedMinutes, sums_of
 from retainer.reports.periods import Period
-from retainer.reports.row_sums import sums_of
 from retainer.reports.worked_time import KEYS, SUMS, WORKED, BillableValue, OtherCurrencies, SharePercent, shares
 from retainer.rollups.summaries import Figures
 from retainer.schema.crm import clients
@@ -79,22 +78,18 @@ def groups_of_users(
 
 
 def load_names(tx: Tx, group_by: GroupBy, ids: set[int]) -> dict[int, str]:
-    """Return the names of clients, or the titles of tasks; nothing for days."""
     return dict(tx.all(NAMES[group_by], ids=json.dumps(sorted(ids)))) if group_by in NAMES else {}
 
 
 def to_group(key: Key, names: dict[int, str], currency: str, figures: dict[str, Figures]) -> UtilisationGroup:
-    """Return the group of a client, a task or a day from its SUMS in each currency."""
     if isinstance(key, str):
         return UtilisationGroup(id=None, name=key, **shares(currency, figures))
     return UtilisationGroup(id=key, name=None if key is None else names.get(key), **shares(currency, figures))
 
 
 def by_name(group: UtilisationGroup) -> tuple[str, int]:
-    """Return the sort key of days."""
     return group.name or "", 0
 
 
 def by_minutes(group: UtilisationGroup) -> tuple[int, int]:
-    """Return the sort key of clients and tasks: those with the most minutes come first."""
     return -group.tracked_minutes, group.id or 0

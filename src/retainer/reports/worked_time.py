@@ -6,10 +6,9 @@ import msgspec
 from sqlalchemy import case
 
 from retainer import schema
-from retainer.reports.common import total
+from retainer.reports.common import sums_of, total
 from retainer.reports.periods import Period
 from retainer.reports.ratios import Ratio, ratio
-from retainer.reports.row_sums import sums_of
 from retainer.rollups import summaries
 from retainer.rollups.sources import TIME
 from retainer.rollups.summaries import Figures, Sums

@@ -51,7 +51,6 @@ def mismatched(tx: Tx) -> list[str]:
 
 
 def rebuild(tx: Tx) -> None:
-    """Rebuild every sum of the account from its rows."""
     for table in SUMMARIES:
         clear, fill = summaries.rebuilding(table)
         tx.run(clear)

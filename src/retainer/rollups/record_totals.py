@@ -115,7 +115,6 @@ def difference(table: sa.Table) -> sa.Select[int]:
 
 
 def rebuild(tx: Tx) -> None:
-    """Correct the totals of records that differ from their rows."""
     for table in FORMULAS:
         _correct(tx, table, tx.all(differences(table)))
 

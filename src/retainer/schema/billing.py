@@ -17,7 +17,6 @@ def is_issued(table: sa.FromClause) -> sa.ColumnElement[bool]:
 
 
 def line_table(name: str, parent: str, *items: SchemaItem) -> sa.Table:
-    """Declare the lines of a kind of document."""
     return col.account_table(
         name,
         *col.ref(f"{parent}_id", f"{parent}s", on_delete="cascade"),

@@ -22,7 +22,6 @@ def text(name: str, *, optional: bool = False, server_default: str | None = None
 
 
 def integer(name: str, *, optional: bool = False, server_default: str | None = None) -> sa.Column[int]:
-    """A whole number."""
     return sa.Column(name, INTEGER, nullable=optional, server_default=server_default)
 
 
@@ -32,7 +31,6 @@ def optional(kind: Callable[..., sa.Column[T]], *names: str) -> list[sa.Column[T
 
 
 def flag(name: str, *, server_default: str | None = None) -> sa.Column[bool]:
-    """A boolean, never null."""
     return sa.Column(name, FLAG, nullable=False, info={"out": bool}, server_default=server_default)
 
 
@@ -94,7 +92,6 @@ def numbered(*, optional: bool = False) -> tuple[SchemaItem, ...]:
 
 
 def content(name: str, *, optional: bool = False) -> sa.Column[bytes]:
-    """The bytes of a file."""
     return sa.Column(name, sa.LargeBinary, nullable=optional)
 
 

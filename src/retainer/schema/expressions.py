@@ -31,7 +31,6 @@ def early_payment_term(name: str) -> ColumnElement[object]:
 
 
 def is_covered(table: Table) -> ColumnElement[bool]:
-    """Return whether the hours of a project are covered by its fee."""
     return in_literals(table.c.billing_type, COVERED)
 
 
@@ -43,12 +42,10 @@ def has_covered_hours(table: Table) -> ColumnElement[bool]:
 
 
 def is_unpriced(table: Table) -> ColumnElement[bool]:
-    """Return whether a time entry is billable but has no rate."""
     return and_(table.c.billable.is_(True), table.c.amount.is_(None))
 
 
 def is_live(table: FromClause) -> ColumnElement[bool]:
-    """Return whether a project is not a template."""
     return table.c.is_template.is_(False)
 
 
@@ -63,7 +60,6 @@ def ratio(part: ColumnElement[int], whole: ColumnElement[int]) -> ColumnElement[
 
 
 def is_past_due(table: FromClause) -> ColumnElement[bool]:
-    """Return whether the `due_date` has passed."""
     return table.c.due_date < TODAY
 
 

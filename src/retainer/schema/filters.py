@@ -85,7 +85,6 @@ class DefaultExclusion(NamedTuple):
 
 
 def since(name: str) -> Where:
-    """Return a filter for rows whose field has this value or a later one."""
     return Where(
         lambda table, value: table.c[name] >= value,
         description=f"Records whose `{name}` is this {_unit(name)} or later.",
@@ -93,25 +92,21 @@ def since(name: str) -> Where:
 
 
 def until(name: str) -> Where:
-    """Return a filter for rows whose field has this value or an earlier one."""
     description = f"Records whose `{name}` is this {_unit(name)} or earlier."
     return Where(lambda table, value: table.c[name] <= value, description=description)
 
 
 def before(name: str) -> Where:
-    """Return a filter for rows whose field has an earlier value."""
     description = f"Records whose `{name}` is earlier than this {_unit(name)}."
     return Where(lambda table, value: table.c[name] < value, description=description)
 
 
 def at_least(name: str) -> Where:
-    """Return a filter for rows whose amount is at least this one, in any currency."""
     description = f"Records whose `{name}` is at least this amount, in any currency."
     return Where(lambda table, value: comparable_amount(table, name) >= value, scaled, description)
 
 
 def at_most(name: str) -> Where:
-    """Return a filter for rows whose amount is at most this one, in any currency."""
     description = f"Records whose `{name}` is at most this amount, in any currency."
     return Where(lambda table, value: comparable_amount(table, name) <= value, scaled, description)
 

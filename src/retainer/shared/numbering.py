@@ -42,13 +42,6 @@ PREVIEWED = 100
 """Number of candidates that a preview looks at."""
 
 
-class Candidate(NamedTuple):
-    """The next number of a series, and whether a row has it already."""
-
-    number: int
-    is_taken: bool
-
-
 class NextNumbers(msgspec.Struct, kw_only=True):
     """The numbers with which the series of an account go on; those of patterns with {YYYY} are those of this year."""
 
@@ -94,8 +87,10 @@ def next_number(tx: Tx, table: Table, pattern: str, day: str | None = None) -> s
         row = tx.one(statement, **written)
         if row is None:
             tx.run(FIRST, series=form.series, first=0)
-        elif not (candidate := Candidate(*row)).is_taken:
-            return form.write(candidate.number)
+            continue
+        number, is_taken = row
+        if not is_taken:
+            return form.write(number)
 
 
 def preview_document_number(tx: Tx, table: Table, day: str) -> str:
@@ -184,7 +179,7 @@ def _numbers(table: Table) -> Select[str]:
 
 @cache
 def _next_number(table: Table) -> Update:
-    """Return the statement that increments a series, with the columns of a Candidate."""
+    """Return the statement that increments a series, and returns its number, and whether a row has it already."""
     number = bindparam("prefix", type_=TEXT) + zero_padded(series.c.last, bindparam("width", type_=Integer))
     written = number + bindparam("suffix", type_=TEXT)
     taken = select(table.c.number_folded).where(table.c.number_folded == written).correlate(series).exists()

@@ -1,4 +1,4 @@
-"""Rules that several areas share: which project and client a record belongs to, and allowed changes of a status."""
+"""Rules that several areas share: what a record belongs to, who may change it, and which changes are allowed."""
 
 from collections.abc import Collection, Mapping
 from functools import cache
@@ -6,14 +6,18 @@ from typing import NamedTuple, TypeVar
 
 from sqlalchemy import Select, Table, bindparam, func, null, select
 
+from retainer.errors import Refusal
+from retainer.kernel.roles import may
 from retainer.schema.crm import clients
 from retainer.schema.identity import users
 from retainer.store.constraints import singular
+from retainer.store.row_mapper import R
 from retainer.store.tx import Tx
 from retainer.values.kinds import MAX_POSITION, ME
 from retainer.values.records import Record
 
 N = TypeVar("N", bound=NamedTuple)
+NAME = select(users.c.name).where(users.c.id == bindparam("id"))
 ACTIVE = select(users.c.is_active).where(users.c.id == bindparam("id"))
 CLIENT_STATUS = select(clients.c.status).where(clients.c.id == bindparam("id"))
 
@@ -135,3 +139,51 @@ def resolve_user(tx: Tx, user_id: int | None) -> int | None:
 def validate_user(tx: Tx, field: str, user_id: int | None, former: int | None = None) -> None:
     if user_id not in {None, former, tx.actor.user_id} and tx.value(ACTIVE, id=user_id) == 0:
         tx.error(field, f"User {user_id} is deactivated. Choose an active user.")
+
+
+def validate_locked(tx: Tx, record: R, before: R, reason: str, names: Collection[str]) -> None:
+    """Note `locked` for each of these fields that has changed, and restore it."""
+    for name in names:
+        old = getattr(before, name)
+        if getattr(record, name) != old:
+            setattr(record, name, old)  # so that no other rule reports it
+            tx.error(name, f"Cannot be changed any more: this one is {reason}.", "locked")
+
+
+def check_unbilled(invoice_id: int | None, noun: str) -> None:
+    """Raise `locked` if a record that is to be deleted is on an invoice; the noun names its type."""
+    if invoice_id is not None:
+        message = f"This {noun} is on invoice {invoice_id} and stays. Take it off there first, while that is a draft."
+        raise Refusal("locked", message, errors={"invoice_id": [message]})
+
+
+def build_owner(tx: Tx, user_id: int | None) -> int:
+    """Return the user of a record: that of the key if none was sent."""
+    return tx.actor.user_id if user_id is None or user_id == ME else user_id
+
+
+def validate_owner(tx: Tx, user_id: int, former: int | None, noun: str) -> None:
+    """Note an error if a member's key names another user; note `not_owner` if the record belonged to another."""
+    message = None if former is None else _not_owner(tx, former, noun)
+    if message:
+        tx.error("user_id", message, "not_owner")
+    elif user_id not in {former, tx.actor.user_id} and not may(tx.actor, "records"):
+        tx.error(
+            "user_id", "Only an admin's or manager's key can name another user. Leave it out for the key's own user."
+        )
+    else:
+        validate_user(tx, "user_id", user_id, former)
+
+
+def check_deletion(tx: Tx, user_id: int, noun: str) -> None:
+    """Raise `not_owner` if a member's key deletes another user's record."""
+    message = _not_owner(tx, user_id, noun)
+    if message:
+        raise Refusal("not_owner", message, errors={"user_id": [message]})
+
+
+def _not_owner(tx: Tx, user_id: int, noun: str) -> str | None:
+    if may(tx.actor, "records") or user_id == tx.actor.user_id:
+        return None
+    name = tx.value(NAME, id=user_id)
+    return f"This {noun} belongs to {name} (user {user_id}). Use that user's key or an admin's to change or delete it."

@@ -60,7 +60,6 @@ def validate_plugins(tx: Tx, plugins: list[Plugin]) -> None:
 
 
 def build_plugins(plugins: list[Plugin]) -> list[Plugin]:
-    """Return plugins with names and available updates, by slug."""
     for plugin in plugins:
         plugin.name = plugin.name or plugin.slug
         plugin.update_available = newer(plugin.update_version, plugin.version)

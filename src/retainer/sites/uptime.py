@@ -4,7 +4,6 @@ The last day is counted from the checks themselves, weeks and months from sums f
 """
 
 from datetime import timedelta
-from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Select, Table, and_, bindparam, case, delete, func, insert, select, update
 
@@ -62,22 +61,6 @@ DAY_SUMS = (
     .select_from(site_checks)
     .where(_of_site(site_checks))
 )
-
-
-class Sums(NamedTuple):
-    """Numbers of checks that found a site up, and of all; null without any."""
-
-    up: int | None = None
-    total: int | None = None
-
-
-class MonthSums(NamedTuple):
-    """The sums of the last 7 and 30 days."""
-
-    week_up: int | None = None
-    week_total: int | None = None
-    month_up: int | None = None
-    month_total: int | None = None
 
 
 def _month_sums() -> Select[int, int, int, int]:
@@ -139,14 +122,14 @@ def summarise(tx: Transaction, account_id: int, site_id: int) -> None:
     day, week, month = (instant_after(tx.now, -span) for span in (DAY, WEEK, MONTH))
     tx.run(OLD_CHECKS, **key, before=day)
     tx.run(OLD_HOURS, **key, before=instant_after(tx.now, -QUARTER)[:13])
-    last_day = Sums(*(tx.one(DAY_SUMS, **key) or ()))
-    last_month = MonthSums(*(tx.one(MONTH_SUMS, **key, week=week[:13], month=month[:13]) or ()))
+    ((day_up, day_total),) = tx.all(DAY_SUMS, **key)
+    ((week_up, week_total, month_up, month_total),) = tx.all(MONTH_SUMS, **key, week=week[:13], month=month[:13])
     tx.run(
         WRITE_SHARES,
         **key,
-        uptime_24h=share(last_day.up, last_day.total),
-        uptime_7d=share(last_month.week_up, last_month.week_total),
-        uptime_30d=share(last_month.month_up, last_month.month_total),
+        uptime_24h=share(day_up, day_total),
+        uptime_7d=share(week_up, week_total),
+        uptime_30d=share(month_up, month_total),
         uptime_at=tx.now,
     )
 

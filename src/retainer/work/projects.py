@@ -206,7 +206,6 @@ def default_billing_type(project: Project) -> BillingType:
 
 
 def validate_project(tx: Tx, project: Project, before: Project | None, client: ClientState | None) -> None:
-    """Note errors of the client, the billing type and its fields, the dates, the manager and the status."""
     if before is None and project.is_template and project.quote_id is not None:
         tx.error("is_template", "Must be false with quote_id: a template takes no money. Create it without the quote.")
     relations.validate_client_open(
@@ -226,7 +225,6 @@ def validate_project(tx: Tx, project: Project, before: Project | None, client: C
 
 
 def validate_change(tx: Tx, project: Project, before: Project) -> None:
-    """Note errors if a new client or a new fixed fee does not fit the records of a project."""
     is_moved = project.client_id != before.client_id
     for messages in tx.blocking(projects, project.id).values() if is_moved else ():
         tx.error("client_id", f"Is fixed once work was recorded for the client. {messages[0]}")

@@ -58,7 +58,6 @@ def validate_price(tx: Tx, entry: TimeEntry, context: Context, before: TimeEntry
 
 
 def _is_billed(before: TimeEntry | None) -> bool:
-    """Whether an entry was billed already. Then its relations are locked, which is an error of its own."""
     return before is not None and before.invoice_id is not None
 
 

@@ -30,7 +30,7 @@ from retainer.schema.filters import Where, since, until
 from retainer.schema.identity import accounts, users
 from retainer.schema.support import tickets
 from retainer.schema.work import projects, tasks, time_entries
-from retainer.shared import locking, ownership, relations
+from retainer.shared import relations
 from retainer.store.announcements import maintaining
 from retainer.store.engines.sql import INTEGER, json_row
 from retainer.store.row_mapper import decode_row
@@ -124,14 +124,14 @@ def build_time_entry(
     tx: Tx, entry: TimeEntry, before: TimeEntry | None, sent: relations.SentFields
 ) -> tuple[TimeEntry, bool]:
     """Return an entry with its derived fields, and whether its rate was sent; note every error."""
-    entry.user_id = ownership.build_owner(tx, entry.user_id)
+    entry.user_id = relations.build_owner(tx, entry.user_id)
     timing.derive_duration(entry, before, sent)
     timing.derive_date(tx, entry, before, sent)
     context = load_context(tx, entry, before)
     if relations.concerns(before, sent, *RELATIONS):
         derive_parents(tx, entry, context, sent)
     rate_is_sent = rates.derive_price(entry, context, before, sent, tx.actor.currency)
-    ownership.validate_owner(tx, entry.user_id, before.user_id if before else None, "time entry")
+    relations.validate_owner(tx, entry.user_id, before.user_id if before else None, "time entry")
     timing.validate_times(tx, entry, before, context.tracked_minutes)
     validate_relations(tx, entry, before, context, sent)
     rates.validate_price(tx, entry, context, before, rate_is_sent=rate_is_sent)
@@ -224,7 +224,7 @@ def update_time_entry(tx: Tx, entry_id: Id, patch: Patch[TimeEntry]) -> TimeEntr
     before = tx.get(time_entries, entry_id, TimeEntry)
     after, rate_is_sent = build_time_entry(tx, patch.apply_to(before), before, patch.given)
     if before.invoice_id is not None:
-        locking.validate_locked(tx, after, before, f"on invoice {before.invoice_id}", LOCKED_FIELDS)
+        relations.validate_locked(tx, after, before, f"on invoice {before.invoice_id}", LOCKED_FIELDS)
     changes.update(tx, time_entries, before, after)
     if "hourly_rate" in patch.given:
         tx.run(SET_RATE_SOURCE, entry=entry_id, is_sent=rate_is_sent)
@@ -235,6 +235,6 @@ def update_time_entry(tx: Tx, entry_id: Id, patch: Patch[TimeEntry]) -> TimeEntr
 def delete_time_entry(tx: Tx, entry_id: Id) -> None:
     """Delete a time entry that is not billed. A member's key deletes only its own user's entries."""
     before = tx.get(time_entries, entry_id, TimeEntry)
-    ownership.check_deletion(tx, before.user_id, "time entry")
-    locking.check_unbilled(before.invoice_id, "time entry")
+    relations.check_deletion(tx, before.user_id, "time entry")
+    relations.check_unbilled(before.invoice_id, "time entry")
     changes.delete(tx, time_entries, before)

@@ -8,7 +8,7 @@ billed again when its whole quantity is credited, and all work of the invoice, o
 from decimal import Decimal
 from typing import Annotated
 
-from retainer.billing import balance, files, issuer, line_work
+from retainer.billing import balance, file_facts, files, line_work
 from retainer.billing.credit_notes import crediting
 from retainer.billing.credit_notes.types import CreditNote, Reason
 from retainer.billing.invoices.invoices import load_invoice
@@ -69,7 +69,7 @@ def build_credit_note(tx: Tx, note: CreditNote, invoice: Invoice) -> CreditNote:
 
 def save_note(tx: Tx, note: CreditNote) -> int:
     note_id = tx.insert(credit_notes, note)
-    issuer.save_snapshot(tx, credit_notes, note_id, note.client_id)
+    file_facts.save_issuer(tx, credit_notes, note_id, note.client_id)
     return note_id
 
 

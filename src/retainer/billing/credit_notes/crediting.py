@@ -6,7 +6,6 @@ No credit exceeds what is left at a tax rate. The last credit leaves exactly 0 a
 from collections import Counter
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import NamedTuple
 
 from sqlalchemy import bindparam, func, select
 
@@ -20,14 +19,6 @@ from retainer.values import money
 from retainer.values.exact import amount_of, decimal_text, minor_units
 from retainer.values.money import Share
 from retainer.values.reading import with_defaults
-
-
-class ProjectShare(NamedTuple):
-    """The part of an invoice that is credited to a project, in minor units."""
-
-    project_id: int | None
-    amount: int
-
 
 OWNER = select(invoice_lines.c.invoice_id).where(invoice_lines.c.id == bindparam("id"))
 CREDITED = (
@@ -188,7 +179,6 @@ def price_free_line(tx: Tx, line: CreditNoteLine, currency: str, rates: Sequence
 def price_part(
     tx: Tx, line: CreditNoteLine, whole: InvoiceLine, currency: str, former: Sequence[CreditNoteLine]
 ) -> None:
-    """Price a line that credits a line of the invoice, in part or all that is left of it."""
     others = [other for other in former if other.invoice_line_id == whole.id]
     rest = whole.quantity - sum((other.quantity for other in others), Decimal(0))
     units = minor_units(whole.amount, currency)
@@ -221,8 +211,8 @@ def compute_shares(tx: Tx, note: CreditNote, invoice: Invoice) -> dict[int | Non
     rest, taken = Counter[int | None](), Counter[int | None]()
     for line in invoice.lines:
         rest[project_of[line.id]] += minor_units(line.amount, line.currency)
-    for share in map(ProjectShare._make, tx.all(CREDITED, invoice=invoice.id)):
-        rest[share.project_id] -= share.amount
+    for project_id, units in tx.all(CREDITED, invoice=invoice.id):
+        rest[project_id] -= units
     net = minor_units(note.subtotal, note.currency)
     if net == sum(rest.values()):
         return rest

@@ -22,14 +22,20 @@ from decimal import Decimal
 from typing import Annotated, Literal
 
 from msgspec import Meta
-from sqlalchemy import BindParameter, ColumnElement, Table, select
+from sqlalchemy import BindParameter, ColumnElement, Table, bindparam, select
 
 from retainer import schema
 from retainer.billing import balance, documents, files, line_work, payments
-from retainer.billing.file_facts import load_warnings
-from retainer.billing.invoices import issuing, unbilled
-from retainer.billing.invoices.issuing import TRANSITIONS
-from retainer.billing.invoices.types import Invoice, InvoiceLine, InvoiceMeta, InvoiceTotals, LeftOut
+from retainer.billing.file_facts import load_warnings, save_issuer
+from retainer.billing.invoices.types import (
+    CONTENTS,
+    ClientSnapshot,
+    Invoice,
+    InvoiceLine,
+    InvoiceMeta,
+    InvoiceTotals,
+    LeftOut,
+)
 from retainer.billing.quotes import conversion
 from retainer.errors import Refusal
 from retainer.kernel.body import New, Patch
@@ -40,10 +46,13 @@ from retainer.rollups import changes
 from retainer.rollups.list_sums import summed_listing
 from retainer.rollups.sources import INVOICE_LINES
 from retainer.schema.billing import invoices, quotes
+from retainer.schema.crm import clients
 from retainer.schema.filters import ONE_OF_NUMBERS, Where, at_least, at_most, since, until
-from retainer.shared import locking, relations
+from retainer.shared import relations
+from retainer.shared.numbering import next_document_number
 from retainer.store.details import load_details
 from retainer.store.tx import Tx
+from retainer.values.exact import FIRST_DAY, LAST_DAY, day_after
 from retainer.values.kinds import Code50, Code191, Currency, Day, Id, Searched, SignedMoney
 
 StatusOption = Annotated[
@@ -51,6 +60,18 @@ StatusOption = Annotated[
     Meta(title="InvoiceStatusFilter"),
 ]
 
+CLIENT = select(*clients.c[("payment_terms_days", *ClientSnapshot.__struct_fields__)]).where(
+    clients.c.id == bindparam("id")
+)
+TRANSITIONS = {
+    "draft": ("sent",),
+    "sent": ("paid", "void", "written_off"),
+    "partially_paid": ("paid", "written_off"),
+    "written_off": ("paid",),
+    "paid": (),
+    "void": (),
+}
+"""The statuses that a request can set. Payments and credit notes also lead to partially_paid and paid."""
 LOCKED_FIELDS = (
     *("client_id", "project_id", "issue_date", "subject", "terms", "tax_exemption_reason", "currency", "lines"),
 )
@@ -103,7 +124,8 @@ class InvoiceFilter(Filter):
 def load_invoice(tx: Tx, invoice_id: int) -> Invoice:
     """Return an invoice with its lines, payments and credit notes. Raises `not_found`."""
     invoice = tx.get(invoices, invoice_id, Invoice)
-    load_details(tx, invoices, [invoice])
+    invoice.payments, invoice.credit_notes = [], []  # a draft has none
+    load_details(tx, invoices, [invoice], None if invoice.sent_at else ("lines",))
     return invoice
 
 
@@ -114,19 +136,20 @@ def build_invoice(tx: Tx, invoice: Invoice, before: Invoice | None = None) -> tu
     is_draft = former == "draft"
     left_out: list[LeftOut] = []
     if before is None:
-        conversion.fill_invoice(tx, invoice)
+        if invoice.quote_id is not None:
+            conversion.fill_invoice(tx, invoice, invoice.quote_id)
         invoice.amount_paid = invoice.amount_credited = Decimal(0)
         invoice.payments = []
     current = before.lines if before else []
     invoice.lines = documents.merge_lines(tx, InvoiceLine, invoice.lines, current, is_locked=not is_draft)
     if before and not is_draft:
-        locking.validate_locked(tx, invoice, before, former, LOCKED_FIELDS)
+        relations.validate_locked(tx, invoice, before, former, LOCKED_FIELDS)
     elif before and invoice.client_id != before.client_id and (reason := client_lock(invoice)):
         tx.error("client_id", f"Is fixed as {before.client_id} {reason}")
         invoice.client_id = before.client_id  # so that no rule blames its project or its lines
     tax_rate = documents.apply_client(tx, invoice, before)
     if invoice.unbilled_work and is_draft:
-        added, left_out = unbilled.build_unbilled_lines(tx, invoice.unbilled_work, invoice)
+        added, left_out = line_work.build_unbilled_lines(tx, invoice.unbilled_work, invoice)
         invoice.lines += added
     elif invoice.unbilled_work:
         tx.error("unbilled_work", f"Nothing can be added any more: this one is {former}.", "locked")
@@ -134,11 +157,62 @@ def build_invoice(tx: Tx, invoice: Invoice, before: Invoice | None = None) -> tu
         line_work.build_lines(tx, invoice, current, tax_rate)
     relations.validate_transition(tx, former, target, TRANSITIONS, "" if is_draft else CREDIT)
     step = target if target in TRANSITIONS[former] else None
-    issuing.build_step(tx, invoice, step)
-    payment = invoice.record_payment or None
-    invoice.record_payment = payments.build_payment(tx, payment, invoice, pays_all=step == "paid")
-    invoice.record_refund = payments.build_refund(tx, invoice.record_refund or None, invoice)
+    build_step(tx, invoice, step)
+    if invoice.record_payment or step == "paid":
+        payment = invoice.record_payment or None
+        invoice.record_payment = payments.build_payment(tx, payment, invoice, pays_all=step == "paid")
+    if invoice.record_refund:
+        invoice.record_refund = payments.build_refund(tx, invoice.record_refund, invoice)
     return invoice, left_out
+
+
+def build_step(tx: Tx, invoice: Invoice, step: str | None) -> None:
+    """Take the step of an invoice to a status; payments lead to `paid`. Notes an error for a wrong due date."""
+    if step == "sent":
+        issue(tx, invoice)
+    elif step == "void":
+        invoice.status, invoice.voided_at, invoice.balance_due = "void", tx.now, Decimal(0)
+    elif step == "written_off":
+        invoice.status, invoice.written_off_at = "written_off", tx.now
+        if invoice.record_payment:
+            tx.error("record_payment", "Record the payment first, then write off the rest.")
+    if invoice.sent_at and invoice.due_date is None:
+        tx.error("due_date", "Must not be null once an invoice was issued.")
+    elif (invoice.due_date or LAST_DAY) < (invoice.issue_date or FIRST_DAY) and tx.readable("issue_date"):
+        tx.error("due_date", f"Must not be before issue_date, which is {invoice.issue_date}.")
+
+
+def issue(tx: Tx, invoice: Invoice) -> None:
+    """Give a draft its number, dates and client snapshot. An invoice with a total of 0 is paid at once.
+
+    Notes an error for an invoice without lines, and for a negative total.
+    """
+    is_known = tx.readable(*CONTENTS)
+    if not invoice.lines and is_known:
+        tx.error("status", "An invoice without lines cannot be sent. Add a line first.")
+    elif invoice.total < 0 and is_known:
+        tx.error("status", "An invoice cannot be negative. Credit the original invoice, or change the lines.")
+    terms, *client = tx.one(CLIENT, id=invoice.client_id) or (0, "", *[None] * 7)
+    invoice.client_snapshot = ClientSnapshot(*client)
+    invoice.issue_date = invoice.issue_date or tx.today
+    invoice.due_date = invoice.due_date or day_after(invoice.issue_date, terms)
+    invoice.number = next_document_number(tx, invoices, invoice.issue_date)
+    invoice.status, invoice.sent_at = "sent", tx.now
+    if invoice.total == 0:
+        invoice.status, invoice.paid_at = "paid", tx.now
+
+
+def save_step(tx: Tx, invoice: Invoice, former: str) -> None:
+    """Write what follows from a step; the work on a void invoice can be billed again."""
+    if invoice.status == former:
+        return
+    if former == "draft":
+        save_issuer(tx, invoices, invoice.id, invoice.client_id)
+        changes.added(tx, INVOICE_LINES, [invoice.id])
+    elif invoice.status == "void":
+        line_work.release(tx, invoice.lines)
+        if invoice.quote_id is not None:
+            tx.touch(quotes, invoice.quote_id, "invoice_id")  # it can become another invoice
 
 
 def with_meta(tx: Tx, invoice_id: int, former: str, left_out: list[LeftOut]) -> WithMeta[Invoice, InvoiceMeta]:
@@ -169,10 +243,10 @@ def create_invoice(tx: Tx, body: New[Invoice]) -> WithMeta[Invoice, InvoiceMeta]
     """Create an invoice from lines, a quote or unbilled work; the status `sent` issues it."""
     invoice, left_out = build_invoice(tx, body)
     invoice.id = tx.insert(invoices, invoice)
-    line_work.save_invoice_lines(tx, invoice.id, [], invoice.lines)
+    line_work.save_invoice_lines(tx, invoice.id, None, invoice.lines)
     if invoice.quote_id is not None:
         tx.touch(quotes, invoice.quote_id, "invoice_id")
-    issuing.save_step(tx, invoice, "draft")
+    save_step(tx, invoice, "draft")
     return with_meta(tx, invoice.id, "draft", left_out)
 
 
@@ -203,7 +277,7 @@ def change_invoice(tx: Tx, invoice: Invoice, before: Invoice) -> WithMeta[Invoic
     tx.update(invoices, invoice)
     if before.status == "draft":
         line_work.save_invoice_lines(tx, invoice.id, before.lines, invoice.lines)
-    issuing.save_step(tx, invoice, before.status)
+    save_step(tx, invoice, before.status)
     for payment in filter(None, (invoice.record_payment, invoice.record_refund)):
         payments.save_payment(tx, payment)
     return with_meta(tx, invoice.id, before.status, left_out)

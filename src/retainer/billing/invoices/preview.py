@@ -7,9 +7,8 @@ from sqlalchemy import bindparam, select, union
 
 from retainer.billing.invoices import types
 from retainer.billing.kinds import fees
-from retainer.billing.kinds.expenses import EXPENSES
+from retainer.billing.kinds.dated import EXPENSES, TIME
 from retainer.billing.kinds.milestones import MILESTONES
-from retainer.billing.kinds.time import TIME
 from retainer.errors import not_found
 from retainer.kernel.resource import Resource
 from retainer.schema.billing import expenses

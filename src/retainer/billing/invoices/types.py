@@ -11,7 +11,7 @@ from retainer.billing import allocation_types, balance, document_types
 from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.document_types import Lines
 from retainer.schema.billing import invoices
-from retainer.store.row_mapper import Derived, RefersTo, split_ids
+from retainer.store.row_mapper import Derived, RefersTo
 from retainer.values.common import ExternalId
 from retainer.values.kinds import (
     Code50,
@@ -86,17 +86,15 @@ class InvoiceLine(Record):
     project_id: document_types.LineProject = None
     time_entry_ids: Annotated[
         Ids,
-        allocation_types.billed_work("time_entry_id", split_ids),
+        allocation_types.TIME_ON_LINE,
         "Unbilled time entries of the client to bill; quantity and price follow from them.",
     ] = []
     expense_ids: Annotated[
-        Ids,
-        allocation_types.billed_work("expense_id", split_ids),
-        "Unbilled expenses of the client to bill; the price follows from them.",
+        Ids, allocation_types.EXPENSES_ON_LINE, "Unbilled expenses of the client to bill; the price follows from them."
     ] = []
     milestone_id: Annotated[
         Id | None,
-        allocation_types.billed_work("milestone_id", allocation_types.first_id),
+        allocation_types.MILESTONE_ON_LINE,
         "Unbilled milestone of a project of the client to bill; the price follows from it.",
     ] = None
     fee_month: Annotated[

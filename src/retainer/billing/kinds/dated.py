@@ -1,13 +1,30 @@
-"""Dated work: time and expenses. Their rows refer to their line, and `unbilled_work` groups them by day into lines."""
+"""Dated work: time at its rates, and expenses at their billable amounts.
+
+The rows refer to their line, and `unbilled_work` groups them by day into lines. Covered time is billed only with its
+project named.
+"""
 
 import json
 from abc import abstractmethod
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache, partial
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
-from sqlalchemy import Column, ColumnElement, FromClause, Select, Update, bindparam, func, null, or_, select
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    FromClause,
+    Select,
+    Update,
+    bindparam,
+    case,
+    func,
+    literal,
+    null,
+    or_,
+    select,
+)
 
 from retainer.billing.invoices.types import (
     MAX_DESCRIPTION,
@@ -19,9 +36,13 @@ from retainer.billing.invoices.types import (
     UnbilledTime,
 )
 from retainer.billing.kinds.base import Found
-from retainer.billing.kinds.recorded import RecordedKind, on_lines
-from retainer.schema.billing import allocations
-from retainer.schema.work import projects
+from retainer.billing.kinds.recorded import RecordedItem, RecordedKind, on_lines, select_items
+from retainer.rollups import changes
+from retainer.rollups.sources import BILLED_TIME
+from retainer.schema import expressions
+from retainer.schema.billing import allocations, expenses
+from retainer.schema.identity import users
+from retainer.schema.work import projects, tasks, time_entries
 from retainer.store.announcements import updating
 from retainer.store.engines.sql import INTEGER, is_listed, listed
 from retainer.store.tables import ACCOUNT
@@ -39,15 +60,6 @@ class Group(NamedTuple):
     text: Column[str] | None = None
     """None for lines that pricing describes by their work."""
     without_text: str | None = None
-
-
-class Match(NamedTuple):
-    """How much of the selected work can be billed, or is left out for a reason; the amount in minor units."""
-
-    state: Literal["billable", "covered", "unpriced"]
-    size: int
-    minutes: int
-    amount: int
 
 
 class GroupedItem(NamedTuple):
@@ -83,12 +95,11 @@ class DatedKind(RecordedKind):
         by_project = selection.project_ids is not None
         is_taken = by_project if takes_covered is None else takes_covered
         statement = _select_matches(self, by_project=by_project, takes_covered=is_taken)
-        rows = tx.all(statement, **self.parameters(selection, invoice))
-        matches = sorted(map(Match._make, rows))
-        left_out = [LeftOut(match.state, match.size, match.minutes) for match in matches if match.state != "billable"]
-        billable = next((match for match in matches if match.state == "billable"), Match("billable", 0, 0, 0))
-        build_lines = partial(self.build_lines, tx, selection, invoice)
-        return Found(billable.size, billable.amount, build_lines, billable.minutes, left_out)
+        rows = sorted(tx.all(statement, **self.parameters(selection, invoice)))
+        matches: dict[Any, Sequence[int]] = {state: figures for state, *figures in rows}
+        size, minutes, amount = matches.pop("billable", (0, 0, 0))
+        left_out = [LeftOut(state, *figures[:2]) for state, figures in matches.items()]
+        return Found(size, amount, partial(self.build_lines, tx, selection, invoice), minutes, left_out)
 
     def build_lines(self, tx: Tx, selection: DatedSelection, invoice: Invoice) -> Iterator[InvoiceLine]:
         """Yield a line for each group, by day, with at most MAX_ITEMS. A line never mixes projects."""
@@ -127,7 +138,7 @@ def _unmark(kind: DatedKind) -> Update:
 
 @cache
 def _select_matches(kind: DatedKind, *, by_project: bool, takes_covered: bool) -> Select[str, int, int, int]:
-    """In the order of Match's fields."""
+    """Select how much selected work is in each state: its state, size, minutes, and amount in minor units."""
     state = kind.state(takes_covered=takes_covered).label("state")
     matches = select(state, func.count(), *kind.totals).select_from(_with_projects(kind))
     return matches.where(*_matching(kind, by_project=by_project)).group_by(state)
@@ -163,3 +174,71 @@ def _matching(kind: DatedKind, *, by_project: bool) -> tuple[ColumnElement[bool]
         columns.id.not_in(listed("named", INTEGER)),
         *wanted,
     )
+
+
+TIME_COLUMNS = ("client_id", "project_id", "currency", "billable", "amount", "date", "description")
+EXPENSE_COLUMNS = ("client_id", "project_id", "currency", "billable", "billable_amount", "date", "description")
+REFERENCES = ("invoice_id", "invoice_line_id")
+
+
+class Time(DatedKind):
+    """Time entries."""
+
+    name = "time"
+    field = "time_entry_ids"
+    selection = "time"
+    noun = "time entry"
+    heading = "Work"
+    without_amount = "has no rate. Give it an hourly_rate first, or leave it out."
+    table = time_entries
+    items = select_items(time_entries, *time_entries.c[*TIME_COLUMNS, *REFERENCES, "duration_minutes", "hourly_rate"])
+    totals = (func.sum(time_entries.c.duration_minutes), func.coalesce(func.sum(time_entries.c.amount), 0))
+    groups = {
+        "entry": Group(time_entries.c.id, time_entries.c.description),
+        "task": Group(time_entries.c.task_id, tasks.c.title, "Other work"),
+        "user": Group(time_entries.c.user_id, users.c.name),
+        "project": Group(time_entries.c.project_id, projects.c.name, "Work without a project"),
+    }
+
+    def mark(self, tx: Tx, invoice_id: int, line_ids: list[int]) -> None:
+        super().mark(tx, invoice_id, line_ids)
+        changes.added(tx, BILLED_TIME, line_ids)
+
+    def unmark(self, tx: Tx, line_ids: list[int], stays: list[int]) -> None:
+        changes.removed(tx, BILLED_TIME, line_ids)
+        super().unmark(tx, line_ids, stays)
+
+    def state(self, *, takes_covered: bool) -> ColumnElement[str]:
+        covered = () if takes_covered else ((expressions.is_covered(projects), "covered"),)
+        return case(*covered, (expressions.is_unpriced(time_entries), "unpriced"), else_="billable")
+
+
+class Expenses(DatedKind):
+    """Expenses."""
+
+    name = "expense"
+    field = "expense_ids"
+    selection = "expenses"
+    noun = "expense"
+    heading = "Expenses"
+    table = expenses
+    items = select_items(expenses, *expenses.c[*EXPENSE_COLUMNS, *REFERENCES], literal(0), null())
+    totals = (literal(0), func.coalesce(func.sum(expenses.c.billable_amount), 0))
+    groups = {
+        "entry": Group(expenses.c.id, expenses.c.description),
+        "category": Group(expenses.c.category, expenses.c.category),
+        "project": Group(expenses.c.project_id),
+    }
+
+    def state(self, *, takes_covered: bool) -> ColumnElement[str]:
+        return case((expenses.c.billable, "billable"))  # always; but PostgreSQL groups by no constant
+
+    def default_description(self, items: Sequence[RecordedItem]) -> str:
+        """Return the descriptions of all expenses, by day, if each has one and they fit; otherwise, their days."""
+        by_day = sorted(items, key=lambda item: (item.day or "", item.id))
+        texts = dict.fromkeys(item.description for item in by_day)
+        text = ", ".join(filter(None, texts))
+        return text if None not in texts and len(text) <= MAX_DESCRIPTION else super().default_description(items)
+
+
+TIME, EXPENSES = Time(), Expenses()

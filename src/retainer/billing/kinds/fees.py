@@ -151,7 +151,6 @@ FEES = Fees()
 
 
 def load_billed(tx: Tx, project_ids: Collection[int]) -> dict[Fee, BilledFee]:
-    """Return the months of projects that are on an invoice."""
     rows = tx.all(BILLED, ids=json.dumps(sorted(project_ids))) if project_ids else []
     return {Fee(billed.project_id, billed.month): billed for billed in map(BilledFee._make, rows)}
 

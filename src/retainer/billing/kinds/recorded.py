@@ -89,7 +89,6 @@ class RecordedKind(WorkKind[int]):
         return ((item_id, invoice_id) for item_id, invoice_id in tx.all(self.billed_items, ids=json.dumps(list(keys))))
 
     def parameters(self, selection: Selection, invoice: Invoice) -> dict[str, object]:
-        """Return the parameters of the statements for unbilled work."""
         wanted = {} if selection.project_ids is None else {"wanted": json.dumps(selection.project_ids)}
         if isinstance(selection, DayRange):
             wanted |= {"first": selection.from_ or FIRST_DAY, "last": selection.to or LAST_DAY}
@@ -160,18 +159,18 @@ class RecordedKind(WorkKind[int]):
         return items
 
     def explain_refusal(self, item: RecordedItem | None, invoice: Invoice) -> str:
-        """Return why an invoice cannot bill an item; empty if it can."""
         if item is None:
             return constraints.MISSING.format(self.noun)
-        name = self.describe(item.id).capitalize()
         if invoice.client_id is not None and item.client_id != invoice.client_id:
-            return f"{name} is not for client {invoice.client_id}. Bill it to its own client."
-        if not item.billable:
-            return f"{name} is not billable. Leave it out, or make it billable first."
-        if item.currency != invoice.currency:
+            reason = f"is not for client {invoice.client_id}. Bill it to its own client."
+        elif not item.billable:
+            reason = "is not billable. Leave it out, or make it billable first."
+        elif item.currency != invoice.currency:
             advice = f"Bill it on one in {item.currency}."
-            return f"{name} is in {item.currency}, the invoice in {invoice.currency}. {advice}"
-        return f"{name} {self.without_amount}" if item.amount is None else ""
+            reason = f"is in {item.currency}, the invoice in {invoice.currency}. {advice}"
+        else:
+            reason = self.without_amount if item.amount is None else ""
+        return f"{self.describe(item.id).capitalize()} {reason}" if reason else ""
 
     def price_items(
         self, tx: Tx, line: InvoiceLine, items: Sequence[RecordedItem], currency: str, before: InvoiceLine | None

@@ -114,13 +114,11 @@ def fill_project(tx: Tx, project: ProjectFromQuote) -> None:
         project.budget_amount = amount_of(quote.subtotal, quote.currency)
 
 
-def fill_invoice(tx: Tx, invoice: Invoice) -> None:
+def fill_invoice(tx: Tx, invoice: Invoice, quote_id: int) -> None:
     """Fill in client, contact, project, texts and currency that an invoice does not set itself, and add the lines.
 
     Notes an error for an invoice in another currency.
     """
-    if invoice.quote_id is None:
-        return
     quote = load_accepted_quote(tx, invoice, "invoice")
     if quote is not None:
         if invoice.currency not in {None, quote.currency}:
@@ -131,7 +129,7 @@ def fill_invoice(tx: Tx, invoice: Invoice) -> None:
         documents.fill_texts(tx, invoice, quote)
         invoice.subject = invoice.subject or quote.title
         # the copied lines come last, so that the paths of errors match the lines that were sent
-        copied = load_parts(tx, details(quotes, Quote)["lines"], [invoice.quote_id])[invoice.quote_id]
+        copied = load_parts(tx, details(quotes, Quote)["lines"], [quote_id])[quote_id]
         invoice.lines = [*(invoice.lines or ()), *map(copy_line, copied)]
 
 

@@ -18,7 +18,7 @@ from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource, WithMeta
 from retainer.schema.billing import quote_lines, quotes
 from retainer.schema.filters import ONE_OF_NUMBERS, Where, since, truth, until
-from retainer.shared import locking, relations
+from retainer.shared import relations
 from retainer.shared.numbering import next_document_number
 from retainer.store.details import load_details
 from retainer.store.tx import Tx
@@ -78,9 +78,9 @@ def build_quote(tx: Tx, quote: Quote, before: Quote | None = None) -> Quote:
     current = before.lines if before else []
     quote.lines = documents.merge_lines(tx, QuoteLine, quote.lines, current, is_locked=is_locked)
     if before and is_converted:
-        locking.validate_locked(tx, quote, before, "converted", LOCKED_IN_USE)
+        relations.validate_locked(tx, quote, before, "converted", LOCKED_IN_USE)
     elif before and is_locked:
-        locking.validate_locked(tx, quote, before, former, LOCKED_FIELDS)
+        relations.validate_locked(tx, quote, before, former, LOCKED_FIELDS)
     tax_rate = documents.apply_client(tx, quote, before)
     quote.issue_date = quote.issue_date or tx.today
     quote.valid_until = quote.valid_until or day_after(quote.issue_date, VALID_DAYS)
@@ -133,7 +133,7 @@ def create_quote(tx: Tx, body: New[Quote]) -> WithMeta[Quote, QuoteMeta]:
     """Create a quote with its lines; number, dates and currency have defaults."""
     quote = build_quote(tx, body)
     quote_id = tx.insert(quotes, quote)
-    documents.save_lines(tx, quote_lines, [], quote.lines, quote_id=quote_id)
+    documents.save_lines(tx, quote_lines, None, quote.lines, quote_id=quote_id)
     return with_warnings(tx, quote_id, "draft")
 
 

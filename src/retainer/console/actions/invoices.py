@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from retainer.billing.invoices.issuing import TRANSITIONS
+from retainer.billing.invoices.invoices import TRANSITIONS
 from retainer.billing.invoices.types import Invoice
 from retainer.console.actions.action import Action, Seen
 from retainer.console.words import money, short_day

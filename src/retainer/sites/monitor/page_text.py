@@ -108,7 +108,6 @@ def _declared(head: bytes) -> webencodings.Encoding | None:
 
 
 def _folded(text: str) -> str:
-    """Return a text composed and without case."""
     if not unicodedata.is_normalized("NFC", text):
         text = LONG_RUN.sub(_without_most_marks, text)
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())

@@ -62,13 +62,6 @@ class CheckResult(NamedTuple):
 Checked = tuple[DueSite, CheckResult]
 
 
-class StaleSite(NamedTuple):
-    """A site whose uptime is out of date."""
-
-    account_id: int
-    id: int
-
-
 class Observation(NamedTuple):
     """What earlier checks of a site observed, and whether failures count."""
 
@@ -109,7 +102,7 @@ SAVE_RESULT = maintaining(
     },
 )
 STALE_SITES = (
-    select(*sites.c[StaleSite._fields])
+    select(*sites.c["account_id", "id"])
     .where(sites.c.uptime_30d.is_not(None), sites.c.uptime_at < bindparam("before"))
     .limit(REFRESH_BATCH)
 )
@@ -215,6 +208,6 @@ def refresh(store: Store) -> None:
     A check that is further ahead than its interval is due: the clock was ahead when it was scheduled.
     """
     with store.unscoped(write=True) as tx:
-        for site in map(StaleSite._make, tx.all(STALE_SITES, before=instant_after(tx.now, -timedelta(hours=1)))):
-            uptime.summarise(tx, site.account_id, site.id)
+        for account_id, site_id in tx.all(STALE_SITES, before=instant_after(tx.now, -timedelta(hours=1))):
+            uptime.summarise(tx, account_id, site_id)
         tx.run(SET_BACK)
