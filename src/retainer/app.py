@@ -27,8 +27,7 @@ from retainer.server.http.gate import Gate
 from retainer.server.monitoring.endpoints import STATUS_LINES, MonitoringPages, Page
 from retainer.server.monitoring.health import Health
 from retainer.server.monitoring.housekeeping import Housekeeping
-from retainer.server.monitoring.log import Log
-from retainer.server.monitoring.writer import Stream
+from retainer.server.monitoring.log import Log, Stream
 from retainer.server.renderers import RendererEnded, Renderers, unavailable
 from retainer.settings import BASE_PATH, PUBLIC, Settings
 from retainer.store.engines import Sqlite, connect

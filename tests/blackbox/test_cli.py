@@ -242,7 +242,7 @@ def test_people_are_invited_by_links_and_the_audit_log_says_so(folder, account):
 def test_links_begin_with_the_public_address(folder, account):
     user, public = account["user_id"], "https://agency.example"
     here = command(folder, "user", "link", str(user))
-    assert "The link leads to this machine." in here.err
+    assert "The link leads to port 8000 of this machine." in here.err
     given = command(folder, "user", "link", str(user), "--base-url", f"{public}/")
     assert f"link: {public}/console/password?token=" in given.out
     assert given.err == ""
@@ -418,6 +418,8 @@ def test_an_invalid_or_unreachable_database_is_reported_in_a_sentence(tmp_path):
     assert "Traceback" not in refused(tmp_path, "account", "list")
     (tmp_path / "file").write_text("", encoding="utf-8")
     assert refused(tmp_path, "account", "list", RETAINER_DATA_DIR=str(tmp_path / "file" / "below"))
+    place = {"RETAINER_DATA_DIR": str(tmp_path / "file")}
+    assert "file is a file, and a folder is needed there." in refused(tmp_path, "account", "list", **place)
 
 
 def test_a_port_in_use_is_reported_in_a_sentence(tmp_path):
@@ -425,7 +427,7 @@ def test_a_port_in_use_is_reported_in_a_sentence(tmp_path):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         message = refused(tmp_path, "serve", "--port", taken.getsockname()[1])
-    assert "in use" in message
+    assert "in use. Choose another with --port" in message
     assert str(taken) not in message
 
 

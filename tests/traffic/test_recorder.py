@@ -27,17 +27,6 @@ def kept(api):
     return rows(api, requests)
 
 
-class CountingStore:
-    """A store that counts the transactions that it began."""
-
-    def __init__(self, store):
-        self.store, self.transactions = store, 0
-
-    def unscoped(self, *, write):
-        self.transactions += 1
-        return self.store.unscoped(write=write)
-
-
 class Failing:
     """A store whose database fails: before a commit, or after it."""
 
@@ -99,42 +88,26 @@ def test_a_batch_whose_commit_was_not_confirmed_is_written_once(api, is_there):
     assert asked(api, counts.by_key, NOON, LAST_DAY)[api.key_id].requests == 3
 
 
-@pytest.mark.parametrize("place", [0, 4, 9])
-def test_a_request_that_the_database_refuses_is_lost_and_counted_alone(api, place):
+def test_a_batch_that_the_database_refuses_is_lost_and_counted_and_no_other(api, monkeypatch):
+    monkeypatch.setattr(recorder, "BATCH_SIZE", 4)
     ids = [api.key_id] * 10
-    ids[place] = 999
-    sent = [answered(api, time=later(n), key_id=key_id, request_id=f"sent-{n}") for n, key_id in enumerate(ids)]
+    ids[5] = 999
     writing = RequestRecorder()
-    writing.add(sent)
+    writing.add([answered(api, time=later(n), key_id=key_id) for n, key_id in enumerate(ids)])
     with pytest.raises(api.store.engine.conflict):
         writing.write(api.store)
-    assert writing.pop_dropped() == 1
-    others = [n for n in reversed(range(10)) if n != place]
-    assert [request.answered_at for request in listed(api).requests] == [later(n) for n in others]
-    for n in others:
-        assert [request.request_id for request in listed(api, request_id=f"sent-{n}").requests] == [f"sent-{n}"]
-    assert asked(api, counts.by_key, NOON, LAST_DAY)[api.key_id].requests == 9
-    assert len({request.position for request in listed(api).requests}) == 9
-    writing.add([answered(api, time=later(10))])
+    assert writing.pop_dropped() == 4
     writing.write(api.store)
-    assert (writing.pop_dropped(), kept(api)) == (0, 10)
+    assert [request.answered_at for request in listed(api).requests] == [later(n) for n in (9, 8, 3, 2, 1, 0)]
+    assert asked(api, counts.by_key, NOON, LAST_DAY)[api.key_id].requests == 6
+    assert writing.pop_dropped() == 0
 
 
-def test_refused_requests_are_looked_for_one_by_one_only_so_often(api, monkeypatch):
-    monkeypatch.setattr(recorder, "MAX_REFUSED", 3)
-    writing = RequestRecorder()
-    writing.add([answered(api, time=later(n), key_id=999) for n in range(64)])
-    store = CountingStore(api.store)
-    with pytest.raises(api.store.engine.conflict):
-        writing.write(store)
-    assert writing.pop_dropped() == 64
-    assert store.transactions < 20, "each of them would take twice as many as there are"
-
-
-def test_the_last_write_of_a_server_counts_the_busiest_minute(api):
+def test_the_last_write_of_a_server_counts_the_busiest_minute(api, monkeypatch):
+    monkeypatch.setattr(recorder, "BATCH_SIZE", 2)
     writing = RequestRecorder()
     now = utcnow()
-    writing.add([answered(api, time=now, key_id=999), answered(api, time=now), answered(api, time=now)])
+    writing.add([answered(api, time=now), answered(api, time=now), answered(api, time=now, key_id=999)])
     with pytest.raises(api.store.engine.conflict):
         writing.finish(api.store)
     assert asked(api, counts.by_key, now, LAST_DAY)[api.key_id].busiest_minute == 2

@@ -72,6 +72,8 @@ def sentences(error: Exception) -> list[str]:
         return [f"--{name.split('.')[0].replace('_', '-')}: {text}" for name, texts in errors for text in texts]
     if isinstance(error, Unavailable) and error.__cause__ is not None:
         return [unavailable(error, connect(settings.load().database))]
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        return [f"{error.filename} is a file, and a folder is needed there. Name another, or move the file."]
     if isinstance(error, OSError) and error.filename:
         reason = str(error.strerror).lower()
         return [f"{error.filename} cannot be used: {reason}. Check its folder, its disk, and the rights of this user."]

@@ -17,7 +17,8 @@ from retainer.shared.numbering import NextNumbers
 from retainer.values.kinds import PATTERN
 
 NAME = "The agency's name."
-PLAN = f"One of: {', '.join(PLANS)}. Without a trial, these include the API: {WITH_API}."
+LIMITS = ", ".join(f"{plan.name} {plan.requests_per_minute}" for plan in PLANS.values())
+PLAN = f"One of those with these requests a minute for each key: {LIMITS}. Without a trial, the API needs {WITH_API}."
 TIMEZONE = "Time zone in which days begin and end, like Europe/Berlin."
 TAX_RATE = "Default tax rate of documents, like 19 or 7.5; 0 for documents without tax."
 NEXT = number("Number with which the series goes on, like 124. It only goes up.", "NUMBER")

@@ -101,7 +101,7 @@ def public_address(base_url: str | None, *, json: bool) -> str:
         except ValueError:
             raise invalid({"base_url": ["Must be an address like https://agency.example."]}) from None
     if not settings.load().base_url and not json:
-        warn("The link leads to this machine. For another address: --base-url, or the setting RETAINER_BASE_URL.")
+        warn("The link leads to port 8000 of this machine. For another address: --base-url, or RETAINER_BASE_URL.")
     return site()
 
 

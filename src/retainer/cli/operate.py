@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -39,13 +38,9 @@ Threads = Annotated[
 ]
 NoMonitor = Annotated[bool, typer.Option("--no-monitor", help="Do not check the sites.")]
 NoWebhooks = Annotated[bool, typer.Option("--no-webhooks", help="Do not send webhooks.")]
-Once = Annotated[bool, typer.Option("--once", help="Check the sites that are due, then exit.")]
+Once = Annotated[bool, typer.Option("--once", help="Do what is due, then exit.")]
 Paused = Annotated[
-    bool | None, typer.Option("--pause/--resume", help="Stop or resume checks in all processes, then exit.")
-]
-OnceSent = Annotated[bool, typer.Option("--once", help="Send what is due, then exit.")]
-Held = Annotated[
-    bool | None, typer.Option("--pause/--resume", help="Stop or resume webhooks in all processes, then exit.")
+    bool | None, typer.Option("--pause/--resume", help="Stop or resume this work in all processes, then exit.")
 ]
 Repair = Annotated[bool, typer.Option("--repair", help="Correct stored totals that do not match their rows.")]
 Plan = Annotated[bool, typer.Option("--plan", help="Show what would run and which tables it locks; run nothing.")]
@@ -113,12 +108,10 @@ def monitor(*, once: Once = False, paused: Paused = None, json: Json = False) ->
         switch(pause.MONITOR, suspend_all, paused=paused, json=json)
         return
     loaded, store, log = opened_for(pause.MONITOR)
-    checked = until_stopped(Monitor(store, loaded.monitor_allow, partial(report_now, log)), once=once)
-    log.drain()
-    say({"checked": checked}, json=json)
+    say({"checked": until_stopped(Monitor(store, loaded.monitor_allow, log.report_now), log, once=once)}, json=json)
 
 
-def deliver(*, once: OnceSent = False, paused: Held = None, json: Json = False) -> None:
+def deliver(*, once: Once = False, paused: Paused = None, json: Json = False) -> None:
     """Send the webhooks of all accounts without a server, until SIGTERM or once."""
     from retainer.events.sender.loop import Sender  # noqa: PLC0415  # only this command and the server need them
     from retainer.events.sender.schedule import retry_all  # noqa: PLC0415
@@ -127,39 +120,40 @@ def deliver(*, once: OnceSent = False, paused: Held = None, json: Json = False) 
         switch(pause.WEBHOOKS, retry_all, paused=paused, json=json)
         return
     loaded, store, log = opened_for(pause.WEBHOOKS)
-    report, notice = partial(report_now, log), partial(log_now, log)
-    sent = until_stopped(Sender(store, loaded.monitor_allow, loaded.api_url, report, notice), once=once)
-    log.drain()
-    say({"sent": sent}, json=json)
+    sender = Sender(store, loaded.monitor_allow, loaded.api_url, log.report_now, log.warn_now)
+    say({"sent": until_stopped(sender, log, once=once)}, json=json)
 
 
 def opened_for(work: Work) -> tuple[Settings, Store, "Log"]:
-    from retainer.server.monitoring.log import Log  # noqa: PLC0415
-    from retainer.server.monitoring.writer import standard_error  # noqa: PLC0415
-
     loaded = settings.load()
-    engine = connect(loaded.database)
-    engine.check_sessions()
-    log = Log(standard_error(), engine)
-    migrate(engine, partial(log_now, log))
+    engine, log = opened_with_log(loaded)
     store = Store(engine)
     if warning := pause.warning(store, work):
-        log_now(log, warning)
+        log.warn_now(warning)
     return loaded, store, log
 
 
-def until_stopped(loop: "Monitor | Sender", *, once: bool) -> int:
+def opened_with_log(loaded: Settings) -> tuple[Engine, "Log"]:
+    """Return the engine of the migrated database, and a log on standard error."""
+    from retainer.server.monitoring.log import Log, standard_error  # noqa: PLC0415  # other commands need no log
+
+    engine = connect(loaded.database)
+    engine.check_sessions()
+    log = Log(standard_error(), engine)
+    migrate(engine, log.warn_now)
+    return engine, log
+
+
+def until_stopped(loop: "Monitor | Sender", log: "Log", *, once: bool) -> int:
+    """Run background work until SIGTERM or SIGINT, or once; return how much was done."""
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, lambda *_: loop.stop())
     if once:
-        return loop.run(once=True)
-    loop.background.run()
+        loop.run(once=True)
+    else:
+        loop.background.run()
+    log.drain()
     return loop.done
-
-
-def report_now(log: "Log", what: str, error: BaseException) -> None:
-    log.report(what, error)
-    log.flush()
 
 
 def switch(work: Work, begin_anew: "Callable[[UnscopedTx, str], None]", *, paused: bool, json: bool) -> None:
@@ -252,8 +246,6 @@ def doctor(*, repair: Repair = False, json: Json = False) -> None:
 def run(host: str, port: int, workers: int, threads: int | None, ready: Callable[[], None]) -> None:
     """Migrate if needed, then serve until SIGTERM or SIGINT; `ready` is called once requests are answered."""
     gc.disable()
-    from retainer.server.monitoring.log import Log  # noqa: PLC0415
-    from retainer.server.monitoring.writer import standard_error  # noqa: PLC0415
     from retainer.server.process.server import check  # noqa: PLC0415  # other commands need no HTTP server
     from retainer.server.process.workers import serve as serve_until_stopped  # noqa: PLC0415
 
@@ -263,10 +255,7 @@ def run(host: str, port: int, workers: int, threads: int | None, ready: Callable
         os.environ["RETAINER_THREADS"] = str(threads)
     loaded = settings.load()
     check(loaded, workers)
-    engine = connect(loaded.database)
-    engine.check_sessions()
-    log = Log(standard_error(), engine)
-    migrate(engine, partial(log_now, log))
+    engine, log = opened_with_log(loaded)
     messages = [*warnings(engine), *pause.warnings(Store(engine)), without_accounts(engine)]
     engine.close()
     for message in filter(None, messages):
@@ -283,11 +272,6 @@ def without_accounts(engine: Engine) -> str | None:
         return None
     advice = "Create one with retainer account create. If there should be accounts, check that the disk is mounted."
     return f"{engine.location} has no account. {advice}"
-
-
-def log_now(log: "Log", warning: str) -> None:
-    log.warning(warning)
-    log.drain()
 
 
 def base_url(host: str, port: int) -> str:

@@ -83,13 +83,7 @@ def described(model: type[msgspec.Struct], *, is_sent: bool) -> Model:
     for field in fields_of(model):
         write = created.get(field.name) or updated.get(field.name)
         schema = schema_of(field.hint, field.name, NAMES, sent=write is not None)
-        texts = (
-            description_of(field.hint),
-            schema.get("description", ""),
-            default_text(write) if write else "",
-            words_of(schema),
-        )
-        text = " ".join(filter(None, texts))
+        text = text_of(field, schema, default_text(write) if write else "")
         fields.append(Field(field.name, kind_of(schema), use_of(field, write, is_sent=is_sent), text))
     return Model(title_of(model.__name__), docstring_of(model), is_sent, fields)
 
@@ -103,12 +97,15 @@ def body_fields(model: type[msgspec.Struct], *, is_new: bool) -> list[Field]:
         if write is None:
             continue
         schema = schema_of(field.hint, field.name, NAMES, sent=True)
-        default = default_text(write) if is_new else ""
-        texts = (description_of(field.hint), schema.get("description", ""), default, words_of(schema))
+        text = text_of(field, schema, default_text(write) if is_new else "")
         kind = ", ".join(filter(None, (kind_of(schema), limits_of(schema))))
         use = "required" if is_new and write.required and not write.unless else ""
-        found.append(Field(field.name, kind, use, " ".join(filter(None, texts))))
+        found.append(Field(field.name, kind, use, text))
     return found
+
+
+def text_of(field: Declared, schema: Json, default: str) -> str:
+    return " ".join(filter(None, (description_of(field.hint), schema.get("description"), default, words_of(schema))))
 
 
 def limits_of(schema: Json) -> str:

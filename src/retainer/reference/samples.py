@@ -1,12 +1,15 @@
 """Samples: a request in curl, Python and JavaScript; tests run each of them."""
 
 import json
+import re
 from typing import Any
 from urllib.parse import parse_qsl
 
 from retainer.reference.examples import Example, json_text
 
-WIDTH = 72  # of Python values on one line
+NAMED = {"true": "True", "false": "False", "null": "None"}
+NAMES = re.compile(r"(?<= )(true|false|null)(?=,?$)", re.MULTILINE)
+"""Values at the end of a line; texts end with a quote."""
 
 
 def curl(example: Example) -> str:
@@ -25,8 +28,8 @@ def python(example: Example) -> str:
     arguments = [
         f"f\"{{os.environ['RETAINER_URL']}}{path}\"",
         'headers={"Authorization": f"Bearer {os.environ[\'RETAINER_KEY\']}"}',
-        *([f"params={literal(dict(parse_qsl(query)), 1)}"] if query else []),
-        *([f"json={literal(example.request, 1)}"] if example.request else []),
+        *([f"params={literal(dict(parse_qsl(query)))}"] if query else []),
+        *([f"json={literal(example.request)}"] if example.request else []),
     ]
     call = "".join(f"    {argument},\n" for argument in arguments)
     lines = ["import os", "", "import requests", "", f"response = requests.{example.method.lower()}(\n{call})"]
@@ -52,23 +55,7 @@ LANGUAGES = {"bash": curl, "python": python, "javascript": javascript}
 """The function that writes a sample, by the language of its code block."""
 
 
-def literal(value: Any, depth: int) -> str:
-    """Return a JSON value as a Python literal, at a depth of indentation."""
-    flat = flat_literal(value)
-    if len(flat) + 4 * depth <= WIDTH or not isinstance(value, dict | list) or not value:
-        return flat
-    inner, outer = "    " * (depth + 1), "    " * depth
-    if isinstance(value, dict):
-        rows = [f"{json.dumps(key)}: {literal(item, depth + 1)}" for key, item in value.items()]
-    else:
-        rows = [literal(item, depth + 1) for item in value]
-    start, end = "{}" if isinstance(value, dict) else "[]"
-    return f"{start}\n" + "".join(f"{inner}{row},\n" for row in rows) + f"{outer}{end}"
-
-
-def flat_literal(value: Any) -> str:
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{json.dumps(key)}: {flat_literal(item)}" for key, item in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(flat_literal, value)) + "]"
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
+def literal(value: Any) -> str:
+    """Return a JSON value as a Python literal, within the arguments of a call."""
+    text = json.dumps(value, indent=4, ensure_ascii=False)
+    return NAMES.sub(lambda found: NAMED[found[0]], text).replace("\n", "\n    ")

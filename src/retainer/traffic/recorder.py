@@ -40,8 +40,6 @@ BATCH_SIZE = 5000
 """Maximum number of requests in one transaction, which other writers wait for."""
 MAX_WAITING = 100_000
 """Maximum number of queued requests while the database is unreachable, some 500 bytes each. The oldest are dropped."""
-MAX_REFUSED = 20
-"""Number of refused requests that one write searches for by halving. After that, refused batches are dropped whole."""
 MAX_LOCKED = 20
 """Maximum number of keys in one transaction that updates busiest minutes, which other servers wait for."""
 
@@ -70,15 +68,6 @@ class RequestBatch:
         self.counts = Counter(
             (each.account_id, each.key_id, each.operation, each.status, each.time[:MINUTE]) for each in requests
         )
-
-    def halves(self) -> "list[RequestBatch]":
-        middle = len(self.requests) // 2
-        if not middle:
-            return []
-        return [
-            RequestBatch(self.number, self.requests[:middle]),
-            RequestBatch(self.number + middle, self.requests[middle:]),
-        ]
 
     def minutes(self) -> set[Minute]:
         return {(account_id, key_id, minute) for account_id, key_id, _, _, minute in self.counts}
@@ -149,8 +138,8 @@ class RequestRecorder:
         self._lock = threading.Lock()  # held briefly, for `_waiting` and `_dropped`
         self._writing = threading.Lock()  # held during a write, for its batches and minutes
         self._waiting: deque[Answered] = deque()
-        self._batches: list[RequestBatch] = []
-        """Batches taken from `_waiting`; the last one is written next."""
+        self._batch: RequestBatch | None = None
+        """The batch that was taken from `_waiting` and is not written yet."""
         self._number = random.getrandbits(48)  # of the next request; other processes start elsewhere
         self._is_unsure = False
         self._dropped = 0
@@ -167,10 +156,6 @@ class RequestRecorder:
     def is_due(self, seconds: float) -> bool:
         return seconds >= (BUSY_SECONDS if len(self._waiting) > BUSY_THRESHOLD else QUIET_SECONDS)
 
-    def count_dropped(self, requests: int = 1) -> None:
-        with self._lock:
-            self._dropped += requests
-
     def pop_dropped(self) -> int:
         """Return the number of requests dropped since the last call: too many waited, or the database refused them."""
         with self._lock:
@@ -180,7 +165,7 @@ class RequestRecorder:
     def write(self, store: Store) -> None:
         """Write all queued requests. Raises errors of the database; after an outage, the same batch is tried again.
 
-        A batch that the database refuses is halved until the refused request stands alone. That request is dropped.
+        A batch that the database refuses is dropped.
         """
         with self._writing:
             self._write(store)
@@ -197,7 +182,6 @@ class RequestRecorder:
                 self._keep_busiest(store, LAST_DAY)
 
     def _write(self, store: Store) -> None:
-        refusal, refused = None, 0
         while batch := self._next_batch():
             try:
                 with store.unscoped(write=True) as tx:
@@ -206,35 +190,27 @@ class RequestRecorder:
             except Unavailable as error:
                 self._is_unsure = self._is_unsure or isinstance(error, OutcomeUnknown)
                 raise
-            except Exception as error:  # noqa: BLE001  # raised below, after the other requests are written
-                refusal = error
+            except Exception:
                 self._end_batch()
-                halves = batch.halves() if refused < MAX_REFUSED else []
-                self._batches += halves
-                if not halves:
-                    refused += 1
-                    self.count_dropped(len(batch.requests))
-            else:
-                self._end_batch()
-                if len(self._minutes) < MAX_WAITING:
-                    self._minutes |= batch.minutes()
+                with self._lock:
+                    self._dropped += len(batch.requests)
+                raise
+            self._end_batch()
+            if len(self._minutes) < MAX_WAITING:
+                self._minutes |= batch.minutes()
         self._keep_busiest(store, utcnow())
-        if refusal is not None:
-            raise refusal
 
     def _next_batch(self) -> RequestBatch | None:
-        if not self._batches:
+        if self._batch is None:
             with self._lock:
                 taken = [self._waiting.popleft() for _ in range(min(BATCH_SIZE, len(self._waiting)))]
-            if not taken:
-                return None
-            self._batches.append(RequestBatch(self._number, taken))
-            self._number += len(taken)
-        return self._batches[-1]
+            if taken:
+                self._batch = RequestBatch(self._number, taken)
+                self._number += len(taken)
+        return self._batch
 
     def _end_batch(self) -> None:
-        self._batches.pop()
-        self._is_unsure = False
+        self._batch, self._is_unsure = None, False
 
     def _keep_busiest(self, store: Store, before: str) -> None:
         """Count the requests of minutes that have ended. Each server does so after its own requests are written."""

@@ -1,13 +1,16 @@
 """The log: one JSON object per line, for each request, error and warning."""
 
 import json
+import sys
 import threading
 import time
 import traceback
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
@@ -16,7 +19,6 @@ from retainer.kernel.caller import Caller
 from retainer.kernel.http import Request, Response
 from retainer.kernel.resource import Operation
 from retainer.server.monitoring.outages import Outages
-from retainer.server.monitoring.writer import Stream, Writer
 from retainer.store.engines import Busy, DeadlineExceeded, Engine, Unavailable
 from retainer.traffic.answered import MAX_METHOD_LENGTH, Answered, reason_of, shown_path, written_record
 from retainer.traffic.recorder import RequestRecorder
@@ -27,17 +29,89 @@ encode_lines = msgspec.json.Encoder().encode_lines
 LINES_PER_WRITE = 12
 """Lines in one write: usually few enough for a pipe to take them whole, since processes may share it."""
 MAX_LINES = 20_000
-"""Maximum number of lines that wait for `flush`, about 700 bytes each; more are dropped."""
+"""Maximum number of lines that wait for their reader, about 700 bytes each; more are dropped."""
 DRAIN_SECONDS = 1
 """Maximum time that `drain` waits for a reader."""
-
+MISSING = "{} log lines are missing here, because standard error was not read or the disk was full."
 
 Line = Answered | dict[str, object]
 """A request, or an event of another kind."""
 
 
+class Stream(Protocol):
+    """An unbuffered stream; a buffer would keep lines that a full disk refuses."""
+
+    def write(self, data: bytes, /) -> int | None: ...
+
+
+def standard_error() -> Stream:
+    return open(sys.stderr.fileno(), "wb", buffering=0, closefd=False)
+
+
+class Writer:
+    """Writes lines to a stream in its own thread, because the reader of a pipe or terminal may block it.
+
+    The thread ends when nothing is left to write, because the main process forks and must have one thread. The
+    descriptor stays blocking, because other processes share it.
+    """
+
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream
+        self.dropped = 0
+        self._missing = 0  # of `dropped`, those that no line has told yet
+        self._waiting: deque[Line] = deque()
+        self._rest = b""
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()  # held for a moment, never while something is written
+
+    def put(self, line: Line) -> None:
+        """Queue a line. If there are too many, lines are dropped until all others are written; then their number is."""
+        if self._missing or len(self._waiting) >= MAX_LINES:
+            with self._lock:
+                self._missing += 1
+                self.dropped += 1
+        else:
+            self._waiting.append(line)
+
+    def start(self) -> None:
+        with self._lock:
+            if (self._waiting or self._rest or self._missing) and self._thread is None:
+                thread = threading.Thread(target=self._run, name="log", daemon=True)
+                with suppress(RuntimeError):  # no thread available; the next call tries again
+                    thread.start()
+                    self._thread = thread
+
+    def wait(self, seconds: int) -> None:
+        thread = self._thread
+        if thread is not None:
+            thread.join(seconds)
+
+    def _run(self) -> None:
+        while data := self._rest or self._take():
+            try:
+                taken = self.stream.write(data) or 0
+            except (OSError, ValueError):  # a full disk, a missing reader, a closed stream
+                taken = 0
+            self._rest = data[taken:]
+            if not taken:
+                with self._lock:
+                    self._thread = None
+                return
+
+    def _take(self) -> bytes:
+        """Return the next lines; nothing if none is left, and then the thread ends."""
+        with self._lock:
+            if self._missing and not self._waiting:
+                self._waiting.append(event("warning", "warning", message=MISSING.format(self._missing)))
+                self._missing = 0
+            lines = [self._waiting.popleft() for _ in range(min(LINES_PER_WRITE, len(self._waiting)))]
+            if not lines:
+                self._thread = None
+        return encoded(lines)
+
+
 class Log:
-    """JSON lines, kept until `flush` hands them to the writer, so that no request waits for standard error.
+    """JSON lines, which the writer gets without waiting, so that no request waits for standard error.
 
     Requests are also handed to the recorder of the request log, and counted: `count` takes the operation, status and
     microseconds of one, and cannot raise.
@@ -52,13 +126,8 @@ class Log:
     ) -> None:
         self.outages = Outages(engine, self)
         self.count = count or (lambda *_: None)
-        self.dropped = 0
         self.recorder = recorder
         self.writer = Writer(stream)
-        self._lines: deque[Line] = deque()
-        self._overflowed = self._missing = 0
-        self._lock = threading.Lock()  # held briefly, for `_overflowed`
-        self._flushing = threading.Lock()  # held without waiting for anything
 
     def request(
         self,
@@ -85,18 +154,19 @@ class Log:
             written_record(request, response, operation) if operation and operation.writes else None,
             reason_of(refusal) if refusal else None,
         )
-        if not self._keep(answered) and self.recorder is not None:
-            self.recorder.count_dropped()
+        self.writer.put(answered)
+        if self.recorder is not None:
+            self.recorder.add([answered])
         self.count(answered.operation, answered.status, microseconds)
 
     def backup(self, file: Path, size: int) -> None:
-        self._keep(event("backup", "info", file=str(file), bytes=size))
+        self.writer.put(event("backup", "info", file=str(file), bytes=size))
 
     def failure(self, what: Request | str, error: BaseException) -> None:
         """Log an internal error with its stack; `what` is the request or the task that failed."""
         during, request_id = (what, None) if isinstance(what, str) else (f"{what.method} {what.path}", what.id)
         stack = "".join(traceback.format_exception(error))
-        self._keep(event("failure", "error", during=during, request_id=request_id, error=stack))
+        self.writer.put(event("failure", "error", during=during, request_id=request_id, error=stack))
 
     def report(self, what: Request | str, error: BaseException) -> None:
         """Log an error with its stack; a database error as part of an outage, or as a warning if it was busy."""
@@ -111,56 +181,31 @@ class Log:
             self.failure(what, error)
 
     def warning(self, message: str) -> None:
-        self._keep(event("warning", "warning", message=message))
+        self.writer.put(event("warning", "warning", message=message))
 
     def notice(self, message: str) -> None:
-        self._keep(event("notice", "info", message=message))
+        self.writer.put(event("notice", "info", message=message))
 
     def outage(self, message: str, *, is_over: bool) -> None:
         state, level = ("ended", "warning") if is_over else ("began", "error")
-        self._keep(event("outage", level, state=state, message=message))
+        self.writer.put(event("outage", level, state=state, message=message))
+
+    def report_now(self, what: str, error: BaseException) -> None:
+        self.report(what, error)
+        self.flush()
+
+    def warn_now(self, message: str) -> None:
+        self.warning(message)
+        self.drain()
 
     def flush(self) -> None:
-        """Hand the lines to the writer and the recorder, without waiting until they are written.
-
-        If the writer has too many, lines are dropped until it has written all; then a warning has their number.
-        """
-        with self._flushing:
-            if self._missing and self.writer.is_empty:
-                missing, self._missing = self._missing, 0
-                reason = "because standard error was not read or the disk was full"
-                self._write([event("warning", "warning", message=f"{missing} log lines are missing here, {reason}.")])
-            for _ in range(0, len(self._lines), LINES_PER_WRITE):
-                lines = [self._lines.popleft() for _ in range(min(LINES_PER_WRITE, len(self._lines)))]
-                self._write(lines)
-                if self.recorder is not None:
-                    self.recorder.add([line for line in lines if isinstance(line, Answered)])
-            with self._lock:
-                overflowed, self._overflowed = self._overflowed, 0
-            self._drop(overflowed)
-            self.writer.start()
+        """Let the writer begin, without waiting until all is written."""
+        self.writer.start()
 
     def drain(self) -> None:
         """Flush, and wait briefly until all lines are written, for example before the process ends."""
         self.flush()
         self.writer.wait(DRAIN_SECONDS)
-
-    def _keep(self, line: Line) -> bool:
-        """Keep a line until `flush`; return False if there are too many, and drop it."""
-        if len(self._lines) < MAX_LINES:
-            self._lines.append(line)
-            return True
-        with self._lock:
-            self._overflowed += 1
-        return False
-
-    def _write(self, lines: list[Line]) -> None:
-        if self._missing or not self.writer.put(encoded(lines)):
-            self._drop(len(lines))
-
-    def _drop(self, lines: int) -> None:
-        self._missing += lines
-        self.dropped += lines
 
 
 def event(name: str, level: str, **fields: object) -> dict[str, object]:

@@ -157,7 +157,7 @@ class State:
         self.slot["database_connections"], self.slot["database_connections_idle"] = self.engine.connections
         self.slot["database_outage"] = int(self.log.outages.is_on)
         self.slot["database_errors"] = self._errors_before + self.log.outages.errors
-        self.slot["log_lines_dropped"] = self._dropped_before + self.log.dropped
+        self.slot["log_lines_dropped"] = self._dropped_before + self.log.writer.dropped
         self.slot["limiter_shared"] = int(self.limiter.is_shared)
 
 

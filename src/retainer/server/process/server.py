@@ -109,5 +109,6 @@ def listen(host: str, port: int) -> socket.socket:
         sock.listen(worker.BACKLOG)
     except OSError as error:
         sock.close()
-        raise SettingsError(f"Cannot listen on port {port} of {host}: {error.strerror}. Choose another.") from None
+        advice = "Choose another with --port, or in the setting that names it."
+        raise SettingsError(f"Cannot listen on port {port} of {host}: {error.strerror}. {advice}") from None
     return sock

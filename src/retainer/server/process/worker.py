@@ -26,7 +26,7 @@ from retainer.app import App
 from retainer.server.http.connections import IDLE_SECONDS, MAX_CONNECTIONS, ConnectionGuard
 from retainer.server.http.gate import thread_count
 from retainer.server.monitoring.endpoints import MonitoringPages, MonitoringServer
-from retainer.server.monitoring.writer import standard_error
+from retainer.server.monitoring.log import standard_error
 
 if TYPE_CHECKING:
     from retainer.server.monitoring.metrics import SharedMetrics

@@ -98,7 +98,8 @@ class Workers:
                 self._start()
             elif not outdated and len(self._workers) == self.count:
                 self._is_renewing = False
-                self._say(self.log.notice, "All workers were renewed.")
+                self.log.notice("All workers were renewed.")
+                self.log.drain()
 
     def _start(self) -> None:
         taken = {worker.worker_index for worker in self._workers}
@@ -149,7 +150,7 @@ class Workers:
             self._end_all()
         for worker in self._workers:
             if now >= worker.kill_at:
-                self._say(self.log.warning, f"Worker {worker.process.pid} exceeded its time limit and was killed.")
+                self.log.warn_now(f"Worker {worker.process.pid} exceeded its time limit and was killed.")
                 worker.process.kill()
                 worker.kill_at = inf
 
@@ -170,7 +171,7 @@ class Workers:
         try:
             self.stop_delay = self.server.reload()
         except SettingsError as error:
-            self._say(self.log.warning, f"No worker was renewed. {error}")
+            self.log.warn_now(f"No worker was renewed. {error}")
             return
         self._generation += 1
         self._is_renewing = True
@@ -200,14 +201,14 @@ class Workers:
             self._is_renewing = False
             for other in self._workers:
                 other.generation = self._generation
-            self._say(self.log.warning, f"{how} before it was ready. The renewal was cancelled.")
+            self.log.warn_now(f"{how} before it was ready. The renewal was cancelled.")
             return
-        self._say(self.log.warning, f"{how}. A new worker replaces it.")
+        self.log.warn_now(f"{how}. A new worker replaces it.")
         now = time.monotonic()
         self._next_start = self._deaths[-1] + PAUSE_SECONDS if self._deaths else now
         self._deaths.append(now)
         if len(self._deaths) == MAX_DEATHS and now - self._deaths[0] < DEATHS_SECONDS:
-            self._say(self.log.warning, f"{MAX_DEATHS} workers died within a minute. The server stops.")
+            self.log.warn_now(f"{MAX_DEATHS} workers died within a minute. The server stops.")
             raise SystemExit(1)
 
     def _end_all(self) -> None:
@@ -215,10 +216,6 @@ class Workers:
         self.server.stop()
         for worker in self._workers:
             worker.end(signal.SIGTERM, STOP_SECONDS)
-
-    def _say(self, log: Callable[[str], None], message: str) -> None:
-        log(message)
-        self.log.drain()
 
 
 def serve(*, host: str, port: int, workers: int, settings: Settings, log: Log, ready: Callable[[], None]) -> None:
