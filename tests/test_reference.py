@@ -13,8 +13,7 @@ from retainer.errors import STATUS
 from retainer.identity.keys.keys import SCOPES
 from retainer.openapi.page import document_of
 from retainer.reference import pages
-from retainer.reference.codes import ADVICE
-from retainer.reference.examples import examples
+from retainer.reference.examples import ADVICE, examples
 from retainer.reference.markdown import slug
 from retainer.reference.models import title_of
 from retainer.reference.pages import pages_of

@@ -8,12 +8,11 @@ import typer
 from retainer import __version__, settings
 from retainer.backup import BackupError
 from retainer.cli.accounts import account_cli, api_cli
-from retainer.cli.audit import audit_cli
 from retainer.cli.billing import payment_cli, pdf
 from retainer.cli.databases import backups, copy, distribute
 from retainer.cli.keys import key_cli
+from retainer.cli.logs import audit_cli, request_cli
 from retainer.cli.operate import operate
-from retainer.cli.request_log import request_cli
 from retainer.cli.users import session_cli, user_cli
 from retainer.cli.webhooks import webhook_cli
 from retainer.errors import Refusal

@@ -2,7 +2,7 @@
 
 import json as jsons
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any, TypeVar
 
@@ -60,6 +60,11 @@ def cell_text(value: object) -> str:
     return WORDS[value] if value is None or isinstance(value, bool) else str(value)
 
 
+def listed(records: Sequence[msgspec.Struct], names: Sequence[str], *, json: bool) -> list[dict[str, object]]:
+    """Return records for `say`: whole as JSON, and with these fields as a table."""
+    return [msgspec.structs.asdict(each) if json else {name: getattr(each, name) for name in names} for each in records]
+
+
 def opened() -> Store:
     engine = connect(settings.load().database)
     migrate(engine, warn)
@@ -71,10 +76,10 @@ def warn(sentence: str) -> None:
 
 
 @contextmanager
-def acting_for(account_id: int) -> Iterator[Tx]:
+def acting_for(account_id: int, *, write: bool = True) -> Iterator[Tx]:
     """Run a block in a transaction of an account's operator. Raises `not_found`."""
     store = opened()
-    with store.begin(operator_of(store, account_id), write=True) as tx:
+    with store.begin(operator_of(store, account_id), write=write) as tx:
         yield tx
 
 

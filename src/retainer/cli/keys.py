@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from retainer.cli.common import Account, Json, acting_for, acting_on, changes, comma_list, say, whole
+from retainer.cli.common import Account, Json, acting_for, acting_on, changes, comma_list, listed, say, whole
 from retainer.events import webhooks
 from retainer.identity.keys import key_changes, key_list, keys
 from retainer.identity.keys.key_changes import MAX_OVERLAP_HOURS, OVERLAP_HOURS, KeyChanges, Rotation
@@ -73,14 +73,13 @@ def list_keys(
 ) -> None:
     """List the keys of an account, without their values."""
     filters = whole(KeyFilter, locals() | {"user_id": user})
-    with acting_for(account) as tx:
+    with acting_for(account, write=False) as tx:
         rows = key_list.list_keys(tx, filters)
     names = (
         *("id", "name", "user_name", "prefix", "last_four", "status", "expires_at", "revoked_at"),
         *("last_used_at", "last_used_address", "warnings", "scopes"),
     )
-    shown = [msgspec.structs.asdict(row) if json else {name: getattr(row, name) for name in names} for row in rows]
-    say({"keys": shown}, json=json)
+    say({"keys": listed(rows, names, json=json)}, json=json)
 
 
 @key_cli.command("set")

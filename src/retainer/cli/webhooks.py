@@ -6,7 +6,19 @@ import msgspec
 import typer
 
 from retainer import settings
-from retainer.cli.common import Account, Json, Since, acting_for, acting_on, changes, comma_list, say, site, whole
+from retainer.cli.common import (
+    Account,
+    Json,
+    Since,
+    acting_for,
+    acting_on,
+    changes,
+    comma_list,
+    listed,
+    say,
+    site,
+    whole,
+)
 from retainer.events import deliveries, webhooks
 from retainer.events.deliveries import DeliveryFilter, Redelivery, WebhookDelivery
 from retainer.events.webhooks import Webhook
@@ -50,11 +62,10 @@ def create_webhook(
 @webhook_cli.command("list")
 def list_webhooks(account: Account, *, json: Json = False) -> None:
     """List the webhooks of an account, without their secrets."""
-    with acting_for(account) as tx:
+    with acting_for(account, write=False) as tx:
         found = webhooks.load_webhooks(tx)
     names = ("id", "url", "description", "status", "status_reason", "pending_count", "last_delivered_at")
-    rows = [msgspec.structs.asdict(each) if json else {name: getattr(each, name) for name in names} for each in found]
-    say({"webhooks": rows}, json=json)
+    say({"webhooks": listed(found, names, json=json)}, json=json)
 
 
 @webhook_cli.command("set")
@@ -114,8 +125,7 @@ def list_deliveries(webhook: WebhookId, *, status: OfStatus = None, json: Json =
         page = Page(1, MAX_PAGE_SIZE, ("-id",), "", "")
         found = listing(tx, schema.webhook_deliveries, WebhookDelivery, filters, page, webhook_id=webhook).data
     names = ("event_id", "type", "record_id", "status", "attempts", "attempted_at", "next_attempt_at", "error")
-    rows = [msgspec.structs.asdict(each) if json else {name: getattr(each, name) for name in names} for each in found]
-    say({"deliveries": rows}, json=json)
+    say({"deliveries": listed(found, names, json=json)}, json=json)
 
 
 @webhook_cli.command("delete")

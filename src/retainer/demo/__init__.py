@@ -8,7 +8,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from retainer.crm import clients, contacts, tags
-from retainer.demo import deliveries, sales, samples, team, traffic
+from retainer.demo import sales, samples, team, traffic
 from retainer.demo.agency import CONTENT, HARBOUR, NORTHLIGHT, Agency, Customer
 from retainer.demo.bills import Bills
 from retainer.demo.care import Care
@@ -39,7 +39,7 @@ def fill(store: Store) -> Access:
     """
     rng = random.Random(NORTHLIGHT.domain)  # noqa: S311  # demos are reproducible
     admin, access = _open(store, NORTHLIGHT, rng, is_first=True)
-    deliveries.deliver(store, admin)
+    traffic.deliver(store, admin)
     traffic.request(store, admin, rng)
     _open(store, HARBOUR, rng)
     return access

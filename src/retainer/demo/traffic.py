@@ -1,19 +1,37 @@
-"""A month of requests by the keys of the agency: office hours, a burst over the rate limit, a short outage at night."""
+"""What webhooks sent, and what keys asked for in a month, with a burst over the rate limit and an outage at night."""
 
 import random
 from collections.abc import Iterator
 from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
+from sqlalchemy import bindparam, select
+
 from retainer.app import ROUTES
+from retainer.events.sender.batch import Outcome, load_batch
+from retainer.events.sender.loop import LEASE, Sender
+from retainer.events.sender.results import save_results
+from retainer.events.sender.schedule import claim
+from retainer.fairness import Places
 from retainer.identity.keys import key_list
 from retainer.identity.keys.key_list import Key
 from retainer.kernel.resource import Operation
 from retainer.schema.identity import api_keys
+from retainer.schema.webhooks import webhook_deliveries, webhooks
+from retainer.store.tables import events
 from retainer.store.tx import Actor, Store
 from retainer.traffic.answered import RECORD, Answered, Reason
 from retainer.traffic.recorder import RequestRecorder
-from retainer.values.exact import as_instant
+from retainer.values.exact import as_instant, instant_after
+
+ACCEPTED = Outcome(200, '{"received": true}', 87)
+DELAY = timedelta(seconds=1)
+"""Time from an event to its delivery."""
+SENT = (
+    select(webhook_deliveries.c.id, events.c.at)
+    .select_from(webhook_deliveries.join(events, events.c.id == webhook_deliveries.c.event_id))
+    .where(webhook_deliveries.c.webhook_id == bindparam("webhook"))
+)
 
 DAYS = 30
 PER_DAY = 70
@@ -27,6 +45,20 @@ OPERATIONS = sorted(
     key=lambda each: (each.writes, len(each.parameters)),
 )
 """Those that need no more than one id; lists first, as they are called most."""
+
+
+def deliver(store: Store, actor: Actor) -> None:
+    for leased in claim(store, Places(Sender.places, ()), LEASE):
+        if batch := load_batch(store, leased, ""):
+            for attempt in (attempt for group in batch.due for attempt in group):
+                attempt.outcome = ACCEPTED
+            save_results(store, leased, batch)
+        with store.begin(actor, write=True) as tx:
+            times = {row_id: instant_after(at, DELAY) for row_id, at in tx.all(SENT, webhook=leased.id)}
+            for row_id, moment in times.items():
+                tx.now = moment
+                tx.update_columns(webhook_deliveries, row_id, {"created_at": moment, "attempted_at": moment})
+            tx.update_columns(webhooks, leased.id, {"last_delivered_at": max(times.values(), default=None)})
 
 
 def request(store: Store, actor: Actor, rng: random.Random) -> None:

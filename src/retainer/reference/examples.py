@@ -1,5 +1,6 @@
-"""Examples: a request and its response for each operation, and the body of each error, recorded by tests."""
+"""Examples and explanations: each operation with its response, and each error with what to do about it."""
 
+import tomllib
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,9 @@ import msgspec
 
 from retainer.values.decoding import decoder
 
+TEXTS = tomllib.loads(Path(__file__).with_name("codes.toml").read_text(encoding="utf-8"))
+ADVICE = {code: " ".join(text.split()) for code, text in TEXTS.items()}
+"""What an error means and what to do, by code, in the order in which requests are checked."""
 FILE = Path(__file__).parent / "examples.json"
 RECORDED_ORIGIN = "http://agency.example"
 ORIGIN = "https://retainer.invalid"

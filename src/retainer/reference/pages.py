@@ -14,8 +14,7 @@ from retainer.kernel.routes import Routes
 from retainer.openapi import page as openapi_page
 from retainer.openapi.headers import RESPONSE_HEADERS
 from retainer.reference import samples
-from retainer.reference.codes import ADVICE
-from retainer.reference.examples import ORIGIN, Example, examples, json_text
+from retainer.reference.examples import ADVICE, ORIGIN, Example, examples, json_text
 from retainer.reference.markdown import Heading, headings, slug
 from retainer.reference.resources import EVERY_LIST, Resource, parameter_of, resources_of
 from retainer.web.pages import TEMPLATES, markup

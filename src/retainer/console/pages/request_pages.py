@@ -15,7 +15,7 @@ from retainer.errors import STATUS, Refusal
 from retainer.identity import accounts
 from retainer.identity.keys import key_list
 from retainer.identity.keys.key_list import Key
-from retainer.reference.codes import ADVICE
+from retainer.reference.examples import ADVICE
 from retainer.reference.markdown import html_of
 from retainer.store.tx import Tx
 from retainer.traffic import counts, request_log

@@ -1,0 +1,103 @@
+"""Commands on the audit log and the request log."""
+
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from retainer.cli.common import Account, Json, Since, Until, acting_for, say, whole
+from retainer.cli.options import flag, number, text, with_options
+from retainer.errors import invalid
+from retainer.identity import audit
+from retainer.identity.audit import AuditEntry, AuditFilter, Fields
+from retainer.traffic.request_log import LogFilter, LoggedRequest, list_requests
+from retainer.values.kinds import MAX_INTEGER
+
+audit_cli = typer.Typer(help="List what admins and operators did.", no_args_is_help=True)
+
+ByAction = Annotated[str | None, typer.Option(help=f"Only one of: {', '.join(audit.ACTIONS)}.")]
+ByUser = Annotated[
+    int | None,
+    typer.Option("--user", min=0, max=MAX_INTEGER, help="Only this user, by id; 0: operators and failed sign-ins."),
+]
+Limit = Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of rows.")]
+Cursor = Annotated[str | None, typer.Option(help="The next_cursor of the previous page.")]
+
+request_cli = typer.Typer(help="Look up the requests of an account's keys.", no_args_is_help=True)
+
+FILTERS = {
+    "key_id": number("Only requests of this key, by its id."),
+    "status": text("Only responses of this class: 2xx, 3xx, 4xx or 5xx."),
+    "method": text("Only this method, like POST."),
+    "path": text("Only paths that begin like this: /clients or /clients/17."),
+    "operation": text("Only this operation, like listClients."),
+    "request_id": text("Only the request with this id, as in X-Request-Id."),
+    "address": text("Only requests from this IP address, like 203.0.113.7."),
+    "record": text("Only requests that changed this record, like /clients/17."),
+    "code": text("Only refused requests with this error code, like validation_failed."),
+    "writes": flag("--writes/--reads", "Only requests that write, or only those that read."),
+    "since": Since,
+    "until": Until,
+}
+After = Annotated[str | None, typer.Option(help="The `next` of the previous page.")]
+
+
+@audit_cli.command("list")
+def list_audit(
+    account: Account,
+    *,
+    action: ByAction = None,
+    user: ByUser = None,
+    since: Since = None,
+    until: Until = None,
+    limit: Limit = audit.PAGE,
+    cursor: Cursor = None,
+    json: Json = False,
+) -> None:
+    """List the actions in an account, newest first."""
+    filters = whole(AuditFilter, locals() | {"user_id": user})
+    with acting_for(account, write=False) as tx:
+        page = audit.list_entries(tx, filters, cursor=cursor, limit=limit)
+    rows = [msgspec.structs.asdict(entry) if json else line(entry) for entry in page.entries]
+    say({"entries": rows, "next_cursor": page.next_cursor}, json=json)
+
+
+def line(entry: AuditEntry) -> dict[str, str | None]:
+    return {
+        "at": entry.created_at[:19],
+        "who": entry.user_name or ("unknown" if entry.action == "sign-in failed" else "operator"),
+        "address": entry.address,
+        "action": entry.action,
+        "what": f"{entry.target} {entry.target_id} {entry.target_name}",
+        "before": fields(entry.before),
+        "after": fields(entry.after),
+    }
+
+
+def fields(values: Fields | None) -> str | None:
+    return None if values is None else ", ".join(f"{name}: {value}" for name, value in values.items())
+
+
+@request_cli.command("list")
+@with_options(FILTERS)
+def list_logged(account: Account, *, after: After = None, limit: Limit = 50, json: Json = False, **given: Any) -> None:
+    """List requests, newest first, without their queries and bodies."""
+    wanted = whole(LogFilter, given | {"method": given["method"] and given["method"].upper()})
+    with acting_for(account, write=False) as tx:
+        try:
+            page = list_requests(tx, wanted, after=after, limit=limit)
+        except ValueError as error:
+            raise invalid({"after": [str(error)]}) from None
+    rows = [msgspec.to_builtins(request) if json else row_of(request) for request in page.requests]
+    say({"requests": rows, "next": page.next, "searched_to": page.searched_to}, json=json)
+
+
+def row_of(request: LoggedRequest) -> dict[str, str | int | None]:
+    return {
+        "answered_at": f"{request.answered_at[:10]} {request.answered_at[11:23]}",
+        "key": request.key_id,
+        **{name: getattr(request, name) for name in ("status", "method", "path", "operation")},
+        "ms": f"{request.duration_us // 1000}.{request.duration_us // 100 % 10}",
+        **{name: getattr(request, name) for name in ("address", "request_id", "record", "code")},
+        "names": " ".join(request.names),
+    }
