@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.console.visitor import Visitor, admin_of
+from retainer.identity.people import users
+from tests.console.visitor import HASH, Visitor, admin_of
 from tests.factories import ApiClient
 from tests.quick_hashes import hash_quickly
 
@@ -16,3 +17,19 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def visitor(api: ApiClient) -> Visitor:
     """The admin of the first agency."""
     return admin_of(api)
+
+
+@pytest.fixture
+def person(api):
+    """Return a function that signs a new person with a role in."""
+
+    def sign_in(role):
+        email = f"{role}@north.example"
+        with api.operating() as tx:
+            user_id = users.create_user(tx, users.UserDetails(f"Pat {role}", email, role), HASH)
+        visitor = Visitor(api.app)
+        assert visitor.sign_in(email).status == 303
+        visitor.user_id = user_id
+        return visitor
+
+    return sign_in

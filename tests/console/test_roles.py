@@ -8,33 +8,15 @@ import pytest
 
 from retainer.app import RESOURCES
 from retainer.console.routes import AREAS, CONSOLE_ROUTES, Action, PublicPage, area_of
-from retainer.identity.people import users
 from retainer.kernel.paths import first_part
 from retainer.kernel.roles import EVERYTHING, OWN_RECORDS, ROLES, allows
 from retainer.kernel.routes import Routes
-from tests.console.visitor import HASH, Visitor
 
 OF_USERS = ("admin", "manager", "member")
 PAGES = [path for path, route in CONSOLE_ROUTES.items() if path and not isinstance(route, PublicPage)]
 OPERATIONS = Routes(RESOURCES).operations
 DOCUMENT = Path(__file__).parents[2] / "docs" / "roles.md"
 MAX_VISITED = 120
-
-
-@pytest.fixture
-def person(api):
-    """Return a function that signs a new person with a role in."""
-
-    def sign_in(role):
-        email = f"{role}@north.example"
-        with api.operating() as tx:
-            user_id = users.create_user(tx, users.UserDetails(f"Pat {role}", email, role), HASH)
-        visitor = Visitor(api.app)
-        assert visitor.sign_in(email).status == 303
-        visitor.user_id = user_id
-        return visitor
-
-    return sign_in
 
 
 def test_the_document_has_the_table_of_roles():

@@ -27,6 +27,7 @@ from retainer.console.pages import (
     today_page,
     webhook_forms,
     webhook_pages,
+    week_page,
 )
 from retainer.kernel.paths import Paths, first_part
 from retainer.kernel.roles import Area
@@ -83,6 +84,7 @@ Route = AdminPage | PublicPage | FilePage | PasswordPage | Action
 
 CONSOLE_ROUTES: dict[str, Route] = {
     "": AdminPage(today_page.show),
+    "/week": AdminPage(week_page.show, week_page.save, is_long=True),
     "/api": AdminPage(api_pages.show),
     "/switch": AdminPage(api_pages.show_switch, api_pages.switch),
     "/keys": AdminPage(key_pages.show_list),
@@ -145,6 +147,7 @@ CONSOLE_ROUTES: dict[str, Route] = {
 
 AREAS: dict[str, Area] = {
     "": "records",
+    "week": "work",
     "api": "keys",
     "switch": "settings",
     "keys": "keys",
@@ -166,7 +169,7 @@ AREAS: dict[str, Area] = {
 
 Which records a role sees, and which of them, is decided by its `Catalogue`.
 """
-HOME = "/records/tasks"
+HOME = "/week"
 """The first page of those who may not see Today."""
 PATHS = Paths(CONSOLE_ROUTES)
 

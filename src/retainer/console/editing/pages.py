@@ -12,23 +12,10 @@ from retainer.console.editing.sheet import Sheet, compact_rows
 from retainer.console.names import load_names, path_of, title_of
 from retainer.console.page_context import PageContext, Reply
 from retainer.errors import Refusal
-from retainer.identity.audit import Target
+from retainer.identity.audit import Fields, Target
 from retainer.kernel.resource import Operation, read_id
 from retainer.store.tx import Tx
 from retainer.values.records import Record
-
-
-class Found(NamedTuple):
-    """A record of the path, its kind, and the operation that its form calls."""
-
-    kind: Kind
-    operation: Operation
-    record: Record
-
-    @property
-    def ids(self) -> list[int]:
-        parent = [getattr(self.record, self.kind.parent_field)] if self.kind.parent is not None else []
-        return [*parent, self.record.id]
 
 
 class Back(NamedTuple):
@@ -38,11 +25,10 @@ class Back(NamedTuple):
     label: str
 
 
-def find(tx: Tx, context: PageContext, has: str) -> Found:
-    """Return the record of the path. Raises `not_found`, also if the API has no such operation."""
+def find(tx: Tx, context: PageContext, has: str) -> tuple[Kind, Record]:
+    """Return the record of the path with its kind. Raises `not_found`, also if the API has no such operation."""
     kind = context.catalogue.find(context.path_parameters["kind"], has)
-    record = kind.get(tx, read_id(context.path_parameters["record"], kind.table))
-    return Found(kind, getattr(kind, has), record)
+    return kind, kind.get(tx, read_id(context.path_parameters["record"], kind.table))
 
 
 def show_new(tx: Tx, context: PageContext) -> Reply:
@@ -63,41 +49,49 @@ def create(tx: Tx, context: PageContext) -> Reply:
     sheet = Sheet(tx, context, kind)
     if is_step(sheet):
         return show_new(tx, context)
-    operation, parent = kind.creating, parent_of(context, kind)
-    body = sheet.read()
-    record = call(tx, operation, [*parent, new_of(tx, kind.record, body)])
-    name = title_of(kind.table, record)
-    note(tx, "record created", Target(kind.noun, record.id, name), {}, body)
-    return context.redirect(kind.path_of(record), f"{name} created.")
+    record = create_record(tx, kind, sheet.read(), *parent_of(context, kind))
+    return context.redirect(kind.path_of(record), f"{title_of(kind.table, record)} created.")
+
+
+def create_record(tx: Tx, kind: Kind, body: Fields, *parent: int) -> Record:
+    """Create a record as its operation does, and note it in the audit log. Raises the errors of the API."""
+    record = call(tx, kind.creating, [*parent, new_of(tx, kind.record, body)])
+    note(tx, "record created", target_of(kind, record), {}, body)
+    return record
 
 
 def show_edit(tx: Tx, context: PageContext) -> Reply:
     """Show the form that changes a record. Raises `not_found`."""
-    kind, _, record = find(tx, context, "changing")
+    kind, record = find(tx, context, "changing")
     name = title_of(kind.table, record)
     return shown(Sheet(tx, context, kind, record), f"Edit {name}", Back(kind.path_of(record), name), "Save")
 
 
 def edit(tx: Tx, context: PageContext) -> Reply:
     """Change a record. Raises `not_found`, `precondition_failed`, and the errors of the API."""
-    found = find(tx, context, "changing")
-    kind, record = found.kind, found.record
+    kind, record = find(tx, context, "changing")
     sheet = Sheet(tx, context, kind, record)
     if is_step(sheet):
         return show_edit(tx, context)
     check_state(kind.table, record, context.form)
     body = sheet.read()
-    name, path = title_of(kind.table, record), kind.path_of(record)
+    path = kind.path_of(record)
     if not body:
         return context.redirect(path, "Nothing was changed.")
-    before = {field: msgspec.to_builtins(getattr(record, field, None), enc_hook=str) for field in body}
-    record = call(tx, found.operation, [*found.ids, patch_of(tx, kind.record, body)])
-    note(tx, "record changed", Target(kind.noun, record.id, name), before, body)
+    record = change_record(tx, kind, record, body)
     return context.redirect(path, f"{title_of(kind.table, record)} saved.")
 
 
+def change_record(tx: Tx, kind: Kind, record: Record, body: Fields) -> Record:
+    """Change a record as its operation does, and note it in the audit log. Raises the errors of the API."""
+    before = {field: msgspec.to_builtins(getattr(record, field, None), enc_hook=str) for field in body}
+    changed = call(tx, kind.changing, [*ids_of(kind, record), patch_of(tx, kind.record, body)])
+    note(tx, "record changed", target_of(kind, record), before, body)
+    return changed
+
+
 def show_delete(tx: Tx, context: PageContext) -> Reply:
-    kind, _, record = find(tx, context, "deleting")
+    kind, record = find(tx, context, "deleting")
     return context.render(
         "record_delete",
         kind=kind,
@@ -110,14 +104,26 @@ def show_delete(tx: Tx, context: PageContext) -> Reply:
 
 def delete(tx: Tx, context: PageContext) -> Reply:
     """Delete a record. Raises `not_found`, `precondition_failed`, and the errors of the API."""
-    found = find(tx, context, "deleting")
-    kind, record = found.kind, found.record
+    kind, record = find(tx, context, "deleting")
     check_state(kind.table, record, context.form)
-    found.operation.handler(tx, *found.ids)
-    name = title_of(kind.table, record)
-    note(tx, "record deleted", Target(kind.noun, record.id, name), msgspec.to_builtins(record, enc_hook=str), {})
+    delete_record(tx, kind, record)
     path = f"/records/{kind.name}" if kind.parent is None else kind.path_of(record)
-    return context.redirect(path, f"{name} deleted.", kind="warn")
+    return context.redirect(path, f"{title_of(kind.table, record)} deleted.", kind="warn")
+
+
+def delete_record(tx: Tx, kind: Kind, record: Record) -> None:
+    """Delete a record as its operation does, and note it in the audit log. Raises the errors of the API."""
+    call(tx, kind.deleting, ids_of(kind, record))
+    note(tx, "record deleted", target_of(kind, record), msgspec.to_builtins(record, enc_hook=str), {})
+
+
+def ids_of(kind: Kind, record: Record) -> list[int]:
+    """Return the ids in the path of a record: that of its parent, if it has one, and its own."""
+    return [*([getattr(record, kind.parent_field)] if kind.parent is not None else []), record.id]
+
+
+def target_of(kind: Kind, record: Record) -> Target:
+    return Target(kind.noun, record.id, title_of(kind.table, record))
 
 
 def parent_of(context: PageContext, kind: Kind) -> list[int]:

@@ -1,0 +1,220 @@
+"""My week: the hours of the signed-in user by work and day, as a form whose cells are time entries."""
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Collection, Iterator
+from datetime import date, timedelta
+from functools import cached_property
+from typing import NamedTuple, cast
+
+from sqlalchemy import Table, select
+
+from retainer.console import typed
+from retainer.console.catalogue import shortened
+from retainer.console.editing.pages import change_record, create_record, delete_record
+from retainer.console.names import Link, load_choices, load_names, path_of
+from retainer.console.page_context import PageContext, Reply
+from retainer.errors import FieldErrors, InvalidValue, Refusal, invalid
+from retainer.identity import accounts
+from retainer.schema.crm import clients
+from retainer.schema.support import tickets
+from retainer.schema.work import projects, tasks
+from retainer.store.engines.sql import INTEGER, is_listed, listed
+from retainer.store.tx import Tx
+from retainer.work.time_entry_types import TimeEntry
+
+DAYS, DAY_MINUTES = 7, 1440
+WORK: dict[str, Table] = {"task_id": tasks, "ticket_id": tickets, "project_id": projects, "client_id": clients}
+"""What a row can be, the narrowest first; the name of a row is such a field and an id: `task_id-5`."""
+PARENTS = {"task_id": "project_id", "ticket_id": "client_id", "project_id": "client_id"}
+"""What tells two rows with the same name apart."""
+PARENT_IDS = {
+    field: select(WORK[field].c.id, WORK[field].c[parent]).where(
+        is_listed(WORK[field].c.id, listed("ids", INTEGER).scalar_subquery())
+    )
+    for field, parent in PARENTS.items()
+}
+CHANGED = "Your week has changed since you opened this page, so nothing was saved. Check it, and save again."
+
+
+class Cell(NamedTuple):
+    """The time of a row on a day; several entries, and billed ones, are changed on their own pages."""
+
+    name: str
+    day: date
+    entries: list[TimeEntry]
+
+    @property
+    def minutes(self) -> int:
+        return sum(entry.duration_minutes for entry in self.entries)
+
+    @property
+    def text(self) -> str:
+        return typed.minutes_text(self.minutes) if self.entries else ""
+
+    @property
+    def is_fixed(self) -> bool:
+        return self.name.startswith(".") or len(self.entries) > 1 or any(entry.is_locked for entry in self.entries)
+
+    @property
+    def link(self) -> Link | None:
+        """The page with the notes of the cell."""
+        if not self.entries:
+            return None
+        first, *others = self.entries
+        if others:
+            return Link(f"{len(self.entries)} entries", f"?ids={','.join(str(entry.id) for entry in self.entries)}")
+        return Link(shortened(first.description or "Add note"), f"/{first.id}/edit")
+
+
+class Row(NamedTuple):
+    """The time on some work."""
+
+    name: str
+    work: Link
+    detail: str
+    cells: list[Cell]
+
+    @property
+    def minutes(self) -> int:
+        return sum(cell.minutes for cell in self.cells)
+
+
+class Week:
+    """The week of the signed-in user that a page shows."""
+
+    def __init__(self, tx: Tx, context: PageContext) -> None:
+        self.tx, self.context = tx, context
+        self.kind = context.catalogue.find("time-entries")
+        try:
+            day = date.fromisoformat(context.typed.text("from") or tx.today)
+            self.first = day - timedelta(day.weekday())
+            self.before, self.after = self.first - timedelta(DAYS), self.first + timedelta(DAYS)
+        except (ValueError, OverflowError):
+            raise Refusal("not_found", "There is no such week.") from None
+        self.days = [self.first + timedelta(number) for number in range(DAYS)]
+        self.entries = self.load(self.first)
+
+    def load(self, first: date) -> list[TimeEntry]:
+        last = first + timedelta(DAYS - 1)
+        filters = {"user_id": "me", "date_from": f"{first}", "date_to": f"{last}"}
+        return cast(list[TimeEntry], self.kind.page(self.tx, filters, size=DAYS * DAY_MINUTES, sort="date").data)
+
+    @property
+    def state(self) -> str:
+        """The state of the entries, which the form sends back."""
+        texts = (f"{entry.id} {entry.updated_at}" for entry in self.entries)
+        return hashlib.sha256("\n".join(texts).encode()).hexdigest()
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """The rows with time, those that were added to the form, and on request those of the week before."""
+        by_cell = defaultdict[tuple[str, str], list[TimeEntry]](list)
+        for entry in self.entries:
+            by_cell[row_of(entry), entry.date].append(entry)
+        names = {name for name, _ in by_cell} | {name for name in self.context.form.texts_of("row") if part_of(name)}
+        if self.context.form.text("step") == "copy":
+            names |= {row_of(entry) for entry in self.load(self.before)} - {""}
+        found = [
+            Row(name, work, detail, [Cell(f"{name}.{day}", day, by_cell[name, f"{day}"]) for day in self.days])
+            for name, work, detail in self.works(names)
+        ]
+        return sorted(found, key=lambda row: (row.work.text.casefold(), row.name))
+
+    def works(self, names: set[str]) -> Iterator[tuple[str, Link, str]]:
+        """Yield the names of rows whose work exists, with its name and page, and what it belongs to."""
+        if "" in names:
+            yield "", Link("Other", ""), ""
+        for field, table in WORK.items():
+            ids = {int(part[1]) for name in names if (part := part_of(name)) and part[0] == field}
+            details = self.details(field, ids)
+            for record_id, text in load_names(self.tx, table, ids).items():
+                work = Link(text, path_of(self.context.catalogue, table, record_id))
+                yield f"{field}-{record_id}", work, details.get(record_id, "")
+
+    def details(self, field: str, ids: Collection[int]) -> dict[int, str]:
+        """Return the names of what the work with these ids belongs to."""
+        if field not in PARENTS or not ids:
+            return {}
+        rows = self.tx.all(PARENT_IDS[field], ids=json.dumps(sorted(ids)))
+        parents: dict[int, int] = {record_id: parent or 0 for record_id, parent in rows}
+        names = load_names(self.tx, WORK[PARENTS[field]], {*parents.values()})
+        return {record_id: names.get(parent, "") for record_id, parent in parents.items()}
+
+    def choices(self) -> list[tuple[str, list[tuple[str, str]]]]:
+        """Return the work that a new row can be for: open projects, and the user's open tasks and tickets."""
+        catalogue, me = self.context.catalogue, {"assignee_id": "me"}
+        own = {
+            "task_id": catalogue.find("tasks").first(self.tx, me | {"open": "true"}, size=100),
+            "ticket_id": catalogue.find("tickets").first(self.tx, me | {"status": "unresolved"}, size=100),
+        }
+        open_projects = load_choices(self.tx, projects, only_open=True) or []
+        found = {"Projects": [(f"project_id-{choice.id}", choice.text) for choice in open_projects]}
+        for field, records in own.items():
+            works = self.works({f"{field}-{record.id}" for record in records})
+            named = [(name, f"{work.text} ({detail})" if detail else work.text) for name, work, detail in works]
+            found[f"My {WORK[field].name}"] = sorted(named, key=lambda each: each[1].casefold())
+        shown = {row.name for row in self.rows}
+        left = {title: [each for each in options if each[0] not in shown] for title, options in found.items()}
+        return [(title, options) for title, options in left.items() if options]
+
+
+def row_of(entry: TimeEntry) -> str:
+    """Return the name of the row of an entry; empty for one whose work was deleted."""
+    return next((f"{field}-{value}" for field in WORK if (value := getattr(entry, field)) is not None), "")
+
+
+def part_of(name: str) -> tuple[str, str] | None:
+    """Return the field and the id of the name of a row; None for other text."""
+    field, _, record_id = name.partition("-")
+    return (field, record_id) if field in WORK and record_id.isdecimal() and len(record_id) < 16 else None
+
+
+def show(tx: Tx, context: PageContext) -> Reply:
+    """Show the week of a day, by default of today. Raises `not_found`."""
+    week = Week(tx, context)
+    days = [(day, sum(row.cells[place].minutes for row in week.rows)) for place, day in enumerate(week.days)]
+    return context.render(
+        "week", week=week, days=days, choices=week.choices(), today=tx.today, hours=typed.minutes_text
+    )
+
+
+def save(tx: Tx, context: PageContext) -> Reply:
+    """Create, change and delete the entries of the cells that were changed. Raises the errors of the API by cell."""
+    week, form = Week(tx, context), context.form
+    if form.text("step"):
+        return show(tx, context)
+    if form.text("state") != week.state:
+        raise Refusal("precondition_failed", CHANGED)
+    language, errors = str(accounts.get_account(tx)["document_language"]), FieldErrors()
+    wanted = list[tuple[Row, Cell, int]]()
+    for row in week.rows:
+        for cell in row.cells:
+            text = form.text(cell.name, cell.text).strip()
+            if text != cell.text and not cell.is_fixed:
+                try:
+                    wanted.append((row, cell, typed.read_minutes(text or "0", language, 0, DAY_MINUTES)))
+                except InvalidValue as error:
+                    errors.note(cell.name, str(error))
+    if errors:
+        raise invalid(errors)
+    for row, cell, minutes in wanted:
+        try:
+            write(tx, week, row, cell, minutes)
+        except Refusal as refusal:
+            found = refusal.members.get("errors") or {"": [refusal.message]}
+            raise invalid({cell.name: [text for texts in found.values() for text in texts]}, refusal.code) from None
+    return context.redirect(f"/week?from={week.first}", "Week saved." if wanted else "Nothing was changed.")
+
+
+def write(tx: Tx, week: Week, row: Row, cell: Cell, minutes: int) -> None:
+    """Write the minutes of a cell: none deletes its entry."""
+    if not cell.entries and minutes:
+        field, record_id = part_of(row.name) or ("", "")
+        body = {field: int(record_id), "date": f"{cell.day}", "duration_minutes": minutes}
+        create_record(tx, week.kind, body)
+    elif cell.entries and minutes:
+        change_record(tx, week.kind, cell.entries[0], {"duration_minutes": minutes})
+    elif cell.entries:
+        delete_record(tx, week.kind, cell.entries[0])

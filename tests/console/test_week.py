@@ -1,0 +1,109 @@
+"""My week: the table of the signed-in user's hours."""
+
+from datetime import date, timedelta
+
+import pytest
+
+from tests.console.visitor import Fields
+
+WEEK = "/console/week"
+MONDAY = date(2026, 3, 2)
+FROM = f"{WEEK}?from={MONDAY}"
+
+
+@pytest.fixture
+def visitor(person):
+    return person("member")
+
+
+@pytest.fixture
+def project(api):
+    return api.make("/projects", client_id=api.make("/clients", name="Nordwind")["id"], name="Relaunch")["id"]
+
+
+def save(visitor, cells, path=FROM, **others):
+    """Send the form of a week as it is, with other texts in these cells."""
+    form = [pair for pair in Fields(visitor.get(path).html).forms[WEEK] if pair[0] not in {*cells, *others}]
+    return visitor.post(WEEK, [*form, *cells.items(), *others.items()])
+
+
+def entries(api):
+    found = api.get("/time-entries", {"sort": "date"}).data
+    return [(each["project_id"], each["date"], each["duration_minutes"], each["user_id"]) for each in found]
+
+
+def cell(project, day=0):
+    return f"project_id-{project}.{MONDAY + timedelta(day)}"
+
+
+def test_a_week_is_filled_in_changed_and_emptied(api, visitor, project):
+    row = f"project_id-{project}"
+    added = save(visitor, {}, row=row, step="add")
+    assert (added.status, f'name="{cell(project)}"' in added.html) == (200, True)
+    saved = visitor.follow(save(visitor, {cell(project): "1:30", cell(project, 4): "45m"}, row=row))
+    assert "Week saved." in saved.text
+    assert "2:15" in saved.text
+    me = visitor.user_id
+    assert entries(api) == [(project, "2026-03-02", 90, me), (project, "2026-03-06", 45, me)]
+    save(visitor, {cell(project): "2", cell(project, 4): " "})
+    assert entries(api) == [(project, "2026-03-02", 120, me)]
+    assert "Nothing was changed." in visitor.follow(save(visitor, {})).text
+
+
+def test_the_rows_of_the_week_before_are_copied_without_their_hours(api, visitor, project):
+    api.make("/time-entries", project_id=project, client_id=None, user_id=visitor.user_id, date="2026-02-27")
+    copied = save(visitor, {}, step="copy")
+    assert "Relaunch" in copied.text
+    assert f'name="{cell(project)}" value=""' in copied.html
+    assert len(entries(api)) == 1
+
+
+def test_errors_of_a_cell_stand_in_it_and_nothing_is_saved(api, visitor, project):
+    sent = {"row": f"project_id-{project}"}
+    for text, sentence in (("a lot", "Must be a time like"), ("25", "Must be from"), ("1.001", "whole number")):
+        refused = save(visitor, {cell(project): "1:00", cell(project, 1): text}, **sent)
+        assert (refused.status, sentence in refused.text) == (422, True)
+        assert f'value="{text}" ' in refused.html
+    api.patch(f"/projects/{project}", {"status": "archived"})
+    refused = save(visitor, {cell(project): "1:00"}, **sent)
+    assert (refused.status, "archived" in refused.text) == (422, True)
+    assert entries(api) == []
+
+
+def test_a_week_that_has_changed_meanwhile_is_not_overwritten(api, visitor, project):
+    entry = api.make("/time-entries", project_id=project, client_id=None, user_id=visitor.user_id, date=f"{MONDAY}")
+    form = Fields(visitor.get(FROM).html).forms[WEEK]
+    api.patch(f"/time-entries/{entry['id']}", {"duration_minutes": 77})
+    late = visitor.post(WEEK, [*(pair for pair in form if pair[0] != cell(project)), (cell(project), "5")])
+    assert (late.status, "Your week has changed" in late.text) == (412, True)
+    assert [minutes for _, _, minutes, _ in entries(api)] == [77]
+
+
+def test_a_cell_with_several_or_billed_entries_is_not_an_input(api, visitor, project):
+    for day, times in ((MONDAY, 2), (MONDAY + timedelta(1), 1)):
+        for _ in range(times):
+            client = api.get(f"/projects/{project}").data["client_id"]
+            api.make(
+                "/time-entries", project_id=project, client_id=client, user_id=visitor.user_id, date=f"{day}",
+                duration_minutes=60, hourly_rate="80",
+            )  # fmt: skip
+    api.make("/invoices", client_id=client, unbilled_work={"time": {"from": "2026-03-03"}})
+    page = visitor.get(FROM)
+    assert cell(project) not in page.html
+    assert cell(project, 1) not in page.html
+    assert "2 entries" in page.text
+    save(visitor, {cell(project): "9:00", cell(project, 1): "9:00"})
+    assert {minutes for _, _, minutes, _ in entries(api)} == {60}
+
+
+def test_only_the_own_time_is_shown_and_counted(api, visitor, project):
+    for user_id, minutes in ((visitor.user_id, 60), (api.member_id, 677)):
+        api.make(
+            "/time-entries", project_id=project, client_id=None, user_id=user_id, date=f"{MONDAY}",
+            duration_minutes=minutes,
+        )  # fmt: skip
+    page = visitor.get(FROM)
+    assert "1:00" in page.text
+    for hidden in ("11:17", "12:17"):
+        assert hidden not in page.html
+    assert visitor.get(f"{WEEK}?from=odd").status == visitor.get(f"{WEEK}?from=0001-01-01").status == 404
