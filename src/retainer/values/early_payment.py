@@ -4,12 +4,14 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Annotated
 
-from retainer.values.kinds import exact
+from retainer.values.kinds import Unit, exact
 
 FIELDS = PERCENT, DAYS = "early_payment_discount_percent", "early_payment_discount_days"
 
 DiscountPercent = Annotated[
-    Decimal, exact(Decimal(0), Decimal(100), 2, "a percentage from 0 to 100 with at most 2 decimal places", "2.5")
+    Decimal,
+    exact(Decimal(0), Decimal(100), 2, "a percentage from 0 to 100 with at most 2 decimal places", "2.5"),
+    Unit("percent"),
 ]
 """XRechnung has two decimal places for it."""
 
