@@ -9,8 +9,10 @@ import msgspec
 
 from retainer.values import kinds
 from retainer.values.common import Color
+from retainer.values.early_payment import DiscountPercent
 from retainer.values.records import Record
 from retainer.values.texts import Characters
+from retainer.values.units import Unit
 
 SHAPES: tuple[tuple[object, str], ...] = (
     (kinds.Day, "day"),
@@ -18,6 +20,9 @@ SHAPES: tuple[tuple[object, str], ...] = (
     (kinds.Money, "money"),
     (kinds.SignedMoney, "money"),
     (kinds.UnitPrice, "money"),
+    (kinds.Percent, "percent"),
+    (kinds.Markup, "percent"),
+    (DiscountPercent, "percent"),
     (kinds.Email, "email"),
     (kinds.Url, "url"),
     (kinds.SiteUrl, "url"),
@@ -26,7 +31,7 @@ SHAPES: tuple[tuple[object, str], ...] = (
     (Color, "color"),
 )
 """The kinds of values that have a shape of their own."""
-PLAIN = {bool: "flag", int: "whole", float: "whole", Decimal: "number", str: "text"}
+PLAIN = {bool: "flag", int: "whole", Decimal: "number", str: "text"}
 LONG = 255
 """Characters beyond which a text has several lines."""
 
@@ -40,7 +45,7 @@ class Declared(NamedTuple):
     @property
     def shape(self) -> str:
         """Return the unit of a number, the kind of a text, `choice`, `list`, or the plain type; else an empty text."""
-        unit = next((mark.name for mark in self.marks if isinstance(mark, kinds.Unit)), None)
+        unit = next((mark.name for mark in self.marks if isinstance(mark, Unit)), None)
         own = unit or next((shape for kind, shape in SHAPES if mark_of(kind) in self.marks), None)
         if own is not None:
             return own

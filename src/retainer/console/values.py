@@ -210,7 +210,7 @@ def _choice(_: Values, record: msgspec.Struct, name: str, value: str) -> Value:
     return Value("text", badge_of(value).word)
 
 
-def _budget(_: Values, record: msgspec.Struct, __: str, value: float) -> Value:
+def _budget(_: Values, record: msgspec.Struct, __: str, value: object) -> Value:
     """Return the bar of a used budget; on what is completed, it warns of nothing."""
     percent = int(Decimal(str(value)))
     tone = "bad" if percent > FULL else "warn" if percent >= NEAR else "good"

@@ -26,7 +26,6 @@ from retainer.values.kinds import (
     Code191,
     Country,
     Currency,
-    Days,
     Email,
     Id,
     Money,
@@ -37,6 +36,7 @@ from retainer.values.kinds import (
     Url,
 )
 from retainer.values.records import READ_ONLY, SERVER_DEFAULT, Record
+from retainer.values.units import Days
 
 Status = Annotated[
     Literal["prospect", "active", "archived"],

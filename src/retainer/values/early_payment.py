@@ -4,14 +4,12 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Annotated
 
-from retainer.values.kinds import Unit, exact
+from retainer.values.kinds import exact
 
 FIELDS = PERCENT, DAYS = "early_payment_discount_percent", "early_payment_discount_days"
 
 DiscountPercent = Annotated[
-    Decimal,
-    exact(Decimal(0), Decimal(100), 2, "a percentage from 0 to 100 with at most 2 decimal places", "2.5"),
-    Unit("percent"),
+    Decimal, exact(Decimal(0), Decimal(100), 2, "a percentage from 0 to 100 with at most 2 decimal places", "2.5")
 ]
 """XRechnung has two decimal places for it."""
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 from functools import cache
 from importlib.resources import files
 from ipaddress import IPv6Address
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Any, Final
 from urllib.parse import quote, urlsplit, urlunsplit
 
 import pycountry
@@ -281,12 +281,6 @@ def exact(low: Decimal, high: Decimal, places: int, form: str, example: str) -> 
     return kind(between(low, high, places), example_form, type="string", pattern=pattern, examples=[example])
 
 
-class Unit(NamedTuple):
-    """Marks a number with what it counts; it changes nothing about the values that are accepted."""
-
-    name: str
-
-
 Money = Annotated[Decimal, exact(Decimal(0), MAX_AMOUNT, 4, f"an amount from 0 to {MAX_AMOUNT:f}", "120.00")]
 SignedMoney = Annotated[
     Decimal, exact(-MAX_AMOUNT, MAX_AMOUNT, 4, f"an amount from -{MAX_AMOUNT:f} to {MAX_AMOUNT:f}", "120.00")
@@ -296,21 +290,8 @@ UnitPrice = Annotated[
     Decimal, exact(Decimal(0), MAX_AMOUNT, 4, "a price from 0 with at most 4 decimal places", "33.3333")
 ]
 Percent = Annotated[
-    Decimal,
-    exact(Decimal(0), Decimal(100), 3, "a percentage from 0 to 100 with at most 3 decimal places", "7.5"),
-    Unit("percent"),
+    Decimal, exact(Decimal(0), Decimal(100), 3, "a percentage from 0 to 100 with at most 3 decimal places", "7.5")
 ]
 Markup = Annotated[
-    Decimal,
-    exact(Decimal(0), Decimal(1000), 3, "a percentage from 0 to 1000 with at most 3 decimal places", "15"),
-    Unit("percent"),
+    Decimal, exact(Decimal(0), Decimal(1000), 3, "a percentage from 0 to 1000 with at most 3 decimal places", "15")
 ]
-
-
-Minutes = Annotated[int, Unit("minutes")]
-Milliseconds = Annotated[int, Unit("milliseconds")]
-Seconds = Annotated[int, Unit("seconds")]
-Days = Annotated[int, Unit("days")]
-Share = Annotated[float, Unit("percent")]
-BudgetShare = Annotated[float, Unit("budget")]
-"""The percentage of a budget that is used, which can be above 100."""

@@ -20,7 +20,6 @@ from retainer.values.kinds import (
     Country,
     Currency,
     Day,
-    Days,
     Id,
     Instant,
     Money,
@@ -43,6 +42,7 @@ from retainer.values.records import (
     Record,
     RequiredUnless,
 )
+from retainer.values.units import Days
 
 MAX_DESCRIPTION = 2000
 MAX_ITEMS = 1000

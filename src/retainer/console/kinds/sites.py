@@ -28,8 +28,8 @@ DAYS, CHART_DAYS = 90, 30
 INCIDENTS, PLUGINS = 10, 300
 BAR_HEIGHT, MIN_DOWN = 40, 9
 """Pixels of a day's bar, and at least of its failed share, which must be seen."""
-LIST_HEIGHT, LOWEST_SHARE = 18, Decimal("0.9")
-"""Pixels of a day's bar in a list, and the uptime at and below which it is lowest, so that an outage can be seen."""
+LIST_HEIGHT, LOWEST_SHARE = 18, 90_000
+"""Pixels of a day's bar in a list, and the thousandths of a percent at which it is lowest, to show short outages."""
 SOON = timedelta(days=14)
 """Time before the end of a certificate from which on it needs attention."""
 SOFTWARE = (
@@ -101,11 +101,11 @@ def uptimes(values: Values, sites: Sequence[Site]) -> dict[int, Value]:
 
 def bar(day: str, checks: Checks) -> Bar:
     label = words.day_label(day)
-    if not checks.total:
+    thousandths = share(checks.up, checks.total)
+    if thousandths is None:
         return Bar(label, None, 1)
-    up = Decimal(checks.up) / checks.total
-    part = max(Decimal(0), up - LOWEST_SHARE) / (1 - LOWEST_SHARE)
-    return Bar(label, (100 * up).quantize(Decimal("0.1")), 3 + int(part * (LIST_HEIGHT - 3)))
+    part = max(0, thousandths - LOWEST_SHARE) * (LIST_HEIGHT - 3) // (100_000 - LOWEST_SHARE)
+    return Bar(label, Decimal(thousandths).scaleb(-3), 3 + part)
 
 
 def is_untold(site: Site) -> bool:
