@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from sqlalchemy import Table
 
 from retainer.console import words
-from retainer.console.catalogue import Catalogue, Kind
+from retainer.console.catalogue import Kind
 from retainer.console.displays import DISPLAYS
 from retainer.console.editing.fields import options_of
 from retainer.console.kinds.display import Display
@@ -21,7 +21,6 @@ from retainer.errors import Refusal
 from retainer.kernel.paging import MAX_PAGE_SIZE, PER_PAGE, Page
 from retainer.kernel.query import Filter, Parameter, parameters, read_values
 from retainer.schema.crm import tags
-from retainer.schema.identity import users
 from retainer.store.constraints import references
 from retainer.store.tx import Tx
 from retainer.values.exact import local_day
@@ -29,6 +28,8 @@ from retainer.values.parameters import read_number, read_sort
 
 Shape = Literal["select", "date", "text", "number"]
 NUMBERS = {"money", "whole", "number", "percent", "budget", "minutes"}
+OFFERED = {"users", *(name for name, display in DISPLAYS.items() if display.is_offered)}
+"""The tables whose records a filter offers for choice; a filter by any other stays as it came in by a link."""
 
 
 class Control(NamedTuple):
@@ -127,7 +128,7 @@ class Controls:
         """Return the control of a filter; None if it has none."""
         hint, target = self.parameters[name].hint, self.target(name)
         found, value = declared(hint), ",".join(self.texts.get(name, []))
-        if name == "ids" or (target is not None and not is_offered(self.context.catalogue, target)):
+        if name == "ids" or (target is not None and target.name not in OFFERED):
             return None
         if target is not None:
             return self.choice(name, target, value, or_none=NoneType in get_args(get_args(hint)[0]))
@@ -174,12 +175,6 @@ class Controls:
         target, ids = self.target(name), {int(text) for text in value.split(",") if text.strip().isdecimal()}
         found = load_names(self.tx, target, ids) if target is not None else {}
         return ", ".join(found.values()) or value
-
-
-def is_offered(catalogue: Catalogue, table: Table) -> bool:
-    """Return whether the records of a table are offered for choice: people, and kinds that say so."""
-    kind = catalogue.by_table.get(table.name)
-    return table is users or (kind is not None and kind.name in DISPLAYS and DISPLAYS[kind.name].is_offered)
 
 
 def with_value(options: list[tuple[str, str]], value: str) -> list[tuple[str, str]]:
