@@ -17,7 +17,7 @@ from retainer.console.labels import field_label, word_of
 from retainer.console.names import load_names, title_of
 from retainer.console.page_context import PageContext, Reply, View
 from retainer.console.records.blocks import FormBlock
-from retainer.console.records.page import RecordPage
+from retainer.console.records.page import AnyPage
 from retainer.console.values import Value, Values
 from retainer.documents.wording import unit_text
 from retainer.errors import FieldErrors, Refusal, invalid
@@ -251,7 +251,7 @@ class Action(Generic[R]):
             seen=digest(sheet),
         )
 
-    def block(self, page: RecordPage, record: R, title: str, *without: str) -> FormBlock:
+    def block(self, page: AnyPage, record: R, title: str, *without: str) -> FormBlock:
         """Return the form as a part of the record's page; `without` are fields that stand elsewhere on it."""
         sheet = self.sheet(page.tx, page.context, page.kind, record)
         sheet.fields = [field for field in sheet.fields if field.name not in without]
