@@ -48,7 +48,6 @@ LAYERS = (
     "console",
     "console/actions",
     "console/editing",
-    "console/kinds",
     "console/lists",
     "console/pages",
     "console/records",

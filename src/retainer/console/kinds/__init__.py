@@ -1,1 +1,0 @@
-"""The kinds of records: for each, what its list and its page show, in one declaration."""
