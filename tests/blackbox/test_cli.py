@@ -474,6 +474,9 @@ def test_the_demo_prints_a_base_url_a_key_and_a_curl_line_that_work(tmp_path):
             totals = {path: client.get(path, Authorization=header).json["meta"]["total"] for path in least}
             assert {path: total for path, total in totals.items() if total < least[path]} == {}
         assert len(me["key"]["scopes"]) == 19
+        served = (tmp_path / "data" / "demo.db").stat().st_ino
+        assert "Another server serves" in refused(tmp_path, "demo")
+        assert (tmp_path / "data" / "demo.db").stat().st_ino == served, "a second demo spoils the first"
         assert server.stop() == 0
     database = f"sqlite:///{tmp_path}/data/demo.db"
     assert command(tmp_path, "doctor", "--json", RETAINER_DATABASE_URL=database).json["drifted_summaries"] == []

@@ -9,12 +9,13 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from retainer import __version__, settings
 from retainer.cli.common import Json, opened, say, site, warn, warnings
+from retainer.cli.options import with_options
 from retainer.errors import Refusal
 from retainer.identity.accounts import has_accounts
 from retainer.outbound import pause
@@ -30,14 +31,18 @@ if TYPE_CHECKING:
     from retainer.sites.monitor.loop import Monitor
     from retainer.store.transaction import UnscopedTx
 
-Host = Annotated[str, typer.Option(help="The address to listen on.")]
-Port = Annotated[int, typer.Option(min=1, max=65535, help="The port to listen on.")]
-Workers = Annotated[int, typer.Option(min=1, help="Worker processes; more than one needs PostgreSQL and Valkey.")]
-Threads = Annotated[
-    int | None, typer.Option(min=1, max=256, help="Threads of each worker.", show_default="RETAINER_THREADS")
-]
-NoMonitor = Annotated[bool, typer.Option("--no-monitor", help="Do not check the sites.")]
-NoWebhooks = Annotated[bool, typer.Option("--no-webhooks", help="Do not send webhooks.")]
+SERVING = {
+    "host": Annotated[str, typer.Option(help="The address to listen on.")],
+    "port": Annotated[int, typer.Option(min=1, max=65535, help="The port to listen on.")],
+    "workers": Annotated[int, typer.Option(min=1, help="Worker processes; more than one needs PostgreSQL and Valkey.")],
+    "threads": Annotated[
+        int | None, typer.Option(min=1, max=256, help="Threads of each worker.", show_default="RETAINER_THREADS")
+    ],
+    "no_monitor": Annotated[bool, typer.Option("--no-monitor", help="Do not check the sites.")],
+    "no_webhooks": Annotated[bool, typer.Option("--no-webhooks", help="Do not send webhooks.")],
+}
+"""The options of `serve` and `demo`."""
+DEFAULTS = {"host": "127.0.0.1", "port": 8000, "workers": 1, "no_monitor": False, "no_webhooks": False}
 Once = Annotated[bool, typer.Option("--once", help="Do what is due, then exit.")]
 Paused = Annotated[
     bool | None, typer.Option("--pause/--resume", help="Stop or resume this work in all processes, then exit.")
@@ -52,41 +57,26 @@ def operate(cli: typer.Typer) -> None:
         cli.command("migrate" if command is migrate_database else None)(command)
 
 
-def serve(
-    *,
-    host: Host = "127.0.0.1",
-    port: Port = 8000,
-    workers: Workers = 1,
-    threads: Threads = None,
-    no_monitor: NoMonitor = False,
-    no_webhooks: NoWebhooks = False,
-    json: Json = False,
-) -> None:
+@with_options(SERVING, **DEFAULTS)
+def serve(*, json: Json = False, **serving: Any) -> None:
     """Serve the API, check the sites and send webhooks; migrates the database first if needed."""
-    switch_off(monitor=no_monitor, webhooks=no_webhooks)
-    run(host, port, workers, threads, lambda: say({"base_url": base_url(host, port)}, json=json))
+    run(serving, lambda: say({"base_url": base_url(serving["host"], serving["port"])}, json=json))
 
 
-def demo(
-    *,
-    host: Host = "127.0.0.1",
-    port: Port = 8000,
-    workers: Workers = 1,
-    threads: Threads = None,
-    no_monitor: NoMonitor = False,
-    no_webhooks: NoWebhooks = False,
-    json: Json = False,
-) -> None:
+@with_options(SERVING, **DEFAULTS)
+def demo(*, json: Json = False, **serving: Any) -> None:
     """Serve two demo agencies on a separate database, which is created again at every start."""
     from retainer.demo import fill  # noqa: PLC0415  # only this command needs it
 
-    switch_off(monitor=no_monitor, webhooks=no_webhooks)
+    host, port = serving["host"], serving["port"]
     path = settings.load().data_dir / "demo.db"
     os.environ["RETAINER_BACKUP_DIR"] = ""  # it is created again at every start
-    for file in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm"))):
-        file.unlink(missing_ok=True)
     os.environ["RETAINER_DATABASE_URL"] = f"sqlite:///{path.resolve()}"
     engine = connect(os.environ["RETAINER_DATABASE_URL"])
+    engine.create_storage()
+    with engine.serve_alone():  # a demo that runs keeps its database
+        for end in ("", "-wal", "-shm"):
+            path.with_name(path.name + end).unlink(missing_ok=True)
     migrate(engine)
     if sys.stderr.isatty():
         typer.echo("Creating two agencies with a year of work. This takes a few seconds.", err=True)
@@ -96,7 +86,7 @@ def demo(
     curl = f'curl -H "Authorization: Bearer {access.key}" {url}/clients'
     sign_in = {"console": f"{site(host, port)}/console", "email": access.email, "password": access.password}
     result = {"base_url": url, "key": access.key, "curl": curl, **sign_in}
-    run(host, port, workers, threads, lambda: say(result, json=json))
+    run(serving, lambda: say(result, json=json))
 
 
 def monitor(*, once: Once = False, paused: Paused = None, json: Json = False) -> None:
@@ -163,12 +153,6 @@ def switch(work: Work, begin_anew: "Callable[[UnscopedTx, str], None]", *, pause
     else:
         pause.resume(store, work, begin_anew)
     say({work.name: "paused" if paused else "on"}, json=json)
-
-
-def switch_off(**work: bool) -> None:
-    for name, is_off in work.items():
-        if is_off:
-            os.environ[f"RETAINER_{name.upper()}"] = "no"
 
 
 def migrate_database(*, only_plan: Plan = False, json: Json = False) -> None:
@@ -243,7 +227,7 @@ def doctor(*, repair: Repair = False, json: Json = False) -> None:
     )
 
 
-def run(host: str, port: int, workers: int, threads: int | None, ready: Callable[[], None]) -> None:
+def run(serving: dict[str, Any], ready: Callable[[], None]) -> None:
     """Migrate if needed, then serve until SIGTERM or SIGINT; `ready` is called once requests are answered."""
     gc.disable()
     from retainer.server.process.server import check  # noqa: PLC0415  # other commands need no HTTP server
@@ -251,9 +235,12 @@ def run(host: str, port: int, workers: int, threads: int | None, ready: Callable
 
     gc.freeze()  # what is loaded stays, and collections would copy the memory that workers share
     gc.enable()
-    if threads is not None:
-        os.environ["RETAINER_THREADS"] = str(threads)
-    loaded = settings.load()
+    if serving["threads"] is not None:
+        os.environ["RETAINER_THREADS"] = str(serving["threads"])
+    for work in ("monitor", "webhooks"):
+        if serving[f"no_{work}"]:
+            os.environ[f"RETAINER_{work.upper()}"] = "no"
+    loaded, workers = settings.load(), serving["workers"]
     check(loaded, workers)
     engine, log = opened_with_log(loaded)
     messages = [*warnings(engine), *pause.warnings(Store(engine)), without_accounts(engine)]
@@ -263,7 +250,8 @@ def run(host: str, port: int, workers: int, threads: int | None, ready: Callable
     if os.geteuid() == 0:
         log.warning("The server runs as root. Run it as a separate user that owns only the data folder.")
     log.drain()
-    serve_until_stopped(host=host, port=port, workers=workers, settings=loaded, log=log, ready=ready)
+    address = {"host": serving["host"], "port": serving["port"]}
+    serve_until_stopped(**address, workers=workers, settings=loaded, log=log, ready=ready)
 
 
 def without_accounts(engine: Engine) -> str | None:

@@ -51,25 +51,6 @@ class ProjectType(msgspec.Struct):
     tasks: list[str]
 
 
-class Plugin(msgspec.Struct):
-    """A plugin of websites, with its newest version and an older one."""
-
-    slug: str
-    name: str
-    newest: str
-    older: str
-
-
-class Question(msgspec.Struct):
-    """What a client asks in a ticket, and the agency's answer."""
-
-    subject: str
-    description: str
-    type: str
-    priority: str
-    answer: str
-
-
 class Expense(msgspec.Struct):
     """What an agency spends: at least and at most these amounts."""
 
@@ -86,8 +67,10 @@ class Content(msgspec.Struct):
     internal: list[str]
     work: list[str]
     project_types: list[ProjectType]
-    plugins: list[Plugin]
-    questions: list[Question]
+    plugins: list[dict[str, str]]
+    """By slug and name, each with its newest version and an older one."""
+    questions: list[dict[str, str]]
+    """What clients ask in tickets, each with the agency's answer."""
     expenses: list[Expense]
 
 

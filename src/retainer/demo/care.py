@@ -4,11 +4,10 @@ import random
 from datetime import datetime, timedelta
 from typing import Any
 
-import msgspec
 from sqlalchemy import select
 
 from retainer.crm import clients
-from retainer.demo.agency import CONTENT, Question
+from retainer.demo.agency import CONTENT
 from retainer.demo.make import create
 from retainer.schema.crm import external_contacts
 from retainer.schema.sites import site_checks, site_hours, site_incidents
@@ -64,10 +63,9 @@ class Care:
         is_current = self.rng.random() < 0.65
         plugins = [
             {
-                "slug": plugin.slug,
-                "name": plugin.name,
-                "version": plugin.newest if is_current else plugin.older,
-                "update_version": plugin.newest,
+                **{name: plugin[name] for name in ("slug", "name")},
+                "version": plugin["newest" if is_current else "older"],
+                "update_version": plugin["newest"],
             }
             for plugin in CONTENT.plugins
         ]
@@ -113,8 +111,8 @@ class Care:
         self.tx.update_columns(sites_table, site_id, values)
         uptime.summarise(self.tx, account_id, site_id)
 
-    def _ticket(self, question: Question, contact_id: int, site_id: int) -> None:
-        rng, asked = self.rng, msgspec.structs.asdict(question)
+    def _ticket(self, question: dict[str, str], contact_id: int, site_id: int) -> None:
+        rng, asked = self.rng, {**question}
         answer = asked.pop("answer")
         opened = self.now - timedelta(days=rng.randint(0, 180) ** 2 // 180, minutes=rng.randint(5, 900))
         is_old = self.now - opened > timedelta(days=6)
