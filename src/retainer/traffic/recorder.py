@@ -34,7 +34,7 @@ PRESENT = select(requests.c.number).where(
 )
 
 QUIET_SECONDS, BUSY_SECONDS = 2, 5
-"""Interval between writes; the longer one applies above BUSY_THRESHOLD, as each write has a cost for each key."""
+"""Interval between writes; the longer one follows a write of BUSY_THRESHOLD, as each write has a cost for each key."""
 BUSY_THRESHOLD = 1000
 BATCH_SIZE = 5000
 """Maximum number of requests in one transaction, which other writers wait for."""
@@ -153,35 +153,33 @@ class RequestRecorder:
                 self._waiting.popleft()
                 self._dropped += 1
 
-    def is_due(self, seconds: float) -> bool:
-        return seconds >= (BUSY_SECONDS if len(self._waiting) > BUSY_THRESHOLD else QUIET_SECONDS)
-
     def pop_dropped(self) -> int:
         """Return the number of requests dropped since the last call: too many waited, or the database refused them."""
         with self._lock:
             dropped, self._dropped = self._dropped, 0
         return dropped
 
-    def write(self, store: Store) -> None:
-        """Write all queued requests. Raises errors of the database; after an outage, the same batch is tried again.
+    def write(self, store: Store) -> timedelta:
+        """Write all queued requests; return the time until the next write.
 
-        A batch that the database refuses is dropped.
+        Raises errors of the database. After an outage, the same batch is tried again; a refused one is dropped.
         """
         with self._writing:
-            self._write(store)
+            return self._write(store)
 
-    def finish(self, store: Store) -> None:
+    def finish(self, store: Store) -> timedelta:
         """Write all queued requests before the process ends, and count the current minute too.
 
         A write that another thread has begun is awaited.
         """
         with self._writing:
             try:
-                self._write(store)
+                return self._write(store)
             finally:
                 self._keep_busiest(store, LAST_DAY)
 
-    def _write(self, store: Store) -> None:
+    def _write(self, store: Store) -> timedelta:
+        written = 0
         while batch := self._next_batch():
             try:
                 with store.unscoped(write=True) as tx:
@@ -196,9 +194,11 @@ class RequestRecorder:
                     self._dropped += len(batch.requests)
                 raise
             self._end_batch()
+            written += len(batch.requests)
             if len(self._minutes) < MAX_WAITING:
                 self._minutes |= batch.minutes()
         self._keep_busiest(store, utcnow())
+        return timedelta(seconds=BUSY_SECONDS if written >= BUSY_THRESHOLD else QUIET_SECONDS)
 
     def _next_batch(self) -> RequestBatch | None:
         if self._batch is None:

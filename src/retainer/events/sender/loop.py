@@ -10,8 +10,7 @@ import httpx2
 
 from retainer.background import Report
 from retainer.events.sender import schedule
-from retainer.events.sender.batch import GONE, DeliveryAttempt, DeliveryBatch, Outcome, load_batch
-from retainer.events.sender.message import Receiver
+from retainer.events.sender.batch import GONE, DeliveryAttempt, DeliveryBatch, Outcome, Receiver, load_batch
 from retainer.events.sender.results import save_results
 from retainer.events.sender.schedule import Leased
 from retainer.fairness import Places

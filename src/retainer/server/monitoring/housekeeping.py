@@ -20,7 +20,7 @@ from retainer.settings import Settings
 from retainer.store.engines.sql import INSTANT
 from retainer.store.tx import Store
 from retainer.traffic import retention
-from retainer.traffic.recorder import RequestRecorder
+from retainer.traffic.recorder import QUIET_SECONDS, RequestRecorder
 from retainer.values.exact import as_instant, instant_after
 
 LOG_SECONDS = 0.1
@@ -89,7 +89,6 @@ class Housekeeping(Background):
     ) -> None:
         self.store, self.log, self.recorder, self.settings = store, log, recorder, settings
         self.keys_used = KeysUsed()
-        self._recorded_at = time.monotonic()
         self._last = (
             Chore("noting used keys", NOTE_SECONDS, lambda: self.keys_used.write(store)),
             *([Chore("noting metrics", LOG_SECONDS, note_state)] if note_state else []),
@@ -107,7 +106,7 @@ class Housekeeping(Background):
                 Chore(
                     "deleting old sums", SUMS_SECONDS, lambda: retention.delete_sums(store, settings.request_log_days)
                 ),
-                Chore("writing the request log", LOG_SECONDS, self._record_if_due),
+                Chore("writing the request log", QUIET_SECONDS, lambda: self._record(recorder.write)),
                 *self._last,
             ),
         )
@@ -120,15 +119,10 @@ class Housekeeping(Background):
             chore.do(self.report)
         self.log.drain()
 
-    def _record_if_due(self) -> None:
-        if self.recorder.is_due(time.monotonic() - self._recorded_at):
-            self._recorded_at = time.monotonic()
-            self._record(self.recorder.write)
-
-    def _record(self, write: Callable[[Store], None]) -> None:
-        """Write the request log, and warn if requests are missing from it."""
+    def _record(self, write: Callable[[Store], timedelta]) -> timedelta:
+        """Write the request log, and warn if requests are missing from it; return the time until the next write."""
         try:
-            write(self.store)
+            return write(self.store)
         finally:
             if dropped := self.recorder.pop_dropped():
                 reason = "the database refused them or was too slow"
