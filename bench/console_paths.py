@@ -9,10 +9,9 @@ from typing import Literal, get_args, get_origin
 from urllib.parse import urlencode
 
 from retainer.app import RESOURCES
-from retainer.console.catalogue import Catalogue
-from retainer.console.lists.controls import item_of
-from retainer.console.lists.views import VIEWS
+from retainer.console.catalogue import LISTS, Catalogue
 from retainer.console.reports.declarations import REPORTS
+from retainer.console.shapes import declared
 from retainer.kernel.query import Parameter, parameters
 from retainer.reports.common import ReportQuery
 
@@ -45,7 +44,7 @@ def console_paths() -> list[str]:
 def list_paths() -> Iterator[str]:
     """Yield each list: its first, second and a late page, in each order, with each filter, and its first record."""
     kinds = Catalogue([operation for resource in RESOURCES for operation in resource.operations], "admin").kinds
-    for name in VIEWS:
+    for name in LISTS:
         model = kinds[name].listing.query
         orders = [f"{sign}{field.lstrip('-')}" for field in model.sorts for sign in ("", "-")]
         filters = [{each: text} for each, found in parameters(model).items() for text in texts_of(found)]
@@ -65,7 +64,7 @@ def report_paths() -> Iterator[str]:
 
 def texts_of(parameter: Parameter) -> list[str]:
     """Return the texts with which a filter is measured: each of its fixed values, or two that it accepts."""
-    item, _ = item_of(parameter.hint)
+    item = declared(parameter.hint).type
     if get_origin(item) is Literal:
         return list(get_args(item))
     return [text for text in SAMPLES if is_accepted(parameter, text)][:2]

@@ -48,6 +48,7 @@ LAYERS = (
     "console",
     "console/actions",
     "console/editing",
+    "console/kinds",
     "console/lists",
     "console/pages",
     "console/records",

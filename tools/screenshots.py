@@ -17,7 +17,7 @@ from selenium.webdriver.common.by import By
 from testing.ports import free_port
 from tests.browser import Browser, opened
 
-from retainer.console.lists.views import VIEWS
+from retainer.console.catalogue import LISTS
 
 FOLDER = Path(__file__).parent.parent / "docs" / "screenshots"
 LOOKS = {"light": (1280, False), "dark": (1280, True), "narrow": (390, False)}
@@ -47,8 +47,8 @@ PAGES = {
     "audit": "/audit",
     "sessions": "/sessions",
     "search": "/search?q=optik",
-    **{f"list-{kind}": f"/records/{kind}" for kind in VIEWS},
-    **{f"record-{kind}": f"/records/{kind}/1" for kind in VIEWS if kind != "tags"},
+    **{f"list-{kind}": f"/records/{kind}" for kind in LISTS},
+    **{f"record-{kind}": f"/records/{kind}/1" for kind in LISTS if kind != "tags"},
     "reply-to-ticket": "/records/tickets/1/reply",
     "profile": "/profile",
     "second-factor": "/profile/second-factor",

@@ -24,14 +24,13 @@ NO_MONEY = (
 )
 """They measure seconds, shares, likeness or places of a drawing, and compute no money; the demo has it as texts."""
 ALLOWED = {
-    "console/lists/cells.py": {"division", "float", "rounding"},  # bars, and shares in percent
     "console/lists/downloads.py": {"float"},  # a share becomes the decimal that JSON shows
     "console/reports/tables.py": {"float", "rounding"},  # shares
     "console/words.py": {"division", "float", "rounding"},  # how long ago something was
     "rollups/doctor.py": {"math"},  # seconds
     "values/exact.py": {"division", "float"},  # shares in percent
     "values/money.py": {"rounding"},  # adds zeros to a price with few places
-    "work/projects.py": {"float"},  # the share of a budget
+    "values/units.py": {"float"},  # the types of shares in percent
 }
 """The rules that a module near money may break. What is not needed any more must go."""
 

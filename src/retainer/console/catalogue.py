@@ -22,6 +22,14 @@ from retainer.values.records import Record
 NAMES = ("name", "subject", "title", "url", "description", "vendor", "body")
 """The first of these fields with a value is the name of a record."""
 MAX_LABEL = 80
+GROUPS = (
+    ("Clients & contacts", ("clients", "external-contacts", "tags")),
+    ("Work", ("projects", "tasks", "time-entries")),
+    ("Money", ("quotes", "invoices", "credit-notes", "expenses")),
+    ("Support & sites", ("tickets", "sites")),
+)
+"""The kinds that have a list, in the order of the navigation."""
+LISTS = tuple(name for _, names in GROUPS for name in names)
 
 
 class Kind(NamedTuple):
@@ -40,7 +48,6 @@ class Kind(NamedTuple):
 
     @property
     def title(self) -> str:
-        """Return the heading: `Time entries`."""
         return self.plural.capitalize()
 
     @property
@@ -50,8 +57,7 @@ class Kind(NamedTuple):
 
     @property
     def noun(self) -> str:
-        """Return the singular: `time entry`."""
-        return singular(self.table).removeprefix("external ")
+        return noun_of(self.table)
 
     @property
     def record(self) -> type[Record]:
@@ -60,7 +66,6 @@ class Kind(NamedTuple):
 
     @property
     def parent_field(self) -> str:
-        """Return the field that names the parent: `project_id`; empty without a parent."""
         return self.listing.parameters[0] if self.listing.parameters else ""
 
     def get(self, tx: Tx, record_id: int) -> Record:
@@ -101,27 +106,22 @@ class Kind(NamedTuple):
             return f"/records/{self.parent.name}/{getattr(record, self.parent_field)}"
         return f"/records/{self.name}/{record.id}" if self.reading else f"/records/{self.name}"
 
-    def page(
-        self, tx: Tx, filters: dict[str, str], *, number: int = 1, size: int = 25, sort: str = "", within: int = 0
-    ) -> Paged[Record]:
-        """Return a page of the list, filtered by query parameters; `within` is the id of the parent, if it has one.
-
-        Without `sort`, it has the default order.
-        """
+    def filters(self, tx: Tx, texts: dict[str, str]) -> Filter:
+        """Return the filters of the list from query parameters; others are left out."""
         known = parameters(self.listing.query)
-        values = {known[name].field: known[name].read(text) for name, text in filters.items() if name in known}
-        page = Page(number, size, (sort,) if sort else self.listing.query.sorts[:1], "", "")
+        values = {known[name].field: known[name].read(text) for name, text in texts.items() if name in known}
+        return self.own(tx.actor.user_id, self.listing.query(**values))
+
+    def page(self, tx: Tx, filters: dict[str, str], *, size: int, sort: str = "", within: int = 0) -> Paged[Record]:
+        """Return the first page of the list; `within` is the id of the parent, if it has one."""
         parent = [within] if self.parent is not None else []
-        return self.load(tx, self.listing.query(**values), page, *parent)
+        page = Page(1, size, (sort,) if sort else self.listing.query.sorts[:1], "", "")
+        return self.load(tx, self.filters(tx, filters), page, *parent)
 
-    def first(self, tx: Tx, filters: dict[str, str], *, size: int, sort: str = "", within: int = 0) -> list[Record]:
+    def first(self, tx: Tx, filters: dict[str, str], *, size: int) -> list[Record]:
         """Return the first records of the list without counting the others."""
-        known = parameters(self.listing.query)
-        values = {known[name].field: known[name].read(text) for name, text in filters.items() if name in known}
-        parent = {self.parent_field: within} if self.parent is not None else {}
-        order = (sort,) if sort else self.listing.query.sorts[:1]
-        query = self.own(tx.actor.user_id, self.listing.query(**values))
-        return self.shown(first_records(tx, self.table, self.record, query, order, size, **parent))
+        query = self.filters(tx, filters)
+        return self.shown(first_records(tx, self.table, self.record, query, query.sorts[:1], size))
 
 
 class Relation(NamedTuple):
@@ -188,9 +188,15 @@ class Catalogue:
                 found.append(Relation(relation.kind, field))
         return found
 
-    def references(self, kind: Kind) -> dict[str, Table]:
-        """Return the fields of a kind that refer to other records, with their tables."""
-        return dict(reference_columns(kind.table))
+    @property
+    def navigation(self) -> list[tuple[str, list[tuple[str, str]]]]:
+        """The groups of the navigation, with the names and titles of the lists that the role may see."""
+        known = [(group, [self.kinds[name] for name in names if name in self.kinds]) for group, names in GROUPS]
+        return [(group, [(kind.name, kind.title) for kind in found]) for group, found in known if found]
+
+
+def noun_of(table: Table) -> str:
+    return singular(table).removeprefix("external ")
 
 
 def label_of(record: Record) -> str:
@@ -198,18 +204,20 @@ def label_of(record: Record) -> str:
     return label_from({name: getattr(record, name, None) for name in ("number", *NAMES)}, record.id)
 
 
+def naming_field(record: Record) -> str:
+    """Return the field whose text names a record; empty without one."""
+    return next((name for name in NAMES if getattr(record, name, None)), "")
+
+
 def label_from(values: Mapping[str, object], record_id: int) -> str:
-    """Return the number and name among the values of a record, or its id without either."""
+    """Return the number and name among the values of a record, or its id without either: `#1024 · Checkout is slow`."""
     name = next((str(text) for field in NAMES if (text := values.get(field))), "")
     number = values.get("number")
-    parts = [str(number)] if number is not None else []
-    if name:
-        parts.append(shortened(name))
-    return " · ".join(parts) or f"{record_id}"
+    parts = [f"#{number}" if isinstance(number, int) else str(number)] if number is not None else []
+    return " · ".join([*parts, *([shortened(name)] if name else [])]) or f"{record_id}"
 
 
 def shortened(name: str) -> str:
-    """Return a name with at most MAX_LABEL characters."""
     return name if len(name) <= MAX_LABEL else f"{name[: MAX_LABEL - 1]}…"
 
 

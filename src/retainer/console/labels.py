@@ -4,6 +4,8 @@ import re
 from collections.abc import Collection
 from decimal import Decimal
 
+from sqlalchemy import Table
+
 LABELS = {
     "address_line1": "Address line 1",
     "address_line2": "Address line 2",
@@ -62,6 +64,7 @@ LABELS = {
     "plugin_version_lt": "Plugin older than",
     "progress_percent": "Tasks done",
     "purchase_order": "Order number",
+    "outstanding": "Outstanding",
     "q": "Search",
     "receipt_url": "Receipt",
     "refund_due": "To refund",
@@ -70,26 +73,34 @@ LABELS = {
     "resolution_minutes": "Resolved after",
     "response_time_ms": "Response time",
     "sort": "Order",
+    "start_date": "Start",
     "ssl_expires_at": "Certificate expires",
     "ssl_expires_before": "Certificate expires before",
     "tag_ids": "Tags",
     "tasks_done_count": "Done",
     "template_id": "From template",
-    "tracked_minutes": "Time",
+    "tracked_minutes": "Tracked time",
     "type": "Kind",
     "unbilled_amount": "Unbilled",
+    "unbilled_minutes": "Unbilled time",
     "update_version": "Available",
     "uptime_percent_24h": "Uptime, 24 hours",
     "uptime_percent_30d": "Uptime, 30 days",
     "uptime_percent_7d": "Uptime, 7 days",
     "url": "URL",
+    "used_on": "On",
     "user_id": "Person",
     "vat_number": "VAT number",
-    "weekly_capacity_minutes": "Hours per week",
     "wp_update_version": "WordPress update",
     "wp_version": "WordPress version",
 }
 """Labels of fields and filters that do not follow from their names."""
+OF_KINDS = {
+    "expenses": {"amount": "Gross", "net_amount": "Net", "billable_amount": "To bill, net"},
+    "tags": {"usage_count": "Records"},
+    "tickets": {"created_at": "Opened"},
+}
+"""Labels of fields that a kind of record calls otherwise, by its table."""
 ENDS = {"_min": ", at least", "_max": ", at most"}
 WORDS = {
     "covered": "Covered by a fee",
@@ -109,9 +120,10 @@ BOUNDS = re.compile(r"Must be from ([0-9.]+) to ([0-9.]+) ([A-Z]{3}), [^.]*")
 NAME = re.compile(r"`?\b[a-z]+(?:_[a-z0-9]+)+\b`?|`[a-z]+`")
 
 
-def field_label(name: str) -> str:
-    if name in LABELS:
-        return LABELS[name]
+def field_label(name: str, table: Table | None = None) -> str:
+    own = OF_KINDS.get(table.name, {}) if table is not None else {}
+    if name in own or name in LABELS:
+        return own.get(name) or LABELS[name]
     for end, added in ENDS.items():
         if name.endswith(end):
             return field_label(name.removesuffix(end)) + added

@@ -18,25 +18,9 @@ from retainer.store.tx import Tx
 from retainer.values.collation import sort_key
 from retainer.values.records import Record
 
-NAME_COLUMNS = {
-    "clients": ("name",),
-    "external_contacts": ("name",),
-    "projects": ("name",),
-    "milestones": ("name",),
-    "tasks": ("title",),
-    "tickets": ("number", "subject"),
-    "sites": ("name",),
-    "quotes": ("number", "title"),
-    "invoices": ("number", "subject"),
-    "credit_notes": ("number",),
-    "expenses": ("description", "vendor"),
-    "time_entries": ("description",),
-    "users": ("name",),
-    "tags": ("name",),
-}
-"""The columns that make up the name of a row."""
 MAX_NAMES = 10_000
 """Names that are read of a table at once: one for each row of the longest CSV file."""
+USED_CURRENCIES = select(clients.c.currency).distinct()
 MAX_CHOICES = 500
 """Records that a form offers for choice; with more, it asks for the id."""
 
@@ -63,15 +47,12 @@ class Names:
         self.tx, self.catalogue = tx, catalogue
         self._pending: dict[Table, dict[int, Link]] = {}
 
-    def refer(self, table: Table, record_id: int) -> Link:
-        """Return the link to a row; its text is the id until `load`."""
+    def refer(self, table: Table, record_id: int, path: str = "") -> Link:
+        """Return the link to a row, by default to its page; its text is the id until `load`."""
         links = self._pending.setdefault(table, {})
         if record_id not in links:
-            links[record_id] = Link(f"{record_id}", path_of(self.catalogue, table, record_id))
+            links[record_id] = Link(f"{record_id}", path or path_of(self.catalogue, table, record_id))
         return links[record_id]
-
-    def own(self, table: Table, record: Record) -> Link:
-        return Link(title_of(table, record), path_of(self.catalogue, table, record.id))
 
     def load(self) -> None:
         """Write the names into all links that were handed out."""
@@ -83,7 +64,7 @@ class Names:
 
 def load_names(tx: Tx, table: Table, ids: Iterable[int]) -> dict[int, str]:
     """Return the names of records by their ids, of at most MAX_NAMES; a table without names has none."""
-    wanted = sorted(ids)[:MAX_NAMES] if table.name in NAME_COLUMNS else []
+    wanted = sorted(ids)[:MAX_NAMES] if table.info["named_by"] else []
     rows = tx.all(_by_id(table), ids=json.dumps(wanted)) if wanted else ()
     return {record_id: _name(table, record_id, texts) for record_id, *texts in rows}
 
@@ -98,6 +79,12 @@ def load_choices(tx: Tx, table: Table, *, only_open: bool = False) -> list[Choic
         return None
     found = [Choice(record_id, _name(table, record_id, texts), client_id) for record_id, client_id, *texts in rows]
     return sorted(found, key=lambda choice: (sort_key(choice.text), choice.id))
+
+
+def used_first(tx: Tx, currencies: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the choice of currencies with that of the account and those of its clients above the others."""
+    used = {tx.actor.currency, *(code for (code,) in tx.all(USED_CURRENCIES))}
+    return sorted(currencies, key=lambda option: (option[0] not in used, option[0]))
 
 
 def title_of(table: Table, record: Record) -> str:
@@ -117,23 +104,19 @@ def path_of(catalogue: Catalogue, table: Table, record_id: int) -> str:
 
 
 def _name(table: Table, record_id: int, texts: list[object]) -> str:
-    return label_from(dict(zip(NAME_COLUMNS[table.name], texts, strict=True)), record_id)
-
-
-@cache
-def _names(table: Table) -> Select[int, str]:
-    return select(table.c.id, *table.c[NAME_COLUMNS[table.name]])
+    return label_from(dict(zip(table.info["named_by"], texts, strict=True)), record_id)
 
 
 @cache
 def _by_id(table: Table) -> Select[int, str]:
-    return _names(table).where(is_listed(table.c.id, listed("ids", INTEGER).scalar_subquery()))
+    wanted = listed("ids", INTEGER).scalar_subquery()
+    return select(table.c.id, *table.c[table.info["named_by"]]).where(is_listed(table.c.id, wanted))
 
 
 @cache
 def _first(table: Table, *, only_open: bool) -> Select[int, int | None, str]:
     client = table.c.client_id if "client_id" in table.c else null()
-    found = select(table.c.id, client, *table.c[NAME_COLUMNS[table.name]])
+    found = select(table.c.id, client, *table.c[table.info["named_by"]])
     if only_open and table in {clients, projects}:
         found = found.where(table.c.status != "archived")
     if only_open and table is users:

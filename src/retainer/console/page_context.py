@@ -9,8 +9,6 @@ from retainer.console import words
 from retainer.console.catalogue import Catalogue
 from retainer.console.cookies import Cookie, Cookies
 from retainer.console.forms import Form
-from retainer.console.labels import field_label
-from retainer.console.lists.views import NAVIGATION
 from retainer.console.trial_notice import TrialNotice, trial_notice
 from retainer.identity.admins import Admin
 from retainer.identity.sign_in.throttle import Throttle
@@ -87,12 +85,6 @@ class PageContext(msgspec.Struct):
         return may(self.admin, area)
 
     @property
-    def record_lists(self) -> list[tuple[str, list[tuple[str, str]]]]:
-        """Return the groups of lists in the navigation, with the names and titles of those that the role may see."""
-        groups = [(group, [each for each in lists if each[0] in self.catalogue.kinds]) for group, lists in NAVIGATION]
-        return [(group, lists) for group, lists in groups if lists]
-
-    @property
     def operator(self) -> str:
         """Return whom to ask for what only the operator of the server can do."""
         return self.request.settings.contact or "the operator of this server"
@@ -146,8 +138,7 @@ class PageContext(msgspec.Struct):
             policy=POLICY,
             context=self,
             words=words,
-            field_label=field_label,
-            record_lists=self.record_lists,
+            record_lists=self.catalogue.navigation,
             notice=Notice(kind, sentence) if text else None,  # type: ignore[arg-type]
             **reply.values,
         )

@@ -36,6 +36,7 @@ from retainer.values.kinds import (
     Url,
 )
 from retainer.values.records import READ_ONLY, SERVER_DEFAULT, Record
+from retainer.values.units import Days
 
 Status = Annotated[
     Literal["prospect", "active", "archived"],
@@ -91,7 +92,7 @@ class Client(Record):
         None
     )
     payment_terms_days: Annotated[
-        int, Meta(ge=0, le=365), "Days from the issue of an invoice until it is due. Default: that of the account."
+        Days, Meta(ge=0, le=365), "Days from the issue of an invoice until it is due. Default: that of the account."
     ] = SERVER_DEFAULT
     early_payment_discount_percent: Annotated[
         DiscountPercent | None,
@@ -99,7 +100,7 @@ class Client(Record):
         "discount of the account. Invoices keep the terms with which they were issued.",
     ] = None
     early_payment_discount_days: Annotated[
-        Annotated[int, Meta(ge=0, le=365)] | None,
+        Annotated[Days, Meta(ge=0, le=365)] | None,
         "Days from the issue of an invoice in which the client can deduct `early_payment_discount_percent`.",
     ] = None
     language: Language | None = None

@@ -1,6 +1,7 @@
 """Sums of a filtered list over all of its rows, by currency: for `totals=true` of the API, and lists of the console."""
 
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from sqlalchemy import ColumnElement, Select, Table, case, func, select
@@ -27,6 +28,14 @@ TIME_SUMS = {"duration_minutes": "tracked_minutes", "billable_minutes": "billabl
 """The summed fields of time, and their stored totals."""
 
 
+class Sum(NamedTuple):
+    """A field to add up over a list: over all of its records, or those of a condition, which the label names."""
+
+    field: str
+    where: Callable[[Table], ColumnElement[bool]] | None = None
+    label: str = ""
+
+
 def summed_listing(tx: Tx, table: Table, model: type[R], totals: type[S], filters: Filter, page: Page) -> Summed[R, S]:
     """Return a page of records, with the sums of the whole list if they were requested.
 
@@ -38,7 +47,7 @@ def summed_listing(tx: Tx, table: Table, model: type[R], totals: type[S], filter
     if not page.has_totals:
         return Summed(listed.data, listed.links, listed.meta)
     _, *fields = totals.__struct_fields__
-    rows = load_sums(tx, table, tuple(fields), filters, listed.meta.total)
+    rows = load_sums(tx, table, tuple(map(Sum, fields)), filters, listed.meta.total)
     if rows is None:
         raise invalid({"totals": [_too_many(filters, listed.meta.total)]})
     meta: SummedMeta[S] = SummedMeta(*msgspec.structs.astuple(listed.meta))
@@ -49,18 +58,18 @@ def summed_listing(tx: Tx, table: Table, model: type[R], totals: type[S], filter
     return Summed(listed.data, listed.links, meta)
 
 
-def load_sums(tx: Tx, table: Table, fields: tuple[str, ...], filters: Filter, total: int) -> list[Row] | None:
-    """Return a row for each currency in a filtered list of `total` rows: the currency, and the sum of each field.
+def load_sums(tx: Tx, table: Table, sums: tuple[Sum, ...], filters: Filter, total: int) -> list[Row] | None:
+    """Return a row for each currency in a filtered list of `total` rows: the currency, and each sum.
 
     Amounts are in minor units, and null if no row has one. None: there are too many rows to add up.
     """
-    rows = _from_summaries(tx, fields, filters) if table.name == "time_entries" else None
+    rows = _from_summaries(tx, [each.field for each in sums], filters) if table.name == "time_entries" else None
     if rows is not None:
         return rows
     if total > MAX_SUMMED:
         return None
     shapes, values = shapes_of(filters, tx.actor.user_id)
-    return tx.all(Deferred(_sums, (table, type(filters), shapes, fields)), **values)
+    return tx.all(Deferred(_sums, (table, type(filters), shapes, sums)), **values)
 
 
 def is_money(table: Table, field: str) -> bool:
@@ -80,19 +89,19 @@ def _too_many(filters: Filter, total: int) -> str:
     )
 
 
-def _sums(table: Table, model: type[Filter], shapes: FilterShapes, fields: tuple[str, ...]) -> Select[str]:
-    sums = [func.sum(_summed(table, field)) for field in fields]
+def _sums(table: Table, model: type[Filter], shapes: FilterShapes, sums: tuple[Sum, ...]) -> Select[str]:
+    added = [func.sum(_summed(table, each)) for each in sums]
     limits = conditions(table, model, shapes)
-    return select(table.c.currency, *sums).where(*limits).group_by(table.c.currency).order_by(table.c.currency)
+    return select(table.c.currency, *added).where(*limits).group_by(table.c.currency).order_by(table.c.currency)
 
 
-def _summed(table: Table, field: str) -> ColumnElement[int]:
-    if field == "billable_minutes":
+def _summed(table: Table, each: Sum) -> ColumnElement[int]:
+    if each.field == "billable_minutes":
         return case((table.c.billable, table.c.duration_minutes), else_=0)
-    return table.c[field]
+    return table.c[each.field] if each.where is None else case((each.where(table), table.c[each.field]))
 
 
-def _from_summaries(tx: Tx, fields: tuple[str, ...], filters: Filter) -> list[Row] | None:
+def _from_summaries(tx: Tx, fields: list[str], filters: Filter) -> list[Row] | None:
     """Return the sums of time entries from stored totals; None if no summary has the filters."""
     asked: dict[str, Any] = {
         name: value for name in filters.__struct_fields__ if (value := getattr(filters, name)) is not None

@@ -57,6 +57,7 @@ quotes = col.account_table(
     *col.indexes("created_at id", "updated_at id", "client_id created_at id", "project_id", "contact_id"),
     sa.Index("quotes_by_moments", "account_id", "sent_at", "accepted_at", "declined_at", "client_id"),
     is_announced=True,
+    named_by=("number", "title"),
 )
 
 quote_lines = line_table(
@@ -94,6 +95,7 @@ invoices = col.account_table(
     *col.indexes("project_id", "contact_id"),
     col.partial_index("invoices", "quote_id"),
     is_announced=True,
+    named_by=("number", "subject"),
 )
 
 
@@ -186,6 +188,7 @@ credit_notes = col.account_table(
     sa.Index("credit_notes_by_invoice", "account_id", "invoice_id", "issue_date", "total"),
     *col.indexes("client_id created_at id", "issue_date"),
     is_announced=True,
+    named_by=("number",),
 )
 
 credit_note_shares = col.account_table(
@@ -240,4 +243,5 @@ expenses = col.account_table(
     col.partial_index("expenses", "invoice_id"),
     col.partial_index("expenses", "invoice_line_id"),
     is_announced=True,
+    named_by=("description", "vendor"),
 )

@@ -190,10 +190,13 @@ def account_id() -> sa.Column[int]:
     return sa.Column("account_id", INTEGER, sa.ForeignKey("accounts.id"), nullable=False)
 
 
-def account_table(name: str, *items: SchemaItem, is_announced: bool = False, parent: str | None = None) -> sa.Table:
+def account_table(
+    name: str, *items: SchemaItem, is_announced: bool = False, parent: str | None = None, named_by: tuple[str, ...] = ()
+) -> sa.Table:
     """A table whose rows belong to an account, with `id`, `account_id`, `created_at` and `updated_at`.
 
-    Changes of its rows become events if it `is_announced`. `parent` is the column of the record in their path.
+    Changes of its rows become events if it `is_announced`. `parent` is the column of the record in their path, and
+    `named_by` are the columns that make up the name of a row for people.
     """
     return sa.Table(
         name,
@@ -204,7 +207,7 @@ def account_table(name: str, *items: SchemaItem, is_announced: bool = False, par
         instant("updated_at"),
         *items,
         key_with_account(),
-        info={"of_account": True, "announced": is_announced, "parent": parent},
+        info={"of_account": True, "announced": is_announced, "parent": parent, "named_by": named_by},
         **NUMBERED,
     )
 

@@ -28,6 +28,7 @@ tags = col.account_table(
     col.unique("name_folded"),
     *col.indexes("name_sort id", "created_at id"),
     is_announced=True,
+    named_by=("name",),
 )
 
 clients = col.account_table(
@@ -55,6 +56,7 @@ clients = col.account_table(
     col.partial_index("clients", "email_folded"),
     col.partial_index("clients", "invoice_email_folded"),
     is_announced=True,
+    named_by=("name",),
 )
 col.index_amounts(clients)
 clients_tags = tag_links("clients")
@@ -76,5 +78,6 @@ external_contacts = col.account_table(
     col.unique("external_id"),
     *col.indexes("last_name_sort id", "created_at id", "updated_at id"),
     is_announced=True,
+    named_by=("name",),
 )
 external_contacts_tags = tag_links("external_contacts")

@@ -98,6 +98,7 @@ users = account_table(
     unique("email_folded"),
     Index("users_by_email_folded", "email_folded"),
     Index(None, "account_id", "name_sort", "id"),
+    named_by=("name",),
 )
 
 api_keys = account_table(

@@ -42,6 +42,7 @@ sites = col.account_table(
     *col.indexes("name_sort id", "created_at id", "updated_at id", "client_id name_sort id", "project_id"),
     Index("sites_due", "monitoring_enabled", "next_check_at"),
     is_announced=True,
+    named_by=("name",),
 )
 sites_tags = tag_links("sites")
 

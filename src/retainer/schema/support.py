@@ -33,6 +33,7 @@ tickets = col.account_table(
     col.partial_index("tickets", "requester_email_folded", "created_at", "id"),
     col.partial_index("tickets", "resolved_at"),
     is_announced=True,
+    named_by=("number", "subject"),
 )
 tickets_tags = tag_links("tickets")
 

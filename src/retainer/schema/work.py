@@ -32,6 +32,7 @@ projects = col.account_table(
     Index("projects_by_client", "account_id", "client_id", "is_template"),
     *col.indexes("created_at id", "updated_at id"),
     is_announced=True,
+    named_by=("name",),
 )
 col.index_amounts(projects)
 projects_tags = tag_links("projects")
@@ -53,6 +54,7 @@ milestones = col.account_table(
     Index(None, "account_id", "project_id", "position", "id"),
     is_announced=True,
     parent="project_id",
+    named_by=("name",),
 )
 
 tasks = col.account_table(
@@ -89,6 +91,7 @@ tasks = col.account_table(
     Index("tasks_by_status_and_due_date", "account_id", "status", "due_date", "project_id"),
     Index("tasks_by_status_and_completed_at", "account_id", "status", "completed_at", "project_id"),
     is_announced=True,
+    named_by=("title",),
 )
 tasks_tags = tag_links("tasks")
 
@@ -133,6 +136,7 @@ time_entries = col.account_table(
     col.partial_index("time_entries", "invoice_line_id"),
     col.partial_index("time_entries", "ticket_id", "date", "id", "duration_minutes"),
     is_announced=True,
+    named_by=("description",),
 )
 col.index_amounts(time_entries)
 

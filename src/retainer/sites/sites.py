@@ -36,6 +36,7 @@ from retainer.store.tx import Tx
 from retainer.values.common import ExternalId
 from retainer.values.kinds import Code191, HttpStatus, Id, Instant, Searched, SiteUrl, Text20, Text191
 from retainer.values.records import READ_ONLY, SERVER_DEFAULT, WRITE_ONLY, DetailOnly, Record
+from retainer.values.units import Milliseconds, Seconds, Share
 from retainer.values.versions import Version, newer, order
 
 Status = Annotated[
@@ -73,7 +74,7 @@ class Site(Record):
     environment: Environment = "production"
     platform: Platform = "wordpress"
     monitoring_enabled: Annotated[bool, "If false, the site is not checked, and its status is `paused`."] = True
-    check_interval_seconds: Annotated[int, Meta(ge=60, le=86400), "Seconds from one check to the next."] = 300
+    check_interval_seconds: Annotated[Seconds, Meta(ge=60, le=86400), "Seconds from one check to the next."] = 300
     expected_status: Annotated[
         Annotated[list[HttpStatus], Meta(min_length=1, max_length=50)] | None,
         "HTTP statuses that count as up. Null: 200 to 399.",
@@ -87,22 +88,22 @@ class Site(Record):
     down_since: Annotated[Instant | None, "Time of the first failure while the site is `down`, else null."] = READ_ONLY
     last_status_code: Annotated[int | None, "HTTP status of the last check; null without a response."] = READ_ONLY
     response_time_ms: Annotated[
-        int | None, "Response time of the last check, in milliseconds; null without a response."
+        Milliseconds | None, "Response time of the last check, in milliseconds; null without a response."
     ] = READ_ONLY
     last_error: Annotated[Text191 | None, "Why the last check failed; null if it succeeded."] = READ_ONLY
     ssl_expires_at: Annotated[Instant | None, "Expiry of the last certificate seen; null: none."] = READ_ONLY
     uptime_percent_24h: Annotated[
-        float | None,
+        Share | None,
         uptime.percent("uptime_24h"),
         "Percentage of the last 24 hours' checks that found the site up; null without checks.",
     ] = READ_ONLY
     uptime_percent_7d: Annotated[
-        float | None,
+        Share | None,
         uptime.percent("uptime_7d"),
         "Percentage of the last 7 days' checks that found the site up; null without checks.",
     ] = READ_ONLY
     uptime_percent_30d: Annotated[
-        float | None,
+        Share | None,
         uptime.percent("uptime_30d"),
         "Percentage of the last 30 days' checks that found the site up; null without checks.",
     ] = READ_ONLY

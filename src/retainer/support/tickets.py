@@ -32,6 +32,7 @@ from retainer.values.common import ExternalId, Priority
 from retainer.values.exact import minutes_between
 from retainer.values.kinds import Code191, Email, FullName, Id, Instant, Searched, Text255, Text50000, UserId
 from retainer.values.records import READ_ONLY, MustMatch, Record
+from retainer.values.units import Minutes
 from retainer.work import propagation
 
 UNRESOLVED = ("open", "pending", "on_hold")
@@ -118,19 +119,19 @@ class Ticket(Record):
     ] = None
     first_response_at: Annotated[Instant | None, "When a user first replied in public; null before."] = READ_ONLY
     first_response_minutes: Annotated[
-        int | None, "From creation to the first public reply by a user, rounded half up."
+        Minutes | None, "From creation to the first public reply by a user, rounded half up."
     ] = READ_ONLY
     resolved_at: Annotated[Instant | None, "When the ticket was resolved or closed; null while it is open."] = READ_ONLY
     closed_at: Annotated[Instant | None, "When the ticket became `closed`, else null."] = READ_ONLY
     resolution_minutes: Annotated[
-        int | None, "From creation to `resolved_at`, rounded half up; null while the ticket is open."
+        Minutes | None, "From creation to `resolved_at`, rounded half up; null while the ticket is open."
     ] = READ_ONLY
     reopened_count: Annotated[int, "Number of times that the ticket was reopened."] = READ_ONLY
     last_reply_at: Annotated[Instant | None, "Time of the last public reply; null without one."] = READ_ONLY
     last_reply_by: Annotated[Author | None, "Author of the last public reply."] = READ_ONLY
     awaiting: Annotated[Awaiting | None, Derived(awaiting_party)] = READ_ONLY
     replies_count: Annotated[int, "Number of replies, public and internal."] = READ_ONLY
-    tracked_minutes: Annotated[int, "Time on the ticket, billable or not."] = READ_ONLY
+    tracked_minutes: Annotated[Minutes, "Time on the ticket, billable or not."] = READ_ONLY
     external_id: ExternalId = None
     tag_ids: TagIds = []
 

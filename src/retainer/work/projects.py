@@ -36,6 +36,7 @@ from retainer.values.common import ExternalId
 from retainer.values.exact import amount_of, percent
 from retainer.values.kinds import Code30, Code191, Currency, Day, Id, Instant, Money, SignedMoney, Text191, Text10000
 from retainer.values.records import READ_ONLY, SERVER_DEFAULT, WRITE_ONLY, AllowedOn, Record, RequiredUnless
+from retainer.values.units import BudgetShare, Minutes, Share
 from retainer.work import progress, propagation, templates
 
 Status = Annotated[
@@ -89,9 +90,9 @@ class Project(Record):
     ] = None
     retainer_amount: Annotated[Money | None, "Monthly price. Only for the billing type `retainer`."] = None
     budget_amount: Annotated[Money | None, "Limit for `billable_amount`, before tax."] = None
-    budget_minutes: Annotated[Annotated[int, Meta(ge=0, le=1_000_000_000)] | None, "Limit for `tracked_minutes`."] = (
-        None
-    )
+    budget_minutes: Annotated[
+        Annotated[Minutes, Meta(ge=0, le=1_000_000_000)] | None, "Limit for `tracked_minutes`."
+    ] = None
     start_date: Annotated[Day | None, "First day of the work. Dates copied from a template move with it."] = None
     due_date: Annotated[Day | None, "Not before `start_date`. An open project is overdue from the next day on."] = None
     manager_id: Annotated[Id | None, "Active user who is in charge of the project."] = None
@@ -113,10 +114,10 @@ class Project(Record):
     archived_at: Annotated[Instant | None, "When the project became `archived`, else null."] = READ_ONLY
     external_id: ExternalId = None
     tag_ids: TagIds = []
-    tracked_minutes: Annotated[int, "Time on the project, billable or not."] = READ_ONLY
-    billable_minutes: Annotated[int, "Billable time on the project, invoiced or not."] = READ_ONLY
+    tracked_minutes: Annotated[Minutes, "Time on the project, billable or not."] = READ_ONLY
+    billable_minutes: Annotated[Minutes, "Billable time on the project, invoiced or not."] = READ_ONLY
     unbilled_minutes: Annotated[
-        int,
+        Minutes,
         Derived(progress.unbilled("unbilled_minutes")),
         "Billable time with a rate that is not invoiced; 0 if a fixed fee or retainer covers it.",
     ] = READ_ONLY
@@ -135,12 +136,12 @@ class Project(Record):
         READ_ONLY
     )
     budget_used_percent: Annotated[
-        float | None,
+        BudgetShare | None,
         Derived(progress.budget_used, percent),
         "`billable_amount` of `budget_amount`, or tracked time of `budget_minutes`: the greater. Null without budget.",
     ] = READ_ONLY
     progress_percent: Annotated[
-        float | None,
+        Share | None,
         Derived(progress.done_ratio, percent),
         "Share of the tasks that are done, without cancelled ones; null without tasks.",
     ] = READ_ONLY

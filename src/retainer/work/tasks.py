@@ -31,6 +31,7 @@ from retainer.store.tx import Tx
 from retainer.values.common import ExternalId, Priority
 from retainer.values.kinds import Code191, Day, Id, Instant, Position, Text255, Text20000, UserId
 from retainer.values.records import READ_ONLY, SERVER_DEFAULT, Record
+from retainer.values.units import Minutes
 from retainer.work import progress, propagation
 
 Status = Annotated[
@@ -60,7 +61,7 @@ class Task(Record):
     start_date: Annotated[Day | None, "First day of the work."] = None
     due_date: Annotated[Day | None, "Not before `start_date`. An open task is overdue from the next day on."] = None
     estimated_minutes: Annotated[
-        Annotated[int, Meta(ge=0, le=1_000_000)] | None, "Estimated effort; null: no estimate."
+        Annotated[Minutes, Meta(ge=0, le=1_000_000)] | None, "Estimated effort; null: no estimate."
     ] = None
     billable: Annotated[
         bool,
@@ -74,9 +75,9 @@ class Task(Record):
     )
     external_id: ExternalId = None
     tag_ids: TagIds = []
-    tracked_minutes: Annotated[int, "Time on the task itself, without its subtasks."] = READ_ONLY
+    tracked_minutes: Annotated[Minutes, "Time on the task itself, without its subtasks."] = READ_ONLY
     remaining_minutes: Annotated[
-        int | None,
+        Minutes | None,
         progress.REMAINING,
         "`estimated_minutes` less `tracked_minutes`, at least 0; null without an estimate.",
     ] = READ_ONLY

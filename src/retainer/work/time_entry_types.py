@@ -9,6 +9,7 @@ from retainer.billing.allocation_types import BillingInvoice, BillingLine, Locke
 from retainer.values.common import ActingUser, ExternalId
 from retainer.values.kinds import Currency, Day, Id, Instant, Money, Text5000
 from retainer.values.records import READ_ONLY, SERVER_DEFAULT, Record
+from retainer.values.units import Minutes
 
 MAX_MINUTES = 1440  # a day
 
@@ -25,7 +26,7 @@ class TimeEntry(Record):
     user_id: ActingUser = SERVER_DEFAULT
     date: Annotated[Day, "Day that the time counts for. Default: the day of `started_at`, else today."] = SERVER_DEFAULT
     duration_minutes: Annotated[
-        int, Meta(ge=1, le=MAX_MINUTES), "Required without start and end. A user has at most 1440 a day."
+        Minutes, Meta(ge=1, le=MAX_MINUTES), "Required without start and end. A user has at most 1440 a day."
     ] = SERVER_DEFAULT
     billable: Annotated[
         bool, "Default: that of the task, else whether the project is billed; false without a client."

@@ -42,6 +42,7 @@ from retainer.values.records import (
     Record,
     RequiredUnless,
 )
+from retainer.values.units import Days
 
 MAX_DESCRIPTION = 2000
 MAX_ITEMS = 1000
@@ -273,7 +274,7 @@ class Invoice(Record):
     is_overdue: Annotated[
         bool, Derived(balance.overdue, bool), "True while something is due and `due_date` has passed."
     ] = READ_ONLY
-    days_overdue: Annotated[int, balance.DAYS_OVERDUE, "Days since `due_date`; 0 when not overdue."] = READ_ONLY
+    days_overdue: Annotated[Days, balance.DAYS_OVERDUE, "Days since `due_date`; 0 when not overdue."] = READ_ONLY
     issue_date: Annotated[Day | None, "Issuing sets it to today if it is null, and fixes it."] = None
     due_date: Annotated[
         Day | None, "Issuing sets it to `issue_date` plus the client's payment terms if it is null; it can change."

@@ -14,11 +14,11 @@ from retainer.console.editing.fields import Field
 from retainer.console.editing.sheet import Sheet
 from retainer.console.forms import Form
 from retainer.console.labels import field_label, word_of
-from retainer.console.names import Names, load_names, title_of
+from retainer.console.names import load_names, title_of
 from retainer.console.page_context import PageContext, Reply, View
 from retainer.console.records.blocks import FormBlock
-from retainer.console.records.page import RecordPage
-from retainer.console.records.values import Value, Values
+from retainer.console.records.page import AnyPage
+from retainer.console.values import Value, Values
 from retainer.documents.wording import unit_text
 from retainer.errors import FieldErrors, Refusal, invalid
 from retainer.identity import audit
@@ -226,9 +226,9 @@ class Action(Generic[R]):
         if seen and "status" in self.fixed and seen.after.status == seen.before.status:  # type: ignore[attr-defined]
             obstacle = self.obstacle(sheet, record, None)
         sheet.word_errors()
-        names = Names(sheet.tx, sheet.context.catalogue)
-        changes = [] if seen is None or obstacle else list(changes_of(Values(sheet.context, names), kind, seen))
-        names.load()
+        values = Values(sheet.tx, sheet.context)
+        changes = [] if seen is None or obstacle else list(changes_of(values, kind, seen))
+        values.names.load()
         label = title_of(kind.table, record)
         name = getattr(record, "name", None) or getattr(record, "number", None)
         return sheet.context.render(
@@ -251,7 +251,7 @@ class Action(Generic[R]):
             seen=digest(sheet),
         )
 
-    def block(self, page: RecordPage, record: R, title: str, *without: str) -> FormBlock:
+    def block(self, page: AnyPage, record: R, title: str, *without: str) -> FormBlock:
         """Return the form as a part of the record's page; `without` are fields that stand elsewhere on it."""
         sheet = self.sheet(page.tx, page.context, page.kind, record)
         sheet.fields = [field for field in sheet.fields if field.name not in without]

@@ -7,11 +7,12 @@ from retainer.billing.invoices.types import Invoice, UnbilledTime
 from retainer.console.actions.action import Action, Seen
 from retainer.console.actions.basis import new_of
 from retainer.console.catalogue import Kind
-from retainer.console.editing.fields import Field, flattened, options_of
+from retainer.console.editing.fields import Field, options_of
 from retainer.console.editing.sheet import Sheet
+from retainer.console.kinds.projects import LEFT_OUT
 from retainer.console.page_context import PageContext
-from retainer.console.records.projects import LEFT_OUT
 from retainer.console.reports.tables import hours
+from retainer.console.shapes import declared
 from retainer.crm.clients import Client
 from retainer.errors import Refusal, invalid
 from retainer.identity import audit
@@ -21,7 +22,7 @@ from retainer.work.projects import Project
 
 WORK = {"time": "Time", "expenses": "Expenses", "milestones": "Completed milestones", "fees": "Months of retainers"}
 WITHOUT_DAYS = ("milestones",)
-GROUPS = options_of(flattened(UnbilledTime.__annotations__["group_by"])[0], [])
+GROUPS = tuple(options_of(declared(UnbilledTime.__annotations__["group_by"])))
 
 
 class Bill(Action[Client | Project]):

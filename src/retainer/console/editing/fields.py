@@ -1,50 +1,31 @@
 """The fields of forms, as the types of the API declare them: label, control, choices, default and hint."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from decimal import Decimal
 from functools import cache
-from types import NoneType, UnionType
-from typing import Annotated, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+from types import NoneType
+from typing import NamedTuple, get_args, get_type_hints
 
 import msgspec
 import pycountry
 from sqlalchemy import Table
 
 from retainer.console.labels import field_label, in_words, word_of
+from retainer.console.shapes import Declared, declared, mark_of
 from retainer.console.typed import number_text
 from retainer.store.constraints import reference_columns
 from retainer.store.row_mapper import RefersTo
 from retainer.store.tables import metadata
 from retainer.values import kinds
-from retainer.values.common import Color
 from retainer.values.exact import DIGITS
 from retainer.values.reading import WritableField, writable_fields
 from retainer.values.records import DetailOnly, Record
-from retainer.values.texts import Characters
 
-Shape = str
-"""The control of a field: one of the values of SHAPES, or what `shape_of` adds to them."""
-SHAPES: tuple[tuple[object, Shape], ...] = (
-    (kinds.Day, "day"),
-    (kinds.Instant, "moment"),
-    (kinds.Money, "money"),
-    (kinds.SignedMoney, "money"),
-    (kinds.UnitPrice, "money"),
-    (kinds.Percent, "percent"),
-    (kinds.Markup, "percent"),
-    (kinds.Email, "email"),
-    (kinds.Url, "url"),
-    (kinds.SiteUrl, "url"),
-    (kinds.Country, "choice"),
-    (kinds.Currency, "choice"),
-    (Color, "color"),
-)
-"""The kinds of values that have a control of their own."""
-UNITS = ("days", "seconds")
-"""Units with which names of the API end, and which a label repeats."""
-LONG = 255
-"""Characters beyond which a text has a field of several lines."""
+UNITS = {"percent": "%", "days": "days", "seconds": "seconds"}
+"""Units that the label of a field repeats."""
+CONTROLS = {"minutes": "hours", "days": "whole", "seconds": "whole", "country": "choice"}
+"""The controls of shapes that have none of their own."""
 LINE_FIELDS = ("description", "quantity", "unit", "unit_price", "discount_percent", "tax_rate", "project_id")
 """The fields of a line of a document, in the order of the form; what bills work follows from the work."""
 HELPFUL = re.compile(
@@ -82,7 +63,7 @@ class Field(NamedTuple):
 
     name: str
     label: str
-    shape: Shape
+    shape: str
     hint: str = ""
     is_required: bool = False
     is_filled_in: bool = False
@@ -111,98 +92,60 @@ def choose_fields(model: type[msgspec.Struct], table: Table, *names: str, use: s
 def _fields(model: type[msgspec.Struct], table: Table, use: str) -> Iterator[Field]:
     hints = get_type_hints(model, include_extras=True)
     targets = dict(reference_columns(table))
-    for name, declared in writable_fields(model, use).items():
-        bare, metas = flattened(hints[declared.name])
-        target = next((metadata.tables[mark.target] for mark in metas if isinstance(mark, RefersTo)), None)
-        field = Field(name, field_label(name), "text", target=targets.get(name, target))
-        part = next((mark for mark in metas if isinstance(mark, DetailOnly)), None)
+    for name, written in writable_fields(model, use).items():
+        found = declared(hints[written.name])
+        target = next((metadata.tables[mark.target] for mark in found.marks if isinstance(mark, RefersTo)), None)
+        target = targets.get(name, target)
+        field = Field(name, field_label(name, table), "text", target=target)
+        part = next((mark for mark in found.marks if isinstance(mark, DetailOnly)), None)
         if part is not None:
-            (item,) = get_args(bare)
+            (item,) = get_args(found.type)
             if issubclass(item, Record):
                 by_name = {each.name: each for each in fields_of(item, metadata.tables[part.table], "Child")}
-                columns = tuple(by_name[each] for each in LINE_FIELDS)
-                yield field._replace(shape="rows", columns=columns)
+                yield field._replace(shape="rows", columns=tuple(by_name[each] for each in LINE_FIELDS))
             continue
-        shape = shape_of(name, bare, metas, field.target)
-        if shape is not None and name != "position":
-            yield _completed(field._replace(shape=shape), declared, bare, metas, model)
+        shape = control_of(found, target)
+        if shape and name != "position":
+            yield _completed(field._replace(shape=shape), written, found, model)
 
 
-def _completed(
-    field: Field, declared: WritableField, bare: object, metas: list[object], model: type[msgspec.Struct]
-) -> Field:
+def _completed(field: Field, written: WritableField, found: Declared, model: type[msgspec.Struct]) -> Field:
     """Return a field with what its declaration says about its values."""
-    meta = [mark for mark in metas if isinstance(mark, msgspec.Meta)]
-    description = next((mark for mark in metas if isinstance(mark, str)), "")
-    unit = "%" if field.shape == "percent" else next((each for each in UNITS if field.name.endswith(f"_{each}")), "")
-    low, high = bounds_of(metas)
-    filled_in = declared.default is None and NoneType not in get_args(get_type_hints(model)[declared.name])
+    meta = [mark for mark in found.marks if isinstance(mark, msgspec.Meta)]
+    description = next((mark for mark in found.marks if isinstance(mark, str)), "")
+    unit = UNITS.get(found.shape, "")
+    filled_in = written.default is None and NoneType not in get_args(get_type_hints(model)[written.name])
     return field._replace(
         label=f"{field.label}, {unit}" if unit else field.label,
         hint=hint_of(description, model),
-        is_required=declared.required,
+        is_required=written.required,
         is_filled_in=filled_in,
-        default=default_text(declared.default),
-        options=options_of(bare, metas),
-        low=low,
-        high=high,
+        default=default_text(written.default),
+        options=tuple(options_of(found)) if field.shape in {"choice", "currency"} else (),
+        low=int(next((mark.ge for mark in meta if mark.ge is not None), 0)),
+        high=int(next((mark.le for mark in meta if mark.le is not None), kinds.MAX_INTEGER)),
         length=next((mark.max_length for mark in meta if mark.max_length is not None), 0),
     )
 
 
-def flattened(hint: object) -> tuple[object, list[object]]:
-    """Return a plain type without null, and all that its declaration says."""
-    metas: list[object] = []
-    while True:
-        if get_origin(hint) is Annotated:
-            hint, *found = get_args(hint)
-            metas += found
-        elif get_origin(hint) in {Union, UnionType} and NoneType in get_args(hint):
-            hint = next(part for part in get_args(hint) if part is not NoneType)
-        else:
-            return hint, metas
+def control_of(found: Declared, target: Table | None) -> str:
+    """Return the control of a field; empty for what only programs send."""
+    if found.shape == "list":
+        is_whole = declared(get_args(found.type)[0]).shape == "whole"
+        return "references" if target is not None else "numbers" if is_whole else ""
+    if target is not None:
+        return "reference"
+    is_id = mark_of(kinds.Id) in found.marks
+    return "" if is_id else CONTROLS.get(found.shape, found.shape)
 
 
-def bounds_of(metas: list[object]) -> tuple[int, int]:
-    """Return the lowest and the highest number of a declaration."""
-    meta = [mark for mark in metas if isinstance(mark, msgspec.Meta)]
-    low = next((mark.ge for mark in meta if mark.ge is not None), 0)
-    return int(low), int(next((mark.le for mark in meta if mark.le is not None), kinds.MAX_INTEGER))
-
-
-def mark_of(kind: object) -> object:
-    mark: object = getattr(kind, "__metadata__", (None,))[0]
-    return mark
-
-
-def shape_of(name: str, bare: object, metas: list[object], target: Table | None) -> Shape | None:
-    """Return the control of a field; None for what only programs send."""
-    own = next((shape for kind, shape in SHAPES if mark_of(kind) in metas), None)
-    if own is not None or bare is bool:
-        return own or "flag"
-    if get_origin(bare) is Literal:
-        return "choice"
-    if get_origin(bare) is list:
-        item, _ = flattened(get_args(bare)[0])
-        return None if item is not int else "numbers" if target is None else "references"
-    if bare is int:
-        if name.endswith("_id"):
-            return None if target is None else "reference"
-        return "hours" if name.endswith("_minutes") else "whole"
-    if bare is Decimal:
-        return "percent" if name.endswith("_percent") else "number"
-    if bare is str:
-        length = next((mark.max_length or 0 for mark in metas if isinstance(mark, msgspec.Meta)), 0)
-        has_lines = not any(isinstance(mark, Characters) for mark in metas) and length > LONG
-        return "long" if has_lines else "text"
-    return None
-
-
-def options_of(bare: object, metas: list[object]) -> tuple[tuple[str, str], ...]:
+def options_of(found: Declared) -> list[tuple[str, str]]:
     """Return the values of a choice with their labels."""
-    if get_origin(bare) is Literal:
-        return tuple((value, word_of(value)) for value in get_args(bare))
-    return next((named() for kind, named in NAMED if mark_of(kind) in metas), ())
+    if found.shape == "choice":
+        return [(value, word_of(value)) for value in get_args(found.type)]
+    if found.shape == "flag":
+        return [("true", "Yes"), ("false", "No")]
+    return [*countries()] if found.shape == "country" else [*currencies()] if found.shape == "currency" else []
 
 
 @cache
@@ -214,17 +157,9 @@ def countries() -> tuple[tuple[str, str], ...]:
 
 @cache
 def currencies() -> tuple[tuple[str, str], ...]:
-    """Return the codes and names of currencies, the euro first, the others by code."""
+    """Return the codes and names of currencies, by code."""
     names = {currency.alpha_3: currency.name for currency in pycountry.currencies}
-    codes = ("EUR", *sorted(DIGITS.keys() - {"EUR"}))
-    return tuple((code, f"{code} · {names[code]}" if code in names else code) for code in codes)
-
-
-NAMED: tuple[tuple[object, Callable[[], tuple[tuple[str, str], ...]]], ...] = (
-    (kinds.Country, countries),
-    (kinds.Currency, currencies),
-)
-"""The kinds of codes that have names."""
+    return tuple((code, f"{code} · {names[code]}" if code in names else code) for code in sorted(DIGITS))
 
 
 def default_text(value: object) -> str:

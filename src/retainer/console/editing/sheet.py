@@ -19,7 +19,7 @@ from retainer.console.editing.fields import RARE, WITHOUT, Field, fields_of
 from retainer.console.editing.locks import FREE, lock_of
 from retainer.console.forms import YES_OR_NO, Form
 from retainer.console.labels import field_label, in_words
-from retainer.console.names import Choice, load_choices, load_names
+from retainer.console.names import Choice, load_choices, load_names, used_first
 from retainer.console.page_context import PageContext
 from retainer.errors import FieldErrors, InvalidValue, Refusal, invalid
 from retainer.identity import accounts
@@ -171,6 +171,10 @@ class Sheet:
             choice._replace(text=f"{choice.text} ({names[choice.client_id]})") if choice.client_id in names else choice
             for choice in found
         ]
+
+    def values(self, field: Field) -> list[tuple[str, str]]:
+        """Return the values of a choice with their labels."""
+        return used_first(self.tx, field.options) if field.shape == "currency" else [*field.options]
 
     def name_of(self, field: Field, text: str) -> str:
         """Return a record as a search field names it: `Bergmann Optik (#12)`."""

@@ -2,30 +2,34 @@
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Annotated, Literal, NamedTuple, get_args, get_origin
+from types import NoneType
+from typing import Literal, NamedTuple, get_args
 from urllib.parse import urlencode
 
 from sqlalchemy import Table
 
 from retainer.console import words
 from retainer.console.catalogue import Kind
-from retainer.console.labels import field_label, word_of
-from retainer.console.lists.views import ListView
-from retainer.console.names import Choice, load_choices, load_names
+from retainer.console.displays import DISPLAYS
+from retainer.console.editing.fields import options_of
+from retainer.console.kinds.display import Display
+from retainer.console.labels import field_label
+from retainer.console.names import Choice, load_choices, load_names, used_first
 from retainer.console.page_context import PageContext
+from retainer.console.shapes import declared
 from retainer.errors import Refusal
 from retainer.kernel.paging import MAX_PAGE_SIZE, PER_PAGE, Page
 from retainer.kernel.query import Filter, Parameter, parameters, read_values
-from retainer.schema import metadata
 from retainer.schema.crm import tags
+from retainer.store.constraints import references
 from retainer.store.tx import Tx
 from retainer.values.exact import local_day
-from retainer.values.kinds import Day, Instant
 from retainer.values.parameters import read_number, read_sort
 
 Shape = Literal["select", "date", "text", "number"]
-CHOSEN_FROM = ("clients", "projects", "users", "tags")
-"""The tables whose records a form offers for choice; a filter by any other stays as it came in by a link."""
+NUMBERS = {"money", "whole", "number", "percent", "budget", "minutes"}
+OFFERED = {"users", *(name for name, display in DISPLAYS.items() if display.is_offered)}
+"""The tables whose records a filter offers for choice; a filter by any other stays as it came in by a link."""
 
 
 class Control(NamedTuple):
@@ -93,7 +97,7 @@ def read_asked(context: PageContext, kind: Kind) -> Asked | None:
 
 def _begun(context: PageContext, parameter: Parameter | None, text: str) -> str:
     text = text.strip()
-    if parameter is None or not _is(parameter.hint, Instant):
+    if parameter is None or declared(parameter.hint).shape != "moment":
         return text
     try:
         return words.day_start(text, context.admin.timezone)
@@ -104,46 +108,38 @@ def _begun(context: PageContext, parameter: Parameter | None, text: str) -> str:
 class Controls:
     """Builds the controls of a list; the records of a table are read once."""
 
-    def __init__(self, tx: Tx, context: PageContext, kind: Kind, view: ListView, texts: dict[str, list[str]]) -> None:
-        self.tx, self.context, self.view, self.texts = tx, context, view, texts
+    def __init__(self, tx: Tx, context: PageContext, kind: Kind, display: Display, texts: dict[str, list[str]]) -> None:
+        self.tx, self.context, self.texts = tx, context, texts
         self.parameters = parameters(kind.listing.query)
-        self.targets = dict(reference_targets(kind))
+        self.targets = references(kind.table, kind.record)
         self.choices: dict[str, list[Choice] | None] = {}
         names = [name for name in self.parameters if name not in {"q", *kind.left_out}]
         self.all = [control for name in names if (control := self.control(name))]
-
-    def names(self, table: Table) -> dict[int, str]:
-        """Return the names that were read for choices."""
-        return {choice.id: choice.text for choice in self.choices.get(table.name) or ()}
-
-    @property
-    def first(self) -> list[Control]:
-        """The controls that are always visible, in the order of the declaration."""
         by_name = {control.name: control for control in self.all}
-        return [by_name[name] for name in self.view.filters]
+        self.first = [by_name[name] for name in display.filters]
+        """The controls that are always visible, in the order of the declaration."""
+        self.more = [control for control in self.all if control.name not in display.filters]
 
-    @property
-    def more(self) -> list[Control]:
-        return [control for control in self.all if control.name not in self.view.filters]
+    def target(self, name: str) -> Table | None:
+        """Return the table that a filter refers to."""
+        return tags if name == "tag_id" else self.targets.get(name)
 
     def control(self, name: str) -> Control | None:
         """Return the control of a filter; None if it has none."""
-        hint, target = self.parameters[name].hint, self.targets.get(name)
-        value = ",".join(self.texts.get(name, []))
-        item, or_none = item_of(hint)
-        if name == "ids" or (target is not None and target.name not in CHOSEN_FROM):
+        hint, target = self.parameters[name].hint, self.target(name)
+        found, value = declared(hint), ",".join(self.texts.get(name, []))
+        if name == "ids" or (target is not None and target.name not in OFFERED):
             return None
         if target is not None:
-            return self.choice(name, target, value, or_none=or_none)
-        if get_origin(item) is Literal:
-            options = [(each, word_of(each)) for each in get_args(item)]
+            return self.choice(name, target, value, or_none=NoneType in get_args(get_args(hint)[0]))
+        options = options_of(found)
+        if found.shape == "currency":
+            options = used_first(self.tx, options)
+        if options:
             return Control(name, field_label(name), "select", value, with_value([("", "Any"), *options], value))
-        if item is bool:
-            options = [("", "Any"), ("true", "Yes"), ("false", "No")]
-            return Control(name, field_label(name), "select", value, with_value(options, value))
-        if _is(hint, Day) or _is(hint, Instant):
+        if found.shape in {"day", "moment"}:
             return Control(name, field_label(name), "date", self.day(value))
-        return Control(name, field_label(name), "number" if name.endswith(("_min", "_max")) else "text", value)
+        return Control(name, field_label(name), "number" if found.shape in NUMBERS else "text", value)
 
     def choice(self, name: str, target: Table, value: str, *, or_none: bool) -> Control:
         """Return the control that offers the records of a table, or asks for an id if they are too many."""
@@ -176,21 +172,9 @@ class Controls:
 
     def in_words(self, name: str, value: str) -> str:
         """Return the value of a filter; ids of records as their names."""
-        target, ids = self.targets.get(name), {int(text) for text in value.split(",") if text.strip().isdecimal()}
+        target, ids = self.target(name), {int(text) for text in value.split(",") if text.strip().isdecimal()}
         found = load_names(self.tx, target, ids) if target is not None else {}
         return ", ".join(found.values()) or value
-
-
-def reference_targets(kind: Kind) -> Iterator[tuple[str, Table]]:
-    """Yield the filters by records that a list refers to, and the tables of those."""
-    targets = {
-        column.name: metadata.tables[column.info["target"]] for column in kind.table.c if "target" in column.info
-    }
-    for name in parameters(kind.listing.query):
-        if name == "tag_id":
-            yield name, tags
-        elif name in targets:
-            yield name, targets[name]
 
 
 def with_value(options: list[tuple[str, str]], value: str) -> list[tuple[str, str]]:
@@ -199,20 +183,3 @@ def with_value(options: list[tuple[str, str]], value: str) -> list[tuple[str, st
     if value in known:
         return options
     return [*options, (value, ", ".join(known.get(each.strip(), each) for each in value.split(",")))]
-
-
-def item_of(hint: object) -> tuple[object, bool]:
-    """Return the plain type of a filter or of the items of its comma list, and whether it can be null."""
-    item = get_args(hint)[0] if get_origin(hint) is tuple else hint
-    parts = [part for part in get_args(item) if part is not type(None)]
-    or_none = type(None) in get_args(item)
-    return _bare(parts[0] if or_none else item), or_none
-
-
-def _bare(hint: object) -> object:
-    return get_args(hint)[0] if get_origin(hint) is Annotated else hint
-
-
-def _is(hint: object, kind: object) -> bool:
-    """Whether a filter has values of this kind: days and instants are both texts."""
-    return bool(getattr(hint, "__metadata__", None) == getattr(kind, "__metadata__", None))

@@ -1,26 +1,41 @@
 """The page of a single record: what matters first, then the rest, then where it came from."""
 
+from collections.abc import Iterator
+
+from retainer.console.catalogue import Relation, naming_field
+from retainer.console.displays import DISPLAYS
+from retainer.console.kinds.display import Display
+from retainer.console.labels import field_label
 from retainer.console.names import title_of
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.records import documents
 from retainer.console.records.actions import list_actions, new_links
-from retainer.console.records.layouts import GENERIC, LAYOUTS, facts_of, related_blocks, rest_of
-from retainer.console.records.page import RecordPage
+from retainer.console.records.blocks import Block, TextBlock
+from retainer.console.records.page import AnyPage, RecordPage
 from retainer.console.statuses import badges_of
+from retainer.console.values import TableBlock, as_columns
 from retainer.identity.keys import key_list
 from retainer.kernel.resource import read_id
 from retainer.store.tx import Tx
 from retainer.traffic.request_log import requests_of_record
+from retainer.values.records import Record
 
 REQUESTS = 5
+SHOWN, SHOWN_PARTS = 5, 50
+"""Related records that a page shows: the others have a list, or for parts, such as milestones, are only counted."""
+HEADING = {"id", "created_at", "updated_at", "position", "invoice_line_id", "status", "is_overdue", "days_overdue"}
+"""Fields that no page lists: its heading shows them, or its last part, or nobody needs them."""
+TEXTS = ("description", "notes")
+"""Fields with long texts, which are shown before the others."""
 
 
 def show(tx: Tx, context: PageContext) -> Reply:
     kind = context.catalogue.find(context.path_parameters["kind"])
     record = kind.get(tx, read_id(context.path_parameters["record"], kind.table))
-    page, layout = RecordPage(tx, context, kind, record), LAYOUTS.get(kind.name, GENERIC)
-    facts, hidden = facts_of(page, layout)
-    blocks = [*layout.blocks(page), *related_blocks(page, layout), *rest_of(page, hidden)]
+    page: AnyPage = RecordPage(tx, context, kind, record)
+    display = DISPLAYS[kind.name]
+    facts = display.facts(page) if callable(display.facts) else page.facts(*display.facts)
+    blocks = [*display.blocks(page), *related_blocks(page, display), *rest_of(page)]
     warnings = documents.warnings(page)
     written_by = requests_of_record(tx, kind.name, record.id, REQUESTS) if context.may("requests") else []
     actions, more = list_actions(kind, record, has_einvoice=documents.has_einvoice(page))
@@ -40,3 +55,50 @@ def show(tx: Tx, context: PageContext) -> Reply:
         written_by=written_by,
         names={key.id: key.name for key in key_list.list_keys(tx)} if written_by else {},
     )
+
+
+def related_blocks(page: AnyPage, display: Display) -> Iterator[Block]:
+    """Yield the records that refer to this one: first the kinds that the display names."""
+    order = {name: place for place, name in enumerate(display.related)}
+    relations = [each for each in page.context.catalogue.relations(page.kind.table) if each.kind.name in DISPLAYS]
+    for relation in sorted(relations, key=lambda each: order.get(each.kind.name, len(order))):
+        block = related(page, relation)
+        if block.rows:
+            yield block
+
+
+def related(page: AnyPage, relation: Relation) -> TableBlock:
+    """Return the first records that refer to this one, without columns that would repeat what its page says."""
+    kind, display = relation.kind, DISPLAYS[relation.kind.name]
+    filters = {relation.field: f"{page.own.id}"} if relation.field else {}
+    size, total = SHOWN if kind.reading else SHOWN_PARTS, None
+    if display.is_counted:
+        listed = kind.page(page.tx, filters, size=size, within=page.own.id)
+        records, total = listed.data, listed.meta.total
+    else:
+        records = kind.first(page.tx, filters, size=size)
+    columns = as_columns(display.columns)
+    new = [each for each in columns if each.field != relation.field and not repeats(page, each.field, records)]
+    own = relation.field in {None, f"{page.kind.noun.replace(' ', '_')}_id"}
+    title = kind.title if own else f"{kind.title} ({field_label(relation.field or '').lower()})"
+    block = page.table(title, records, kind.table, new).without_empty()
+    return block._replace(total=total, path=page.path(kind.name, **filters) if kind.reading else "")
+
+
+def repeats(page: AnyPage, field: str, records: list[Record]) -> bool:
+    """Return whether all records refer to the same record as this one does, like tasks to the client of a project."""
+    known = getattr(page.own, field, None) if field.endswith("_id") else None
+    return known is not None and all(getattr(record, field) == known for record in records)
+
+
+def rest_of(page: AnyPage) -> Iterator[Block]:
+    """Yield the long texts of a record, and its other fields, unless they were shown or are in the heading."""
+    hidden = page.seen | HEADING | {"number", naming_field(page.own)}
+    names = [name for name in page.own.__struct_fields__ if name not in hidden]
+    for name in TEXTS:
+        if name in names and getattr(page.own, name):
+            yield TextBlock(field_label(name), getattr(page.own, name))
+            names.remove(name)
+    block = page.fields("More details", names)
+    if block.fields:
+        yield block

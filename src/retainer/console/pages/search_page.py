@@ -6,7 +6,6 @@ from typing import NamedTuple
 from urllib.parse import urlencode
 
 from retainer.console.catalogue import label_of
-from retainer.console.lists.views import VIEWS
 from retainer.console.names import load_names
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.statuses import status_of
@@ -97,12 +96,14 @@ def find_records(tx: Tx, context: PageContext, text: str, shown: int) -> Iterato
         results = [
             Result(label_of(record), f"/records/{name}/{record.id}", note_of(record, names)) for record in listed.data
         ]
-        yield Group(VIEWS[name].title, listed.meta.total, results, f"/records/{name}?{urlencode({'q': text})}")
+        yield Group(
+            context.catalogue.kinds[name].title, listed.meta.total, results, f"/records/{name}?{urlencode({'q': text})}"
+        )
 
 
 def note_of(record: Record, names: dict[int, str]) -> str:
     """Return the client and the status of a record, as far as it has them."""
-    status = status_of(record) if "status" in record.__struct_fields__ else None
+    status = status_of(record)
     client = names.get(getattr(record, "client_id", None) or 0, "")
     return " · ".join(part for part in (client, status.word if status else "") if part)
 

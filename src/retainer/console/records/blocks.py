@@ -5,12 +5,12 @@ from typing import NamedTuple
 
 from retainer.console.charts import Chart
 from retainer.console.editing.sheet import Sheet
-from retainer.console.records.values import Value
+from retainer.console.values import TableBlock, Value
 from retainer.console.words import Moment
 
 
 class Fact(NamedTuple):
-    """A headline figure, the list that it counts, and a note below it."""
+    """A field with its label; as a headline figure, also the list that it counts, and a note below it."""
 
     label: str
     value: Value
@@ -18,32 +18,11 @@ class Fact(NamedTuple):
     note: str = ""
 
 
-class Column(NamedTuple):
-    """A column of a table."""
-
-    title: str
-    is_number: bool = False
-
-
-class TableBlock(NamedTuple):
-    """Rows of values; `total` is the number of all rows, if it is known, and `path` leads to them."""
-
-    title: str
-    columns: Sequence[Column]
-    rows: Sequence[Sequence[Value]]
-    total: int | None = None
-    path: str = ""
-    note: str = ""
-    foot: Sequence[Sequence[Value]] = ()
-    macro: str = "table"
-
-
 class FieldsBlock(NamedTuple):
-    """Fields with their labels; `unset` are the labels of those without a value."""
+    """Fields with their labels."""
 
     title: str
-    fields: Sequence[tuple[str, Value]]
-    unset: Sequence[str] = ()
+    fields: Sequence[Fact]
     macro: str = "fields"
 
 
@@ -64,7 +43,7 @@ class Party(NamedTuple):
 
 
 class DocumentLine(NamedTuple):
-    """A line of a document, as it is printed; `work` leads to the time that it bills."""
+    """A line of a document, as it is printed; `work` is what it bills."""
 
     description: str
     project: Value

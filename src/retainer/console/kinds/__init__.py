@@ -1,0 +1,1 @@
+"""The kinds of records: for each, what its list and its page show, in one declaration."""

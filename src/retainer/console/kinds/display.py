@@ -1,0 +1,43 @@
+"""The declaration of a kind of record: its list, the headline facts of its page, its blocks, and related records."""
+
+from collections.abc import Callable, Collection, Iterable
+from typing import NamedTuple
+
+from retainer.console.records.blocks import Block, Fact
+from retainer.console.records.page import AnyPage
+from retainer.console.values import Column, as_columns
+from retainer.rollups.list_sums import Sum
+
+
+def no_blocks(_: AnyPage) -> Iterable[Block]:
+    """Return nothing: the page has no blocks of its own."""
+    return ()
+
+
+class Display(NamedTuple):
+    """What a kind of record shows. All that is not declared here follows from the types of its fields."""
+
+    columns: tuple[str | Column, ...]
+    """The columns of its list, and of its records on the pages of others. The first one leads to the record."""
+    filters: tuple[str, ...] = ()
+    """The filters that are always visible; all others are under "More filters"."""
+    views: tuple[tuple[str, str], ...] = ()
+    """Titles and queries of the tabs above the list; the list begins with the first of them."""
+    sums: tuple[Sum, ...] = ()
+    """The sums below the list, each of which is in one of its columns."""
+    facts: tuple[str, ...] | Callable[[AnyPage], list[Fact]] = ()
+    blocks: Callable[[AnyPage], Iterable[Block]] = no_blocks
+    related: tuple[str, ...] = ()
+    """The kinds whose records come first on its pages; others follow."""
+    is_counted: bool = True
+    """Whether the pages of others say how many there are; a record may have very many."""
+    is_offered: bool = False
+    """Whether filters offer its records for choice; a filter by any other stays as a link has set it."""
+
+    def without(self, left_out: Collection[str]) -> "Display":
+        """Return the display without fields and filters that a role may not see."""
+        return self._replace(
+            columns=tuple(column for column in as_columns(self.columns) if column.field not in left_out),
+            filters=tuple(name for name in self.filters if name not in left_out),
+            sums=tuple(each for each in self.sums if each.field not in left_out),
+        )

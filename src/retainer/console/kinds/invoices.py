@@ -1,0 +1,81 @@
+"""Invoices: documents that ask for money, with what was paid and what is still due."""
+
+from collections.abc import Iterator
+
+from sqlalchemy import ColumnElement, Table
+
+from retainer.billing.invoices.types import Invoice
+from retainer.console import words
+from retainer.console.kinds.display import Display
+from retainer.console.records import documents
+from retainer.console.records.blocks import Block, Fact
+from retainer.console.records.page import RecordPage
+from retainer.console.values import Column
+from retainer.console.words import money
+from retainer.rollups.list_sums import Sum
+from retainer.schema.billing import OPEN_INVOICES, is_issued, payments
+from retainer.schema.columns import in_literals
+
+PARTS = 50
+"""Payments of an invoice that its page shows; the newest, if there are more."""
+
+
+def is_open(table: Table) -> ColumnElement[bool]:
+    return in_literals(table.c.status, OPEN_INVOICES)
+
+
+def facts(page: RecordPage[Invoice]) -> list[Fact]:
+    """Return the client, the total, what is due, and when."""
+    invoice = page.record
+    found = page.facts("client_id", "total")
+    if invoice.status != "draft":
+        tone = "bad" if invoice.is_overdue else ""
+        found.append(Fact("Balance due", page.value("balance_due")._replace(tone=tone)))
+    late = f"{words.count(invoice.days_overdue, 'day')} late" if invoice.is_overdue else ""
+    return [*found, *page.facts("issue_date"), *(fact._replace(note=late) for fact in page.facts("due_date"))]
+
+
+def blocks(page: RecordPage[Invoice]) -> Iterator[Block]:
+    """Yield the document, its payments, and its texts."""
+    invoice, document = page.record, page.document
+    page.seen |= {"subject", "purchase_order", "tax_total", "credit_notes", "payments"}
+    service = [each for each in (document.service_from, document.service_to) if each]
+    own_facts = [
+        documents.day("Due", document.due_date),
+        documents.text("Service date", words.days(service[0], service[-1]) if service else None),
+        Fact("Contact", page.value("contact_id")),
+    ]
+    yield documents.document_block(page, own_facts, sums(invoice))
+    if page.own.payments:
+        names = ("paid_date", "kind", "method", "reference", "notes", "amount")
+        block = page.table("Payments", page.own.payments[-PARTS:], payments, names)
+        yield block.without_empty()._replace(total=len(page.own.payments))
+    yield from documents.texts(notes=invoice.notes, terms=invoice.terms)
+
+
+def sums(invoice: Invoice) -> list[tuple[str, str]]:
+    """Return what was paid and credited, and what is still due."""
+    less = (("Paid", invoice.amount_paid), ("Credited", invoice.amount_credited))
+    found = [(label, money(-value, invoice.currency)) for label, value in less if value]
+    if invoice.status != "draft":
+        found.append(("Balance due", money(invoice.balance_due, invoice.currency)))
+    if invoice.refund_due:
+        found.append(("To refund", money(invoice.refund_due, invoice.currency)))
+    return found
+
+
+DISPLAY = Display(
+    columns=(Column("number", "subject"), "client_id", "issue_date", "due_date", "total", "balance_due", "status"),
+    filters=("client_id", "status", "issue_date_from", "issue_date_to"),
+    views=(
+        ("All", ""),
+        ("Open", "status=open&sort=due_date"),
+        ("Overdue", "status=overdue&sort=due_date"),
+        ("Draft", "status=draft"),
+        ("Paid", "status=paid"),
+    ),
+    sums=(Sum("total", is_issued, "Issued"), Sum("balance_due", is_open, "Outstanding")),
+    facts=facts,
+    blocks=blocks,
+    related=documents.RELATED,
+)

@@ -1,0 +1,186 @@
+"""Projects: budget against use, tasks by status, people with their hours, and unbilled work."""
+
+from collections.abc import Iterator
+from typing import NamedTuple, get_args
+
+from sqlalchemy import bindparam, func, select
+
+from retainer.billing.invoices.preview import load_preview
+from retainer.console import words
+from retainer.console.kinds.display import Display
+from retainer.console.records.blocks import Block, Fact, GroupBlock
+from retainer.console.records.page import RecordPage
+from retainer.console.reports.tables import hours
+from retainer.console.statuses import badge_of
+from retainer.console.values import NOTHING, Column, TableBlock, Value, badge, headings, money
+from retainer.console.words import short_day
+from retainer.schema.identity import users
+from retainer.schema.work import tasks, time_entries
+from retainer.values.reading import unwrapped
+from retainer.work.projects import Project
+from retainer.work.tasks import Status
+
+NEWEST_ENTRIES = 2000
+"""Time entries whose hours are added up by person; of a longer project, these are the newest."""
+TASKS_BY_STATUS = (
+    select(tasks.c.status, func.count(), func.sum(func.coalesce(tasks.c.estimated_minutes, 0)))
+    .where(tasks.c.project_id == bindparam("project"))
+    .group_by(tasks.c.status)
+)
+NEWEST = (
+    select(*time_entries.c["user_id", "date", "duration_minutes", "billable"])
+    .where(time_entries.c.project_id == bindparam("project"))
+    .order_by(time_entries.c.date.desc(), time_entries.c.id.desc())
+    .limit(bindparam("limit"))
+    .subquery()
+)
+HOURS_BY_PERSON = (
+    select(NEWEST.c.user_id, func.sum(NEWEST.c.duration_minutes), func.min(NEWEST.c.date), func.max(NEWEST.c.date))
+    .group_by(NEWEST.c.user_id)
+    .order_by(func.sum(NEWEST.c.duration_minutes).desc(), NEWEST.c.user_id)
+)
+LEFT_OUT = {"covered": "that the fee covers", "unpriced": "without a rate"}
+"""Why time is not billed, after its hours."""
+TERMS = (
+    *("billing_type", "hourly_rate", "fixed_fee", "retainer_amount", "start_date", "due_date", "manager_id"),
+    *("currency", "expense_amount", "quote_id"),
+)
+
+
+class TaskCount(NamedTuple):
+    """The tasks of a project that have a status, and their estimates."""
+
+    status: str
+    size: int
+    estimated_minutes: int
+
+
+class PersonHours(NamedTuple):
+    """The time of a person on a project, and the days of the first and the last entry."""
+
+    user_id: int
+    minutes: int
+    first: str
+    last: str
+
+
+def facts(page: RecordPage[Project]) -> list[Fact]:
+    """Return the client, the time, the unbilled value and what is left of the budget."""
+    project, only = page.record, f"{page.own.id}"
+    return [
+        *page.facts("client_id", "budget_used_percent"),
+        Fact(
+            "Tracked time",
+            page.value("tracked_minutes"),
+            page.path("time-entries", project_id=only),
+            f"{hours(project.billable_minutes)} h billable",
+        ),
+        Fact(
+            "Unbilled",
+            page.value("unbilled_amount"),
+            page.path("time-entries", project_id=only, billing_status="unbilled"),
+        ),
+        Fact("Invoiced", page.value("invoiced_amount"), "", "before tax"),
+        *page.facts("due_date"),
+    ]
+
+
+def blocks(page: RecordPage[Project]) -> Iterator[Block]:
+    """Yield the budget, what the next invoice would bill, the tasks by status and the hours by person."""
+    budget, terms = budget_table(page.record), page.fields("Terms", TERMS)
+    yield GroupBlock([*([budget] if budget.rows else []), terms])
+    beside = [block for block in (next_invoice(page), tasks_by_status(page), hours_by_person(page)) if block.rows]
+    if beside:
+        yield GroupBlock(beside)
+
+
+def budget_table(project: Project) -> TableBlock:
+    """Return the budgets of a project, in money and in time, with what is used and what is left of them."""
+    rows = []
+    if project.budget_amount:
+        used, limit = project.billable_amount, project.budget_amount
+        amounts = [money(each, project.currency) for each in (limit, used, limit - used)]
+        rows.append([Value("text", "Amount"), *amounts])
+    if project.budget_minutes:
+        minutes, allowed = project.tracked_minutes, project.budget_minutes
+        rows.append([Value("text", "Time"), *map(time_value, (allowed, minutes, allowed - minutes))])
+    return TableBlock("Budget", headings("Limit", "Budget", "Used", "Left", numbers=3), rows)
+
+
+def next_invoice(page: RecordPage[Project]) -> TableBlock:
+    """Return what the next invoice would bill of a project, in each currency; without rows if there is nothing."""
+    rows, notes = list[list[Value]](), list[str]()
+    for row in load_preview(page.tx, page.own.id).rows:
+        parts = (
+            ("Time", f"{hours(row.time.minutes)} h", row.time.amount),
+            ("Expenses", f"{row.expenses.count:,}", row.expenses.amount),
+            ("Milestones", f"{row.milestones.count:,}", row.milestones.amount),
+            ("Retainer", words.count(len(row.fees.months), "month"), row.fees.amount),
+        )
+        rows += [
+            [Value("text", name), Value("number", size), money(amount, row.currency)]
+            for name, size, amount in parts
+            if amount
+        ]
+        notes += [f"{hours(each.minutes)} h {LEFT_OUT[each.reason]}" for each in row.left_out]
+    note = f"Left out: {', '.join(notes)}." if notes else ""
+    return TableBlock("Next invoice", headings("Work", "Quantity", "Amount", numbers=2), rows, note=note)
+
+
+def time_value(minutes: int) -> Value:
+    return Value("number", f"{hours(minutes)} h")
+
+
+def tasks_by_status(page: RecordPage[Project]) -> TableBlock:
+    """Return the number of tasks by status, each with a link to them."""
+    found = {each.status: each for each in map(TaskCount._make, page.tx.all(TASKS_BY_STATUS, project=page.own.id))}
+    rows = [
+        [
+            badge(badge_of(status)),
+            page.link(f"{found[status].size:,}", "tasks", project_id=f"{page.own.id}", status=status),
+            time_value(found[status].estimated_minutes) if found[status].estimated_minutes else NOTHING,
+        ]
+        for status in get_args(unwrapped(Status)[0])
+        if status in found
+    ]
+    return TableBlock("Tasks by status", headings("Status", "Tasks", "Estimated", numbers=2), rows)
+
+
+def hours_by_person(page: RecordPage[Project]) -> TableBlock:
+    """Return who worked how long: over all time, or of a long project in its newest entries."""
+    people = list(map(PersonHours._make, page.tx.all(HOURS_BY_PERSON, project=page.own.id, limit=NEWEST_ENTRIES)))
+    total = sum(person.minutes for person in people)
+    rows = [
+        [
+            Value("link", link=page.names.refer(users, person.user_id)),
+            page.link(
+                f"{hours(person.minutes)} h", "time-entries", project_id=f"{page.own.id}", user_id=f"{person.user_id}"
+            ),
+            Value("number", short_day(person.last)),
+        ]
+        for person in people
+    ]
+    note = ""
+    if people and total != page.own.tracked_minutes:
+        first = short_day(min(person.first for person in people))
+        note = f"In the newest {words.count(NEWEST_ENTRIES, 'entry', 'entries')}, since {first}."
+    return TableBlock("People", headings("Person", "Time", "Last day", numbers=2), rows, note=note)
+
+
+DISPLAY = Display(
+    columns=(
+        Column("name", "code"),
+        "client_id",
+        "status",
+        "due_date",
+        "tracked_minutes",
+        "budget_used_percent",
+        "unbilled_amount",
+        "manager_id",
+    ),
+    filters=("client_id", "status", "over_budget"),
+    facts=facts,
+    blocks=blocks,
+    related=("milestones", "tasks", "time-entries", "expenses", "invoices", "quotes", "tickets", "sites"),
+    is_offered=True,
+)

@@ -1,0 +1,239 @@
+"""Sites: uptime by day, incidents, response times, certificates and plugins; those with troubles come first."""
+
+import json
+from collections.abc import Iterator, Sequence
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from functools import lru_cache
+from typing import NamedTuple
+
+from sqlalchemy import Select, bindparam, case, func, select
+
+from retainer.console import words
+from retainer.console.charts import Series, column_chart
+from retainer.console.kinds.display import Display
+from retainer.console.records.blocks import Block, ChartBlock, DayBar, Fact, UptimeBlock
+from retainer.console.records.page import RecordPage
+from retainer.console.values import NOTHING, Column, TableBlock, Value, Values, headings, percent_text, span
+from retainer.console.words import short_day
+from retainer.schema.sites import site_hours
+from retainer.sites.incidents import Incident, list_incidents
+from retainer.sites.sites import Site
+from retainer.sites.uptime import share
+from retainer.store.engines.sql import INTEGER, is_listed, listed
+from retainer.store.tx import Tx
+from retainer.values.exact import as_instant, day_after, instant_after
+
+DAYS, CHART_DAYS = 90, 30
+INCIDENTS, PLUGINS = 10, 300
+BAR_HEIGHT, MIN_DOWN = 40, 9
+"""Pixels of a day's bar, and at least of its failed share, which must be seen."""
+LIST_HEIGHT, LOWEST_SHARE = 18, 90_000
+"""Pixels of a day's bar in a list, and the thousandths of a percent at which it is lowest, to show short outages."""
+SOON = timedelta(days=14)
+"""Time before the end of a certificate from which on it needs attention."""
+SOFTWARE = (
+    *("url", "environment", "platform", "wp_version", "wp_update_version", "php_version", "last_synced_at"),
+    *("last_checked_at", "last_status_code", "last_error"),
+)
+
+
+class Checks(NamedTuple):
+    """The sums of the checks of a day in the account's time zone."""
+
+    up: int = 0
+    down: int = 0
+    responses: int = 0
+    response_ms: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.up + self.down
+
+
+class Bar(NamedTuple):
+    """A day of a site in a list: its label, the percentage of checks that found it up, and the height of its bar."""
+
+    day: str
+    share: Decimal | None
+    height: int
+
+
+@lru_cache(maxsize=2)
+def checks_by_day(days: int) -> Select[int, int, int, int, int, int]:
+    """Return the statement that adds up the hours of sites by the place of their day, of which each has its begin."""
+    hour = site_hours.c.hour
+    started = [(hour >= bindparam(f"begun_{place}"), place) for place in reversed(range(days))]
+    place = case(*started).label("place")
+    sums = [func.sum(site_hours.c[name]) for name in Checks._fields]
+    return (
+        select(site_hours.c.site_id, place, *sums)
+        .where(is_listed(site_hours.c.site_id, listed("ids", INTEGER).scalar_subquery()), hour >= bindparam("begun_0"))
+        .group_by(site_hours.c.site_id, place)
+    )
+
+
+def load_days(tx: Tx, site_ids: list[int], days: int) -> dict[int, dict[str, Checks]]:
+    """Return the checks of sites on the last days in the account's time zone, the oldest first."""
+    zone = words.zone(tx.actor.timezone)
+    names = [day_after(tx.today, -ago) for ago in range(days - 1, -1, -1)]
+    starts = [as_instant(datetime.combine(date.fromisoformat(day), time(), zone)) for day in names]
+    begun = {f"begun_{place}": start[:13] for place, start in enumerate(starts)}
+    found = {site_id: dict.fromkeys(names, Checks()) for site_id in site_ids}
+    for site_id, place, *sums in tx.all(checks_by_day(days), ids=json.dumps(site_ids), **begun):
+        found[site_id][names[place]] = Checks(*sums)
+    return found
+
+
+def uptimes(values: Values, sites: Sequence[Site]) -> dict[int, Value]:
+    """Return the uptime of sites, with a bar for each of the last days; nothing before the second check."""
+    told = {site.id: site.uptime_percent_30d for site in sites if not is_untold(site)}
+    found = load_days(values.tx, list(told), CHART_DAYS)
+    return {
+        site_id: Value(
+            "bars",
+            "" if percent is None else f"{percent_text(percent)}%",
+            bars=[bar(day, checks) for day, checks in found[site_id].items()] if percent is not None else (),
+        )
+        for site_id, percent in told.items()
+    }
+
+
+def bar(day: str, checks: Checks) -> Bar:
+    label = words.day_label(day)
+    thousandths = share(checks.up, checks.total)
+    if thousandths is None:
+        return Bar(label, None, 1)
+    part = max(0, thousandths - LOWEST_SHARE) * (LIST_HEIGHT - 3) // (100_000 - LOWEST_SHARE)
+    return Bar(label, Decimal(thousandths).scaleb(-3), 3 + part)
+
+
+def is_untold(site: Site) -> bool:
+    """Return whether no check has told yet how a site is: only a first one has failed, and the next one decides."""
+    return site.status == "unknown" and site.uptime_percent_30d == 0
+
+
+def facts(page: RecordPage[Site]) -> list[Fact]:
+    """Return whether the site is up, how reliable and how fast it is, and when its certificate ends."""
+    site = page.record
+    found = page.facts("client_id")
+    if site.down_since is not None:
+        since = page.value("down_since")._replace(kind="since", tone="bad")
+        found.append(Fact("Down since", since, note=site.last_error or ""))
+    page.seen |= {"uptime_percent_24h", "uptime_percent_7d"} if is_untold(site) else set()
+    found += page.facts("response_time_ms") if is_untold(site) else page.facts("uptime_percent_30d", "response_time_ms")
+    if site.ssl_expires_at is not None:
+        tone = "bad" if site.ssl_expires_at < instant_after(page.tx.now, SOON) else ""
+        value = page.value("ssl_expires_at")._replace(kind="since", tone=tone)
+        found.append(Fact("Certificate expires", value, note=value.moment.day if value.moment else ""))
+    updates = site.plugin_updates_count + int(site.core_update_available)
+    if site.plugins_count or site.core_update_available:
+        found.append(Fact("Updates", Value("number", f"{updates:,}", tone="warn" if updates else "")))
+    return found
+
+
+def blocks(page: RecordPage[Site]) -> Iterator[Block]:
+    """Yield uptime, incidents, response times, software and plugins."""
+    site = page.record
+    days = load_days(page.tx, [page.own.id], DAYS)[page.own.id]
+    if any(checks.total for checks in days.values()) and not is_untold(site):
+        yield uptime_block(days)
+    yield incident_table(page)
+    if any(checks.responses for checks in days.values()):
+        yield response_chart(days)
+    yield page.fields("Site", SOFTWARE)
+    if site.plugins:
+        yield plugin_table(page)
+
+
+def uptime_block(days: dict[str, Checks]) -> UptimeBlock:
+    """Return the days as bars, with those on which a check failed as a table."""
+    bars, failing = [], []
+    for day, checks in days.items():
+        text = f"{uptime_text(checks.up, checks.total)} up" if checks.total else "not checked"
+        height = max(MIN_DOWN, checks.down * BAR_HEIGHT // checks.total) if checks.down else 0
+        bars.append(DayBar(short_day(day), height, bool(checks.total), f"{short_day(day)}: {text}"))
+        if checks.down:
+            figures = (uptime_text(checks.up, checks.total), f"{checks.down:,}", f"{checks.total:,}")
+            failing.append([Value("text", short_day(day)), *(Value("number", figure) for figure in figures)])
+    up, total = sum(checks.up for checks in days.values()), sum(checks.total for checks in days.values())
+    count = words.count(len(failing), "day") + " with a failed check" if failing else "no failed check"
+    columns = headings("Day", "Uptime", "Failed checks", "Checks", numbers=3)
+    table = TableBlock("Days with a failed check", columns, failing[::-1])
+    return UptimeBlock("Uptime", f"{uptime_text(up, total)} in 90 days, {count}", bars, table)
+
+
+def uptime_text(up: int, total: int) -> str:
+    """Return a share of checks as the API rounds it."""
+    return f"{percent_text(Decimal(share(up, total) or 0).scaleb(-3))}%"
+
+
+def incident_table(page: RecordPage[Site]) -> TableBlock:
+    """Return the newest incidents with their length and their cause."""
+    rows = [
+        [
+            Value("moment", moment=page.context.moment(incident.started_at)),
+            length(page, incident),
+            Value("text", incident.cause) if incident.cause else NOTHING,
+        ]
+        for incident in list_incidents(page.tx, page.own.id, INCIDENTS)
+    ]
+    return TableBlock(
+        "Incidents", headings("Start", "Length", "Cause"), rows, note="" if rows else "No incident in 90 days."
+    )
+
+
+def length(page: RecordPage[Site], incident: Incident) -> Value:
+    """Return how long an incident took; one that has not ended is a badge."""
+    text = span(incident.started_at, incident.ended_at or page.context.now)
+    return Value("text", text) if incident.ended_at else Value("badge", f"Down for {text}", tone="bad")
+
+
+def response_chart(days: dict[str, Checks]) -> ChartBlock:
+    """Return the average response times of the last 30 days."""
+    shown = dict(list(days.items())[-CHART_DAYS:])
+    averages = [Decimal(day.response_ms // day.responses) if day.responses else None for day in shown.values()]
+    labels = [short_day(day).rsplit(" ", 1)[0] for day in shown]
+    chart = column_chart(
+        "Response time, daily average in ms", "milliseconds", labels, [Series("Average", "line", averages)]
+    )
+    rows = [
+        [Value("text", short_day(day)), Value("number", f"{average:,f} ms")]
+        for day, average in zip(shown, averages, strict=True)
+        if average is not None
+    ]
+    return ChartBlock(chart, TableBlock("Response times", headings("Day", "Average", numbers=1), rows[::-1]))
+
+
+def plugin_table(page: RecordPage[Site]) -> TableBlock:
+    """Return the plugins of a site, those with an available update first."""
+    plugins = sorted(page.own.plugins, key=lambda plugin: not plugin.update_available)[:PLUGINS]
+    block = page.table("Plugins", plugins, None, ("name", "version", "update_version", "status", "auto_update"))
+    rows = [
+        [*row[:2], row[2]._replace(kind="badge", tone="warn") if plugin.update_available else NOTHING, *row[3:]]
+        for plugin, row in zip(plugins, block.rows, strict=True)
+    ]
+    return block._replace(rows=rows, total=page.own.plugins_count)
+
+
+DISPLAY = Display(
+    columns=(
+        Column("name", "url"),
+        "client_id",
+        "status",
+        Column("uptime_percent_30d", load=uptimes),
+        "response_time_ms",
+        "ssl_expires_at",
+        "plugin_updates_count",
+    ),
+    filters=("client_id", "status", "has_updates"),
+    views=(
+        ("All", "sort=uptime_percent_30d"),
+        ("Down", "status=down"),
+        ("Updates", "has_updates=true&sort=-plugin_updates_count"),
+        ("By name", "sort=name"),
+    ),
+    facts=facts,
+    blocks=blocks,
+    related=("tickets",),
+)

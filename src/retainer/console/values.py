@@ -1,0 +1,244 @@
+"""Values of records as people read them, each by the type of its field, and the tables that lists and pages share."""
+
+from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import msgspec
+from sqlalchemy import Table
+
+from retainer.console import words
+from retainer.console.catalogue import noun_of, shortened
+from retainer.console.labels import field_label
+from retainer.console.names import Link, Names, path_of
+from retainer.console.page_context import PageContext
+from retainer.console.reports.tables import hours
+from retainer.console.shapes import choices_of, shapes_of
+from retainer.console.statuses import TONES, Status, badge_of, status_of
+from retainer.documents.wording import country_name
+from retainer.schema.crm import tags
+from retainer.store.constraints import references
+from retainer.store.tx import Tx
+from retainer.values.records import Record
+
+PARAGRAPH_LENGTH = 100
+"""Characters beyond which a text is a paragraph."""
+NEAR, FULL = 80, 100
+"""Percent of a budget from which on it is nearly used, and used up."""
+
+
+class Value(NamedTuple):
+    """A value for display: a macro of `values.html` draws each kind.
+
+    `tone` is the colour of a text, a badge or a bar, `share` the width of a bar in percent, `detail` stands below.
+    """
+
+    kind: str
+    text: str = ""
+    link: Link | None = None
+    links: Sequence[Link] = ()
+    moment: words.Moment | None = None
+    tone: str = ""
+    share: int = 0
+    detail: Link | None = None
+    bars: Sequence[Any] = ()
+
+    @property
+    def is_number(self) -> bool:
+        return self.kind in {"number", "share", "amounts"}
+
+
+NOTHING = Value("none")
+
+
+class Column(NamedTuple):
+    """A column of the records of a kind: its field, a field that stands below, and the one by which it is sorted.
+
+    `load` reads values that are no fields, for all records of a table at once, by their ids.
+    """
+
+    field: str
+    detail: str = ""
+    sort: str = ""
+    load: Callable[["Values", Sequence[Any]], dict[int, Value]] | None = None
+
+
+def as_columns(columns: Iterable[str | Column]) -> list[Column]:
+    return [Column(column) if isinstance(column, str) else column for column in columns]
+
+
+class Heading(NamedTuple):
+    """The heading of a column; a link sorts by it, and `direction` is set if the list is sorted by it."""
+
+    title: str
+    is_number: bool = False
+    link: str = ""
+    direction: str = ""
+
+
+class TableBlock(NamedTuple):
+    """Rows of values; `total` is the number of all rows, if it is known, and `path` leads to them."""
+
+    title: str
+    columns: Sequence[Heading]
+    rows: Sequence[Sequence[Value]]
+    total: int | None = None
+    path: str = ""
+    note: str = ""
+    foot: Sequence[Value] = ()
+    macro: str = "table"
+
+    def without_empty(self) -> "TableBlock":
+        """Return the table without columns that no row has a value in."""
+        used = [place for place in range(len(self.columns)) if any(row[place].kind != "none" for row in self.rows)]
+        columns = [self.columns[place] for place in used]
+        return self._replace(columns=columns, rows=[[row[place] for place in used] for row in self.rows])
+
+
+def headings(*titles: str, numbers: int = 0) -> list[Heading]:
+    """Return the headings of a table, of which the last ones are over numbers."""
+    return [Heading(title, place >= len(titles) - numbers) for place, title in enumerate(titles)]
+
+
+class Values:
+    """Formats records for a page; `names.load` reads the names of all records that they refer to."""
+
+    def __init__(self, tx: Tx, context: PageContext) -> None:
+        self.tx, self.context = tx, context
+        self.names = Names(tx, context.catalogue)
+
+    def field(self, record: msgspec.Struct, name: str, table: Table | None = None) -> Value:
+        """Return a field of a record, which is a row of a table or a part of a record."""
+        value = getattr(record, name)
+        if value is None or value is msgspec.UNSET or value in ("", []):
+            return NOTHING
+        target = references(table, type(record)).get(name) if table is not None else None
+        if target is tags and table is not None:
+            path = f"/records/{self.context.catalogue.by_table[table.name].name}?tag_id={{}}"
+            return Value("links", links=[self.names.refer(tags, tag_id, path.format(tag_id)) for tag_id in value])
+        if target is not None:
+            return Value("link", link=self.names.refer(target, value))
+        if isinstance(value, msgspec.Struct) or (isinstance(value, list) and isinstance(value[0], msgspec.Struct)):
+            return NOTHING
+        shape = shapes_of(type(record))[name]
+        if shape in NUMBERS:
+            return Value("number", NUMBERS[shape](value))
+        if shape in LOOKS:
+            return LOOKS[shape](self, record, name, value)
+        return Value("text", ", ".join(map(str, value)) if isinstance(value, list) else str(value))
+
+    def table(
+        self, title: str, records: Sequence[Any], table: Table | None, columns: Iterable[str | Column]
+    ) -> TableBlock:
+        """Return a table of records or of parts of one. The first column of records leads to their pages."""
+        declared = as_columns(columns)
+        loaded = {column.field: column.load(self, records) for column in declared if column.load and records}
+        rows = [[self.cell(record, column, table, loaded) for column in declared] for record in records]
+        titles = [field_label(column.field, table) for column in declared]
+        named_by = table.info["named_by"] if table is not None else ()
+        if table is not None and named_by:
+            for record, row in zip(records, rows, strict=True):
+                row[0] = self.label(record, declared[0].field, table)._replace(detail=row[0].detail)
+            titles[0] = noun_of(table).capitalize() if declared[0].field in named_by else titles[0]
+        found = [Heading(each, any(row[place].is_number for row in rows)) for place, each in enumerate(titles)]
+        return TableBlock(title, found, rows)
+
+    def cell(self, record: Record, column: Column, table: Table | None, loaded: dict[str, dict[int, Value]]) -> Value:
+        """Return a cell: instants as their distance, and days that have passed as late."""
+        if column.field in loaded:
+            return loaded[column.field].get(record.id, NOTHING)
+        value = self.field(record, column.field, table)
+        if value.kind == "moment":
+            value = value._replace(kind="since")
+        if column.field == "due_date" and getattr(record, "is_overdue", False):
+            value = value._replace(tone="late")
+        below = self.detail(record, column, table) if column.detail else None
+        return value._replace(detail=below) if below is not None else value
+
+    def label(self, record: Record, name: str, table: Table) -> Value:
+        """Return the cell that names a record, with a link to its page."""
+        value, is_day = getattr(record, name), shapes_of(type(record))[name] == "day"
+        text = "Draft" if value is None else shortened(str(value))
+        link = Link(f"{words.day_label(value)} {value[:4]}" if is_day else text, "")
+        link.path = path_of(self.context.catalogue, table, record.id)
+        return Value("link", link=link, tone="date" if is_day else "")
+
+    def detail(self, record: Record, column: Column, table: Table | None) -> Link | None:
+        """Return what stands below a value: a name, or a text if it says something else."""
+        below, raw = self.field(record, column.detail, table), getattr(record, column.detail)
+        if below.link is not None and below.kind == "link":
+            return below.link
+        text = "" if raw is None else shortened(str(raw).removeprefix("https://").removesuffix("/"))
+        return Link(text, "") if text and raw != getattr(record, column.field) else None
+
+
+def seconds_text(seconds: int) -> str:
+    return words.count(seconds, "second") if seconds % 60 else words.count(seconds // 60, "minute")
+
+
+def percent_text(value: object) -> str:
+    """Return a percentage without trailing zeros."""
+    text = f"{Decimal(str(value)):,f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+NUMBERS: dict[str, Callable[[Any], str]] = {
+    "whole": lambda value: f"{value:,}",
+    "number": lambda value: f"{value.normalize():,f}",
+    "percent": lambda value: f"{percent_text(value)}%",
+    "minutes": lambda value: f"{hours(value)} h",
+    "milliseconds": lambda value: f"{value:,} ms",
+    "seconds": seconds_text,
+    "days": lambda value: words.count(value, "day"),
+}
+"""The texts of numbers by their shape."""
+
+
+def money(amount: Decimal, currency: str, tone: str = "") -> Value:
+    return Value("number", words.money(amount, currency), tone=tone)
+
+
+def badge(status: Status) -> Value:
+    return Value("badge", status.word, tone=status.tone, detail=Link(status.detail, "") if status.detail else None)
+
+
+def _choice(_: Values, record: msgspec.Struct, name: str, value: str) -> Value:
+    """Return a word; it is a badge if one of the words that the field can have has a colour."""
+    own = status_of(record) if name == "status" else None
+    if own is not None or any(word in TONES for word in choices_of(type(record))[name]):
+        return badge(own or badge_of(value))
+    return Value("text", badge_of(value).word)
+
+
+def _budget(_: Values, record: msgspec.Struct, __: str, value: object) -> Value:
+    """Return the bar of a used budget; on what is completed, it warns of nothing."""
+    percent = int(Decimal(str(value)))
+    tone = "bad" if percent > FULL else "warn" if percent >= NEAR else "good"
+    is_over = getattr(record, "completed_at", None) is not None
+    return Value("share", f"{percent_text(value)}%", tone="" if is_over else tone, share=min(percent, FULL))
+
+
+def _text(_: Values, __: msgspec.Struct, ___: str, value: str) -> Value:
+    return Value("long" if "\n" in value or len(value) > PARAGRAPH_LENGTH else "text", value)
+
+
+LOOKS: dict[str, Callable[[Values, Any, str, Any], Value]] = {
+    "money": lambda _, record, __, value: money(value, getattr(record, "currency", "")),
+    "budget": _budget,
+    "choice": _choice,
+    "flag": lambda _, __, ___, value: Value("text", "Yes" if value else "No"),
+    "day": lambda _, __, ___, value: Value("day", words.short_day(value)),
+    "moment": lambda values, _, __, value: Value("moment", moment=values.context.moment(value)),
+    "country": lambda _, __, ___, value: Value("text", country_name(value, "en")),
+    "email": lambda _, __, ___, value: Value("address", value, Link(value, f"mailto:{value}")),
+    "url": lambda _, __, ___, value: Value("address", value, Link(value, value)),
+    "text": _text,
+    "long": _text,
+}
+"""How values look by their shape, if they are no plain text."""
+
+
+def span(start: str, end: str) -> str:
+    """Return the time between two instants in words: `2 hours`."""
+    text = words.distance(start, end).removesuffix(" ago")
+    return "a moment" if text == "just now" else text
