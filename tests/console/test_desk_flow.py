@@ -82,7 +82,7 @@ def test_work_is_recorded_and_billed_at_the_desk(api, desk):
     assert desk.says("12,411.75 EUR")
 
     desk.press("Issue…")
-    desk.press("Issue invoice")
+    send(desk)
     assert desk.says("issued. Download its PDF to send it.")
     (invoice,) = api.get("/invoices").data
     assert (invoice["status"], invoice["subtotal"]) == ("sent", "12411.75")

@@ -1,6 +1,7 @@
 """The routes of the console: the page at each path, and the action of its form."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from retainer.console.actions.offers import ACTIONS
@@ -130,7 +131,9 @@ CONSOLE_ROUTES: dict[str, Route] = {
     "/records/{kind}/{record}/edit": AdminPage(editing.show_edit, editing.edit, is_long=True),
     "/records/{kind}/{record}/delete": AdminPage(editing.show_delete, editing.delete),
     **{
-        f"/records/{kind}/{{record}}/{action.path}": AdminPage(action.show, action.act, is_rehearsal=True)
+        f"/records/{kind}/{{record}}/{action.path}": AdminPage(
+            partial(action.show, kind), partial(action.act, kind), is_rehearsal=True
+        )
         for kind, actions in ACTIONS.items()
         for action in actions
     },

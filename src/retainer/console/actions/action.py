@@ -1,14 +1,17 @@
 """An action on a record: a page rehearses the operation of the API, and shows the record before and after it."""
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
+from typing import Any, NamedTuple
 
 import msgspec
 
+from retainer.billing.credit_notes.types import CreditNote
+from retainer.billing.invoices.types import Invoice
+from retainer.console import words
 from retainer.console.actions.basis import Rehearsed, check_state, note, patch_of, state_of, worded
-from retainer.console.actions.effects import Work, load_live_work, load_outstanding, work_in_words
+from retainer.console.actions.effects import Effects, load_effects
 from retainer.console.catalogue import Kind
 from retainer.console.editing.fields import Field
 from retainer.console.editing.sheet import Sheet
@@ -26,17 +29,48 @@ from retainer.identity.audit import Target
 from retainer.kernel.resource import read_id
 from retainer.schema.crm import clients
 from retainer.store.tx import Tx
-from retainer.values.records import Record
 
-R = TypeVar("R", bound=Record)
 SHOWN = (
     *("status", "number", "issue_date", "due_date", "amount_paid", "amount_credited", "balance_due", "refund_due"),
     *("awaiting", "priority", "assignee_id", "due_at", "reopened_count", "monitoring_enabled", "maintenance_until"),
 )
 """The fields that a page compares, in this order."""
-NOTHING_FIXED: Mapping[str, object] = MappingProxyType({})
 PREVIEW = "preview"
 REVIEW = "The fields have changed since the preview. This is what they lead to now: check it, then confirm."
+
+
+class Missing(Exception):  # nothing failed
+    """A sentence names something that there is not, and is left out."""
+
+
+class Wording(dict[str, Any]):
+    """What sentences can name, as `{client}` or `{after.due_date}`. Raises Missing for what is empty."""
+
+    def __getitem__(self, name: str) -> Any:
+        found = self.get(name)
+        if not found:
+            raise Missing
+        return found
+
+    def say(self, *templates: str) -> Iterator[str]:
+        for template in templates:
+            try:
+                yield template.format_map(self)
+            except Missing:
+                continue
+
+
+class Worded:
+    """The fields of a record in words, as a sentence uses them. Raises Missing for blank ones and amounts of 0."""
+
+    def __init__(self, values: Values, record: Any) -> None:
+        self.values, self.record = values, record
+
+    def __getattr__(self, name: str) -> str:
+        if not getattr(self.record, name, None):
+            raise Missing
+        value = self.values.field(self.record, name)
+        return value.text.lower() if value.kind == "badge" else value.text
 
 
 class Change(NamedTuple):
@@ -47,154 +81,165 @@ class Change(NamedTuple):
     then: Value
 
 
-class Seen(NamedTuple, Generic[R]):
-    """A record before and after an action, what the operation returned, and the name of its client."""
+class Stage(NamedTuple):
+    """Where an action takes place: its transaction and page, the record as it is, and the form."""
 
-    before: R
-    after: R
-    made: Any
-    client: str
-    freed: str
-    """The work that can be billed again, in words."""
-    outstanding: tuple[str, str] | None
-    """What the client owes before and after it."""
+    tx: Tx
+    context: PageContext
+    kind: Kind
+    record: Any
+    sheet: Sheet
 
 
-class Action(Generic[R]):
-    """An action on the records of a kind: its words, the fields of its form, and the operation that it calls."""
+class Seen(NamedTuple):
+    """A record after an action, what the operation returned, and the effects beside the record."""
+
+    after: Any
+    made: Any = None
+    meta: Any = None
+    effects: Effects = Effects()
+
+
+class Action(msgspec.Struct, frozen=True, kw_only=True):
+    """An action on the records of a kind: its words, the fields of its form, and the operation that it calls.
+
+    In sentences, `before` and `after` are the record, `made` is what the operation has created, `client` its client,
+    `freed` the work that can be billed again, `paid` what was paid or paid back, and `became` another status.
+    """
 
     path: str
     label: str
     """What the button at the head of the record says."""
-    title: str
-    """The heading of the page; `{name}` is the number or name of the record."""
-    button: str
-    operation: tuple[str, str]
-    fixed: Mapping[str, object] = NOTHING_FIXED
+    button: str = ""
+    """What the button of the page says, if it is not the label."""
+    notice: tuple[str, ...]
+    """What the next page says."""
+    sentences: tuple[str, ...] = ()
+    """What the figures do not say."""
+    fields: tuple[Field, ...] = ()
+    fixed: dict[str, Any] = {}
     """What the operation is sent beside the fields of the form."""
-    instead = ""
-    """What to do if the status of the record does not allow the action."""
-    audited: ClassVar[audit.Action | None] = "record changed"
-    is_danger = False
-    is_inline = False
-    """Whether the record's page has the form, too."""
-    is_reviewed = False
+    when: Callable[[Any], object]
+    """Whether the record's page offers the action; the operation decides whether it succeeds."""
+    next_in: tuple[str, ...] | None = ()
+    """The statuses in which it is the likely next step; None for all."""
+    unchanged: str = ""
+    """What the next page says if the record is as it was."""
+    audited: audit.Action | None = "record changed"
+    is_danger: bool = False
+    is_reviewed: bool = False
     """Whether the form must have been previewed as it is sent."""
+    is_inline: bool = False
+    """Whether the record's page has the form, too."""
 
-    def __init__(self, kind: str) -> None:
-        self.kind = kind
+    @property
+    def word(self) -> str:
+        return self.label.removesuffix("…")
 
-    def is_offered(self, record: R) -> bool:
-        """Return whether the record's page offers the action; the operation decides whether it succeeds."""
-        raise NotImplementedError
+    def is_next(self, record: Any) -> bool:
+        return self.next_in is None or getattr(record, "status", "") in self.next_in
 
-    def is_next(self, record: R) -> bool:  # noqa: ARG002
-        """Return whether it is the likely next step."""
-        return False
+    def fields_of(self, _: Any) -> Sequence[Field]:
+        return self.fields
 
-    def fields(self, record: R) -> Sequence[Field]:  # noqa: ARG002
-        return ()
-
-    def preset(self, tx: Tx, record: R) -> dict[str, str] | None:  # noqa: ARG002
+    def preset(self, _tx: Tx, _record: Any) -> dict[str, str] | None:
         """Return the texts of a new form; None for one that shows the record's own fields."""
         return None
 
-    def build_body(self, record: R, values: dict[str, object]) -> dict[str, object]:  # noqa: ARG002
+    def build_body(self, _: Any, values: dict[str, Any]) -> dict[str, Any]:
         """Return the body of the operation from the values of the form. Raises `validation_failed`."""
         return {**self.fixed, **values}
 
-    def field_of(self, path: str, body: dict[str, Any]) -> str:  # noqa: ARG002
+    def field_of(self, path: str, _: dict[str, Any]) -> str:
         """Return the field of the form that an error of the body is about."""
         return path.rpartition(".")[2]
 
-    def run(self, tx: Tx, context: PageContext, record: R, body: dict[str, object]) -> Any:
+    def run(self, stage: Stage, body: dict[str, Any]) -> Any:
         """Call the operation of the API; return its result. Raises its errors."""
-        handler = context.catalogue.operation(*self.operation).handler
-        return handler(tx, record.id, patch_of(tx, type(record), body))
+        if stage.kind.changing is None:
+            raise TypeError("The kind has no such operation.")
+        return stage.kind.changing.handler(stage.tx, stage.record.id, patch_of(stage.tx, stage.kind.record, body))
 
-    def sentences(self, seen: Seen[R]) -> Iterator[str]:  # noqa: ARG002
-        """Yield what the figures do not say."""
-        return iter(())
+    def next_path(self, stage: Stage, seen: Seen) -> str:
+        return stage.kind.path_of(seen.after)
 
-    def advice(self, record: R) -> Sequence[str]:  # noqa: ARG002
-        """Return what the page says before it is known what the form leads to."""
-        return ()
-
-    def notice(self, seen: Seen[R]) -> str:
-        """Return what the next page says."""
-        raise NotImplementedError
-
-    def document(self, seen: Seen[R]) -> Any:  # noqa: ARG002
-        """Return the invoice or credit note whose lines the page shows, if there is one."""
-        return None
-
-    def show(self, tx: Tx, context: PageContext) -> Reply:
-        """Return the page, with what the form as typed leads to. Raises `not_found`; leaves its rehearsal in `tx`."""
-        kind, record = self.find(tx, context)
-        sheet = self.sheet(tx, context, kind, record)
-        if context.form.errors:
-            return self.view(sheet, kind, record, None)
-        blank = {field.name for field in sheet.fields if field.is_required and not sheet.stored(field)}
-        if not context.form.texts:
-            context.form.texts = {field.name: [sheet.stored(field)] for field in sheet.fields}
-        else:
-            blank |= {field.name for field in sheet.fields}
-        try:
-            return self.view(sheet, kind, record, self.perform(sheet, kind, record))
-        except Refusal as refusal:
-            wrong = refusal.members.get("errors", {}).keys()
-            obstacle = "" if wrong and wrong <= blank else self.obstacle(sheet, record, refusal)
-            return self.view(sheet, kind, record, None, obstacle)
-
-    def act(self, tx: Tx, context: PageContext) -> Reply:
-        """Act once on the record that the page showed. Raises `precondition_failed`, Rehearsed, the API's errors."""
-        kind, record = self.find(tx, context)
-        sheet, form = self.sheet(tx, context, kind, record), context.form
-        if form.text("step") != PREVIEW:
-            check_state(kind.table, record, form)
-        seen = self.perform(sheet, kind, record)
-        if form.text("step") == PREVIEW:
-            raise Rehearsed(self.view(sheet, kind, record, seen))
-        if self.is_reviewed and form.text("seen") != digest(sheet):
-            form.message = REVIEW
-            raise Rehearsed(self.view(sheet, kind, record, seen))
-        self.note(sheet, kind, seen)
-        return context.redirect(
-            self.next_path(kind, seen), self.notice(seen), kind="warn" if self.is_danger else "good"
+    def facts(self, stage: Stage, seen: Seen, values: Values) -> Wording:
+        """Return what the sentences can name."""
+        record, after = stage.record, seen.after
+        client_id = getattr(record, "client_id", None)
+        client = load_names(stage.tx, clients, [client_id]).get(client_id, "") if client_id else ""
+        paid = abs(getattr(after, "amount_paid", Decimal(0)) - getattr(record, "amount_paid", Decimal(0)))
+        return Wording(
+            before=Worded(values, record),
+            after=Worded(values, after),
+            made=Worded(values, seen.made),
+            client=client,
+            freed=seen.effects.freed_in_words,
+            paid=words.money(paid, after.currency) if paid else "",
+            became="" if record.status == after.status else word_of(after.status).lower(),
         )
 
-    def next_path(self, kind: Kind, seen: Seen[R]) -> str:
-        return kind.path_of(seen.after)
+    def show(self, kind: str, tx: Tx, context: PageContext) -> Reply:
+        """Return the page, with what the form as typed leads to. Raises `not_found`; leaves its rehearsal in `tx`."""
+        stage = self.stage(kind, tx, context)
+        if context.form.errors:
+            return self.view(stage, None)
+        sheet = stage.sheet
+        open_to_input = {field.name for field in sheet.fields if field.is_required and not sheet.stored(field)}
+        if context.form.texts:
+            open_to_input = {field.name for field in sheet.fields}
+        else:
+            context.form.texts = {field.name: [sheet.stored(field)] for field in sheet.fields}
+        try:
+            return self.view(stage, self.perform(stage))
+        except Refusal as refusal:
+            wrong = refusal.members.get("errors", {}).keys()
+            return self.view(stage, None, "" if wrong and wrong <= open_to_input else self.obstacle(stage, refusal))
 
-    def find(self, tx: Tx, context: PageContext) -> tuple[Kind, R]:
-        """Return the record of the path, with its kind. Raises `not_found`."""
-        kind = context.catalogue.find(self.kind)
-        return kind, kind.get(tx, read_id(context.path_parameters["record"], kind.table))  # type: ignore[return-value]
+    def act(self, kind: str, tx: Tx, context: PageContext) -> Reply:
+        """Act once on the record that the page showed. Raises `precondition_failed`, Rehearsed, the API's errors."""
+        stage, form = self.stage(kind, tx, context), context.form
+        if form.text("step") != PREVIEW:
+            check_state(stage.kind.table, stage.record, form)
+        seen = self.perform(stage)
+        if form.text("step") == PREVIEW:
+            raise Rehearsed(self.view(stage, seen))
+        if self.is_reviewed and form.text("seen") != digest(stage.sheet):
+            form.message = REVIEW
+            raise Rehearsed(self.view(stage, seen))
+        path = self.next_path(stage, seen)
+        if self.unchanged and state_of(seen.after) == state_of(stage.record):
+            return context.redirect(path, self.unchanged, kind="warn")
+        self.note(stage, seen)
+        said = self.facts(stage, seen, Values(tx, context)).say(*self.notice)
+        return context.redirect(path, " ".join(said), kind="warn" if self.is_danger else "good")
 
-    def sheet(self, tx: Tx, context: PageContext, kind: Kind, record: R) -> Sheet:
+    def stage(self, name: str, tx: Tx, context: PageContext) -> Stage:
+        """Return the record of the path, with its form. Raises `not_found`."""
+        kind = context.catalogue.find(name)
+        record = kind.get(tx, read_id(context.path_parameters["record"], kind.table))
+        return Stage(tx, context, kind, record, self.sheet(tx, context, kind, record))
+
+    def sheet(self, tx: Tx, context: PageContext, kind: Kind, record: Any) -> Sheet:
         preset = self.preset(tx, record)
         own = record if preset is None else None
-        return Sheet(tx, context, kind, own, self.fields(record), Form([*(preset or {}).items()]))
+        return Sheet(tx, context, kind, own, self.fields_of(record), Form([*(preset or {}).items()]))
 
-    def perform(self, sheet: Sheet, kind: Kind, record: R) -> Seen[R]:
+    def perform(self, stage: Stage) -> Seen:
         """Call the operation; return what it has changed. Raises its errors, by the fields of the form."""
-        tx, context = sheet.tx, sheet.context
-        client_id = getattr(record, "client_id", None)
-        client = load_names(tx, clients, [client_id]).get(client_id, "") if client_id else ""
-        work, owed = load_live_work(tx, record), load_outstanding(tx, record)
-        values, body = sheet.read(), dict[str, object]()
+        effects = load_effects(stage.tx, stage.record)
+        values, body = stage.sheet.read(), dict[str, Any]()
         try:
-            body = self.build_body(record, values)
-            made = self.run(tx, context, record, body)
-            tx.raise_errors()
+            body = self.build_body(stage.record, values)
+            made = self.run(stage, body)
+            stage.tx.raise_errors()
         except Refusal as refusal:
-            raise self._by_fields(refusal, sheet, body) from None
-        after: R = kind.get(tx, record.id)  # type: ignore[assignment]
-        freed = Work(*(before - now for before, now in zip(work, load_live_work(tx, record), strict=True)))
-        outstanding = None if owed is None else (owed, load_outstanding(tx, record) or "")
-        return Seen(record, after, made, client, work_in_words(freed), outstanding)
+            raise self._by_fields(refusal, stage.sheet, body) from None
+        after = stage.kind.get(stage.tx, stage.record.id)
+        effects = effects.until(load_effects(stage.tx, stage.record))
+        return Seen(after, getattr(made, "data", made), getattr(made, "meta", None), effects)
 
-    def _by_fields(self, refusal: Refusal, sheet: Sheet, body: dict[str, object]) -> Refusal:
+    def _by_fields(self, refusal: Refusal, sheet: Sheet, body: dict[str, Any]) -> Refusal:
         """Return a refusal with its errors by the fields of the form.
 
         Errors of other fields stand beside the first wrong field, or at the head of the form.
@@ -209,77 +254,77 @@ class Action(Generic[R]):
         next(iter(errors.values())).extend(others)
         return invalid(errors, refusal.code)
 
-    def obstacle(self, sheet: Sheet, record: R, refusal: Refusal | None) -> str:
+    def obstacle(self, stage: Stage, refusal: Refusal | None) -> str:
         """Return why an action is not possible: because of the status of the record, or as the API says it."""
-        status, target = getattr(record, "status", ""), str(self.fixed.get("status", ""))
+        status, target = getattr(stage.record, "status", ""), self.fixed.get("status", "")
         if not target or (refusal is not None and refusal.code != "invalid_transition"):
-            return worded(refusal, ()) if refusal is not None else ""
+            return refusal.message if refusal is not None else ""
         word = "a draft" if status == "draft" else "voided" if status == "void" else word_of(status).lower()
         if status == target:
-            at = sheet.context.moment(getattr(record, f"{word}_at".replace(" ", "_"), None))
-            return f"This {sheet.kind.noun} was already {word} on {at.day}." if at else f"It is already {word}."
+            at = stage.context.moment(getattr(stage.record, f"{word}_at".replace(" ", "_"), None))
+            return f"This {stage.kind.noun} was already {word} on {at.day}." if at else f"It is already {word}."
         then = word_of(target).lower()
-        return f"This {sheet.kind.noun} is {word}, so it cannot become {then}. {self.instead}".rstrip()
+        return f"This {stage.kind.noun} is {word}, so it cannot become {then}."
 
-    def view(self, sheet: Sheet, kind: Kind, record: R, seen: Seen[R] | None, obstacle: str = "") -> View:
+    def view(self, stage: Stage, seen: Seen | None, obstacle: str = "") -> View:
         """Return the page of an action that was rehearsed; one that changes no status has an obstacle."""
-        if seen and "status" in self.fixed and seen.after.status == seen.before.status:  # type: ignore[attr-defined]
-            obstacle = self.obstacle(sheet, record, None)
+        tx, context, kind, record, sheet = stage
+        if seen and "status" in self.fixed and seen.after.status == record.status:
+            obstacle = self.obstacle(stage, None)
         sheet.word_errors()
-        values = Values(sheet.tx, sheet.context)
-        changes = [] if seen is None or obstacle else list(changes_of(values, kind, seen))
-        values.names.load()
         label = title_of(kind.table, record)
-        name = getattr(record, "name", None) or getattr(record, "number", None)
-        return sheet.context.render(
+        values, after = Values(tx, context), seen or Seen(record)
+        facts = self.facts(stage, after, values)
+        changes = list(changes_of(values, stage, after, facts.get("client", "")))
+        values.names.load()
+        return context.render(
             "action",
             action=self,
             kind=kind,
             label=label,
-            title=self.title.format(name=name or "this draft"),
+            title=f"{self.word}: {getattr(record, 'name', None) or getattr(record, 'number', None) or label}",
             back=kind.path_of(record),
             sheet=sheet,
             obstacle=obstacle,
-            sentences=[*self.advice(record), *(self.sentences(seen) if seen else ())],
-            warnings=[
-                warning.message for warning in getattr(getattr(seen and seen.made, "meta", None), "warnings", ())
-            ],
-            document=self.document(seen) if seen else None,
+            sentences=list(facts.say(*self.sentences)),
+            warnings=[warning.message for warning in getattr(after.meta, "warnings", ())],
+            document=after.made if type(after.made) in {Invoice, CreditNote} - {kind.record} else None,
             unit_text=unit_text,
             changes=changes,
             state=state_of(record),
             seen=digest(sheet),
         )
 
-    def block(self, page: AnyPage, record: R, title: str, *without: str) -> FormBlock:
+    def block(self, page: AnyPage, record: Any, title: str, *without: str) -> FormBlock:
         """Return the form as a part of the record's page; `without` are fields that stand elsewhere on it."""
         sheet = self.sheet(page.tx, page.context, page.kind, record)
         sheet.fields = [field for field in sheet.fields if field.name not in without]
-        advice = () if without else self.advice(record)
-        return FormBlock(title, self.path, self.button, advice, sheet, state_of(record))
+        return FormBlock(
+            title, self.path, self.button or self.word, () if without else self.sentences, sheet, state_of(record)
+        )
 
-    def note(self, sheet: Sheet, kind: Kind, seen: Seen[R]) -> None:
+    def note(self, stage: Stage, seen: Seen) -> None:
         """Add the action to the audit log, with what it changed and what was typed."""
-        if self.audited is None or state_of(seen.after) == state_of(seen.before):
+        if self.audited is None:
             return
-        changed = [name for name in SHOWN if getattr(seen.before, name, None) != getattr(seen.after, name, None)]
+        changed = [name for name in SHOWN if getattr(stage.record, name, None) != getattr(seen.after, name, None)]
         before, after = (
             {name: msgspec.to_builtins(getattr(record, name), enc_hook=str) for name in changed}
-            for record in (seen.before, seen.after)
+            for record in (stage.record, seen.after)
         )
-        target = Target(kind.noun, seen.after.id, title_of(kind.table, seen.after))
-        note(sheet.tx, self.audited, target, before, sheet.read() | after)
+        target = Target(stage.kind.noun, seen.after.id, title_of(stage.kind.table, seen.after))
+        note(stage.tx, self.audited, target, before, stage.sheet.read() | after)
 
 
-def changes_of(values: Values, kind: Kind, seen: Seen[Any]) -> Iterator[Change]:
+def changes_of(values: Values, stage: Stage, seen: Seen, client: str) -> Iterator[Change]:
     """Yield the fields that an action changes, and what the client owes."""
     for name in SHOWN:
-        if getattr(seen.before, name, None) != getattr(seen.after, name, None):
-            now, then = (values.field(record, name, kind.table) for record in (seen.before, seen.after))
+        if getattr(stage.record, name, None) != getattr(seen.after, name, None):
+            now, then = (values.field(record, name, stage.kind.table) for record in (stage.record, seen.after))
             yield Change(field_label(name), now, then)
-    if seen.outstanding is not None and len(set(seen.outstanding)) > 1:
-        now, then = (Value("number", amount) for amount in seen.outstanding)
-        yield Change(f"Outstanding of {seen.client}", now, then)
+    if len(set(seen.effects.outstanding)) > 1:
+        now, then = (Value("number", amount) for amount in seen.effects.outstanding)
+        yield Change(f"Outstanding of {client}", now, then)
 
 
 def digest(sheet: Sheet) -> str:

@@ -1,18 +1,17 @@
 """The action that bills a client or a project: choose the unbilled work, see the lines, and create the draft."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from retainer.billing.invoices.types import Invoice, UnbilledTime
-from retainer.console.actions.action import Action, Seen
+from retainer.console.actions.action import Action, Seen, Stage, Wording
 from retainer.console.actions.basis import new_of
-from retainer.console.catalogue import Kind
 from retainer.console.editing.fields import Field, options_of
-from retainer.console.editing.sheet import Sheet
 from retainer.console.kinds.projects import LEFT_OUT
 from retainer.console.page_context import PageContext
 from retainer.console.reports.tables import hours
 from retainer.console.shapes import declared
+from retainer.console.values import Values
 from retainer.crm.clients import Client
 from retainer.errors import Refusal, invalid
 from retainer.identity import audit
@@ -25,41 +24,30 @@ WITHOUT_DAYS = ("milestones",)
 GROUPS = tuple(options_of(declared(UnbilledTime.__annotations__["group_by"])))
 
 
-class Bill(Action[Client | Project]):
+class Bill(Action, frozen=True, kw_only=True):
     """Create a draft invoice from unbilled work."""
 
-    path, label, title, button = "bill", "Bill…", "Bill {name}", "Create draft"
-    operation = ("POST", "/invoices")
-
-    def is_offered(self, record: Client | Project) -> bool:
-        is_billed = isinstance(record, Project) and record.client_id and record.billing_type != "non_billable"
-        return isinstance(record, Client) or bool(is_billed)
-
-    def is_next(self, record: Client | Project) -> bool:  # noqa: ARG002
-        return True
-
-    def find(self, tx: Tx, context: PageContext) -> tuple[Kind, Client | Project]:
+    def stage(self, name: str, tx: Tx, context: PageContext) -> Stage:
         """Return the client or the project of the path. Raises `not_found`, also for internal projects."""
-        kind, record = super().find(tx, context)
-        if not isinstance(record, Client) and not (isinstance(record, Project) and record.client_id):
+        stage = super().stage(name, tx, context)
+        if isinstance(stage.record, Project) and stage.record.client_id is None:
             raise Refusal("not_found", "Only clients and their projects are billed.")
-        return kind, record
+        return stage
 
-    def fields(self, record: Client | Project) -> Sequence[Field]:
+    def fields_of(self, record: Client | Project) -> Sequence[Field]:
         covered = " that the fee covers" if is_covered(record) else ""
-        work = [Field(name, f"{text}{covered if name == 'time' else ''}", "flag") for name, text in WORK.items()]
         return [
-            *work,
+            *(Field(name, f"{text}{covered if name == 'time' else ''}", "flag") for name, text in WORK.items()),
             Field("from", "From", "day", hint="If blank: all work before the last day."),
             Field("to", "To", "day", hint="If blank: all work so far."),
             Field("group_by", "One line of time for each", "choice", is_required=True, options=GROUPS),
         ]
 
-    def preset(self, tx: Tx, record: Client | Project) -> dict[str, str]:  # noqa: ARG002
+    def preset(self, _: Tx, record: Client | Project) -> dict[str, str]:
         usual = {work: "no" if work == "time" and is_covered(record) else "yes" for work in WORK}
         return {**usual, "group_by": "project"}
 
-    def build_body(self, record: Client | Project, values: dict[str, object]) -> dict[str, object]:
+    def build_body(self, record: Client | Project, values: dict[str, Any]) -> dict[str, Any]:
         chosen = [work for work in WORK if values.get(work) is True]
         if not chosen:
             raise invalid({"time": ["Select what to bill."]})
@@ -72,28 +60,21 @@ class Bill(Action[Client | Project]):
             return {"client_id": record.client_id, "project_id": record.id, "unbilled_work": asked}
         return {"client_id": record.id, "unbilled_work": asked}
 
-    def run(self, tx: Tx, context: PageContext, record: Client | Project, body: dict[str, object]) -> Any:  # noqa: ARG002
-        create = context.catalogue.operation(*self.operation).handler
-        return create(tx, new_of(tx, Invoice, body))
+    def run(self, stage: Stage, body: dict[str, Any]) -> Any:
+        create = stage.context.catalogue.operation("POST", "/invoices").handler
+        return create(stage.tx, new_of(stage.tx, Invoice, body))
 
-    def sentences(self, seen: Seen[Client | Project]) -> Iterator[str]:
-        left_out = [f"{hours(each.minutes)} h {LEFT_OUT[each.reason]}" for each in seen.made.meta.left_out]
-        if left_out:
-            yield f"Left out: {', '.join(left_out)}."
+    def facts(self, stage: Stage, seen: Seen, values: Values) -> Wording:
+        found = getattr(seen.meta, "left_out", ())
+        left_out = ", ".join(f"{hours(each.minutes)} h {LEFT_OUT[each.reason]}" for each in found)
+        return Wording(super().facts(stage, seen, values) | {"left_out": left_out})
 
-    def document(self, seen: Seen[Client | Project]) -> Invoice:
-        draft: Invoice = seen.made.data
-        return draft
+    def note(self, stage: Stage, seen: Seen) -> None:
+        body = self.build_body(stage.record, stage.sheet.read())
+        audit.note(stage.tx, "record created", Target("invoice", seen.made.id, "draft"), after=body)
 
-    def notice(self, seen: Seen[Client | Project]) -> str:  # noqa: ARG002
-        return "Draft created. Check it, then issue it. If you delete it, its work is unbilled again."
-
-    def note(self, sheet: Sheet, kind: Kind, seen: Seen[Client | Project]) -> None:  # noqa: ARG002
-        target = Target("invoice", seen.made.data.id, "draft")
-        audit.note(sheet.tx, "record created", target, after=self.build_body(seen.before, sheet.read()))
-
-    def next_path(self, kind: Kind, seen: Seen[Client | Project]) -> str:  # noqa: ARG002
-        return f"/records/invoices/{seen.made.data.id}"
+    def next_path(self, _: Stage, seen: Seen) -> str:
+        return f"/records/invoices/{seen.made.id}"
 
 
 def is_covered(record: Client | Project) -> bool:

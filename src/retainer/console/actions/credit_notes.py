@@ -6,68 +6,55 @@ from typing import Any
 
 from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.invoices.types import Invoice
-from retainer.console.actions.action import Seen
+from retainer.console.actions.action import Action, Seen, Stage, Wording
 from retainer.console.actions.basis import new_of
-from retainer.console.actions.invoices import InvoiceAction
 from retainer.console.editing.fields import Field, choose_fields
-from retainer.console.page_context import PageContext
+from retainer.console.values import Values
 from retainer.console.words import money
 from retainer.documents.wording import unit_text
 from retainer.errors import invalid
-from retainer.schema.billing import ISSUED_INVOICES, credit_notes
+from retainer.schema.billing import credit_notes
 from retainer.store.tx import Tx
 from retainer.values.exact import decimal_text
 
-FIELDS = choose_fields(CreditNote, credit_notes, "amount", "reason", "issue_date", "description")
+AMOUNT, REASON, DAY, DESCRIPTION = choose_fields(
+    CreditNote, credit_notes, "amount", "reason", "issue_date", "description"
+)
 LINE = "line_"
 """The prefix of the fields with quantities of lines."""
 
 
-class Credit(InvoiceAction):
+class Credit(Action, frozen=True, kw_only=True):
     """Issue a credit note."""
 
-    path, label, title, button = "credit", "Credit…", "Credit {name}", "Issue credit note"
-    operation = ("POST", "/invoices/{invoice_id}/credit-notes")
-    audited = "credit note issued"
-    is_reviewed = True
-
-    def is_offered(self, record: Invoice) -> bool:
-        return record.status in ISSUED_INVOICES and record.total > record.amount_credited
-
-    def fields(self, record: Invoice) -> Sequence[Field]:
-        amount, reason, day, description = FIELDS
+    def fields_of(self, record: Invoice) -> Sequence[Field]:
         lines = list(creditable_lines(record))
-        left = money(record.total - record.amount_credited, record.currency)
-        what = {"everything": f"The full remaining amount, {left}", "lines": "Selected lines", "amount": "An amount"}
-        options = tuple((value, text) for value, text in what.items() if value != "lines" or lines)
+        what = {"everything": f"The full remaining amount, {left_of(record)}", "amount": "An amount"}
+        options = [*what.items(), *([("lines", "Selected lines")] if lines else [])]
         return [
-            Field("what", "What to credit", "choice", is_required=True, options=options),
+            Field("what", "What to credit", "choice", is_required=True, options=tuple(options)),
             *lines,
-            amount._replace(label=f"Amount with tax, {record.currency}", hint=""),
-            reason,
-            day._replace(label="Date", hint="Counts in reports on this date."),
-            description._replace(label="Explanation", hint="Printed on the credit note."),
+            AMOUNT._replace(label=f"Amount with tax, {record.currency}", hint=""),
+            REASON,
+            DAY._replace(label="Date", hint="Counts in reports on this date."),
+            DESCRIPTION._replace(label="Explanation", hint="Printed on the credit note."),
         ]
 
     def preset(self, tx: Tx, record: Invoice) -> dict[str, str]:
         day = max(tx.today, record.issue_date or tx.today)
         return {"what": "everything", "reason": "correction", "issue_date": day}
 
-    def build_body(self, record: Invoice, values: dict[str, object]) -> dict[str, object]:  # noqa: ARG002
+    def build_body(self, _: Invoice, values: dict[str, Any]) -> dict[str, Any]:
         what, amount = values.pop("what", ""), values.pop("amount", None)
         names = [name for name in values if name.startswith(LINE)]
         parts = [{"invoice_line_id": int(name.removeprefix(LINE)), "quantity": values.pop(name)} for name in names]
-        if what == "amount":
-            if amount is None:
-                raise invalid({"amount": ["Is required."]})
-            return values | {"amount": amount}
-        if what == "lines":
-            if not parts:
-                raise invalid({"what": ["Enter a quantity for at least one line."]})
-            return values | {"lines": parts}
-        if what != "everything":
+        if what == "amount" and amount is None:
+            raise invalid({"amount": ["Is required."]})
+        if what == "lines" and not parts:
+            raise invalid({"what": ["Enter a quantity for at least one line."]})
+        if what not in {"everything", "lines", "amount"}:
             raise invalid({"what": ["Select what to credit."]})
-        return values
+        return values | {"amount": {"amount": amount}, "lines": {"lines": parts}}.get(what, {})
 
     def field_of(self, path: str, body: dict[str, Any]) -> str:
         first, _, rest = path.partition(".")
@@ -75,33 +62,16 @@ class Credit(InvoiceAction):
             return f"{LINE}{body['lines'][int(rest.partition('.')[0])]['invoice_line_id']}" if rest else "what"
         return path
 
-    def run(self, tx: Tx, context: PageContext, record: Invoice, body: dict[str, object]) -> CreditNote:
-        create = context.catalogue.operation(*self.operation).handler
-        credited: CreditNote = create(tx, record.id, new_of(tx, CreditNote, body))
-        return credited
+    def run(self, stage: Stage, body: dict[str, Any]) -> Any:
+        create = stage.context.catalogue.operation("POST", "/invoices/{invoice_id}/credit-notes").handler
+        return create(stage.tx, stage.record.id, new_of(stage.tx, CreditNote, body))
 
-    def sentences(self, seen: Seen[Invoice]) -> Iterator[str]:
-        note, refund = seen.made, seen.made.refundable_amount
-        owed = f", and {money(refund, note.currency)} was paid already: refund it to the client" if refund else ""
-        yield f"{money(note.applied_amount, note.currency)} reduces the amount due{owed}."
-        if seen.freed:
-            yield f"Becomes billable again: {seen.freed}."
-        if seen.before.quote_id and seen.after.total == seen.after.amount_credited:
-            yield "Its quote can become another invoice."
-        yield "A credit note is final: nothing can change it."
+    def facts(self, stage: Stage, seen: Seen, values: Values) -> Wording:
+        return Wording(super().facts(stage, seen, values) | {"left": left_of(stage.record)})
 
-    def advice(self, record: Invoice) -> Sequence[str]:
-        left = money(record.total - record.amount_credited, record.currency)
-        return [f"You can credit up to {left}. It first reduces the amount due; anything beyond is a refund."]
 
-    def document(self, seen: Seen[Invoice]) -> CreditNote:
-        credited: CreditNote = seen.made
-        return credited
-
-    def notice(self, seen: Seen[Invoice]) -> str:
-        note, refund = seen.made, seen.made.refundable_amount
-        owed = f" Refund {money(refund, note.currency)} to the client." if refund else ""
-        return f"{note.number} issued: {money(note.total, note.currency)} credited.{owed}"
+def left_of(invoice: Invoice) -> str:
+    return money(invoice.total - invoice.amount_credited, invoice.currency)
 
 
 def creditable_lines(invoice: Invoice) -> Iterator[Field]:

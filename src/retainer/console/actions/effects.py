@@ -14,7 +14,6 @@ from retainer.schema.work import time_entries
 from retainer.store.engines.sql import INTEGER, is_listed, listed
 from retainer.store.tx import Tx
 from retainer.values.exact import amount_of
-from retainer.values.records import Record
 
 OUTSTANDING = select(func.coalesce(func.sum(invoices.c.balance_due), 0)).where(
     invoices.c.client_id == bindparam("client"),
@@ -36,38 +35,35 @@ WORK = (
 )
 
 
-class Work(NamedTuple):
-    """Work on the lines of an invoice: the number of time entries, their minutes, and the numbers of other kinds."""
+class Effects(NamedTuple):
+    """What a client owes, and the work on an invoice: time entries, their minutes, expenses, milestones and months."""
 
-    entries: int = 0
-    minutes: int = 0
-    expenses: int = 0
-    milestones: int = 0
-    months: int = 0
+    outstanding: tuple[str, ...] = ()
+    work: tuple[int, ...] = (0, 0, 0, 0, 0)
+
+    def until(self, later: "Effects") -> "Effects":
+        """Return what the client owes before and after, and the work that was freed."""
+        freed = tuple(before - after for before, after in zip(self.work, later.work, strict=True))
+        return Effects(self.outstanding + later.outstanding, freed)
+
+    @property
+    def freed_in_words(self) -> str:
+        """Return the work as part of a sentence: `12:30 h of time, 2 expenses and 1 milestone`; empty without any."""
+        entries, minutes, expenses, milestones, months = self.work
+        found = [
+            f"{hours(minutes)} h of time ({words.count(entries, 'entry', 'entries')})" if entries else "",
+            words.count(expenses, "expense") if expenses else "",
+            words.count(milestones, "milestone") if milestones else "",
+            f"{words.count(months, 'month')} of a retainer" if months else "",
+        ]
+        found = [text for text in found if text]
+        return f"{', '.join(found[:-1])} and {found[-1]}" if len(found) > 1 else "".join(found)
 
 
-def load_live_work(tx: Tx, record: Record) -> Work:
-    """Return the work that the lines of an invoice bill; other records bill none."""
+def load_effects(tx: Tx, record: object) -> Effects:
+    """Return the effects of an invoice as it is; other records have none."""
     if not isinstance(record, Invoice):
-        return Work()
-    return Work(*(tx.one(WORK, lines=json.dumps([line.id for line in record.lines])) or ()))
-
-
-def load_outstanding(tx: Tx, record: Record) -> str | None:
-    """Return what the client of an invoice owes in its currency; None for other records."""
-    if not isinstance(record, Invoice):
-        return None
+        return Effects()
     units = tx.value(OUTSTANDING, client=record.client_id, currency=record.currency)
-    return words.money(amount_of(units, record.currency), record.currency)
-
-
-def work_in_words(work: Work) -> str:
-    """Return work as part of a sentence: `12:30 h of time, 2 expenses and 1 milestone`; empty without any."""
-    found = [
-        f"{hours(work.minutes)} h of time ({words.count(work.entries, 'entry', 'entries')})" if work.entries else "",
-        words.count(work.expenses, "expense") if work.expenses else "",
-        words.count(work.milestones, "milestone") if work.milestones else "",
-        f"{words.count(work.months, 'month')} of a retainer" if work.months else "",
-    ]
-    found = [text for text in found if text]
-    return f"{', '.join(found[:-1])} and {found[-1]}" if len(found) > 1 else "".join(found)
+    owed = words.money(amount_of(units, record.currency), record.currency)
+    return Effects((owed,), tx.one(WORK, lines=json.dumps([line.id for line in record.lines])) or Effects().work)

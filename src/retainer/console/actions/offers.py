@@ -1,30 +1,239 @@
-"""All actions of the console, and those that a record offers at its head."""
+"""All actions of the console by the kind of their records, and those that a record offers at its head."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from retainer.console.actions.action import Action
+from retainer.billing import payments
+from retainer.billing.invoices import invoices
+from retainer.billing.quotes import quotes
+from retainer.billing.quotes.types import Quote
+from retainer.console.actions.action import Action, Stage
 from retainer.console.actions.billing import Bill
 from retainer.console.actions.credit_notes import Credit
-from retainer.console.actions.invoices import Issue, Void, WriteOff
-from retainer.console.actions.payments import RecordPayment, RecordRefund, RemovePayment
-from retainer.console.actions.quotes import Accept, BackToDraft, Decline
-from retainer.console.actions.sites import CheckNow, Maintain, Pause, Resume
-from retainer.console.actions.tickets import Handle, Reply
+from retainer.console.actions.payments import RecordPayment, RemovePayment
+from retainer.console.actions.tickets import HANDLE, REPLY
+from retainer.console.editing.fields import choose_fields
+from retainer.crm.clients import Client
+from retainer.errors import invalid
+from retainer.schema import billing
+from retainer.schema.billing import ISSUED_INVOICES
+from retainer.schema.sites import sites
+from retainer.sites.sites import SUSPENDED, Site
+from retainer.sites.uptime import check_now
 from retainer.values.records import Record
 
-CLASSES: dict[str, tuple[type[Action[Any]], ...]] = {
-    "clients": (Bill,),
-    "projects": (Bill,),
-    "invoices": (Issue, RecordPayment, RecordRefund, Credit, WriteOff, Void, RemovePayment),
-    "quotes": (Accept, Decline, BackToDraft),
-    "tickets": (Reply, Handle),
-    "sites": (CheckNow, Maintain, Pause, Resume),
+
+def can_become(status: str, transitions: Mapping[str, tuple[str, ...]]) -> Callable[[Any], bool]:
+    return lambda record: status in transitions[record.status]
+
+
+BILL = Bill(
+    path="bill",
+    label="Bill…",
+    button="Create draft",
+    when=lambda record: isinstance(record, Client) or (record.client_id and record.billing_type != "non_billable"),
+    next_in=None,
+    sentences=("Left out: {left_out}.",),
+    notice=("Draft created. Check it, then issue it. If you delete it, its work is unbilled again.",),
+)
+INVOICE_ACTIONS = (
+    Action(
+        path="issue",
+        label="Issue…",
+        fixed={"status": "sent"},
+        when=can_become("sent", invoices.TRANSITIONS),
+        next_in=None,
+        sentences=(
+            "{client} is billed {after.total}, due on {after.due_date}.",
+            "Lines, amounts and the client's address are then fixed. Only a credit note can correct them.",
+            "Retainer sends no mail: download the PDF afterwards, and send it.",
+        ),
+        notice=("{after.number} issued. Download its PDF to send it.",),
+        audited="invoice issued",
+    ),
+    RecordPayment(
+        path="payment",
+        label="Record payment…",
+        due="balance_due",
+        within="record_payment",
+        when=lambda invoice: invoice.status in payments.PAYABLE and invoice.balance_due,
+        next_in=("sent", "partially_paid"),
+        sentences=(
+            "{before.balance_due} is due. If the client has paid less, change the amount.",
+            "The invoice was written off on {before.written_off_at}. A payment takes that back.",
+        ),
+        notice=("{paid} recorded on {after.number}, which is {after.status}.", "{after.balance_due} is still due."),
+        unchanged="A payment with this reference was recorded before, so nothing was added.",
+        audited="payment recorded",
+    ),
+    RecordPayment(
+        path="refund",
+        label="Record refund…",
+        due="refund_due",
+        within="record_refund",
+        when=lambda invoice: invoice.refund_due,
+        next_in=None,
+        sentences=(
+            "{before.refund_due} was paid and then credited. If you paid back less, change the amount.",
+            "Retainer moves no money: pay it back first, then record it here.",
+        ),
+        notice=("Refund of {paid} recorded on {after.number}.", "{after.refund_due} is still to be refunded."),
+        unchanged="A refund with this reference was recorded before, so nothing was added.",
+        audited="refund recorded",
+    ),
+    Credit(
+        path="credit",
+        label="Credit…",
+        button="Issue credit note",
+        when=lambda invoice: invoice.status in ISSUED_INVOICES and invoice.total > invoice.amount_credited,
+        sentences=(
+            "You can credit up to {left}. It first reduces the amount due; anything beyond is a refund.",
+            "{made.applied_amount} reduces the amount due.",
+            "{made.refundable_amount} was paid already: refund it to the client.",
+            "Becomes billable again: {freed}.",
+            "A credit note is final: nothing can change it.",
+        ),
+        notice=("{made.number} issued: {made.total} credited.", "Refund {made.refundable_amount} to the client."),
+        audited="credit note issued",
+        is_reviewed=True,
+    ),
+    Action(
+        path="write-off",
+        label="Write off…",
+        fixed={"status": "written_off"},
+        when=can_become("written_off", invoices.TRANSITIONS),
+        sentences=(
+            "The {before.balance_due} no longer count as open or overdue.",
+            "Revenue does not change. To reduce it too, issue a credit note.",
+            "If the client pays after all, record the payment: the invoice is then open or paid again.",
+        ),
+        notice=("{after.balance_due} of {after.number} written off.",),
+        audited="invoice written off",
+        is_danger=True,
+    ),
+    Action(
+        path="void",
+        label="Void…",
+        fixed={"status": "void"},
+        when=can_become("void", invoices.TRANSITIONS),
+        sentences=(
+            "The invoice no longer counts in any report. This can't be undone.",
+            "The number is not reused.",
+            "Becomes billable again: {freed}.",
+        ),
+        notice=("{after.number} is void.",),
+        audited="invoice voided",
+        is_danger=True,
+    ),
+    RemovePayment(
+        path="remove-payment",
+        label="Remove payment…",
+        when=lambda invoice: invoice.payments,
+        sentences=(
+            "Remove a payment only if it was recorded by mistake. This can't be undone; the audit log keeps it.",
+            "To give money back to the client, credit the invoice instead, and record the refund.",
+        ),
+        notice=("{paid} removed. {after.number} is {after.status}.",),
+        audited=None,  # the function notes it itself
+        is_danger=True,
+    ),
+)
+ACCEPTED_BY, DECLINE_REASON = choose_fields(Quote, billing.quotes, "accepted_by", "decline_reason", use="Update")
+QUOTE_ACTIONS = (
+    Action(
+        path="accept",
+        label="Mark as accepted…",
+        fields=(ACCEPTED_BY._replace(hint="The person at the client, if you know."),),
+        fixed={"status": "accepted"},
+        when=can_become("accepted", quotes.TRANSITIONS),
+        next_in=("sent",),
+        sentences=(
+            "Records that {client} accepted this quote.",
+            "Its lines are then fixed. It can become a project, an invoice, or both. Nothing is billed yet.",
+        ),
+        notice=("{after.number} accepted. Create its invoice or project next.",),
+        audited="quote accepted",
+    ),
+    Action(
+        path="decline",
+        label="Mark as declined…",
+        fields=(DECLINE_REASON._replace(hint="Why the client declined, for your own use."),),
+        fixed={"status": "declined"},
+        when=can_become("declined", quotes.TRANSITIONS),
+        sentences=("Records that {client} declined. To offer it again, set it back to draft.",),
+        notice=("{after.number} declined.",),
+        audited="quote declined",
+        is_danger=True,
+    ),
+    Action(
+        path="draft",
+        label="Back to draft…",
+        fixed={"status": "draft"},
+        when=lambda quote: "draft" in quotes.TRANSITIONS[quote.status] and not quotes.is_in_use(quote),
+        next_in=("expired",),
+        sentences=("Its lines and dates can change again. Send it again to offer it.",),
+        notice=("{after.number} is a draft again.",),
+    ),
+)
+
+
+class CheckNow(Action, frozen=True, kw_only=True):
+    """Make the next check of a site due."""
+
+    def run(self, stage: Stage, _: dict[str, Any]) -> None:
+        if stage.record.status in SUSPENDED:
+            raise invalid({"": ["This site is not monitored now. Resume it, or end its maintenance."]})
+        check_now(stage.tx, stage.record.id)
+
+
+(MAINTENANCE,) = choose_fields(Site, sites, "maintenance_until", use="Update")
+SITE_ACTIONS = (
+    CheckNow(
+        path="check",
+        label="Check now…",
+        when=lambda site: site.status not in SUSPENDED,
+        next_in=("down",),
+        sentences=("The monitor checks the site within some seconds, and then goes on in its interval.",),
+        notice=("{after.name} is checked now. Reload this page in a few seconds.",),
+        audited=None,  # no field changes
+    ),
+    Action(
+        path="maintenance",
+        label="Maintenance…",
+        button="Save",
+        fields=(MAINTENANCE._replace(hint="If blank: no maintenance."),),
+        when=lambda site: site.monitoring_enabled,
+        sentences=("Until then, checks do not count, and an incident that is going on ends.",),
+        notice=("Maintenance saved.", "The site is {became} now."),
+    ),
+    Action(
+        path="pause",
+        label="Pause monitoring…",
+        fixed={"monitoring_enabled": False},
+        when=lambda site: site.monitoring_enabled,
+        sentences=("The site is not checked until you resume it. An incident that is going on ends.",),
+        notice=("{after.name} is paused.",),
+    ),
+    Action(
+        path="resume",
+        label="Resume monitoring…",
+        fixed={"monitoring_enabled": True},
+        when=lambda site: not site.monitoring_enabled,
+        next_in=None,
+        sentences=("The site is checked at once, and then in its interval.",),
+        notice=("{after.name} is monitored again.",),
+    ),
+)
+ACTIONS: dict[str, tuple[Action, ...]] = {
+    "clients": (BILL,),
+    "projects": (BILL,),
+    "invoices": INVOICE_ACTIONS,
+    "quotes": QUOTE_ACTIONS,
+    "tickets": (REPLY, HANDLE),
+    "sites": SITE_ACTIONS,
 }
-ACTIONS = {kind: tuple(action(kind) for action in classes) for kind, classes in CLASSES.items()}
-"""The actions on the records of each kind, the likely next step first."""
 
 
-def offers_of(kind: str, record: Record) -> Iterator[Action[Any]]:
-    """Yield the actions that a record offers: only those that its state allows."""
-    return (action for action in ACTIONS.get(kind, ()) if action.is_offered(record))
+def offers_of(kind: str, record: Record) -> Iterator[Action]:
+    """Yield the actions that a record offers, in their order: only those that its state allows."""
+    return (action for action in ACTIONS.get(kind, ()) if action.when(record))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from retainer.console.actions.tickets import Handle, Reply
+from retainer.console.actions.tickets import HANDLE, REPLY
 from retainer.console.kinds.display import Display
 from retainer.console.records.blocks import Block, Fact, Message, ThreadBlock
 from retainer.console.records.page import RecordPage
@@ -49,8 +49,8 @@ def blocks(page: RecordPage[Ticket]) -> Iterator[Block]:
     yield ThreadBlock(
         messages, f"?page={number - 1}" if number > 1 else "", f"?page={number + 1}" if number < last else ""
     )
-    yield Reply(page.kind.name).block(page, page.own, "Reply")
-    yield Handle(page.kind.name).block(page, page.own, "Assignment", "status")
+    yield REPLY.block(page, page.own, "Reply")
+    yield HANDLE.block(page, page.own, "Assignment", "status")
 
 
 def request(page: RecordPage[Ticket]) -> Message:
