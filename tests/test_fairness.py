@@ -28,7 +28,7 @@ def test_what_waits_no_more_is_removed_once():
     queue = FairQueue()
     queue.push("a", 1)
     assert (queue.remove("a", 1), queue.remove("a", 1), queue.remove("b", 1)) == (True, False, False)
-    assert (len(queue), queue.pop()) == (0, None)
+    assert (queue.count, queue.pop()) == (0, None)
 
 
 class Threads:

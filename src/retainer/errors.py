@@ -154,15 +154,17 @@ def method_not_allowed(method: str, allow: str, advice: str = "") -> Refusal:
 class BodyErrors:
     """The errors of a body. Rules note them, and all are raised together before anything is written."""
 
+    prefix = ""
+    """That of nested fields, like `lines.0.`."""
+    unreadable: frozenset[str] = frozenset()
+    sent: frozenset[str] = frozenset()
+    """The fields that the body sets, also those that it sets to null."""
+
     def __init__(self) -> None:
         self.errors = FieldErrors()
         self.codes: set[str] = set()
-        self.prefix = ""  # of nested fields, like `lines.0.`
-        self.unreadable: frozenset[str] = frozenset()
         self.refused: set[str] = set()
         """The fields whose values rules have refused, and those that contain them."""
-        self.sent: frozenset[str] = frozenset()
-        """The fields that the body sets, also those that it sets to null."""
 
     def note_unreadable(self, errors: FieldErrors) -> None:
         """Note the fields that could not be read. Errors of rules for them, or for misspelt ones, are dropped.

@@ -18,10 +18,7 @@ class FairQueue(Generic[T]):
 
     def __init__(self) -> None:
         self._waiting: OrderedDict[Hashable, deque[T]] = OrderedDict()  # the next subject first
-        self._count = 0
-
-    def __len__(self) -> int:
-        return self._count
+        self.count = 0
 
     def has_other(self, than: Hashable) -> bool:
         return any(subject != than for subject in self._waiting)
@@ -29,7 +26,7 @@ class FairQueue(Generic[T]):
     def push(self, subject: Hashable, item: T) -> None:
         """Append what waits for a subject. A subject that did not wait comes after all others."""
         self._waiting.setdefault(subject, deque()).append(item)
-        self._count += 1
+        self.count += 1
 
     def pop(self, may: Callable[[Hashable], bool] = lambda _: True) -> T | None:
         """Return what has waited longest of the next subject that `may` proceed, or None without one."""
@@ -39,7 +36,7 @@ class FairQueue(Generic[T]):
                 self._waiting.move_to_end(subject)
                 if not items:
                     del self._waiting[subject]
-                self._count -= 1
+                self.count -= 1
                 return item
         return None
 
@@ -51,7 +48,7 @@ class FairQueue(Generic[T]):
         items = self._waiting[largest]
         if len(items) <= len(self._waiting.get(than, ())) + 1:
             return None
-        self._count -= 1
+        self.count -= 1
         return items.pop()  # there is another one
 
     def remove(self, subject: Hashable, item: T) -> bool:
@@ -62,7 +59,7 @@ class FairQueue(Generic[T]):
         items.remove(item)
         if not items:
             del self._waiting[subject]
-        self._count -= 1
+        self.count -= 1
         return True
 
 
@@ -93,7 +90,7 @@ class FairSemaphore:
 
     @property
     def waiting(self) -> int:
-        return len(self._queue)
+        return self._queue.count
 
     def has_other(self, than: Hashable) -> bool:
         """Return whether a thread of another subject waits."""
@@ -103,8 +100,10 @@ class FairSemaphore:
     def acquire(self, subject: Hashable, seconds: float) -> bool:
         """Take a permission, or wait for one; return False after these seconds, or if too many others wait."""
         with self._lock:
-            if self.free and self._may_take(subject):  # those who wait have their shares
-                self._take(subject)
+            held = self._held.get(subject, 0)
+            if self.free and held < self.share:  # those who wait have their shares
+                self.free -= 1
+                self._held[subject] = held + 1
                 return True
             if seconds <= 0 or not self._has_room(subject):
                 return False
@@ -124,21 +123,18 @@ class FairSemaphore:
             if held > 1:
                 self._held[subject] = held - 1
             self.free += 1
-            while self._queue and self.free and (waiter := self._queue.pop(self._may_take)):
-                self._take(waiter.subject)
+            while self._queue.count and self.free and (waiter := self._queue.pop(self._may_take)):
+                self.free -= 1
+                self._held[waiter.subject] = self._held.get(waiter.subject, 0) + 1
                 waiter.is_granted = True
                 waiter.decided.release()
 
     def _may_take(self, subject: Hashable) -> bool:
         return self._held.get(subject, 0) < self.share
 
-    def _take(self, subject: Hashable) -> None:
-        self.free -= 1
-        self._held[subject] = self._held.get(subject, 0) + 1
-
     def _has_room(self, subject: Hashable) -> bool:
         """Return whether another thread may wait, in the place of one that gives up if there are too many."""
-        if len(self._queue) < self.max_waiting:
+        if self._queue.count < self.max_waiting:
             return True
         waiter = self._queue.pop_newest_of_largest(than=subject)
         if waiter is not None:

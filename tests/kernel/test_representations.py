@@ -6,7 +6,6 @@ from retainer.billing.files import ISSUED_AS, PRINTED_AS
 from retainer.kernel.representations import negotiate
 
 CASES = [
-    (None, None),
     ("", None),
     ("*/*", None),
     ("application/*", None),

@@ -76,7 +76,7 @@ MILESTONE_INVOICE = Derived(_milestone_invoice)
 """The invoice that bills a milestone."""
 
 
-def billed_work(work: ColumnElement[Any], out: Callable[[str | None], Any] | None = None) -> Derived:
+def billed_work(work: ColumnElement[Any], out: Callable[[str], Any] | None = None) -> Derived:
     """Return the field for the work of one kind that a line bills, or billed before it was voided or credited."""
     return Derived(lambda table: select(work).where(allocations.c.invoice_line_id == table.c.id).scalar_subquery(), out)
 

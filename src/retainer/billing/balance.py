@@ -40,8 +40,8 @@ def _today_and_due(table: Table) -> ColumnElement[Any]:
     return case((overdue(table), cast(TODAY, Text) + " " + cast(table.c.due_date, Text)))
 
 
-def _days_between(days: str | None) -> int:
-    later, earlier = map(date.fromisoformat, days.split()) if days else (date.min, date.min)
+def _days_between(days: str) -> int:
+    later, earlier = map(date.fromisoformat, days.split())
     return (later - earlier).days
 
 

@@ -47,7 +47,7 @@ class Caller(Actor, frozen=True, gc=False):
 
     def require_scope(self, scope: str | None, use: str = "") -> None:
         """Raise `missing_scope` unless the key has a scope; `use` is what needs it, if not the operation itself."""
-        if scope is not None and not self.has_scope(scope):
+        if scope is not None and scope not in _set_of(self.scopes):
             reason = f", which {use} needs" if use else ""
             message = f"This key lacks the scope {scope}{reason}. Ask an admin for a key with this scope."
             if scope in _set_of(self.scopes):

@@ -22,18 +22,19 @@ NOT_HONOURED = {
 }
 """The errors of preconditions that an operation does not honour: to ignore one would do what it should prevent."""
 HEADERS = {name: f"HTTP_{name.upper().replace('-', '_')}" for name in NOT_HONOURED}
+DIGITS = 32
 GZIP_SUFFIX = "-gzip"
 """Suffix of the tag of a compressed response, which has different bytes (RFC 9110, 8.8.3.3)."""
 
 
 def compute(data: bytes) -> str:
-    return f'"{_digest(data)}"'
+    return f'"{hashlib.sha256(data).hexdigest()[:DIGITS]}"'
 
 
 def compute_for_record(record: Record, data: bytes, suffix: str = "") -> str:
     """Return the strong tag of a record, whose JSON is `data`; other representations of it have a suffix."""
     end = f"-{suffix}" if suffix else ""
-    return f'"{record.updated_at}.{_digest(data)}{end}"'
+    return f'"{record.updated_at}.{hashlib.sha256(data).hexdigest()[:DIGITS]}{end}"'
 
 
 def preconditions_of(request: Request) -> dict[str, str]:
@@ -62,10 +63,6 @@ def check_unchanged(if_match: str, record: Record) -> None:
 def matches(header: str | None, tag: str) -> bool:
     """Return whether If-None-Match names this tag (weak comparison)."""
     return header is not None and (_is_any(header) or tag in _tags(header.replace("W/", "")))
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()[:32]
 
 
 def _is_any(header: str) -> bool:

@@ -6,7 +6,6 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import NamedTuple
 from wsgiref.types import WSGIEnvironment
 
-from retainer.errors import Refusal
 from retainer.settings import Settings
 
 Address = IPv4Address | IPv6Address
@@ -20,13 +19,6 @@ def is_host(text: str) -> bool:
     return len(text) <= MAX_HOST_LENGTH and HOST.fullmatch(text) is not None
 
 
-def check_host(environ: WSGIEnvironment) -> None:
-    """Raise `bad_request` unless the request names one host (RFC 9112, 3.2). Several arrive joined with a comma."""
-    host = environ.get("HTTP_HOST", "")
-    if not is_host(host) and (host or environ["SERVER_PROTOCOL"] != "HTTP/1"):
-        raise Refusal("bad_request", "Send one Host header with the name of this server, like api.agency.example.")
-
-
 class Hop(NamedTuple):
     """What a proxy reports of a client: its address, and the scheme and host of its request."""
 
@@ -38,12 +30,6 @@ class Hop(NamedTuple):
 def client_address(environ: WSGIEnvironment, settings: Settings) -> Address | None:
     """Return the client's address: the peer, or what trusted proxies report; None if that is malformed."""
     return _client(environ, settings)[0]
-
-
-def client_address_text(environ: WSGIEnvironment, settings: Settings) -> str | None:
-    if settings.trusted_proxies:
-        return str(client_address(environ, settings))
-    return environ.get("REMOTE_ADDR")
 
 
 def group(address: Address | None) -> str:

@@ -64,7 +64,9 @@ class Request:
         self.method: str = environ["REQUEST_METHOD"]
         self.path: str = environ["PATH_INFO"]
         self.query: str = environ["QUERY_STRING"]
-        self.shown_address = forwarding.client_address_text(environ, settings)
+        self.shown_address: str | None = environ.get("REMOTE_ADDR")
+        if settings.trusted_proxies:
+            self.shown_address = str(forwarding.client_address(environ, settings))
         self.part = ""
         """What tells the Idempotency-Key of an operation of a batch from the keys that callers send."""
         self.record = ""
@@ -78,8 +80,13 @@ class Request:
         return self.environ.get(f"HTTP_{name}")
 
     def check(self) -> None:
-        """Raise `bad_request` unless there is one host, and the refusal of a request that was not admitted."""
-        forwarding.check_host(self.environ)
+        """Raise `bad_request` unless there is one host (RFC 9112, 3.2), and the refusal of a request not admitted.
+
+        Several hosts arrive joined with a comma.
+        """
+        host = self.environ.get("HTTP_HOST", "")
+        if not forwarding.is_host(host) and (host or self.environ["SERVER_PROTOCOL"] != "HTTP/1"):
+            raise Refusal("bad_request", "Send one Host header with the name of this server, like api.agency.example.")
         if self.refusal is not None:
             raise self.refusal
 

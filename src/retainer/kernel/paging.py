@@ -189,7 +189,7 @@ def listing(tx: Tx, table: Table, model: type[R], filters: Filter, page: Page, *
     total = rows[0][-1] if rows else 0 if is_first else tx.value(Deferred(_total, (shape,)), **values)
     shown, has_more = rows[: page.size], len(rows) > page.size if cursor else (total or 0) > offset + page.size
     next_link = page.next_link(shown[-1], len(keys)) if has_more and shown else None
-    return _paged([records.read(row) for row in shown], page, total or 0, next_link)
+    return _paged(records.read_all(shown), page, total or 0, next_link)
 
 
 def first_records(
@@ -199,7 +199,7 @@ def first_records(
     filter_shapes, values = shapes_of(filters, tx.actor.user_id)
     shape = ListShape(table, model, type(filters), filter_shapes, tuple(within), sort)
     rows = tx.all(Deferred(_rows, (shape, size, "uncounted")), **values, **within)
-    return list(map(row_mapper(table, model).read, rows))
+    return row_mapper(table, model).read_all(rows)
 
 
 def _paged(records: list[R], page: Page, total: int, next_link: str | None) -> Paged[R]:

@@ -236,7 +236,8 @@ def prepare(request: Request, caller: Caller, allowance: Allowance, operation: O
     preconditions = etag.preconditions_of(request)
     if preconditions:
         etag.check_honoured(preconditions, operation.preconditions, writes=operation.writes)
-    form = representations.negotiate(operation.representations, operation.elsewhere, request.header("ACCEPT"))
+    accept = request.header("ACCEPT")
+    form = representations.negotiate(operation.representations, operation.elsewhere, accept) if accept else None
     if selection and operation.selectable:
         for name, scope in operation.selectable.scopes(selection):
             caller.require_scope(scope, f"include={name}")
@@ -280,7 +281,8 @@ def reply(operation: Operation, result: object, request: Request) -> Response:
     table = operation.resource.table
     if isinstance(record, Record) and table is not None:
         tag = etag.compute_for_record(record, data + more if isinstance(result, Selected) else data)
-        if not operation.writes and etag.matches(request.header("IF_NONE_MATCH"), tag):
+        known = request.header("IF_NONE_MATCH")
+        if known is not None and not operation.writes and etag.matches(known, tag):
             return Response(304, [("etag", tag)])
         headers.append(("etag", tag))
         if is_new:

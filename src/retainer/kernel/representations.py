@@ -50,15 +50,13 @@ class Representation(NamedTuple):
     """Of a `Tx` and a record."""
 
 
-def negotiate(
-    offered: Sequence[Representation], elsewhere: Collection[str], accept: str | None
-) -> Representation | None:
+def negotiate(offered: Sequence[Representation], elsewhere: Collection[str], accept: str) -> Representation | None:
     """Return the form that `Accept` prefers to JSON (RFC 9110, 12.5.1); None for JSON.
 
     A header that names nothing of what is offered, or that cannot be read, gets JSON. Raises `not_acceptable` if it
     takes neither JSON nor what is offered, but a form that is offered `elsewhere`: so nobody mistakes JSON for a PDF.
     """
-    if accept is None or len(accept) > MAX_HEADER_LENGTH:
+    if len(accept) > MAX_HEADER_LENGTH:
         return None
     try:
         weights = weights_of(accept.lower())

@@ -91,9 +91,7 @@ def effective_status(table: Table) -> ColumnElement[str]:
 
 def percent(column: str) -> Derived:
     """Return a column of thousandths of a percent as a field: a JSON number with three decimal places."""
-    return Derived(
-        lambda table: table.c[column], lambda thousandths: None if thousandths is None else thousandths / 1000
-    )
+    return Derived(lambda table: table.c[column], lambda thousandths: thousandths / 1000)
 
 
 def add_check(tx: Transaction, account_id: int, site_id: int, *, is_up: bool) -> None:

@@ -79,7 +79,7 @@ def _detail(owner: Table, field: str, table: Table, model: type[msgspec.Struct])
 def load_records(tx: Tx, table: Table, model: type[R], ids: Collection[int]) -> list[R]:
     """Return the records with these ids, by id, with their parts. Raises the errors of `load_details`."""
     found = tx.all(_records(table, model), ids=json.dumps(sorted(ids))) if ids else []
-    records = list(map(row_mapper(table, model).read, found))
+    records = row_mapper(table, model).read_all(found)
     load_details(tx, table, records)
     return records
 

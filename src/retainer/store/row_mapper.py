@@ -1,6 +1,6 @@
 """Records: convert rows of tables to records and back."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
@@ -25,6 +25,7 @@ class Derived(NamedTuple):
 
     expression: Callable[[Table], ColumnElement[Any]]
     out: Convert | None = None
+    """Converts a value. Null becomes false, 0 or an empty list in a field that is never null."""
     money: bool = False
     """Whether it is in minor units of the record's currency."""
 
@@ -33,9 +34,9 @@ def derived_fields(model: type[msgspec.Struct]) -> dict[str, Derived]:
     return {name: mark for name, _, mark in marked(model, Derived)}
 
 
-def split_ids(text: str | None) -> list[int]:
-    """Return the ids of a comma list, sorted; none without a list."""
-    return sorted(map(int, text.split(","))) if text else []
+def split_ids(text: str) -> list[int]:
+    """Return the ids of a comma list, sorted."""
+    return sorted(map(int, text.split(",")))
 
 
 class RefersTo(NamedTuple):
@@ -61,8 +62,8 @@ class RowMapper:
         self.names = [name for name in stored if "maintained" not in table.c[name].info]
         self.columns: list[ColumnElement[Any]] = []
         self._into = [(name, table.c[name].info["into"]) for name in self.names if "into" in table.c[name].info]
-        self._out: list[tuple[int, Convert]] = []
-        self._derived: list[tuple[int, Convert]] = []
+        self._out: list[tuple[int, Convert, Callable[[], object] | None]] = []
+        """Positions with their conversions, and what makes a value of null where the field has none."""
         self._stored = [(fields.index(name), name) for name in self.names]
         self._money = [name for name in self.names if table.c[name].info.get("money")]
         self._amounts: list[int] = []
@@ -72,31 +73,37 @@ class RowMapper:
                 self.columns.append(derived[name].expression(table).label(name))
                 self._amounts += [position] if derived[name].money else []
                 if (out := derived[name].out) is not None:
-                    self._derived.append((position, out))
+                    kind = get_origin(self.kinds[name]) or self.kinds[name]
+                    self._out.append((position, out, kind if kind in {bool, int, list} else None))
             else:
                 self.columns.append(table.c[name])
                 self._amounts += [position] if table.c[name].info.get("money") else []
                 if "embedded" in table.c[name].info:
-                    self._out.append((position, decoder(hints[name])))
+                    self._out.append((position, decoder(hints[name]), None))
                 elif "out" in table.c[name].info:
-                    self._out.append((position, table.c[name].info["out"]))
+                    self._out.append((position, table.c[name].info["out"], None))
         self.rows: Select[str] = select(json_row(*self.columns)).select_from(table)
         if "id" in table.c:
             self.one = self.rows.where(table.c.id == bindparam("id"))
 
     def read(self, row: Row) -> Any:
-        values = decode_row(row[0])
-        for position, convert in self._derived:
-            values[position] = convert(values[position])
-        for position, convert in self._out:
-            if (value := values[position]) is not None:
-                values[position] = convert(value)
-        if self._amounts:
-            unit = UNITS.get(values[self._currency])
-            for position in self._amounts:
+        return self.read_all((row,))[0]
+
+    def read_all(self, rows: Iterable[Row]) -> list[Any]:
+        model, out, amounts, currency, records = self.model, self._out, self._amounts, self._currency, []
+        for row in rows:
+            values = decode_row(row[0])
+            for position, convert, empty in out:
+                if (value := values[position]) is not None:
+                    values[position] = convert(value)
+                elif empty is not None:
+                    values[position] = empty()
+            unit = UNITS.get(values[currency]) if amounts else None
+            for position in amounts:
                 if (value := values[position]) is not None:
                     values[position] = value * unit
-        return self.model(*values)
+            records.append(model(*values))
+        return records
 
     def write(self, record: Record, note_error: Callable[[str, str], None]) -> dict[str, Any]:
         """Return the columns of a record's fields, without maintained ones.

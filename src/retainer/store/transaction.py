@@ -55,10 +55,11 @@ class Transaction:
         self._now = moment
 
     def __enter__(self) -> Self:
-        self.connection = self.engine.begin_write(self.account_id) if self.writes else self.engine.connection()
+        engine = self.engine
+        self.connection = engine.begin_write(self.account_id) if self.writes else engine.connection()
         self.deadline = min(time.monotonic() + self.seconds, of_request.at - COMMIT_SECONDS)
         try:
-            self.engine.limit(self.connection, self.deadline)
+            engine.limit(self.connection, self.deadline)
             self._start()
         except BaseException as error:  # the block is not entered, so nothing else returns the connection
             Transaction.__exit__(self, type(error))

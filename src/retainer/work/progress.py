@@ -13,7 +13,7 @@ def _remaining(table: Table) -> ColumnElement[int | None]:
     return remaining
 
 
-REMAINING = Derived(_remaining, lambda minutes: None if minutes is None else max(0, minutes))
+REMAINING = Derived(_remaining, lambda minutes: max(0, minutes))
 """Estimated minus tracked minutes of a task: at least 0, null without an estimate."""
 
 

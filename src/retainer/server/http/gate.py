@@ -105,10 +105,12 @@ class Gate:
 
     def end(self, request: Request) -> None:
         """Pass the turn of a request on, and remember whose credentials it has."""
-        if self._turn.is_held:
-            self._leave()
+        turn = self._turn
+        if turn.is_held:
+            turn.is_held = False
+            self.running.release(turn.subject)
         of_request.at = math.inf
-        if not isinstance(self._turn.subject, int):
+        if not isinstance(turn.subject, int):
             self.senders.learn(request)
 
     @contextmanager

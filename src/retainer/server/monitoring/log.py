@@ -125,7 +125,7 @@ class Log:
         count: Callable[[str | None, int, int], None] | None = None,
     ) -> None:
         self.outages = Outages(engine, self)
-        self.count = count or (lambda *_: None)
+        self.count = count
         self.recorder = recorder
         self.writer = Writer(stream)
 
@@ -157,7 +157,8 @@ class Log:
         self.writer.put(answered)
         if self.recorder is not None:
             self.recorder.add([answered])
-        self.count(answered.operation, answered.status, microseconds)
+        if self.count is not None:
+            self.count(answered.operation, answered.status, microseconds)
 
     def backup(self, file: Path, size: int) -> None:
         self.writer.put(event("backup", "info", file=str(file), bytes=size))

@@ -20,10 +20,6 @@ def has_room(folder: Path) -> bool:
         return True
 
 
-def is_read_only(folder: Path) -> bool:
-    return folder.is_dir() and not os.access(folder, os.W_OK)
-
-
 def private(name: str, flags: int) -> int:
     """Open a file; a new one can be read and written only by its owner."""
     return os.open(name, flags, 0o600)
@@ -45,7 +41,3 @@ def file_system(folder: Path) -> str:
     lines = [line.split()[1:3] for line in mounts.read_text(encoding="utf-8").splitlines()]
     parents = [(len(mount_point), kind) for mount_point, kind in lines if folder.is_relative_to(mount_point)]
     return max(parents, default=(0, "unknown"))[1]
-
-
-def world_readable(paths: list[Path]) -> list[Path]:
-    return [path for path in paths if path.exists() and path.stat().st_mode & 0o077]

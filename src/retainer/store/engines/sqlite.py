@@ -29,7 +29,7 @@ from retainer.store.engines.base import (
     Unavailable,
     Values,
 )
-from retainer.store.engines.files import has_room, is_read_only, make_local_folder, private, world_readable
+from retainer.store.engines.files import has_room, make_local_folder, private
 from retainer.store.engines.sql import blocks, insertion
 from retainer.store.engines.sqlite_catalogue import last_ids, raise_last_id, write_statistics
 from retainer.store.engines.turns import Turns
@@ -109,7 +109,8 @@ class Sqlite(Engine):
             return DeadlineExceeded("A statement was interrupted at the deadline of its transaction.")
         if name not in OUT_OF_REACH:
             return error
-        if name in {"CANTOPEN", "READONLY"} and is_read_only(self.path.parent):
+        folder = self.path.parent
+        if name in {"CANTOPEN", "READONLY"} and folder.is_dir() and not os.access(folder, os.W_OK):
             return Unavailable(f"Its folder is read-only for this user ({error}).")
         if name == "BUSY":
             return Busy(str(error))
@@ -310,7 +311,8 @@ class Sqlite(Engine):
 
     def world_readable(self) -> list[Path]:
         sidecars = (self.path.with_name(f"{self.path.name}-{end}") for end in ("wal", "shm"))
-        return world_readable([self.path.parent, self.path, *sidecars])
+        paths = [self.path.parent, self.path, *sidecars]
+        return [path for path in paths if path.exists() and path.stat().st_mode & 0o077]
 
     def has_room(self) -> bool:
         return has_room(self.path.parent)
