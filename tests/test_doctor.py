@@ -10,7 +10,7 @@ from sqlalchemy import select, update
 from retainer.identity import logos
 from retainer.identity.admins import operator_of
 from retainer.identity.people import second_factors
-from retainer.identity.sign_in import pending
+from retainer.identity.people.tokens import SECOND_STEPS
 from retainer.rollups import doctor
 from retainer.rollups.record_totals import FORMULAS
 from retainer.schema.rollups import SUMMARIES
@@ -99,5 +99,5 @@ def test_tables_without_a_counter_are_not_counted(api):
         logos.set_logo(tx, png())
         secret = second_factors.new_secret()
         assert second_factors.add(tx, secret, pyotp.TOTP(secret).at(datetime.fromisoformat(tx.now)))
-        pending.create(tx, api.admin_id)
+        SECOND_STEPS.create(tx, api.admin_id)
     assert doctor.inspect(api.store, repair=False) == []

@@ -5,7 +5,7 @@ import time_machine
 
 from retainer.console import ended_sessions
 from retainer.identity import accounts
-from retainer.identity.people import expiry, kept_forms, sessions, users
+from retainer.identity.people import expiry, sessions, users
 from tests.console.test_second_factor import NOW, code_of, set_up
 from tests.console.visitor import HASH, PASSWORD, Visitor, admin_of
 
@@ -162,7 +162,6 @@ def test_a_restore_of_a_backup_forgets_kept_forms(api):
     lose_session(api)
     expiry.revoke_all(api.store)
     assert kept(api) == []
-    assert kept_forms.VALID.days == 0
 
 
 def test_an_account_keeps_some_forms_a_minute_and_all_accounts_together_too(both, monkeypatch):

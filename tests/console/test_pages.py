@@ -9,7 +9,8 @@ from retainer.console.reports.declarations import REPORTS
 from retainer.console.routes import CONSOLE_ROUTES, Action
 from retainer.identity import audit, logos
 from retainer.identity.keys import key_list
-from retainer.identity.people import password_links, sessions, users
+from retainer.identity.people import sessions, users
+from retainer.identity.people.tokens import LINKS
 from retainer.traffic.request_log import LogFilter, list_requests
 from tests.console.test_key_pages import made, recorded, value_of
 from tests.console.visitor import PASSWORD, Visitor, admin_of
@@ -220,7 +221,7 @@ def test_a_link_for_a_new_password_is_shown_once(api, visitor):
     path = f"/console/people/{api.admin_id}/link"
     made_link = visitor.submit(path)
     token = re.search(r"token=([\w-]+)", made_link.html)[1]
-    assert password_links.find(api.store, token).user_id == api.admin_id
+    assert LINKS.find(api.store, token).user.user_id == api.admin_id
     assert token not in visitor.get(path).html
     api.set_user(api.member_id, {"is_active": False})
     of_member = f"/console/people/{api.member_id}/link"

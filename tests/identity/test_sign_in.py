@@ -9,6 +9,7 @@ from retainer.errors import Refusal
 from retainer.identity import audit
 from retainer.identity.audit import AuditFilter
 from retainer.identity.people import expiry, password_links, passwords, sessions, users
+from retainer.identity.people.tokens import LINKS
 from retainer.identity.people.users import UserDetails
 from retainer.identity.sign_in import sign_in
 from retainer.identity.sign_in.sign_in import Browser, SignedIn
@@ -147,7 +148,7 @@ def test_deactivation_ends_sessions_and_links_permanently(api, admin):
     assert admin_of(api, token) is None
     api.set_user(api.admin_id, {"is_active": True})
     assert admin_of(api, token) is None, "the session stays ended"
-    assert refusal(password_links.find, api.store, link.token).code == "not_found"
+    assert refusal(LINKS.find, api.store, link.token).code == "not_found"
 
 
 def test_a_new_password_ends_all_other_sessions(api, admin):
@@ -194,8 +195,8 @@ def test_admins_cannot_end_their_own_access(api, admin):
 def test_a_link_sets_a_password_once_and_signs_in(api, clock):
     with api.operating() as tx:
         user_id, link = users.invite(tx, UserDetails("Eve", "eve@north.example", "admin"))
-    invitee = password_links.find(api.store, link.token)
-    assert (invitee.user_id, invitee.email, invitee.has_password) == (user_id, "eve@north.example", False)
+    invitee, has_password = LINKS.find(api.store, link.token)
+    assert (invitee.user_id, invitee.email, has_password) == (user_id, "eve@north.example", False)
     short = refusal(sign_in.set_password, api.store, api.app.throttle, link.token, "elevenchars", OFFICE)
     assert "12 to 1000 characters" in str(short)
     token, signed_in = sign_in.set_password(api.store, api.app.throttle, link.token, PASSWORD, OFFICE)
@@ -215,11 +216,11 @@ def test_a_link_sets_a_password_once_and_signs_in(api, clock):
 def test_a_link_is_void_after_a_week_and_when_there_is_a_newer_one(api, admin, clock):
     with api.operating() as tx:
         first, second = password_links.create(tx, api.admin_id), password_links.create(tx, api.admin_id)
-    assert refusal(password_links.find, api.store, first.token).code == "not_found"
+    assert refusal(LINKS.find, api.store, first.token).code == "not_found"
     clock.shift(timedelta(days=7) - timedelta(seconds=1))
-    assert password_links.find(api.store, second.token).has_password
+    assert LINKS.find(api.store, second.token).has_password
     clock.shift(1)
-    assert refusal(password_links.find, api.store, second.token).code == "not_found"
+    assert refusal(LINKS.find, api.store, second.token).code == "not_found"
 
 
 def test_of_two_concurrent_uses_of_a_link_one_sets_the_password(api, monkeypatch):
@@ -357,4 +358,4 @@ def test_after_a_restore_no_session_and_no_link_is_valid(api, admin):
         link = password_links.create(tx, api.admin_id)
     expiry.revoke_all(api.store)
     assert admin_of(api, token) is None
-    assert refusal(password_links.find, api.store, link.token).code == "not_found"
+    assert refusal(LINKS.find, api.store, link.token).code == "not_found"

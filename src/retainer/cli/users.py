@@ -21,7 +21,7 @@ from retainer.errors import invalid
 from retainer.identity.audit import Fields
 from retainer.identity.keys import key_changes, key_list
 from retainer.identity.people import password_links, passwords, second_factors, sessions, users
-from retainer.identity.people.password_links import PasswordLink
+from retainer.identity.people.tokens import Token
 from retainer.identity.people.users import UserDetails
 from retainer.schema import identity as schema
 from retainer.values.kinds import MAX_INTEGER
@@ -182,5 +182,5 @@ def change_user(user: int, values: Fields, *, json: bool) -> None:
     say(changed, json=json)
 
 
-def say_link(user_id: int, link: PasswordLink, address: str, *, json: bool) -> None:
+def say_link(user_id: int, link: Token, address: str, *, json: bool) -> None:
     say({"user_id": user_id, "link": link.url(address), "expires_at": link.expires_at}, json=json)

@@ -9,12 +9,13 @@ from datetime import timedelta
 from retainer.console.cookies import SESSION, Cookie
 from retainer.console.forms import Form
 from retainer.console.page_context import ROOT, PageContext, Reply, quoted
-from retainer.identity.admins import Admin
+from retainer.identity.admins import Person
 from retainer.identity.people import kept_forms
 from retainer.identity.people.kept_forms import Pairs
+from retainer.identity.people.tokens import KEPT_FORMS
 from retainer.store.tx import Store, Tx
 
-KEPT = Cookie("kept-form", path=ROOT, seconds=kept_forms.VALID // timedelta(seconds=1))
+KEPT = Cookie("kept-form", path=ROOT, seconds=KEPT_FORMS.valid // timedelta(seconds=1))
 MAX_KEPT, MAX_KEPT_OF_ALL = 20, 200
 """Forms that are kept in a minute, of an account and of all: each is a write of up to 64 KiB without a session."""
 SECRETS = frozenset({"password", "again", "current", "code", "secret", "token"})
@@ -35,7 +36,7 @@ def lose(context: PageContext) -> Reply:
     return context.redirect("/sign-in", sentence, kind="warn")
 
 
-def last_admin(store: Store, context: PageContext) -> Admin | None:
+def last_admin(store: Store, context: PageContext) -> Person | None:
     """Return the admin whose session has ended, if this browser had one and its account may keep another form."""
     token = context.cookies.get(SESSION)
     admin = None if token is None else kept_forms.last_admin(store, token, context.request.shown_address)
@@ -47,7 +48,7 @@ def last_admin(store: Store, context: PageContext) -> Admin | None:
     return admin if has_room else None
 
 
-def keep(store: Store, context: PageContext, admin: Admin, path: str, form: Form) -> Reply:
+def keep(store: Store, context: PageContext, admin: Person, path: str, form: Form) -> Reply:
     """Keep a form for an admin whose session has ended, and redirect to the sign-in, which leads back to its page."""
     pairs = kept_pairs(form)
     if not pairs:

@@ -10,7 +10,7 @@ from retainer.console.catalogue import Catalogue
 from retainer.console.cookies import Cookie, Cookies
 from retainer.console.forms import Form
 from retainer.console.trial_notice import TrialNotice, trial_notice
-from retainer.identity.admins import Admin
+from retainer.identity.admins import Person
 from retainer.identity.sign_in.throttle import Throttle
 from retainer.kernel.http import Request, Response
 from retainer.kernel.representations import RunApart
@@ -67,14 +67,14 @@ class PageContext(msgspec.Struct):
     now: str
     throttle: Throttle
     run_apart: RunApart
-    signed_in: Admin | None = None
+    signed_in: Person | None = None
     logo: bytes | None = None
     """The logo of a form as a PNG, which is drawn before the transaction."""
     is_restored: bool = False
     """Whether the form has what the admin had typed when the session ended."""
 
     @property
-    def admin(self) -> Admin:
+    def admin(self) -> Person:
         """Return the admin who is signed in. Raises TypeError on a page that needs no sign-in."""
         if self.signed_in is None:
             raise TypeError("This page needs no sign-in, so it has no admin.")

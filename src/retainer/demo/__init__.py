@@ -17,7 +17,7 @@ from retainer.demo.work import Work
 from retainer.documents.logo_files import draw
 from retainer.identity import logos
 from retainer.identity.account_types import AccountDetails
-from retainer.identity.admins import Admin, operator_of
+from retainer.identity.admins import Person, operator_of
 from retainer.identity.people import passwords, users
 from retainer.store.tx import Store, Tx
 from retainer.values.collation import SEPARATOR, sort_key
@@ -45,7 +45,7 @@ def fill(store: Store) -> Access:
     return access
 
 
-def _open(store: Store, agency: Agency, rng: random.Random, *, is_first: bool = False) -> tuple[Admin, Access]:
+def _open(store: Store, agency: Agency, rng: random.Random, *, is_first: bool = False) -> tuple[Person, Access]:
     """Open an agency a year ago and fill it; return its first admin, and the access to it."""
     first, *others = (team.details_of(person, agency.domain) for person in agency.people)
     password, logo = passwords.generate(), draw(agency.logo)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from datetime import timedelta
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Select, Table, and_, bindparam, case, select
 
@@ -23,11 +23,11 @@ OPERATOR_COLUMNS = {
     "account_name": accounts.c.name,
     **{name: accounts.c[name] for name in ("currency", "timezone", "payment_terms_days", "client_number_pattern")},
 }
-ADMIN_COLUMNS = OPERATOR_COLUMNS | {
+PERSON_COLUMNS = OPERATOR_COLUMNS | {
     "user_id": users.c.id,
     **{name: users.c[name] for name in ("role", "name", "email")},
 }
-"""Fields of `Admin` with their columns."""
+"""Fields of `Person` with their columns."""
 OPERATORS = select(*OPERATOR_COLUMNS.values())
 OPERATOR = OPERATORS.where(accounts.c.id == bindparam("id"))
 IS_LIVE = (
@@ -48,8 +48,8 @@ SIGNED_IN = (
 )
 
 
-class Admin(Actor, frozen=True, gc=False):
-    """A signed-in user, or an operator (user 0); with the address of the request."""
+class Person(Actor, frozen=True, gc=False):
+    """A person at the console, or an operator (user 0); with the address of the request."""
 
     name: str = ""
     email: str = ""
@@ -74,16 +74,31 @@ class Admin(Actor, frozen=True, gc=False):
         )
 
 
+class UserState(NamedTuple):
+    """Whether a user can be acted for."""
+
+    name: str
+    is_active: bool
+
+
+STATE = select(*users.c[UserState._fields]).where(users.c.id == bindparam("id"))
+
+
+def find_state(tx: Tx, user_id: int) -> UserState | None:
+    row = tx.one(STATE, id=user_id)
+    return None if row is None else UserState(*row)
+
+
 def session_limits(now: str) -> dict[str, str]:
     """Return the instants after which a live session was used, and began."""
     return {"idle_since": instant_after(now, -IDLE_TIMEOUT), "begun_since": instant_after(now, -MAX_AGE)}
 
 
-def operator(row: Row) -> Admin:
-    return Admin(user_id=0, role="operator", **dict(zip(OPERATOR_COLUMNS, row, strict=True)))
+def operator(row: Row) -> Person:
+    return Person(user_id=0, role="operator", **dict(zip(OPERATOR_COLUMNS, row, strict=True)))
 
 
-def operator_of(store: Store, account_id: int) -> Admin:
+def operator_of(store: Store, account_id: int) -> Person:
     """Return the operator of an account. Raises `not_found`."""
     row = store.unscoped_one(OPERATOR, id=account_id)
     if row is None:
@@ -91,7 +106,7 @@ def operator_of(store: Store, account_id: int) -> Admin:
     return operator(row)
 
 
-def operator_for(store: Store, table: Table, row_id: int) -> Admin:
+def operator_for(store: Store, table: Table, row_id: int) -> Person:
     """Return the operator of the account that a row belongs to. Raises `not_found`."""
     row = store.unscoped_one(_operator_by_row(table), id=row_id)
     if row is None:

@@ -7,7 +7,7 @@ import msgspec
 from sqlalchemy import ColumnElement, bindparam, func, or_, select
 
 from retainer.errors import invalid
-from retainer.identity.admins import Admin
+from retainer.identity.admins import Person
 from retainer.schema.identity import audit_entries, users
 from retainer.store.engines.base import Row
 from retainer.store.engines.sql import INSTANT, INTEGER
@@ -119,7 +119,7 @@ def note(tx: Tx, action: Action, target: Target, *, before: Fields | None = None
     values = {
         "action": action,
         "user_id": tx.actor.user_id or None,
-        "address": tx.actor.address if isinstance(tx.actor, Admin) else None,
+        "address": tx.actor.address if isinstance(tx.actor, Person) else None,
         "target": target.kind,
         "target_id": target.id,
         "target_name": target.name,

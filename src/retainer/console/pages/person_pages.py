@@ -8,6 +8,7 @@ from retainer.identity.audit import Fields
 from retainer.identity.keys import key_changes, key_list
 from retainer.identity.keys.key_list import Key, KeyFilter
 from retainer.identity.people import password_links, second_factors, sessions, users
+from retainer.identity.people.tokens import LINKS
 from retainer.identity.people.users import UserDetails
 from retainer.kernel.resource import read_id
 from retainer.schema import identity as schema
@@ -49,7 +50,7 @@ def show_link(tx: Tx, context: PageContext) -> Reply:
     user = user_of(tx, context)
     secret = Cookie("new-link", path=f"{ROOT}/people/{user['id']}/link")
     link = context.cookies.get(secret.name, secret.path)
-    return context.render("person_link", uses_up=secret, user=user, link=link, days=password_links.VALID.days)
+    return context.render("person_link", uses_up=secret, user=user, link=link, days=LINKS.valid.days)
 
 
 def create_link(tx: Tx, context: PageContext) -> Reply:

@@ -6,10 +6,9 @@ from retainer.console.cookies import SESSION, Cookie
 from retainer.console.forms import read_password
 from retainer.console.page_context import ROOT, PageContext, Reply, quoted
 from retainer.errors import invalid
-from retainer.identity.people import password_links, sessions
-from retainer.identity.sign_in import pending
+from retainer.identity.people import sessions
+from retainer.identity.people.tokens import LINKS, SECOND_STEPS, Token
 from retainer.identity.sign_in import sign_in as identity
-from retainer.identity.sign_in.pending import SecondStep
 from retainer.identity.sign_in.sign_in import Browser, SignedIn
 from retainer.store.tx import Store, Tx
 from retainer.values.parameters import read_whole
@@ -42,7 +41,7 @@ def sign_in(store: Store, context: PageContext) -> Reply:
 
 def show_code(store: Store, context: PageContext) -> Reply:
     """Show the form for a code of the second factor. Raises `not_found` if the sign-in has expired."""
-    pending.find(store, pending_token(context))
+    SECOND_STEPS.find(store, pending_token(context))
     return context.render("sign_in_code")
 
 
@@ -61,7 +60,7 @@ def pending_token(context: PageContext) -> str:
 def show_password(store: Store, context: PageContext) -> Reply:
     """Show the form that sets a password by a link. Raises `not_found`."""
     token = context.typed.text("token")
-    return context.render("password", invitee=password_links.find(store, token), token=token)
+    return context.render("password", holder=LINKS.find(store, token), token=token)
 
 
 def set_password(store: Store, context: PageContext) -> Reply:
@@ -78,10 +77,10 @@ def sign_out(tx: Tx, context: PageContext) -> Reply:
     return context.redirect("/sign-in", "You have signed out.")
 
 
-def begin(context: PageContext, result: SignedIn | SecondStep, path: str, notice: str = "", *cookies: Cookie) -> Reply:
+def begin(context: PageContext, result: SignedIn | Token, path: str, notice: str = "", *cookies: Cookie) -> Reply:
     """Set the session cookie and redirect to a page, or to the form for the second factor."""
-    if isinstance(result, SecondStep):
-        waiting = PENDING._replace(value=result.token, seconds=pending.VALID // timedelta(seconds=1))
+    if isinstance(result, Token):
+        waiting = PENDING._replace(value=result.token, seconds=SECOND_STEPS.valid // timedelta(seconds=1))
         return context.redirect(CODE_PATH + (f"?next={quoted(path)}" if path else ""), "", waiting)
     return context.redirect(path, notice, Cookie(SESSION, result.token, seconds=COOKIE_SECONDS), *cookies)
 

@@ -97,7 +97,6 @@ def list_keys(tx: Tx, filters: KeyFilter = ALL) -> list[Key]:
 
 
 def get_key(tx: Tx, key_id: int) -> Key:
-    """Return a key. Raises `not_found`."""
     row = tx.one(ONE, id=key_id)
     if row is None:
         raise Refusal("not_found", f"There is no key {key_id}.")

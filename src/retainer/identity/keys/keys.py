@@ -14,10 +14,11 @@ from sqlalchemy import bindparam, select
 
 from retainer.errors import Refusal, invalid
 from retainer.identity import audit
+from retainer.identity.admins import UserState, find_state
 from retainer.identity.audit import Target
 from retainer.identity.plans import PLANS
 from retainer.kernel.caller import CALLER_COLUMNS, CALLERS, Caller
-from retainer.schema.identity import accounts, api_keys, users
+from retainer.schema.identity import accounts, api_keys
 from retainer.store.row_mapper import decode_row
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Store, Tx
@@ -50,17 +51,9 @@ class NewKey(NamedTuple):
     value: str
 
 
-class KeyHolder(NamedTuple):
-    """The user of a new key."""
-
-    name: str
-    is_active: bool
-
-
 PLAN = list(CALLER_COLUMNS).index("plan")
 BY_HASH = CALLERS.where(api_keys.c.hash == bindparam("hash"))
 API_ENABLED = select(accounts.c.api_enabled).where(accounts.c.id == ACCOUNT)
-HOLDER = select(*users.c[KeyHolder._fields]).where(users.c.id == bindparam("id"))
 
 
 def caller_of(store: Store, key_hash: str) -> Caller | None:
@@ -101,10 +94,9 @@ def create_key(tx: Tx, details: KeyDetails) -> NewKey:
     return NewKey(key_id, value)
 
 
-def require_holder(tx: Tx, user_id: int) -> KeyHolder:
+def require_holder(tx: Tx, user_id: int) -> UserState:
     """Return the user as whom a key may act. Raises `validation_failed` unless it is an active user of the account."""
-    row = tx.one(HOLDER, id=user_id)
-    holder = None if row is None else KeyHolder(*row)
+    holder = find_state(tx, user_id)
     if holder is None or not holder.is_active:
         reason = "There is no such user in this account." if holder is None else "This user is deactivated."
         raise invalid({"user": [f"{reason} Choose an active user of account {tx.actor.account_id}."]})

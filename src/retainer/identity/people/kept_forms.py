@@ -1,34 +1,26 @@
 """Kept forms: what a person had typed when the session ended, for the same person in the same browser."""
 
 import json
-import secrets
 from datetime import timedelta
-from typing import NamedTuple
 
 from msgspec.structs import replace
-from sqlalchemy import bindparam, delete, select
+from sqlalchemy import bindparam, select
 
-from retainer.identity.admins import ADMIN_COLUMNS, OF_ACCOUNTS, Admin
+from retainer.identity.admins import OF_ACCOUNTS, PERSON_COLUMNS, Person
 from retainer.identity.people.sessions import digest
+from retainer.identity.people.tokens import KEPT_FORMS
 from retainer.schema.identity import kept_forms, sessions, users
 from retainer.store.engines.sql import INSTANT
 from retainer.store.tx import Store, Tx
 from retainer.values.exact import instant_after, utcnow
 
-VALID = timedelta(hours=1)
 RECENT = timedelta(days=7)
 """How long after its last use a session can still keep a form."""
 Pairs = list[tuple[str, str]]
 
 
-class KeptForm(NamedTuple):
-    """A form: its fields as JSON."""
-
-    fields: str
-
-
 LAST_USER = (
-    select(*ADMIN_COLUMNS.values())
+    select(*PERSON_COLUMNS.values())
     .select_from(OF_ACCOUNTS)
     .where(
         sessions.c.hash == bindparam("hash"),
@@ -37,8 +29,7 @@ LAST_USER = (
     )
 )
 """The user of a recent session, which may have ended."""
-OF_USER = delete(kept_forms).where(kept_forms.c.user_id == bindparam("user"))
-BY_TOKEN = select(*kept_forms.c[KeptForm._fields]).where(
+BY_TOKEN = select(kept_forms.c.fields).where(
     kept_forms.c.user_id == bindparam("user"),
     kept_forms.c.hash == bindparam("hash"),
     kept_forms.c.path == bindparam("path"),
@@ -46,31 +37,24 @@ BY_TOKEN = select(*kept_forms.c[KeptForm._fields]).where(
 )
 
 
-def last_admin(store: Store, token: str, address: str | None) -> Admin | None:
+def last_admin(store: Store, token: str, address: str | None) -> Person | None:
     """Return the user whose session a token was; None if there is none, or the user is not active."""
     row = store.unscoped_one(LAST_USER, hash=digest(token), since=instant_after(utcnow(), -RECENT))
-    return None if row is None else replace(Admin(**dict(zip(ADMIN_COLUMNS, row, strict=True))), address=address)
+    return None if row is None else replace(Person(**dict(zip(PERSON_COLUMNS, row, strict=True))), address=address)
 
 
-def keep(store: Store, admin: Admin, path: str, pairs: Pairs) -> str:
+def keep(store: Store, admin: Person, path: str, pairs: Pairs) -> str:
     """Keep a form for a user whose session has ended; return the token that finds it. It replaces the former one.
 
     The caller limits its size.
     """
-    token = secrets.token_urlsafe(32)
+    fields = json.dumps(pairs, ensure_ascii=False)
     with store.begin(replace(admin, session_id=None), write=True) as tx:
-        tx.run(OF_USER, user=admin.user_id)
-        values = {
-            "user_id": admin.user_id,
-            "hash": digest(token),
-            "path": path,
-            "fields": json.dumps(pairs, ensure_ascii=False),
-        }
-        tx.insert_raw(kept_forms, values | {"expires_at": instant_after(tx.now, VALID)})
-    return token
+        KEPT_FORMS.void_all_of(tx, admin.user_id)
+        return KEPT_FORMS.create(tx, admin.user_id, path=path, fields=fields).token
 
 
 def find(tx: Tx, token: str, path: str) -> Pairs | None:
     """Return the form that the acting user had typed on a page; None if there is none, or it has expired."""
-    row = tx.one(BY_TOKEN, user=tx.actor.user_id, hash=digest(token), path=path, at=tx.now)
-    return None if row is None else [(name, text) for name, text in json.loads(KeptForm(*row).fields)]
+    fields = tx.value(BY_TOKEN, user=tx.actor.user_id, hash=digest(token), path=path, at=tx.now)
+    return None if fields is None else [(name, text) for name, text in json.loads(fields)]

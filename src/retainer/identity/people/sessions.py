@@ -11,12 +11,12 @@ from sqlalchemy import bindparam, case, delete, select, update
 from retainer.errors import Refusal
 from retainer.identity import audit
 from retainer.identity.admins import (
-    ADMIN_COLUMNS,
     IS_LIVE,
     LACKS_SECOND_FACTOR,
     OF_ACCOUNTS,
     OF_USERS,
-    Admin,
+    PERSON_COLUMNS,
+    Person,
     session_limits,
 )
 from retainer.identity.audit import Target
@@ -61,7 +61,7 @@ class SessionEnd(NamedTuple):
 
 
 COLUMNS = {"user_name": users.c.name, **sessions.c}
-FOUND_COLUMNS = ADMIN_COLUMNS | {
+FOUND_COLUMNS = PERSON_COLUMNS | {
     "session_id": sessions.c.id,
     "last_used_at": sessions.c.last_used_at,
     "lacks_second_factor": case((LACKS_SECOND_FACTOR, 1), else_=0),
@@ -106,7 +106,7 @@ def digest(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-def admin_of(store: Store, token: str, address: str | None) -> Admin | None:
+def admin_of(store: Store, token: str, address: str | None) -> Person | None:
     """Return the user of a session; None if it has ended or its user is not active.
 
     `last_used_at` is updated at most once a minute. `address` is that of the request, for the audit.
@@ -117,7 +117,7 @@ def admin_of(store: Store, token: str, address: str | None) -> Admin | None:
         return None
     found = dict(zip(FOUND_COLUMNS, row, strict=True))
     last_used_at = found.pop("last_used_at")
-    admin = Admin(**found | {"lacks_second_factor": bool(found["lacks_second_factor"])}, address=address)
+    admin = Person(**found | {"lacks_second_factor": bool(found["lacks_second_factor"])}, address=address)
     if last_used_at <= instant_after(now, -NOTE_USE):
         try:
             with store.begin(admin, write=True) as tx:
@@ -155,12 +155,12 @@ def end(tx: Tx, session_id: int) -> None:
     session = SessionEnd(*row)
     if session.ended_at is None:
         tx.update_columns(sessions, session_id, {"ended_at": tx.now})
-        is_own = isinstance(tx.actor, Admin) and tx.actor.session_id == session_id
+        is_own = isinstance(tx.actor, Person) and tx.actor.session_id == session_id
         audit.note(tx, "signed out" if is_own else "session revoked", Target("session", session_id, session.user_name))
 
 
 def end_all_of(tx: Tx, user_id: int) -> None:
     """End all sessions of a user except the current one, and sign-ins that wait for the second factor."""
-    acting = tx.actor.session_id if isinstance(tx.actor, Admin) else None
+    acting = tx.actor.session_id if isinstance(tx.actor, Person) else None
     tx.run(END_ALL_OF_USER, user=user_id, except_id=acting or 0)
     tx.run(VOID_PENDING, user=user_id)

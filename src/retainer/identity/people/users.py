@@ -15,7 +15,7 @@ from retainer.identity.accounts import account_values, in_units
 from retainer.identity.admins import OPERATOR, operator
 from retainer.identity.audit import Fields, Target
 from retainer.identity.people import password_links, sessions
-from retainer.identity.people.password_links import PasswordLink
+from retainer.identity.people.tokens import LINKS, Token
 from retainer.kernel.roles import Role
 from retainer.schema.identity import accounts, users
 from retainer.schema.work import cost_rates
@@ -99,7 +99,7 @@ def create_user(tx: Tx, details: UserDetails, password_hash: str | None = None) 
     return user_id
 
 
-def invite(tx: Tx, details: UserDetails) -> tuple[int, PasswordLink]:
+def invite(tx: Tx, details: UserDetails) -> tuple[int, Token]:
     """Create a user without a password; return the id and a password link. Raises `validation_failed`."""
     user_id = create_user(tx, details)
     return user_id, password_links.create(tx, user_id)
@@ -111,7 +111,6 @@ def list_users(tx: Tx) -> list[Fields]:
 
 
 def get_user(tx: Tx, user_id: int) -> Fields:
-    """Return a user. Raises `not_found`."""
     row = tx.one(ONE, id=user_id)
     if row is None:
         raise Refusal("not_found", f"There is no user {user_id}.")
@@ -143,7 +142,7 @@ def change_user(tx: Tx, user_id: int, changes: Fields) -> Fields:
     )
     if not after["is_active"]:
         sessions.end_all_of(tx, user_id)
-        password_links.void_all_of(tx, user_id)
+        LINKS.void_all_of(tx, user_id)
     if password_hash is not None:
         set_password(tx, user_id, after["name"], password_hash)
     return after
@@ -153,7 +152,7 @@ def set_password(tx: Tx, user_id: int, name: str, password_hash: str) -> None:
     """Set the password of a user; all sessions except the current one end, and the link is void."""
     tx.update_columns(users, user_id, {"password_hash": password_hash})
     sessions.end_all_of(tx, user_id)
-    password_links.void_all_of(tx, user_id)
+    LINKS.void_all_of(tx, user_id)
     audit.note(tx, "password set", Target("user", user_id, name))
 
 

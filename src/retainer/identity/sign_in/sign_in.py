@@ -10,11 +10,10 @@ from sqlalchemy import bindparam, or_, select
 from retainer.errors import FieldErrors, Refusal, invalid
 from retainer.identity import audit
 from retainer.identity.accounts import get_account
-from retainer.identity.admins import ADMIN_COLUMNS, Admin
+from retainer.identity.admins import PERSON_COLUMNS, Person
 from retainer.identity.audit import Target
-from retainer.identity.people import password_links, passwords, second_factors, sessions, users
-from retainer.identity.sign_in import pending
-from retainer.identity.sign_in.pending import SecondStep
+from retainer.identity.people import passwords, second_factors, sessions, users
+from retainer.identity.people.tokens import LINKS, SECOND_STEPS, Token
 from retainer.identity.sign_in.throttle import FREE_FAILURES, Origin, Throttle
 from retainer.schema import identity as schema
 from retainer.schema.identity import accounts
@@ -39,7 +38,7 @@ class SignedIn(NamedTuple):
     """A new session: its token and its user."""
 
     token: str
-    admin: Admin
+    admin: Person
 
 
 class AccountChoice(NamedTuple):
@@ -52,13 +51,13 @@ class AccountChoice(NamedTuple):
 class User(NamedTuple):
     """A user who may sign in, as an actor. Without a password hash, no password is right."""
 
-    admin: Admin
+    admin: Person
     password_hash: str | None
 
 
 _account = bindparam("account", type_=INTEGER)
 BY_EMAIL = (
-    select(*ADMIN_COLUMNS.values(), schema.users.c.password_hash)
+    select(*PERSON_COLUMNS.values(), schema.users.c.password_hash)
     .select_from(schema.users.join(accounts, accounts.c.id == schema.users.c.account_id))
     .where(
         schema.users.c.email_folded == bindparam("email"),
@@ -72,7 +71,7 @@ HASH = select(schema.users.c.password_hash).where(schema.users.c.id == bindparam
 
 def sign_in(
     store: Store, throttle: Throttle, email: str, password: str, browser: Browser, *, account_id: int | None = None
-) -> SignedIn | SecondStep | list[AccountChoice]:
+) -> SignedIn | Token | list[AccountChoice]:
     """Sign a user in, or begin the second step if the user has a second factor.
 
     If email and password match several accounts and none is named, return these.
@@ -100,31 +99,28 @@ def finish(store: Store, throttle: Throttle, token: str, code: str, browser: Bro
 
     Raises `not_found` if it has expired, `validation_failed` for a wrong code, `rate_limited` after too many.
     """
-    admin = replace(pending.find(store, token), address=browser.address)
+    admin = replace(SECOND_STEPS.find(store, token).user, address=browser.address)
     with checked_code(store, throttle, admin, origin_of(store, admin.email, browser), code) as tx:
-        pending.use_up(tx, token)
+        SECOND_STEPS.use_up(tx, token)
         return start_session(tx, admin, browser)
 
 
-def set_password(
-    store: Store, throttle: Throttle, token: str, password: str, browser: Browser
-) -> SignedIn | SecondStep:
+def set_password(store: Store, throttle: Throttle, token: str, password: str, browser: Browser) -> SignedIn | Token:
     """Set the password of a link's user and sign in. Other sessions of the user end, and the link is void.
 
     Raises `not_found` for an invalid link, `validation_failed` for an invalid password.
     """
-    invitee = password_links.find(store, token)
+    admin = replace(LINKS.find(store, token).user, address=browser.address)
     password = read_new_password(password)
-    with throttle.turn(invitee.account_id):
+    with throttle.turn(admin.account_id):
         password_hash = passwords.hash_password(password)
-    admin = find_user(store, invitee.email, invitee.account_id, browser).admin
     with store.begin(admin, write=True) as tx:
-        password_links.use_up(tx, token)
-        users.set_password(tx, invitee.user_id, invitee.name, password_hash)
+        LINKS.use_up(tx, token)
+        users.set_password(tx, admin.user_id, admin.name, password_hash)
         return begin(tx, admin, browser)
 
 
-def change_password(store: Store, throttle: Throttle, admin: Admin, current: str, password: str) -> None:
+def change_password(store: Store, throttle: Throttle, admin: Person, current: str, password: str) -> None:
     """Change the user's own password; other sessions end. Raises `validation_failed`, `rate_limited`."""
     password = read_new_password(password)
     check_password(store, throttle, admin, current)
@@ -134,7 +130,7 @@ def change_password(store: Store, throttle: Throttle, admin: Admin, current: str
         users.set_password(tx, admin.user_id, admin.name, password_hash)
 
 
-def add_second_factor(store: Store, throttle: Throttle, admin: Admin, current: str, code: str) -> list[str]:
+def add_second_factor(store: Store, throttle: Throttle, admin: Person, current: str, code: str) -> list[str]:
     """Give the user a second factor with the secret that the session proposes; return the recovery codes.
 
     Raises `validation_failed`, `rate_limited`.
@@ -146,7 +142,7 @@ def add_second_factor(store: Store, throttle: Throttle, admin: Admin, current: s
         return codes
 
 
-def remove_second_factor(store: Store, throttle: Throttle, admin: Admin, code: str) -> None:
+def remove_second_factor(store: Store, throttle: Throttle, admin: Person, code: str) -> None:
     """Remove the user's own second factor. Raises `validation_failed`, `locked` if the account requires it."""
     with checked_code(store, throttle, admin, own_origin(admin), code) as tx:
         if get_account(tx)["require_second_factor"]:
@@ -155,14 +151,14 @@ def remove_second_factor(store: Store, throttle: Throttle, admin: Admin, code: s
         second_factors.remove(tx, admin.user_id)
 
 
-def replace_recovery_codes(store: Store, throttle: Throttle, admin: Admin, code: str) -> list[str]:
+def replace_recovery_codes(store: Store, throttle: Throttle, admin: Person, code: str) -> list[str]:
     """Replace the user's recovery codes; return the new ones. Raises `validation_failed`, `rate_limited`."""
     with checked_code(store, throttle, admin, own_origin(admin), code) as tx:
         return second_factors.replace_codes(tx)
 
 
 @contextmanager
-def checked_code(store: Store, throttle: Throttle, admin: Admin, origin: Origin, code: str) -> Iterator[Tx]:
+def checked_code(store: Store, throttle: Throttle, admin: Person, origin: Origin, code: str) -> Iterator[Tx]:
     """Use up a code of a user's second factor in a new transaction; yield it. Wrong codes count as failures."""
     subject = f"SECOND FACTOR {admin.user_id}"  # no folded email has capitals
     with throttle.attempt(subject, origin) as failures:
@@ -176,7 +172,7 @@ def checked_code(store: Store, throttle: Throttle, admin: Admin, origin: Origin,
             raise
 
 
-def check_password(store: Store, throttle: Throttle, admin: Admin, current: str) -> None:
+def check_password(store: Store, throttle: Throttle, admin: Person, current: str) -> None:
     """Raise `validation_failed` unless this is the user's password, `rate_limited` after too many failures."""
     with throttle.attempt(admin.email, own_origin(admin)):
         user = find_user(store, admin.email, admin.account_id, Browser(admin.address))
@@ -185,8 +181,7 @@ def check_password(store: Store, throttle: Throttle, admin: Admin, current: str)
                 raise invalid({"current": ["Wrong password."]})
 
 
-def own_origin(admin: Admin) -> Origin:
-    """Return the origin of a signed-in user, whose browser is known."""
+def own_origin(admin: Person) -> Origin:
     return Origin((str(admin.address),), admin.account_id, admin.session_id or 0)
 
 
@@ -203,7 +198,7 @@ def renewed_hash(matching: list[User], password: str) -> str | None:
     return passwords.hash_password(password) if is_outdated else None
 
 
-def start(store: Store, user: User, newer_hash: str | None, browser: Browser) -> SignedIn | SecondStep:
+def start(store: Store, user: User, newer_hash: str | None, browser: Browser) -> SignedIn | Token:
     """Start the session of a user, unless the password has changed meanwhile."""
     with store.begin(user.admin, write=True) as tx:
         if tx.value(HASH, id=user.admin.user_id) != user.password_hash:
@@ -213,14 +208,13 @@ def start(store: Store, user: User, newer_hash: str | None, browser: Browser) ->
         return begin(tx, user.admin, browser)
 
 
-def begin(tx: Tx, admin: Admin, browser: Browser) -> SignedIn | SecondStep:
-    """Start the session of a user, or the second step if the user has a second factor."""
+def begin(tx: Tx, admin: Person, browser: Browser) -> SignedIn | Token:
     if second_factors.find(tx, admin.user_id) is not None:
-        return pending.create(tx, admin.user_id)
+        return SECOND_STEPS.create(tx, admin.user_id)
     return start_session(tx, admin, browser)
 
 
-def start_session(tx: Tx, admin: Admin, browser: Browser) -> SignedIn:
+def start_session(tx: Tx, admin: Person, browser: Browser) -> SignedIn:
     session_id, token = sessions.start(tx, admin.user_id, browser.address, browser.user_agent)
     audit.note(tx, "signed in", Target("session", session_id, admin.name))
     return SignedIn(token, replace(admin, session_id=session_id))
@@ -235,7 +229,7 @@ def origin_of(store: Store, email: str, browser: Browser) -> Origin:
     return Origin(networks, known.account_id, known.session_id)
 
 
-def note_failure(store: Store, admins: list[Admin], failures: int) -> None:
+def note_failure(store: Store, admins: list[Person], failures: int) -> None:
     """Note in the audit log of each user's account that the user's sign-ins must wait."""
     if failures < FREE_FAILURES:
         return
@@ -256,8 +250,8 @@ def find_users(store: Store, folded_email: str, account_id: int | None, browser:
     """Return the active users with an email, of one account or of all, as actors in a browser."""
     with store.unscoped() as tx:
         rows = tx.all(BY_EMAIL, email=folded_email, account=account_id)
-    fields = (dict(zip(ADMIN_COLUMNS, row, strict=False)) for row in rows)
-    return [User(Admin(**each, address=browser.address), row[-1]) for each, row in zip(fields, rows, strict=True)]
+    fields = (dict(zip(PERSON_COLUMNS, row, strict=False)) for row in rows)
+    return [User(Person(**each, address=browser.address), row[-1]) for each, row in zip(fields, rows, strict=True)]
 
 
 def fold_email(email: str) -> str:

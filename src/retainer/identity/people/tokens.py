@@ -1,0 +1,88 @@
+"""One-time tokens: password links, unfinished sign-ins and kept forms. Only the hashes of tokens are stored."""
+
+import secrets
+from datetime import timedelta
+from typing import NamedTuple
+
+from sqlalchemy import Table, bindparam, delete, select
+
+from retainer.errors import Refusal
+from retainer.identity.admins import PERSON_COLUMNS, Person
+from retainer.identity.people.sessions import digest
+from retainer.schema.identity import accounts, kept_forms, password_links, pending_sign_ins, users
+from retainer.store.engines.sql import INSTANT
+from retainer.store.tx import Store, Tx
+from retainer.values.exact import instant_after, utcnow
+
+
+class Token(NamedTuple):
+    """A new token."""
+
+    token: str
+    expires_at: str
+
+    def url(self, site: str) -> str:
+        """Return the address of a password link under that of the site, like https://agency.example."""
+        return f"{site}/console/password?token={self.token}"
+
+
+class Holder(NamedTuple):
+    """The user of a token."""
+
+    user: Person
+    has_password: bool
+
+
+class Tokens:
+    """The tokens of a table: each is of an active user, and works once, until it expires."""
+
+    def __init__(self, table: Table, valid: timedelta, unusable: str) -> None:
+        self.table, self.valid, self.unusable = table, valid, unusable
+        self._by_hash = (
+            select(users.c.password_hash.is_not(None), *PERSON_COLUMNS.values())
+            .select_from(table.join(users, users.c.id == table.c.user_id))
+            .join(accounts, accounts.c.id == users.c.account_id)
+            .where(
+                table.c.hash == bindparam("hash"),
+                table.c.expires_at > bindparam("at", type_=INSTANT),
+                users.c.is_active,
+            )
+        )
+        self._use = delete(table).where(table.c.hash == bindparam("hash"))
+        self._void = delete(table).where(table.c.user_id == bindparam("user"))
+
+    def create(self, tx: Tx, user_id: int, **fields: str) -> Token:
+        new = Token(secrets.token_urlsafe(32), instant_after(tx.now, self.valid))
+        values = {"user_id": user_id, "hash": digest(new.token), "expires_at": new.expires_at}
+        tx.insert_raw(self.table, values | fields)
+        return new
+
+    def find(self, store: Store, token: str) -> Holder:
+        """Return the user of a token. Raises `not_found` if it was used or voided, or has expired."""
+        row = store.unscoped_one(self._by_hash, hash=digest(token), at=utcnow())
+        if row is None:
+            raise Refusal("not_found", self.unusable)
+        has_password, *columns = row
+        return Holder(Person(**dict(zip(PERSON_COLUMNS, columns, strict=True))), bool(has_password))
+
+    def use_up(self, tx: Tx, token: str) -> None:
+        """Void a token in the transaction that uses it. Raises `not_found` if it was used or voided meanwhile."""
+        if not tx.change(self._use, hash=digest(token)):
+            raise Refusal("not_found", self.unusable)
+
+    def void_all_of(self, tx: Tx, user_id: int) -> None:
+        tx.run(self._void, user=user_id)
+
+
+LINKS = Tokens(
+    password_links,
+    timedelta(days=7),
+    "This link was already used or replaced, or has expired. Ask an admin or the operator for a new one.",
+)
+"""Password links: a user sets a password with one; a new link replaces the last."""
+SECOND_STEPS = Tokens(
+    pending_sign_ins, timedelta(minutes=10), "This sign-in has expired. Enter your email and password again."
+)
+"""Sign-ins whose password was right, and whose second factor is still to come."""
+KEPT_FORMS = Tokens(kept_forms, timedelta(hours=1), "This form is no longer kept.")
+"""Forms of an ended session; a new one replaces the last of its user."""
