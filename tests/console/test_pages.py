@@ -187,7 +187,7 @@ def test_people_are_added_invited_changed_deactivated_and_activated(api, visitor
     assert "Welcome, Ada Admin" in guest.get(link).text
     assert "Password set" in guest.submit(link, action="/console/password", password=PASSWORD, again=PASSWORD).text
     person = f"/console/people/{api.member_id}"
-    changed = visitor.submit(person, weekly_capacity_minutes="1200", hourly_rate="", cost_rate="41.50")
+    changed = visitor.submit(person, weekly_capacity_minutes="20", hourly_rate="", cost_rate="41.50")
     assert "saved." in changed.text
     with api.operating() as tx:
         user = users.get_user(tx, api.member_id)
@@ -206,6 +206,32 @@ def test_people_are_added_invited_changed_deactivated_and_activated(api, visitor
     assert api.get("/me", key=key).code == "user_deactivated"
     assert "reactivated" in visitor.follow(visitor.post(f"{person}/activate")).text
     assert api.get("/me", key=key).status == 200
+
+
+def test_hours_per_week_are_typed_as_hours_and_past_costs_are_recalculated_only_if_that_is_chosen(api, visitor):
+    person = f"/console/people/{api.member_id}"
+    for typed in ("38:30", "38.5"):
+        assert "saved." in visitor.submit(person, weekly_capacity_minutes=typed).text
+        with api.operating() as tx:
+            assert users.get_user(tx, api.member_id)["weekly_capacity_minutes"] == 2310
+        visitor.submit(person, weekly_capacity_minutes="40")
+    first = visitor.submit(person, cost_rate="41.50")
+    assert "The beginning 41.50" in first.text
+    refused = visitor.submit(person, cost_rate="45")
+    assert "Enter the first day of the new cost, or choose that it counts for all days." in refused.text
+    later = visitor.submit(person, cost_rate="45", cost_rate_from="2026-02-01")
+    assert "The beginning 41.50 1 Feb 2026 45.00" in later.text
+    again = visitor.submit(person, cost_rate="47", all_days="yes")
+    assert "The beginning 47.00 1 Feb 2026 45.00" in again.text
+
+
+def test_the_audit_is_in_the_words_of_the_console(api, visitor):
+    visitor.submit(f"/console/people/{api.member_id}", weekly_capacity_minutes="38:30")
+    made(visitor, expires="2030-01-31")
+    page = visitor.get("/console/audit")
+    assert "Hours per week 40:00 38:30" in page.text
+    assert "T00:00" not in page.text
+    assert "Person Ana Admin" in page.text
 
 
 def test_admins_cannot_end_their_own_access(api, visitor):

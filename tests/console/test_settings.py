@@ -62,6 +62,21 @@ def test_every_change_is_saved_and_audited(api, visitor):
     )
 
 
+def test_numbers_are_read_and_shown_in_the_language_of_the_account(api, visitor):
+    visitor.submit(PATH, document_language="de")
+    saved = visitor.submit(PATH, tax_rate="7,5", hourly_rate="1.110,50")
+    assert "Settings saved." in saved.text
+    account = account_of(api)
+    assert (account["tax_rate"], account["hourly_rate"]) == ("7.5", "1110.50")
+    typed = Fields(visitor.get(PATH).html).forms[PATH]
+    assert ("tax_rate", "7,5") in typed
+    assert ("hourly_rate", "1110,50") in typed
+    refused = visitor.submit(PATH, hourly_rate="1,100")
+    assert "Hourly rate: Can be read in two ways." in refused.text
+    assert 'href="#hourly_rate"' in refused.html
+    assert account_of(api)["hourly_rate"] == "1110.50"
+
+
 def test_all_errors_are_shown_with_what_was_typed(api, visitor):
     page = visitor.submit(PATH, iban="DE1", tax_rate="200", email="x", legal_name="Kept <b>")
     assert page.status == 422
@@ -97,7 +112,7 @@ def test_the_next_numbers_are_previewed_set_and_only_go_up(api, visitor):
     assert "Next: 2000" in page.text
     page = visitor.submit(PATH, next_invoice_number="123")
     assert 'id="next_invoice_number-error">Must be at least 124, the next number now: numbers only go up.' in page.html
-    assert "next invoice number" in visitor.get("/console/audit").text
+    assert "Next invoice number" in visitor.get("/console/audit").text
     page = visitor.submit(PATH, city="Bonn")
     assert account_of(api)["city"] == "Bonn", page.text
 

@@ -49,7 +49,8 @@ def test_a_wrong_password_is_an_error_at_the_form_which_keeps_the_email(api):
     visitor = Visitor(api.app)
     refused = visitor.sign_in("ana@north.example", "not the password")
     assert refused.status == 422
-    assert "Wrong email or password." in refused.text
+    assert refused.text.count("Wrong email or password.") == 1
+    assert "Correct this field" not in refused.text
     assert 'value="ana@north.example"' in refused.html
     assert "not the password" not in refused.html
     missing = visitor.post("/console/sign-in", {"email": "", "password": ""})
@@ -139,6 +140,7 @@ def test_a_link_sets_the_password_once_and_signs_in(api):
     assert done.title == "Today · Retainer"
     used = Visitor(api.app).get(path)
     assert (used.status, "used" in used.text) == (404, True)
+    assert used.title.startswith("This link no longer works")
 
 
 def test_a_new_password_ends_the_other_sessions(api):

@@ -1,21 +1,25 @@
 """Forms: reads submitted fields by the same rules as bodies, and shows them again with their errors."""
 
-from collections.abc import Iterable, Sequence
-from types import NoneType
-from typing import Any, TypeVar, get_args, get_type_hints
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from typing import Any, TypeVar, get_type_hints
 from urllib.parse import parse_qsl
 
 import msgspec
 
+from retainer.console import typed
+from retainer.console.shapes import Declared, declared
 from retainer.errors import FieldErrors, InvalidValue, Refusal, invalid
 from retainer.values.parameters import read_whole
-from retainer.values.reading import complete, read_fields, unwrapped, writable_fields
+from retainer.values.reading import complete, read_fields, writable_fields
 from retainer.values.texts import clean
 
 T = TypeVar("T", bound=msgspec.Struct)
 CONTENT_TYPE = "application/x-www-form-urlencoded"
 MAX_FIELDS = 2000
 """Fields of a form: an invoice of 200 lines has nine for each."""
+NUMBERS = {"money", "number", "percent"}
+"""The shapes of fields whose numbers are typed in the language of the account."""
 YES_OR_NO = {"yes": True, "no": False}
 """The values of a box: a hidden field before it says no, which the box replaces."""
 
@@ -31,6 +35,8 @@ class Form:
         self.errors = FieldErrors()
         self.message = ""
         self.status = 200
+        self.language = "en"
+        """The language in which numbers are typed."""
 
     def __contains__(self, name: str) -> bool:
         return name in self.texts
@@ -68,9 +74,9 @@ def parse(text: str) -> Form:
 def build_form(pairs: Iterable[tuple[str, str]]) -> Form:
     """Return the form with these fields. Raises `validation_failed` for a text that cannot be stored."""
     errors, cleaned = FieldErrors(), list[tuple[str, str]]()
-    for name, typed in pairs:
+    for name, text in pairs:
         try:
-            cleaned.append((clean(name), clean(typed)))
+            cleaned.append((clean(name), clean(text)))
         except InvalidValue as error:
             errors.note(name, str(error))
     if errors:
@@ -84,7 +90,7 @@ def read_new(model: type[T], form: Form, **others: object) -> T:
     Raises `validation_failed` with the errors of all fields.
     """
     errors = FieldErrors()
-    sent = {name: value for name, value in sent_by(model, form).items() if value != ""} | others
+    sent = {name: value for name, value in sent_by(model, form, errors).items() if value != ""} | others
     record = complete(model, read_fields(model, sent, errors), sent, errors)
     if errors:
         raise invalid(errors)
@@ -101,7 +107,7 @@ def read_password(form: Form) -> str:
 def read_changes(model: type[msgspec.Struct], form: Form) -> dict[str, Any]:
     """Return the fields that a form changes; blank is null. Raises `validation_failed`."""
     errors = FieldErrors()
-    values = read_fields(model, sent_by(model, form), errors)
+    values = read_fields(model, sent_by(model, form, errors), errors)
     if errors:
         raise invalid(errors)
     return values
@@ -109,30 +115,49 @@ def read_changes(model: type[msgspec.Struct], form: Form) -> dict[str, Any]:
 
 def read_filters(model: type[T], form: Form) -> T:
     """Return the filters of a list; an invalid one is noted in the form, and left out."""
-    sent = {name: value for name, value in sent_by(model, form).items() if value != ""}
+    sent = {name: value for name, value in sent_by(model, form, form.errors).items() if value != ""}
     values = read_fields(model, sent, form.errors)
     return model(**values)
 
 
-def sent_by(model: type[msgspec.Struct], form: Form) -> dict[str, object]:
-    """Return a form's fields of a type as JSON would have them: lists as lists, numbers and booleans as such."""
-    hints = get_type_hints(model, include_extras=True)
+def sent_by(model: type[msgspec.Struct], form: Form, errors: FieldErrors) -> dict[str, object]:
+    """Return a form's fields of a type as JSON would have them, and note an error for a number that cannot be read."""
     sent: dict[str, object] = {}
-    for name, field in writable_fields(model).items():
-        kind = _bare(hints[field.name])
-        if kind is list:
+    for name, field in fields_of(model).items():
+        if field.shape == "list":
             sent[name] = form.texts_of(name)
         elif name in form:
             text = form.text(name)
-            number = read_whole(text) if kind is int else YES_OR_NO.get(text) if kind is bool else None
-            sent[name] = text if number is None else number
+            try:
+                sent[name] = _value(field, text, form.language) if text else text
+            except InvalidValue as error:
+                errors.note(name, str(error))
     return sent
 
 
-def _bare(hint: object) -> object:
-    """Return the plain type of a field, without null."""
-    bare = unwrapped(hint)[0]
-    inner = [part for part in get_args(bare) if part is not NoneType]
-    if NoneType in get_args(bare):
-        return _bare(inner[0])
-    return list if getattr(bare, "__origin__", None) is list else bare
+def _value(field: Declared, text: str, language: str) -> object:
+    if field.shape == "minutes":
+        return typed.read_minutes(text, language, *field.bounds)
+    if field.shape in NUMBERS:
+        return typed.read_number(text, language, is_money=field.shape == "money")
+    value = read_whole(text) if field.type is int else YES_OR_NO.get(text) if field.type is bool else None
+    return text if value is None else value
+
+
+def shown_values(model: type[msgspec.Struct], values: Mapping[str, Any], language: str) -> dict[str, Any]:
+    """Return the values of a type as its form shows them: numbers in a language, minutes as hours."""
+    shown = dict(values)
+    for name, field in fields_of(model).items():
+        if (value := values.get(name)) is not None:
+            if field.shape in NUMBERS:
+                shown[name] = str(value).replace(".", typed.decimal_mark(language))
+            elif field.shape == "minutes":
+                shown[name] = typed.minutes_text(value)
+    return shown
+
+
+@cache
+def fields_of(model: type[msgspec.Struct]) -> dict[str, Declared]:
+    """Return what the type says about the fields that a form can write."""
+    hints = get_type_hints(model, include_extras=True)
+    return {name: declared(hints[field.name]) for name, field in writable_fields(model).items()}

@@ -91,6 +91,7 @@ LABELS = {
     "used_on": "On",
     "user_id": "Person",
     "vat_number": "VAT number",
+    "weekly_capacity_minutes": "Hours per week",
     "wp_update_version": "WordPress update",
     "wp_version": "WordPress version",
 }

@@ -9,6 +9,7 @@ from retainer.console import words
 from retainer.console.catalogue import Catalogue
 from retainer.console.cookies import Cookie, Cookies
 from retainer.console.forms import Form
+from retainer.console.labels import field_label
 from retainer.console.trial_notice import TrialNotice, trial_notice
 from retainer.identity.admins import Person
 from retainer.identity.sign_in.throttle import Throttle
@@ -138,6 +139,7 @@ class PageContext(msgspec.Struct):
             policy=POLICY,
             context=self,
             words=words,
+            field_label=field_label,
             record_lists=self.catalogue.navigation,
             notice=Notice(kind, sentence) if text else None,  # type: ignore[arg-type]
             **reply.values,

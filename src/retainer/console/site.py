@@ -103,6 +103,7 @@ class Console:
             return self._show(route, context)
         if request.method == "POST" and route.act is not None:
             context.form = self._read_form(context, route)
+            context.form.language = context.signed_in.language if context.signed_in else "en"
             return self._act(route, context)
         allowed = [] if isinstance(route, Action) else ["GET, HEAD"]
         raise method_not_allowed(request.method, ", ".join([*allowed, *(["POST"] if route.act else [])]))

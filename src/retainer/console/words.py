@@ -4,6 +4,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from functools import lru_cache
 from typing import NamedTuple
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from retainer.identity.keys.keys import SCOPE_RESOURCES, SCOPES
@@ -58,6 +59,10 @@ def distance(instant: str, now: str) -> str:
 def count(number: int, noun: str, plural: str = "") -> str:
     """Return a number of things: `1 key`, `1,200 requests`."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def host(url: str) -> str:
+    return urlsplit(url).netloc
 
 
 def hour_label(hour: str, timezone: str) -> str:

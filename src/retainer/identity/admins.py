@@ -21,6 +21,7 @@ MAX_AGE = timedelta(hours=12)
 OPERATOR_COLUMNS = {
     "account_id": accounts.c.id,
     "account_name": accounts.c.name,
+    "language": accounts.c.document_language,
     **{name: accounts.c[name] for name in ("currency", "timezone", "payment_terms_days", "client_number_pattern")},
 }
 PERSON_COLUMNS = OPERATOR_COLUMNS | {
@@ -54,6 +55,8 @@ class Person(Actor, frozen=True, gc=False):
     name: str = ""
     email: str = ""
     account_name: str = ""
+    language: str = "en"
+    """The language of the account's documents, in which its people type numbers."""
     session_id: int | None = None
     address: str | None = None
     lacks_second_factor: bool = False

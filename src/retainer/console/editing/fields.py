@@ -113,7 +113,7 @@ def _completed(field: Field, written: WritableField, found: Declared, model: typ
     """Return a field with what its declaration says about its values."""
     meta = [mark for mark in found.marks if isinstance(mark, msgspec.Meta)]
     description = next((mark for mark in found.marks if isinstance(mark, str)), "")
-    unit = UNITS.get(found.shape, "")
+    unit, (low, high) = UNITS.get(found.shape, ""), found.bounds
     filled_in = written.default is None and NoneType not in get_args(get_type_hints(model)[written.name])
     return field._replace(
         label=f"{field.label}, {unit}" if unit else field.label,
@@ -122,8 +122,8 @@ def _completed(field: Field, written: WritableField, found: Declared, model: typ
         is_filled_in=filled_in,
         default=default_text(written.default),
         options=tuple(options_of(found)) if field.shape in {"choice", "currency"} else (),
-        low=int(next((mark.ge for mark in meta if mark.ge is not None), 0)),
-        high=int(next((mark.le for mark in meta if mark.le is not None), kinds.MAX_INTEGER)),
+        low=low,
+        high=high,
         length=next((mark.max_length for mark in meta if mark.max_length is not None), 0),
     )
 
@@ -157,9 +157,10 @@ def countries() -> tuple[tuple[str, str], ...]:
 
 @cache
 def currencies() -> tuple[tuple[str, str], ...]:
-    """Return the codes and names of currencies, by code."""
+    """Return the codes and names of currencies, the euro first, the others by code."""
     names = {currency.alpha_3: currency.name for currency in pycountry.currencies}
-    return tuple((code, f"{code} · {names[code]}" if code in names else code) for code in sorted(DIGITS))
+    codes = ("EUR", *sorted(DIGITS.keys() - {"EUR"}))
+    return tuple((code, f"{code} · {names[code]}" if code in names else code) for code in codes)
 
 
 def default_text(value: object) -> str:

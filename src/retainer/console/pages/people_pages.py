@@ -2,6 +2,7 @@
 
 from retainer.console import forms
 from retainer.console.page_context import PageContext, Reply
+from retainer.console.reports.tables import hours
 from retainer.identity.keys import key_list
 from retainer.identity.people import users
 from retainer.identity.people.users import UserDetails
@@ -14,6 +15,7 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
     keys = key_list.live_keys(tx).keys
     return context.render(
         "people",
+        hours=hours,
         active=[user for user in people if user["is_active"]],
         deactivated=[user for user in people if not user["is_active"]],
         key_counts={user["id"]: sum(key.user_id == user["id"] for key in keys) for user in people},

@@ -23,7 +23,8 @@ def show(tx: Tx, context: PageContext) -> Reply:
     user = user_of(tx, context)
     return context.render(
         "person",
-        user=user,
+        user=forms.shown_values(UserDetails, user, context.admin.language),
+        cost_rates=users.list_cost_rates(tx, user["id"]),
         is_self=user["id"] == context.admin.user_id,
         keys=key_list.list_keys(tx, KeyFilter(user_id=user["id"])),
         sessions=[session for session in sessions.list_sessions(tx) if session.user_id == user["id"]],
@@ -35,12 +36,14 @@ def show(tx: Tx, context: PageContext) -> Reply:
 def edit(tx: Tx, context: PageContext) -> Reply:
     """Change a person. Raises `not_found`, `validation_failed`."""
     user, form = user_of(tx, context), context.form
-    if not form.text("cost_rate"):
-        form.texts.pop("cost_rate", None)
-        form.texts.pop("cost_rate_from", None)
-    elif not form.text("cost_rate_from"):
-        form.texts.pop("cost_rate_from", None)
-    form.texts.pop("password", None)
+    if form.text("cost_rate") and not form.text("cost_rate_from"):
+        if users.list_cost_rates(tx, user["id"]) and form.text("all_days") != "yes":
+            raise invalid(
+                {"cost_rate_from": ["Enter the first day of the new cost, or choose that it counts for all days."]}
+            )
+        del form.texts["cost_rate_from"]
+    for name in ("password", *(() if form.text("cost_rate") else ("cost_rate", "cost_rate_from"))):
+        form.texts.pop(name, None)
     changed = cost_rates.change_user(tx, user["id"], forms.read_changes(UserDetails, form))
     return context.redirect(f"/people/{user['id']}", f"{changed['name']} saved.")
 

@@ -48,10 +48,11 @@ def show(tx: Tx, context: PageContext) -> Reply:
     account = accounts.get_account(tx)
     upcoming = upcoming_numbers(tx)
     plan, form = PLANS[account["plan"]], context.form
+    shown = forms.shown_values(AccountSettings, account, account["document_language"])
     chosen = form.texts_of("working_weekdays") if form.texts else account["working_weekdays"]
     return context.render(
         "settings",
-        account=account | {"iban": account["iban"] and grouped(account["iban"])},
+        account=shown | {"iban": account["iban"] and grouped(account["iban"])},
         plan=plan,
         plans_with_api=WITH_API,
         quotas=list_uses(tx),

@@ -5,7 +5,7 @@ from datetime import timedelta
 from retainer.console.cookies import SESSION, Cookie
 from retainer.console.forms import read_password
 from retainer.console.page_context import ROOT, PageContext, Reply, quoted
-from retainer.errors import invalid
+from retainer.errors import Refusal, invalid
 from retainer.identity.people import sessions
 from retainer.identity.people.tokens import LINKS, SECOND_STEPS, Token
 from retainer.identity.sign_in import sign_in as identity
@@ -60,7 +60,11 @@ def pending_token(context: PageContext) -> str:
 def show_password(store: Store, context: PageContext) -> Reply:
     """Show the form that sets a password by a link. Raises `not_found`."""
     token = context.typed.text("token")
-    return context.render("password", holder=LINKS.find(store, token), token=token)
+    try:
+        return context.render("password", holder=LINKS.find(store, token), token=token)
+    except Refusal as refusal:
+        heading = "This link no longer works"
+        return context.render("problem", status=404, heading=heading, sentence=refusal.message, is_fault=False)
 
 
 def set_password(store: Store, context: PageContext) -> Reply:

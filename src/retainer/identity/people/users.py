@@ -27,9 +27,11 @@ from retainer.store.tx import Store, Tx
 from retainer.values.collation import folded_text
 from retainer.values.exact import amount_of, decimal_text, instant_after
 from retainer.values.kinds import Day, Email, Money, Password, Percent, Text191, exact
+from retainer.values.units import Minutes
 
 TRIAL_DAYS = 90
-Minutes = Annotated[int, Meta(ge=0, le=10080)]
+FIRST_DAY = "0001-01-01"
+WeeklyMinutes = Annotated[Minutes, Meta(ge=0, le=10080)]
 MAX_COST_RATE = Decimal(10) ** 7  # so that the cost of a month's hours fits into the database's integers
 CostRate = Annotated[
     Decimal, exact(Decimal(0), MAX_COST_RATE, 4, f"the cost of an hour, from 0 to {MAX_COST_RATE:f}", "45.00")
@@ -42,11 +44,11 @@ class UserDetails(msgspec.Struct):
     name: Text191
     email: Email
     role: Role = "member"
-    weekly_capacity_minutes: Minutes = 2400
+    weekly_capacity_minutes: WeeklyMinutes = 2400
     target_percent: Percent = Decimal(75)
     hourly_rate: Money | None = None
     cost_rate: CostRate | None = None
-    cost_rate_from: Day = "0001-01-01"
+    cost_rate_from: Day = FIRST_DAY
     password: Password | None = None
 
 
@@ -57,6 +59,11 @@ OTHER_ADMIN = select(users.c.id).where(users.c.id != bindparam("id"), IS_ADMIN).
 EMAIL_TAKEN = select(users.c.id).where(users.c.email_folded == bindparam("email"), users.c.id != bindparam("except_id"))
 _rate = (cost_rates.c.user_id == bindparam("user"), cost_rates.c.from_date == bindparam("day", type_=DAY))
 COST_RATE = select(cost_rates.c.amount).where(*_rate)
+COST_RATES = (
+    select(cost_rates.c.from_date, cost_rates.c.amount)
+    .where(cost_rates.c.user_id == bindparam("user"))
+    .order_by(cost_rates.c.from_date)
+)
 NO_COST_RATE = delete(cost_rates).where(*_rate)
 NEW_COST_RATE = insert(cost_rates).values(
     account_id=ACCOUNT, user_id=bindparam("user"), from_date=bindparam("day"), amount=bindparam("amount")
@@ -148,6 +155,12 @@ def change_user(tx: Tx, user_id: int, changes: Fields) -> Fields:
     return after
 
 
+def list_cost_rates(tx: Tx, user_id: int) -> list[tuple[str, str]]:
+    """Return the cost rates of a user, oldest first: the first day, blank for all days before the next, and amount."""
+    rows = tx.all(COST_RATES, user=user_id)
+    return [("" if day == FIRST_DAY else day, str(amount_of(amount, tx.actor.currency))) for day, amount in rows]
+
+
 def set_password(tx: Tx, user_id: int, name: str, password_hash: str) -> None:
     """Set the password of a user; all sessions except the current one end, and the link is void."""
     tx.update_columns(users, user_id, {"password_hash": password_hash})
@@ -193,12 +206,12 @@ def _set_cost_rate(tx: Tx, user_id: int, fields: Fields) -> tuple[Fields, Fields
     """Set the cost rate, if it is among the fields; return it before and after, named with its day."""
     if fields.get("cost_rate") is None:
         return {}, {}
-    currency, day = tx.actor.currency, fields.get("cost_rate_from", "0001-01-01")
+    currency, day = tx.actor.currency, fields.get("cost_rate_from", FIRST_DAY)
     amount = in_units(fields, "cost_rate", currency)["cost_rate"]
     former = tx.value(COST_RATE, user=user_id, day=day)
     tx.run(NO_COST_RATE, user=user_id, day=day)
     tx.run(NEW_COST_RATE, user=user_id, day=day, amount=amount)
-    name = "cost_rate" if day == "0001-01-01" else f"cost_rate_from_{day}"
+    name = "cost_rate" if day == FIRST_DAY else f"cost_rate_from_{day}"
     return (
         {name: None if former is None else str(amount_of(former, currency))},
         {name: str(amount_of(amount, currency))},

@@ -273,4 +273,4 @@ def read_new_password(password: str) -> str:
 
 def mismatch() -> Refusal:
     """Return the refusal of a sign-in, with the same message for each reason."""
-    return invalid({"password": ["Wrong email or password."]})
+    return Refusal("validation_failed", "Wrong email or password.")
