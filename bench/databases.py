@@ -1,8 +1,8 @@
 """Where the databases that are measured lie: SQLite files as they were filled, or their copies on PostgreSQL.
 
 The PostgreSQL server is started for the measurement with the settings that it has by default: writes are flushed to the
-disk before they are answered. `retainer copy` analyzes every table, as autovacuum would after that many rows: without
-statistics the planner reads whole tables.
+disk before they are answered. `retainer copy` vacuums and analyzes every table, as autovacuum would after that many
+rows: without it the planner reads whole tables.
 """
 
 import argparse

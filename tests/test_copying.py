@@ -305,6 +305,13 @@ def test_the_tables_are_those_that_a_new_database_has(filled, places, kind):
     assert places.copy(filled["sqlite"], kind).schema() == new.schema()
 
 
+def test_reports_find_a_copy_on_postgresql_in_their_indexes(filled, places):
+    copied = places.copy(filled["sqlite"], "postgresql")
+    for table in ("invoices", "payments", "time_entries"):
+        pages = f"SELECT relpages > 0 AND relallvisible = relpages FROM pg_class WHERE relname = '{table}'"
+        assert copied.run(pages) == [(True,)], table
+
+
 @each_kind
 def test_a_database_that_was_only_migrated_is_filled(filled, places, kind):
     copied = places.new(kind)

@@ -113,7 +113,7 @@ def test_an_expense_that_loses_its_client_does_not_silently_become_non_billable(
     expense = api.make("/expenses")
     path = f"/expenses/{expense['id']}"
     refused = api.patch(path, {"client_id": None})
-    message = "Must be false without a client. Send false, or set a client."
+    message = "Must be false without a client. Send false, or name a client."
     assert refused.errors == {"billable": [message]}
     assert api.get(path).data == expense
     assert api.patch(path, {"client_id": None, "billable": None}).data["billable"] is False

@@ -27,8 +27,8 @@ from retainer.billing import documents, expenses
 from retainer.billing.credit_notes import crediting
 from retainer.billing.credit_notes.types import CreditNote, CreditNoteLine
 from retainer.billing.invoices.types import Invoice, InvoiceLine
+from retainer.billing.kinds.base import RecordedItem
 from retainer.billing.kinds.dated import EXPENSES, TIME
-from retainer.billing.kinds.recorded import RecordedItem
 from retainer.errors import BodyErrors, Refusal
 from retainer.schema.billing import credit_note_shares
 from retainer.schema.migrations import migrate

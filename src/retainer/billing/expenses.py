@@ -133,7 +133,7 @@ def build_expense(tx: Tx, expense: Expense, before: Expense | None, sent: relati
     expense.currency = expense.currency or (client.currency if client else tx.actor.currency)
     if expense.billable is None:
         expense.billable = expense.client_id is not None and not (project and project.billing_type == "non_billable")
-    elif before is None or before.invoice_id is None:  # a billed expense is locked, which is reported alone
+    else:
         validate_billable(tx, expense, project)
     compute_amounts(tx, expense)
     return expense
@@ -142,7 +142,7 @@ def build_expense(tx: Tx, expense: Expense, before: Expense | None, sent: relati
 def validate_billable(tx: Tx, expense: Expense, project: ProjectDefaults | None) -> None:
     is_known = (expense.project_id is None or project is not None) and tx.readable("client_id", "project_id")
     if expense.billable and expense.client_id is None and is_known:
-        tx.error("billable", "Must be false without a client. Send false, or set a client.")
+        tx.error("billable", "Must be false without a client. Send false, or name a client.")
 
 
 def compute_amounts(tx: Tx, expense: Expense) -> None:
@@ -187,9 +187,13 @@ def get_expense(tx: Tx, expense_id: Id) -> Expense:
 def update_expense(tx: Tx, expense_id: Id, patch: Patch[Expense]) -> Expense:
     """Change an expense; omitted fields keep their value. A member's key changes only that user's expenses."""
     before = tx.get(expenses, expense_id, Expense)
-    after = build_expense(tx, patch.apply_to(before), before, patch.given)
+    after = patch.apply_to(before)
     if before.invoice_id is not None:
+        after.user_id = relations.build_owner(tx, after.user_id)
         relations.validate_locked(tx, after, before, f"on invoice {before.invoice_id}", writable_fields(Expense))
+        relations.validate_owner(tx, after.user_id, before.user_id, "expense")
+    else:
+        after = build_expense(tx, after, before, patch.given)
     changes.update(tx, expenses, before, after)
     return tx.get(expenses, expense_id, Expense)
 

@@ -8,7 +8,7 @@ from sqlalchemy import Table
 
 from retainer.billing import document_types, documents, line_work
 from retainer.billing.document_types import MAX_LINES, DocumentTotals
-from retainer.billing.documents import Document, Line
+from retainer.billing.documents import Document
 from retainer.billing.file_facts import load_warnings
 from retainer.billing.invoices.invoices import load_invoice
 from retainer.billing.invoices.types import Invoice, InvoiceLine
@@ -51,20 +51,17 @@ def check_draft(table: Table, document: Document) -> None:
         raise Refusal("locked", message, errors={noun: [message]})
 
 
-def place_line(tx: Tx, table: Table, document: Document, line: QuoteLine | InvoiceLine) -> None:
-    """Put a new line of a draft last, unless it has a position; note an error if the document is full."""
+def place_line(tx: Tx, table: Table, document: Document, line: QuoteLine | InvoiceLine) -> Decimal:
+    """Put a new line of a draft last, unless it has a position; return its default tax rate.
+
+    Notes an error if the document is full.
+    """
     check_draft(table, document)
     if len(document.lines) >= MAX_LINES:
         tx.error(singular(table), f"Has {MAX_LINES} lines, and no room for more.")
     if line.position is None:
         line.position = relations.next_position(max((other.position for other in document.lines), default=0))
-
-
-def find_line(table: Table, lines: list[Line], line_id: int) -> Line:
-    for line in lines:
-        if line.id == line_id:
-            return line
-    raise not_found(singular(table))
+    return Decimal(documents.load_client(tx, document).tax_rate)
 
 
 def save_totals(tx: Tx, table: Table, document: Document) -> DocumentTotals:
@@ -73,6 +70,18 @@ def save_totals(tx: Tx, table: Table, document: Document) -> DocumentTotals:
     tx.touch(table, document.id, "lines")  # first, so that the update waits for it
     tx.update(table, document)
     return DocumentTotals(*(getattr(document, name) for name in DocumentTotals.__struct_fields__))
+
+
+def delete_line(tx: Tx, table: Table, document: Document, lines: Table, line_id: int) -> None:
+    line = next((line for line in document.lines if line.id == line_id), None)
+    if line is None:
+        raise not_found(singular(lines))
+    check_draft(table, document)
+    if isinstance(line, InvoiceLine):
+        line_work.detach(tx, [line])
+    tx.delete(lines, line_id)
+    document.lines = [other for other in document.lines if other is not line]  # type: ignore[assignment]
+    save_totals(tx, table, document)
 
 
 of_quotes = Resource("/quotes/{quote_id}/lines", tag="Quotes", scope="invoices", table=quote_lines, parent=quotes)
@@ -85,8 +94,7 @@ of_invoices = Resource(
 def create_quote_line(tx: Tx, quote_id: Id, body: New[QuoteLine]) -> WithMeta[QuoteLine, QuoteChanged]:
     """Add a line to a draft, at its position or at the end; meta.quote has the new totals."""
     quote = load_quote(tx, quote_id)
-    place_line(tx, quotes, quote, body)
-    tax_rate = Decimal(documents.load_client(tx, quote).tax_rate)
+    tax_rate = place_line(tx, quotes, quote, body)
     documents.complete_line(tx, body, quote, tax_rate, documents.load_projects(tx, [body.project_id]))
     body.quote_id = quote_id
     body.id = tx.insert(quote_lines, body)
@@ -98,20 +106,14 @@ def create_quote_line(tx: Tx, quote_id: Id, body: New[QuoteLine]) -> WithMeta[Qu
 @of_quotes.delete("/{line_id}")
 def delete_quote_line(tx: Tx, quote_id: Id, line_id: Id) -> None:
     """Delete a line of a draft."""
-    quote = load_quote(tx, quote_id)
-    line = find_line(quote_lines, quote.lines, line_id)
-    check_draft(quotes, quote)
-    tx.delete(quote_lines, line_id)
-    quote.lines.remove(line)
-    save_totals(tx, quotes, quote)
+    delete_line(tx, quotes, load_quote(tx, quote_id), quote_lines, line_id)
 
 
 @of_invoices.post()
 def create_invoice_line(tx: Tx, invoice_id: Id, body: New[InvoiceLine]) -> WithMeta[InvoiceLine, InvoiceChanged]:
     """Add a line to a draft, at its position or at the end; meta.invoice has the new totals."""
     invoice = load_invoice(tx, invoice_id)
-    place_line(tx, invoices, invoice, body)
-    tax_rate = Decimal(documents.load_client(tx, invoice).tax_rate)
+    tax_rate = place_line(tx, invoices, invoice, body)
     line_work.price_line(tx, body, line_work.load_context(tx, invoice, [body], tax_rate, others=invoice.lines))
     body.invoice_id = invoice_id
     body.id = tx.insert(invoice_lines, body)
@@ -124,10 +126,4 @@ def create_invoice_line(tx: Tx, invoice_id: Id, body: New[InvoiceLine]) -> WithM
 @of_invoices.delete("/{line_id}")
 def delete_invoice_line(tx: Tx, invoice_id: Id, line_id: Id) -> None:
     """Delete a line of a draft; its work can be billed again."""
-    invoice = load_invoice(tx, invoice_id)
-    line = find_line(invoice_lines, invoice.lines, line_id)
-    check_draft(invoices, invoice)
-    line_work.detach(tx, [line])
-    tx.delete(invoice_lines, line_id)
-    invoice.lines.remove(line)
-    save_totals(tx, invoices, invoice)
+    delete_line(tx, invoices, load_invoice(tx, invoice_id), invoice_lines, line_id)

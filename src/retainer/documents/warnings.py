@@ -71,9 +71,9 @@ def _about_client(document: Document, _: str) -> Iterator[DocumentWarning]:
 def _about_untaxed_lines(document: Document, _: str) -> Iterator[DocumentWarning]:
     issuer, customer = document.issuer, document.customer
     field = _rate_field(document, is_taxed=False)
-    here, there = vat_territory(issuer.country), vat_territory(customer.country)
     if field is None:
         return
+    here, there = vat_territory(issuer.country), vat_territory(customer.country)
     if is_elsewhere_in_eu(document) and vat_number(customer) is None:
         known = f"`{customer.vat_number}` is no VAT number" if customer.vat_number else "there is no VAT number"
         yield DocumentWarning(

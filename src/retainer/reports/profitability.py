@@ -61,7 +61,7 @@ Margin = Annotated[Ratio, "`profit` in percent of `revenue`; null if that is 0 o
 MissingCostRate = Annotated[int, "Time without a cost rate: `profit` is too high by its cost."]
 
 
-class ProjectProfitabilityTotal(msgspec.Struct):
+class ProjectProfitabilityTotal(msgspec.Struct, kw_only=True):
     """Time, revenue and cost in a currency."""
 
     currency: common.RowCurrency
@@ -78,7 +78,7 @@ class ProjectProfitabilityTotal(msgspec.Struct):
     unpriced_minutes: UnpricedMinutes
 
 
-class ProjectProfitability(msgspec.Struct):
+class ProjectProfitability(ProjectProfitabilityTotal):
     """Time, revenue and cost of a project in a currency."""
 
     project_id: Annotated[int | None, "Null for amounts without a project."]
@@ -88,18 +88,6 @@ class ProjectProfitability(msgspec.Struct):
     status: Annotated[Status | None, "The project's current value; null without one."]
     billing_type: Annotated[BillingType | None, "The project's current value; null without one."]
     budget_used_percent: Annotated[Ratio, "Share of the project's budget used by all its time; null without a budget."]
-    currency: common.RowCurrency
-    tracked_minutes: common.TrackedMinutes
-    billable_minutes: common.BillableMinutes
-    billable_value: BillableValue
-    revenue: Revenue
-    unbilled_amount: UnbilledAmount
-    labour_cost: LabourCost
-    expense_cost: ExpenseCost
-    profit: Profit
-    margin_percent: Margin
-    missing_cost_rate_minutes: MissingCostRate
-    unpriced_minutes: UnpricedMinutes
 
 
 class ProjectProfitabilityReport(msgspec.Struct):

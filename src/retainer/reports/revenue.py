@@ -26,7 +26,7 @@ BALANCES = ("outstanding", "overdue", "refund_due")
 SharePercent = Annotated[Ratio, "Percent of the currency's revenue; null if that is 0 or less."]
 
 
-class RevenueByClientTotal(msgspec.Struct):
+class RevenueByClientTotal(msgspec.Struct, kw_only=True):
     """Revenue in a currency."""
 
     currency: common.RowCurrency
@@ -42,22 +42,11 @@ class RevenueByClientTotal(msgspec.Struct):
     refund_due: common.RefundDue
 
 
-class RevenueByClient(msgspec.Struct):
+class RevenueByClient(RevenueByClientTotal):
     """Revenue from a client in a currency."""
 
     client_id: Annotated[int, "The client that the invoices belong to."]
     client_name: Annotated[str, "Current name of the client."]
-    currency: common.RowCurrency
-    invoice_count: common.InvoiceCount
-    invoiced: common.Invoiced
-    credited: common.Credited
-    revenue: common.Revenue
-    share_percent: SharePercent
-    tax: common.Tax
-    collected: common.Collected
-    outstanding: common.Outstanding
-    overdue: common.Overdue
-    refund_due: common.RefundDue
 
 
 class RevenueByClientReport(msgspec.Struct):
@@ -70,7 +59,7 @@ class RevenueByClientReport(msgspec.Struct):
     totals: Annotated[list[RevenueByClientTotal], "The sums of the rows, one for each currency."]
 
 
-class RevenueByMonthTotal(msgspec.Struct):
+class RevenueByMonthTotal(msgspec.Struct, kw_only=True):
     """Revenue and expenses in a currency."""
 
     currency: common.RowCurrency
@@ -83,18 +72,10 @@ class RevenueByMonthTotal(msgspec.Struct):
     expenses: common.Expenses
 
 
-class RevenueByMonth(msgspec.Struct):
+class RevenueByMonth(RevenueByMonthTotal):
     """Revenue and expenses of a month in a currency."""
 
     month: Annotated[str, "Month like 2026-03. The first and last month cover only their days in the period."]
-    currency: common.RowCurrency
-    invoice_count: common.InvoiceCount
-    invoiced: common.Invoiced
-    credited: common.Credited
-    revenue: common.Revenue
-    tax: common.Tax
-    collected: common.Collected
-    expenses: common.Expenses
 
 
 class RevenueByMonthReport(msgspec.Struct):

@@ -5,7 +5,7 @@ Before the commit, the target is read back and must have the same summaries.
 """
 
 from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import NamedTuple
@@ -97,12 +97,13 @@ def copy(source: Engine, target: Engine, progress: Progress) -> Copied:
                 for batch in batches:
                     insert_batch(writing, table, batch)
                     progress("Rows", sum(summary.rows for summary in copied.values()), total)
-                target.analyze(writing, table)
         complete_tables(writing, progress)
         for table, last_id in last_ids.items():
             target.set_sequence(writing, table, last_id)
         compare(counts, copied, writing, progress)
         stamp(writing, head())
+    with suppress(Unavailable):  # the copy is complete, and the server will do it, too
+        target.vacuum(TABLES)
     return Copied(len(TABLES), total)
 
 

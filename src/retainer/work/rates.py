@@ -32,7 +32,7 @@ def derive_price(
         entry.currency = (context.client_currency if entry.client_id else None) or account_currency
     if source == "derived" and (is_moved or is_removed):
         entry.hourly_rate = _derive_rate(context, entry.currency, account_currency)
-    elif source == "kept" and before and entry.currency != before.currency and not _is_billed(before):
+    elif source == "kept" and before and entry.currency != before.currency:
         entry.hourly_rate = None  # it was sent in the former currency
     rate = entry.hourly_rate if entry.billable else Decimal(0)
     entry.amount = None if rate is None else time_amount(entry.duration_minutes or 0, rate, entry.currency)
@@ -41,10 +41,10 @@ def derive_price(
 
 def validate_price(tx: Tx, entry: TimeEntry, context: Context, before: TimeEntry | None, *, rate_is_sent: bool) -> None:
     """Note errors of billable time without a client, of a rate in another currency, and of too high an amount."""
-    lacks_client = entry.billable and entry.client_id is None and not _is_billed(before)
+    lacks_client = entry.billable and entry.client_id is None
     is_known = all(getattr(entry, name) in {None, getattr(context, name)} for name in ("project_id", "task_id"))
     if lacks_client and is_known and tx.readable("client_id", "project_id", "task_id", "ticket_id"):
-        tx.error("billable", "Must be false for time without a client. Send false, or name a client.")
+        tx.error("billable", "Must be false without a client. Send false, or name a client.")
     if before and rate_is_sent and entry.hourly_rate is None:
         tx.error(
             "hourly_rate",
@@ -55,10 +55,6 @@ def validate_price(tx: Tx, entry: TimeEntry, context: Context, before: TimeEntry
         tx.error(
             "hourly_rate", f"Makes the entry worth {entry.amount} {entry.currency}; at most {MAX_AMOUNT} is possible."
         )
-
-
-def _is_billed(before: TimeEntry | None) -> bool:
-    return before is not None and before.invoice_id is not None
 
 
 def _rate_source(

@@ -193,6 +193,15 @@ def record_time(tx: Tx, entry: TimeEntry) -> int:
     return entry_id
 
 
+def change_billed_entry(tx: Tx, entry: TimeEntry, before: TimeEntry) -> TimeEntry:
+    """Change what an invoice leaves free, with an error noted for every other field: nothing is derived again."""
+    entry.user_id = relations.build_owner(tx, entry.user_id)
+    relations.validate_locked(tx, entry, before, f"on invoice {before.invoice_id}", LOCKED_FIELDS)
+    relations.validate_owner(tx, entry.user_id, before.user_id, "time entry")
+    tx.update(time_entries, entry)
+    return tx.get(time_entries, entry.id, TimeEntry)
+
+
 api = Resource("/time-entries", tag="Time entries", scope="time", table=time_entries)
 
 
@@ -222,9 +231,9 @@ def update_time_entry(tx: Tx, entry_id: Id, patch: Patch[TimeEntry]) -> TimeEntr
     A member's key changes only its own user's entries.
     """
     before = tx.get(time_entries, entry_id, TimeEntry)
-    after, rate_is_sent = build_time_entry(tx, patch.apply_to(before), before, patch.given)
     if before.invoice_id is not None:
-        relations.validate_locked(tx, after, before, f"on invoice {before.invoice_id}", LOCKED_FIELDS)
+        return change_billed_entry(tx, patch.apply_to(before), before)
+    after, rate_is_sent = build_time_entry(tx, patch.apply_to(before), before, patch.given)
     changes.update(tx, time_entries, before, after)
     if "hourly_rate" in patch.given:
         tx.run(SET_RATE_SOURCE, entry=entry_id, is_sent=rate_is_sent)

@@ -24,7 +24,8 @@ def derive_date(tx: Tx, entry: TimeEntry, before: TimeEntry | None, sent: relati
 
     Notes an error if the start has no day in the account's time zone.
     """
-    if entry.date is not None and not _day_follows(entry, before, sent):
+    has_new_start = before is not None and entry.started_at and "started_at" in sent
+    if entry.date is not None and (not has_new_start or "date" in sent):
         return
     day = _day_of(tx, entry.started_at) if entry.started_at else tx.today
     if day is None:
@@ -54,8 +55,7 @@ def validate_times(tx: Tx, entry: TimeEntry, before: TimeEntry | None, tracked: 
 def _validate_day(tx: Tx, entry: TimeEntry, before: TimeEntry | None, tracked: int) -> None:
     """Note an error if an entry exceeds the minutes of its user's day; recorded time can always be reduced."""
     names = ("user_id", "date", "duration_minutes")
-    is_locked = before is not None and before.is_locked  # then no change is possible: an error of its own
-    if is_locked or not tx.readable(*names, "started_at", "ended_at"):
+    if not tx.readable(*names, "started_at", "ended_at"):
         return
     changed = [name for name in names if before is None or getattr(entry, name) != getattr(before, name)]
     is_reduced = (
@@ -69,24 +69,15 @@ def _validate_day(tx: Tx, entry: TimeEntry, before: TimeEntry | None, tracked: i
 
 
 def _end_follows(entry: TimeEntry, before: TimeEntry | None, sent: relations.SentFields) -> bool:
-    """Whether the end follows from a new start or duration; billed time does not change."""
     if not entry.started_at or not entry.duration_minutes or "ended_at" in sent:
         return False
-    if before is None:
-        return True
-    is_moved = (entry.started_at, entry.duration_minutes) != (before.started_at, before.duration_minutes)
-    return is_moved and not before.is_locked
+    now = (entry.started_at, entry.duration_minutes)
+    return before is None or now != (before.started_at, before.duration_minutes)
 
 
 def _duration_follows(entry: TimeEntry, sent: relations.SentFields) -> bool:
     is_moved = "started_at" in sent or "ended_at" in sent
     return entry.duration_minutes is None or (is_moved and "duration_minutes" not in sent)
-
-
-def _day_follows(entry: TimeEntry, before: TimeEntry | None, sent: relations.SentFields) -> bool:
-    """Whether the day follows from a new start; a locked start is an error already."""
-    is_moved = bool(entry.started_at) and "started_at" in sent
-    return before is not None and not before.is_locked and is_moved and "date" not in sent
 
 
 def _passed(entry: TimeEntry) -> timedelta | None:

@@ -1,13 +1,36 @@
-"""A kind of work: the functions that each kind declares, and what its lines are priced from."""
+"""Kinds of work: the functions that each kind declares, and those that kinds with rows of their own have in common.
 
+Recorded work is time, expenses and milestones, whose allocations say which line bills them. While the invoice is live,
+a unique index keeps the database from billing a piece of work twice. The allocations of voided or credited invoices
+stay as history.
+"""
+
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from decimal import Decimal
+from functools import cached_property
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
+from sqlalchemy import Column, ColumnElement, Insert, Select, Table, delete, insert, literal, select, update
+
 from retainer.billing.documents import Projects
-from retainer.billing.invoices.types import Invoice, InvoiceLine, LeftOut, LineKind
+from retainer.billing.invoices.types import (
+    MAX_DESCRIPTION,
+    DayRange,
+    Invoice,
+    InvoiceLine,
+    LeftOut,
+    LineKind,
+    Selection,
+)
+from retainer.schema.billing import allocations, invoice_lines
+from retainer.store import constraints
+from retainer.store.engines.sql import INTEGER, is_listed, listed, listed_rows
+from retainer.store.tables import ACCOUNT, NOW
 from retainer.store.tx import Tx
+from retainer.values import money
+from retainer.values.exact import FIRST_DAY, LAST_DAY, amount_of
 
 Key = TypeVar("Key", bound=Hashable)
 Work = tuple[LineKind, Hashable]
@@ -118,3 +141,195 @@ class WorkKind(ABC, Generic[Key]):
 
 
 AnyKind = WorkKind[Any]
+
+
+class RecordedItem(NamedTuple):
+    """A time entry, expense or milestone as it can be billed; amount and rate in minor units."""
+
+    id: int
+    client_id: int | None
+    project_id: int | None
+    currency: str
+    billable: int
+    amount: int | None
+    day: str | None
+    description: str | None
+    invoice_id: int | None
+    invoice_line_id: int | None
+    minutes: int
+    rate: int | None
+
+
+def on_lines(column: ColumnElement[int]) -> ColumnElement[bool]:
+    """Return whether a column refers to one of the lines in the parameter `lines`."""
+    return is_listed(column, listed("lines", INTEGER).scalar_subquery())
+
+
+def select_items(table: Table, *columns: ColumnElement[Any]) -> Select[int]:
+    """Select the items of a table in the parameter `ids`; the columns are in the order of RecordedItem's fields."""
+    return select(table.c.id, *columns).where(is_listed(table.c.id, listed("ids", INTEGER).scalar_subquery()))
+
+
+FORGET = delete(allocations).where(on_lines(allocations.c.invoice_line_id))
+END = update(allocations).where(on_lines(allocations.c.invoice_line_id)).values(is_live=None, updated_at=NOW)
+
+
+class RecordedKind(WorkKind[int]):
+    """Work with a row of its own, from which quantity and price of its line follow."""
+
+    noun: ClassVar[str]
+    table: ClassVar[Table]
+    items: ClassVar[Select[int]]
+    """Selects listed work, in the order of the fields of RecordedItem."""
+    heading: ClassVar[str]
+    """The default description of a line, before the days of its work."""
+    without_amount: ClassVar[str] = "has no amount. Give it one first."
+
+    @abstractmethod
+    def mark(self, tx: Tx, invoice_id: int, line_ids: list[int]) -> None:
+        """Write what the rows of attached work show."""
+
+    @abstractmethod
+    def unmark(self, tx: Tx, line_ids: list[int], stays: list[int]) -> None:
+        """Write what the rows of work show before it is detached, except for the work that stays."""
+
+    def keys_of(self, line: InvoiceLine) -> list[int]:
+        named = getattr(line, self.field)
+        return named if isinstance(named, list) else [named] if named else []
+
+    def describe(self, key: int) -> str:
+        return f"{self.noun} {key}"
+
+    def load(self, tx: Tx, keys: Collection[int]) -> Rows:
+        items = map(RecordedItem._make, tx.all(self.items, ids=json.dumps(sorted(keys))))
+        return {(self.name, item.id): item for item in items}
+
+    def find_billed(self, tx: Tx, keys: Collection[int]) -> Iterable[tuple[int, int]]:
+        return ((item_id, invoice_id) for item_id, invoice_id in tx.all(self.billed_items, ids=json.dumps(list(keys))))
+
+    def parameters(self, selection: Selection, invoice: Invoice) -> dict[str, object]:
+        wanted = {} if selection.project_ids is None else {"wanted": json.dumps(selection.project_ids)}
+        if isinstance(selection, DayRange):
+            wanted |= {"first": selection.from_ or FIRST_DAY, "last": selection.to or LAST_DAY}
+        return wanted | {
+            "client": invoice.client_id,
+            "currency": invoice.currency,
+            "invoice": invoice.id or 0,
+            "named": json.dumps([item_id for line in invoice.lines for item_id in self.keys_of(line)]),
+        }
+
+    @cached_property
+    def allocated(self) -> Column[int]:
+        """The column of allocations that refers to the work."""
+        return allocations.c[f"{self.noun.replace(' ', '_')}_id"]
+
+    @cached_property
+    def billed_items(self) -> Select[int]:
+        """Selects listed items that are on an invoice, with its id."""
+        on_line = allocations.join(invoice_lines, invoice_lines.c.id == allocations.c.invoice_line_id)
+        named = is_listed(self.allocated, listed("ids", INTEGER).scalar_subquery())
+        billed = select(self.allocated, invoice_lines.c.invoice_id).select_from(on_line)
+        return billed.where(named, allocations.c.is_live == 1)
+
+    @cached_property
+    def insertion(self) -> Insert:
+        """Inserts pairs of a line and an item."""
+        names = ("invoice_line_id", self.allocated.name)
+        pairs = listed_rows("pairs", list(allocations.c[names])).subquery()
+        rows = select(ACCOUNT, NOW, NOW.label("updated"), *pairs.c, literal(1, INTEGER))
+        return insert(allocations).from_select(("account_id", "created_at", "updated_at", *names, "is_live"), rows)
+
+    def attach(self, tx: Tx, invoice_id: int, lines: Sequence[InvoiceLine]) -> None:
+        pairs = [(line.id, item_id) for line in lines for item_id in self.keys_of(line)]
+        item_ids = [item_id for _, item_id in pairs]
+        self.write_once(tx, item_ids, lambda: tx.change(self.insertion, pairs=json.dumps(pairs)))
+        tx.count(allocations, len(pairs))
+        self.mark(tx, invoice_id, [line.id for line in lines])
+
+    def detach(self, tx: Tx, lines: Sequence[InvoiceLine], after: Mapping[int, InvoiceLine], *, is_kept: bool) -> None:
+        line_ids = [line.id for line in lines]
+        stays = [item_id for line in lines if line.id in after for item_id in self.keys_of(after[line.id])]
+        self.unmark(tx, line_ids, stays)
+        if is_kept:
+            tx.run(END, lines=json.dumps(line_ids))
+        else:
+            tx.count(allocations, -tx.change(FORGET, lines=json.dumps(line_ids)))
+
+    def price(self, tx: Tx, line: InvoiceLine, context: LineContext) -> int:
+        items = self.validate_items(tx, line, context)
+        return self.price_items(tx, line, items, context.invoice.currency, context.current.get(line.id))
+
+    def validate_items(self, tx: Tx, line: InvoiceLine, context: LineContext) -> list[RecordedItem]:
+        """Return the work that a line can bill, sorted; note an error for each item that it cannot bill."""
+        is_list = isinstance(getattr(line, self.field), list)
+        ids = self.keys_of(line)
+        items = []
+        for position, item_id in sorted(enumerate(ids), key=lambda place: place[1]):
+            item: RecordedItem | None = context.rows.get((self.name, item_id))
+            message, code = self.claim(item_id, context)
+            if not message:
+                message, code = self.explain_refusal(item, context.invoice), "validation_failed"
+            if message:
+                tx.error(f"{self.field}.{position}" if is_list else self.field, message, code)
+            elif item:
+                items.append(item)
+        if is_list:
+            setattr(line, self.field, sorted(ids))
+        return items
+
+    def explain_refusal(self, item: RecordedItem | None, invoice: Invoice) -> str:
+        if item is None:
+            return constraints.MISSING.format(self.noun)
+        if invoice.client_id is not None and item.client_id != invoice.client_id:
+            reason = f"is not for client {invoice.client_id}. Bill it to its own client."
+        elif not item.billable:
+            reason = "is not billable. Leave it out, or make it billable first."
+        elif item.currency != invoice.currency:
+            advice = f"Bill it on one in {item.currency}."
+            reason = f"is in {item.currency}, the invoice in {invoice.currency}. {advice}"
+        else:
+            reason = self.without_amount if item.amount is None else ""
+        return f"{self.describe(item.id).capitalize()} {reason}" if reason else ""
+
+    def price_items(
+        self, tx: Tx, line: InvoiceLine, items: Sequence[RecordedItem], currency: str, before: InvoiceLine | None
+    ) -> int:
+        """Fill in quantity, price, project and description of a line from its work; return its amount in minor units.
+
+        Notes an error for a quantity or price that is neither that of the work nor what the line had before.
+        """
+        if line.discount_percent:
+            advice = "Add a line with quantity -1 instead."
+            tx.error("discount_percent", f"Work has no discount: its amount is fixed. {advice}")
+            line.discount_percent = Decimal(0)
+        units = sum(item.amount or 0 for item in items)
+        minutes = sum(item.minutes for item in items)
+        quantity = money.hours(minutes) if minutes else Decimal(-1 if units < 0 else 1)
+        rates = {item.rate for item in items}
+        rate = rates.pop() if len(rates) == 1 else None
+        unit_price = money.unit_price(units, quantity, currency) if rate is None else amount_of(rate, currency)
+        is_known = bool(items) and tx.readable(self.field)
+        for field, derived in (("quantity", quantity), ("unit_price", unit_price)):
+            if is_known and getattr(line, field) not in {None, derived, getattr(before, field, None)}:
+                tx.error(field, f"Is that of the work: {derived:f}. Leave it out.")
+            setattr(line, field, derived)
+        line.unit = line.unit or ("hours" if minutes else None)
+        self.place_in_project(tx, line, {item.project_id for item in items})
+        line.description = line.description or self.default_description(items)
+        return units
+
+    def place_in_project(self, tx: Tx, line: InvoiceLine, project_ids: set[int | None]) -> None:
+        """Give a line the project of its work, unless it has one or the work has several."""
+        if line.project_id is None and len(project_ids) == 1:
+            (line.project_id,) = project_ids
+
+    def default_description(self, items: Sequence[RecordedItem]) -> str:
+        """Return the description of a line's work, if all of it has the same; otherwise, the days of the work."""
+        texts = {item.description for item in items}
+        only = texts.pop() if len(texts) == 1 else None
+        if only is not None:
+            return only[:MAX_DESCRIPTION].rstrip()
+        days = sorted(item.day for item in items if item.day)
+        if not days:
+            return self.heading
+        return f"{self.heading} on {days[0]}" if days[0] == days[-1] else f"{self.heading} from {days[0]} to {days[-1]}"

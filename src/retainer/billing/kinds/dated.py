@@ -35,8 +35,7 @@ from retainer.billing.invoices.types import (
     UnbilledExpenses,
     UnbilledTime,
 )
-from retainer.billing.kinds.base import Found
-from retainer.billing.kinds.recorded import RecordedItem, RecordedKind, on_lines, select_items
+from retainer.billing.kinds.base import Found, RecordedItem, RecordedKind, on_lines, select_items
 from retainer.rollups import changes
 from retainer.rollups.sources import BILLED_TIME
 from retainer.schema import expressions
@@ -95,19 +94,20 @@ class DatedKind(RecordedKind):
         by_project = selection.project_ids is not None
         is_taken = by_project if takes_covered is None else takes_covered
         statement = _select_matches(self, by_project=by_project, takes_covered=is_taken)
-        rows = sorted(tx.all(statement, **self.parameters(selection, invoice)))
+        parameters = self.parameters(selection, invoice)
+        rows = sorted(tx.all(statement, **parameters))
         matches: dict[Any, Sequence[int]] = {state: figures for state, *figures in rows}
         size, minutes, amount = matches.pop("billable", (0, 0, 0))
         left_out = [LeftOut(state, *figures[:2]) for state, figures in matches.items()]
-        return Found(size, amount, partial(self.build_lines, tx, selection, invoice), minutes, left_out)
+        return Found(size, amount, partial(self.build_lines, tx, selection, parameters), minutes, left_out)
 
-    def build_lines(self, tx: Tx, selection: DatedSelection, invoice: Invoice) -> Iterator[InvoiceLine]:
+    def build_lines(self, tx: Tx, selection: DatedSelection, parameters: dict[str, object]) -> Iterator[InvoiceLine]:
         """Yield a line for each group, by day, with at most MAX_ITEMS. A line never mixes projects."""
         group = self.groups[selection.group_by]
         statement = _select_items(self, selection.group_by, by_project=selection.project_ids is not None)
         groups = defaultdict[tuple[GroupKey, int | None], list[GroupedItem]](list)
         projects_of_key = defaultdict[GroupKey, set[int | None]](set)
-        for item in map(GroupedItem._make, tx.all(statement, **self.parameters(selection, invoice))):
+        for item in map(GroupedItem._make, tx.all(statement, **parameters)):
             groups[item.key, item.project_id].append(item)
             projects_of_key[item.key].add(item.project_id)
         for (key, _), items in groups.items():

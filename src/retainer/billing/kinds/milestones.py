@@ -5,8 +5,7 @@ import json
 from sqlalchemy import Select, and_, bindparam, literal, null, or_, select
 
 from retainer.billing.invoices.types import Invoice, InvoiceLine, UnbilledMilestones
-from retainer.billing.kinds.base import Found
-from retainer.billing.kinds.recorded import RecordedKind, on_lines, select_items
+from retainer.billing.kinds.base import Found, RecordedKind, on_lines, select_items
 from retainer.schema.billing import allocations, invoice_lines
 from retainer.schema.work import milestones, projects
 from retainer.store.announcements import updating

@@ -1,7 +1,7 @@
 """The interface of engines: they lend connections, and run statements and transactions on them."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -219,8 +219,8 @@ class Engine(ABC):
         """
         raise Unavailable(f"{self.location} is the embedded database. Only PostgreSQL with Citus can be distributed.")
 
-    def analyze(self, connection: SchemaConnection, table: Table) -> None:  # noqa: B027
-        """Update the planner's statistics of a table. Those of SQLite are fixed, so that its plans stay the same."""
+    def vacuum(self, tables: Iterable[Table]) -> None:  # noqa: B027
+        """Update what the planner knows of tables. The statistics of SQLite are fixed: its plans stay the same."""
 
     @abstractmethod
     def has_table(self, name: str) -> bool:
