@@ -493,26 +493,6 @@ def test_a_billed_milestone_keeps_its_amount_and_is_not_deleted(world):
     assert api.delete(path).code == "in_use"
 
 
-def test_work_is_filtered_by_its_billing_status(world):
-    def found(collection, **query):
-        return [row["id"] for row in world.api.get(collection, query | {"sort": "created_at"}).data]
-
-    unbilled, drafted, issued, freed = hours(world, 60, 60, 60, 60)
-    (never,) = hours(world, 60, billable=False)
-    for status, ids in {"draft": [drafted], "sent": [issued]}.items():
-        invoice_of(world, {"time_entry_ids": ids}, status=status)
-    release_work(world, invoice_of(world, {"time_entry_ids": [freed]}, status="sent"), "void")
-    assert found("/time-entries", billing_status="unbilled") == [unbilled, freed]
-    assert found("/time-entries", billing_status="non_billable,billed") == [drafted, issued, never]
-    assert found("/time-entries", invoice_id=1) == [drafted]
-    assert found("/time-entries", invoice_id="1,2,3") == [drafted, issued]
-    assert "non_billable" in world.api.get("/time-entries", {"billing_status": "open"}).errors["billing_status"][0]
-    spent, billed, never = expense(world, "5"), expense(world, "6"), expense(world, "7", billable=False)
-    invoice_of(world, {"expense_ids": [billed]})
-    for status, expense_id in {"unbilled": spent, "billed": billed, "non_billable": never}.items():
-        assert found("/expenses", billing_status=status) == [expense_id]
-
-
 def test_sums_of_a_project_have_only_amounts_in_its_currency_and_all_minutes(world):
     api = world.api
     euros = hours(world, 60)

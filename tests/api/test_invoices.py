@@ -609,36 +609,6 @@ def test_lines_and_payments_change_the_tag_and_another_tag_is_412(api):
     assert api.patch(path, {"notes": "In time"}, headers={"If-Match": tags[-1]}).status == 200
 
 
-def test_invoices_are_filtered_by_the_dates_of_their_payments(api):
-    once, twice, later, never = (invoice_of(api, "sent") for _ in range(4))
-    for invoice, days in ((once, ["2026-02-10"]), (twice, ["2026-01-31", "2026-03-01"]), (later, ["2026-03-02"])):
-        for day in days:
-            payment = {"amount": "1", "paid_date": day}
-            assert api.patch(path_of(invoice), {"record_payment": payment}).status == 200
-
-    def found(**days):
-        query = {f"paid_date_{end}": day for end, day in days.items()}
-        rows = api.get("/invoices", query | {"sort": "id"}).data
-        assert api.get("/invoices", query | {"per_page": 1, "page": 2}).json["meta"]["total"] == len(rows)
-        return [row["id"] for row in rows]
-
-    names = {invoice["id"]: name for invoice, name in ((once, "once"), (twice, "twice"), (later, "later"))}
-    for days, expected in (
-        ({"start": "2026-02-10", "end": "2026-02-10"}, ["once"]),
-        ({"start": "2026-02-01", "end": "2026-02-28"}, ["once"]),
-        ({"start": "2026-03-01"}, ["twice", "later"]),
-        ({"start": "2026-03-02"}, ["later"]),
-        ({"end": "2026-01-31"}, ["twice"]),
-        ({"end": "2026-01-30"}, []),
-        ({"start": "2026-01-01", "end": "2026-12-31"}, ["once", "twice", "later"]),
-    ):
-        ends = {{"start": "from", "end": "to"}[end]: day for end, day in days.items()}
-        assert [names[record] for record in found(**ends)] == expected, days
-    assert never["id"] not in found(**{"from": "1970-01-01"})
-    wrong = api.get("/invoices", {"paid_date_from": "2026-02-01", "paid_date_to": "2026-01-01"})
-    assert list(wrong.errors) == ["paid_date_to"]
-
-
 @pytest.mark.parametrize("status", ["draft", "sent", "paid", "credited"])
 def test_the_project_that_a_quote_becomes_later_is_set_on_its_invoice(api, status):
     client = api.make("/clients")["id"]

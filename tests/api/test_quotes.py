@@ -238,13 +238,6 @@ def test_any_quote_but_an_accepted_one_is_deleted_with_its_lines(api):
     assert api.get(path).status == 404
 
 
-def test_a_quote_is_found_by_its_clients_name(api):
-    client = api.make("/clients", name="Übersee Handel")["id"]
-    quote = quote_of(api, client_id=client)["id"]
-    quote_of(api, title="Other")
-    assert [row["id"] for row in api.get("/quotes", {"q": "ÜBERSEE"}).data] == [quote]
-
-
 def test_totals_are_ordered_by_their_figures_whatever_the_currency(api):
     def made(currency, price):
         return quote_of(api, currency=currency, lines=[{"description": "A", "unit_price": price}])["id"]

@@ -90,38 +90,14 @@ def test_a_title_is_enough(api):
 @pytest.mark.parametrize(
     ("member", "value", "message"),
     [
-        ("title", " ", "Must be text of 1 to 255 characters"),
         ("title", None, "null"),
-        ("title", "x" * 256, "this has 256"),
-        ("title", 7, "Must be text"),
-        ("description", "x" * 20001, "this has 20001"),
-        ("description", ["x"], "Must be text"),
-        ("status", "open", "Must be one of: todo, in_progress, in_review, done, cancelled"),
         ("status", None, "null"),
-        ("priority", "medium", "Must be one of: low, normal, high, urgent"),
         ("assignee_id", "ME", 'the id of a user, or "me"'),
         ("assignee_id", -1, 'the id of a user, or "me"'),
         ("assignee_id", True, 'the id of a user, or "me"'),
-        ("assignee_id", 999, "There is no such user"),
-        ("client_id", 999, "There is no such client"),
-        ("project_id", 999, "There is no such project"),
-        ("milestone_id", 999, "There is no such milestone"),
-        ("parent_id", 999, "There is no such task"),
-        ("project_id", 0, "a whole number from 1"),
-        ("project_id", "1", "a whole number from 1"),
-        ("start_date", "2026-02-29", "a date like"),
-        ("due_date", "31.03.2026", "a date like"),
-        ("due_date", "2026-03-31T00:00:00Z", "a date like"),
         ("estimated_minutes", -1, "from 0 to 1000000"),
         ("estimated_minutes", 1_000_001, "from 0 to 1000000"),
-        ("estimated_minutes", 1.5, "a whole number"),
-        ("billable", 1, "true or false"),
-        ("billable", "true", "true or false"),
-        ("position", -1, "a whole number from 0"),
-        ("external_id", "x" * 192, "this has 192"),
         ("external_id", "taken", "Is already taken"),
-        ("tag_ids", None, "Must be a list"),
-        ("tag_ids", [1] * 51, "this has 51"),
     ],
 )
 def test_an_invalid_field_is_reported_in_a_sentence_on_create_and_change(api, member, value, message):
@@ -461,78 +437,6 @@ def test_priority_and_status_sort_by_what_they_mean_and_no_due_date_is_last(api)
     assert ordered("-updated_at") == "bedca"
     assert ordered("position,-priority") == "bcdae"
     assert ordered("-position,priority") == "eadcb"
-
-
-def test_filters_select(api, world):
-    tag = api.make("/tags")["id"]
-    p, q, internal = world["p"], world["q"], world["internal"]
-    of_p, of_q, sub, of_a, loose = (
-        world[name] for name in ("task of p", "task of q", "subtask of p", "task of a", "loose")
-    )
-    planned = api.make("/tasks", milestone_id=world["in p"], status="in_review", priority="urgent")["id"]
-    dated = api.make("/tasks", project_id=internal, due_date="2026-03-31", tag_ids=[tag], external_id="x")["id"]
-    everything = [dated, planned, loose, of_a, sub, of_q, of_p]
-    for query, those in (
-        ({}, everything),
-        ({"project_id": p}, [planned, sub, of_p]),
-        ({"project_id": "none"}, [loose, of_a]),
-        ({"project_id": f"none,{q}"}, [loose, of_a, of_q]),
-        ({"project_id": f"{q},none,{internal}"}, [dated, loose, of_a, of_q]),
-        ({"client_id": world["a"]}, [planned, of_a, sub, of_p]),
-        ({"client_id": world["b"], "project_id": "none"}, []),
-        ({"milestone_id": world["in p"]}, [planned]),
-        ({"milestone_id": f"{world['in p']},none"}, everything),
-        ({"milestone_id": "none", "project_id": p}, [sub, of_p]),
-        ({"parent_id": of_p}, [sub]),
-        ({"parent_id": "none", "project_id": p}, [planned, of_p]),
-        ({"parent_id": f"none,{of_p}"}, everything),
-        ({"status": "in_review,done"}, [planned]),
-        ({"priority": "urgent,low"}, [planned]),
-        ({"billable": "false"}, [dated, loose]),
-        ({"billable": "true", "project_id": "none"}, [of_a]),
-        ({"due_date_from": "2026-03-31"}, [dated]),
-        ({"due_date_from": "2026-04-01"}, []),
-        ({"due_date_to": "2026-03-31"}, [dated]),
-        ({"due_date_to": "2026-03-30"}, []),
-        ({"external_id": "x"}, [dated]),
-        ({"tag_id": tag}, [dated]),
-        ({"ids": f"{of_p},{loose}"}, [loose, of_p]),
-    ):
-        answer = api.get("/tasks", query)
-        assert ([row["id"] for row in answer.data], answer.json["meta"]["total"]) == (those, len(those)), query
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("project_id", "none,x"),
-        ("project_id", "me"),
-        ("client_id", "none"),
-        ("assignee_id", "you"),
-        ("assignee_id", "-1"),
-        ("status", "open"),
-        ("status", ""),
-        ("priority", "low,medium"),
-        ("open", "yes"),
-        ("overdue", "1"),
-        ("due_date_from", "2026-02-29"),
-        ("sort", "title"),
-    ],
-)
-def test_an_invalid_filter_value_is_reported_under_its_parameter(api, name, value):
-    answer = api.get("/tasks", {name: value})
-    assert (set(answer.errors), answer.code) == ({name}, "validation_failed")
-
-
-def test_search_looks_into_title_and_description(api):
-    a = api.make("/tasks", title="Größe der Banner", description="70% fertig")["id"]
-    b = api.make("/tasks", title="Texte", description="für die BANNER")["id"]
-    assert found(api, q="banner") == [b, a]
-    assert found(api, q="GRÖSSE") == [a]
-    assert found(api, q="70%") == [a]
-    assert found(api, q="texte", project_id="none") == [b]
-    api.patch(f"/tasks/{a}", {"title": "Neu", "description": None})
-    assert found(api, q="banner") == [b]
 
 
 def test_deleting_takes_subtasks_and_tags_along_and_leaves_the_time(api, world):

@@ -28,7 +28,7 @@ LONG = {"cursor": f"2026-01-01T00:00:00.000000Z,{'9' * 30}", "after": f"2026-01-
 
 def fields_of(path: str, page: WebPage) -> dict[str, str]:
     """The fields of a page, filled as they are, or with something."""
-    names = re.findall(r'<(?:input|select|textarea)[^>]* name="(\w+)"', page.html)
+    names = [field["name"] for field in page.all("input select textarea") if field["name"]]
     filled = {name: text for form in Fields(page.html).forms.values() for name, text in form if text}
     return dict.fromkeys(["unknown", *READ.get(path, ()), *names], "x") | filled
 

@@ -3,7 +3,6 @@
 import re
 from datetime import datetime, timedelta
 from decimal import Decimal
-from html import unescape
 from typing import Any
 
 import pytest
@@ -29,24 +28,17 @@ pytestmark = any_database
 EVIL = """x'"><zz>&zz;"""
 
 
-def text_of(html: str) -> str:
-    return " ".join(unescape(re.sub("<[^>]*>", " ", html)).split())
-
-
 def facts(page: WebPage) -> dict[str, str]:
     """The headline facts of a page by their labels."""
-    (html,) = re.findall(r'<dl class="figures wide">(.*?)</dl>', page.html, re.DOTALL)
-    return {
-        text_of(label): text_of(value) for label, value in re.findall(r"<dt>(.*?)</dt>(.*?)</div>", html, re.DOTALL)
-    }
+    (figures,) = (figures for figures in page.all("dl", "figures") if "wide" in figures["class"])
+    found = {each.all("dt")[0].text: each.text for each in figures.all("div") if each.all("dt")}
+    return {label: text.removeprefix(label).strip() for label, text in found.items()}
 
 
 def section(page: WebPage, title: str) -> list[list[str]]:
     """The cells of the table with a heading."""
-    html = page.html.partition(f'aria-label="{title}"')[2].partition("</tbody>")[0].partition("<tbody>")[2]
-    return [
-        [text_of(cell) for cell in re.findall(r"<t[hd].*?</t[hd]>", row)] for row in html.split("</tr>") if row.strip()
-    ]
+    (labelled,) = page.all("section div table", **{"aria-label": title})
+    return [[cell.text for cell in row.all("th td")] for body in labelled.all("tbody")[:1] for row in body.all("tr")]
 
 
 def money(amount: str, currency: str = "EUR") -> str:
@@ -140,7 +132,7 @@ def test_an_invoice_is_shown_like_the_document(api, visitor, client):
         ["Design", "3", "100.00", "10%", "19%", "270.00"],
         ["Hosting", "1", "50.00", "", "7%", "50.00"],
     ]
-    sums = text_of(page.html.partition('<dl class="sums">')[2].partition("</dl>")[0])
+    (sums,) = (sums.text for sums in page.all("dl", "sums"))
     assert sums == (
         f"Subtotal 320.00 EUR Tax 7% on 50.00 3.50 EUR Tax 19% on 270.00 51.30 EUR Total {record['total']} EUR "
         f"Paid {MINUS}74.80 EUR Credited {MINUS}50.00 EUR Balance due {record['balance_due']} EUR"
@@ -190,9 +182,9 @@ def test_a_thread_is_in_order_and_tells_internal_notes_apart(api, visitor, clien
     api.post(path, {"body": "Thank you!", "author_type": "contact"})
     page = visitor.get(f"/console/records/tickets/{ticket['id']}")
     assert facts(page)["Waiting for"] == "Us since just now"
-    articles = re.findall(r'<article class="message([^"]*)">(.*?)</article>', page.html, re.DOTALL)
-    read = [(text_of(html).split(" ")[0], "Internal note" in html, "internal" in kind) for kind, html in articles]
-    bodies = [text_of(html.partition('class="long">')[2]) for _, html in articles]
+    articles = page.all("article", "message")
+    read = [(each.text.split(" ")[0], "Internal note" in each.text, "internal" in each["class"]) for each in articles]
+    bodies = [body.text for each in articles for body in each.all("div p", "long")]
     assert bodies == ["Since Monday.", "We look into it.", "The host is to blame.", "Thank you!"]
     assert [marks[1:] for marks in read] == [(False, False), (False, False), (True, True), (False, False)]
     assert [name for name, *_ in read] == ["Sofie", "Ana", "Ana", "Sofie"]

@@ -1,8 +1,6 @@
 """A visitor of the console: a browser without a screen, which keeps cookies and sends forms."""
 
 import io
-import re
-from html import unescape
 from html.parser import HTMLParser
 from http.cookies import SimpleCookie
 from typing import Any, NamedTuple, cast
@@ -18,6 +16,69 @@ PASSWORD = "seven quiet lanterns"
 HASH = QUICK.hash(PASSWORD)
 
 
+class Element:
+    """An element of a page: its attributes, and the texts and elements in it."""
+
+    def __init__(self, tag: str, attributes: dict[str, str | None]) -> None:
+        self.tag, self.attributes, self.parts = tag, attributes, list[Any]()
+
+    def __getitem__(self, attribute: str) -> str:
+        return self.attributes.get(attribute) or ""
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts between tags, without those of spaces alone."""
+        parts = [part.texts if isinstance(part, Element) else [part.strip()] for part in self.parts]
+        return [text for texts in parts for text in texts if text]
+
+    @property
+    def text(self) -> str:
+        """What a person reads."""
+        return " ".join(" ".join(self.texts).split())
+
+    def all(self, tags: str, kind: str = "", **attributes: str) -> "list[Element]":
+        """Return the elements of some tags, in order: those of a class, and with some attributes."""
+        found = []
+        for part in self.parts:
+            if isinstance(part, Element):
+                is_kind = not kind or kind in part["class"].split()
+                if part.tag in tags.split() and is_kind and attributes.items() <= part.attributes.items():
+                    found.append(part)
+                found += part.all(tags, kind, **attributes)
+        return found
+
+    def __contains__(self, attribute: str) -> bool:
+        return attribute in self.attributes
+
+
+class Tree(HTMLParser):
+    """Builds the elements of a page."""
+
+    EMPTY = frozenset(
+        ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"]
+    )
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.open = [Element("", {})]
+        self.feed(html)
+        self.root = self.open[0]
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        element = Element(tag, dict(attrs))
+        self.open[-1].parts.append(element)
+        if tag not in self.EMPTY:
+            self.open.append(element)
+
+    def handle_data(self, data: str) -> None:
+        self.open[-1].parts.append(data)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in [element.tag for element in self.open]:
+            while self.open.pop().tag != tag:
+                pass
+
+
 class WebPage(NamedTuple):
     """What was answered."""
 
@@ -25,15 +86,18 @@ class WebPage(NamedTuple):
     headers: dict[str, str]
     html: str
 
+    def all(self, tags: str, kind: str = "", **attributes: str) -> list[Element]:
+        """Return elements of the page; see `Element.all`."""
+        return Tree(self.html).root.all(tags, kind, **attributes)
+
     @property
     def text(self) -> str:
         """What a person reads in the main part."""
-        main = self.html.partition("<main")[2].partition(">")[2].partition("</main>")[0]
-        return " ".join(unescape(re.sub(r"<[^>]*>", " ", main)).split())
+        return " ".join(main.text for main in self.all("main"))
 
     @property
     def title(self) -> str:
-        return unescape(self.html.partition("<title>")[2].partition("</title>")[0])
+        return self.all("title")[0].text
 
     @property
     def location(self) -> str:
@@ -41,7 +105,11 @@ class WebPage(NamedTuple):
 
     @property
     def links(self) -> list[str]:
-        return [unescape(link) for link in re.findall(r'href="(/console[^"#]*)"', self.html)]
+        return [link["href"].partition("#")[0] for link in self.all("a link") if link["href"].startswith("/console")]
+
+    def error_of(self, field: str) -> str:
+        """Return the error beside a field."""
+        return " ".join(error.text for error in self.all("p", id=f"{field}-error"))
 
 
 class Fields(HTMLParser):
