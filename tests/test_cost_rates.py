@@ -66,7 +66,7 @@ def is_exact(api):
 
 
 @pytest.mark.parametrize("changes", [{"is_active": False}, {"name": "Max Miller", "hourly_rate": Decimal(80)}])
-def test_a_user_is_deactivated_and_renamed_without_a_look_at_the_time_that_was_recorded(long_served, changes):
+def test_renaming_a_user_reads_no_recorded_time(long_served, changes):
     with statements_of(long_served) as ran:
         long_served.set_user(long_served.member_id, changes)
     touched = ("time_entries", "project_sums", "user_sums", "UPDATE projects")
@@ -80,7 +80,7 @@ def test_a_changed_cost_rate_is_the_cost_of_all_time_at_once(long_served):
     assert is_exact(api)
 
 
-def test_time_that_is_recorded_changed_and_deleted_after_a_change_costs_what_it_should(long_served):
+def test_changes_of_time_after_a_new_cost_rate_cost_what_they_should(long_served):
     api = long_served
     set_rate(api, "60")
     for day in ("2026-01-02", "2026-02-09"):

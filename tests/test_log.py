@@ -65,7 +65,7 @@ def test_lines_are_written_by_a_thread_that_ends_with_them(api):
 
 
 @any_database
-def test_nobody_waits_for_a_reader_that_has_stopped_and_nothing_is_lost_when_it_goes_on(terminal):
+def test_nobody_waits_for_a_stopped_reader_of_the_log(terminal):
     for number in range(500):
         terminal.log.warning(str(number))
         terminal.log.flush()
@@ -73,7 +73,7 @@ def test_nobody_waits_for_a_reader_that_has_stopped_and_nothing_is_lost_when_it_
 
 
 @any_database
-def test_what_a_stopped_reader_keeps_waiting_is_bounded_and_the_rest_is_dropped_with_a_count(terminal, monkeypatch):
+def test_lines_for_a_stopped_reader_are_bounded_and_the_rest_counted(terminal, monkeypatch):
     monkeypatch.setattr(logs, "MAX_LINES", 1000)
     log = terminal.log
     for number in range(5000):

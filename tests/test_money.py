@@ -267,9 +267,7 @@ def test_minutes_are_hours_with_at_most_four_places(minutes, hours):
         (0, "2", "EUR", "0.00"),
     ],
 )
-def test_each_costs_its_part_with_at_most_four_places_and_at_least_those_of_the_currency(
-    units, quantity, currency, unit_price
-):
+def test_a_unit_price_has_the_digits_of_its_currency_to_four_places(units, quantity, currency, unit_price):
     assert str(money.unit_price(units, Decimal(quantity), currency)) == unit_price
 
 

@@ -111,7 +111,7 @@ def test_null_where_there_is_none_says_what_to_send(api, collection, member, mes
 
 
 @pytest.mark.parametrize("child", [1, None, [], "a", True])
-def test_a_child_that_is_no_object_is_refused_where_it_stands_beside_the_faults_of_others(api, child):
+def test_a_child_that_is_no_object_is_refused_where_it_stands(api, child):
     for collection, field, other in (
         ("/quotes", "lines", LINE),
         ("/invoices", "lines", LINE),

@@ -119,7 +119,7 @@ def test_an_expense_that_loses_its_client_does_not_silently_become_non_billable(
     assert api.patch(path, {"client_id": None, "billable": None}).data["billable"] is False
 
 
-def test_archived_records_and_templates_take_no_new_expenses_but_keep_theirs_editable(api):
+def test_archived_records_and_templates_take_no_new_expenses(api):
     client = api.make("/clients")["id"]
     project = api.make("/projects", client_id=client)["id"]
     template = api.make("/projects", client_id=client, is_template=True)["id"]

@@ -45,7 +45,7 @@ def test_it_works(api, fixed):
     assert api.get(fixed).data == [milestone]
 
 
-def test_a_new_milestone_is_open_and_the_last_of_its_project_unless_it_has_a_position(api, fixed):
+def test_a_new_milestone_is_open_and_the_last_of_its_project(api, fixed):
     other = milestones_of(api)
     api.make(other, position=50)
     made = [api.make(fixed, **members) for members in ({}, {}, {"position": 9}, {}, {"position": 0}, {"position": 9})]
@@ -73,9 +73,7 @@ def test_a_new_milestone_is_open_and_the_last_of_its_project_unless_it_has_a_pos
         ("amont", "1", "Did you mean amount?"),
     ],
 )
-def test_an_invalid_field_is_reported_in_a_sentence_when_it_is_made_and_when_it_changes(
-    api, fixed, member, value, message
-):
+def test_an_invalid_field_is_reported_in_a_sentence(api, fixed, member, value, message):
     made = api.make(fixed)
     for answer in (
         api.post(fixed, {"name": "Good"} | {member: value}),

@@ -298,7 +298,7 @@ def test_a_forbidden_move_among_other_faults_is_one_of_them(api):
     assert (set(answer.errors), answer.code) == ({"status", "client_id"}, "validation_failed")
 
 
-def test_the_moments_of_completing_and_archiving_are_kept_until_a_project_is_opened_again(api):
+def test_completed_at_and_archived_at_stay_until_a_project_is_reopened(api):
     path = f"/projects/{api.make('/projects', status='planned')['id']}"
 
     def at(**change):
@@ -746,7 +746,7 @@ def test_the_client_is_fixed_once_there_is_time_and_changes_for_tasks_too_before
     assert api.get(f"/tasks/{task['id']}").data["client_id"] is None
 
 
-def test_a_project_with_time_stays_and_one_without_takes_its_milestones_and_tasks_along(api):
+def test_only_a_project_without_time_is_deleted_with_its_tasks(api):
     tag = api.make("/tags")["id"]
     doomed, other = (api.make("/projects", tag_ids=[tag])["id"] for _ in range(2))
     for project in (doomed, other):
@@ -861,7 +861,7 @@ def test_another_client_of_the_same_currency_leaves_milestones_as_they_are(api):
     assert api.get(f"/projects/{project}/milestones").data == [milestone]
 
 
-def test_a_copy_has_the_budget_and_the_due_date_of_its_template_unless_it_has_its_own(api):
+def test_a_copy_has_the_budget_and_due_date_of_its_template(api):
     budget = {"budget_amount": "5000.00", "budget_minutes": 600}
     template = api.make("/projects", is_template=True, **budget, start_date="2026-01-10", due_date="2026-02-10")["id"]
     plain = api.make("/projects", is_template=True, due_date="2026-02-10")["id"]

@@ -168,7 +168,7 @@ def test_profit_is_that_of_a_client_a_project_or_a_currency(api, agency, query, 
     assert {total["currency"] for total in found["totals"]} == {row["currency"] for row in found["rows"]}
 
 
-def test_a_credit_of_an_amount_is_taken_from_all_projects_of_the_invoice_as_they_share_it(api, agency):
+def test_a_credited_amount_is_shared_by_the_projects_of_the_invoice(api, agency):
     sold = issue(
         api, agency["alder"], ("300", agency["shop"]), ("100", None), day="2026-02-01", project_id=agency["blog"]
     )
@@ -182,7 +182,7 @@ def test_a_credit_of_an_amount_is_taken_from_all_projects_of_the_invoice_as_they
         assert format_rows(read(api, "2026-02-01", "2026-02-28")["rows"], "project_name", "revenue") == shares
 
 
-def test_labour_costs_what_its_user_costs_on_its_day_also_when_that_is_said_afterwards(api, client):
+def test_labour_costs_the_rate_of_its_day_also_when_set_afterwards(api, client):
     work(api, 60, "2026-02-28", client_id=client)
     work(api, 60, "2026-03-01", client_id=client)
     entry = f"/time-entries/{work(api, 60, '2026-03-02', client_id=client)}"

@@ -323,7 +323,7 @@ def test_clients_that_brought_in_the_same_stand_by_their_names_and_then_by_their
     assert [row["client_id"] for row in rows] == [clients[place] for place in (3, 1, 2, 0)]
 
 
-def test_outstanding_and_overdue_are_those_of_the_end_of_the_last_day_also_in_the_past(api, clock):
+def test_outstanding_and_overdue_are_those_at_the_end_of_the_last_day(api, clock):
     client = client_of(api)
     due = issue(api, client, "1000", "2026-01-10", "19", due_date="2026-01-31")
     lost = issue(api, client, "100", "2026-02-01", due_date="2026-02-28")
@@ -474,7 +474,7 @@ def test_clients_are_active_now_and_new_in_the_period(api):
         assert list(ask(api, "overview", **query).data["clients"].values()) == expected
 
 
-def test_projects_are_active_over_their_budget_and_overdue_now_unless_they_are_completed(api, clients):
+def test_completed_projects_are_neither_over_budget_nor_overdue(api, clients):
     for client in clients:
         for status, due, minutes in (
             ("active", "2026-03-17", 61),
@@ -535,9 +535,7 @@ def test_quotes_are_counted_in_the_period_of_each_step(api, clients):
     (None, (40, 3, 10), "5 2 6 3 10"),
     ("2026-03-17", (), "1 2 3 3 None"),
 ])  # fmt: skip
-def test_tickets_are_opened_and_resolved_in_the_period_and_the_median_is_of_first_answers(
-    api, clock, clients, last, minutes, expected
-):
+def test_tickets_of_a_period_and_the_median_of_first_answers(api, clock, clients, last, minutes, expected):
     for client in clients:
         for opened, status, answered in (
             (ENDED, "open", None),

@@ -455,7 +455,7 @@ def test_a_client_counts_its_sites_and_stays_while_it_has_sites_or_tickets(api):
     assert api.delete(f"/clients/{client}").status == 204
 
 
-def test_a_project_leaves_its_sites_and_tickets_and_keeps_its_client_while_it_has_them(api):
+def test_a_project_with_sites_or_tickets_keeps_its_client(api):
     client, other = (new(api, "/clients") for _ in range(2))
     project = f"/projects/{new(api, '/projects', client_id=client)}"
     on = {"project_id": int(project.split("/")[2])}

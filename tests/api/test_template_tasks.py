@@ -25,7 +25,7 @@ def found(api, **query):
     return rows
 
 
-def test_lists_leave_out_the_tasks_of_templates_unless_they_name_the_template_or_the_task(api, plan):
+def test_lists_leave_out_tasks_of_templates_unless_named(api, plan):
     template, task, subtask, project, live, loose = plan.values()
     work = [live, loose]
     for query, those in (

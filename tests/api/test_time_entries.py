@@ -1,7 +1,6 @@
 from decimal import Decimal
 from fractions import Fraction
 from itertools import product
-from random import Random
 
 import pytest
 import time_machine
@@ -216,7 +215,7 @@ def test_something_must_be_said_of_what_the_time_was_for(api, world):
         assert again(api, entry) == entry
 
 
-def test_a_change_of_the_narrower_relation_takes_the_broader_along_and_not_the_reverse(api, world):
+def test_a_change_of_the_narrower_relation_takes_the_broader_along(api, world):
     entry = entry_of(api, task_id=world["task of p"])
 
     def moved(**members):
@@ -487,12 +486,6 @@ def test_a_duration_within_the_started_minute_stays_when_something_else_changes(
     assert change(api, entry, ended_at=members["ended_at"]).data["duration_minutes"] == 91
 
 
-def test_the_amount_follows_a_new_duration(api):
-    entry = entry_of(api, client_id=api.usual("/clients"), started_at=NINE, ended_at=HALF_PAST_TEN, hourly_rate=10)
-    assert entry["amount"] == "15.00"
-    assert change(api, entry, ended_at="2026-03-10T11:00:00Z").data["amount"] == "20.00"
-
-
 @pytest.mark.parametrize(
     ("project", "task", "billable"),
     [
@@ -507,7 +500,7 @@ def test_the_amount_follows_a_new_duration(api):
         (None, False, False),
     ],
 )
-def test_whether_time_is_billed_follows_from_its_task_else_its_project_unless_it_is_sent(api, project, task, billable):
+def test_billable_follows_from_the_task_else_the_project(api, project, task, billable):
     members = {"client_id": api.usual("/clients"), "hourly_rate": "60"}
     if project:
         members["project_id"] = api.make("/projects", client_id=members["client_id"], **project)["id"]
@@ -782,42 +775,6 @@ def test_the_sums_of_project_and_task_follow_every_entry(api, world):
     assert (sums(p), on_task()) == ((30, 30, "30.00"), (0, 200))
     assert api.get(f"/time-entries/{entry['id']}").status == 404
     assert api.get("/time-entries").json["meta"]["total"] == 1
-
-
-def test_whatever_happens_to_entries_the_sums_of_projects_are_those_of_their_entries(api, world):
-    dice = Random(7)  # the same every time
-    client, currencies = f"/clients/{world['a']}", ("EUR", "USD", "JPY")
-    places = [{"project_id": world[name]} for name in ("p", "q", "internal")]
-    places += [{"client_id": world["a"]}, {"task_id": world["task of p"]}, {"task_id": world["task of q"]}]
-    clear = {"client_id": None, "project_id": None, "task_id": None}
-    for step in range(90):
-        entries = found(api, per_page=100)
-        members = {"duration_minutes": dice.randint(1, 500), "hourly_rate": dice.choice((None, 30, 77))}
-        if step % 15 == 14:
-            assert api.patch(client, {"currency": dice.choice(currencies)}).status == 200
-        elif len(entries) < 9 or dice.random() < 0.2:
-            entry_of(api, **dice.choice(places), **members, date=f"2026-0{step // 28 + 1}-{step % 28 + 1:02}")
-        elif dice.random() < 0.2:
-            assert api.delete(f"/time-entries/{dice.choice(entries)}").status == 204
-        else:
-            change_of_place = dice.choice(({}, clear | dice.choice(places)))
-            sent = dice.choice(({"billable": False}, {"billable": None}, members | {"billable": None}))
-            sent |= {"hourly_rate": dice.choice((None, 30, 77))} | change_of_place
-            assert api.patch(f"/time-entries/{dice.choice(entries)}", sent).status == 200
-    rows = api.get("/time-entries", {"per_page": 100}).data
-    assert len({row["currency"] for row in rows}) > 1
-    for project in api.get("/projects").data:
-        project_rows = [row for row in rows if row["project_id"] == project["id"]]
-        billable = [row for row in project_rows if row["billable"]]
-        amount = sum(Decimal(row["amount"] or 0) for row in billable if row["currency"] == project["currency"])
-        assert project_rows
-        assert project["tracked_minutes"] == sum(row["duration_minutes"] for row in project_rows)
-        assert project["billable_minutes"] == sum(row["duration_minutes"] for row in billable)
-        assert Decimal(project["unbilled_amount"]) == amount
-        priced = [row["duration_minutes"] for row in billable if row["amount"] is not None]
-        assert project["unbilled_minutes"] == sum(priced) < project["billable_minutes"] or not billable
-    task = api.get(f"/tasks/{world['task of p']}").data
-    assert task["tracked_minutes"] == sum(row["duration_minutes"] for row in rows if row["task_id"] == task["id"]) > 0
 
 
 def test_what_has_time_on_it_is_not_deleted(api, world):

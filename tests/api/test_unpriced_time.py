@@ -71,13 +71,13 @@ def test_a_rate_of_zero_is_a_rate(world):
     assert (entry["amount"], entry["billing_status"]) == ("0.00", "unbilled")
 
 
-def test_covered_is_covered_with_or_without_a_rate_and_what_is_not_billable_needs_none(world):
+def test_covered_time_needs_no_rate(world):
     assert world.worked(32, world.care)["billing_status"] == "covered"
     free = world.worked(64, billable=False)
     assert (free["billing_status"], free["amount"], free["hourly_rate"]) == ("non_billable", "0.00", None)
 
 
-def test_a_rate_that_is_given_later_makes_it_unbilled_and_one_that_is_taken_away_unpriced(world):
+def test_unpriced_time_becomes_unbilled_with_a_rate_and_back(world):
     path = f"/time-entries/{world.ids['unpriced']}"
     priced = world.api.patch(path, {"hourly_rate": "60"}).data
     assert (priced["billing_status"], priced["amount"]) == ("unbilled", "4.00")

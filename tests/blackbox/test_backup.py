@@ -167,7 +167,7 @@ def begun(folder, *arguments):
     return process
 
 
-def test_a_killed_backup_leaves_nothing_under_the_final_name_and_the_next_one_clears_up(folder):
+def test_a_killed_backup_leaves_nothing_and_the_next_one_clears_up(folder):
     bulky(folder)
     killed = 0
     for turn in range(length(20)):

@@ -52,7 +52,7 @@ def test_what_a_server_makes_is_for_its_owner_alone(tmp_path, wide, does):
     assert mode(tmp_path / "deep") == 0o700
 
 
-def test_what_a_command_makes_is_for_its_owner_alone_and_what_is_there_stays_as_it_is(tmp_path, wide):
+def test_what_a_command_makes_is_for_its_owner_alone(tmp_path, wide):
     (tmp_path / "data").mkdir(mode=0o750)
     tell(tmp_path, "migrate")
     assert mode(tmp_path / "data") == 0o750

@@ -217,7 +217,7 @@ def test_a_backup_is_late_once_its_time_has_passed_and_from_the_start_without_on
     assert min(free, size) > 0
 
 
-def test_every_request_reaches_the_log_the_request_log_and_the_metrics_redirects_included(tmp_path):
+def test_every_request_reaches_logs_and_metrics_redirects_included(tmp_path):
     port = free_port()
     with running(with_database(tmp_path), "--no-monitor", RETAINER_METRICS=f"127.0.0.1:{port}") as server:
         agency = server.agency("North", "enterprise")

@@ -108,7 +108,7 @@ def test_a_form_that_was_not_changed_saves_nothing(api, visitor, kind):
 
 @pytest.mark.parametrize("action", ["edit", "delete"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_form_of_a_record_that_has_changed_meanwhile_is_refused_with_what_was_typed(api, visitor, kind, action):
+def test_a_form_of_a_changed_record_is_refused_with_what_was_typed(api, visitor, kind, action):
     record = made(api, kind)
     path, (name, value) = path_of(kind, record, action), CHANGES.get(kind, ("name", "Seeblick"))
     form = [pair for pair in Fields(visitor.get(path).html).forms[path] if pair[0] != name]

@@ -203,7 +203,7 @@ def test_an_email_of_several_accounts_chooses_one(both):
     assert "South" in visitor.get("/console").html
 
 
-def test_the_root_redirects_browsers_to_the_console_and_other_clients_to_the_reference(api):
+def test_the_root_redirects_browsers_to_the_console_and_others_to_the_reference(api):
     visitor = Visitor(api.app)
     assert (visitor.get("/").status, visitor.get("/").location) == (302, "/console")
     for other in (visitor.get("/", HTTP_ACCEPT="application/json"), visitor.get("/", HTTP_ACCEPT="*/*")):

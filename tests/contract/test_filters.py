@@ -200,17 +200,17 @@ def ids(rows: list[Row]) -> list[int]:
 def filter_holds(agency: Agency, operation: Operation, name: str) -> None:
     """A filter finds what it says: alone on every page, and together with those that come after it."""
     model, random = agency.lists[operation], Random(f"{operation} {name}")
-    texts = {other: model.tried(other, random) for other in model.filters}
-    for text in texts[name]:
+    texts = model.tried(name, random)
+    for text in texts:
         finds(agency, operation, {name: text})
-    counts = {text: len(model.found({name: text})) for text in texts[name]}
+    counts = {text: len(model.found({name: text})) for text in texts}
     selective = {text: count for text, count in counts.items() if 0 < count < len(model.rows)}
     assert selective, f"{name} of {operation} tells no records apart, only {counts}: let Filler draw others"
     turns(agency, operation, {name: max(selective, key=selective.get)}, random.choice(sorts_of(operation)))
-    names = list(texts)
+    names = list(model.filters)
     later = names[names.index(name) + 1 :]
     for other in random.sample(later, length(len(later))) if later else ():
-        pairs = list(itertools.product(texts[name], texts[other]))
+        pairs = list(itertools.product(texts, model.tried(other, random)))
         passed = [pair for pair in pairs if model.found({name: pair[0], other: pair[1]})]
         drawn = [*random.sample(passed, min(1, len(passed))), random.choice(pairs)]
         for one, two in dict.fromkeys(drawn):

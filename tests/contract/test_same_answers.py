@@ -32,7 +32,7 @@ from tests.contract.filler import NOW, TODAY, Filler, is_in
 from tests.contract_checker import SCOPED, NoChecks
 from tests.databases import PostgresqlDatabases, SqliteDatabases
 from tests.factories import Answer, ApiClient
-from tests.length import IS_FULL, length
+from tests.length import IS_FULL, length, sampled
 from tests.reference.lists import ListModel, Row, filters_of, sorts_of
 
 BODIES = [operation for operation in BUSINESS if operation in TRIED and operation.body]
@@ -221,7 +221,7 @@ def add_amounts(pair: Pair, filler: Filler) -> None:
 def test_every_list_is_the_same_in_every_order_on_every_page(filled):
     for operation, path in filled.paths.items():
         orders = [f"{sign}{sort}" for sort, sign in itertools.product(sorts_of(operation), ("", "-"))]
-        for sort in orders if IS_FULL else orders[::4]:
+        for sort in sampled(orders, 10):
             query = {"sort": sort, "per_page": 24 if IS_FULL else 48}
             first = filled.pair.read(path, query)
             pages = range(2, first.json["meta"]["last_page"] + 2)

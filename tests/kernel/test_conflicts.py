@@ -75,7 +75,7 @@ def test_with_an_idempotency_key_it_has_one_effect_too(api, database, moment):
 
 
 @pytest.mark.parametrize("moment", ["IMMEDIATE", "DEFERRED"])
-def test_a_write_that_is_undone_again_and_again_is_refused_for_now_and_leaves_nothing(api, database, moment):
+def test_a_write_that_is_undone_again_and_again_leaves_nothing(api, database, moment):
     with undone(database, "clients", 1000, moment) as tries:
         answer = api.post("/clients", {"name": "Bergmann"}, headers={"Idempotency-Key": "k"})
         assert (answer.status, answer.code, answer.headers["retry-after"]) == (503, "unavailable", "2")
@@ -86,7 +86,7 @@ def test_a_write_that_is_undone_again_and_again_is_refused_for_now_and_leaves_no
     assert api.post("/clients", {"name": "Bergmann"}, headers={"Idempotency-Key": "k"}).data["number"] == "C-0001"
 
 
-def test_a_deadlock_with_another_program_is_survived_and_what_that_has_changed_is_seen(api, database):
+def test_a_deadlock_with_another_program_is_survived(api, database):
     """The other one holds a table and waits for the account's turn; the request has the turn and waits for the table.
 
     What the first try read of the hours and wrote into the line that was sent is forgotten.
@@ -129,7 +129,7 @@ def test_servers_note_the_same_keys_in_the_same_order_so_that_none_waits_in_a_ci
     assert noted == [None]
 
 
-def test_a_write_that_waits_too_long_for_others_of_its_account_holds_up_no_other_account(api, other_tenant):
+def test_a_waiting_write_holds_up_no_other_account(api, other_tenant):
     with api.databases.held_writes(api.app, api.account_id, patience=0):
         assert api.post("/clients", {"name": "Acme"}).status == 503
         assert other_tenant.make("/clients")

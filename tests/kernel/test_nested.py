@@ -46,7 +46,7 @@ def test_an_unknown_parameter_is_told_before_a_parent_that_is_none(api):
     assert refusal(api.get("/projects/999/milestones", "page=0")) == (422, "validation_failed", ["page"])
 
 
-def test_a_child_that_is_none_is_told_after_its_parent_and_before_its_state_and_the_body(api):
+def test_a_missing_child_is_told_after_its_parent_and_before_the_body(api):
     path = f"/projects/{api.make('/projects')['id']}/milestones"
     made = api.make(path)["id"]
     other = {"If-Match": '"another-state"'}

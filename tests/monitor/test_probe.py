@@ -517,7 +517,7 @@ def test_an_expired_self_signed_or_foreign_certificate_is_not_valid(secure, name
     assert site.asked == []
 
 
-def test_a_redirect_may_change_between_https_and_http_and_the_first_certificate_counts(secure, serve, certificates):
+def test_the_first_certificate_of_a_redirect_counts(secure, serve, certificates):
     plain = serve()
     site = secure(answer=response(302, Location=plain.url))
     found = check(f"https://shop.example:{site.port}/")

@@ -31,7 +31,7 @@ def busy(both):
     return api, second
 
 
-def test_hours_have_their_counts_and_the_busiest_minute_and_those_between_are_there_too(busy):
+def test_each_hour_has_its_counts_and_the_busiest_minute(busy):
     api, second = busy
     first = Counts(requests=12, client_errors=7, server_errors=0, limited=7, busiest_minute=7)
     assert asked(api, counts.by_hour, HOUR_AGO, later(7200)) == {
