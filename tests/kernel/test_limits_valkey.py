@@ -17,7 +17,7 @@ from testing.process import PATIENCE, at_once, until
 from retainer.identity.sign_in.failures import SharedFailures
 from retainer.kernel.limits import WINDOW_SECONDS
 from retainer.kernel.limits_valkey import PREFIX, TIMEOUT_SECONDS, SharedWindow
-from tests.length import length
+from tests.length import length, only_full
 from tests.valkey_process import ValkeyProcess, relay, shared_by, until_shared
 
 COMMANDS = "+evalsha +script|load +time +lindex +llen +ltrim +rpush +pexpire +pttl +get +set +del +select"
@@ -84,6 +84,7 @@ def hits_of_a_process(url, key, count, limit):
     return [allowance.remaining for allowance in found if allowance.retry_after is None], waits, warnings
 
 
+@only_full
 def test_of_a_thousand_hits_of_four_processes_exactly_six_hundred_are_admitted(process):
     with ProcessPoolExecutor(4, mp_context=multiprocessing.get_context("spawn")) as pool:
         for turn in range(length(50)):
