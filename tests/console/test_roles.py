@@ -103,6 +103,11 @@ def test_a_member_works_on_their_own_records(api, person):
     ticket = api.make("/tickets", assignee_id=visitor.user_id)["id"]
     assert visitor.submit(f"/console/records/tasks/{task}/edit", status="done").status == 200
     assert api.get(f"/tasks/{task}").data["status"] == "done"
+    assert "It is in review now." in visitor.submit(f"/console/records/tasks/{task}/handle", status="in_review").text
+    assert api.get(f"/tasks/{task}").data["assignee_id"] == visitor.user_id
+    for kind, field in (("tasks", "title"), ("tickets", "subject")):
+        created = visitor.submit(f"/console/records/{kind}/new", **{field: "My own"})
+        assert (created.status, "My own" in created.text) == (200, True)
     replied = visitor.submit(f"/console/records/tickets/{ticket}/reply", body="On it", visibility="public")
     assert "On it" in replied.text
     recorded = visitor.submit("/console/records/time-entries/new", project_id=str(project), duration_minutes="1:30")

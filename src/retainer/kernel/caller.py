@@ -40,17 +40,17 @@ class Caller(Actor, frozen=True, gc=False):
     @property
     def granted(self) -> list[str]:
         """Return the scopes of the key that the role of its user allows."""
-        return [scope for scope in self.scopes.split() if roles.allows(self.role, scope)]
+        return list(_granted(self.scopes, self.role))
 
     def has_scope(self, scope: str) -> bool:
-        return scope in _set_of(self.scopes) and roles.allows(self.role, scope)
+        return scope in _granted(self.scopes, self.role)
 
     def require_scope(self, scope: str | None, use: str = "") -> None:
         """Raise `missing_scope` unless the key has a scope; `use` is what needs it, if not the operation itself."""
-        if scope is not None and scope not in _set_of(self.scopes):
+        if scope is not None and scope not in _granted(self.scopes, self.role):
             reason = f", which {use} needs" if use else ""
             message = f"This key lacks the scope {scope}{reason}. Ask an admin for a key with this scope."
-            if scope in _set_of(self.scopes):
+            if scope in self.scopes.split():
                 message = f"This key acts as a {self.role}, whose role does not allow {scope}. Use the key of an admin."
             raise Refusal("missing_scope", message, required_scope=scope, granted_scopes=self.granted)
 
@@ -71,5 +71,6 @@ BY_KEY = CALLERS.where(api_keys.c.id == bindparam("key_id"))
 
 
 @lru_cache(maxsize=1024)
-def _set_of(scopes: str) -> frozenset[str]:
-    return frozenset(scopes.split())
+def _granted(scopes: str, role: str) -> dict[str, None]:
+    """Return the scopes of a key that the role of its user allows, in their order."""
+    return {scope: None for scope in scopes.split() if roles.allows(role, scope)}

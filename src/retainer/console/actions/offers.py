@@ -7,6 +7,7 @@ from retainer.billing import payments
 from retainer.billing.invoices import invoices
 from retainer.billing.quotes import quotes
 from retainer.billing.quotes.types import Quote
+from retainer.console.actions import tasks
 from retainer.console.actions.action import Action, Stage
 from retainer.console.actions.billing import Bill
 from retainer.console.actions.credit_notes import Credit
@@ -229,6 +230,7 @@ ACTIONS: dict[str, tuple[Action, ...]] = {
     "projects": (BILL,),
     "invoices": INVOICE_ACTIONS,
     "quotes": QUOTE_ACTIONS,
+    "tasks": (tasks.HANDLE,),
     "tickets": (REPLY, HANDLE),
     "sites": SITE_ACTIONS,
 }

@@ -49,7 +49,8 @@ def create(tx: Tx, context: PageContext) -> Reply:
     sheet = Sheet(tx, context, kind)
     if is_step(sheet):
         return show_new(tx, context)
-    record = create_record(tx, kind, sheet.read(), *parent_of(context, kind))
+    body = ({kind.owner: "me"} if kind.owner else {}) | sheet.read()
+    record = create_record(tx, kind, body, *parent_of(context, kind))
     return context.redirect(kind.path_of(record), f"{title_of(kind.table, record)} created.")
 
 

@@ -39,5 +39,6 @@ class Display(NamedTuple):
         return self._replace(
             columns=tuple(column for column in as_columns(self.columns) if column.field not in left_out),
             filters=tuple(name for name in self.filters if name not in left_out),
+            views=tuple(view for view in self.views if not any(f"{name}=" in view[1] for name in left_out)),
             sums=tuple(each for each in self.sums if each.field not in left_out),
         )

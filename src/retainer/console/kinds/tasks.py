@@ -1,7 +1,18 @@
 """Tasks: pieces of work, by default the open ones by their due date."""
 
+from collections.abc import Iterator
+
+from retainer.console.actions.tasks import HANDLE
 from retainer.console.kinds.display import Display
+from retainer.console.records.blocks import Block
+from retainer.console.records.page import RecordPage
 from retainer.console.values import Column
+from retainer.work.tasks import Task
+
+
+def blocks(page: RecordPage[Task]) -> Iterator[Block]:
+    yield HANDLE.block(page, page.own, "Status and assignment")
+
 
 DISPLAY = Display(
     columns=(Column("title", "project_id"), "assignee_id", "priority", "due_date", "tracked_minutes", "status"),
@@ -14,5 +25,6 @@ DISPLAY = Display(
         ("All", "sort=-created_at"),
     ),
     facts=("client_id", "project_id", "assignee_id", "due_date", "tracked_minutes", "estimated_minutes", "priority"),
+    blocks=blocks,
     related=("tasks", "time-entries"),
 )
