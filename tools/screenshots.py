@@ -22,6 +22,20 @@ from retainer.console.catalogue import LISTS
 FOLDER = Path(__file__).parent.parent / "docs" / "screenshots"
 LOOKS = {"light": (1280, False), "dark": (1280, True), "narrow": (390, False)}
 MAX_HEIGHT = 1600
+ACTED_ON = {
+    "client": "clients",
+    "project": "projects?status=active",
+    "draft": "invoices?status=draft",
+    "invoice": "invoices?status=overdue",
+    "refund": "invoices?has_refund_due=true",
+    "draft-quote": "quotes?status=draft",
+    "quote": "quotes?status=sent",
+    "accepted-quote": "quotes?status=accepted",
+    "ticket": "tickets?status=open",
+    "site": "sites",
+    "task": "tasks?status=in_progress",
+}
+"""Lists whose first record has its actions shown."""
 PAGES = {
     "today": "",
     "api": "/api",
@@ -49,7 +63,8 @@ PAGES = {
     "search": "/search?q=optik",
     **{f"list-{kind}": f"/records/{kind}" for kind in LISTS},
     **{f"record-{kind}": f"/records/{kind}/1" for kind in LISTS if kind != "tags"},
-    "reply-to-ticket": "/records/tickets/1/reply",
+    **{f"new-{kind}": f"/records/{kind}/new" for kind in LISTS if kind != "credit-notes"},
+    "week": "/week",
     "profile": "/profile",
     "second-factor": "/profile/second-factor",
     "settings": "/settings",
@@ -100,12 +115,17 @@ def create_key(browser: Browser, console: str) -> None:
 
 
 def show_actions(browser: Browser, console: str) -> None:
-    """Open the actions on an overdue invoice, without doing any."""
-    browser.get(f"{console}/records/invoices?status=overdue")
-    record = browser.find_element(By.CSS_SELECTOR, ".list tbody th a").get_attribute("href")
-    for action in ("payment", "credit", "write-off", "void"):
-        browser.get(f"{record}/{action}")
-        capture(browser, f"invoice-{action}")
+    """Open the pages of each action on a record of each kind, without doing any."""
+    for name, path in ACTED_ON.items():
+        browser.get(f"{console}/records/{path}")
+        browser.get(browser.find_element(By.CSS_SELECTOR, ".list tbody th a").get_attribute("href"))
+        capture(browser, name)
+        links = browser.find_elements(By.CSS_SELECTOR, "main .buttons > a, main .buttons details:not(:last-child) a")
+        for link in {str(link.get_attribute("href")): None for link in links}:
+            action = link.rpartition("/")[2]
+            if action not in {"pdf", "xml"} and not {"?", "#"} & {*action}:
+                browser.get(link)
+                capture(browser, f"{name}-{action}")
 
 
 def main() -> None:
