@@ -85,7 +85,7 @@ def place(accounts: int) -> Iterator[tuple[Store, list[int]]]:
 
 @contextmanager
 def running(loop: BackgroundLoop[Any]) -> Iterator[None]:
-    loop.background.start()
+    loop.start()
     try:
         yield
     finally:

@@ -28,13 +28,14 @@ def running(reported):
     started = []
 
     def run(*chores, report=None):
-        started.append(Background("chores", report or (lambda what, error: reported.append((what, error))), chores))
+        report = report or (lambda what, error: reported.append((what, error)))
+        started.append(Background("chores", report, chores, stop_seconds=10))
         started[-1].start()
         return started[-1]
 
     yield run
     for each in started:
-        each.stop(10)
+        each.stop()
 
 
 class Work:

@@ -41,21 +41,20 @@ class Chore:
 
 
 class Background:
-    """A thread that does chores until it is stopped."""
+    """A thread that does chores until it is stopped; `stop` waits some seconds for the chore that it is doing."""
 
-    def __init__(self, name: str, report: Report, chores: Iterable[Chore]) -> None:
-        self.report, self.chores = report, tuple(chores)
+    def __init__(self, name: str, report: Report, chores: Iterable[Chore], stop_seconds: int = 0) -> None:
+        self.report, self.chores, self.stop_seconds = report, tuple(chores), stop_seconds
         self.stopped = threading.Event()
         self._thread = threading.Thread(target=self.run, name=name, daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
-    def stop(self, seconds: int = 0) -> None:
-        """End the thread; wait for the chore that it is doing, but only so many seconds."""
+    def stop(self) -> None:
         self.stopped.set()
-        if self._thread.is_alive() and seconds:
-            self._thread.join(seconds)
+        if self._thread.is_alive() and self._thread is not threading.current_thread():
+            self._thread.join(self.stop_seconds)
 
     def run(self) -> None:
         while not self.stopped.wait(max(0, min(chore.due_at for chore in self.chores) - time.monotonic())):

@@ -85,6 +85,6 @@ def test_what_runs_beside_requests_finds_its_work_on_all_nodes(both_agencies):
         webhook = api.make("/webhooks", url="https://127.0.0.1:9/")
         api.make("/clients")
         assert webhook["status"] == "active"
-    assert Monitor(store, (), fail).run(once=True) == 2
-    assert Sender(store, (), "https://agency.example", fail, fail).run(once=True) >= 2
+    assert Monitor(store, (), fail).run_once() == 2
+    assert Sender(store, (), "https://agency.example", fail, fail).run_once() >= 2
     assert doctor.inspect(store, repair=False) == []

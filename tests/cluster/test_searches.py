@@ -27,7 +27,7 @@ class Searching(BackgroundLoop):
     async def save(self):
         self.turns += 1
         if self.turns == 3:
-            self.background.stopped.set()
+            self.stopped.set()
 
     def claim(self, places):  # noqa: ARG002
         self.done += 1
@@ -44,7 +44,8 @@ def searches(url, *found):
     with closing(connect(url)) as engine:
         loop = Searching(Store(engine), (), fail)
         loop.found = found
-        return loop.run()
+        loop.run()
+        return loop.done
 
 
 def test_a_loop_that_finds_nothing_waits_before_it_asks_all_shards_again(cluster, sqlite_databases, monkeypatch):

@@ -18,7 +18,7 @@ def receiver():
 
 
 def send(api):
-    return Sender(api.store, LOOPBACK, "", lambda *_: None, lambda _: None).run(once=True)
+    return Sender(api.store, LOOPBACK, "", lambda *_: None, lambda _: None).run_once()
 
 
 def made(visitor, receiver, **fields):

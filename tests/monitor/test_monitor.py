@@ -347,7 +347,7 @@ def test_the_loop_refreshes_the_uptime_of_paused_sites(watch, monkeypatch):
 def running(watch, condition):
     """Run a monitor in its thread until a condition holds."""
     monitor = watch.monitor()
-    monitor.background.start()
+    monitor.start()
     try:
         until(condition, "the monitor has done its work")
     finally:
@@ -418,7 +418,7 @@ def test_several_monitors_check_each_site_once_in_an_interval(watch):
         watch.site(path)
     for rounds in (1, 2, 3):
         monitors = [watch.monitor() for _ in range(3)]
-        threads = [threading.Thread(target=monitor.run, kwargs={"once": True}) for monitor in monitors]
+        threads = [threading.Thread(target=monitor.run_once) for monitor in monitors]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -444,14 +444,14 @@ ALLOW = {"SQLite": "DROP TRIGGER planted", "PostgreSQL": "DROP FUNCTION planted 
 def test_a_result_that_cannot_be_saved_stops_no_other(watch):
     sites = [watch.site(str(number)) for number in range(5)]
     watch.api.sql(REFUSE[watch.api.store.engine.name].format(sites[2]))
-    assert watch.monitor().run(once=True) == 4
+    assert watch.monitor().run_once() == 4
     assert [watch.read(site)["status"] for site in sites] == ["up", "up", "unknown", "up", "up"]
     assert any(f"site {sites[2]}" in what and "planted" in error for what, error in watch.failures)
     ((checks,),) = watch.api.sql("SELECT count(*) FROM site_checks")
     assert checks == 4, "nothing is left of the fifth"
     watch.api.sql(ALLOW[watch.api.store.engine.name])
     watch.due_again()
-    assert watch.monitor().run(once=True) == 5
+    assert watch.monitor().run_once() == 5
     assert watch.read(sites[2])["status"] == "up"
 
 
@@ -581,5 +581,5 @@ def test_half_of_a_hundred_places_is_for_the_sites_of_one_account(watch):
     for number in range(120):
         watch.site(str(number))
     watch.server.answer = answer
-    assert watch.monitor().run(once=True) == 120
+    assert watch.monitor().run_once() == 120
     assert 2 <= most[0] <= 51

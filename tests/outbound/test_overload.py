@@ -102,7 +102,7 @@ def test_a_webhook_that_this_process_cannot_send_is_not_failing_and_is_sent_soon
     monkeypatch.setattr(sender_loop, "REQUESTS", 1)
     with time_machine.travel("2026-03-02T12:00:00Z", tick=False) as clock:
         try:
-            sent = hook.sender().run(once=True)
+            sent = hook.sender().run_once()
         finally:
             limits[0].__exit__(None, None, None)
         assert (sent, len(hook.receiver.got)) == (1, 1)
@@ -133,7 +133,7 @@ def test_a_site_that_this_process_cannot_check_is_not_down(api, site):
     made = api.make("/sites", url=site.url)["id"]
     monitor = Monitor(api.store, LOOPBACK, lambda what, error: reported.append((what, type(error))))
     try:
-        monitor.run(once=True)
+        monitor.run_once()
     finally:
         limits[0].__exit__(None, None, None)
     assert asked.is_set()
@@ -150,7 +150,7 @@ def test_an_attempt_that_a_stop_cuts_off_is_no_failure(api, monkeypatch):
     hook.receiver.answer = lambda _: asked.set() or (released.wait(60) and 200)
     api.make("/tags")
     sender = hook.sender()
-    sender.background.start()
+    sender.start()
     assert asked.wait(60)
     sender.stop()
     released.set()

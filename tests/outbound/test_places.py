@@ -121,7 +121,7 @@ def running():
 
     def start(made):
         started.append(made)
-        made.background.start()
+        made.start()
 
     yield start
     for each in started:

@@ -103,7 +103,7 @@ class Hooked:
 
     def send(self):
         """Send what is due; return the number of attempts."""
-        count = self.sender().run(once=True)
+        count = self.sender().run_once()
         assert self.failures == []
         return count
 

@@ -432,7 +432,7 @@ def test_several_senders_share_the_work_and_each_event_is_sent_once(api, hooked)
     for _ in range(20):
         api.make("/tags")
     stores = [api.store, another_process(api).store, another_process(api).store]
-    threads = [threading.Thread(target=hooks[0].sender(store).run, kwargs={"once": True}) for store in stores]
+    threads = [threading.Thread(target=hooks[0].sender(store).run_once) for store in stores]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -452,7 +452,7 @@ def test_what_a_dead_sender_has_sent_is_sent_again_when_its_lease_ends(api, hook
         raise SystemError("The process was killed.")
 
     monkeypatch.setattr(loop, "save_results", die)
-    assert hook.sender().run(once=True) == 0
+    assert hook.sender().run_once() == 0
     assert len(hook.receiver.got) == 1
     hook.failures.clear()
     monkeypatch.undo()
@@ -525,7 +525,7 @@ def test_a_forbidden_address_is_like_one_that_cannot_be_reached(api, hooked):
     hook.send()
     api.patch(hook.path, {"url": hook.receiver.url})
     api.make("/tags")
-    Sender(api.store, (), "", lambda *_: None, hook.notices.append).run(once=True)
+    Sender(api.store, (), "", lambda *_: None, hook.notices.append).run_once()
     assert [each["error"] for each in hook.deliveries()] == ["The receiver cannot be reached."] * 2
     assert hook.receiver.got == []
 
@@ -587,7 +587,7 @@ def test_a_sender_that_is_stopped_saves_what_has_arrived(api, hooked):
 
     hook.receiver.answer = answer
     sender = hook.sender()
-    sender.background.start()
+    sender.start()
     assert arrived.wait(60)
     sender.stop()
     delivered = [each["event_id"] for each in hook.deliveries(status="delivered")]

@@ -3,12 +3,12 @@
 import os
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Protocol
 
-from retainer.background import Background, Chore
+from retainer.background import Background, Chore, Report
 from retainer.backup.create import create
 from retainer.backup.embedded import is_empty
 from retainer.backup.staging import Busy, staging_dir
@@ -18,17 +18,10 @@ END = ".tar.gz"
 CLOCK_SECONDS = 60  # between two looks at the clock, at most: it may be set, and a machine may sleep
 RETRY_SECONDS = 600
 NICE = 10
-STOP_SECONDS = 5
+STOP_SECONDS = 5  # for the current backup to be abandoned
 
-
-class BackupLog(Protocol):
-    """The log of the server."""
-
-    def backup(self, file: Path, size: int) -> None:
-        """Log a backup; `size` is in bytes."""
-
-    def failure(self, what: str, error: BaseException) -> None:
-        """Log a backup that failed."""
+Note = Callable[[Path, int], None]
+"""Logs a backup, and its size in bytes."""
 
 
 class Stopped(Exception):
@@ -42,14 +35,11 @@ class Schedule(Background):
     names of the schedule are counted and deleted. A database without accounts is not backed up.
     """
 
-    def __init__(self, database: Path, folder: Path, every: timedelta, keep: int, log: BackupLog) -> None:
-        self.database, self.folder, self.every, self.keep, self.log = database, folder, every, keep, log
+    def __init__(self, database: Path, folder: Path, every: timedelta, keep: int, note: Note, report: Report) -> None:
+        self.database, self.folder, self.every, self.keep, self.note = database, folder, every, keep, note
         self._is_clean = False
         chore = Chore("backing up the database", CLOCK_SECONDS, self._work, max_pause=RETRY_SECONDS, at_once=True)
-        super().__init__("backup", log.failure, [chore])
-
-    def stop(self, seconds: int = STOP_SECONDS) -> None:
-        super().stop(seconds)
+        super().__init__("backup", report, [chore], STOP_SECONDS)
 
     def _work(self) -> timedelta | None:
         if sys.platform == "linux":  # where each thread has a priority
@@ -75,7 +65,7 @@ class Schedule(Background):
         made[now] = file
         for moment in sorted(made)[: -self.keep]:
             made[moment].unlink()
-        self.log.backup(file, file.stat().st_size)
+        self.note(file, file.stat().st_size)
         return self.every
 
     def _abandon_if_stopped(self, *_: object) -> None:

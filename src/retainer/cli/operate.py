@@ -139,9 +139,9 @@ def until_stopped(loop: "Monitor | Sender", log: "Log", *, once: bool) -> int:
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, lambda *_: loop.stop())
     if once:
-        loop.run(once=True)
+        loop.run_once()
     else:
-        loop.background.run()
+        loop.run()
     log.drain()
     return loop.done
 

@@ -20,17 +20,17 @@ TICK_SECONDS = 0.5
 CLUSTER_SECONDS = 2
 """Pause after a search that finds nothing on a cluster, where it asks every shard."""
 REFRESH_SECONDS = 60
+STOP_SECONDS = 10
+"""Maximum time that `stop` waits, which includes saving the results of what ends soon."""
 DRAIN_SECONDS = 5
 """After a stop, time for work that has begun."""
 CLOCK_DIFFERENCE = timedelta(minutes=1)
 """How much the clocks of servers may differ: a lease that ends later than that is of a clock that was ahead."""
-STOP_SECONDS = 10
-"""Maximum time that `stop` waits, which includes saving the results."""
 
 T = TypeVar("T")
 
 
-class BackgroundLoop(ABC, Generic[Work]):
+class BackgroundLoop(Background, ABC, Generic[Work]):
     """Leases what is due and does it, until it is stopped. What fails is due again when its lease ends."""
 
     name: ClassVar[str]
@@ -42,18 +42,17 @@ class BackgroundLoop(ABC, Generic[Work]):
     """Places that accounts share, in addition to one of each."""
 
     def __init__(self, store: Store, allowed: tuple[Network, ...], report: Report) -> None:
-        self.store, self.allowed, self.report = store, allowed, report
+        super().__init__(
+            self.name, report, [Chore(self.task, 0, lambda: asyncio.run(self._run(once=False)))], STOP_SECONDS
+        )
+        self.store, self.allowed = store, allowed
         self.done = 0
         self._refresh_at = self._search_at = -math.inf
         self._database = ThreadPoolExecutor(1, f"{self.name}-database")  # one thread: one connection
-        self.background = Background(self.name, report, [Chore(self.task, 0, self.run)])
 
-    def stop(self) -> None:
-        self.background.stop(STOP_SECONDS)
-
-    def run(self, *, once: bool = False) -> int:
-        """Work until stopped, or `once` on what is due; return how much was done."""
-        asyncio.run(self._run(once=once))
+    def run_once(self) -> int:
+        """Do what is due in the calling thread; return how much was done."""
+        asyncio.run(self._run(once=True))
         return self.done
 
     @abstractmethod
@@ -75,7 +74,7 @@ class BackgroundLoop(ABC, Generic[Work]):
         running: dict[asyncio.Task[None], int] = {}
         failures, next_turn = 0, -math.inf
         async with GuardedClient(self.allowed, self.host) as client:
-            while not self.background.stopped.is_set():
+            while not self.stopped.is_set():
                 if time.monotonic() >= next_turn:
                     try:
                         await self._turn(client, running, once=once)

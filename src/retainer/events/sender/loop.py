@@ -68,7 +68,7 @@ class Sender(BackgroundLoop[Leased]):
         async def send_group(group: list[DeliveryAttempt]) -> None:
             for attempt in group:
                 async with free:
-                    if time.monotonic() >= until or self.background.stopped.is_set():
+                    if time.monotonic() >= until or self.stopped.is_set():
                         return
                     try:
                         attempt.outcome = await _attempt(client, batch.receiver, attempt)

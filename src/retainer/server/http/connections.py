@@ -46,8 +46,8 @@ class ClientConnection(NamedTuple):
         return not self.is_used or self.received_ago > self.sent_ago
 
 
-class ConnectionGuard:
-    """Scans all connections every second in a `thread`; their sockets belong to the HTTP server.
+class ConnectionGuard(Background):
+    """Scans all connections every second in a thread; their sockets belong to the HTTP server.
 
     `overdue` counts the bodies of each peer that have not arrived in time; `note` is told how many connections of each
     peer have a request.
@@ -64,7 +64,7 @@ class ConnectionGuard:
         self._ports: set[int] = set()
         self._seen: set[int] = set()
         look = Chore("scanning connections", SCAN_SECONDS, lambda: self.check(self.scan()[0]))
-        self.thread = Background("connections", report, [look])
+        super().__init__("connections", report, [look])
 
     def drain(self, seconds: float) -> None:
         """Accept no more connections; return when all are closed, or after some seconds.

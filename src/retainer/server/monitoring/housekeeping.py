@@ -109,11 +109,12 @@ class Housekeeping(Background):
                 Chore("writing the request log", QUIET_SECONDS, lambda: self._record(recorder.write)),
                 *self._last,
             ),
+            STOP_SECONDS,
         )
 
-    def stop(self, seconds: int = STOP_SECONDS) -> None:
+    def stop(self) -> None:
         """Stop the thread, then write everything that waits."""
-        super().stop(seconds)
+        super().stop()
         self.log.outages.stop()
         for chore in (*self._last, Chore("writing the request log", 0, lambda: self._record(self.recorder.finish))):
             chore.do(self.report)

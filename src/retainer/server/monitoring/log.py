@@ -124,7 +124,7 @@ class Log:
         recorder: RequestRecorder | None = None,
         count: Callable[[str | None, int, int], None] | None = None,
     ) -> None:
-        self.outages = Outages(engine, self)
+        self.outages = Outages(engine, self.outage, self.report)
         self.count = count
         self.recorder = recorder
         self.writer = Writer(stream)
@@ -187,9 +187,10 @@ class Log:
     def notice(self, message: str) -> None:
         self.writer.put(event("notice", "info", message=message))
 
-    def outage(self, message: str, *, is_over: bool) -> None:
+    def outage(self, message: str, is_over: bool) -> None:  # noqa: FBT001
         state, level = ("ended", "warning") if is_over else ("began", "error")
         self.writer.put(event("outage", level, state=state, message=message))
+        self.flush()
 
     def report_now(self, what: str, error: BaseException) -> None:
         self.report(what, error)

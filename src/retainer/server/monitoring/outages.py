@@ -2,9 +2,9 @@
 
 import threading
 import time
-from typing import Protocol
+from collections.abc import Callable
 
-from retainer.background import Background, Chore
+from retainer.background import Background, Chore, Report
 from retainer.store.engines import DiskFull, Engine, Unavailable
 
 CHECK_SECONDS = 0.5
@@ -14,21 +14,14 @@ QUIET_SECONDS = 2
 """Seconds without an error after which an outage has ended, if the database answers."""
 
 
-class OutageLog(Protocol):
-    """The log of outages."""
-
-    def outage(self, message: str, *, is_over: bool) -> None: ...
-
-    def report(self, what: str, error: BaseException) -> None: ...
-
-    def flush(self) -> None: ...
-
-
 class Outages:
-    """Counts errors of the database; after the first one, a thread watches for the end of the outage."""
+    """Counts errors of the database; after the first one, a thread watches for the end of the outage.
 
-    def __init__(self, engine: Engine, log: OutageLog) -> None:
-        self.engine, self.log = engine, log
+    `tell` logs a message, and whether the outage is over.
+    """
+
+    def __init__(self, engine: Engine, tell: Callable[[str, bool], None], report: Report) -> None:
+        self.engine, self.tell, self.report = engine, tell, report
         self.is_on = False
         self.is_full = False
         """Whether the disk of the database is full; reads are answered meanwhile."""
@@ -51,7 +44,8 @@ class Outages:
             if self.is_on:
                 return
             self._began_at, self._errors_before = self._newest, self.errors - 1
-            self._watch = Background("outage", self.log.report, [Chore(WATCHING, CHECK_SECONDS, self._end_if_over)])
+            chores = [Chore(WATCHING, CHECK_SECONDS, self._end_if_over)]
+            self._watch = Background("outage", self.report, chores, STOP_SECONDS)
             self._watch.start()  # before the log, so that the outage ends even if logging fails
             self.is_on = True
         reason = " ".join(str(error).split()).rstrip(".")
@@ -60,12 +54,11 @@ class Outages:
         if isinstance(error, DiskFull):
             message = f"The disk of the database is full ({reason}). Until it has room, requests that write get 503."
             advice = "Free space, or enlarge the disk."
-        self.log.outage(f"{message} {advice}", is_over=False)
-        self.log.flush()
+        self.tell(f"{message} {advice}", False)  # noqa: FBT003
 
     def stop(self) -> None:
         if self._watch:
-            self._watch.stop(STOP_SECONDS)
+            self._watch.stop()
 
     def _end_if_over(self) -> None:
         if self._watch is None or not self._is_over():
@@ -76,8 +69,7 @@ class Outages:
         self._watch.stop()
         seconds = f"{self._newest - self._began_at:.0f} seconds"
         message = f"The database can be used again. Requests and tasks that failed in {seconds}: {failed}."
-        self.log.outage(message, is_over=True)
-        self.log.flush()
+        self.tell(message, True)  # noqa: FBT003
 
     def _is_over(self) -> bool:
         if time.monotonic() - self._newest < QUIET_SECONDS:

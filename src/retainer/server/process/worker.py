@@ -23,6 +23,7 @@ from granian.server import MPServer
 
 from retainer import settings as configuration
 from retainer.app import App
+from retainer.background import Background
 from retainer.server.http.connections import IDLE_SECONDS, MAX_CONNECTIONS, ConnectionGuard
 from retainer.server.http.gate import thread_count
 from retainer.server.monitoring.endpoints import MonitoringPages, MonitoringServer
@@ -71,16 +72,11 @@ def work(
         ctypes.CDLL(None).mallopt(M_ARENA_MAX, ARENAS)
     app = App(configuration.load(), standard_error(), is_stopping, metrics, worker_index)
     with ExitStack() as chores:
-        app.housekeeping.start()
-        chores.callback(app.housekeeping.stop)
         chores.callback(app.renderers.close)
-        for start, stop in background_work(app):
-            start()
-            chores.callback(stop)
         guard = ConnectionGuard(app.settings, app.gate.overdue, app.waiting.hang_up, app.log.failure)
-        if sys.platform == "linux":
-            guard.thread.start()
-            chores.callback(guard.thread.stop)
+        for background in (app.housekeeping, *background_work(app), *([guard] if sys.platform == "linux" else [])):
+            background.start()
+            chores.callback(background.stop)
         for address, sock in private.items():
             sock.setblocking(False)  # noqa: FBT003  # another process may have accepted the connection already
             MonitoringServer(sock, MonitoringPages(app.pages(address))).start()
@@ -162,25 +158,23 @@ def end_if_orphaned(app: App) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
 
-def background_work(app: App) -> Iterator[tuple[Callable[[], None], Callable[[], None]]]:
-    """Yield what starts and what stops each thread of the settings. Modules are loaded only if they are needed."""
+def background_work(app: App) -> Iterator[Background]:
+    """Yield each thread of the settings. Modules are loaded only if they are needed."""
     settings, log = app.settings, app.log
     if settings.monitor:
         from retainer.sites.monitor.loop import Monitor  # noqa: PLC0415
 
-        monitor = Monitor(app.store, settings.monitor_allow, log.report)
-        yield monitor.background.start, monitor.stop
+        yield Monitor(app.store, settings.monitor_allow, log.report)
     if settings.webhooks:
         from retainer.events.sender.loop import Sender  # noqa: PLC0415
 
-        sender = Sender(app.store, settings.monitor_allow, settings.api_url, log.report, log.warning)
-        yield sender.background.start, sender.stop
+        yield Sender(app.store, settings.monitor_allow, settings.api_url, log.report, log.warning)
     if settings.backup_dir is not None and settings.database_path is not None:
         from retainer.backup.schedule import Schedule  # noqa: PLC0415
 
         every = timedelta(seconds=int(settings.backup_every * 3600))
-        schedule = Schedule(settings.database_path, settings.backup_dir, every, settings.backup_keep, log)
-        yield schedule.start, schedule.stop
+        path, folder, keep = settings.database_path, settings.backup_dir, settings.backup_keep
+        yield Schedule(path, folder, every, keep, log.backup, log.failure)
 
 
 def _max_connections() -> int:
