@@ -91,11 +91,9 @@ UNSCOPED = {
     "backup/embedded.py",
     "server/monitoring/housekeeping.py",
     "server/monitoring/metrics.py",
-    "events/retention.py",
     "events/sender/schedule.py",
     "sites/monitor/schedule.py",
     "traffic/recorder.py",
-    "traffic/retention.py",
     "schema/migrations/__init__.py",
 }
 """The files that open a transaction over all accounts; one more is a decision."""

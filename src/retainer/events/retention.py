@@ -4,12 +4,12 @@ from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import and_, bindparam, delete, func, select
 
-from retainer.identity.admins import operator_of
+from retainer.identity.admins import in_accounts
 from retainer.schema.webhooks import webhook_deliveries
 from retainer.store.engines.sql import INSTANT
 from retainer.store.outbox import NEWEST_ID
 from retainer.store.tables import ONCE, events, totals
-from retainer.store.tx import Store
+from retainer.store.tx import Store, Tx
 from retainer.values.exact import as_instant
 
 BATCH_SIZE = 5000
@@ -37,24 +37,15 @@ def delete_events(store: Store, days: int) -> int:
     The newest event stays: the next one follows its id. Pending deliveries stay until their sender has noticed.
     """
     before = as_instant(datetime.now(UTC) - timedelta(days=days))
-    deleted = 0
-    with store.unscoped() as tx:
-        found = tx.all(WITH_OLD, before=before)
-    for (account_id,) in found:
-        with store.begin(operator_of(store, account_id), write=True) as own:
-            last = own.value(LAST_OF_BATCH, before=before, batch=BATCH_SIZE)
-            if last is not None:  # or another process was faster
-                deleted += own.change(DELETE, last=last)
-    return deleted + _delete_deliveries(store, before)
 
+    def delete_batch(tx: Tx) -> int:
+        last = tx.value(LAST_OF_BATCH, before=before, batch=BATCH_SIZE)
+        return 0 if last is None else tx.change(DELETE, last=last)  # else another process was faster
 
-def _delete_deliveries(store: Store, before: str) -> int:
-    deleted = 0
-    with store.unscoped() as tx:
-        found = tx.all(WITH_OLD_DELIVERIES, before=before)
-    for (account_id,) in found:
-        with store.begin(operator_of(store, account_id), write=True) as own:
-            old = own.change(DELETE_DELIVERIES, before=before, batch=BATCH_SIZE)
-            own.count(webhook_deliveries, -old)
-            deleted += old
-    return deleted
+    def delete_deliveries(tx: Tx) -> int:
+        old = tx.change(DELETE_DELIVERIES, before=before, batch=BATCH_SIZE)
+        tx.count(webhook_deliveries, -old)
+        return old
+
+    deleted = in_accounts(store, WITH_OLD, delete_batch, before=before)
+    return deleted + in_accounts(store, WITH_OLD_DELIVERIES, delete_deliveries, before=before)

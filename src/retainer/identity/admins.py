@@ -109,6 +109,17 @@ def operator_of(store: Store, account_id: int) -> Person:
     return operator(row)
 
 
+def in_accounts(store: Store, found: Select[tuple[int]], work: Callable[[Tx], int], **values: object) -> int:
+    """Do work in a transaction of each account that a statement finds; return the sum of its results."""
+    with store.unscoped() as tx:
+        account_ids = [account_id for (account_id,) in tx.all(found, **values)]
+    total = 0
+    for account_id in account_ids:
+        with store.begin(operator_of(store, account_id), write=True) as tx:
+            total += work(tx)
+    return total
+
+
 def operator_for(store: Store, table: Table, row_id: int) -> Person:
     """Return the operator of the account that a row belongs to. Raises `not_found`."""
     row = store.unscoped_one(_operator_by_row(table), id=row_id)
