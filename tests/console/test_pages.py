@@ -225,6 +225,14 @@ def test_hours_per_week_are_typed_as_hours_and_past_costs_are_recalculated_only_
     assert "The beginning 47.00 1 Feb 2026 45.00" in again.text
 
 
+def test_the_history_of_a_record_shows_what_was_done_in_the_console(api, visitor):
+    client = api.make("/clients", name="Optik")
+    page = f"/console/records/clients/{client['id']}"
+    assert "Ana Admin record changed" not in visitor.get(page).text
+    visitor.submit(f"{page}/edit", city="Leipzig")
+    assert "Ana Admin record changed just now" in visitor.get(page).text
+
+
 def test_the_audit_is_in_the_words_of_the_console(api, visitor):
     visitor.submit(f"/console/people/{api.member_id}", weekly_capacity_minutes="38:30")
     made(visitor, expires="2030-01-31")
@@ -302,6 +310,10 @@ def test_search_finds_records_by_name_and_number_and_requests_by_id(api, visitor
         for page in (visitor.get(f"/console/search?q={text}"), visitor.get(f"/console/search/results?q={text}")):
             assert f"/console{path}" in page.links, text
     assert "Shop Überall Optik · " in visitor.get("/console/search?q=shop").text, "a result names its client"
+    lines = [{"description": "Design", "unit_price": "100", "tax_rate": "0"}]
+    sent = {"client_id": client["id"], "status": "sent", "issue_date": "2026-03-01", "due_date": "2026-03-15"}
+    api.make("/invoices", **sent, subject="Rebranding", lines=lines)
+    assert "100.00 EUR · due 15 Mar 2026" in visitor.get("/console/search?q=rebranding").text
     part = visitor.get("/console/search/results?q=lenz").html
     assert "<html" not in part
     assert "View all 1 result for “lenz”" in part

@@ -179,6 +179,7 @@ audit_entries = account_table(
     text("before", optional=True),
     text("after", optional=True),
     Index(None, "account_id", "created_at", "id"),
+    Index(None, "account_id", "target", "target_id", "created_at", "id"),
 )
 """Actions of admins; those of operators at the command line have no user. Before and after are JSON objects."""
 

@@ -14,6 +14,7 @@ from retainer.console.records.blocks import Block, TextBlock
 from retainer.console.records.page import AnyPage, RecordPage
 from retainer.console.statuses import badges_of
 from retainer.console.values import TableBlock, as_columns
+from retainer.identity import audit
 from retainer.identity.keys import key_list
 from retainer.kernel.resource import read_id
 from retainer.store.tx import Tx
@@ -53,6 +54,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
         facts=facts,
         blocks=blocks,
         written_by=written_by,
+        changes=audit.list_of_target(tx, kind.noun, record.id, REQUESTS) if context.may("audit") else [],
         names={key.id: key.name for key in key_list.list_keys(tx)} if written_by else {},
     )
 

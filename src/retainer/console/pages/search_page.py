@@ -5,6 +5,7 @@ from contextlib import suppress
 from typing import NamedTuple
 from urllib.parse import urlencode
 
+from retainer.console import words
 from retainer.console.catalogue import label_of
 from retainer.console.names import load_names
 from retainer.console.page_context import PageContext, Reply
@@ -102,10 +103,12 @@ def find_records(tx: Tx, context: PageContext, text: str, shown: int) -> Iterato
 
 
 def note_of(record: Record, names: dict[int, str]) -> str:
-    """Return the client and the status of a record, as far as it has them."""
-    status = status_of(record)
+    """Return the client, the status, the total and the due date of a record, as far as it has them."""
+    status, total, due = status_of(record), getattr(record, "total", None), getattr(record, "due_date", None)
     client = names.get(getattr(record, "client_id", None) or 0, "")
-    return " · ".join(part for part in (client, status.word if status else "") if part)
+    amount = "" if total is None else words.money(total, getattr(record, "currency", ""))
+    parts = (client, status.word if status else "", amount, f"due {words.short_day(due)}" if due else "")
+    return " · ".join(part for part in parts if part)
 
 
 def find_people(tx: Tx, text: str, shown: int) -> Group:

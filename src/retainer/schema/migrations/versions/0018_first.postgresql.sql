@@ -295,6 +295,8 @@ CREATE TABLE audit_entries (
 
 CREATE INDEX audit_entries_by_account_id_created_at_id ON audit_entries (account_id, created_at, id);
 
+CREATE INDEX audit_entries_by_account_id_target_target_id_created_at_id ON audit_entries (account_id, target, target_id, created_at, id);
+
 CREATE TABLE clients_tags (
 	account_id BIGINT NOT NULL,
 	record_id BIGINT NOT NULL,
