@@ -156,16 +156,6 @@ def test_hostile_ids_name_no_record(server, client, records):
     assert contents(server.database) == before
 
 
-def test_only_the_base_path_itself_is_the_api(server, agency):
-    with server.client(agency["key"]) as client:
-        for target in ("/api/public/v1x/clients", "/api/public/v11/clients", "/api/public/clients", "/clients"):
-            answer = client.send("GET", target)
-            assert answer.status == 404, f"{target}: {answer}"
-        for path in ("//clients", "/clients//", "/Clients", "/clients/1/nothing", "/%63lients%2f", "/", ""):
-            assert client.get(path).status in {404, 200}
-            assert client.call("DELETE", path).status in {404, 405}
-
-
 def test_hostile_queries_are_refused(client, records):
     wrong = []
     for collection in RESOURCES:
@@ -184,64 +174,6 @@ def test_strange_but_good_queries_are_answered(client, records):
             assert len(answer.json["data"]) <= 100
     for query in ("q=%25", "q=_", "q=%5C", "q=/", f"page={10**9}"):
         assert client.get(f"/clients?{query}").json["data"] == [], f"{query} stands for itself"
-
-
-def test_queries_where_none_is_taken_are_refused(server, client, records):
-    before = contents(server.database)
-    one = f"/clients/{records['clients']}"
-    for method, path, body in (
-        ("GET", one, None),
-        ("PATCH", one, {}),
-        ("DELETE", one, None),
-        ("POST", "/tags", {"name": "q"}),
-    ):
-        for query in ("force=1", "page=1", "%ff=1"):
-            assert client.call(method, f"{path}?{query}", body).status in {400, 422}
-    assert contents(server.database) == before
-
-
-@pytest.mark.parametrize(
-    ("path", "methods"),
-    [
-        ("/clients", "GET, HEAD, POST"),
-        ("/clients/{clients}", "GET, HEAD, PUT, PATCH, DELETE"),
-        ("/external-contacts", "GET, HEAD, POST"),
-        ("/external-contacts/{external-contacts}", "GET, HEAD, PUT, PATCH, DELETE"),
-        ("/tags", "GET, HEAD, POST"),
-        ("/tags/{tags}", "PUT, PATCH, DELETE"),
-        ("/me", "GET, HEAD"),
-    ],
-)
-def test_methods_that_a_path_does_not_have_are_405_with_those_it_has(server, client, records, path, methods):
-    path, before = path.format(**records), contents(server.database)
-    defined = {*methods.split(", "), "OPTIONS"}
-    for method in (
-        "GET",
-        "POST",
-        "PUT",
-        "PATCH",
-        "DELETE",
-        "TRACE",
-        "CONNECT",
-        "get",
-        "delete",
-        "FOO",
-        "M-SEARCH",
-        "X" * 100,
-    ):
-        if method in defined:
-            continue
-        answer = client.call(method, path)
-        assert (answer.status, answer.code) == (405, "method_not_allowed"), method
-        assert {part.strip() for part in answer.headers["allow"].split(",")} - {"OPTIONS"} == defined - {"OPTIONS"}
-    if "HEAD" in defined:
-        head, got = client.call("HEAD", path), client.get(path)
-        assert (head.status, head.body) == (200, b"")
-        same = ("content-type", "content-length", "etag")
-        if path != "/me":
-            assert [head.headers.get(name) for name in same] == [got.headers.get(name) for name in same]
-    assert client.call("OPTIONS", path).status in {200, 204, 405}
-    assert contents(server.database) == before
 
 
 def me(client, **headers):

@@ -1,7 +1,6 @@
 """The monitor as its own process and in the server: its options, its results, and how it ends."""
 
 import contextlib
-import json
 import os
 import signal
 import subprocess
@@ -102,21 +101,6 @@ def test_without_the_setting_loopback_addresses_are_not_requested(folder, fake_s
     assert rows == [("unknown", 1, "The site cannot be reached.")]
 
 
-@only_full
-def test_two_processes_check_each_of_many_sites_once_in_each_interval(folder, fake_site):
-    sites(folder, fake_site, 110)
-    change(folder, "UPDATE sites SET check_interval_seconds = 86400")
-    with monitor(folder), monitor(folder):
-        for rounds in (1, 2, 3):
-            until(
-                lambda each=rounds: query(database(folder), "SELECT sum(up) FROM site_hours") == [(110 * each,)], "all"
-            )
-            time.sleep(0.6)  # longer than a tick of either
-            assert asked(fake_site) == dict.fromkeys(range(110), rounds)
-            change(folder, "UPDATE sites SET next_check_at = '2020-01-01T00:00:00.000000Z'")
-    assert unsound(database(folder)) == []
-
-
 def test_the_sites_of_a_killed_monitor_are_checked_after_the_lease(folder, fake_site):
     sites(folder, fake_site, 20)
     silent = threading.Event()
@@ -135,24 +119,6 @@ def test_the_sites_of_a_killed_monitor_are_checked_after_the_lease(folder, fake_
     done = command(folder, "monitor", "--once", "--json", **ALLOW)
     assert (done.json, checked_sites(folder)) == ({"checked": 20}, 20)
     assert unsound(database(folder)) == []
-
-
-@only_full
-@pytest.mark.parametrize("name", [signal.SIGTERM, signal.SIGINT])
-def test_a_stopped_monitor_saves_its_running_checks(folder, fake_site, name):
-    sites(folder, fake_site, 5)
-
-    def answer(link, _):
-        time.sleep(1.5)
-        link.sendall(UP)
-
-    fake_site.answer = answer
-    with monitor(folder, "--json") as process:
-        until(lambda: fake_site.connections == 5, "all sites are being checked")
-        process.send_signal(name)
-        out, err = process.communicate(timeout=PATIENCE)
-        assert (process.returncode, json.loads(out), err) == (0, {"checked": 5}, b"")
-    assert checked_sites(folder) == 5
 
 
 @only_full

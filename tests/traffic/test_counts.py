@@ -60,6 +60,11 @@ def test_a_later_batch_of_a_minute_counts_with_the_earlier_ones(api):
     assert asked(api, counts.by_key, NOON, later(70))[api.key_id].busiest_minute == 4
 
 
+def test_the_busiest_minute_of_a_day_is_that_of_its_busiest_hour(busy):
+    api, _ = busy
+    assert asked(api, counts.by_day, 1, last=NOON[:10]) == {NOON[:10]: Counts(17, 8, 1, 7, 7)}
+
+
 def test_operations_say_what_a_key_does_and_which_keys_call_one(busy):
     api, second = busy
     of_key = asked(api, counts.operations, NOON, key_id=api.key_id)

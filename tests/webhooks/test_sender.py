@@ -199,6 +199,22 @@ def test_events_of_a_record_queue_behind_a_failed_one_and_others_go_on(api, hook
 
 
 @only_sqlite
+def test_a_turn_that_tries_nothing_brings_no_retry_forward(api, hooked, clock):
+    hook = hooked(types=["tag.created"])
+    hook.receiver.fail(events={1})
+    api.make("/tags")
+    api.make("/tags")
+    assert hook.send() == 2
+    api.make("/clients")
+    assert hook.send() == 0
+    clock.shift(timedelta(seconds=1))
+    api.make("/tags")
+    assert hook.send() == 1
+    assert hook.send() == 0, "the first event has its own time"
+    assert hook.receiver.events == [2, 4]
+
+
+@only_sqlite
 def test_what_has_just_failed_waits_although_another_event_arrives(api, hooked, clock):
     hook = hooked()
     hook.receiver.fail(events={1})
