@@ -202,6 +202,5 @@ def update_expense(tx: Tx, expense_id: Id, patch: Patch[Expense]) -> Expense:
 def delete_expense(tx: Tx, expense_id: Id) -> None:
     """Delete an expense that is not billed. A member's key deletes only that user's expenses."""
     before = tx.get(expenses, expense_id, Expense)
-    relations.check_deletion(tx, before.user_id, "expense")
-    relations.check_unbilled(before.invoice_id, "expense")
+    relations.check_deletion(tx, before.user_id, before.invoice_id, "expense")
     changes.delete(tx, expenses, before)

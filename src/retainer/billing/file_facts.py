@@ -20,41 +20,24 @@ from retainer.schema.work import time_entries
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
 from retainer.values import early_payment
-from retainer.values.decoding import decoder
+from retainer.values.decoding import decoder, json_text
 from retainer.values.exact import day_after
 from retainer.values.months import last_day
 
 
-class ClientNow(NamedTuple):
-    """A client as it is now, with the language of its documents and the contact of one of them."""
+class Parties(NamedTuple):
+    """The sides of a document as they are now, with the language and the payment terms of the client."""
 
     language: Language
     payment_terms_days: int
-    email: str | None
-    contact_name: str | None
-    name: str
-    address_line1: str | None
-    address_line2: str | None
-    city: str | None
-    region: str | None
-    postal_code: str | None
-    country: str | None
-    vat_number: str | None
+    customer: Customer
+    issuer: Issuer
 
 
-class InvoiceRow(NamedTuple):
-    """The columns of an invoice that its own document and those of its credit notes print."""
-
-    number: str
-    issue_date: str
-    contact_id: int | None
-    purchase_order: str | None
-    tax_exemption_reason: str | None
-    client_snapshot: str
-    issuer_snapshot: str | None
-
-
-ADDRESS = ClientSnapshot.__struct_fields__
+CUSTOMER_COLUMNS = {
+    "contact_name": external_contacts.c.name,
+    "email": func.coalesce(clients.c.invoice_email, clients.c.email),
+}
 ISSUER_COLUMNS = {
     "name": func.coalesce(accounts.c.legal_name, accounts.c.name),
     "color": accounts.c.document_color,
@@ -69,9 +52,7 @@ PARTIES = (
     select(
         DOCUMENT_LANGUAGE,
         clients.c.payment_terms_days,
-        func.coalesce(clients.c.invoice_email, clients.c.email),
-        external_contacts.c.name,
-        *clients.c[ADDRESS],
+        *(CUSTOMER_COLUMNS.get(name, clients.c.get(name)) for name in Customer.__struct_fields__),
         *(ISSUER_COLUMNS.get(name, accounts.c.get(name)) for name in Issuer.__struct_fields__),
     )
     .select_from(
@@ -81,11 +62,13 @@ PARTIES = (
     )
     .where(clients.c.id == bindparam("id"))
 )
-"""In the order of the fields of ClientNow and of Issuer."""
 TAX_FACTS = ("is_small_business", "tax_outside_eu", "tax_exemption_reason")
 """What the issuer of a credit note has in common with that of its invoice, whose tax it takes back."""
 INVOICE_ISSUER = select(invoices.c.issuer_snapshot).where(invoices.c.id == bindparam("id"))
-INVOICE = select(*invoices.c[InvoiceRow._fields]).where(invoices.c.id == bindparam("id"))
+INVOICE = select(
+    *invoices.c["number", "issue_date", "contact_id", "purchase_order", "tax_exemption_reason"],
+    *invoices.c["client_snapshot", "issuer_snapshot"],
+).where(invoices.c.id == bindparam("id"))
 NOTE_ISSUER = select(credit_notes.c.issuer_snapshot).where(credit_notes.c.id == bindparam("id"))
 LINES_OF = allocations.join(invoice_lines, invoice_lines.c.id == allocations.c.invoice_line_id)
 DAYS = union_all(
@@ -121,32 +104,27 @@ def load_logo(tx: Tx, document: Document) -> Document:
     return msgspec.structs.replace(document, logo=found and bytes(found.content))
 
 
-def load_parties(tx: Tx, client_id: int, contact_id: int | None = None) -> tuple[ClientNow, Issuer]:
-    """Return a client with a contact, and the issuer in the client's language, as the account's settings are now."""
+def load_parties(tx: Tx, client_id: int, contact_id: int | None = None) -> Parties:
+    """Return the client with a contact, and the issuer in the client's language."""
     # Citus cannot plan joins with a bound null
-    row = tx.one(PARTIES, id=client_id, contact=contact_id or 0) or ()
-    client, columns = row[: len(ClientNow._fields)], row[len(ClientNow._fields) :]
-    fields = dict(zip(Issuer.__struct_fields__, columns, strict=True))
-    percent = fields[early_payment.PERCENT]
-    fields |= {"is_small_business": bool(fields["is_small_business"])}
-    return ClientNow._make(client), Issuer(
-        **fields | {early_payment.PERCENT: None if percent is None else Decimal(percent)}
-    )
+    language, terms, *columns = tx.one(PARTIES, id=client_id, contact=contact_id or 0) or ()
+    customer = dict(zip(Customer.__struct_fields__, columns, strict=False))
+    issuer = dict(zip(Issuer.__struct_fields__, columns[len(customer) :], strict=True))
+    percent = issuer[early_payment.PERCENT]
+    issuer |= {early_payment.PERCENT: None if percent is None else Decimal(percent)}
+    issuer |= {"is_small_business": bool(issuer["is_small_business"])}
+    return Parties(language, terms, Customer(**customer), Issuer(**issuer))
 
 
 def save_issuer(tx: Tx, table: Table, document_id: int, client_id: int) -> None:
     """Save the issuer with an invoice or credit note that is now issued: its document keeps it."""
-    _, issuer = load_parties(tx, client_id)
-    tx.update_columns(table, document_id, {"issuer_snapshot": msgspec.json.encode(issuer).decode()})
+    tx.update_columns(table, document_id, {"issuer_snapshot": json_text(load_parties(tx, client_id).issuer)})
 
 
 def _quote(tx: Tx, quote: Quote) -> Document:
-    client, issuer = load_parties(tx, quote.client_id, quote.contact_id)
     return _document(
         quote,
-        client,
-        None,
-        issuer,
+        load_parties(tx, quote.client_id, quote.contact_id),
         kind="quote",
         is_draft=quote.status == "draft",
         issue_date=quote.issue_date,
@@ -160,21 +138,21 @@ def _quote(tx: Tx, quote: Quote) -> Document:
 
 def _invoice(tx: Tx, invoice: Invoice, days: list[str]) -> Document:
     """Return the facts of an invoice; `days` are the first and the last day of the time and expenses on it."""
-    client, issuer = load_parties(tx, invoice.client_id, invoice.contact_id)
+    parties = load_parties(tx, invoice.client_id, invoice.contact_id)
+    if invoice.client_snapshot:
+        parties = parties._replace(customer=as_issued(parties.customer, invoice.client_snapshot))
     if invoice.sent_at and (snapshot := tx.value(INVOICE_ISSUER, id=invoice.id)):
-        issuer = read_issuer(snapshot)
+        parties = parties._replace(issuer=read_issuer(snapshot))
     issue_date = invoice.issue_date or tx.today
     months = [line.fee_month for line in invoice.lines if line.fee_month]
     days = [*days, *(f"{month}-01" for month in months), *map(last_day, months)]
     return _document(
         invoice,
-        client,
-        invoice.client_snapshot,
-        issuer,
+        parties,
         kind="invoice",
         is_draft=invoice.sent_at is None,
         issue_date=issue_date,
-        due_date=invoice.due_date or day_after(issue_date, client.payment_terms_days),
+        due_date=invoice.due_date or day_after(issue_date, parties.payment_terms_days),
         service_from=min(days, default=None),
         service_to=max(days, default=None),
         purchase_order=invoice.purchase_order,
@@ -186,42 +164,35 @@ def _invoice(tx: Tx, invoice: Invoice, days: list[str]) -> Document:
 
 
 def _credit_note(tx: Tx, note: CreditNote) -> Document:
-    credited = InvoiceRow._make(tx.one(INVOICE, id=note.invoice_id) or ())
-    client, issuer = load_parties(tx, note.client_id, credited.contact_id)
-    snapshot = read_client_snapshot(credited.client_snapshot)
-    if text := tx.value(NOTE_ISSUER, id=note.id):
-        issuer = read_issuer(text)
-    if credited.issuer_snapshot:
-        invoiced = read_issuer(credited.issuer_snapshot)
+    ((number, issue_date, contact_id, order, reason, client, issued_by),) = tx.all(INVOICE, id=note.invoice_id)
+    parties = load_parties(tx, note.client_id, contact_id)
+    issuer = read_issuer(text) if (text := tx.value(NOTE_ISSUER, id=note.id)) else parties.issuer
+    if issued_by:
+        invoiced = read_issuer(issued_by)
         issuer = msgspec.structs.replace(issuer, **{name: getattr(invoiced, name) for name in TAX_FACTS})
     return _document(
         note,
-        client,
-        snapshot,
-        issuer,
+        parties._replace(customer=as_issued(parties.customer, read_client_snapshot(client)), issuer=issuer),
         kind="credit_note",
         issue_date=note.issue_date,
-        purchase_order=credited.purchase_order,
+        purchase_order=order,
         notes=note.description,
-        tax_exemption_reason=credited.tax_exemption_reason,
-        credited=Credited(credited.number, credited.issue_date),
+        tax_exemption_reason=reason,
+        credited=Credited(number, issue_date),
     )
 
 
-def _document(
-    record: Quote | Invoice | CreditNote,
-    client: ClientNow,
-    snapshot: ClientSnapshot | None,
-    issuer: Issuer,
-    **different: Any,
-) -> Document:
-    """Return the facts of a document, with its client as it was when it was issued, else as it is now."""
-    address = {name: getattr(snapshot or client, name) for name in ADDRESS}
+def as_issued(customer: Customer, snapshot: ClientSnapshot) -> Customer:
+    """Return a client as it was when its invoice was issued; the contact is the present one."""
+    return msgspec.structs.replace(customer, **msgspec.structs.asdict(snapshot))
+
+
+def _document(record: Quote | Invoice | CreditNote, parties: Parties, **different: Any) -> Document:
     return Document(
-        customer=Customer(contact_name=client.contact_name, email=client.email, **address),
+        customer=parties.customer,
         number=record.number,
-        issuer=issuer,
-        language=issuer.language or client.language,
+        issuer=parties.issuer,
+        language=parties.issuer.language or parties.language,
         currency=record.currency,
         lines=tuple(map(_line, record.lines)),
         taxes=tuple(Tax(share.tax_rate, share.taxable_amount, share.tax_amount) for share in record.tax_breakdown),

@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import TypeVar
 
-import msgspec
 import sqlalchemy as sa
 from sqlalchemy.schema import SchemaItem
 
 from retainer.store.engines.sql import DAY, FLAG, INSTANT, INTEGER, KEYED, NUMBERED, TEXT, key_with_account
 from retainer.store.tables import metadata
 from retainer.values.collation import Fold, base_letters, number_key, printed_form, sort_key
+from retainer.values.decoding import json_text
 from retainer.values.exact import decimal_text
 
 T = TypeVar("T")
@@ -51,12 +51,12 @@ def decimal(name: str, *, optional: bool = False) -> sa.Column[str]:
 
 def price(name: str) -> sa.Column[str]:
     """An exact decimal, stored as the text that responses show, with its trailing zeros."""
-    return sa.Column(name, TEXT, nullable=False, info={"into": lambda value: format(value, "f"), "out": Decimal})
+    return sa.Column(name, TEXT, nullable=False, info={"into": "{:f}".format, "out": Decimal})
 
 
 def embedded(name: str, *, optional: bool = False) -> sa.Column[str]:
     """A structure or list of the row, stored as JSON and decoded by the type of the record's field."""
-    info = {"into": lambda value: msgspec.json.encode(value).decode(), "embedded": True}
+    info = {"into": json_text, "embedded": True}
     return sa.Column(name, TEXT, nullable=optional, info=info)
 
 

@@ -93,11 +93,6 @@ def next_number(tx: Tx, table: Table, pattern: str, day: str | None = None) -> s
             return form.write(number)
 
 
-def preview_document_number(tx: Tx, table: Table, day: str) -> str:
-    """Return the number that the next quote, invoice or credit note of a day would get; nothing is written."""
-    return preview_number(tx, table, tx.value(_select_pattern(table)), day)
-
-
 def preview_number(tx: Tx, table: Table, pattern: str, day: str = "", *, at_least: int = 1) -> str:
     """Return the number that the next record of a day, by default today, would get with a pattern; nothing is written.
 

@@ -127,9 +127,10 @@ def next_position(position: int) -> int:
     return min(position + 1, MAX_POSITION)
 
 
-def validate_date_order(tx: Tx, start_date: str | None, due_date: str | None) -> None:
-    if start_date and due_date and due_date < start_date:
-        tx.error("due_date", f"Must not be before start_date, which is {start_date}.")
+def validate_date_order(tx: Tx, record: Record, first: str = "start_date", last: str = "due_date") -> None:
+    start, end = getattr(record, first), getattr(record, last)
+    if start and end and end < start and tx.readable(first):
+        tx.error(last, f"Must not be before {first}, which is {start}.")
 
 
 def resolve_user(tx: Tx, user_id: int | None) -> int | None:
@@ -150,13 +151,6 @@ def validate_locked(tx: Tx, record: R, before: R, reason: str, names: Collection
             tx.error(name, f"Cannot be changed any more: this one is {reason}.", "locked")
 
 
-def check_unbilled(invoice_id: int | None, noun: str) -> None:
-    """Raise `locked` if a record that is to be deleted is on an invoice; the noun names its type."""
-    if invoice_id is not None:
-        message = f"This {noun} is on invoice {invoice_id} and stays. Take it off there first, while that is a draft."
-        raise Refusal("locked", message, errors={"invoice_id": [message]})
-
-
 def build_owner(tx: Tx, user_id: int | None) -> int:
     """Return the user of a record: that of the key if none was sent."""
     return tx.actor.user_id if user_id is None or user_id == ME else user_id
@@ -175,11 +169,13 @@ def validate_owner(tx: Tx, user_id: int, former: int | None, noun: str) -> None:
         validate_user(tx, "user_id", user_id, former)
 
 
-def check_deletion(tx: Tx, user_id: int, noun: str) -> None:
-    """Raise `not_owner` if a member's key deletes another user's record."""
-    message = _not_owner(tx, user_id, noun)
-    if message:
+def check_deletion(tx: Tx, user_id: int, invoice_id: int | None, noun: str) -> None:
+    """Raise `not_owner` if a member's key deletes another user's record, and `locked` if it is on an invoice."""
+    if message := _not_owner(tx, user_id, noun):
         raise Refusal("not_owner", message, errors={"user_id": [message]})
+    if invoice_id is not None:
+        message = f"This {noun} is on invoice {invoice_id} and stays. Take it off there first, while that is a draft."
+        raise Refusal("locked", message, errors={"invoice_id": [message]})
 
 
 def _not_owner(tx: Tx, user_id: int, noun: str) -> str | None:

@@ -21,6 +21,10 @@ def decoder(kind: type[T]) -> Callable[[bytes | str], T]:
         return msgspec.json.Decoder(kind).decode
 
 
+def json_text(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
 def converter(kind: object) -> Callable[[object], object]:
     """Return the function that reads a value of decoded JSON as a kind. It raises `msgspec.ValidationError`."""
     holder: Any = msgspec.defstruct("Holder", [("value", kind)], array_like=True)  # msgspec keeps structs, not kinds

@@ -90,7 +90,7 @@ def build_milestone(tx: Tx, milestone: Milestone, project: Project) -> Milestone
 
 
 def validate_milestone(tx: Tx, milestone: Milestone, project: Project) -> None:
-    relations.validate_date_order(tx, milestone.start_date, milestone.due_date)
+    relations.validate_date_order(tx, milestone)
     others = propagation.sum_milestone_amounts(tx, project.id, exclude_id=milestone.id or 0)
     allotted = amount_of(others, milestone.currency)
     if milestone.amount and project.billing_type != "fixed_fee":

@@ -220,7 +220,7 @@ def validate_project(tx: Tx, project: Project, before: Project | None, client: C
     for field, required in ONLY_FOR.items():
         if getattr(project, field) is not None and billing_type != required and tx.readable(*deciding):
             tx.error(field, f"Is only for the billing_type {required}, not for {billing_type}. Send null.")
-    relations.validate_date_order(tx, project.start_date, project.due_date)
+    relations.validate_date_order(tx, project)
     relations.validate_user(tx, "manager_id", project.manager_id, before.manager_id if before else None)
     relations.validate_transition(tx, before.status if before else None, project.status, TRANSITIONS)
 

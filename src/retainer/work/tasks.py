@@ -211,7 +211,7 @@ def validate_task(
     status = project.client_status if project else None
     relations.validate_client_open(tx, field, task.client_id, before.client_id if before else None, status)
     relations.validate_user(tx, "assignee_id", task.assignee_id, before.assignee_id if before else None)
-    relations.validate_date_order(tx, task.start_date, task.due_date)
+    relations.validate_date_order(tx, task)
 
 
 api = Resource("/tasks", tag="Tasks", scope="tasks", table=tasks)

@@ -244,6 +244,5 @@ def update_time_entry(tx: Tx, entry_id: Id, patch: Patch[TimeEntry]) -> TimeEntr
 def delete_time_entry(tx: Tx, entry_id: Id) -> None:
     """Delete a time entry that is not billed. A member's key deletes only its own user's entries."""
     before = tx.get(time_entries, entry_id, TimeEntry)
-    relations.check_deletion(tx, before.user_id, "time entry")
-    relations.check_unbilled(before.invoice_id, "time entry")
+    relations.check_deletion(tx, before.user_id, before.invoice_id, "time entry")
     changes.delete(tx, time_entries, before)

@@ -39,8 +39,8 @@ class CreditNoteFilter(Filter):
     number: Annotated[OneOf[Code50] | None, ONE_OF_NUMBERS] = None
 
 
-def price_credit_note(tx: Tx, note: CreditNote, invoice: Invoice) -> CreditNote:
-    """Return a credit note with the fields of its invoice and its totals, but without a number; nothing is written.
+def build_credit_note(tx: Tx, note: CreditNote, invoice: Invoice) -> CreditNote:
+    """Return a credit note with the fields of its invoice, its totals and its number.
 
     Raises all errors of the body, and `locked` for an invoice that is a draft or void.
     """
@@ -57,20 +57,8 @@ def price_credit_note(tx: Tx, note: CreditNote, invoice: Invoice) -> CreditNote:
     crediting.compute_credit(tx, note, invoice)
     note.applied_amount, note.refundable_amount = Decimal(0), note.total  # until recompute_balance applies it
     tx.raise_errors()
-    return note
-
-
-def build_credit_note(tx: Tx, note: CreditNote, invoice: Invoice) -> CreditNote:
-    """Return a credit note with its totals and its number. Raises the errors of `price_credit_note`."""
-    note = price_credit_note(tx, note, invoice)
     note.number = next_document_number(tx, credit_notes, note.issue_date)
     return note
-
-
-def save_note(tx: Tx, note: CreditNote) -> int:
-    note_id = tx.insert(credit_notes, note)
-    file_facts.save_issuer(tx, credit_notes, note_id, note.client_id)
-    return note_id
 
 
 def free_work(tx: Tx, note: CreditNote, invoice: Invoice) -> None:
@@ -100,7 +88,8 @@ def create_credit_note(tx: Tx, invoice_id: Id, body: New[CreditNote]) -> CreditN
     invoice = load_invoice(tx, invoice_id)
     note = build_credit_note(tx, body, invoice)
     shares = crediting.compute_shares(tx, note, invoice)
-    note_id = save_note(tx, note)
+    note_id = tx.insert(credit_notes, note)
+    file_facts.save_issuer(tx, credit_notes, note_id, note.client_id)
     balance.recompute_balance(tx, invoice_id, by_payment=False)
     for project_id, units in shares.items():
         share = {"credit_note_id": note_id, "project_id": project_id, "currency": note.currency, "amount": units}

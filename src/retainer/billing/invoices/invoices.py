@@ -52,7 +52,7 @@ from retainer.shared import relations
 from retainer.shared.numbering import next_document_number
 from retainer.store.details import load_details
 from retainer.store.tx import Tx
-from retainer.values.exact import FIRST_DAY, LAST_DAY, day_after
+from retainer.values.exact import day_after
 from retainer.values.kinds import Code50, Code191, Currency, Day, Id, Searched, SignedMoney
 
 StatusOption = Annotated[
@@ -178,8 +178,7 @@ def build_step(tx: Tx, invoice: Invoice, step: str | None) -> None:
             tx.error("record_payment", "Record the payment first, then write off the rest.")
     if invoice.sent_at and invoice.due_date is None:
         tx.error("due_date", "Must not be null once an invoice was issued.")
-    elif (invoice.due_date or LAST_DAY) < (invoice.issue_date or FIRST_DAY) and tx.readable("issue_date"):
-        tx.error("due_date", f"Must not be before issue_date, which is {invoice.issue_date}.")
+    relations.validate_date_order(tx, invoice, "issue_date", "due_date")
 
 
 def issue(tx: Tx, invoice: Invoice) -> None:

@@ -84,8 +84,7 @@ def build_quote(tx: Tx, quote: Quote, before: Quote | None = None) -> Quote:
     tax_rate = documents.apply_client(tx, quote, before)
     quote.issue_date = quote.issue_date or tx.today
     quote.valid_until = quote.valid_until or day_after(quote.issue_date, VALID_DAYS)
-    if quote.valid_until < quote.issue_date and tx.readable("issue_date"):
-        tx.error("valid_until", f"Must not be before issue_date, which is {quote.issue_date}.")
+    relations.validate_date_order(tx, quote, "issue_date", "valid_until")
     projects = documents.load_projects(tx, [line.project_id for line in quote.lines])
     for line in documents.each_line(tx, quote.lines):
         documents.complete_line(tx, line, quote, tax_rate, projects)
