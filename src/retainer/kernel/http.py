@@ -15,8 +15,8 @@ NOTHING = frozenset({"", "0"})
 MAX_BODY_BYTES = 1024 * 1024
 MAX_DISCARDED_BYTES, CHUNK_BYTES = 16 * MAX_BODY_BYTES, 64 * 1024
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-ID_PREFIX, ID_LENGTH = "req_", len("req_") + 24
-"""Prefix and length of request ids that the server creates."""
+ID_PREFIX = "req_"
+"""Prefix of request ids that the server creates."""
 NEW_ID = re.compile(rf"{ID_PREFIX}(0[0-9a-f]{{11}})[0-9a-f]{{12}}")
 SENT_ID = re.compile(rf"(?!{ID_PREFIX}.{{24}}$)[A-Za-z0-9._-]{{1,64}}")
 """Accepted ids of clients; none that looks like one of the server."""

@@ -43,14 +43,6 @@ RETRY_SECONDS = 5
 """Time limit for retries, the last one excluded."""
 
 
-class Access(Protocol):
-    """Authentication and admission of callers."""
-
-    def authenticate(self, request: Request, store: Store) -> Caller: ...
-
-    def admit(self, caller: Caller) -> None: ...
-
-
 class RequestLog(Protocol):
     """The log of requests and internal errors."""
 
@@ -74,7 +66,8 @@ class Pipeline:
     routes: Routes
     limiter: SlidingWindow
     log: RequestLog
-    access: Access
+    authenticate: Callable[[Request, Store], Caller]
+    admit: Callable[[Caller], None]
     note_key_use: Callable[[Caller, Request], None]
     waiting: Waiting
     left: Left
@@ -85,9 +78,9 @@ class Pipeline:
         caller = allowance = operation = refusal = None
         try:
             request.check()  # 400, 413, 503
-            caller = self.access.authenticate(request, self.store)  # 401
+            caller = self.authenticate(request, self.store)  # 401
             request.account_id = caller.account_id
-            self.access.admit(caller)  # 402, 403 API off
+            self.admit(caller)  # 402, 403 API off
             allowance = self.limiter.hit(f"key:{caller.key_id}", caller.requests_per_minute)
             allowance.admit()  # 429
             self.note_key_use(caller, request)
@@ -101,9 +94,7 @@ class Pipeline:
                 allowance = call.allowance
         except Exception as error:  # noqa: BLE001  # every error becomes a response of the catalogue
             refusal = to_refusal(error, request, self.log)
-            if allowance is None:
-                allowance, refusal = limit_anonymous(request, refusal, self.limiter)
-            response = refuse(refusal, request)
+            response, allowance, refusal = answer_refusal(refusal, request, self.limiter, allowance)
         add_headers(response, request, allowance)
         self.log.request(request, response, caller, operation, refusal)
         return response
@@ -217,8 +208,8 @@ class Pipeline:
 
     def caller_now(self, call: Call) -> Caller:
         """Return the current caller of a write that had to wait. Raises if the caller may not write any more."""
-        caller = self.access.authenticate(call.request, self.store)
-        self.access.admit(caller)
+        caller = self.authenticate(call.request, self.store)
+        self.admit(caller)
         caller.require_scope(call.operation.scope)
         return caller
 
@@ -309,14 +300,20 @@ def to_refusal(error: Exception, request: Request, log: RequestLog) -> Refusal:
     return Refusal("server_error", f"Internal error. Report the request id {request.id} to the operator.")
 
 
-def limit_anonymous(request: Request, refusal: Refusal, limiter: SlidingWindow) -> tuple[Allowance, Refusal]:
-    """Charge a refusal to the address, but not an internal error; return the address's window, and the refusal."""
-    allowance = hit_address(limiter, request.address, charge=refusal.status < 500)
-    try:
-        allowance.admit()
-    except Refusal as limited:
-        return allowance, limited
-    return allowance, refusal
+def answer_refusal(
+    refusal: Refusal, request: Request, limiter: SlidingWindow, allowance: Allowance | None
+) -> tuple[Response, Allowance, Refusal]:
+    """Return the response, the window of the key or else of the address, and the refusal.
+
+    An address is charged each refusal but internal errors, until the refusal is that of its limit.
+    """
+    if allowance is None:
+        allowance = hit_address(limiter, request.address, charge=refusal.status < 500)
+        try:
+            allowance.admit()
+        except Refusal as limited:
+            refusal = limited
+    return refuse(refusal, request), allowance, refusal
 
 
 def add_headers(

@@ -228,8 +228,8 @@ def one_of(values: Callable[[], Collection[str]]) -> Callable[[object], str]:
 
 
 Id = Annotated[int, Meta(ge=1, le=MAX_INTEGER)]
-ME_TOO: dict[str, object] = {"type": ["integer", "string"], "pattern": "^me$"}
-UserId = Annotated[int, kind(read_user, 'the id of a user, or "me"', ME_TOO, minimum=1, maximum=MAX_INTEGER)]
+ID_OR_ME: dict[str, object] = {"type": ["integer", "string"], "pattern": "^me$"}
+UserId = Annotated[int, kind(read_user, 'the id of a user, or "me"', ID_OR_ME, minimum=1, maximum=MAX_INTEGER)]
 MAX_POSITION = 1_000_000_000
 Position = Annotated[int, Meta(ge=0, le=MAX_POSITION)]
 Text20 = Annotated[str, Meta(min_length=1, max_length=20), LINE]

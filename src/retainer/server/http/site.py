@@ -40,9 +40,7 @@ class Site:
             response = page(request)
         except Exception as error:  # noqa: BLE001  # every error becomes a response of the catalogue
             refusal = pipeline.to_refusal(error, request, self.log)
-            if allowance is None:
-                allowance, refusal = pipeline.limit_anonymous(request, refusal, self.limiter)
-            response = pipeline.refuse(refusal, request)
+            response, allowance, _ = pipeline.answer_refusal(refusal, request, self.limiter, allowance)
         if allowance is None:
             allowance = hit_address(self.limiter, request.address, charge=False)
         present = {name for name, _ in response.headers}
