@@ -1,13 +1,14 @@
 """Forms: reads submitted fields by the same rules as bodies, and shows them again with their errors."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
 from functools import cache
 from typing import Any, TypeVar, get_type_hints
 from urllib.parse import parse_qsl
 
 import msgspec
 
-from retainer.console import typed
+from retainer.console import typed, words
 from retainer.console.shapes import Declared, declared
 from retainer.errors import FieldErrors, InvalidValue, Refusal, invalid
 from retainer.values.parameters import read_whole
@@ -20,6 +21,7 @@ MAX_FIELDS = 2000
 """Fields of a form: an invoice of 200 lines has nine for each."""
 NUMBERS = {"money", "number", "percent"}
 """The shapes of fields whose numbers are typed in the language of the account."""
+NO_DAY = "Must be a date, like 2026-03-10."
 YES_OR_NO = {"yes": True, "no": False}
 """The values of a box: a hidden field before it says no, which the box replaces."""
 
@@ -118,6 +120,34 @@ def read_filters(model: type[T], form: Form) -> T:
     sent = {name: value for name, value in sent_by(model, form, form.errors).items() if value != ""}
     values = read_fields(model, sent, form.errors)
     return model(**values)
+
+
+def read_days(query: Form, timezone: str) -> dict[str, str | None]:
+    """Return the days `from` and `to` of a query, both included, as the instants `since` and `until` of a filter."""
+    bounds = {"since": ("from", words.day_start), "until": ("to", words.day_end)}
+    found: dict[str, str | None] = dict.fromkeys(bounds)
+    for name, (field, bound) in bounds.items():
+        if day := read_day(query, field):
+            try:
+                found[name] = bound(day, timezone)
+            except OverflowError:
+                query.errors[field] = [NO_DAY]
+    return found
+
+
+def read_day(query: Form, name: str) -> str:
+    """Return a day of the query; empty if there is none. An invalid day is noted."""
+    try:
+        return date.fromisoformat(query.text(name)).isoformat() if query.text(name) else ""
+    except ValueError:
+        query.errors[name] = [NO_DAY]
+        return ""
+
+
+def confirm(form: Form, text: str) -> None:
+    """Raise `validation_failed` unless a text was typed as confirmation."""
+    if form.text("confirmation").casefold() != text.casefold():
+        raise invalid({"confirmation": [f"To confirm, type “{text}”."]})
 
 
 def sent_by(model: type[msgspec.Struct], form: Form, errors: FieldErrors) -> dict[str, object]:

@@ -1,8 +1,8 @@
 """The page of the API: its switch, plan, keys and last requests; and the page that switches it on or off."""
 
-from retainer.console import charts, words
+from retainer.console import charts, forms, words
 from retainer.console.page_context import PageContext, Reply
-from retainer.errors import Refusal, invalid
+from retainer.errors import Refusal
 from retainer.events import webhooks
 from retainer.identity import accounts
 from retainer.identity.keys import key_list
@@ -16,7 +16,6 @@ RECENT_FAILURES = 5
 
 
 def show(tx: Tx, context: PageContext) -> Reply:
-    """Show the API's switch, plan, keys, and the last 24 hours."""
     account = accounts.get_account(tx)
     keys = key_list.list_keys(tx)
     failed = LogFilter(status="5xx", since=counts.last_hours(tx).since)
@@ -58,8 +57,7 @@ def switch(tx: Tx, context: PageContext) -> Reply:
             advice = f"For one that does ({WITH_API}), ask {context.operator}."
             raise Refusal(refusal.code, f"Your plan does not include the API. {advice}") from None
         return context.redirect("/api", "The API is on.")
-    if context.form.text("confirmation").casefold() != CONFIRMATION:
-        raise invalid({"confirmation": [f"To confirm, type “{CONFIRMATION}”."]})
+    forms.confirm(context.form, CONFIRMATION)
     live = key_list.live_keys(tx).keys
     accounts.switch_api(tx, on=False)
     return context.redirect("/api", f"The API is off. {words.count(len(live), 'key')} stopped working.", kind="warn")

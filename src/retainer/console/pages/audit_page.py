@@ -1,14 +1,12 @@
 """The page of the audit log."""
 
 import re
-from datetime import date
 from functools import partial
 
-import msgspec
+from msgspec.structs import replace
 
 from retainer.console import forms, words
 from retainer.console.catalogue import Catalogue
-from retainer.console.forms import Form
 from retainer.console.labels import field_label
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.pages.request_pages import link_with
@@ -25,9 +23,8 @@ PAGES = {"key": "/keys/{}", "user": "/people/{}", "webhook": "/webhooks/{}", "pa
 
 
 def show_list(tx: Tx, context: PageContext) -> Reply:
-    """Show actions, newest first."""
     query = context.query
-    filters = with_days(forms.read_filters(AuditFilter, query), query, tx.actor.timezone)
+    filters = replace(forms.read_filters(AuditFilter, query), **forms.read_days(query, tx.actor.timezone))
     try:
         page = audit.list_entries(tx, filters, cursor=query.text("cursor") or None)
     except Refusal:
@@ -43,18 +40,6 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
         page_of=partial(page_of, PAGES | record_pages(context.catalogue)),
         changes_of=partial(changes_of, context, {user["id"]: user["name"] for user in people}),
     )
-
-
-def with_days(filters: AuditFilter, query: Form, timezone: str) -> AuditFilter:
-    """Return the filter with the chosen days, both included, as instants."""
-    days = {}
-    for name, end in (("from", words.day_start), ("to", words.day_end)):
-        if text := query.text(name):
-            try:
-                days[name] = end(date.fromisoformat(text).isoformat(), timezone)
-            except (ValueError, OverflowError):
-                query.errors[name] = ["Must be a date, like 2026-03-10."]
-    return msgspec.structs.replace(filters, since=days.get("from"), until=days.get("to"))
 
 
 def record_pages(catalogue: Catalogue) -> dict[str, str]:

@@ -6,7 +6,6 @@ import msgspec
 
 from retainer.console import charts, forms, scope_matrix, words
 from retainer.console.page_context import PageContext, Reply
-from retainer.errors import invalid
 from retainer.events import webhooks
 from retainer.identity import accounts
 from retainer.identity.keys import key_changes, key_list
@@ -136,8 +135,7 @@ def revoke(tx: Tx, context: PageContext) -> Reply:
     Raises `not_found` and `validation_failed`.
     """
     key = key_of(tx, context)
-    if context.form.text("confirmation").casefold() != key.name.casefold():
-        raise invalid({"confirmation": [f"To confirm, type “{key.name}”."]})
+    forms.confirm(context.form, key.name)
     key_changes.revoke_key(tx, key.id)
     if context.form.text("pause_webhooks") == "yes":
         webhooks.pause_webhooks(tx, webhooks.webhooks_of_key(tx, key.id))

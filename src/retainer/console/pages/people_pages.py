@@ -10,7 +10,6 @@ from retainer.store.tx import Tx
 
 
 def show_list(tx: Tx, context: PageContext) -> Reply:
-    """Show all people, with the number of keys that act as each."""
     people = users.list_users(tx)
     keys = key_list.live_keys(tx).keys
     return context.render(

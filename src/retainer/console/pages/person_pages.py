@@ -19,7 +19,6 @@ from retainer.work import cost_rates
 
 
 def show(tx: Tx, context: PageContext) -> Reply:
-    """Show a person, with the form that changes details and rates."""
     user = user_of(tx, context)
     return context.render(
         "person",
@@ -90,8 +89,8 @@ def deactivate(tx: Tx, context: PageContext) -> Reply:
     """
     user = user_of(tx, context)
     keys = key_list.live_keys(tx, user_id=user["id"]).keys
-    if keys and context.form.text("confirmation").casefold() != str(user["name"]).casefold():
-        raise invalid({"confirmation": [f"To confirm, type “{user['name']}”."]})
+    if keys:
+        forms.confirm(context.form, user["name"])
     moved = hand_over(tx, context, keys)
     cost_rates.change_user(tx, user["id"], {"is_active": False})
     sentences = [f"{user['name']} deactivated."]

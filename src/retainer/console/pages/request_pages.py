@@ -4,8 +4,8 @@ from datetime import date
 from typing import NamedTuple
 from urllib.parse import urlencode
 
-import msgspec
 from markupsafe import Markup
+from msgspec.structs import replace
 
 from retainer.console import charts, forms, words
 from retainer.console.charts import RequestChart
@@ -68,9 +68,8 @@ class Span(NamedTuple):
 
 
 def show_list(tx: Tx, context: PageContext) -> Reply:
-    """Show the log, newest first, with a chart and each key's share of the rate limit."""
     query = context.query
-    filters = with_days(forms.read_filters(LogFilter, query), query, tx.actor.timezone)
+    filters = replace(forms.read_filters(LogFilter, query), **forms.read_days(query, tx.actor.timezone))
     page = read_page(tx, filters, query.text("after") or None)
     names = {key.id: key.name for key in key_list.list_keys(tx)}
     span = read_span(tx, query)
@@ -118,30 +117,9 @@ def can_add_scope(key: Key, scope: str) -> bool:
     return bool(scope) and key.status == "active" and scope not in key.scopes
 
 
-def with_days(filters: LogFilter, query: Form, timezone: str) -> LogFilter:
-    """Return the filter with the days `from` and `to`, both included, as instants. An invalid day is noted."""
-    found = {}
-    for name, bound in (("from", words.day_start), ("to", words.day_end)):
-        if day := read_day(query, name):
-            try:
-                found[name] = bound(day, timezone)
-            except (ValueError, OverflowError):
-                query.errors[name] = ["Must be a date, like 2026-03-10."]
-    return msgspec.structs.replace(filters, since=found.get("from"), until=found.get("to"))
-
-
-def read_day(query: Form, name: str) -> str:
-    """Return a day of the query; empty if there is none. An invalid day is noted."""
-    try:
-        return date.fromisoformat(query.text(name)).isoformat() if query.text(name) else ""
-    except ValueError:
-        query.errors[name] = ["Must be a date, like 2026-03-10."]
-        return ""
-
-
 def read_span(tx: Tx, query: Form) -> Span:
     """Return the hours to count: those of the days `from` and `to`, or those of `span`."""
-    since, until = read_day(query, "from"), read_day(query, "to")
+    since, until = forms.read_day(query, "from"), forms.read_day(query, "to")
     if not since and not until:
         name = query.text("span") if query.text("span") in SPANS else "24h"
         period = counts.last_days(tx, DAYS[name]) if name in DAYS else counts.last_hours(tx)

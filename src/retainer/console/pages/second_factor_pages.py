@@ -1,5 +1,6 @@
 """The pages of the second factor: an admin's own, and its removal by another admin."""
 
+from retainer.console import forms
 from retainer.console.cookies import Cookie
 from retainer.console.page_context import ROOT, PageContext, Reply
 from retainer.console.pages.person_pages import user_of
@@ -14,7 +15,6 @@ NEW_CODES = Cookie("recovery-codes", path=ROOT + PATH)
 
 
 def show(store: Store, context: PageContext) -> Reply:
-    """Show the admin's second factor, new recovery codes once, or how to set it up."""
     with store.begin(context.admin, write=False) as tx:
         tx.snapshot()
         factor = second_factors.find(tx, context.admin.user_id)
@@ -64,7 +64,6 @@ def remove(tx: Tx, context: PageContext) -> Reply:
     user = user_of(tx, context)
     if user["id"] == context.admin.user_id:
         raise invalid({"confirmation": ["Remove your own on your profile, with a code."]})
-    if context.form.text("confirmation").casefold() != str(user["name"]).casefold():
-        raise invalid({"confirmation": [f"To confirm, type “{user['name']}”."]})
+    forms.confirm(context.form, user["name"])
     second_factors.remove(tx, user["id"])
     return context.redirect(f"/people/{user['id']}", f"The second factor of {user['name']} was removed.", kind="warn")

@@ -8,7 +8,6 @@ from retainer.store.tx import Tx
 
 
 def show_list(tx: Tx, context: PageContext) -> Reply:
-    """Show the live sessions of all admins."""
     return context.render("sessions", sessions=sessions.list_sessions(tx), browser_in_words=browser_in_words)
 
 

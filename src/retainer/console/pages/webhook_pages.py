@@ -33,7 +33,6 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
 
 
 def show(tx: Tx, context: PageContext) -> Reply:
-    """Show a webhook and its deliveries, newest first."""
     webhook = webhook_of(tx, context)
     status = context.query.text("status")
     filters = DeliveryFilter(status=(status,) if status in deliveries.STATUSES else None)

@@ -10,7 +10,7 @@ from retainer.console.charts import Series, Subject, column_chart, row_chart
 from retainer.console.labels import in_words
 from retainer.console.reports.controls import Controls
 from retainer.console.reports.declarations import Chart, Declaration, Table
-from retainer.console.reports.figures import FIGURES
+from retainer.console.reports.figures import FIGURES, SECTIONS
 from retainer.console.reports.readers import Fields, Figures
 from retainer.console.reports.tables import Cell, Fact, Format, ShownTable, decimal, fact, shown, unit_of
 from retainer.store.tx import Tx
@@ -102,7 +102,7 @@ class Builder(NamedTuple):
         return [Pair(fields, before.get(key, {})) for key, fields in now.items()] + [Pair({}, each) for each in gone]
 
     def table(self, table: Table) -> ShownTable:
-        columns: list[tuple[str, Format]] = [(table.heading, "text")]
+        columns: list[tuple[str, Format]] = [("Figure" if table.subjects in SECTIONS else table.subjects, "text")]
         columns += [(table.note, "note")] if table.note else []
         for name in table.figures:
             title, form, _ = FIGURES[name]

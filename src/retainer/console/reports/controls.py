@@ -9,9 +9,9 @@ from urllib.parse import urlencode
 import msgspec
 from sqlalchemy import select, union
 
+from retainer.console.forms import read_filters
 from retainer.console.page_context import PageContext
 from retainer.errors import Refusal
-from retainer.kernel.query import parameters
 from retainer.reports import periods
 from retainer.reports.common import ReportQuery
 from retainer.reports.periods import Period
@@ -64,21 +64,16 @@ def last_year(day: date) -> date:
     """Return the first day of the twelve months that end with the month of a day."""
     if day.month == MONTHS_OF_YEAR:
         return day.replace(month=1, day=1)
-    return date(max(1, day.year - 1), day.month + 1, 1)
+    return date(day.year - 1, day.month + 1, 1)
 
 
 def read_controls(tx: Tx, context: PageContext, default_start: Callable[[date], date]) -> Controls:
     """Return the controls of a report; a field with an error gets its default, and the form shows the error."""
-    form, asked = context.query, ReportQuery()
-    for name, parameter in parameters(ReportQuery).items():
-        if text := form.text(name):
-            try:
-                setattr(asked, parameter.field, parameter.read(text))
-            except ValueError as error:
-                form.errors[name] = [str(error)]
+    form = context.query
+    asked = read_filters(ReportQuery, form)
     try:
         period = periods.resolve_period(tx, asked.from_, asked.to, default_start)
-        validate_year_before(tx, period, a_year_before(period))
+        validate_year_before(tx, a_year_before(period))
         tx.raise_errors()
     except Refusal as refusal:
         form.errors |= refusal.members["errors"]
@@ -105,27 +100,20 @@ def read_controls(tx: Tx, context: PageContext, default_start: Callable[[date], 
 
 def a_year_before(period: Period) -> Period:
     """Return the same days a year before; a period to the end of a month has all days of that month then too."""
-    first = date.fromisoformat(period.first)
-    last = date.fromisoformat(period.to)
-    is_end = (last + timedelta(days=1)).day == 1 if last < date.max else True
-    days = _year_before(first, is_end=False).isoformat(), _year_before(last, is_end=is_end).isoformat()
-    return msgspec.structs.replace(period, from_=days[0], to=days[1])
+    first, last = date.fromisoformat(period.first), date.fromisoformat(period.to)
+    length = monthrange(last.year - 1, last.month)[1]
+    is_end = last.day == monthrange(last.year, last.month)[1]
+    begins = date(first.year - 1, first.month, min(first.day, monthrange(first.year - 1, first.month)[1]))
+    ends = date(last.year - 1, last.month, length if is_end else min(last.day, length))
+    return msgspec.structs.replace(period, from_=begins.isoformat(), to=ends.isoformat())
 
 
-def _year_before(day: date, *, is_end: bool) -> date:
-    year = max(1, day.year - 1)
-    length = monthrange(year, day.month)[1]
-    return date(year, day.month, length if is_end else min(day.day, length))
-
-
-def validate_year_before(tx: Tx, period: Period, before: Period) -> None:
-    """Note an error if no report can be about the days a year before: they are too many, or before the calendar."""
+def validate_year_before(tx: Tx, before: Period) -> None:
+    """Note an error if the days a year before are too many for a report: with one more leap day."""
     if (days := periods.days_from(before.first, before.to)) > periods.MAX_DAYS:
         tx.error(
             "from", f"A year before, these days are {days}; at most {periods.MAX_DAYS} are possible. Ask for less."
         )
-    elif period.first[:4] == periods.FIRST_DAY[:4]:
-        tx.error("from", "Must be in the year 2 or later, as each report shows the year before too.")
 
 
 def presets(today: str, chosen: Period, kept: dict[str, str]) -> list[tuple[str, str, bool]]:

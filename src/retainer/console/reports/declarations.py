@@ -37,7 +37,6 @@ class Table(NamedTuple):
 
     title: str
     subjects: str
-    heading: str
     figures: tuple[str, ...]
     compared: tuple[str, ...] = ()
     link: str = ""
@@ -72,7 +71,7 @@ REPORTS = {
             Chart("Collected and outstanding, including tax", "gross", BARS, "outlined", limit=3, note="figure"),
         ),
         tuple(
-            Table(title, title, "Figure", ("figure",), () if title == "Right now" else ("figure",), has_total=False)
+            Table(title, title, ("figure",), () if title == "Right now" else ("figure",), has_total=False)
             for title in SECTIONS
         ),
         (overview.OverviewMoney, overview.OverviewTime),
@@ -83,17 +82,16 @@ REPORTS = {
         last_year,
         ("revenue", "collected", "outstanding_at_end"),
         (
-            Chart("Revenue, before tax", "months", {"revenue": "solid"}, "outlined"),
+            Chart("Revenue, before tax", "Month", {"revenue": "solid"}, "outlined"),
             Chart(
                 "Collected, and outstanding at the end, including tax",
-                "months",
+                "Month",
                 {"collected": "striped", "outstanding": "line"},
             ),
         ),
         (
             Table(
                 "Revenue by month",
-                "months",
                 "Month",
                 ("invoiced", "credited", "revenue", "collected", "outstanding"),
                 ("revenue", "collected", "outstanding"),
@@ -107,11 +105,10 @@ REPORTS = {
         readers.read_clients,
         periods.year_begins,
         ("revenue", "clients", "largest_share"),
-        (Chart("Revenue by client", "clients", {"revenue": "solid"}, "outlined", limit=12, note="revenue"),),
+        (Chart("Revenue by client", "Client", {"revenue": "solid"}, "outlined", limit=12, note="revenue"),),
         (
             Table(
                 "Revenue by client",
-                "clients",
                 "Client",
                 ("revenue", "share_percent", "invoice_count", "collected", "outstanding", "overdue", "refund_due"),
                 ("revenue",),
@@ -128,14 +125,14 @@ REPORTS = {
         (
             Chart(
                 "Billable utilisation by month",
-                "months",
+                "Month",
                 {BILLABLE: "line", "target_percent": "target"},
                 "dashed",
                 "percent",
             ),
             Chart(
                 "Billable utilisation by person",
-                "people",
+                "Person",
                 {BILLABLE: "solid"},
                 "outlined",
                 "percent",
@@ -146,14 +143,9 @@ REPORTS = {
         ),
         (
             Table(
-                "Utilisation by person",
-                "people",
-                "Person",
-                USE,
-                (BILLABLE,),
-                f"/records/time-entries?user_id={{user_id}}&{DAYS}",
+                "Utilisation by person", "Person", USE, (BILLABLE,), f"/records/time-entries?user_id={{user_id}}&{DAYS}"
             ),
-            Table("Utilisation by month", "months", "Month", USE, (BILLABLE,), has_total=False),
+            Table("Utilisation by month", "Month", USE, (BILLABLE,), has_total=False),
         ),
         (utilisation.Utilisation,),
     ),
@@ -165,7 +157,7 @@ REPORTS = {
         (
             Chart(
                 "Revenue and cost by project",
-                "projects",
+                "Project",
                 {"revenue": "solid", "cost": "striped", "billable_value": "outlined"},
                 limit=8,
                 note="margin_percent",
@@ -174,7 +166,6 @@ REPORTS = {
         (
             Table(
                 "Profitability by project",
-                "projects",
                 "Project",
                 (
                     *("tracked_minutes", "billable_value", "revenue", "cost", "profit"),

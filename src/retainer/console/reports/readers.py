@@ -86,7 +86,7 @@ def read_months(tx: Tx, controls: Controls, period: Period) -> Figures:
         own = {"label": month_label(month), "first": days.first, "to": days.to, "outstanding": outstanding}
         rows[position] = {**found.get(month, {}), **own}
     total = total_of(report.totals, currency) | {"outstanding": None, "outstanding_at_end": outstanding}
-    return Figures({"months": rows}, total, currencies_of(report.totals))
+    return Figures({"Month": rows}, total, currencies_of(report.totals))
 
 
 def read_clients(tx: Tx, controls: Controls, period: Period) -> Figures:
@@ -95,7 +95,7 @@ def read_clients(tx: Tx, controls: Controls, period: Period) -> Figures:
     total = total_of(report.totals, controls.currency)
     total["clients"] = sum(row["revenue"] > 0 for row in rows.values())
     total["largest_share"] = next((row["share_percent"] for row in rows.values()), None)
-    return Figures({"clients": rows}, total, currencies_of(report.totals))
+    return Figures({"Client": rows}, total, currencies_of(report.totals))
 
 
 def read_people(tx: Tx, controls: Controls, period: Period) -> Figures:
@@ -108,7 +108,7 @@ def read_people(tx: Tx, controls: Controls, period: Period) -> Figures:
         position: {**asdict(total), "label": month_label(month)} for position, (month, total) in totals
     }
     (total,) = report.totals
-    rows = {"people": people, "months": months}
+    rows = {"Person": people, "Month": months}
     return Figures(rows, {**asdict(total), "label": "Total"}, currencies_of(total.other_currencies))
 
 
@@ -123,7 +123,7 @@ def read_projects(tx: Tx, controls: Controls, period: Period) -> Figures:
     if minutes := total.get("unpriced_minutes"):
         notes.append(f"{hours(minutes)} billable hours have no rate, so they are in no amount.")
     rows = {key: with_cost(row) for key, row in found.items()}
-    return Figures({"projects": rows}, total, currencies_of(report.totals), notes)
+    return Figures({"Project": rows}, total, currencies_of(report.totals), notes)
 
 
 def with_cost(row: Fields) -> dict[str, Any]:

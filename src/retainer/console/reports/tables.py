@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
-from typing import Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple
 
 from retainer.console.words import MINUS
 from retainer.reports.ratios import growth
@@ -15,13 +15,6 @@ DASH = "\u2013"
 """What stands for a figure that does not exist; a sum of nothing is 0."""
 
 
-class InCurrency(Protocol):
-    """A row of a report with the currency of its amounts."""
-
-    currency: str
-
-
-R = TypeVar("R", bound=InCurrency)
 Value = str | int | Decimal | None
 
 
@@ -87,7 +80,7 @@ def decimal(value: float | Decimal | None) -> Decimal | None:
     return None if value is None else Decimal(str(value))
 
 
-def own_first(rows: Iterable[R], own: str) -> list[R]:
+def own_first(rows: Iterable[Any], own: str) -> list[Any]:
     """Return the rows of a report by currency, those in the account's own first."""
     return sorted(rows, key=lambda row: (row.currency != own, row.currency))
 
