@@ -317,6 +317,8 @@ def test_every_option_has_a_help_text():
     found = dict(parameters(typer.main.get_command(cli)))
     assert len(found) > 100
     assert [name for name, text in found.items() if not (text or "").endswith(".")] == []
+    assert "agency, scale, enterprise include the API" in found[" account create --plan"]
+    assert "scale 1200, enterprise 3000." in found[" account create --plan"]
 
 
 def test_every_filter_of_the_request_log_has_an_option():

@@ -18,7 +18,10 @@ from retainer.values.kinds import PATTERN
 
 NAME = "The agency's name."
 LIMITS = ", ".join(f"{plan.name} {plan.requests_per_minute}" for plan in PLANS.values())
-PLAN = f"One of those with these requests a minute for each key: {LIMITS}. Without a trial, the API needs {WITH_API}."
+PLAN = (
+    f"What the account may use, one of: {', '.join(PLANS)}. {WITH_API} include the API; the others do so in a trial. "
+    f"Requests a minute of each key: {LIMITS}."
+)
 TIMEZONE = "Time zone in which days begin and end, like Europe/Berlin."
 TAX_RATE = "Default tax rate of documents, like 19 or 7.5; 0 for documents without tax."
 NEXT = number("Number with which the series goes on, like 124. It only goes up.", "NUMBER")

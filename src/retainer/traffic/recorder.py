@@ -135,7 +135,7 @@ class RequestRecorder:
     """The requests of this process that are not in the database yet."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()  # held briefly, for `_waiting` and `_dropped`
+        self._lock = threading.Lock()  # held briefly, to take from `_waiting`, and for `_dropped`
         self._writing = threading.Lock()  # held during a write, for its batches and minutes
         self._waiting: deque[Answered] = deque()
         self._batch: RequestBatch | None = None
@@ -147,11 +147,14 @@ class RequestRecorder:
 
     def add(self, answered: list[Answered]) -> None:
         """Queue requests until they are written. Requests without a key belong to no account and are skipped."""
-        with self._lock:
-            self._waiting.extend(each for each in answered if each.key_id is not None)
-            while len(self._waiting) > MAX_WAITING:
-                self._waiting.popleft()
-                self._dropped += 1
+        for each in answered:
+            if each.key_id is not None:
+                self._waiting.append(each)  # without the lock, which each request would take
+        if len(self._waiting) > MAX_WAITING:
+            with self._lock:
+                while len(self._waiting) > MAX_WAITING:
+                    self._waiting.popleft()
+                    self._dropped += 1
 
     def pop_dropped(self) -> int:
         """Return the number of requests dropped since the last call: too many waited, or the database refused them."""
