@@ -2,23 +2,7 @@
 
 from sqlalchemy import Column, Index, Table
 
-from retainer.schema.columns import (
-    account_table,
-    content,
-    decimal,
-    flag,
-    folded,
-    hidden,
-    instant,
-    integer,
-    keyed_table,
-    money,
-    ref,
-    searchable,
-    sortable,
-    text,
-    unique,
-)
+from retainer.schema import columns as col
 from retainer.store.engines.sql import INTEGER, NUMBERED, TEXT
 from retainer.store.tables import metadata
 
@@ -28,160 +12,141 @@ LANGUAGES = ("en", "de")
 
 def texts_by_language(*names: str) -> list[Column[str]]:
     """Declare a text in each language of documents: `invoice_terms_en`, `invoice_terms_de`."""
-    return [text(f"{name}_{language}", optional=True) for name in names for language in LANGUAGES]
+    return [col.text(f"{name}_{language}", optional=True) for name in names for language in LANGUAGES]
 
 
 accounts = Table(
     "accounts",
     metadata,
     Column("id", INTEGER, primary_key=True),
-    instant("created_at"),
-    instant("updated_at"),
-    text("name"),
-    text("plan"),
-    instant("trial_ends_at", optional=True),
-    flag("api_enabled"),
-    text("currency"),
-    text("timezone"),
-    money("hourly_rate", optional=True),
-    decimal("tax_rate", optional=True),  # null until somebody has decided: documents then carry no tax
-    integer("payment_terms_days"),
-    decimal("early_payment_discount_percent", optional=True),
-    integer("early_payment_discount_days", optional=True),
-    text("client_number_pattern"),
-    text("quote_number_pattern", server_default="Q-{YYYY}-{0000}"),
-    text("invoice_number_pattern", server_default="INV-{YYYY}-{0000}"),
-    text("credit_note_number_pattern", server_default="CN-{YYYY}-{0000}"),
-    text("working_weekdays"),
-    text("legal_name", optional=True),
-    text("address_line1", optional=True),
-    text("address_line2", optional=True),
-    text("city", optional=True),
-    text("region", optional=True),
-    text("postal_code", optional=True),
-    text("country", optional=True),
-    text("vat_number", optional=True),
-    text("registration_number", optional=True),
-    text("email", optional=True),
-    text("phone", optional=True),
-    text("website", optional=True),
-    text("iban", optional=True),
-    text("bic", optional=True),
-    text("bank_name", optional=True),
-    text("document_language", server_default="en"),
-    text("document_color", server_default="#4b53d6"),
-    flag("is_small_business", server_default="0"),
-    text("tax_outside_eu", server_default="not_subject"),
+    col.instant("created_at"),
+    col.instant("updated_at"),
+    col.text("name"),
+    col.text("plan"),
+    col.instant("trial_ends_at", optional=True),
+    col.flag("api_enabled"),
+    col.text("currency"),
+    col.text("timezone"),
+    col.money("hourly_rate", optional=True),
+    col.decimal("tax_rate", optional=True),  # null until somebody has decided: documents then carry no tax
+    col.integer("payment_terms_days"),
+    col.decimal("early_payment_discount_percent", optional=True),
+    col.integer("early_payment_discount_days", optional=True),
+    col.text("client_number_pattern"),
+    col.text("quote_number_pattern", server_default="Q-{YYYY}-{0000}"),
+    col.text("invoice_number_pattern", server_default="INV-{YYYY}-{0000}"),
+    col.text("credit_note_number_pattern", server_default="CN-{YYYY}-{0000}"),
+    col.text("working_weekdays"),
+    *col.optional(col.text, "legal_name", "address_line1", "address_line2", "city", "region", "postal_code", "country"),
+    *col.optional(col.text, "vat_number", "registration_number", "email", "phone", "website", "iban", "bic"),
+    col.text("bank_name", optional=True),
+    col.text("document_language", server_default="en"),
+    col.text("document_color", server_default="#4b53d6"),
+    col.flag("is_small_business", server_default="0"),
+    col.text("tax_outside_eu", server_default="not_subject"),
     *texts_by_language("tax_exemption_reason", "quote_introduction", "quote_terms"),
     *texts_by_language("invoice_introduction", "invoice_terms", "document_footer"),
-    integer("logo_id", optional=True),  # no reference: logos refer to accounts
-    flag("require_second_factor", server_default="0"),
+    col.integer("logo_id", optional=True),  # no reference: logos refer to accounts
+    col.flag("require_second_factor", server_default="0"),
     **NUMBERED,
 )
 
-logos = account_table("logos", content("content"), text("sha256"))
+logos = col.account_table("logos", col.content("content"), col.text("sha256"))
 """Logos of documents. They are never changed; a new logo is a new row."""
 
-users = account_table(
+users = col.account_table(
     "users",
-    text("name"),
-    text("email"),
-    folded("email"),
-    text("role"),
-    flag("is_active"),
-    hidden(integer("weekly_capacity_minutes")),
-    hidden(decimal("target_percent")),
-    hidden(money("hourly_rate", optional=True)),
-    hidden(text("password_hash", optional=True)),
-    sortable("name"),
-    searchable("name"),
-    unique("email_folded"),
+    col.text("name"),
+    col.text("email"),
+    col.folded("email"),
+    col.text("role"),
+    col.flag("is_active"),
+    col.hidden(col.integer("weekly_capacity_minutes")),
+    col.hidden(col.decimal("target_percent")),
+    col.hidden(col.money("hourly_rate", optional=True)),
+    col.hidden(col.text("password_hash", optional=True)),
+    col.sortable("name"),
+    col.searchable("name"),
+    col.unique("email_folded"),
     Index("users_by_email_folded", "email_folded"),
     Index(None, "account_id", "name_sort", "id"),
     named_by=("name",),
 )
 
-api_keys = account_table(
+api_keys = col.account_table(
     "api_keys",
-    *ref("user_id", "users"),
-    text("name"),
+    *col.ref("user_id", "users"),
+    col.text("name"),
     Column("hash", TEXT, nullable=False),
-    text("prefix"),
-    text("last_four"),
-    text("scopes"),
-    instant("expires_at", optional=True),
-    instant("revoked_at", optional=True),
-    instant("last_used_at", optional=True),
-    text("last_used_address", optional=True),
-    *ref("replaced_by_id", "api_keys", optional=True),
+    *map(col.text, ("prefix", "last_four", "scopes")),
+    *col.optional(col.instant, "expires_at", "revoked_at", "last_used_at"),
+    col.text("last_used_address", optional=True),
+    *col.ref("replaced_by_id", "api_keys", optional=True),
     Index("api_keys_unique_hash", "hash", unique=True),
 )
 
-sessions = account_table(
+sessions = col.account_table(
     "sessions",
-    *ref("user_id", "users"),
+    *col.ref("user_id", "users"),
     Column("hash", TEXT, nullable=False),
-    instant("last_used_at"),
-    instant("ended_at", optional=True),
-    text("address", optional=True),
-    text("user_agent", optional=True),
-    text("proposed_secret", optional=True),  # for a second factor, until the user has entered a code for it
+    col.instant("last_used_at"),
+    col.instant("ended_at", optional=True),
+    *col.optional(col.text, "address", "user_agent"),
+    col.text("proposed_secret", optional=True),  # for a second factor, until the user has entered a code for it
     Index("sessions_unique_hash", "hash", unique=True),
 )
 """Sessions in the console. Ended ones are kept for some time, since they identify known browsers."""
 
-password_links = account_table(
+password_links = col.account_table(
     "password_links",
-    *ref("user_id", "users"),
+    *col.ref("user_id", "users"),
     Column("hash", TEXT, nullable=False),
-    instant("expires_at"),
-    unique("user_id"),
+    col.instant("expires_at"),
+    col.unique("user_id"),
     Index("password_links_unique_hash", "hash", unique=True),
 )
 """Single-use links to set a password; a new link replaces the last one of its user."""
 
-second_factors = account_table(
-    "second_factors", *ref("user_id", "users"), text("secret"), integer("last_step"), unique("user_id")
+second_factors = col.account_table(
+    "second_factors", *col.ref("user_id", "users"), col.text("secret"), col.integer("last_step"), col.unique("user_id")
 )
 """The authenticator app of a user: its shared secret, and the last time step of an accepted code."""
 
-recovery_codes = account_table("recovery_codes", *ref("user_id", "users"), text("hash"), unique("user_id", "hash"))
+recovery_codes = col.account_table(
+    "recovery_codes", *col.ref("user_id", "users"), col.text("hash"), col.unique("user_id", "hash")
+)
 """Codes that replace the authenticator app, each once; used ones are deleted."""
 
-pending_sign_ins = account_table(
+pending_sign_ins = col.account_table(
     "pending_sign_ins",
-    *ref("user_id", "users"),
+    *col.ref("user_id", "users"),
     Column("hash", TEXT, nullable=False),
-    instant("expires_at"),
+    col.instant("expires_at"),
     Index("pending_sign_ins_unique_hash", "hash", unique=True),
 )
 """Sign-ins whose password was right, and whose second factor is still to come."""
 
-kept_forms = account_table(
+kept_forms = col.account_table(
     "kept_forms",
-    *ref("user_id", "users"),
-    text("hash"),
-    text("path"),
-    text("fields"),
-    instant("expires_at"),
-    unique("user_id"),
+    *col.ref("user_id", "users"),
+    *map(col.text, ("hash", "path", "fields")),
+    col.instant("expires_at"),
+    col.unique("user_id"),
 )
 """Forms that were sent after the session had ended, until their user has signed in again. Fields are a JSON list."""
 
-audit_entries = account_table(
+audit_entries = col.account_table(
     "audit_entries",
-    text("action"),
-    *ref("user_id", "users", optional=True),
-    text("address", optional=True),
-    text("target"),
-    integer("target_id"),
-    text("target_name"),
-    text("before", optional=True),
-    text("after", optional=True),
-    Index(None, "account_id", "created_at", "id"),
-    Index(None, "account_id", "target", "target_id", "created_at", "id"),
+    col.text("action"),
+    *col.ref("user_id", "users", optional=True),
+    col.text("address", optional=True),
+    col.text("target"),
+    col.integer("target_id"),
+    col.text("target_name"),
+    *col.optional(col.text, "before", "after"),
+    *col.indexes("created_at id", "target target_id created_at id"),
 )
 """Actions of admins; those of operators at the command line have no user. Before and after are JSON objects."""
 
-series = keyed_table("series", text("name"), integer("last"), key=("name",))
+series = col.keyed_table("series", col.text("name"), col.integer("last"), key=("name",))
 """The last number of each series of an account, like that of its invoices."""
