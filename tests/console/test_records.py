@@ -129,8 +129,8 @@ def test_an_invoice_is_shown_like_the_document(api, visitor, client):
     record = api.get(f"/invoices/{sent['id']}").data
     page = visitor.get(f"/console/records/invoices/{sent['id']}")
     assert section(page, "Lines") == [
-        ["Design", "3", "100.00", "10%", "19%", "270.00"],
-        ["Hosting", "1", "50.00", "", "7%", "50.00"],
+        ["Design", "3", "100.00 EUR", "10%", "19%", "270.00 EUR"],
+        ["Hosting", "1", "50.00 EUR", "0%", "7%", "50.00 EUR"],
     ]
     (sums,) = (sums.text for sums in page.all("dl", "sums"))
     assert sums == (
@@ -235,8 +235,8 @@ def test_a_site_shows_its_days_incidents_and_response_times(api, visitor):
         )
     page = visitor.get(f"/console/records/sites/{site['id']}")
     assert "87.5% in 90 days, 1 day with a failed check" in page.text
-    bars = page.html.partition('<svg class="uptime"')[2].partition("</svg>")[0]
-    assert (bars.count("<g>"), bars.count('class="up"'), bars.count('class="down"')) == (90, 2, 1)
+    bars = page.html.partition('<svg class="days tall"')[2].partition("</svg>")[0]
+    assert (bars.count("<g>"), bars.count('class="good"'), bars.count('class="bad"')) == (90, 1, 1)
     assert section(page, "Days with a failed check")[0][1:] == ["75%", "3", "12"]
     assert [row[1:] for row in section(page, "Incidents")] == [
         ["Down for 2 hours", "The site cannot be reached."],

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
+from typing import NamedTuple
 
 from sqlalchemy import func, select
 
@@ -51,75 +52,67 @@ def outstanding(values: Values, clients: Sequence[Client]) -> dict[int, Value]:
     return {client_id: Value("amounts", links=links) for client_id, links in amounts.items()}
 
 
-def sums_by_currency(page: RecordPage[Client]) -> dict[str, Figures]:
-    """Return the sums of a client up to today, with the client's own currency first."""
-    today = Period(None, page.tx.today, page.tx.actor.timezone)
-    found = reported.read(page.tx, today, ("currency",), SUMS, client_id=page.own.id)
-    for key, balances in reported.balances(page.tx, today, ("currency",), client_id=page.own.id).items():
-        found.setdefault(key, Figures()).update(balances)
-    return {page.own.currency: Figures(), **{currency: figures for (currency,), figures in sorted(found.items())}}
+class Amounts(NamedTuple):
+    """What a client owes, is owed and has paid up to today, and its unbilled time, in a currency."""
+
+    outstanding: Decimal
+    overdue: Decimal
+    to_refund: Decimal
+    collected: Decimal
+    revenue: Decimal
+    unbilled: Decimal
+    overdue_count: int
 
 
-def unbilled_by_currency(page: RecordPage[Client]) -> dict[str, Decimal]:
-    """Return the value of a client's time that is on no invoice, by currency."""
-    query = ProfitabilityQuery(client_id=page.own.id)
-    report = profitability.get_report_project_profitability(page.tx, query).data
-    return {each.currency: each.unbilled_amount for each in report.totals if each.unbilled_amount}
+def amounts_by_currency(page: RecordPage[Client]) -> dict[str, Amounts]:
+    """Return the amounts of a client, those in its own currency first."""
+    today, only = Period(None, page.tx.today, page.tx.actor.timezone), page.own.id
+    found = {page.own.currency: Figures()}
+    for (currency,), figures in sorted(reported.read(page.tx, today, ("currency",), SUMS, client_id=only).items()):
+        found.setdefault(currency, Figures()).update(figures)
+    for (currency,), figures in sorted(reported.balances(page.tx, today, ("currency",), client_id=only).items()):
+        found.setdefault(currency, Figures()).update(figures)
+    report = profitability.get_report_project_profitability(page.tx, ProfitabilityQuery(client_id=only)).data
+    unbilled = {each.currency: each.unbilled_amount for each in report.totals if each.unbilled_amount}
+    return {code: amounts_of(code, found.get(code, Figures()), unbilled.get(code)) for code in {**found, **unbilled}}
+
+
+def amounts_of(currency: str, figures: Figures, unbilled: Decimal | None) -> Amounts:
+    units = [figures[name] for name in ("outstanding", "overdue", "refund_due", "collected")]
+    units.append(figures["invoiced"] - figures["credited"])
+    amounts = [amount_of(each, currency) for each in units]
+    return Amounts(*amounts, unbilled=unbilled or amount_of(0, currency), overdue_count=figures["overdue_count"])
 
 
 def facts(page: RecordPage[Client]) -> list[Fact]:
     """Return what a client owes, is owed and has paid, in its own currency, and its unbilled time."""
-    client = f"{page.own.id}"
-    sums, unbilled = sums_by_currency(page), unbilled_by_currency(page)
-    currency = next(iter(sums))
-    figures = sums[currency]
-    others = sorted({code for code in (*sums, *unbilled) if code != currency})
-    late = words.count(figures["overdue_count"], "invoice") if figures["overdue_count"] else "Nothing is late"
+    amounts = page.memo["amounts"] = amounts_by_currency(page)
+    (currency, own), *others = amounts.items()
+    note = f"and {' and '.join(code for code, _ in others)}, see below" if others else ""
+    late = words.count(own.overdue_count, "invoice") if own.overdue_count else "Nothing is late"
 
-    def fact(label: str, units: int, path: str, note: str = "", tone: str = "") -> Fact:
-        return Fact(label, money(amount_of(units, currency), currency, tone), path, note)
+    def to(kind: str = "invoices", **filters: str) -> str:
+        return page.path(kind, client_id=f"{page.own.id}", **filters)
 
-    def to(**filters: str) -> str:
-        return page.path("invoices", client_id=client, **filters)
-
-    owes_refund = any(each["refund_due"] for each in sums.values())
+    refund = Fact("To refund", money(own.to_refund, currency, "bad"), to(has_refund_due="true"))
     return [
-        fact(
-            "Outstanding",
-            figures["outstanding"],
-            to(status="open"),
-            f"and {' and '.join(others)}, see below" if others else "",
-        ),
-        fact("Overdue", figures["overdue"], to(status="overdue"), late, "bad" if figures["overdue"] else ""),
-        *([fact("To refund", figures["refund_due"], to(has_refund_due="true"), tone="bad")] if owes_refund else []),
-        Fact(
-            "Unbilled time",
-            money(unbilled.get(currency, amount_of(0, currency)), currency),
-            page.path("time-entries", client_id=client, billing_status="unbilled"),
-        ),
-        fact("Revenue", figures["invoiced"] - figures["credited"], to(), "before tax, all time"),
+        Fact("Outstanding", money(own.outstanding, currency), to(status="open"), note),
+        Fact("Overdue", money(own.overdue, currency, "bad" if own.overdue else ""), to(status="overdue"), late),
+        *([refund] if any(each.to_refund for each in amounts.values()) else []),
+        Fact("Unbilled time", money(own.unbilled, currency), to("time-entries", billing_status="unbilled")),
+        Fact("Revenue", money(own.revenue, currency), to(), "before tax, all time"),
     ]
 
 
 def blocks(page: RecordPage[Client]) -> Iterator[Block]:
     """Yield the amounts by currency, if there are several, and the address beside the ways to reach the client."""
-    sums = sums_by_currency(page)
+    amounts: dict[str, Amounts] = page.memo["amounts"]
     page.seen |= {"contacts_count", "projects_count", "sites_count"}
-    if len(sums) > 1:
-        yield amounts_by_currency(page, sums)
+    if len(amounts) > 1:
+        titles = ("Outstanding", "Overdue", "To refund", "Collected", "Revenue before tax", "Unbilled time")
+        rows = [[Value("text", code), *(money(each, code) for each in own[:-1])] for code, own in amounts.items()]
+        yield TableBlock("Amounts by currency", headings("Currency", *titles, numbers=len(titles)), rows)
     yield GroupBlock([page.fields("Contact", CONTACT), page.fields("Billing", BILLING)])
-
-
-def amounts_by_currency(page: RecordPage[Client], sums: dict[str, Figures]) -> TableBlock:
-    unbilled = unbilled_by_currency(page)
-    rows = []
-    for currency, figures in sums.items():
-        units = [figures[name] for name in ("outstanding", "overdue", "refund_due", "collected")]
-        amounts = [amount_of(each, currency) for each in (*units, figures["invoiced"] - figures["credited"])]
-        amounts.append(unbilled.get(currency, amount_of(0, currency)))
-        rows.append([Value("text", currency), *(money(each, currency) for each in amounts)])
-    titles = ("Outstanding", "Overdue", "To refund", "Collected", "Revenue before tax", "Unbilled time")
-    return TableBlock("Amounts by currency", headings("Currency", *titles, numbers=len(titles)), rows)
 
 
 DISPLAY = Display(

@@ -14,7 +14,6 @@ from retainer.rollups.list_sums import Sum
 
 def blocks(page: RecordPage[CreditNote]) -> Iterator[Block]:
     note = page.record
-    page.seen |= {"tax_total"}
     applied = (("Applied to the balance", note.applied_amount), ("To refund", note.refundable_amount))
     own_sums = [(label, money(value, note.currency)) for label, value in applied if value]
     yield documents.document_block(page, [Fact("Invoice", page.value("invoice_id"))], own_sums)

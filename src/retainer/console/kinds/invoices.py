@@ -38,7 +38,7 @@ def facts(page: RecordPage[Invoice]) -> list[Fact]:
 def blocks(page: RecordPage[Invoice]) -> Iterator[Block]:
     """Yield the document, its payments, and its texts."""
     invoice, document = page.record, page.document
-    page.seen |= {"subject", "purchase_order", "tax_total", "credit_notes", "payments"}
+    page.seen |= {"subject", "purchase_order", "credit_notes", "payments"}
     service = [each for each in (document.service_from, document.service_to) if each]
     own_facts = [
         documents.day("Due", document.due_date),

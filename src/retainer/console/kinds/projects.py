@@ -1,7 +1,7 @@
 """Projects: budget against use, tasks by status, people with their hours, and unbilled work."""
 
 from collections.abc import Iterator
-from typing import NamedTuple, get_args
+from typing import get_args
 
 from sqlalchemy import bindparam, func, select
 
@@ -45,23 +45,6 @@ TERMS = (
     *("billing_type", "hourly_rate", "fixed_fee", "retainer_amount", "start_date", "due_date", "manager_id"),
     *("currency", "expense_amount", "quote_id"),
 )
-
-
-class TaskCount(NamedTuple):
-    """The tasks of a project that have a status, and their estimates."""
-
-    status: str
-    size: int
-    estimated_minutes: int
-
-
-class PersonHours(NamedTuple):
-    """The time of a person on a project, and the days of the first and the last entry."""
-
-    user_id: int
-    minutes: int
-    first: str
-    last: str
 
 
 def facts(page: RecordPage[Project]) -> list[Fact]:
@@ -132,38 +115,31 @@ def time_value(minutes: int) -> Value:
 
 
 def tasks_by_status(page: RecordPage[Project]) -> TableBlock:
-    """Return the number of tasks by status, each with a link to them."""
-    found = {each.status: each for each in map(TaskCount._make, page.tx.all(TASKS_BY_STATUS, project=page.own.id))}
-    rows = [
-        [
-            badge(badge_of(status)),
-            page.link(f"{found[status].size:,}", "tasks", project_id=f"{page.own.id}", status=status),
-            time_value(found[status].estimated_minutes) if found[status].estimated_minutes else NOTHING,
-        ]
-        for status in get_args(unwrapped(Status)[0])
-        if status in found
-    ]
+    """Return the number of tasks by status with a link to them, and their estimates."""
+    found = {status: sums for status, *sums in page.tx.all(TASKS_BY_STATUS, project=page.own.id)}
+    rows = []
+    for status in get_args(unwrapped(Status)[0]):
+        if status in found:
+            size, estimated = found[status]
+            link = page.link(f"{size:,}", "tasks", project_id=f"{page.own.id}", status=status)
+            rows.append([badge(badge_of(status)), link, time_value(estimated) if estimated else NOTHING])
     return TableBlock("Tasks by status", headings("Status", "Tasks", "Estimated", numbers=2), rows)
 
 
 def hours_by_person(page: RecordPage[Project]) -> TableBlock:
     """Return who worked how long: over all time, or of a long project in its newest entries."""
-    people = list(map(PersonHours._make, page.tx.all(HOURS_BY_PERSON, project=page.own.id, limit=NEWEST_ENTRIES)))
-    total = sum(person.minutes for person in people)
-    rows = [
-        [
-            Value("link", link=page.names.refer(users, person.user_id)),
-            page.link(
-                f"{hours(person.minutes)} h", "time-entries", project_id=f"{page.own.id}", user_id=f"{person.user_id}"
-            ),
-            Value("number", short_day(person.last)),
-        ]
-        for person in people
-    ]
+    rows, total, first_days = list[list[Value]](), 0, list[str]()
+    for user_id, minutes, first, last in page.tx.all(HOURS_BY_PERSON, project=page.own.id, limit=NEWEST_ENTRIES):
+        person = Value("link", link=page.names.refer(users, user_id))
+        filters = {"project_id": f"{page.own.id}", "user_id": f"{user_id}"}
+        time = page.link(f"{hours(minutes)} h", "time-entries", **filters)
+        rows.append([person, time, Value("number", short_day(last))])
+        first_days.append(first)
+        total += minutes
     note = ""
-    if people and total != page.own.tracked_minutes:
-        first = short_day(min(person.first for person in people))
-        note = f"In the newest {words.count(NEWEST_ENTRIES, 'entry', 'entries')}, since {first}."
+    if rows and total != page.own.tracked_minutes:
+        entries = words.count(NEWEST_ENTRIES, "entry", "entries")
+        note = f"In the newest {entries}, since {short_day(min(first_days))}."
     return TableBlock("People", headings("Person", "Time", "Last day", numbers=2), rows, note=note)
 
 

@@ -18,7 +18,7 @@ def is_open(table: Table) -> ColumnElement[bool]:
 
 
 def blocks(page: RecordPage[Quote]) -> Iterator[Block]:
-    page.seen |= {"title", "tax_total"}
+    page.seen |= {"title"}
     facts = [documents.day("Valid until", page.record.valid_until), Fact("Contact", page.value("contact_id"))]
     yield documents.document_block(page, facts, [])
     yield from documents.texts(notes=page.record.notes, terms=page.record.terms)

@@ -1,7 +1,7 @@
 """Sites: uptime by day, incidents, response times, certificates and plugins; those with troubles come first."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import lru_cache
@@ -12,7 +12,7 @@ from sqlalchemy import Select, bindparam, case, func, select
 from retainer.console import words
 from retainer.console.charts import Series, column_chart
 from retainer.console.kinds.display import Display
-from retainer.console.records.blocks import Block, ChartBlock, DayBar, Fact, UptimeBlock
+from retainer.console.records.blocks import Block, ChartBlock, Fact, UptimeBlock
 from retainer.console.records.page import RecordPage
 from retainer.console.values import NOTHING, Column, TableBlock, Value, Values, headings, percent_text, span
 from retainer.console.words import short_day
@@ -26,10 +26,8 @@ from retainer.values.exact import as_instant, day_after, instant_after
 
 DAYS, CHART_DAYS = 90, 30
 INCIDENTS, PLUGINS = 10, 300
-BAR_HEIGHT, MIN_DOWN = 40, 9
-"""Pixels of a day's bar, and at least of its failed share, which must be seen."""
-LIST_HEIGHT, LOWEST_SHARE = 18, 90_000
-"""Pixels of a day's bar in a list, and the thousandths of a percent at which it is lowest, to show short outages."""
+BAR_HEIGHT, LOWEST_SHARE = 18, 90_000
+"""Height of a day's bar, and the thousandths of a percent at which it is lowest, to show short outages."""
 SOON = timedelta(days=14)
 """Time before the end of a certificate from which on it needs attention."""
 SOFTWARE = (
@@ -52,7 +50,7 @@ class Checks(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """A day of a site in a list: its label, the percentage of checks that found it up, and the height of its bar."""
+    """A day of a site: its label, the percentage of checks that found it up, and the height of its bar."""
 
     day: str
     share: Decimal | None
@@ -104,7 +102,7 @@ def bar(day: str, checks: Checks) -> Bar:
     thousandths = share(checks.up, checks.total)
     if thousandths is None:
         return Bar(label, None, 1)
-    part = max(0, thousandths - LOWEST_SHARE) * (LIST_HEIGHT - 3) // (100_000 - LOWEST_SHARE)
+    part = max(0, thousandths - LOWEST_SHARE) * (BAR_HEIGHT - 3) // (100_000 - LOWEST_SHARE)
     return Bar(label, Decimal(thousandths).scaleb(-3), 3 + part)
 
 
@@ -148,24 +146,25 @@ def blocks(page: RecordPage[Site]) -> Iterator[Block]:
 
 def uptime_block(days: dict[str, Checks]) -> UptimeBlock:
     """Return the days as bars, with those on which a check failed as a table."""
-    bars, failing = [], []
-    for day, checks in days.items():
-        text = f"{uptime_text(checks.up, checks.total)} up" if checks.total else "not checked"
-        height = max(MIN_DOWN, checks.down * BAR_HEIGHT // checks.total) if checks.down else 0
-        bars.append(DayBar(short_day(day), height, bool(checks.total), f"{short_day(day)}: {text}"))
-        if checks.down:
-            figures = (uptime_text(checks.up, checks.total), f"{checks.down:,}", f"{checks.total:,}")
-            failing.append([Value("text", short_day(day)), *(Value("number", figure) for figure in figures)])
-    up, total = sum(checks.up for checks in days.values()), sum(checks.total for checks in days.values())
+    failing = [
+        [
+            Value("text", short_day(day)),
+            *(Value("number", text) for text in (uptime_text([each]), f"{each.down:,}", f"{each.total:,}")),
+        ]
+        for day, each in reversed(days.items())
+        if each.down
+    ]
     count = words.count(len(failing), "day") + " with a failed check" if failing else "no failed check"
     columns = headings("Day", "Uptime", "Failed checks", "Checks", numbers=3)
-    table = TableBlock("Days with a failed check", columns, failing[::-1])
-    return UptimeBlock("Uptime", f"{uptime_text(up, total)} in 90 days, {count}", bars, table)
+    summary = f"{uptime_text(days.values())} in 90 days, {count}"
+    value = Value("bars", uptime_text(days.values()), bars=[bar(day, each) for day, each in days.items()])
+    return UptimeBlock(summary, value, TableBlock("Days with a failed check", columns, failing))
 
 
-def uptime_text(up: int, total: int) -> str:
-    """Return a share of checks as the API rounds it."""
-    return f"{percent_text(Decimal(share(up, total) or 0).scaleb(-3))}%"
+def uptime_text(days: Collection[Checks]) -> str:
+    """Return the share of checks that found a site up as the API rounds it."""
+    thousandths = share(sum(each.up for each in days), sum(each.total for each in days))
+    return f"{percent_text(Decimal(thousandths or 0).scaleb(-3))}%"
 
 
 def incident_table(page: RecordPage[Site]) -> TableBlock:

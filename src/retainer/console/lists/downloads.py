@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
-from types import UnionType
-from typing import Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from sqlalchemy import Table
 
 from retainer.console.names import load_names
+from retainer.console.shapes import shapes_of
 from retainer.store.tx import Tx
 from retainer.values.records import WRITE_ONLY, Record
 from retainer.web.csv_files import Cell
@@ -38,16 +37,9 @@ def build_table(
 
 def plain_fields(model: type[Record]) -> list[str]:
     """Return the fields of a type with a single value, as lists return them."""
-    hints = get_type_hints(model)
-    fields = msgspec.structs.fields(model)
-    return [field.name for field in fields if field.default is not WRITE_ONLY and is_plain(hints[field.name])]
-
-
-def is_plain(hint: object) -> bool:
-    """Whether a type has no parts."""
-    if get_origin(hint) in {Union, UnionType}:
-        return all(is_plain(part) for part in get_args(hint))
-    return get_origin(hint) is not list and not (isinstance(hint, type) and issubclass(hint, msgspec.Struct))
+    shapes = shapes_of(model)
+    answered = [field.name for field in msgspec.structs.fields(model) if field.default is not WRITE_ONLY]
+    return [name for name in answered if shapes[name] not in {"", "list"}]
 
 
 def row_of(record: Record, fields: list[str], names: dict[str, dict[int, str]]) -> Iterator[Cell]:

@@ -34,35 +34,13 @@ class TextBlock(NamedTuple):
     macro: str = "text"
 
 
-class Party(NamedTuple):
-    """A party of a document: its role, its name with a link, and the lines of its address."""
-
-    role: str
-    name: Value
-    lines: Sequence[str]
-
-
-class DocumentLine(NamedTuple):
-    """A line of a document, as it is printed; `work` is what it bills."""
-
-    description: str
-    project: Value
-    quantity: str
-    unit_price: str
-    discount: str
-    tax: str
-    amount: str
-    work: str = ""
-
-
 class DocumentBlock(NamedTuple):
-    """A document: parties, dates, lines, and the sums below them, of which the last is the strongest."""
+    """A document: parties with their addresses, dates, lines, and the sums below them."""
 
-    parties: Sequence[Party]
+    parties: Sequence[Fact]
     facts: Sequence[Fact]
-    lines: Sequence[DocumentLine]
+    lines: TableBlock
     sums: Sequence[tuple[str, str]]
-    has_discounts: bool
     macro: str = "document"
 
 
@@ -97,21 +75,11 @@ class FormBlock(NamedTuple):
     macro: str = "form"
 
 
-class DayBar(NamedTuple):
-    """A day of a site: the height of its failed share in pixels, if any, and its figures in words."""
-
-    day: str
-    down: int
-    has_checks: bool
-    description: str
-
-
 class UptimeBlock(NamedTuple):
     """The days of a site as bars, and those with failed checks as a table."""
 
-    title: str
     summary: str
-    bars: Sequence[DayBar]
+    days: Value
     failing: TableBlock
     macro: str = "uptime"
 

@@ -4,17 +4,17 @@ from collections.abc import Iterable, Sequence
 
 from retainer.billing.credit_notes.types import CreditNote, CreditNoteLine
 from retainer.billing.invoices.types import Invoice, InvoiceLine
-from retainer.billing.quotes.types import Quote, QuoteLine
+from retainer.billing.quotes.types import Quote
 from retainer.console import words
-from retainer.console.records.blocks import DocumentBlock, DocumentLine, Fact, Party, TextBlock
+from retainer.console.records.blocks import DocumentBlock, Fact, TextBlock
 from retainer.console.records.page import AnyPage
-from retainer.console.values import NOTHING, Value, percent_text
+from retainer.console.values import NOTHING, Column, TableBlock, Value, Values, percent_text
 from retainer.console.words import money, short_day
 from retainer.documents.einvoice import missing_facts
 from retainer.documents.facts import Customer, Issuer
 from retainer.documents.warnings import warnings_of
-from retainer.documents.wording import country_name, unit_text
-from retainer.schema.work import projects
+from retainer.documents.wording import country_name
+from retainer.schema import metadata
 
 Printable = Invoice | Quote | CreditNote
 Sums = Sequence[tuple[str, str]]
@@ -34,10 +34,10 @@ def has_einvoice(page: AnyPage) -> bool:
 def document_block(page: AnyPage, own_facts: Iterable[Fact], own_sums: Sums) -> DocumentBlock:
     """Return the document: after its number and date, and below its total, with what only its kind has."""
     record, document = page.record, page.document
-    page.seen |= {"client_snapshot", "issue_date", "contact_id", "number"}
+    page.seen |= {"client_snapshot", "issue_date", "contact_id", "number", "tax_total"}
     parties = [
-        Party("From", Value("text", document.issuer.name), address(document.issuer)),
-        Party("To", page.value("client_id")._replace(text=document.customer.name), address(document.customer)),
+        Fact("From", Value("text", document.issuer.name), note=address(document.issuer)),
+        Fact("To", page.value("client_id")._replace(text=document.customer.name), note=address(document.customer)),
     ]
     issued = "Issue date" if not document.is_draft or page.own.issue_date else "Issue date (if issued today)"
     facts = [
@@ -47,14 +47,37 @@ def document_block(page: AnyPage, own_facts: Iterable[Fact], own_sums: Sums) -> 
         text("Order number", document.purchase_order),
         text("Subject", document.subject),
     ]
-    lines = [line(page, each) for each in record.lines]
     return DocumentBlock(
-        parties,
-        [fact for fact in facts if fact.value != NOTHING],
-        lines,
-        [*sums(record), *own_sums],
-        has_discounts=any(each.discount_percent for each in record.lines),
+        parties, [fact for fact in facts if fact.value != NOTHING], line_table(page), [*sums(record), *own_sums]
     )
+
+
+def line_table(page: AnyPage) -> TableBlock:
+    """Return the lines of a document; discounts only if there are any, and what each line bills."""
+    lines = page.record.lines
+    discount = ["discount_percent"] if any(each.discount_percent for each in lines) else []
+    has_work = bool(lines) and isinstance(lines[0], InvoiceLine)
+    has_unit = bool(lines) and not isinstance(lines[0], CreditNoteLine)
+    columns = [
+        Column("description", "project_id" if has_unit else ""),
+        *([Column("work", load=work)] if has_work else []),
+        Column("quantity", "unit" if has_unit else ""),
+        *("unit_price", *discount, "tax_rate", "amount"),
+    ]
+    table = metadata.tables.get(f"{page.kind.table.name.removesuffix('s')}_lines")
+    block = page.table("Lines", lines, table, columns)
+    return block.without_empty() if lines else block
+
+
+def work(_: Values, lines: Sequence[InvoiceLine]) -> dict[int, Value]:
+    """Return what invoice lines bill: `3 time entries`."""
+    found = {}
+    for each in lines:
+        parts = [(len(each.time_entry_ids), "time entry", "time entries"), (len(each.expense_ids), "expense", "")]
+        parts.append((int(each.milestone_id is not None), "milestone", ""))
+        texts = [words.count(*part) for part in parts if part[0]]
+        found[each.id] = Value("text", ", ".join(texts)) if texts else NOTHING
+    return found
 
 
 def texts(**named: str | None) -> list[TextBlock]:
@@ -69,32 +92,13 @@ def text(label: str, value: str | None) -> Fact:
     return Fact(label, Value("text", value) if value else NOTHING)
 
 
-def address(party: Issuer | Customer) -> list[str]:
+def address(party: Issuer | Customer) -> str:
     """Return the lines of an address, and the VAT number."""
     place = " ".join(filter(None, (party.postal_code, party.city)))
     country = country_name(party.country, "en") if party.country else ""
     vat = f"VAT number {party.vat_number}" if party.vat_number else ""
-    return [each for each in (party.address_line1, party.address_line2, place, party.region, country, vat) if each]
-
-
-def line(page: AnyPage, each: QuoteLine | InvoiceLine | CreditNoteLine) -> DocumentLine:
-    project_id = None if isinstance(each, CreditNoteLine) else each.project_id
-    unit = None if isinstance(each, CreditNoteLine) else each.unit
-    work = ""
-    if isinstance(each, InvoiceLine):
-        parts = [(len(each.time_entry_ids), "time entry", "time entries"), (len(each.expense_ids), "expense", "")]
-        parts.append((int(each.milestone_id is not None), "milestone", ""))
-        work = ", ".join(words.count(*part) for part in parts if part[0])
-    return DocumentLine(
-        description=each.description,
-        project=NOTHING if project_id is None else Value("link", link=page.names.refer(projects, project_id)),
-        quantity=f"{each.quantity.normalize():,f}" + (f" {unit_text(unit, each.quantity, 'en')}" if unit else ""),
-        unit_price=f"{each.unit_price:,f}".replace("-", words.MINUS),
-        discount=f"{percent_text(each.discount_percent)}%" if each.discount_percent else "",
-        tax=f"{percent_text(each.tax_rate)}%",
-        amount=f"{each.amount:,f}".replace("-", words.MINUS),
-        work=work,
-    )
+    lines = (party.address_line1, party.address_line2, place, party.region, country, vat)
+    return "\n".join(each for each in lines if each)
 
 
 def sums(record: Printable) -> list[tuple[str, str]]:

@@ -44,6 +44,8 @@ class RecordPage(Values, Generic[R]):
         super().__init__(tx, context)
         self.kind, self.own = kind, record
         self.seen: set[str] = set()
+        self.memo: dict[str, Any] = {}
+        """What facts have read that blocks need, too."""
         self.record = cast("R", Watched(record, self.seen))
 
     @cached_property
