@@ -1,10 +1,10 @@
-"""The displays of all kinds of records, by the names of the kinds in paths."""
+"""The displays of all kinds of records, by the names of the kinds in paths: those of their modules."""
 
 from retainer.console.kinds import (
     clients,
-    contacts,
     credit_notes,
     expenses,
+    external_contacts,
     invoices,
     milestones,
     projects,
@@ -16,18 +16,8 @@ from retainer.console.kinds import (
     time_entries,
 )
 
-DISPLAYS = {
-    "clients": clients.DISPLAY,
-    "external-contacts": contacts.DISPLAY,
-    "tags": tags.DISPLAY,
-    "projects": projects.DISPLAY,
-    "milestones": milestones.DISPLAY,
-    "tasks": tasks.DISPLAY,
-    "time-entries": time_entries.DISPLAY,
-    "quotes": quotes.DISPLAY,
-    "invoices": invoices.DISPLAY,
-    "credit-notes": credit_notes.DISPLAY,
-    "expenses": expenses.DISPLAY,
-    "tickets": tickets.DISPLAY,
-    "sites": sites.DISPLAY,
-}
+MODULES = (
+    *(clients, external_contacts, tags, projects, milestones, tasks, time_entries),
+    *(quotes, invoices, credit_notes, expenses, tickets, sites),
+)
+DISPLAYS = {module.__name__.rpartition(".")[2].replace("_", "-"): module.DISPLAY for module in MODULES}

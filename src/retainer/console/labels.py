@@ -14,9 +14,7 @@ LABELS = {
     "applied_amount": "Applied to the balance",
     "awaiting": "Waiting for",
     "body": "Text",
-    "budget_amount": "Budget",
     "budget_minutes": "Budget of time",
-    "budget_used_percent": "Budget used",
     "budget_used_percent_min": "Budget used, at least %",
     "check_interval_seconds": "Checked every",
     "code": "Short name",
@@ -27,7 +25,6 @@ LABELS = {
     "date": "Day",
     "date_from": "From",
     "date_to": "To",
-    "discount_percent": "Discount",
     "due_date": "Due",
     "due_date_from": "Due from",
     "due_date_to": "Due by",
@@ -51,9 +48,7 @@ LABELS = {
     "issue_date_to": "Issued until",
     "keyword": "Text on the page",
     "label": "Name",
-    "markup_percent": "Markup",
     "monitoring_enabled": "Monitored",
-    "net_amount": "Net",
     "paid_date": "Day",
     "paid_date_from": "Paid from",
     "paid_date_to": "Paid until",
@@ -64,7 +59,6 @@ LABELS = {
     "plugin_version_lt": "Plugin older than",
     "progress_percent": "Tasks done",
     "purchase_order": "Order number",
-    "outstanding": "Outstanding",
     "q": "Search",
     "receipt_url": "Receipt",
     "refund_due": "To refund",
@@ -81,7 +75,6 @@ LABELS = {
     "template_id": "From template",
     "tracked_minutes": "Tracked time",
     "type": "Kind",
-    "unbilled_amount": "Unbilled",
     "unbilled_minutes": "Unbilled time",
     "update_version": "Available",
     "uptime_percent_24h": "Uptime, 24 hours",
@@ -128,7 +121,7 @@ def field_label(name: str, table: Table | None = None) -> str:
     for end, added in ENDS.items():
         if name.endswith(end):
             return field_label(name.removesuffix(end)) + added
-    for end in ("_id", "_at", "_count"):
+    for end in ("_id", "_at", "_count", "_amount", "_percent"):
         name = name.removesuffix(end)
     return name.removeprefix("is_").replace("_", " ").capitalize()
 

@@ -168,6 +168,7 @@ class Values:
         below, raw = self.field(record, column.detail, table), getattr(record, column.detail)
         if below.link is not None and below.kind == "link":
             return below.link
+        raw = f"#{raw}" if isinstance(raw, int) else raw
         text = "" if raw is None else shortened(str(raw).removeprefix("https://").removesuffix("/"))
         return Link(text, "") if text and raw != getattr(record, column.field) else None
 

@@ -27,6 +27,8 @@ from retainer.values.exact import local_day
 from retainer.values.parameters import read_number, read_sort
 
 Shape = Literal["select", "date", "text", "number"]
+COMMON = {*Filter.__struct_fields__, "external_id"}
+"""The filters of every list, which come after its own."""
 NUMBERS = {"money", "whole", "number", "percent", "budget", "minutes"}
 OFFERED = {"users", *(name for name, display in DISPLAYS.items() if display.is_offered)}
 """The tables whose records a filter offers for choice; a filter by any other stays as it came in by a link."""
@@ -118,7 +120,8 @@ class Controls:
         by_name = {control.name: control for control in self.all}
         self.first = [by_name[name] for name in display.filters]
         """The controls that are always visible, in the order of the declaration."""
-        self.more = [control for control in self.all if control.name not in display.filters]
+        more = [control for control in self.all if control.name not in display.filters]
+        self.more = sorted(more, key=lambda control: control.name in COMMON)
 
     def target(self, name: str) -> Table | None:
         """Return the table that a filter refers to."""
