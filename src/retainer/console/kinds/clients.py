@@ -78,10 +78,12 @@ def amounts_by_currency(page: RecordPage[Client]) -> dict[str, Amounts]:
 
 
 def amounts_of(currency: str, figures: Figures, unbilled: Decimal | None) -> Amounts:
-    units = [figures[name] for name in ("outstanding", "overdue", "refund_due", "collected")]
-    units.append(figures["invoiced"] - figures["credited"])
-    amounts = [amount_of(each, currency) for each in units]
-    return Amounts(*amounts, unbilled=unbilled or amount_of(0, currency), overdue_count=figures["overdue_count"])
+    outstanding, overdue, to_refund, collected = (
+        amount_of(figures[name], currency) for name in ("outstanding", "overdue", "refund_due", "collected")
+    )
+    revenue = amount_of(figures["invoiced"] - figures["credited"], currency)
+    waiting = unbilled or amount_of(0, currency)
+    return Amounts(outstanding, overdue, to_refund, collected, revenue, waiting, figures["overdue_count"])
 
 
 def facts(page: RecordPage[Client]) -> list[Fact]:

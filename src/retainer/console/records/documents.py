@@ -58,7 +58,7 @@ def line_table(page: AnyPage) -> TableBlock:
     discount = ["discount_percent"] if any(each.discount_percent for each in lines) else []
     has_work = bool(lines) and isinstance(lines[0], InvoiceLine)
     has_unit = bool(lines) and not isinstance(lines[0], CreditNoteLine)
-    columns = [
+    columns: list[str | Column] = [
         Column("description", "project_id" if has_unit else ""),
         *([Column("work", load=work)] if has_work else []),
         Column("quantity", "unit" if has_unit else ""),
