@@ -26,6 +26,9 @@ from retainer.web.csv_files import csv_response, csv_text
         "\uff0d1",
         "\uff20A1",
         '=A("x")',
+        "\u200b=1",
+        "\x85@A1",
+        "\u2028+1",
     ],
 )
 def test_a_text_that_begins_like_a_formula_gets_an_apostrophe(text):

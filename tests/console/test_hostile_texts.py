@@ -60,7 +60,7 @@ TEXTS = list(
 )
 GROUP = 8
 GROUPS = [TEXTS[start :: -(-len(TEXTS) // GROUP)] for start in range(-(-len(TEXTS) // GROUP))]
-"""The texts in groups, each with texts of all sorts; the short tier tries one."""
+"""The texts in groups, each with texts of all sorts; half of them are tried, and in the short tier one."""
 FORMULA = re.compile(
     "[\\s\\x00-\\x1f\\x7f-\\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]*[=+@\\-\uff1d\uff0b\uff0d\uff20]"
 )
@@ -151,7 +151,7 @@ def formulas_of(file: WebPage) -> list[str]:
     return [cell for row in rows for cell in row if FORMULA.match(cell) and not NUMBER.fullmatch(cell)]
 
 
-@pytest.mark.parametrize("texts", first(GROUPS), ids=lambda texts: ascii(texts[0])[1:30])
+@pytest.mark.parametrize("texts", first(GROUPS[::2]), ids=lambda texts: ascii(texts[0])[1:30])
 def test_hostile_texts_stay_texts(api: ApiClient, texts: list[str]):
     set_account(api, **SETTINGS)
     api.patch(f"/clients/{api.usual('/clients')}", {"country": "DE"})

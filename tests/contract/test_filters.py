@@ -1,4 +1,4 @@
-"""Every filter alone and with every other, every order and every page, held against a model in plain Python.
+"""Every filter alone and with others, every order and every page, held against a model in plain Python.
 
 One account is filled through the API with drawn records, beside another one as noise; then it is only read.
 """
@@ -198,7 +198,7 @@ def ids(rows: list[Row]) -> list[int]:
 
 
 def filter_holds(agency: Agency, operation: Operation, name: str) -> None:
-    """A filter finds what it says: alone on every page, and together with those that come after it."""
+    """A filter finds what it says: alone on every page, and together with some that come after it."""
     model, random = agency.lists[operation], Random(f"{operation} {name}")
     texts = model.tried(name, random)
     for text in texts:
@@ -209,7 +209,7 @@ def filter_holds(agency: Agency, operation: Operation, name: str) -> None:
     turns(agency, operation, {name: max(selective, key=selective.get)}, random.choice(sorts_of(operation)))
     names = list(model.filters)
     later = names[names.index(name) + 1 :]
-    for other in random.sample(later, length(len(later))) if later else ():
+    for other in random.sample(later, min(len(later), length(5))):
         pairs = list(itertools.product(texts, model.tried(other, random)))
         passed = [pair for pair in pairs if model.found({name: pair[0], other: pair[1]})]
         drawn = [*random.sample(passed, min(1, len(passed))), random.choice(pairs)]
@@ -227,7 +227,7 @@ def order_holds(agency: Agency, operation: Operation, sort: str) -> None:
 @pytest.mark.parametrize(
     ("operation", "name"), [(operation, name) for operation in LISTS for name in filters_of(operation)], ids=str
 )
-def test_a_filter_finds_what_it_says_alone_and_with_every_other(agency, operation, name):
+def test_a_filter_finds_what_it_says_alone_and_with_others(agency, operation, name):
     filter_holds(agency, operation, name)
 
 
