@@ -17,7 +17,7 @@ from testing.ports import free_port
 from retainer.events.retention import WITH_OLD, WITH_OLD_DELIVERIES
 from retainer.events.sender.schedule import DUE_SINCE, DUE_WEBHOOKS, PUT_OFF, RETRY_ALL, WAKE
 from retainer.events.sender.schedule import SET_BACK as SET_BACK_WEBHOOKS
-from retainer.identity.people.expiry import EXPIRED
+from retainer.identity.people.tokens import EXPIRED
 from retainer.schema import distribution
 from retainer.schema.migrations import migrate
 from retainer.server.monitoring.housekeeping import OLD as OLD_RESPONSES

@@ -8,7 +8,7 @@ from sqlalchemy import select, text
 
 from retainer.events.retention import delete_events
 from retainer.events.sender.loop import Sender
-from retainer.identity.people import expiry
+from retainer.identity.people import tokens
 from retainer.rollups import doctor
 from retainer.schema.crm import clients
 from retainer.server.monitoring import housekeeping
@@ -70,7 +70,7 @@ def test_retention_deletes_what_is_old_of_accounts_on_all_nodes(both_agencies):
     assert retention.delete_requests(store, 90) == 2
     assert retention.delete_sums(store, 90) == 2 * 2
     assert housekeeping.delete_responses(store) == 2 * 3
-    expiry.delete_expired(store)
+    tokens.delete_expired(store)
     for api in both_agencies:
         with api.operating() as tx:
             assert [row[0] for row in tx.all(select(events.c.id))] == [3]

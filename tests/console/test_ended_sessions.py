@@ -5,7 +5,7 @@ import time_machine
 
 from retainer.console import ended_sessions
 from retainer.identity import accounts
-from retainer.identity.people import expiry, sessions, users
+from retainer.identity.people import sessions, tokens, users
 from tests.console.test_second_factor import NOW, code_of, set_up
 from tests.console.visitor import HASH, PASSWORD, Visitor, admin_of
 
@@ -154,13 +154,13 @@ def test_one_form_is_kept_for_each_person_and_for_an_hour(api):
     assert kept(api) == ['[["name", "Ada"]]']
     api.sql("UPDATE kept_forms SET expires_at = '2020-01-01T00:00:00.000000Z'")
     assert "Ada" not in visitor.follow(visitor.sign_in(EMAIL, next="/people/new")).html
-    expiry.delete_expired(api.store)
+    tokens.delete_expired(api.store)
     assert kept(api) == []
 
 
 def test_a_restore_of_a_backup_forgets_kept_forms(api):
     lose_session(api)
-    expiry.revoke_all(api.store)
+    tokens.revoke_all(api.store)
     assert kept(api) == []
 
 

@@ -86,7 +86,6 @@ UNSCOPED = {
     "identity/people/kept_forms.py",
     "identity/people/tokens.py",
     "identity/sign_in/sign_in.py",
-    "identity/people/expiry.py",
     "outbound/pause.py",
     "backup/embedded.py",
     "server/monitoring/housekeeping.py",

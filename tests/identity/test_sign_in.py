@@ -8,7 +8,7 @@ import pytest
 from retainer.errors import Refusal
 from retainer.identity import audit
 from retainer.identity.audit import AuditFilter
-from retainer.identity.people import expiry, password_links, passwords, sessions, users
+from retainer.identity.people import password_links, passwords, sessions, tokens, users
 from retainer.identity.people.tokens import LINKS
 from retainer.identity.people.users import UserDetails
 from retainer.identity.sign_in import sign_in
@@ -337,13 +337,13 @@ def test_expired_sessions_and_links_are_deleted(api, admin, clock):
     enter(api, admin)
     with api.operating() as tx:
         password_links.create(tx, api.admin_id)
-    expiry.delete_expired(api.store)
+    tokens.delete_expired(api.store)
     assert counts(api) == {"sessions": 1, "password_links": 1}
     clock.shift(timedelta(days=7))
-    expiry.delete_expired(api.store)
+    tokens.delete_expired(api.store)
     assert counts(api) == {"sessions": 1, "password_links": 0}
     clock.shift(timedelta(days=90))
-    expiry.delete_expired(api.store)
+    tokens.delete_expired(api.store)
     assert counts(api)["sessions"] == 0
 
 
@@ -356,6 +356,6 @@ def test_after_a_restore_no_session_and_no_link_is_valid(api, admin):
     token = enter(api, admin).token
     with api.operating() as tx:
         link = password_links.create(tx, api.admin_id)
-    expiry.revoke_all(api.store)
+    tokens.revoke_all(api.store)
     assert admin_of(api, token) is None
     assert refusal(LINKS.find, api.store, link.token).code == "not_found"

@@ -9,7 +9,7 @@ import msgspec
 from retainer.backup import BackupError, Progress, archive, embedded
 from retainer.backup.archive import Manifest
 from retainer.backup.staging import staging_dir
-from retainer.identity.people import expiry
+from retainer.identity.people import tokens
 from retainer.outbound import pause
 from retainer.rollups import doctor
 from retainer.schema.migrations import head, migrate
@@ -77,7 +77,7 @@ def restore(file: Path, database: Path, progress: Progress, *, force: bool = Fal
             reason = f"restored from a backup of {restorable.manifest.made_at}"
             for work in pause.EVERY:
                 pause.pause(Store(engine), work, reason)
-            expiry.revoke_all(Store(engine))
+            tokens.revoke_all(Store(engine))
         finally:
             engine.close()
         embedded.replace(database, restorable.database, former)

@@ -162,19 +162,6 @@ ENTRIES = (
     .limit(bindparam("limit", type_=INTEGER))
 )
 
-OF_TARGET = (
-    select(*(COLUMNS[name] for name in AuditEntry.__struct_fields__))
-    .select_from(audit_entries.outerjoin(users, users.c.id == audit_entries.c.user_id))
-    .where(audit_entries.c.target == bindparam("target"), audit_entries.c.target_id == bindparam("target_id"))
-    .order_by(audit_entries.c.created_at.desc(), audit_entries.c.id.desc())
-    .limit(bindparam("limit", type_=INTEGER))
-)
-
-
-def list_of_target(tx: Tx, target: str, target_id: int, limit: int) -> list[AuditEntry]:
-    """Return the newest actions on a record, which its page shows."""
-    return [_read_entry(row) for row in tx.all(OF_TARGET, target=target, target_id=target_id, limit=limit)]
-
 
 def list_entries(tx: Tx, filters: AuditFilter = ALL, *, cursor: str | None = None, limit: int = PAGE) -> AuditPage:
     """Return actions of the account, newest first. Raises `validation_failed` for an invalid cursor."""

@@ -13,4 +13,5 @@ HANDLE = Action(
     fields=tuple(choose_fields(Task, tasks, "status", "priority", "assignee_id", "due_date", use="Update")),
     notice=("Task saved.", "It is {became} now."),
     unchanged="Nothing was changed.",
+    is_inline=True,
 )

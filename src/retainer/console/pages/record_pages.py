@@ -40,6 +40,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
     warnings = documents.warnings(page)
     written_by = requests_of_record(tx, kind.name, record.id, REQUESTS) if context.may("requests") else []
     actions, more = list_actions(kind, record, has_einvoice=documents.has_einvoice(page))
+    of_record = audit.AuditFilter(target=kind.noun, target_id=record.id)
     page.names.load()
     return context.render(
         "record",
@@ -54,7 +55,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
         facts=facts,
         blocks=blocks,
         written_by=written_by,
-        changes=audit.list_of_target(tx, kind.noun, record.id, REQUESTS) if context.may("audit") else [],
+        changes=audit.list_entries(tx, of_record, limit=REQUESTS).entries if context.may("audit") else [],
         names={key.id: key.name for key in key_list.list_keys(tx)} if written_by else {},
     )
 

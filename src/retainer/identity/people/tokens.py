@@ -8,8 +8,8 @@ from sqlalchemy import Table, bindparam, delete, select
 
 from retainer.errors import Refusal
 from retainer.identity.admins import PERSON_COLUMNS, Person
-from retainer.identity.people.sessions import digest
-from retainer.schema.identity import accounts, kept_forms, password_links, pending_sign_ins, users
+from retainer.identity.people.sessions import BROWSER_TTL, digest
+from retainer.schema.identity import accounts, kept_forms, password_links, pending_sign_ins, sessions, users
 from retainer.store.engines.sql import INSTANT
 from retainer.store.tx import Store, Tx
 from retainer.values.exact import instant_after, utcnow
@@ -49,6 +49,7 @@ class Tokens:
             )
         )
         self._use = delete(table).where(table.c.hash == bindparam("hash"))
+        self.expired = delete(table).where(table.c.expires_at <= bindparam("before", type_=INSTANT))
         self._void = delete(table).where(table.c.user_id == bindparam("user"))
 
     def create(self, tx: Tx, user_id: int, **fields: str) -> Token:
@@ -86,3 +87,20 @@ SECOND_STEPS = Tokens(
 """Sign-ins whose password was right, and whose second factor is still to come."""
 KEPT_FORMS = Tokens(kept_forms, timedelta(hours=1), "This form is no longer kept.")
 """Forms of an ended session; a new one replaces the last of its user."""
+EXPIRED = [tokens.expired for tokens in (LINKS, SECOND_STEPS, KEPT_FORMS)]
+OLD_SESSIONS = delete(sessions).where(sessions.c.last_used_at <= bindparam("before", type_=INSTANT))
+
+
+def delete_expired(store: Store) -> None:
+    """Delete old sessions and expired tokens of all accounts."""
+    with store.unscoped(write=True) as tx:
+        tx.run(OLD_SESSIONS, before=instant_after(tx.now, -BROWSER_TTL))
+        for statement in EXPIRED:
+            tx.run(statement, before=tx.now)
+
+
+def revoke_all(store: Store) -> None:
+    """Delete all sessions and tokens: a restored database does not know which have ended since its backup."""
+    with store.unscoped(write=True) as tx:
+        for table in (sessions, password_links, pending_sign_ins, kept_forms):
+            tx.run(delete(table))

@@ -8,7 +8,7 @@ from sqlalchemy import and_, bindparam, delete, or_, update
 
 from retainer.background import Background, Chore
 from retainer.events.retention import delete_events
-from retainer.identity.people import expiry
+from retainer.identity.people import tokens
 from retainer.kernel.caller import Caller
 from retainer.kernel.http import Request
 from retainer.kernel.idempotency import RETENTION
@@ -102,7 +102,7 @@ class Housekeeping(Background):
                 Chore("deleting old counts", SWEEP_SECONDS, limiter.sweep),
                 Chore("deleting old idempotency keys", SWEEP_SECONDS, lambda: delete_responses(store)),
                 Chore("deleting old requests and events", SWEEP_SECONDS, self._delete_old),
-                Chore("deleting old sessions", SWEEP_SECONDS, lambda: expiry.delete_expired(store)),
+                Chore("deleting old sessions", SWEEP_SECONDS, lambda: tokens.delete_expired(store)),
                 Chore(
                     "deleting old sums", SUMS_SECONDS, lambda: retention.delete_sums(store, settings.request_log_days)
                 ),
