@@ -424,6 +424,23 @@ def test_a_reply_is_written_at_the_foot_of_the_thread(api, visitor):
     assert len(api.get(f"/tickets/{ticket['id']}/replies").data) == 1
 
 
+def test_payments_are_listed_by_day_with_their_invoice_and_a_file(api, visitor):
+    invoice = issued(api, subject="Relaunch")
+    for day, amount in (("2026-01-05", "10"), ("2026-02-06", "20.50")):
+        body = {"amount": amount, "paid_date": day, "reference": f"TX {day}", "notes": "by Eva"}
+        assert api.patch(f"/invoices/{invoice['id']}", {"record_payment": body}).status == 200
+    page = visitor.get("/console/records/payments?paid_date_from=2026-02-01&paid_date_to=2026-02-28")
+    assert page.status == 200
+    for text in ("6 Feb 2026", "TX 2026-02-06", f"{invoice['number']} · Relaunch", "Bank transfer", "by Eva"):
+        assert text in page.text, text
+    assert "TX 2026-01-05" not in page.text
+    assert path_of("invoices", invoice) in page.links
+    file = visitor.get("/console/records/payments/csv?paid_date_from=2026-02-01").html
+    assert "20.50" in file
+    assert "10.00" not in file
+    assert "TX 2026-01-05" in visitor.get(path_of("invoices", invoice)).text
+
+
 def test_a_ticket_is_assigned_on_its_page(api, visitor):
     ticket = ready(api, "tickets", "open")
     path = path_of("tickets", ticket)

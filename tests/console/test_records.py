@@ -119,7 +119,7 @@ def test_a_client_shows_the_refunds_that_it_is_owed(api, visitor, client):
     api.patch(f"/invoices/{paid['id']}", {"record_refund": {"amount": "20"}})
     assert facts(visitor.get(path))["To refund"] == "30.00 EUR"
     payments = section(visitor.get(f"/console/records/invoices/{paid['id']}"), "Payments")
-    assert [(row[1], row[-1]) for row in payments] == [("Payment", "374.80 EUR"), ("Refund", f"{MINUS}20.00 EUR")]
+    assert {(row[1], row[-1]) for row in payments} == {("Payment", "374.80 EUR"), ("Refund", f"{MINUS}20.00 EUR")}
 
 
 def test_an_invoice_is_shown_like_the_document(api, visitor, client):
@@ -143,7 +143,9 @@ def test_an_invoice_is_shown_like_the_document(api, visitor, client):
     assert re.search(r"<h1>[^<]*<span class=.badge bad.>Overdue</span>\s*</h1>", page.html), (
         "without the status that it has"
     )
-    assert section(page, "Payments")[0][-2:] == ["PAY-1", "74.80 EUR"]
+    (payment,) = section(page, "Payments")
+    assert "PAY-1" in payment[0]
+    assert payment[1:] == ["Payment", "Bank transfer", "74.80 EUR"]
     assert section(page, "Credit notes")[0][-1] == "50.00 EUR"
     assert "Bergmann Optik" in page.text.partition("To")[2]
     assert f"/console/records/invoices/{sent['id']}/pdf" in page.links

@@ -25,7 +25,7 @@ MAX_LABEL = 80
 GROUPS = (
     ("Clients & contacts", ("clients", "external-contacts", "tags")),
     ("Work", ("projects", "tasks", "time-entries")),
-    ("Money", ("quotes", "invoices", "credit-notes", "expenses")),
+    ("Money", ("quotes", "invoices", "payments", "credit-notes", "expenses")),
     ("Support & sites", ("tickets", "sites")),
 )
 """The kinds that have a list, in the order of the navigation."""
@@ -132,10 +132,9 @@ class Relation(NamedTuple):
 
 
 class Catalogue:
-    """The kinds of records that have a list and announce their changes, as far as a role may see them.
+    """The kinds of records that have a list or announce their changes, as far as a role may see them.
 
-    The others are shown elsewhere: users on the pages of people, payments with their invoice, and webhooks on pages of
-    their own.
+    The others are shown elsewhere: users on the pages of people, and webhooks on pages of their own.
     """
 
     def __init__(self, operations: list[Operation], role: str) -> None:
@@ -145,8 +144,9 @@ class Catalogue:
         self.kinds: dict[str, Kind] = {}
         for listing in operations:
             path, table = listing.path, listing.resource.table
-            if listing.paged and table is not None and is_announced(table) and path == listing.resource.path:
-                name, creating = path.rpartition("/")[2], by_path.get(("POST", path))
+            name, creating = path.rpartition("/")[2], by_path.get(("POST", path))
+            is_kind = is_announced(table) or name in LISTS
+            if listing.paged and table is not None and is_kind and path == listing.resource.path:
                 reading, changing, deleting = (on_one.get((method, path)) for method in ("GET", "PATCH", "DELETE"))
                 parent = listing.resource.parent
                 owner = "" if "records" in self.areas else OWN_RECORDS.get(name)

@@ -7,6 +7,7 @@ from retainer.console.kinds import (
     external_contacts,
     invoices,
     milestones,
+    payments,
     projects,
     quotes,
     sites,
@@ -18,6 +19,6 @@ from retainer.console.kinds import (
 
 MODULES = (
     *(clients, external_contacts, tags, projects, milestones, tasks, time_entries),
-    *(quotes, invoices, credit_notes, expenses, tickets, sites),
+    *(quotes, invoices, payments, credit_notes, expenses, tickets, sites),
 )
 DISPLAYS = {module.__name__.rpartition(".")[2].replace("_", "-"): module.DISPLAY for module in MODULES}

@@ -166,6 +166,7 @@ payments = col.account_table(
     sa.Index("payments_by_day", "account_id", "paid_date", "id", "invoice_id", "currency", "amount"),
     sa.Index(None, "account_id", "updated_at", "id"),
     sa.Index("payments_by_invoice", "account_id", "invoice_id", "paid_date", "amount"),
+    named_by=("reference",),
 )
 
 credit_notes = col.account_table(

@@ -13,11 +13,8 @@ from retainer.console.records.page import RecordPage
 from retainer.console.values import Column
 from retainer.console.words import money
 from retainer.rollups.list_sums import Sum
-from retainer.schema.billing import OPEN_INVOICES, is_issued, payments
+from retainer.schema.billing import OPEN_INVOICES, is_issued
 from retainer.schema.columns import in_literals
-
-PARTS = 50
-"""Payments of an invoice that its page shows; the newest, if there are more."""
 
 
 def is_open(table: Table) -> ColumnElement[bool]:
@@ -36,7 +33,7 @@ def facts(page: RecordPage[Invoice]) -> list[Fact]:
 
 
 def blocks(page: RecordPage[Invoice]) -> Iterator[Block]:
-    """Yield the document, its payments, and its texts."""
+    """Yield the document and its texts."""
     invoice, document = page.record, page.document
     page.seen |= {"subject", "purchase_order", "credit_notes", "payments"}
     service = [each for each in (document.service_from, document.service_to) if each]
@@ -46,10 +43,6 @@ def blocks(page: RecordPage[Invoice]) -> Iterator[Block]:
         Fact("Contact", page.value("contact_id")),
     ]
     yield documents.document_block(page, own_facts, sums(invoice))
-    if page.own.payments:
-        names = ("paid_date", "kind", "method", "reference", "notes", "amount")
-        block = page.table("Payments", page.own.payments[-PARTS:], payments, names)
-        yield block.without_empty()._replace(total=len(page.own.payments))
     yield from documents.texts(notes=invoice.notes, terms=invoice.terms)
 
 
@@ -77,5 +70,5 @@ DISPLAY = Display(
     sums=(Sum("total", is_issued, "Issued"), Sum("balance_due", is_open, "Outstanding")),
     facts=facts,
     blocks=blocks,
-    related=documents.RELATED,
+    related=("payments", *documents.RELATED),
 )
