@@ -428,7 +428,10 @@ def test_a_port_in_use_is_reported_in_a_sentence(tmp_path):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        message = refused(tmp_path, "serve", "--port", taken.getsockname()[1])
+        port = taken.getsockname()[1]
+        message = refused(tmp_path, "serve", "--port", port)
+        assert "in use. Choose another with --port" in refused(tmp_path, "demo", "--port", port)
+        assert not (tmp_path / "data" / "demo.db").exists(), "it is told before the work"
     assert "in use. Choose another with --port" in message
     assert str(taken) not in message
 

@@ -67,8 +67,10 @@ def serve(*, json: Json = False, **serving: Any) -> None:
 def demo(*, json: Json = False, **serving: Any) -> None:
     """Serve two demo agencies on a separate database, which is created again at every start."""
     from retainer.demo import fill  # noqa: PLC0415  # only this command needs it
+    from retainer.server.process.server import listen  # noqa: PLC0415
 
     host, port = serving["host"], serving["port"]
+    listen(host, port).close()  # a port that is taken is told before the work
     path = settings.load().data_dir / "demo.db"
     os.environ["RETAINER_BACKUP_DIR"] = ""  # it is created again at every start
     os.environ["RETAINER_DATABASE_URL"] = f"sqlite:///{path.resolve()}"
