@@ -37,7 +37,6 @@ Check = Annotated[bool, typer.Option("--check", help="Check that the backup can 
 
 @contextmanager
 def progress_bars() -> Iterator[Progress]:
-    """Show a bar for each part of a block's work, on a terminal only."""
     from rich.console import Console  # noqa: PLC0415  # a server needs no bars
     from rich.progress import BarColumn, TaskID, TaskProgressColumn, TextColumn  # noqa: PLC0415
     from rich.progress import Progress as Bars  # noqa: PLC0415

@@ -137,7 +137,6 @@ def opened_with_log(loaded: Settings) -> tuple[Engine, "Log"]:
 
 
 def until_stopped(loop: "Monitor | Sender", log: "Log", *, once: bool) -> int:
-    """Run background work until SIGTERM or SIGINT, or once; return how much was done."""
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, lambda *_: loop.stop())
     if once:

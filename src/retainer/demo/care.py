@@ -37,7 +37,6 @@ class Care:
         """The site of each client."""
 
     def host(self, customers: list[clients.Client]) -> None:
-        """Create a site for every active client; the last one is down."""
         for customer in customers:
             if customer.status == "active":
                 self.sites[customer.id] = self._site(customer)

@@ -32,12 +32,10 @@ def make(model: type[S], **fields: Any) -> S:
 
 
 def create(handler: Callable[..., T], tx: Tx, *ids: int, **fields: Any) -> T:
-    """Call a handler that creates a record; `ids` are those in its path."""
     return handler(tx, *ids, make(_body_type(handler), **fields))
 
 
 def change(handler: Callable[..., T], tx: Tx, *ids: int, **fields: Any) -> T:
-    """Call a handler that changes a record; `ids` are those in its path."""
     (model,) = get_args(_body_type(handler))
     return handler(tx, *ids, Patch(tx, RequestBody(fields, model, "Update")))
 

@@ -39,7 +39,6 @@ class Work:
         self.internal: list[int] = []
 
     def plan(self, customers: list[clients.Client]) -> None:
-        """Create a template, internal projects, and three projects for every client that is no prospect."""
         types = CONTENT.project_types
         template = create(projects.create_project, self.tx, name=f"Template: {types[0].name}", is_template=True)
         for stage in types[0].stages:

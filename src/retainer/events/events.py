@@ -126,7 +126,6 @@ def check_position(after: int, pruned: int, latest: int) -> None:
 
 
 def load_rows(tx: Tx, caller: Caller, query: EventQuery, after: int, limit: int) -> list[Row]:
-    """Return the first events after a position that the key may see and the query asks for."""
     shown = [each for each in ANNOUNCED.values() if caller.has_scope(each.scope)]
     if query.resource is not None:
         shown = [each for each in shown if each.name in query.resource]

@@ -75,7 +75,6 @@ def answer_llms_full(request: Request, routes: Routes) -> Response:
 
 
 def answer_try(request: Request, routes: Routes) -> Response:
-    """Return the page with Swagger UI, which can send requests to this server only."""
     context = frame(routes, TRY) | {"swagger_style": SWAGGER_STYLE, "swagger_script": SWAGGER_SCRIPT}
     html = markup("reference/try.html", **context)
     return page(request, html, connect_src=f"'self' {request.origin}")

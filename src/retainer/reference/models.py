@@ -63,7 +63,6 @@ def models_of(answered: Iterable[Any], sent: Iterable[Any]) -> list[Model]:
 
 
 def walk(hints: Iterable[Any]) -> Iterator[Any]:
-    """Yield each model in type hints, and in the fields of these models, once."""
     todo, seen = list(hints), set()
     while todo:
         bare, _ = unwrapped(todo.pop(0))
@@ -89,7 +88,6 @@ def described(model: type[msgspec.Struct], *, is_sent: bool) -> Model:
 
 
 def body_fields(model: type[msgspec.Struct], *, is_new: bool) -> list[Field]:
-    """Return the writable fields of a body, with their limits; fields of a change are never required."""
     writable = writable_fields(model, "Create" if is_new else "Update")
     found = []
     for field in fields_of(model):
@@ -124,7 +122,6 @@ def limits_of(schema: Json) -> str:
 
 
 def use_of(field: Declared, write: WritableField | None, *, is_sent: bool) -> str:
-    """Return the use of a field: required, read-only or write-only, and whether lists omit it."""
     if write is None:
         use = "read-only" if is_sent else ""
     elif write.required and not write.unless:

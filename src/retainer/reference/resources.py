@@ -94,7 +94,6 @@ def resources_of(routes: Routes, document: Json) -> list[Resource]:
 
 
 def answered_by(operation: Operation) -> list[Any]:
-    """Return the models of an operation's response: that of `data`, and that of `meta` if it has its own."""
     parts = get_args(operation.answers)
     return list(parts or [operation.answers])
 

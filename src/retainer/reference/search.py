@@ -113,7 +113,6 @@ def meanings(word: str) -> list[str]:
 
 
 def rank_of_word(section: Section, wanted: str) -> int:
-    """Return how well a section matches a word or several; words that only begin with it count less."""
     each = wanted.split()
     for words, points in zip(section.words, (64, 8, 8), strict=True):
         if all(word in words for word in each):

@@ -148,7 +148,6 @@ def request_at(tx: Tx, position: str) -> LoggedRequest | None:
 
 
 def requests_of_record(tx: Tx, kind: str, record_id: int, limit: int = 10) -> list[LoggedRequest]:
-    """Return the newest requests that have written a record, or a part of it: `invoices`, 5."""
     return list_requests(tx, LogFilter(record=f"/{kind}/{record_id}"), limit=limit).requests
 
 
@@ -209,7 +208,6 @@ def _index_of(names: frozenset[str]) -> str | None:
 
 
 def _is_compared(names: frozenset[str]) -> bool:
-    """Return whether requests along the index may not match."""
     return not names - {_index_of(names)} <= RANGE.keys()
 
 
@@ -220,7 +218,6 @@ def _along(names: frozenset[str]) -> list[ColumnElement[bool]]:
 
 
 def _end_of_scan(names: frozenset[str]) -> Select[Any]:
-    """Select the first request along the index that a page does not compare."""
     places = select(LOG.answered_at, LOG.number).where(*_along(names)).order_by(*NEWEST_FIRST)
     return places.limit(1).offset(bindparam("scanned"))
 

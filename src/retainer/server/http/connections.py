@@ -84,7 +84,6 @@ class ConnectionGuard(Background):
             time.sleep(DRAIN_SCAN_SECONDS)
 
     def scan(self) -> tuple[list[ClientConnection], set[int]]:
-        """Return all connections of clients, and the descriptors of the listening sockets."""
         listeners: set[int] = set()
         with os.scandir("/proc/self/fd") as entries:
             connections = [self._connection(int(entry.name), listeners) for entry in entries]

@@ -205,7 +205,6 @@ class Log:
         self.writer.start()
 
     def drain(self) -> None:
-        """Flush, and wait briefly until all lines are written, for example before the process ends."""
         self.flush()
         self.writer.wait(DRAIN_SECONDS)
 
