@@ -411,3 +411,14 @@ def test_what_facts_and_blocks_have_shown_is_not_listed_again(api, visitor, clie
     assert not re.search("Subtotal|Total|Relaunch|Currency|Due", rest)
     project = api.make("/projects", client_id=client["id"], description="Build it.")
     assert visitor.get(f"/console/records/projects/{project['id']}").text.count("Build it.") == 1
+
+
+def test_lines_of_documents_have_units_and_tables_repeat_nothing_of_their_page(api, visitor, client):
+    lines = [{"description": "Support", "quantity": each, "unit": "month", "unit_price": "9"} for each in ("1", "-2")]
+    quote = api.make("/quotes", client_id=client["id"], lines=[*lines, {"description": "Design", "unit_price": "90"}])
+    page = visitor.get(f"/console/records/quotes/{quote['id']}")
+    assert [row[1] for row in section(page, "Lines")] == ["1 month", f"{MINUS}2 months", "1"]
+    project = api.make("/projects", client_id=client["id"], name="Website")
+    api.make("/tasks", project_id=project["id"], title="Draft")
+    page = visitor.get(f"/console/records/projects/{project['id']}")
+    assert section(page, "Tasks")[0][0] == "Draft", "without the project and the client"

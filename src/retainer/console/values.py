@@ -185,7 +185,7 @@ def percent_text(value: object) -> str:
 
 NUMBERS: dict[str, Callable[[Any], str]] = {
     "whole": lambda value: f"{value:,}",
-    "number": lambda value: f"{value.normalize():,f}",
+    "number": lambda value: f"{value.normalize():,f}".replace("-", words.MINUS),
     "percent": lambda value: f"{percent_text(value)}%",
     "minutes": lambda value: f"{hours(value)} h",
     "milliseconds": lambda value: f"{value:,} ms",

@@ -81,9 +81,12 @@ def related(page: AnyPage, relation: Relation) -> TableBlock:
     else:
         records = kind.first(page.tx, filters, size=size)
     columns = as_columns(display.columns)
-    new = [each for each in columns if each.field != relation.field and not repeats(page, each.field, records)]
+    known = {name for each in columns for name in (each.field, each.detail) if repeats(page, name, records)}
+    known |= {relation.field or ""}
+    new = [each._replace(detail="" if each.detail in known else each.detail) for each in columns]
     own = relation.field in {None, f"{page.kind.noun.replace(' ', '_')}_id"}
     title = kind.title if own else f"{kind.title} ({field_label(relation.field or '').lower()})"
+    new = [each for each in new if each.field not in known]
     block = page.table(title, records, kind.table, new).without_empty()
     return block._replace(total=total, path=page.path(kind.name, **filters) if kind.reading else "")
 

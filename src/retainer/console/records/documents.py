@@ -4,16 +4,16 @@ from collections.abc import Iterable, Sequence
 
 from retainer.billing.credit_notes.types import CreditNote, CreditNoteLine
 from retainer.billing.invoices.types import Invoice, InvoiceLine
-from retainer.billing.quotes.types import Quote
+from retainer.billing.quotes.types import Quote, QuoteLine
 from retainer.console import words
 from retainer.console.records.blocks import DocumentBlock, Fact, TextBlock
 from retainer.console.records.page import AnyPage
-from retainer.console.values import NOTHING, Column, TableBlock, Value, Values, percent_text
+from retainer.console.values import NOTHING, NUMBERS, Column, TableBlock, Value, Values, percent_text
 from retainer.console.words import money, short_day
 from retainer.documents.einvoice import missing_facts
 from retainer.documents.facts import Customer, Issuer
 from retainer.documents.warnings import warnings_of
-from retainer.documents.wording import country_name
+from retainer.documents.wording import country_name, unit_text
 from retainer.schema import metadata
 
 Printable = Invoice | Quote | CreditNote
@@ -61,12 +61,18 @@ def line_table(page: AnyPage) -> TableBlock:
     columns: list[str | Column] = [
         Column("description", "project_id" if has_unit else ""),
         *([Column("work", load=work)] if has_work else []),
-        Column("quantity", "unit" if has_unit else ""),
+        Column("quantity", load=quantities if has_unit else None),
         *("unit_price", *discount, "tax_rate", "amount"),
     ]
     table = metadata.tables.get(f"{page.kind.table.name.removesuffix('s')}_lines")
     block = page.table("Lines", lines, table, columns)
     return block.without_empty() if lines else block
+
+
+def quantities(_: Values, lines: Sequence[QuoteLine | InvoiceLine]) -> dict[int, Value]:
+    """Return quantities with their units: `1 month`."""
+    units = {each.id: unit_text(each.unit, each.quantity, "en") if each.unit else "" for each in lines}
+    return {each.id: Value("number", f"{NUMBERS['number'](each.quantity)} {units[each.id]}".rstrip()) for each in lines}
 
 
 def work(_: Values, lines: Sequence[InvoiceLine]) -> dict[int, Value]:
