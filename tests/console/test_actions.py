@@ -424,6 +424,13 @@ def test_a_reply_is_written_at_the_foot_of_the_thread(api, visitor):
     assert len(api.get(f"/tickets/{ticket['id']}/replies").data) == 1
 
 
+def test_an_issued_invoice_says_why_it_has_no_e_invoice(api, visitor):
+    invoice, draft = issued(api, currency="KWD"), api.make("/invoices", lines=LINES, currency="KWD")
+    text = visitor.get(path_of("invoices", invoice)).text.partition("No e-invoice")[2]
+    assert "EN 16931 allows two decimal places; amounts in KWD have more." in text
+    assert "No e-invoice" not in visitor.get(path_of("invoices", draft)).text
+
+
 def test_payments_are_listed_by_day_with_their_invoice_and_a_file(api, visitor):
     invoice = issued(api, subject="Relaunch")
     for day, amount in (("2026-01-05", "10"), ("2026-02-06", "20.50")):

@@ -54,7 +54,7 @@ def test_a_month_of_an_agency_needs_no_api_and_no_script(api: ApiClient) -> None
     for minutes in ("1:30", "90m"):
         desk.create("time-entries", f"project_id={project_id}", duration_minutes=minutes, description="Workshop")
     assert "Draft created." in desk.act(project, "bill").text
-    draft = "/console" + re.search(r"/records/invoices/\d+", visitor.get(project).html)[0]  # type: ignore[index]
+    draft = "/console" + re.search(r"/records/invoices/\d+", visitor.get(project).html)[0]
     assert "issued." in desk.act(draft, "issue").text
 
     line = {"lines.0.description": "Relaunch", "lines.0.quantity": "1", "lines.0.unit_price": "1,000.00"}

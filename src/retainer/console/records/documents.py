@@ -6,6 +6,7 @@ from retainer.billing.credit_notes.types import CreditNote, CreditNoteLine
 from retainer.billing.invoices.types import Invoice, InvoiceLine
 from retainer.billing.quotes.types import Quote, QuoteLine
 from retainer.console import words
+from retainer.console.labels import in_words
 from retainer.console.records.blocks import DocumentBlock, Fact, TextBlock
 from retainer.console.records.page import AnyPage
 from retainer.console.values import NOTHING, NUMBERS, Column, TableBlock, Value, Values, percent_text
@@ -39,6 +40,8 @@ def document_block(page: AnyPage, own_facts: Iterable[Fact], own_sums: Sums) -> 
         Fact("From", Value("text", document.issuer.name), note=address(document.issuer)),
         Fact("To", page.value("client_id")._replace(text=document.customer.name), note=address(document.customer)),
     ]
+    is_issued = isinstance(page.own, Invoice | CreditNote) and not document.is_draft
+    lacking = missing_facts(document) if is_issued else []
     issued = "Issue date" if not document.is_draft or page.own.issue_date else "Issue date (if issued today)"
     facts = [
         Fact("Number", Value("text", document.number or "set when issued")),
@@ -46,6 +49,7 @@ def document_block(page: AnyPage, own_facts: Iterable[Fact], own_sums: Sums) -> 
         *own_facts,
         text("Order number", document.purchase_order),
         text("Subject", document.subject),
+        text("No e-invoice", in_words(" ".join(each.message for each in lacking), ())),
     ]
     return DocumentBlock(
         parties, [fact for fact in facts if fact.value != NOTHING], line_table(page), [*sums(record), *own_sums]
