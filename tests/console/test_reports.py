@@ -216,7 +216,7 @@ def test_the_overview_has_the_figures_of_the_api_and_links_to_lists(api, visitor
     assert unbilled["A year before"] == ""
     page = visitor.get(f"/console/reports/overview?{YEAR}&client_id={agency['optik']}")
     lists = [link for link in page.links if link.startswith("/console/records/") and "?" in link]
-    assert [visitor.get(link).status for link in lists] == [200] * 19
+    assert [visitor.get(link).status for link in lists] == [200] * 20
 
 
 @pytest.mark.parametrize("report", REPORTS)

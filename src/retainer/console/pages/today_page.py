@@ -131,7 +131,7 @@ class Today:
     def headline(self) -> dict[str, list[Figure]]:
         """Return what was collected this month, and what is due, by currency."""
         links = {
-            ("Collected this month", "collected"): "/reports/revenue-by-client?from={month}&to={today}",
+            ("Collected this month", "collected"): "/records/payments?paid_date_from={month}&paid_date_to={today}",
             ("Outstanding", "outstanding"): "/records/invoices?status=open",
             ("Overdue", "overdue"): "/records/invoices?status=overdue",
         }

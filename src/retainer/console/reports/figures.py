@@ -30,7 +30,9 @@ SECTIONS = {
     },
     "Money including tax": {
         "tax": Figure("Tax", "money"),
-        "collected": Figure("Collected", "money"),
+        "collected": Figure(
+            "Collected", "money", f"payments?paid_date_from={{first}}&paid_date_to={{to}}{IN_CURRENCY}"
+        ),
         "outstanding": Figure("Outstanding", "money", f"invoices?status=open{IN_CURRENCY}"),
         "overdue": Figure("Overdue", "money", f"invoices?status=overdue{IN_CURRENCY}"),
         "refund_due": Figure("To refund", "money", f"invoices?has_refund_due=true{IN_CURRENCY}"),
