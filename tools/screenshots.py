@@ -118,7 +118,7 @@ def show_actions(browser: Browser, console: str) -> None:
     """Open the pages of each action on a record of each kind, without doing any."""
     for name, path in ACTED_ON.items():
         browser.get(f"{console}/records/{path}")
-        browser.get(browser.find_element(By.CSS_SELECTOR, ".list tbody th a").get_attribute("href"))
+        browser.find_element(By.CSS_SELECTOR, ".list tbody th a").click()
         capture(browser, name)
         links = browser.find_elements(By.CSS_SELECTOR, "main .buttons > a, main .buttons details:not(:last-child) a")
         for link in {str(link.get_attribute("href")): None for link in links}:

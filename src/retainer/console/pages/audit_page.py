@@ -37,7 +37,7 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
         users=people,
         is_filtered=filters != AuditFilter(),
         next_link=page.next_cursor and link_with(context, cursor=page.next_cursor),
-        page_of=partial(page_of, PAGES | record_pages(context.catalogue)),
+        page_of=partial(page_of, record_pages(context.catalogue) | PAGES),
         changes_of=partial(changes_of, context, {user["id"]: user["name"] for user in people}),
     )
 
