@@ -106,7 +106,10 @@ def crawled(visitor: Visitor) -> dict[str, WebPage]:
     while asked:
         path = asked.pop()
         found[path] = visitor.get(path)
-        links = {link for link in found[path].links if "sort=" not in link} - found.keys() - set(asked)
+        links = {
+            link for link in found[path].links if "sort=" not in link and "/week?" not in link
+        }  # weeks go on without end
+        links -= found.keys() | set(asked)
         logged = [link for link in links if link.startswith("/console/requests/")]
         asked += [*(links - set(logged)), *sorted(logged)[-2:]]  # of the requests by which the records were made some
     return found
