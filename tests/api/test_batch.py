@@ -195,6 +195,18 @@ def test_a_repeated_atomic_batch_gets_the_stored_response(api):
     assert (second.headers["idempotency-replayed"], count_clients(api)) == ("true", 1)
 
 
+def test_a_key_that_lost_a_scope_gets_no_stored_response(api):
+    headers = {"Idempotency-Key": "import-2026-11"}
+    webhook = {"method": "POST", "path": "/webhooks", "body": {"url": "https://receiver.example/hook"}}
+    user_id = api.add_user("Pat", role="admin")
+    key = api.new_key(user_id=user_id)
+    created = send(api, CREATE, webhook, atomic=True, key=key, headers=headers)
+    assert b"whsec_" in created.body
+    api.set_user(user_id, {"role": "member"})
+    refused = send(api, CREATE, webhook, atomic=True, key=key, headers=headers)
+    assert (refused.status, refused.code, refused.json["operation"]) == (403, "missing_scope", 1)
+
+
 def test_all_errors_of_a_batch_are_named_at_once(api):
     operations = [
         {"method": "FETCH", "path": "clients"},

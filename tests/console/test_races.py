@@ -122,6 +122,15 @@ def test_an_action_does_nothing_if_its_admin_lost_the_role_while_it_waited(api, 
     assert api.get(f"/users/{api.member_id}", key=api.new_key(user_id=api.member_id)).data["name"] == "Max Member"
 
 
+@pytest.mark.usefixtures("other_admin")
+def test_a_rehearsal_is_not_shown_to_a_user_who_lost_the_role_while_it_waited(api, visitor):
+    invoice = api.make("/invoices", lines=[{"description": "Work", "quantity": "1", "unit_price": "50"}])["id"]
+    with behind(api, lambda: visitor.get(f"/console/records/invoices/{invoice}/issue")) as (tx, answer):
+        take_the_role(tx, api)
+    refused = answer.result(60)
+    assert (refused.status, "50.00" in refused.text) == (403, False)
+
+
 def test_a_page_is_not_shown_if_its_session_ended_while_it_waited(api, visitor):
     api.sql("UPDATE sessions SET last_used_at = $1", instant_after(utcnow(), -timedelta(minutes=2)))
     with behind(api, lambda: visitor.get("/console/keys")) as (tx, answer):

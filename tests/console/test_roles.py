@@ -11,12 +11,13 @@ from retainer.console.routes import AREAS, CONSOLE_ROUTES, Action, PublicPage, a
 from retainer.kernel.paths import first_part
 from retainer.kernel.roles import EVERYTHING, OWN_RECORDS, ROLES, allows
 from retainer.kernel.routes import Routes
+from retainer.values.exact import utcnow
 
 OF_USERS = ("admin", "manager", "member")
 PAGES = [path for path, route in CONSOLE_ROUTES.items() if path and not isinstance(route, PublicPage)]
 OPERATIONS = Routes(RESOURCES).operations
 DOCUMENT = Path(__file__).parents[2] / "docs" / "roles.md"
-MAX_VISITED = 120
+MAX_VISITED, TODAY = 120, utcnow()[:10]
 
 
 def test_the_document_has_the_table_of_roles():
@@ -132,6 +133,74 @@ def test_pages_of_a_member_show_no_rate_no_amount_and_no_hours_of_others(api, pe
         for hidden in ("87.65", "98.76", "7654.32", "11:17", "11.28", "12:17", "12.28", "677", "737"):
             assert hidden not in html, below
         assert f"time-entries/{other}" not in html, below
+
+
+def test_a_member_writes_no_field_that_their_pages_leave_out(api, person):
+    visitor, project = person("member"), api.make("/projects", hourly_rate="100")["id"]
+    path = "/console/records/time-entries"
+    sent = {"project_id": f"{project}", "duration_minutes": "1:00", "hourly_rate": "777", "is_billable": "yes"}
+    assert "777" not in visitor.get(f"{path}/new?hourly_rate=777").html
+    assert visitor.post(f"{path}/new", sent).status == 303
+    (entry,) = api.get("/time-entries").data
+    assert entry["hourly_rate"] == "100.00"
+    visitor.submit(f"{path}/{entry['id']}/edit", hourly_rate="777", description="Call")
+    (entry,) = api.get("/time-entries").data
+    assert (entry["hourly_rate"], entry["description"]) == ("100.00", "Call")
+    visitor.post("/console/records/tasks/new", {"title": "Mine", "assignee_id": f"{api.member_id}"})
+    assert [task["assignee_id"] for task in api.get("/tasks").data] == [visitor.user_id]
+
+
+def test_a_member_finds_nothing_by_what_their_pages_leave_out(api, person):
+    visitor = person("member")
+    for name, value in (("has_rate", "true"), ("billing_status", "unbilled"), ("currency", "EUR"), ("invoice_id", "1")):
+        refused = visitor.get(f"/console/records/time-entries?{name}={value}")
+        assert (refused.status, "Unknown" in refused.text) == (422, True), name
+
+
+def test_a_member_reads_no_names_of_tasks_and_tickets_of_others(api, person):
+    visitor, client = person("member"), api.make("/clients")["id"]
+    ticket = api.make("/tickets", client_id=client, subject="Secret ticket", assignee_id=api.member_id)["id"]
+    task = api.make("/tasks", client_id=client, title="Secret task", assignee_id=api.member_id)["id"]
+    rows = [f"ticket_id-{ticket}", f"task_id-{task}"]
+    pages = [
+        *(visitor.get(f"/console/records/{kind}/new") for kind in ("time-entries", "tasks", "tickets")),
+        visitor.get(f"/console/records/time-entries/new?task_id={task}&ticket_id={ticket}"),
+        visitor.get(f"/console/records/time-entries?task_id={task}"),
+        visitor.get(f"/console/records/time-entries?ticket_id={ticket}"),
+        visitor.post("/console/week", {"step": "add", "row": rows}),
+    ]
+    assert [page.status for page in pages] == [200] * len(pages)
+    assert "Secret" not in "".join(page.html for page in pages)
+
+
+def test_work_of_others_that_a_member_tracked_time_on_has_a_name_and_no_link(api, person):
+    visitor, client = person("member"), api.make("/clients")["id"]
+    task = api.make("/tasks", client_id=client, title="Handed over", assignee_id=visitor.user_id)["id"]
+    api.make("/time-entries", client_id=client, task_id=task, user_id=visitor.user_id, date=TODAY)
+    pages = (f"/console/week?from={TODAY}", "/console/records/time-entries")
+    for assignee, is_linked in ((visitor.user_id, True), (api.member_id, False)):
+        api.patch(f"/tasks/{task}", {"assignee_id": assignee})
+        week, listed = (visitor.get(path) for path in pages)
+        assert ("Handed over" in week.text, f"/console/records/tasks/{task}" in week.links) == (True, is_linked)
+        assert all(
+            visitor.get(link).status == 200 for link in {*week.links, *listed.links} if "/records/tasks/" in link
+        )
+
+
+def test_the_audit_log_keeps_all_of_an_entry_that_a_member_deleted(api, person):
+    visitor, client = person("member"), api.make("/clients", hourly_rate="87.65")["id"]
+    entry = api.make("/time-entries", client_id=client, user_id=visitor.user_id)["id"]
+    assert visitor.submit(f"/console/records/time-entries/{entry}/delete").status == 200
+    assert "87.65" in str(api.sql("SELECT before FROM audit_entries WHERE action = 'record deleted'"))
+
+
+def test_a_member_sees_that_their_time_is_billed_and_not_on_which_invoice(api, person):
+    visitor, client = person("member"), api.make("/clients", hourly_rate="87.65")["id"]
+    entry = api.make("/time-entries", client_id=client, user_id=visitor.user_id)["id"]
+    api.make("/invoices", client_id=client, unbilled_work={"time": {}})
+    page = visitor.get(f"/console/records/time-entries/{entry}/edit")
+    assert "only its description can change" in page.text
+    assert 'name="duration_minutes"' not in page.html
 
 
 def test_another_role_counts_from_the_next_request_on(api, person):

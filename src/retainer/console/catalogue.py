@@ -155,6 +155,11 @@ class Catalogue:
         self._operations = by_path
         self.by_table = {kind.table.name: kind for kind in self.kinds.values()}
 
+    def owner_of(self, table: Table) -> str:
+        """Return the field that says whose a record is, if the role sees only its user's own; empty if it sees all."""
+        kind = self.by_table.get(table.name)
+        return kind.owner if kind else ""
+
     def operation(self, method: str, path: str) -> Operation:
         """Return an operation of the API, whose handler an action calls."""
         return self._operations[method, path]

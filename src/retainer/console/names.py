@@ -6,7 +6,7 @@ from functools import cache
 from typing import NamedTuple
 
 import msgspec
-from sqlalchemy import Select, Table, null, select
+from sqlalchemy import Select, Table, bindparam, null, select
 
 from retainer.console.catalogue import Catalogue, label_from, label_of
 from retainer.schema.crm import clients
@@ -62,19 +62,23 @@ class Names:
         self._pending = {}
 
 
-def load_names(tx: Tx, table: Table, ids: Iterable[int]) -> dict[int, str]:
-    """Return the names of records by their ids, of at most MAX_NAMES; a table without names has none."""
+def load_names(tx: Tx, table: Table, ids: Iterable[int], owner: str = "") -> dict[int, str]:
+    """Return the names of records by their ids, of at most MAX_NAMES; a table without names has none.
+
+    Ids that a request names need the `owner`: the field that names the user, if the role sees only the user's records.
+    """
     wanted = sorted(ids)[:MAX_NAMES] if table.info["named_by"] else []
-    rows = tx.all(_by_id(table), ids=json.dumps(wanted)) if wanted else ()
+    rows = tx.all(_by_id(table, owner), ids=json.dumps(wanted), me=tx.actor.user_id) if wanted else ()
     return {record_id: _name(table, record_id, texts) for record_id, *texts in rows}
 
 
-def load_choices(tx: Tx, table: Table, *, only_open: bool = False) -> list[Choice] | None:
+def load_choices(tx: Tx, table: Table, owner: str = "", *, only_open: bool = False) -> list[Choice] | None:
     """Return all records of a table with their names, by name; None if there are more than a form can offer.
 
-    `only_open` leaves out what new records cannot refer to: archived clients and projects, and inactive people.
+    With an `owner`, they are those whose field names the user. `only_open` leaves out what new records cannot refer to:
+    archived clients and projects, and inactive people.
     """
-    rows = tx.all(_first(table, only_open=only_open))
+    rows = tx.all(_first(table, owner, only_open=only_open), me=tx.actor.user_id)
     if len(rows) > MAX_CHOICES:
         return None
     found = [Choice(record_id, _name(table, record_id, texts), client_id) for record_id, client_id, *texts in rows]
@@ -93,12 +97,15 @@ def title_of(table: Table, record: Record) -> str:
     return f"{singular(table).capitalize()} {label}" if label == f"{record.id}" else label
 
 
-def path_of(catalogue: Catalogue, table: Table, record_id: int) -> str:
-    """Return the path of the page of a row below `/console`; empty without a page."""
+def path_of(catalogue: Catalogue, table: Table, record_id: int, *, is_own: bool = False) -> str:
+    """Return the path of the page of a row below `/console`; empty without a page that the role can open.
+
+    If the role sees only the user's own records of the kind, it `is_own` or has no page.
+    """
     if table is users:
         return f"/people/{record_id}" if "people" in catalogue.areas else ""
     kind = catalogue.by_table.get(table.name)
-    if kind is None or not (kind.reading or kind.changing):
+    if kind is None or not (kind.reading or kind.changing) or (kind.owner and not is_own):
         return ""
     return f"/records/{kind.name}/{record_id}" if kind.reading else f"/records/{kind.name}/{record_id}/edit"
 
@@ -108,15 +115,18 @@ def _name(table: Table, record_id: int, texts: list[object]) -> str:
 
 
 @cache
-def _by_id(table: Table) -> Select[int, str]:
+def _by_id(table: Table, owner: str) -> Select[int, str]:
     wanted = listed("ids", INTEGER).scalar_subquery()
-    return select(table.c.id, *table.c[table.info["named_by"]]).where(is_listed(table.c.id, wanted))
+    found = select(table.c.id, *table.c[table.info["named_by"]]).where(is_listed(table.c.id, wanted))
+    return found.where(table.c[owner] == bindparam("me")) if owner else found
 
 
 @cache
-def _first(table: Table, *, only_open: bool) -> Select[int, int | None, str]:
+def _first(table: Table, owner: str, *, only_open: bool) -> Select[int, int | None, str]:
     client = table.c.client_id if "client_id" in table.c else null()
     found = select(table.c.id, client, *table.c[table.info["named_by"]])
+    if owner:
+        found = found.where(table.c[owner] == bindparam("me"))
     if only_open and table in {clients, projects}:
         found = found.where(table.c.status != "archived")
     if only_open and table is users:

@@ -160,7 +160,7 @@ class Values:
         value, is_day = getattr(record, name), shapes_of(type(record))[name] == "day"
         text = "Draft" if value is None else shortened(str(value))
         link = Link(f"{words.day_label(value)} {value[:4]}" if is_day else text, "")
-        link.path = path_of(self.context.catalogue, table, record.id)
+        link.path = path_of(self.context.catalogue, table, record.id, is_own=True)
         return Value("link", link=link, tone="date" if is_day else "")
 
     def detail(self, record: Record, column: Column, table: Table | None) -> Link | None:

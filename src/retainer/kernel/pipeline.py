@@ -116,7 +116,7 @@ class Pipeline:
         attempt = idempotency.read_attempt(request, call.caller.key_id, content)
         with attempt or nullcontext():
             if call.perform:
-                stored = self.replay(call, attempt) if attempt else None
+                stored = self.replay(call, attempt, sent_batch) if attempt else None
                 if stored is not None:
                     return stored
                 self.charge(call, len(sent_batch.operations))
@@ -138,10 +138,20 @@ class Pipeline:
         call.allowance = self.limiter.hit(f"key:{call.caller.key_id}", call.caller.requests_per_minute, amount=0)
         return response
 
-    def replay(self, call: Call, attempt: idempotency.Attempt) -> Response | None:
-        """Return the stored response to an atomic batch, which is not charged and does not wait for its turn."""
+    def replay(self, call: Call, attempt: idempotency.Attempt, batch: Batch) -> Response | None:
+        """Return the stored response to an atomic batch, which is not charged and does not wait for its turn.
+
+        Raises `missing_scope` if the key has lost the scope of an operation since.
+        """
         with self.store.begin(call.caller, write=False) as tx:
-            return attempt.replay(tx)
+            stored = attempt.replay(tx)
+        for position, each in enumerate(batch.operations if stored else ()):
+            request = batches.request_of(call.request, each, request_id=call.request.id)
+            try:
+                call.caller.require_scope(self.routes.find(request)[0].get(request.method).scope)
+            except Refusal as refusal:
+                raise batches.of_operation(refusal, position, each) from refusal
+        return stored
 
     def charge(self, call: Call, operations: int) -> None:
         """Count each operation of an atomic batch as a request, or none. Raises `rate_limited`."""

@@ -47,6 +47,10 @@ class Actor(msgspec.Struct, frozen=True, gc=False):
         return None
 
 
+class RolledBack(Exception):  # nothing failed
+    """Ends a transaction without writing, but with an answer, for which the actor is checked as for a commit."""
+
+
 class Tx(BodyErrors, Transaction):
     """One request, one account, one transaction.
 
@@ -83,7 +87,7 @@ class Tx(BodyErrors, Transaction):
             return
         written: tuple[DriverCursor, int] | None = None
         try:
-            if kind is None or issubclass(kind, Refusal):
+            if kind is None or issubclass(kind, Refusal | RolledBack):
                 self._check_actor()
             if kind is None:
                 written = self._write_events()

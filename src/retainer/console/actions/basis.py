@@ -15,7 +15,7 @@ from retainer.kernel import etag
 from retainer.kernel.body import Patch, RequestBody
 from retainer.store.constraints import singular
 from retainer.store.row_mapper import R
-from retainer.store.tx import Tx
+from retainer.store.tx import RolledBack, Tx
 from retainer.values.records import Record
 
 CHANGED = (
@@ -27,7 +27,7 @@ OF_PROGRAMS = re.compile(r"(?:, with|:)? (?:GET|POST|PATCH|PUT|DELETE) /\S+")
 """The operations that messages of the API name."""
 
 
-class Rehearsed(Exception):  # nothing failed
+class Rehearsed(RolledBack):
     """Ends a transaction without writing: its page shows what was done in it."""
 
     def __init__(self, view: View) -> None:

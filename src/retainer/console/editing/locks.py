@@ -38,7 +38,7 @@ def lock_of(record: Record | None) -> Lock:
     if isinstance(record, Quote) and record.status != "draft":
         reason = "The lines and the client of a quote change only in a draft: set its status to Draft first."
         return Lock(frozenset(quotes.LOCKED_FIELDS), stays=record.status == "accepted", reason=reason)
-    if isinstance(record, TimeEntry) and record.invoice_id is not None:
+    if isinstance(record, TimeEntry) and record.is_locked:
         fields = frozenset(writable_fields(TimeEntry)) - {"description", "external_id"}
         return Lock(fields, stays=True, reason="This time is on an invoice, so only its description can change.")
     if isinstance(record, Expense) and record.invoice_id is not None:

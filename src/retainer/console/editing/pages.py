@@ -114,8 +114,9 @@ def delete(tx: Tx, context: PageContext) -> Reply:
 
 def delete_record(tx: Tx, kind: Kind, record: Record) -> None:
     """Delete a record as its operation does, and note it in the audit log. Raises the errors of the API."""
+    whole = record if not kind.owner else tx.get(kind.table, record.id, kind.record)
     call(tx, kind.deleting, ids_of(kind, record))
-    note(tx, "record deleted", target_of(kind, record), msgspec.to_builtins(record, enc_hook=str), {})
+    note(tx, "record deleted", target_of(kind, record), msgspec.to_builtins(whole, enc_hook=str), {})
 
 
 def ids_of(kind: Kind, record: Record) -> list[int]:

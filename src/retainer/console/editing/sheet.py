@@ -65,7 +65,8 @@ class Sheet:
         offered = offered if chosen is None else tuple(chosen)
         self.fields = [field for field in offered if field.name not in without]
         sent = {*self.preset.texts, *self.form.texts}
-        self.hidden = [field for field in offered if field.name in without and field.name in sent and chosen is None]
+        set_by_link = (without - kind.left_out) & sent if chosen is None else set()
+        self.hidden = [field for field in offered if field.name in set_by_link]
         """The fields that a link has set, and that are only shown."""
         self.choices: dict[Table, list[Choice] | None] = {}
 
@@ -160,10 +161,16 @@ class Sheet:
         found = self.choices[table]
         if found is None or not ID.fullmatch(text) or any(str(choice.id) == text for choice in found):
             return found
-        return [*found, *(Choice(each, name) for each, name in load_names(self.tx, table, [int(text)]).items())]
+        return [*found, *(Choice(each, name) for each, name in self._named(table, text).items())]
+
+    def _named(self, table: Table, text: str) -> dict[int, str]:
+        """Return the name of a record by its id, if the role sees it or the form's record refers to it."""
+        is_stored = any(field.target is table and self.stored(field) == text for field in self.fields)
+        owner = "" if self.record is not None and is_stored else self.context.catalogue.owner_of(table)
+        return load_names(self.tx, table, [int(text)], owner)
 
     def _load_choices(self, table: Table) -> list[Choice] | None:
-        found = load_choices(self.tx, table, only_open=True)
+        found = load_choices(self.tx, table, self.context.catalogue.owner_of(table), only_open=True)
         if found is None or not any(choice.client_id for choice in found):
             return found
         names = load_names(self.tx, clients, {choice.client_id for choice in found if choice.client_id})
@@ -178,8 +185,7 @@ class Sheet:
 
     def name_of(self, field: Field, text: str) -> str:
         """Return a record as a search field names it: `Bergmann Optik (#12)`."""
-        is_id = field.target is not None and ID.fullmatch(text)
-        found = load_names(self.tx, field.target, [int(text)]) if field.target is not None and is_id else {}
+        found = self._named(field.target, text) if field.target is not None and ID.fullmatch(text) else {}
         return f"{found[int(text)]} (#{text})" if found else text
 
     def is_stale(self, field: Field) -> bool:

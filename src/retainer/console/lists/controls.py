@@ -77,7 +77,7 @@ def read_asked(context: PageContext, kind: Kind) -> Asked | None:
     A blank field is left out, and a day is the instant at which it begins for the account.
     """
     model = kind.listing.query
-    declared = parameters(model)
+    declared = {name: each for name, each in parameters(model).items() if name not in kind.left_out}
     texts = {
         name: [_begun(context, declared.get(name), text) for text in sent if text.strip()]
         for name, sent in context.query.texts.items()
@@ -147,7 +147,7 @@ class Controls:
     def choice(self, name: str, target: Table, value: str, *, or_none: bool) -> Control:
         """Return the control that offers the records of a table, or asks for an id if they are too many."""
         if target.name not in self.choices:
-            self.choices[target.name] = load_choices(self.tx, target)
+            self.choices[target.name] = load_choices(self.tx, target, self.context.catalogue.owner_of(target))
         found = self.choices[target.name]
         if found is None:
             return Control(name, f"{field_label(name)} (ID)", "text", value)
@@ -176,7 +176,9 @@ class Controls:
     def in_words(self, name: str, value: str) -> str:
         """Return the value of a filter; ids of records as their names."""
         target, ids = self.target(name), {int(text) for text in value.split(",") if text.strip().isdecimal()}
-        found = load_names(self.tx, target, ids) if target is not None else {}
+        if target is None:
+            return value
+        found = load_names(self.tx, target, ids, self.context.catalogue.owner_of(target))
         return ", ".join(found.values()) or value
 
 

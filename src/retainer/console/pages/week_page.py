@@ -113,7 +113,7 @@ class Week:
         by_cell = defaultdict[tuple[str, str], list[TimeEntry]](list)
         for entry in self.entries:
             by_cell[row_of(entry), entry.date].append(entry)
-        names = {name for name, _ in by_cell} | {name for name in self.context.form.texts_of("row") if part_of(name)}
+        names = {name for name, _ in by_cell} | set(self.asked())
         if self.context.form.text("step") == "copy":
             names |= {row_of(entry) for entry in self.load(self.before)} - {""}
         found = [
@@ -122,6 +122,16 @@ class Week:
         ]
         return sorted(found, key=lambda row: (row.work.text.casefold(), row.name))
 
+    def asked(self) -> Iterator[str]:
+        """Yield the names of rows that the form has, if the role sees their work or the week before has them."""
+        names = {name for name in self.context.form.texts_of("row") if part_of(name)}
+        before = {row_of(entry) for entry in self.load(self.before)} if names else set()
+        for field, table in WORK.items():
+            ids = {int(part[1]) for name in names - before if (part := part_of(name)) and part[0] == field}
+            owner = self.context.catalogue.owner_of(table)
+            yield from (f"{field}-{each}" for each in load_names(self.tx, table, ids, owner))
+        yield from names & before
+
     def works(self, names: set[str]) -> Iterator[tuple[str, Link, str]]:
         """Yield the names of rows whose work exists, with its name and page, and what it belongs to."""
         if "" in names:
@@ -129,8 +139,10 @@ class Week:
         for field, table in WORK.items():
             ids = {int(part[1]) for name in names if (part := part_of(name)) and part[0] == field}
             details = self.details(field, ids)
+            owner = self.context.catalogue.owner_of(table)
+            own = load_names(self.tx, table, ids, owner) if owner else {}
             for record_id, text in load_names(self.tx, table, ids).items():
-                work = Link(text, path_of(self.context.catalogue, table, record_id))
+                work = Link(text, path_of(self.context.catalogue, table, record_id, is_own=record_id in own))
                 yield f"{field}-{record_id}", work, details.get(record_id, "")
 
     def details(self, field: str, ids: Collection[int]) -> dict[int, str]:
