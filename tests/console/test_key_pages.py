@@ -26,7 +26,7 @@ def key_of(api, name: str = "Zapier") -> key_list.Key:
 
 def recorded(api) -> None:
     """Write what the server batches: the request log and the last uses of keys."""
-    api.app.log.flush()
+    api.app.log.drain()
     api.app.housekeeping.recorder.write(api.store)
     api.app.housekeeping.keys_used.write(api.store)
 

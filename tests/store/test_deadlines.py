@@ -121,7 +121,7 @@ def test_a_request_that_takes_too_long_gets_a_503_and_changes_nothing(api):
     api.store.seconds = 20
     assert api.get("/tags").data == []
     assert api.post("/tags", {"name": "A"}, headers={"Idempotency-Key": "k"}).status == 201
-    api.app.log.flush()
+    api.app.log.drain()
     lines = [json.loads(line) for line in api.app.log.writer.stream.getvalue().splitlines()]
     (warning,) = [line for line in lines if "took too long" in json.dumps(line)]
     assert warning["level"] == "warning"

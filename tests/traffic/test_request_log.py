@@ -18,7 +18,7 @@ pytestmark = each_database
 
 def logged(api):
     """What the requests so far have left in the log, oldest first."""
-    api.app.log.flush()
+    api.app.log.drain()
     api.app.log.recorder.write(api.store)
     return listed(api, limit=1000).requests[::-1]
 
