@@ -10,6 +10,7 @@ from retainer.backup import BackupError
 from retainer.cli.accounts import account_cli, api_cli
 from retainer.cli.billing import payment_cli, pdf
 from retainer.cli.databases import backups, copy, distribute
+from retainer.cli.exports import export
 from retainer.cli.keys import key_cli
 from retainer.cli.logs import audit_cli, request_cli
 from retainer.cli.operate import operate
@@ -43,6 +44,7 @@ backups(cli)
 cli.command()(copy)
 cli.command()(distribute)
 cli.command()(pdf)
+cli.command()(export)
 cli.add_typer(account_cli, name="account")
 cli.add_typer(api_cli, name="api")
 cli.add_typer(user_cli, name="user")
