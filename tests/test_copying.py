@@ -192,7 +192,7 @@ def filled(all_places, sqlite_databases) -> dict[str, Place]:
     with time_machine.travel(NOW - timedelta(days=60), tick=False) as clock:
         Filler(south, clock).fill(2, "copied")
         filler = Filler(north, clock)
-        filler.fill(3, "copied")
+        filler.fill(6, "copied")
         filler.add_edges()
         north.post("/clients", {"name": "Twice", "notes": ODD.replace("\x01", "")}, headers={"Idempotency-Key": "a"})
         gone = north.make("/time-entries")["id"]
