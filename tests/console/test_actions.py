@@ -466,7 +466,7 @@ def test_a_site_is_checked_now_unless_it_is_paused(api, visitor):
     due = "SELECT next_check_at FROM sites WHERE id = $1"
     api.sql("UPDATE sites SET next_check_at = '2999-01-01T00:00:00.000000Z' WHERE id = $1", site["id"])
     path = path_of("sites", site, "/check")
-    assert "The monitor checks the site within some seconds" in visitor.get(path).text
+    assert "The monitor checks the site within a few seconds" in visitor.get(path).text
     assert api.sql(due, site["id"])[0][0].startswith("2999"), "a page writes nothing"
     assert "is checked now." in visitor.submit(path).text
     assert api.sql(due, site["id"])[0][0] <= utcnow()

@@ -194,7 +194,7 @@ SITE_ACTIONS = (
         label="Check now…",
         when=lambda site: site.status not in SUSPENDED,
         next_in=("down",),
-        sentences=("The monitor checks the site within some seconds, and then goes on in its interval.",),
+        sentences=("The monitor checks the site within a few seconds. Later checks follow at the usual interval.",),
         notice=("{after.name} is checked now. Reload this page in a few seconds.",),
         audited=None,  # no field changes
     ),
@@ -204,7 +204,7 @@ SITE_ACTIONS = (
         button="Save",
         fields=(MAINTENANCE._replace(hint="If blank: no maintenance."),),
         when=lambda site: site.monitoring_enabled,
-        sentences=("Until then, checks do not count, and an incident that is going on ends.",),
+        sentences=("Until then, failed checks do not count, and a current incident ends.",),
         notice=("Maintenance saved.", "The site is {became} now."),
     ),
     Action(
