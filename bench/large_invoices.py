@@ -27,7 +27,7 @@ from retainer.billing.invoices import invoices
 from retainer.billing.invoices.types import Invoice
 from retainer.crm import clients
 from retainer.demo.make import make
-from retainer.identity.admins import operator_of
+from retainer.identity.actors import operator_of
 from retainer.rollups import doctor
 from retainer.schema.migrations import migrate
 from retainer.settings import BASE_PATH

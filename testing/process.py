@@ -23,7 +23,7 @@ from typing import IO, Any, Self
 import psycopg
 
 import retainer
-from retainer.identity.admins import operator_of
+from retainer.identity.actors import operator_of
 from retainer.identity.keys import keys
 from retainer.identity.keys.keys import SCOPES, KeyDetails
 from retainer.schema.migrations import migrate

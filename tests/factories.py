@@ -13,7 +13,7 @@ from wsgiref.validate import validator
 from retainer.app import App
 from retainer.billing import payments
 from retainer.identity import accounts
-from retainer.identity.admins import operator_of
+from retainer.identity.actors import operator_of
 from retainer.identity.keys import key_changes, key_list, keys
 from retainer.identity.keys.keys import SCOPES, KeyDetails
 from retainer.identity.people import users

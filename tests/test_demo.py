@@ -9,7 +9,7 @@ from testing.agencies import new_store, open_app
 
 from retainer import demo
 from retainer.fairness import Places
-from retainer.identity.admins import operator_of
+from retainer.identity.actors import operator_of
 from retainer.identity.keys import key_list
 from retainer.schema.migrations import migrate
 from retainer.sites.monitor import schedule

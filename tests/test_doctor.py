@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from sqlalchemy import select, update
 
 from retainer.identity import logos
-from retainer.identity.admins import operator_of
+from retainer.identity.actors import operator_of
 from retainer.identity.people import second_factors
 from retainer.identity.people.tokens import SECOND_STEPS
 from retainer.rollups import doctor

@@ -14,7 +14,7 @@ import pytest
 import time_machine
 
 from retainer.errors import Refusal
-from retainer.identity.admins import operator_of
+from retainer.identity.actors import operator_of
 from retainer.rollups import doctor
 from tests.length import length
 from tests.reference.arithmetic import day_after, half_up, in_units, money

@@ -21,7 +21,7 @@ from testing.agencies import new_store, open_app
 
 from retainer.errors import Refusal
 from retainer.fairness import Places
-from retainer.identity.admins import operator_of
+from retainer.identity.actors import operator_of
 from retainer.identity.people import users
 from retainer.identity.people.users import UserDetails
 from retainer.rollups import doctor

@@ -15,7 +15,7 @@ from tests.documents.validators import broken_rules, values
 from retainer.billing import files
 from retainer.billing.invoices.invoices import load_invoice
 from retainer.documents.einvoice import NAMESPACES
-from retainer.identity.admins import operator_of
+from retainer.identity.actors import operator_of
 from retainer.kernel.representations import run_here
 
 PDF, XML = {"Accept": "application/pdf"}, {"Accept": "application/xml"}

@@ -11,7 +11,7 @@ from tests.databases import each_database
 from retainer.billing.invoices.invoices import load_invoice
 from retainer.billing.kinds.fees import FEES
 from retainer.errors import Refusal
-from retainer.identity.admins import operator_of
+from retainer.identity.actors import operator_of
 
 ALL = {"fees": {}}
 

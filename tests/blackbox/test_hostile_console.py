@@ -7,7 +7,7 @@ import pytest
 from testing.process import opened
 
 from retainer.console.routes import CONSOLE_ROUTES
-from retainer.identity.admins import operator_of
+from retainer.identity.actors import operator_of
 from retainer.identity.people import sessions, users
 from tests.blackbox.corpus import hostile_ids
 from tests.console.visitor import HASH, PASSWORD

@@ -215,7 +215,7 @@ def test_where_it_is_required_nothing_else_opens_before_it_is_set_up(api, admin,
 
 def test_a_write_that_began_before_it_was_required_is_refused(api, admin):
     token = admin.cookies["retainer-session"]
-    acting = sessions.admin_of(api.store, token, "203.0.113.7")
+    acting = sessions.person_of(api.store, token, "203.0.113.7")
     api.set_account({"require_second_factor": True})
     with pytest.raises(ActorChanged), api.store.begin(acting, write=True) as tx:
         users.create_user(tx, users.UserDetails(name="Eve", email="eve@evil.example"))

@@ -81,7 +81,7 @@ UNSCOPED = {
     "identity/accounts.py",
     "identity/people/users.py",
     "identity/keys/keys.py",
-    "identity/admins.py",
+    "identity/actors.py",
     "identity/people/sessions.py",
     "identity/people/kept_forms.py",
     "identity/people/tokens.py",

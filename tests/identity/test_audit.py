@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from retainer.errors import Refusal
 from retainer.identity import audit
-from retainer.identity.admins import operator_of
+from retainer.identity.actors import operator_of
 from retainer.identity.audit import AuditFilter, Target
 
 RATE = {"hourly_rate": Decimal(90), "cost_rate": Decimal(40)}

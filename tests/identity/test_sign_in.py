@@ -38,7 +38,7 @@ def fail(api, email, browser=ELSEWHERE) -> Refusal:
 
 
 def admin_of(api, token):
-    return sessions.admin_of(api.store, token, "203.0.113.9")
+    return sessions.person_of(api.store, token, "203.0.113.9")
 
 
 def actions(api, **filters):
@@ -99,13 +99,13 @@ def test_a_choice_of_accounts_is_returned_only_if_the_password_matches_several(a
     with other_tenant.operating() as tx:
         details = UserDetails("Ana too", admin, "admin")
         users.create_user(tx, details, passwords.hash_password(OTHER))
-    assert enter(api, admin).admin.account_id == api.account_id
-    assert enter(api, admin, OTHER).admin.account_id == other_tenant.account_id
+    assert enter(api, admin).person.account_id == api.account_id
+    assert enter(api, admin, OTHER).person.account_id == other_tenant.account_id
     other_tenant.sql("UPDATE users SET password_hash = (SELECT password_hash FROM users WHERE id = $1)", api.admin_id)
     choices = sign_in.sign_in(api.store, api.app.throttle, admin, PASSWORD, OFFICE)
     assert choices == [(api.account_id, "North"), (other_tenant.account_id, "South")]
     for account_id, _ in choices:
-        assert enter(api, admin, account_id=account_id).admin.account_id == account_id
+        assert enter(api, admin, account_id=account_id).person.account_id == account_id
     assert fail(api, admin).code == "validation_failed"
 
 
@@ -153,13 +153,13 @@ def test_deactivation_ends_sessions_and_links_permanently(api, admin):
 
 def test_a_new_password_ends_all_other_sessions(api, admin):
     first, second = enter(api, admin), enter(api, admin)
-    sign_in.change_password(api.store, api.app.throttle, second.admin, PASSWORD, OTHER)
+    sign_in.change_password(api.store, api.app.throttle, second.person, PASSWORD, OTHER)
     assert (admin_of(api, first.token), bool(admin_of(api, second.token))) == (None, True)
     assert refusal(enter, api, admin).code == "validation_failed"
     enter(api, admin, OTHER)
-    refused = refusal(sign_in.change_password, api.store, api.app.throttle, second.admin, PASSWORD, OTHER)
+    refused = refusal(sign_in.change_password, api.store, api.app.throttle, second.person, PASSWORD, OTHER)
     assert "current" in refused.members["errors"]
-    refused = refusal(sign_in.change_password, api.store, api.app.throttle, second.admin, OTHER, "elevenchars")
+    refused = refusal(sign_in.change_password, api.store, api.app.throttle, second.person, OTHER, "elevenchars")
     assert "password" in refused.members["errors"]
     api.set_user(api.admin_id, {"password_hash": passwords.hash_password(PASSWORD)})
     assert admin_of(api, second.token) is None, "a change by the operator ends all of them"
@@ -172,16 +172,16 @@ def test_sessions_are_listed_and_revoked_within_the_account(api, other_tenant, a
     assert [session.address for session in listed] == ["198.51.100.1", "203.0.113.1"]
     with other_tenant.operating() as tx:
         assert sessions.list_sessions(tx) == []
-        assert refusal(sessions.end, tx, first.admin.session_id).code == "not_found"
-    with api.store.begin(second.admin, write=True) as tx:
-        sessions.end(tx, first.admin.session_id)
-        sessions.end(tx, second.admin.session_id)
+        assert refusal(sessions.end, tx, first.person.session_id).code == "not_found"
+    with api.store.begin(second.person, write=True) as tx:
+        sessions.end(tx, first.person.session_id)
+        sessions.end(tx, second.person.session_id)
     assert (admin_of(api, first.token), admin_of(api, second.token)) == (None, None)
     assert [entry.action for entry in actions(api)][:2] == ["signed out", "session revoked"]
 
 
 def test_admins_cannot_end_their_own_access(api, admin):
-    acting = enter(api, admin).admin
+    acting = enter(api, admin).person
     for change in ({"role": "member"}, {"is_active": False}):
         with api.store.begin(acting, write=True) as tx:
             assert refusal(users.change_user, tx, api.admin_id, change).code == "validation_failed"

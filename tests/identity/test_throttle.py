@@ -88,7 +88,7 @@ def test_success_resets_the_failures_of_its_email_only(api, admin):
 
 
 def test_guesses_at_the_current_password_make_its_session_wait(api, admin):
-    acting = enter(api, admin).admin
+    acting = enter(api, admin).person
     change = (sign_in.change_password, api.store, api.app.throttle, acting)
     codes = [refusal(*change, "a wrong password", "another long password").code for _ in range(6)]
     assert codes == ["validation_failed"] * 5 + ["rate_limited"]
@@ -96,7 +96,7 @@ def test_guesses_at_the_current_password_make_its_session_wait(api, admin):
 
 
 def test_the_right_password_does_not_clear_wrong_codes_in_the_same_session(api, admin):
-    acting = enter(api, admin).admin
+    acting = enter(api, admin).person
     remove = (sign_in.remove_second_factor, api.store, api.app.throttle, acting, "000000")
     for _ in range(4):
         assert refusal(*remove).code == "validation_failed"
@@ -106,7 +106,7 @@ def test_the_right_password_does_not_clear_wrong_codes_in_the_same_session(api, 
 
 def test_a_flood_from_the_same_network_keeps_no_admin_out_of_a_known_browser(api, admin):
     first = enter(api, admin)
-    with api.store.begin(first.admin, write=True) as tx:
+    with api.store.begin(first.person, write=True) as tx:
         secret = second_factors.new_secret()
         second_factors.add(tx, secret, pyotp.TOTP(secret).at(NOW.timestamp()))
     for number in range(21):
@@ -115,7 +115,7 @@ def test_a_flood_from_the_same_network_keeps_no_admin_out_of_a_known_browser(api
     known = OFFICE._replace(last_token=first.token)
     step = sign_in.sign_in(api.store, api.app.throttle, admin, PASSWORD, known)
     code = pyotp.TOTP(secret).at(NOW.timestamp() + 30)
-    assert sign_in.finish(api.store, api.app.throttle, step.token, code, known).admin.user_id == api.admin_id
+    assert sign_in.finish(api.store, api.app.throttle, step.token, code, known).person.user_id == api.admin_id
 
 
 def test_an_attempt_that_failed_for_an_internal_reason_is_not_counted(api, admin, monkeypatch):
@@ -241,7 +241,7 @@ def test_losing_access_while_the_password_is_hashed_refuses_the_sign_in(api, adm
 @any_database
 def test_password_links_and_changes_are_hashed_like_known_browsers(api, admin):
     subject = api.app.throttle
-    acting = enter(api, admin).admin
+    acting = enter(api, admin).person
     with api.operating() as tx:
         _, link = users.invite(tx, UserDetails("Eve", "eve@north.example", "admin"))
     with busy(subject):

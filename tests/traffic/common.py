@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from retainer.identity.admins import operator_of
+from retainer.identity.actors import operator_of
 from retainer.traffic import request_log
 from retainer.traffic.answered import Answered
 from retainer.traffic.recorder import RequestRecorder

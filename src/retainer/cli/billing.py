@@ -16,7 +16,7 @@ from retainer.billing.invoices.invoices import load_invoice
 from retainer.billing.quotes.quotes import load_quote
 from retainer.cli.common import Json, acting_on, opened, say
 from retainer.errors import Refusal
-from retainer.identity.admins import operator_for
+from retainer.identity.actors import operator_for
 from retainer.schema import billing as schema
 from retainer.schema.billing import credit_notes, invoices, quotes
 from retainer.store.tx import Tx

@@ -12,7 +12,7 @@ import typer
 
 from retainer import settings
 from retainer.errors import FieldErrors, invalid
-from retainer.identity.admins import operator_for, operator_of
+from retainer.identity.actors import operator_for, operator_of
 from retainer.schema.migrations import migrate
 from retainer.store.engines import Engine, connect
 from retainer.store.tx import Store, Tx

@@ -9,7 +9,7 @@ from datetime import timedelta
 from retainer.console.cookies import SESSION, Cookie
 from retainer.console.forms import Form
 from retainer.console.page_context import ROOT, PageContext, Reply, quoted
-from retainer.identity.admins import Person
+from retainer.identity.actors import Person
 from retainer.identity.people import kept_forms
 from retainer.identity.people.kept_forms import Pairs
 from retainer.identity.people.tokens import KEPT_FORMS
@@ -36,24 +36,24 @@ def lose(context: PageContext) -> Reply:
     return context.redirect("/sign-in", sentence, kind="warn")
 
 
-def last_admin(store: Store, context: PageContext) -> Person | None:
-    """Return the admin whose session has ended, if this browser had one and its account may keep another form."""
+def last_person(store: Store, context: PageContext) -> Person | None:
+    """Return the user whose session has ended, if this browser had one and its account may keep another form."""
     token = context.cookies.get(SESSION)
-    admin = None if token is None else kept_forms.last_admin(store, token, context.request.shown_address)
-    if admin is None:
+    person = None if token is None else kept_forms.last_person(store, token, context.request.shown_address)
+    if person is None:
         return None
     hit = context.throttle.limiter.hit
-    limits = ((f"kept forms of {admin.account_id}", MAX_KEPT), ("kept forms", MAX_KEPT_OF_ALL))
+    limits = ((f"kept forms of {person.account_id}", MAX_KEPT), ("kept forms", MAX_KEPT_OF_ALL))
     has_room = all(hit(name, limit).retry_after is None for name, limit in limits)  # only what fits counts for all
-    return admin if has_room else None
+    return person if has_room else None
 
 
-def keep(store: Store, context: PageContext, admin: Person, path: str, form: Form) -> Reply:
-    """Keep a form for an admin whose session has ended, and redirect to the sign-in, which leads back to its page."""
+def keep(store: Store, context: PageContext, person: Person, path: str, form: Form) -> Reply:
+    """Keep a form for a user whose session has ended, and redirect to the sign-in, which leads back to its page."""
     pairs = kept_pairs(form)
     if not pairs:
         return lose(context)
-    token = kept_forms.keep(store, admin, path, pairs)
+    token = kept_forms.keep(store, person, path, pairs)
     sentence = "Your session has ended, and nothing was changed. Sign in again: what you typed comes back."
     return context.redirect(f"/sign-in?next={quoted(path)}", sentence, KEPT._replace(value=token), kind="warn")
 

@@ -11,7 +11,7 @@ from retainer.console.cookies import Cookie, Cookies
 from retainer.console.forms import Form
 from retainer.console.labels import field_label
 from retainer.console.trial_notice import TrialNotice, trial_notice
-from retainer.identity.admins import Person
+from retainer.identity.actors import Person
 from retainer.identity.sign_in.throttle import Throttle
 from retainer.kernel.http import Request, Response
 from retainer.kernel.representations import RunApart
@@ -56,7 +56,7 @@ Reply = View | Redirect | Response
 
 
 class PageContext(msgspec.Struct):
-    """A request, the admin who sent it, and its parameters."""
+    """A request, the user who sent it, and its parameters."""
 
     request: Request
     catalogue: Catalogue
@@ -72,18 +72,18 @@ class PageContext(msgspec.Struct):
     logo: bytes | None = None
     """The logo of a form as a PNG, which is drawn before the transaction."""
     is_restored: bool = False
-    """Whether the form has what the admin had typed when the session ended."""
+    """Whether the form has what the user had typed when the session ended."""
 
     @property
-    def admin(self) -> Person:
-        """Return the admin who is signed in. Raises TypeError on a page that needs no sign-in."""
+    def person(self) -> Person:
+        """Return the user who is signed in. Raises TypeError on a page that needs no sign-in."""
         if self.signed_in is None:
-            raise TypeError("This page needs no sign-in, so it has no admin.")
+            raise TypeError("This page needs no sign-in, so it has no user.")
         return self.signed_in
 
     def may(self, area: Area) -> bool:
         """Return whether the role of the signed-in user includes an area of the console."""
-        return may(self.admin, area)
+        return may(self.person, area)
 
     @property
     def operator(self) -> str:
@@ -93,7 +93,7 @@ class PageContext(msgspec.Struct):
     @property
     def trial(self) -> TrialNotice | None:
         """Return the notice that the trial ends soon, if it does."""
-        return trial_notice(self.admin, self.now)
+        return trial_notice(self.person, self.now)
 
     @property
     def typed(self) -> Form:
@@ -102,7 +102,7 @@ class PageContext(msgspec.Struct):
 
     def moment(self, instant: str | None) -> words.Moment | None:
         """Return an instant in the time zone of the account."""
-        return None if instant is None else words.moment(instant, self.admin.timezone, self.now)
+        return None if instant is None else words.moment(instant, self.person.timezone, self.now)
 
     def render(self, template: str, *, status: int = 200, uses_up: Cookie | None = None, **values: object) -> View:
         is_sent = uses_up is not None and self.cookies.get(uses_up.name, uses_up.path) is not None

@@ -35,13 +35,13 @@ from retainer.kernel.roles import Area
 from retainer.store.tx import Store, Tx
 
 Handler = Callable[[Tx, PageContext], Reply]
-"""Runs in a transaction of the admin's account: read-only for a page, writing for a form."""
+"""Runs in a transaction of the user's account: read-only for a page, writing for a form."""
 StoreHandler = Callable[[Store, PageContext], Reply]
 """Begins its own transactions: before sign-in there is no account, and hashing must happen outside of them."""
 
 
-class AdminPage(NamedTuple):
-    """A page for admins. Its form is posted to the same path; if it is refused, the page is shown with the errors.
+class PrivatePage(NamedTuple):
+    """A page behind the sign-in. Its form is posted to its own path, and shown again with the errors of a refusal.
 
     `read_file` reads the file of a form before the transaction, because that may take long. A long form may have as
     many bytes as a file. A page that `is_rehearsal` does what its form would do, in a transaction that is rolled back.
@@ -62,14 +62,14 @@ class PublicPage(NamedTuple):
 
 
 class FilePage(NamedTuple):
-    """A file for admins, which is rendered outside of transactions."""
+    """A file behind the sign-in, which is rendered outside of transactions."""
 
     show: StoreHandler
     act: None = None
 
 
 class PasswordPage(NamedTuple):
-    """A page for admins whose form hashes a password."""
+    """A page behind the sign-in whose form hashes a password."""
 
     show: StoreHandler
     act: StoreHandler
@@ -81,65 +81,65 @@ class Action(NamedTuple):
     act: Handler
 
 
-Route = AdminPage | PublicPage | FilePage | PasswordPage | Action
+Route = PrivatePage | PublicPage | FilePage | PasswordPage | Action
 
 CONSOLE_ROUTES: dict[str, Route] = {
-    "": AdminPage(today_page.show),
-    "/week": AdminPage(week_page.show, week_page.save, is_long=True),
-    "/api": AdminPage(api_pages.show),
-    "/switch": AdminPage(api_pages.show_switch, api_pages.switch),
-    "/keys": AdminPage(key_pages.show_list),
-    "/keys/new": AdminPage(new_key_pages.show_form, new_key_pages.create),
-    "/keys/{key}": AdminPage(key_pages.show),
-    "/keys/{key}/created": AdminPage(new_key_pages.show_created),
-    "/keys/{key}/first-call": AdminPage(new_key_pages.first_call),
-    "/keys/{key}/edit": AdminPage(key_pages.show_edit, key_pages.edit),
-    "/keys/{key}/rotate": AdminPage(key_pages.show_rotate, key_pages.rotate),
-    "/keys/{key}/revoke": AdminPage(key_pages.show_revoke, key_pages.revoke),
-    "/webhooks": AdminPage(webhook_pages.show_list),
-    "/webhooks/new": AdminPage(webhook_forms.show_new, webhook_forms.create),
-    "/webhooks/{webhook}": AdminPage(webhook_pages.show),
-    "/webhooks/{webhook}/secret": AdminPage(webhook_forms.show_secret),
-    "/webhooks/{webhook}/edit": AdminPage(webhook_forms.show_edit, webhook_forms.edit),
-    "/webhooks/{webhook}/rotate": AdminPage(webhook_forms.show_rotate, webhook_forms.rotate),
-    "/webhooks/{webhook}/delete": AdminPage(webhook_pages.show_delete, webhook_pages.delete),
-    "/webhooks/{webhook}/redeliver": AdminPage(webhook_pages.show, webhook_pages.redeliver),
-    "/webhooks/{webhook}/test": AdminPage(webhook_pages.show, webhook_pages.send_test),
+    "": PrivatePage(today_page.show),
+    "/week": PrivatePage(week_page.show, week_page.save, is_long=True),
+    "/api": PrivatePage(api_pages.show),
+    "/switch": PrivatePage(api_pages.show_switch, api_pages.switch),
+    "/keys": PrivatePage(key_pages.show_list),
+    "/keys/new": PrivatePage(new_key_pages.show_form, new_key_pages.create),
+    "/keys/{key}": PrivatePage(key_pages.show),
+    "/keys/{key}/created": PrivatePage(new_key_pages.show_created),
+    "/keys/{key}/first-call": PrivatePage(new_key_pages.first_call),
+    "/keys/{key}/edit": PrivatePage(key_pages.show_edit, key_pages.edit),
+    "/keys/{key}/rotate": PrivatePage(key_pages.show_rotate, key_pages.rotate),
+    "/keys/{key}/revoke": PrivatePage(key_pages.show_revoke, key_pages.revoke),
+    "/webhooks": PrivatePage(webhook_pages.show_list),
+    "/webhooks/new": PrivatePage(webhook_forms.show_new, webhook_forms.create),
+    "/webhooks/{webhook}": PrivatePage(webhook_pages.show),
+    "/webhooks/{webhook}/secret": PrivatePage(webhook_forms.show_secret),
+    "/webhooks/{webhook}/edit": PrivatePage(webhook_forms.show_edit, webhook_forms.edit),
+    "/webhooks/{webhook}/rotate": PrivatePage(webhook_forms.show_rotate, webhook_forms.rotate),
+    "/webhooks/{webhook}/delete": PrivatePage(webhook_pages.show_delete, webhook_pages.delete),
+    "/webhooks/{webhook}/redeliver": PrivatePage(webhook_pages.show, webhook_pages.redeliver),
+    "/webhooks/{webhook}/test": PrivatePage(webhook_pages.show, webhook_pages.send_test),
     "/webhooks/{webhook}/pause": Action(webhook_pages.pause),
     "/webhooks/{webhook}/resume": Action(webhook_pages.resume),
-    "/requests": AdminPage(request_pages.show_list),
-    "/requests/{position}": AdminPage(request_pages.show),
-    "/people": AdminPage(people_pages.show_list),
-    "/people/new": AdminPage(people_pages.show_form, people_pages.add),
-    "/people/{user}": AdminPage(person_pages.show, person_pages.edit),
-    "/people/{user}/link": AdminPage(person_pages.show_link, person_pages.create_link),
-    "/people/{user}/deactivate": AdminPage(person_pages.show_deactivate, person_pages.deactivate),
-    "/people/{user}/second-factor": AdminPage(second_factor_pages.show_removal, second_factor_pages.remove),
+    "/requests": PrivatePage(request_pages.show_list),
+    "/requests/{position}": PrivatePage(request_pages.show),
+    "/people": PrivatePage(people_pages.show_list),
+    "/people/new": PrivatePage(people_pages.show_form, people_pages.add),
+    "/people/{user}": PrivatePage(person_pages.show, person_pages.edit),
+    "/people/{user}/link": PrivatePage(person_pages.show_link, person_pages.create_link),
+    "/people/{user}/deactivate": PrivatePage(person_pages.show_deactivate, person_pages.deactivate),
+    "/people/{user}/second-factor": PrivatePage(second_factor_pages.show_removal, second_factor_pages.remove),
     "/people/{user}/activate": Action(person_pages.activate),
-    "/audit": AdminPage(audit_page.show_list),
-    "/sessions": AdminPage(session_pages.show_list),
+    "/audit": PrivatePage(audit_page.show_list),
+    "/sessions": PrivatePage(session_pages.show_list),
     "/sessions/{session}/end": Action(session_pages.end),
-    "/settings": AdminPage(settings_pages.show, settings_pages.save),
-    "/settings/logo": AdminPage(settings_pages.show_logo, settings_pages.save_logo, settings_pages.read_logo_file),
-    "/settings/logo/image": AdminPage(settings_pages.show_image),
-    "/search": AdminPage(search_page.show),
-    "/search/results": AdminPage(search_page.suggest),
-    "/records/{kind}": AdminPage(list_pages.show_list),
-    "/records/{kind}/csv": AdminPage(list_pages.download),
-    "/records/{kind}/new": AdminPage(editing.show_new, editing.create, is_long=True),
-    "/records/{kind}/{record}": AdminPage(record_pages.show),
-    "/records/{kind}/{record}/edit": AdminPage(editing.show_edit, editing.edit, is_long=True),
-    "/records/{kind}/{record}/delete": AdminPage(editing.show_delete, editing.delete),
+    "/settings": PrivatePage(settings_pages.show, settings_pages.save),
+    "/settings/logo": PrivatePage(settings_pages.show_logo, settings_pages.save_logo, settings_pages.read_logo_file),
+    "/settings/logo/image": PrivatePage(settings_pages.show_image),
+    "/search": PrivatePage(search_page.show),
+    "/search/results": PrivatePage(search_page.suggest),
+    "/records/{kind}": PrivatePage(list_pages.show_list),
+    "/records/{kind}/csv": PrivatePage(list_pages.download),
+    "/records/{kind}/new": PrivatePage(editing.show_new, editing.create, is_long=True),
+    "/records/{kind}/{record}": PrivatePage(record_pages.show),
+    "/records/{kind}/{record}/edit": PrivatePage(editing.show_edit, editing.edit, is_long=True),
+    "/records/{kind}/{record}/delete": PrivatePage(editing.show_delete, editing.delete),
     **{
-        f"/records/{kind}/{{record}}/{action.path}": AdminPage(
+        f"/records/{kind}/{{record}}/{action.path}": PrivatePage(
             partial(action.show, kind), partial(action.act, kind), is_rehearsal=True
         )
         for kind, actions in ACTIONS.items()
         for action in actions
     },
     "/records/{kind}/{record}/{suffix}": FilePage(file_page.show),
-    "/reports/{report}": AdminPage(report_pages.show),
-    "/reports/{report}/csv": AdminPage(report_pages.download),
+    "/reports/{report}": PrivatePage(report_pages.show),
+    "/reports/{report}/csv": PrivatePage(report_pages.download),
     "/profile": PasswordPage(profile_page.show, profile_page.change_password),
     "/profile/second-factor": PasswordPage(second_factor_pages.show, second_factor_pages.act),
     "/sign-out": Action(sign_in_pages.sign_out),

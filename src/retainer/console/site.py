@@ -10,10 +10,10 @@ from retainer.console.pages import second_factor_pages
 from retainer.console.routes import (
     HOME,
     Action,
-    AdminPage,
     FilePage,
     Handler,
     PasswordPage,
+    PrivatePage,
     PublicPage,
     Route,
     area_of,
@@ -111,25 +111,25 @@ class Console:
     def _recognize(self, context: PageContext) -> str | None:
         """Note the user of the session, and what the role may see; return the token of the session's cookie."""
         token, request = context.cookies.get(SESSION), context.request
-        context.signed_in = None if token is None else sessions.admin_of(self.store, token, request.shown_address)
+        context.signed_in = None if token is None else sessions.person_of(self.store, token, request.shown_address)
         if context.signed_in is not None:
-            request.account_id, context.catalogue = context.signed_in.account_id, self.catalogues[context.admin.role]
+            request.account_id, context.catalogue = context.signed_in.account_id, self.catalogues[context.person.role]
         return token
 
     def _ask_to_sign_in(self, context: PageContext, path: str, route: Route | None) -> Reply:
-        """Return a redirect to the sign-in; a form is kept for the admin whose session has ended."""
+        """Return a redirect to the sign-in; a form is kept for the user whose session has ended."""
         if context.request.method != "POST":
             return ended_sessions.to_sign_in(context, path)
-        admin = ended_sessions.last_admin(self.store, context) if _can_be_kept(route) else None
-        if admin is None:
+        person = ended_sessions.last_person(self.store, context) if _can_be_kept(route) else None
+        if person is None:
             return ended_sessions.lose(context)
         try:
             form = context.form if context.form.texts else self._read_form(context)
         except Refusal:
             return ended_sessions.lose(context)
-        return ended_sessions.keep(self.store, context, admin, path, form)
+        return ended_sessions.keep(self.store, context, person, path, form)
 
-    def _show(self, route: AdminPage | PublicPage | FilePage | PasswordPage, context: PageContext) -> Reply:
+    def _show(self, route: PrivatePage | PublicPage | FilePage | PasswordPage, context: PageContext) -> Reply:
         if isinstance(route, PublicPage | FilePage | PasswordPage):
             return route.show(self.store, context)
         if route.is_rehearsal:
@@ -137,7 +137,7 @@ class Console:
                 return self._write(lambda tx, context: _rehearse(tx, context, route), context)
             except ActorChanged:
                 return self._refuse(context, route)
-        with self.store.begin(context.admin, write=False) as tx:
+        with self.store.begin(context.person, write=False) as tx:
             tx.snapshot()
             _check_record(tx, context)
             return _restored(tx, context, route)
@@ -147,7 +147,7 @@ class Console:
         try:
             if isinstance(route, PublicPage | PasswordPage):
                 return route.act(self.store, context)
-            if isinstance(route, AdminPage) and route.read_file:
+            if isinstance(route, PrivatePage) and route.read_file:
                 route.read_file(context)
             return self._write(route.act, context) if route.act else context.redirect("")
         except Refusal as refusal:
@@ -167,7 +167,7 @@ class Console:
 
     def _write(self, act: Handler, context: PageContext, retries: int = RETRIES) -> Reply:
         try:
-            with self.store.begin(context.admin, write=True) as tx:
+            with self.store.begin(context.person, write=True) as tx:
                 tx.request_id = context.request.id
                 _check_record(tx, context)
                 return act(tx, context)
@@ -181,7 +181,7 @@ class Console:
     def _read_form(self, context: PageContext, route: Route | None = None) -> Form:
         """Return the form of a request. Raises `body_too_large`, `unsupported_media_type`, and errors of reading it."""
         request, takes_file = context.request, _takes_file(route)
-        is_long = takes_file or (isinstance(route, AdminPage) and route.is_long)
+        is_long = takes_file or (isinstance(route, PrivatePage) and route.is_long)
         limit = MAX_LONG_BYTES if is_long else MAX_FORM_BYTES
         expected = uploads.CONTENT_TYPE if takes_file else forms.CONTENT_TYPE
         if len(request.body) > limit:
@@ -195,7 +195,7 @@ class Console:
         return forms.parse(request.body.decode(errors="replace"))
 
 
-def _restored(tx: Tx, context: PageContext, route: AdminPage) -> Reply:
+def _restored(tx: Tx, context: PageContext, route: PrivatePage) -> Reply:
     """Return a page; its form has what was typed before the session ended."""
     path = context.request.path.removeprefix(ROOT)
     if context.request.method == "GET" and route.act and ended_sessions.restore(tx, context, path):
@@ -204,7 +204,7 @@ def _restored(tx: Tx, context: PageContext, route: AdminPage) -> Reply:
     return route.show(tx, context)
 
 
-def _rehearse(tx: Tx, context: PageContext, route: AdminPage) -> Reply:
+def _rehearse(tx: Tx, context: PageContext, route: PrivatePage) -> Reply:
     """Raise Rehearsed with the page, so that nothing is written."""
     shown = _restored(tx, context, route)
     raise Rehearsed(shown) if isinstance(shown, View) else TypeError("Only a page can be rehearsed.")
@@ -217,15 +217,15 @@ def _with_headers(reply: Reply, refusal: Refusal) -> Reply:
 
 def _can_be_kept(route: Route | None) -> bool:
     """Whether the form of a page can be kept when the session has ended: one without a password and without a file."""
-    return isinstance(route, AdminPage) and route.act is not None and not _takes_file(route)
+    return isinstance(route, PrivatePage) and route.act is not None and not _takes_file(route)
 
 
 def _takes_file(route: Route | None) -> bool:
-    return isinstance(route, AdminPage) and route.read_file is not None
+    return isinstance(route, PrivatePage) and route.read_file is not None
 
 
 def _is_open(route: Route, path: str) -> bool:
-    """Whether a page is open to an admin who must set up a second factor first."""
+    """Whether a page is open to a user who must set up a second factor first."""
     return isinstance(route, PublicPage) or path in {second_factor_pages.PATH, "/sign-out"}
 
 
@@ -240,7 +240,7 @@ def _check_record(tx: Tx, context: PageContext) -> None:
 
 
 def _forbidden(context: PageContext) -> Reply:
-    sentence = f"Your role, {context.admin.role}, does not include this page. Nothing was changed. Ask an admin."
+    sentence = f"Your role, {context.person.role}, does not include this page. Nothing was changed. Ask an admin."
     return _problem(context, 403, sentence)
 
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from retainer.console import words
-from retainer.identity.admins import Person
+from retainer.identity.actors import Person
 from retainer.identity.plans import PLANS
 from retainer.values.exact import instant_after
 
@@ -18,9 +18,9 @@ class TrialNotice(NamedTuple):
     is_late: bool
 
 
-def trial_notice(admin: Person, now: str) -> TrialNotice | None:
+def trial_notice(person: Person, now: str) -> TrialNotice | None:
     """Return the notice for an admin: from 14 days before the end of a trial on, without a plan that has the API."""
-    end = admin.trial_ends_at
-    if end is None or not now < end <= instant_after(now, EARLY) or PLANS[admin.plan].has_api:
+    end = person.trial_ends_at
+    if end is None or not now < end <= instant_after(now, EARLY) or PLANS[person.plan].has_api:
         return None
-    return TrialNotice(words.moment(end, admin.timezone, now), end <= instant_after(now, LATE))
+    return TrialNotice(words.moment(end, person.timezone, now), end <= instant_after(now, LATE))

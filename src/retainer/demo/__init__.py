@@ -17,7 +17,7 @@ from retainer.demo.work import Work
 from retainer.documents.logo_files import draw
 from retainer.identity import logos
 from retainer.identity.account_types import AccountDetails
-from retainer.identity.admins import Person, operator_of
+from retainer.identity.actors import Person, operator_of
 from retainer.identity.people import passwords, users
 from retainer.store.tx import Store, Tx
 from retainer.values.collation import SEPARATOR, sort_key

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import and_, bindparam, delete, func, select
 
-from retainer.identity.admins import in_accounts
+from retainer.identity.actors import in_accounts
 from retainer.schema.webhooks import webhook_deliveries
 from retainer.store.engines.sql import INSTANT
 from retainer.store.outbox import NEWEST_ID

@@ -7,7 +7,7 @@ import msgspec
 from sqlalchemy import ColumnElement, bindparam, func, or_, select
 
 from retainer.errors import invalid
-from retainer.identity.admins import Person
+from retainer.identity.actors import Person
 from retainer.schema.identity import audit_entries, users
 from retainer.store.engines.base import Row
 from retainer.store.engines.sql import INSTANT, INTEGER

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Select, Table, bindparam, func, select
 
-from retainer.identity.admins import OPERATORS, operator
+from retainer.identity.actors import OPERATORS, operator
 from retainer.rollups import record_totals, summaries
 from retainer.rollups.record_totals import FORMULAS
 from retainer.schema import identity, metadata

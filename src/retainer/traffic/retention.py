@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import bindparam, delete, func, select
 
-from retainer.identity.admins import in_accounts
+from retainer.identity.actors import in_accounts
 from retainer.schema.identity import accounts
 from retainer.schema.requests import HOUR, operation_hours, refusals, request_hours, requests
 from retainer.store.tables import ONCE, totals

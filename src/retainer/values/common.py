@@ -19,7 +19,9 @@ def read_color(value: object) -> str:
 
 Color = Annotated[str, kind(read_color, "a colour like #0a84ff", pattern="^#[0-9a-fA-F]{6}$", examples=["#0a84ff"])]
 
-ActingUser = Annotated[UserId, "Defaults to the key's user. Only an admin's key can name another active user."]
+ActingUser = Annotated[
+    UserId, "Defaults to the key's user. Only a key of an admin or manager can name another active user."
+]
 """The user who worked the time or paid the expense."""
 ExternalId = Annotated[
     Code191 | None, "The record's id in your own system, unique among the account's records of this type."

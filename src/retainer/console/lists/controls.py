@@ -91,7 +91,7 @@ def read_asked(context: PageContext, kind: Kind) -> Asked | None:
         values = read_values(pairs, {"page": read_number, "per_page": size, "sort": sort, **readers})
         defaults = {"page": 1, "per_page": PER_PAGE, "sort": model.sorts[:1]}
         number, per_page, order = (values.pop(name, default) for name, default in defaults.items())
-        return Asked(kind.own(context.admin.user_id, model(**values)), Page(number, per_page, order, "", ""), texts)
+        return Asked(kind.own(context.person.user_id, model(**values)), Page(number, per_page, order, "", ""), texts)
     except Refusal as refusal:
         context.query.errors = refusal.members["errors"]
         return None
@@ -102,7 +102,7 @@ def _begun(context: PageContext, parameter: Parameter | None, text: str) -> str:
     if parameter is None or declared(parameter.hint).shape != "moment":
         return text
     try:
-        return words.day_start(text, context.admin.timezone)
+        return words.day_start(text, context.person.timezone)
     except (ValueError, OverflowError):
         return text
 
@@ -152,7 +152,7 @@ class Controls:
         if found is None:
             return Control(name, f"{field_label(name)} (ID)", "text", value)
         none = [("none", "None")] if or_none else []
-        me = [("me", f"Me ({self.context.admin.name})")] if target.name == "users" and value == "me" else []
+        me = [("me", f"Me ({self.context.person.name})")] if target.name == "users" and value == "me" else []
         options = [("", "Any"), *none, *me, *((str(choice.id), choice.text) for choice in found)]
         return Control(name, field_label(name), "select", value, with_value(options, value))
 
@@ -161,7 +161,7 @@ class Controls:
         if "T" not in value:
             return value
         try:
-            return local_day(value, self.context.admin.timezone)
+            return local_day(value, self.context.person.timezone)
         except (ValueError, OverflowError):
             return ""
 

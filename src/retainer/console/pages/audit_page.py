@@ -75,5 +75,5 @@ def in_words(context: PageContext, names: dict[int, str], name: str, value: obje
             else value
         )
     if isinstance(value, str) and INSTANT.match(value):
-        return words.moment(value, context.admin.timezone, context.now).text
+        return words.moment(value, context.person.timezone, context.now).text
     return value

@@ -15,10 +15,10 @@ def show(store: Store, context: PageContext) -> Reply:
     form = next((form for form in forms if form.suffix == context.path_parameters["suffix"]), None)
     if form is None:
         raise Refusal("not_found", f"A {kind.noun} has no such file.")
-    with store.begin(context.admin, write=False) as tx:
+    with store.begin(context.person, write=False) as tx:
         tx.snapshot()
         prepared = form.prepare(tx, kind.get(tx, record_id))
-    file = prepared.finish(store, context.admin, context.run_apart)
+    file = prepared.finish(store, context.person, context.run_apart)
     headers = [
         ("content-type", form.media_type),
         ("content-disposition", f'inline; filename="{file.name}"'),

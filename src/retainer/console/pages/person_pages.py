@@ -22,9 +22,9 @@ def show(tx: Tx, context: PageContext) -> Reply:
     user = user_of(tx, context)
     return context.render(
         "person",
-        user=forms.shown_values(UserDetails, user, context.admin.language),
+        user=forms.shown_values(UserDetails, user, context.person.language),
         cost_rates=users.list_cost_rates(tx, user["id"]),
-        is_self=user["id"] == context.admin.user_id,
+        is_self=user["id"] == context.person.user_id,
         keys=key_list.list_keys(tx, KeyFilter(user_id=user["id"])),
         sessions=[session for session in sessions.list_sessions(tx) if session.user_id == user["id"]],
         today=tx.today,
@@ -69,7 +69,7 @@ def show_deactivate(tx: Tx, context: PageContext) -> Reply:
     return context.render(
         "person_deactivate",
         user=user,
-        is_self=user["id"] == context.admin.user_id,
+        is_self=user["id"] == context.person.user_id,
         live=live,
         last_hour=counts.last_hour(tx),
         in_words=words.scopes_in_words,

@@ -15,17 +15,17 @@ NEW_CODES = Cookie("recovery-codes", path=ROOT + PATH)
 
 
 def show(store: Store, context: PageContext) -> Reply:
-    with store.begin(context.admin, write=False) as tx:
+    with store.begin(context.person, write=False) as tx:
         tx.snapshot()
-        factor = second_factors.find(tx, context.admin.user_id)
-        left = second_factors.count_codes(tx, context.admin.user_id)
+        factor = second_factors.find(tx, context.person.user_id)
+        left = second_factors.count_codes(tx, context.person.user_id)
         is_required = accounts.get_account(tx)["require_second_factor"]
     if factor is None:
-        with store.begin(context.admin, write=True) as tx:
-            secret = second_factors.propose(tx, context.admin.session_id)
+        with store.begin(context.person, write=True) as tx:
+            secret = second_factors.propose(tx, context.person.session_id)
         import segno  # noqa: PLC0415  # only documents and second factors need it
 
-        address = second_factors.setup_address(secret, context.admin.email)
+        address = second_factors.setup_address(secret, context.person.email)
         image = segno.make(address, error="m").svg_data_uri(scale=4, border=4, light="#fff")
         return context.render("second_factor_new", secret=secret, image=image, is_required=is_required)
     codes = (context.cookies.get(NEW_CODES.name, NEW_CODES.path) or "").split()
@@ -36,15 +36,15 @@ def show(store: Store, context: PageContext) -> Reply:
 
 def act(store: Store, context: PageContext) -> Reply:
     """Set the second factor up, replace its recovery codes, or remove it. Raises `validation_failed`."""
-    form, admin = context.form, context.admin
+    form, person = context.form, context.person
     if "current" in form:
         current, code = form.text("current"), form.text("code")
-        codes = sign_in.add_second_factor(store, context.throttle, admin, current, code)
+        codes = sign_in.add_second_factor(store, context.throttle, person, current, code)
         return context.set_one_time_cookie(NEW_CODES.name, PATH, " ".join(codes))
     if form.text("remove"):
-        sign_in.remove_second_factor(store, context.throttle, admin, form.text("code"))
+        sign_in.remove_second_factor(store, context.throttle, person, form.text("code"))
         return context.redirect("/profile", "Second factor removed. Your password is enough to sign in.", kind="warn")
-    codes = sign_in.replace_recovery_codes(store, context.throttle, admin, form.text("code"))
+    codes = sign_in.replace_recovery_codes(store, context.throttle, person, form.text("code"))
     return context.set_one_time_cookie(NEW_CODES.name, PATH, " ".join(codes))
 
 
@@ -54,7 +54,7 @@ def show_removal(tx: Tx, context: PageContext) -> Reply:
     return context.render(
         "person_second_factor",
         user=user,
-        is_self=user["id"] == context.admin.user_id,
+        is_self=user["id"] == context.person.user_id,
         has_factor=second_factors.find(tx, user["id"]) is not None,
     )
 
@@ -62,7 +62,7 @@ def show_removal(tx: Tx, context: PageContext) -> Reply:
 def remove(tx: Tx, context: PageContext) -> Reply:
     """Remove the second factor of somebody else, who has lost it. Raises `not_found`, `validation_failed`."""
     user = user_of(tx, context)
-    if user["id"] == context.admin.user_id:
+    if user["id"] == context.person.user_id:
         raise invalid({"confirmation": ["Remove your own on your profile, with a code."]})
     forms.confirm(context.form, user["name"])
     second_factors.remove(tx, user["id"])

@@ -14,7 +14,7 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
 def end(tx: Tx, context: PageContext) -> Reply:
     session_id = read_id(context.path_parameters["session"], schema.sessions)
     sessions.end(tx, session_id)
-    if session_id == context.admin.session_id:
+    if session_id == context.person.session_id:
         return context.redirect("/sign-in", "You have signed out.")
     return context.redirect("/sessions", "Session ended.")
 

@@ -106,7 +106,7 @@ def read_logo_file(context: PageContext) -> None:
     """Read the file of a form, unless that removes the logo. Raises `validation_failed`."""
     if not context.form.text("remove"):
         content = context.form.files.get("logo", b"")
-        context.logo = read_logo(context.admin.account_id, content, context.run_apart)
+        context.logo = read_logo(context.person.account_id, content, context.run_apart)
 
 
 def save_logo(tx: Tx, context: PageContext) -> Reply:

@@ -76,8 +76,8 @@ def set_password(store: Store, context: PageContext) -> Reply:
 
 def sign_out(tx: Tx, context: PageContext) -> Reply:
     """End the session; its cookie stays, so that the browser remains known."""
-    if context.admin.session_id is not None:
-        sessions.end(tx, context.admin.session_id)
+    if context.person.session_id is not None:
+        sessions.end(tx, context.person.session_id)
     return context.redirect("/sign-in", "You have signed out.")
 
 

@@ -9,7 +9,7 @@ from retainer.events.sender.batch import DeliveryAttempt, DeliveryBatch, Outcome
 from retainer.events.sender.schedule import Leased, next_attempt
 from retainer.events.webhooks import Webhook, target
 from retainer.identity import audit
-from retainer.identity.admins import operator_of
+from retainer.identity.actors import operator_of
 from retainer.schema.webhooks import webhook_deliveries, webhooks
 from retainer.store.engines.base import Columns
 from retainer.store.tables import ACCOUNT, NOW

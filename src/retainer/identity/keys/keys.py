@@ -14,7 +14,7 @@ from sqlalchemy import bindparam, select
 
 from retainer.errors import Refusal, invalid
 from retainer.identity import audit
-from retainer.identity.admins import UserState, find_state
+from retainer.identity.actors import UserState, find_state
 from retainer.identity.audit import Target
 from retainer.identity.plans import PLANS
 from retainer.kernel.caller import CALLER_COLUMNS, CALLERS, Caller

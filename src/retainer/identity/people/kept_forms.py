@@ -6,7 +6,7 @@ from datetime import timedelta
 from msgspec.structs import replace
 from sqlalchemy import bindparam, select
 
-from retainer.identity.admins import OF_ACCOUNTS, PERSON_COLUMNS, Person
+from retainer.identity.actors import OF_ACCOUNTS, PERSON_COLUMNS, Person
 from retainer.identity.people.sessions import digest
 from retainer.identity.people.tokens import KEPT_FORMS
 from retainer.schema.identity import kept_forms, sessions, users
@@ -37,21 +37,21 @@ BY_TOKEN = select(kept_forms.c.fields).where(
 )
 
 
-def last_admin(store: Store, token: str, address: str | None) -> Person | None:
+def last_person(store: Store, token: str, address: str | None) -> Person | None:
     """Return the user whose session a token was; None if there is none, or the user is not active."""
     row = store.unscoped_one(LAST_USER, hash=digest(token), since=instant_after(utcnow(), -RECENT))
     return None if row is None else replace(Person(**dict(zip(PERSON_COLUMNS, row, strict=True))), address=address)
 
 
-def keep(store: Store, admin: Person, path: str, pairs: Pairs) -> str:
+def keep(store: Store, person: Person, path: str, pairs: Pairs) -> str:
     """Keep a form for a user whose session has ended; return the token that finds it. It replaces the former one.
 
     The caller limits its size.
     """
     fields = json.dumps(pairs, ensure_ascii=False)
-    with store.begin(replace(admin, session_id=None), write=True) as tx:
-        KEPT_FORMS.void_all_of(tx, admin.user_id)
-        return KEPT_FORMS.create(tx, admin.user_id, path=path, fields=fields).token
+    with store.begin(replace(person, session_id=None), write=True) as tx:
+        KEPT_FORMS.void_all_of(tx, person.user_id)
+        return KEPT_FORMS.create(tx, person.user_id, path=path, fields=fields).token
 
 
 def find(tx: Tx, token: str, path: str) -> Pairs | None:

@@ -2,7 +2,7 @@
 
 from retainer.errors import Refusal, invalid
 from retainer.identity import audit
-from retainer.identity.admins import find_state
+from retainer.identity.actors import find_state
 from retainer.identity.audit import Target
 from retainer.identity.people.tokens import LINKS, Token
 from retainer.store.tx import Tx

@@ -10,7 +10,7 @@ from sqlalchemy import bindparam, case, delete, select, update
 
 from retainer.errors import Refusal
 from retainer.identity import audit
-from retainer.identity.admins import (
+from retainer.identity.actors import (
     IS_LIVE,
     LACKS_SECOND_FACTOR,
     OF_ACCOUNTS,
@@ -106,7 +106,7 @@ def digest(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-def admin_of(store: Store, token: str, address: str | None) -> Person | None:
+def person_of(store: Store, token: str, address: str | None) -> Person | None:
     """Return the user of a session; None if it has ended or its user is not active.
 
     `last_used_at` is updated at most once a minute. `address` is that of the request, for the audit.
@@ -117,16 +117,16 @@ def admin_of(store: Store, token: str, address: str | None) -> Person | None:
         return None
     found = dict(zip(FOUND_COLUMNS, row, strict=True))
     last_used_at = found.pop("last_used_at")
-    admin = Person(**found | {"lacks_second_factor": bool(found["lacks_second_factor"])}, address=address)
+    person = Person(**found | {"lacks_second_factor": bool(found["lacks_second_factor"])}, address=address)
     if last_used_at <= instant_after(now, -NOTE_USE):
         try:
-            with store.begin(admin, write=True) as tx:
-                tx.run(USED, id=admin.session_id)
+            with store.begin(person, write=True) as tx:
+                tx.run(USED, id=person.session_id)
         except ActorChanged:
             return None
         except Unavailable:  # a full disk can still be read
             pass
-    return admin
+    return person
 
 
 def known_browser(store: Store, token: str | None) -> KnownBrowser | None:

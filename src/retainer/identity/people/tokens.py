@@ -7,7 +7,7 @@ from typing import NamedTuple
 from sqlalchemy import Table, bindparam, delete, select
 
 from retainer.errors import Refusal
-from retainer.identity.admins import PERSON_COLUMNS, Person
+from retainer.identity.actors import PERSON_COLUMNS, Person
 from retainer.identity.people.sessions import BROWSER_TTL, digest
 from retainer.schema.identity import accounts, kept_forms, password_links, pending_sign_ins, sessions, users
 from retainer.store.engines.sql import INSTANT

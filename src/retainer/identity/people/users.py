@@ -12,7 +12,7 @@ from retainer.errors import Refusal, invalid
 from retainer.identity import audit
 from retainer.identity.account_types import AccountDetails
 from retainer.identity.accounts import account_values, in_units
-from retainer.identity.admins import OPERATOR, operator
+from retainer.identity.actors import OPERATOR, operator
 from retainer.identity.audit import Fields, Target
 from retainer.identity.people import password_links, sessions
 from retainer.identity.people.tokens import LINKS, Token

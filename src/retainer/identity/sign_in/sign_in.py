@@ -10,7 +10,7 @@ from sqlalchemy import bindparam, or_, select
 from retainer.errors import FieldErrors, Refusal, invalid
 from retainer.identity import audit
 from retainer.identity.accounts import get_account
-from retainer.identity.admins import PERSON_COLUMNS, Person
+from retainer.identity.actors import PERSON_COLUMNS, Person
 from retainer.identity.audit import Target
 from retainer.identity.people import passwords, second_factors, sessions, users
 from retainer.identity.people.tokens import LINKS, SECOND_STEPS, Token
@@ -38,7 +38,7 @@ class SignedIn(NamedTuple):
     """A new session: its token and its user."""
 
     token: str
-    admin: Person
+    person: Person
 
 
 class AccountChoice(NamedTuple):
@@ -51,7 +51,7 @@ class AccountChoice(NamedTuple):
 class User(NamedTuple):
     """A user who may sign in, as an actor. Without a password hash, no password is right."""
 
-    admin: Person
+    person: Person
     password_hash: str | None
 
 
@@ -87,10 +87,10 @@ def sign_in(
             matching = matching_users(found, password)
             newer_hash = renewed_hash(matching, password)
         if not matching:
-            note_failure(store, [user.admin for user in found], failures)
+            note_failure(store, [user.person for user in found], failures)
             raise mismatch()
     if len(matching) > 1:
-        return [AccountChoice(user.admin.account_id, user.admin.account_name) for user in matching]
+        return [AccountChoice(user.person.account_id, user.person.account_name) for user in matching]
     return start(store, matching[0], newer_hash, browser)
 
 
@@ -99,10 +99,10 @@ def finish(store: Store, throttle: Throttle, token: str, code: str, browser: Bro
 
     Raises `not_found` if it has expired, `validation_failed` for a wrong code, `rate_limited` after too many.
     """
-    admin = replace(SECOND_STEPS.find(store, token).user, address=browser.address)
-    with checked_code(store, throttle, admin, origin_of(store, admin.email, browser), code) as tx:
+    person = replace(SECOND_STEPS.find(store, token).user, address=browser.address)
+    with checked_code(store, throttle, person, origin_of(store, person.email, browser), code) as tx:
         SECOND_STEPS.use_up(tx, token)
-        return start_session(tx, admin, browser)
+        return start_session(tx, person, browser)
 
 
 def set_password(store: Store, throttle: Throttle, token: str, password: str, browser: Browser) -> SignedIn | Token:
@@ -110,79 +110,79 @@ def set_password(store: Store, throttle: Throttle, token: str, password: str, br
 
     Raises `not_found` for an invalid link, `validation_failed` for an invalid password.
     """
-    admin = replace(LINKS.find(store, token).user, address=browser.address)
+    person = replace(LINKS.find(store, token).user, address=browser.address)
     password = read_new_password(password)
-    with throttle.turn(admin.account_id):
+    with throttle.turn(person.account_id):
         password_hash = passwords.hash_password(password)
-    with store.begin(admin, write=True) as tx:
+    with store.begin(person, write=True) as tx:
         LINKS.use_up(tx, token)
-        users.set_password(tx, admin.user_id, admin.name, password_hash)
-        return begin(tx, admin, browser)
+        users.set_password(tx, person.user_id, person.name, password_hash)
+        return begin(tx, person, browser)
 
 
-def change_password(store: Store, throttle: Throttle, admin: Person, current: str, password: str) -> None:
+def change_password(store: Store, throttle: Throttle, person: Person, current: str, password: str) -> None:
     """Change the user's own password; other sessions end. Raises `validation_failed`, `rate_limited`."""
     password = read_new_password(password)
-    check_password(store, throttle, admin, current)
-    with throttle.turn(admin.account_id):
+    check_password(store, throttle, person, current)
+    with throttle.turn(person.account_id):
         password_hash = passwords.hash_password(password)
-    with store.begin(admin, write=True) as tx:
-        users.set_password(tx, admin.user_id, admin.name, password_hash)
+    with store.begin(person, write=True) as tx:
+        users.set_password(tx, person.user_id, person.name, password_hash)
 
 
-def add_second_factor(store: Store, throttle: Throttle, admin: Person, current: str, code: str) -> list[str]:
+def add_second_factor(store: Store, throttle: Throttle, person: Person, current: str, code: str) -> list[str]:
     """Give the user a second factor with the secret that the session proposes; return the recovery codes.
 
     Raises `validation_failed`, `rate_limited`.
     """
-    check_password(store, throttle, admin, current)
-    with store.begin(admin, write=True) as tx:
-        codes = second_factors.add(tx, second_factors.propose(tx, admin.session_id), code)
-        tx.update_columns(schema.sessions, admin.session_id or 0, {"proposed_secret": None})
+    check_password(store, throttle, person, current)
+    with store.begin(person, write=True) as tx:
+        codes = second_factors.add(tx, second_factors.propose(tx, person.session_id), code)
+        tx.update_columns(schema.sessions, person.session_id or 0, {"proposed_secret": None})
         return codes
 
 
-def remove_second_factor(store: Store, throttle: Throttle, admin: Person, code: str) -> None:
+def remove_second_factor(store: Store, throttle: Throttle, person: Person, code: str) -> None:
     """Remove the user's own second factor. Raises `validation_failed`, `locked` if the account requires it."""
-    with checked_code(store, throttle, admin, own_origin(admin), code) as tx:
+    with checked_code(store, throttle, person, own_origin(person), code) as tx:
         if get_account(tx)["require_second_factor"]:
             message = "This account requires a second factor of everyone. An admin can change that in its settings."
             raise Refusal("locked", message)
-        second_factors.remove(tx, admin.user_id)
+        second_factors.remove(tx, person.user_id)
 
 
-def replace_recovery_codes(store: Store, throttle: Throttle, admin: Person, code: str) -> list[str]:
+def replace_recovery_codes(store: Store, throttle: Throttle, person: Person, code: str) -> list[str]:
     """Replace the user's recovery codes; return the new ones. Raises `validation_failed`, `rate_limited`."""
-    with checked_code(store, throttle, admin, own_origin(admin), code) as tx:
+    with checked_code(store, throttle, person, own_origin(person), code) as tx:
         return second_factors.replace_codes(tx)
 
 
 @contextmanager
-def checked_code(store: Store, throttle: Throttle, admin: Person, origin: Origin, code: str) -> Iterator[Tx]:
+def checked_code(store: Store, throttle: Throttle, person: Person, origin: Origin, code: str) -> Iterator[Tx]:
     """Use up a code of a user's second factor in a new transaction; yield it. Wrong codes count as failures."""
-    subject = f"SECOND FACTOR {admin.user_id}"  # no folded email has capitals
+    subject = f"SECOND FACTOR {person.user_id}"  # no folded email has capitals
     with throttle.attempt(subject, origin) as failures:
         try:
-            with store.begin(admin, write=True) as tx:
-                second_factors.check(tx, admin.user_id, code)
+            with store.begin(person, write=True) as tx:
+                second_factors.check(tx, person.user_id, code)
                 yield tx
         except Refusal as refusal:
             if refusal.code == "validation_failed":
-                note_failure(store, [admin], failures)
+                note_failure(store, [person], failures)
             raise
 
 
-def check_password(store: Store, throttle: Throttle, admin: Person, current: str) -> None:
+def check_password(store: Store, throttle: Throttle, person: Person, current: str) -> None:
     """Raise `validation_failed` unless this is the user's password, `rate_limited` after too many failures."""
-    with throttle.attempt(admin.email, own_origin(admin)):
-        user = find_user(store, admin.email, admin.account_id, Browser(admin.address))
-        with throttle.turn(admin.account_id):
+    with throttle.attempt(person.email, own_origin(person)):
+        user = find_user(store, person.email, person.account_id, Browser(person.address))
+        with throttle.turn(person.account_id):
             if not passwords.matches(user.password_hash, current.strip()):
                 raise invalid({"current": ["Wrong password."]})
 
 
-def own_origin(admin: Person) -> Origin:
-    return Origin((str(admin.address),), admin.account_id, admin.session_id or 0)
+def own_origin(person: Person) -> Origin:
+    return Origin((str(person.address),), person.account_id, person.session_id or 0)
 
 
 def matching_users(found: list[User], password: str) -> list[User]:
@@ -200,24 +200,24 @@ def renewed_hash(matching: list[User], password: str) -> str | None:
 
 def start(store: Store, user: User, newer_hash: str | None, browser: Browser) -> SignedIn | Token:
     """Start the session of a user, unless the password has changed meanwhile."""
-    with store.begin(user.admin, write=True) as tx:
-        if tx.value(HASH, id=user.admin.user_id) != user.password_hash:
+    with store.begin(user.person, write=True) as tx:
+        if tx.value(HASH, id=user.person.user_id) != user.password_hash:
             raise mismatch()
         if newer_hash is not None:
-            tx.update_columns(schema.users, user.admin.user_id, {"password_hash": newer_hash})
-        return begin(tx, user.admin, browser)
+            tx.update_columns(schema.users, user.person.user_id, {"password_hash": newer_hash})
+        return begin(tx, user.person, browser)
 
 
-def begin(tx: Tx, admin: Person, browser: Browser) -> SignedIn | Token:
-    if second_factors.find(tx, admin.user_id) is not None:
-        return SECOND_STEPS.create(tx, admin.user_id)
-    return start_session(tx, admin, browser)
+def begin(tx: Tx, person: Person, browser: Browser) -> SignedIn | Token:
+    if second_factors.find(tx, person.user_id) is not None:
+        return SECOND_STEPS.create(tx, person.user_id)
+    return start_session(tx, person, browser)
 
 
-def start_session(tx: Tx, admin: Person, browser: Browser) -> SignedIn:
-    session_id, token = sessions.start(tx, admin.user_id, browser.address, browser.user_agent)
-    audit.note(tx, "signed in", Target("session", session_id, admin.name))
-    return SignedIn(token, replace(admin, session_id=session_id))
+def start_session(tx: Tx, person: Person, browser: Browser) -> SignedIn:
+    session_id, token = sessions.start(tx, person.user_id, browser.address, browser.user_agent)
+    audit.note(tx, "signed in", Target("session", session_id, person.name))
+    return SignedIn(token, replace(person, session_id=session_id))
 
 
 def origin_of(store: Store, email: str, browser: Browser) -> Origin:
@@ -229,13 +229,13 @@ def origin_of(store: Store, email: str, browser: Browser) -> Origin:
     return Origin(networks, known.account_id, known.session_id)
 
 
-def note_failure(store: Store, admins: list[Person], failures: int) -> None:
+def note_failure(store: Store, people: list[Person], failures: int) -> None:
     """Note in the audit log of each user's account that the user's sign-ins must wait."""
     if failures < FREE_FAILURES:
         return
-    for admin in admins:
-        with store.begin(replace(admin, user_id=0, session_id=None), write=True) as tx:
-            target = Target("user", admin.user_id, admin.name)
+    for person in people:
+        with store.begin(replace(person, user_id=0, session_id=None), write=True) as tx:
+            target = Target("user", person.user_id, person.name)
             audit.note(tx, "sign-in failed", target, after={"failures": failures})
 
 

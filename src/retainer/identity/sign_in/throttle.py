@@ -1,6 +1,6 @@
 """The throttle of sign-ins: growing waits after failures, and few password hashes at a time (decision 14).
 
-Failures never lock an admin out of a known browser: one that was signed in before is counted and hashed separately.
+Failures never lock a user out of a known browser: one that was signed in before is counted and hashed separately.
 """
 
 import hashlib

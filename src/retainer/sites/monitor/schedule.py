@@ -12,7 +12,7 @@ import msgspec
 from sqlalchemy import and_, bindparam, func, select
 
 from retainer.fairness import Places
-from retainer.identity.admins import operator_of
+from retainer.identity.actors import operator_of
 from retainer.outbound.loop import CLOCK_DIFFERENCE
 from retainer.outbound.pause import MONITOR
 from retainer.schema.sites import sites
