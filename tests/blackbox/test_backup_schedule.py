@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import threading
 import time
 from datetime import UTC, datetime, timedelta
 
@@ -11,8 +12,8 @@ import pytest
 from testing.process import children, running, start, tell, until, with_database
 from testing.writing import writing
 
-from retainer.backup.schedule import backups_until
-from tests.blackbox.backups import bulky, with_agency
+from retainer.backup.schedule import Schedule, backups_until
+from tests.blackbox.backups import bulky, database, with_agency
 from tests.length import only_full
 
 OFTEN = "0.0003"  # a bit more than a second
@@ -53,6 +54,20 @@ def test_a_backup_that_a_wrong_clock_has_dated_in_the_future_is_not_counted(tmp_
     for hours in (-1000, 0, 25):
         (tmp_path / named(now - timedelta(hours=hours))).touch()
     assert backups_until(now, tmp_path / "retainer.db", tmp_path).keys() == {now, now - timedelta(hours=25)}
+
+
+def test_a_new_backup_pushes_out_the_oldest_of_the_schedule_alone(folder, kept):
+    kept.mkdir()
+    now, made = datetime.now(UTC).replace(microsecond=0), threading.Event()
+    old = [named(now - timedelta(hours=hours)) for hours in (6, 4, 2)]
+    for name in (*old, "by-hand.tar.gz"):
+        (kept / name).touch()
+    keep = Schedule(database(folder), kept, timedelta(hours=1), 2, lambda *_: made.set(), pytest.fail)
+    keep.start()
+    assert made.wait(60)
+    keep.stop()
+    assert [name in names(kept) for name in old] == [False, False, True]
+    assert (len(names(kept)), (kept / "by-hand.tar.gz").exists()) == (2, True)
 
 
 @only_full
