@@ -476,11 +476,19 @@ def check_project(project, books):
     assert number(project["expense_amount"]) == sum(map(number, net))
 
 
+@pytest.fixture(scope="module")
+def accepted():
+    """The kinds of requests that were accepted in any life; rare ones are missing in some."""
+    found = set()
+    yield found
+    assert found >= {"bill", "pay", "credit", "change_invoice"}
+
+
 @pytest.mark.parametrize("seed", range(length(40)))
-def test_the_books_balance_after_every_request(api, seed):
+def test_the_books_balance_after_every_request(api, seed, accepted):
     api.set_account({"plan": "enterprise"})
     with time_machine.travel("2026-12-18T10:00:00Z", tick=False) as traveller:
         life = Life(api, seed, traveller)
         for _ in range(STEPS):
             life.take_a_step()
-    assert {name for name, accepted in life.done if accepted} >= {"bill", "pay", "credit", "change_invoice"}
+    accepted |= {name for name, is_accepted in life.done if is_accepted}
