@@ -288,10 +288,12 @@ class Server:
             self.kill()
 
     def kill(self) -> None:
-        """Kill the whole process group."""
+        """Kill the whole process group, and wait until its last process has let go of its files."""
+        members = children(self.process.pid)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait(timeout=PATIENCE)
+        until(lambda: not any(map(resident, members)), "its processes have ended")
 
 
 class Servers:

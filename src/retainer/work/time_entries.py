@@ -198,7 +198,7 @@ def change_billed_entry(tx: Tx, entry: TimeEntry, before: TimeEntry) -> TimeEntr
     entry.user_id = relations.build_owner(tx, entry.user_id)
     relations.validate_locked(tx, entry, before, f"on invoice {before.invoice_id}", LOCKED_FIELDS)
     relations.validate_owner(tx, entry.user_id, before.user_id, "time entry")
-    tx.update(time_entries, entry)
+    changes.update(tx, time_entries, before, entry)
     return tx.get(time_entries, entry.id, TimeEntry)
 
 
