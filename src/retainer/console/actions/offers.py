@@ -212,7 +212,7 @@ SITE_ACTIONS = (
         label="Pause monitoring…",
         fixed={"monitoring_enabled": False},
         when=lambda site: site.monitoring_enabled,
-        sentences=("The site is not checked until you resume it. An incident that is going on ends.",),
+        sentences=("The site is not checked until you resume it. A current incident ends.",),
         notice=("{after.name} is paused.",),
     ),
     Action(
@@ -221,7 +221,7 @@ SITE_ACTIONS = (
         fixed={"monitoring_enabled": True},
         when=lambda site: not site.monitoring_enabled,
         next_in=None,
-        sentences=("The site is checked at once, and then in its interval.",),
+        sentences=("The site is checked immediately, and then at its usual interval.",),
         notice=("{after.name} is monitored again.",),
     ),
 )
