@@ -25,7 +25,7 @@ REQUESTS = 5
 SHOWN, SHOWN_PARTS = 5, 50
 """Related records that a page shows: the others have a list, or for parts, such as milestones, are only counted."""
 HEADING = {"id", "created_at", "updated_at", "position", "invoice_line_id", "status", "is_overdue", "days_overdue"}
-"""Fields that no page lists: its heading shows them, or its last part, or nobody needs them."""
+"""Fields that are not listed: the heading or the end of the page shows them, or people have no use for them."""
 TEXTS = ("description", "notes")
 """Fields with long texts, which are shown before the others."""
 

@@ -125,12 +125,14 @@ class Week:
     def asked(self) -> Iterator[str]:
         """Yield the names of rows that the form has, if the role sees their work or the week before has them."""
         names = {name for name in self.context.form.texts_of("row") if part_of(name)}
-        before = {row_of(entry) for entry in self.load(self.before)} if names else set()
         for field, table in WORK.items():
-            ids = {int(part[1]) for name in names - before if (part := part_of(name)) and part[0] == field}
+            asked = {name for name in names if name.startswith(f"{field}-")}
             owner = self.context.catalogue.owner_of(table)
-            yield from (f"{field}-{each}" for each in load_names(self.tx, table, ids, owner))
-        yield from names & before
+            if asked and owner:
+                ids = [int(name.removeprefix(f"{field}-")) for name in asked]
+                own = {f"{field}-{each}" for each in load_names(self.tx, table, ids, owner)}
+                asked &= own | {row_of(entry) for entry in self.load(self.before)}
+            yield from asked
 
     def works(self, names: set[str]) -> Iterator[tuple[str, Link, str]]:
         """Yield the names of rows whose work exists, with its name and page, and what it belongs to."""
