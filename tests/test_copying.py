@@ -44,7 +44,6 @@ PLACED: list[tuple[str, dict[str, Any]]] = [
     ("sessions", {"hash": "a", "last_used_at": MOMENT}),
     ("password_links", {"hash": "b", "expires_at": MOMENT}),
     ("pending_sign_ins", {"hash": "c", "expires_at": MOMENT}),
-    ("kept_forms", {"hash": "c", "path": "/settings", "fields": "[]", "expires_at": MOMENT}),
     ("second_factors", {"secret": "BASE32", "last_step": 1}),
     ("recovery_codes", {"hash": "d"}),
     ("logos", {"content": bytes(range(256)), "sha256": "e"}),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.console.test_ended_sessions import EMAIL, lose_session
+from tests.console.test_ended_sessions import lose_session, sign_in_again
 from tests.console.visitor import Fields, Visitor, WebPage
 from tests.databases import each_database
 from tests.factories import RECIPES, ApiClient
@@ -345,8 +345,8 @@ def test_a_record_is_found_by_its_name_where_a_list_would_be_too_long(api, visit
 
 
 def test_a_form_comes_back_after_the_session_has_ended(api):
-    visitor = lose_session(api, "/console/records/quotes/new", title="Relaunch", **LINE)
-    page = visitor.follow(visitor.sign_in(EMAIL, next="/records/quotes/new"))
+    visitor, asked = lose_session(api, "/console/records/quotes/new", title="Relaunch", **LINE)
+    page = sign_in_again(visitor, asked)
     form = dict(Fields(page.html).forms["/console/records/quotes/new"])
     assert {name: form[name] for name in ("title", *LINE)} == {"title": "Relaunch"} | LINE
     assert api.get("/quotes").data == []

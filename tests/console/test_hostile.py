@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from retainer.console.routes import CONSOLE_ROUTES, PublicPage
+from retainer.console.routes import CONSOLE_ROUTES
 from tests.blackbox.corpus import BAD_QUERIES, TYPED
 from tests.console.test_pages import fill
 from tests.console.visitor import Fields, Visitor, WebPage
@@ -53,7 +53,7 @@ def test_no_query_and_no_form_is_a_server_error(api, visitor, path):
     texts |= {"kind": "invoices", "record": texts["records/invoices"], "suffix": "pdf"}
     filled = "/console" + re.sub(r"\{(\w+)\}", lambda name: texts[name[1]], path)
     route, wrong = CONSOLE_ROUTES[path], []
-    visiting = Visitor(api.app) if isinstance(route, PublicPage) else visitor
+    visiting = Visitor(api.app) if route.is_public else visitor
     kept = dict(visiting.cookies)
     for encoded in hostile(fields_of(path, visiting.get(filled))):
         asked = [visiting.call("GET", f"{filled}?{encoded}", may_fail=True)]

@@ -6,7 +6,7 @@ import pytest
 
 from retainer.console.actions.offers import ACTIONS
 from retainer.console.reports.declarations import REPORTS
-from retainer.console.routes import CONSOLE_ROUTES, Action
+from retainer.console.routes import CONSOLE_ROUTES
 from retainer.identity import audit, logos
 from retainer.identity.keys import key_list
 from retainer.identity.people import sessions, users
@@ -57,7 +57,7 @@ def paths(texts: dict[str, str]) -> list[str]:
             found += [path.replace("/records/{kind}", f"/{name}").format(record=ids[name]) for name in ids]
         elif path == "/reports/{report}":
             found += [f"/reports/{name}" for name in REPORTS]
-        elif not isinstance(route, Action) and path not in {"/sign-in", "/sign-in/code", "/password"}:
+        elif route.show and path not in {"/sign-in", "/sign-in/code", "/password"}:
             found.append(re.sub(r"\{(\w+)\}", lambda name: texts[name[1]], path))
     return [f"/console{path}" for path in found]
 

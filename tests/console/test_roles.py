@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from retainer.app import RESOURCES
-from retainer.console.routes import AREAS, CONSOLE_ROUTES, Action, PublicPage, area_of
+from retainer.console.routes import AREAS, CONSOLE_ROUTES, area_of
 from retainer.kernel.paths import first_part
 from retainer.kernel.roles import EVERYTHING, OWN_RECORDS, ROLES, allows
 from retainer.kernel.routes import Routes
 from retainer.values.exact import utcnow
 
 OF_USERS = ("admin", "manager", "member")
-PAGES = [path for path, route in CONSOLE_ROUTES.items() if path and not isinstance(route, PublicPage)]
+PAGES = [path for path, route in CONSOLE_ROUTES.items() if path and not route.is_public]
 OPERATIONS = Routes(RESOURCES).operations
 DOCUMENT = Path(__file__).parents[2] / "docs" / "roles.md"
 MAX_VISITED, TODAY = 120, utcnow()[:10]
@@ -40,7 +40,7 @@ def test_each_page_is_open_to_the_roles_of_its_area_and_to_no_other(api, person,
     for path in PAGES:
         filled = "/console" + re.sub(r"\{(\w+)\}", lambda name: str(values.get(name[1], 1)), path)
         is_open = area_of(path) in ROLES[role]
-        if not isinstance(CONSOLE_ROUTES[path], Action):
+        if CONSOLE_ROUTES[path].show:
             assert (visitor.get(filled).status != 403) == is_open, path
         if not is_open:
             refused = visitor.post(filled, {"name": "Changed", "confirmation": "Max Member"})

@@ -66,7 +66,7 @@ def test_signing_in_needs_a_code_once_it_is_set_up(api, admin, clock):
     clock.shift(60)
     other = Visitor(api.app, "203.0.113.8")
     page = other.sign_in(email_of(api))
-    assert page.location == CODE
+    assert page.title == "Second factor · Retainer"
     assert other.get("/console/keys").location == "/console/sign-in?next=/keys", "the password alone opens nothing"
     assert other.post(CODE, {"code": "000000"}).status == 422
     assert other.post(CODE, {"code": code_of(app)}).location == "/console"
@@ -79,8 +79,7 @@ def test_the_requested_page_is_kept_through_both_steps(api, admin, clock):
     clock.shift(60)
     other = Visitor(api.app)
     page = other.sign_in(email_of(api), next="/keys?status=all")
-    assert page.location.startswith(CODE + "?next=")
-    form = dict(Fields(other.get(page.location).html).forms[CODE])
+    form = dict(Fields(page.html).forms[CODE])
     assert other.post(CODE, form | {"code": code_of(app)}).location == "/console/keys?status=all"
 
 

@@ -83,7 +83,6 @@ UNSCOPED = {
     "identity/keys/keys.py",
     "identity/actors.py",
     "identity/people/sessions.py",
-    "identity/people/kept_forms.py",
     "identity/people/tokens.py",
     "identity/sign_in/sign_in.py",
     "outbound/pause.py",

@@ -3,10 +3,12 @@
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from functools import cache
+from io import BytesIO
 from typing import Any, TypeVar, get_type_hints
 from urllib.parse import parse_qsl
 
 import msgspec
+from multipart import MultipartParser, parse_options_header
 
 from retainer.console import typed, words
 from retainer.console.shapes import Declared, declared
@@ -17,6 +19,8 @@ from retainer.values.texts import clean
 
 T = TypeVar("T", bound=msgspec.Struct)
 CONTENT_TYPE = "application/x-www-form-urlencoded"
+MULTIPART = "multipart/form-data"
+"""How browsers send a form with a file (RFC 7578)."""
 MAX_FIELDS = 2000
 """Fields of a form: an invoice of 200 lines has nine for each."""
 NUMBERS = {"money", "number", "percent"}
@@ -71,6 +75,23 @@ def parse(text: str) -> Form:
             "bad_request", f"The form cannot be read. Send at most {MAX_FIELDS} fields, encoded as UTF-8."
         ) from None
     return build_form(pairs)
+
+
+def parse_upload(body: bytes, content_type: str) -> Form:
+    """Return the fields and files of a form. Raises `bad_request`, and `validation_failed` for invalid text."""
+    pairs, files = list[tuple[str, str]](), dict[str, bytes]()
+    try:
+        boundary = parse_options_header(content_type)[1].get("boundary", "")
+        for part in MultipartParser(BytesIO(body), boundary, len(body), part_limit=MAX_FIELDS, spool_limit=len(body)):
+            if part.filename is None:
+                pairs.append((part.name, part.value))
+            else:
+                files[part.name] = part.raw
+    except ValueError:
+        raise Refusal("bad_request", "The form cannot be read. Send it again from its page.") from None
+    form = build_form(pairs)
+    form.files = files
+    return form
 
 
 def build_form(pairs: Iterable[tuple[str, str]]) -> Form:

@@ -1,5 +1,6 @@
 """The context of a page, and its reply: a view, a redirect or a response."""
 
+from datetime import timedelta
 from typing import Literal, NamedTuple
 from urllib.parse import quote
 
@@ -10,12 +11,13 @@ from retainer.console.catalogue import Catalogue
 from retainer.console.cookies import Cookie, Cookies
 from retainer.console.forms import Form
 from retainer.console.labels import field_label
-from retainer.console.trial_notice import TrialNotice, trial_notice
 from retainer.identity.actors import Person
+from retainer.identity.plans import PLANS
 from retainer.identity.sign_in.throttle import Throttle
 from retainer.kernel.http import Request, Response
 from retainer.kernel.representations import RunApart
 from retainer.kernel.roles import Area, may
+from retainer.values.exact import instant_after
 from retainer.web.pages import render
 from retainer.web.responses import HTML
 
@@ -91,9 +93,16 @@ class PageContext(msgspec.Struct):
         return self.request.settings.contact or "the operator of this server"
 
     @property
-    def trial(self) -> TrialNotice | None:
-        """Return the notice that the trial ends soon, if it does."""
-        return trial_notice(self.person, self.now)
+    def trial_end(self) -> words.Moment | None:
+        """Return when the trial ends: in its last 14 days, if the API ends with it."""
+        end = self.person.trial_ends_at
+        is_near = end is not None and self.now < end <= instant_after(self.now, timedelta(days=14))
+        return self.moment(end) if is_near and not PLANS[self.person.plan].has_api else None
+
+    @property
+    def is_trial_late(self) -> bool:
+        """Return whether the trial ends within three days."""
+        return (self.person.trial_ends_at or "") <= instant_after(self.now, timedelta(days=3))
 
     @property
     def typed(self) -> Form:

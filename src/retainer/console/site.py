@@ -1,24 +1,13 @@
 """The console's requests: cross-site check, session, route, transaction, and error pages."""
 
-from retainer.console import cross_site, ended_sessions, forms, uploads
+from retainer.console import cross_site, forms
 from retainer.console.actions.basis import Rehearsed
 from retainer.console.catalogue import Catalogue
 from retainer.console.cookies import SESSION, Cookies
 from retainer.console.forms import Form
-from retainer.console.page_context import ROOT, PageContext, Reply, View, redirect_response
-from retainer.console.pages import second_factor_pages
-from retainer.console.routes import (
-    HOME,
-    Action,
-    FilePage,
-    Handler,
-    PasswordPage,
-    PrivatePage,
-    PublicPage,
-    Route,
-    area_of,
-    find,
-)
+from retainer.console.page_context import ROOT, PageContext, Reply, View, quoted, redirect_response
+from retainer.console.pages import second_factor_pages, sign_in_pages
+from retainer.console.routes import HOME, Handler, Route, area_of, find
 from retainer.errors import Refusal, method_not_allowed
 from retainer.identity.people import sessions
 from retainer.identity.sign_in.throttle import Throttle
@@ -36,7 +25,6 @@ from retainer.values.exact import utcnow
 from retainer.web.pages import compile_templates
 
 MAX_FORM_BYTES, MAX_LONG_BYTES = 64 * 1024, 256 * 1024
-FORGET_FORM = ended_sessions.KEPT._replace(seconds=0)
 FORM_STATUSES = frozenset({402, 403, 412, 422, 429})
 """Refusals with these statuses are shown on the page of the form, others on an error page."""
 HEADINGS = {
@@ -89,7 +77,7 @@ class Console:
             browser = request.address if known is None else f"browser {known.session_id}"
             hit_address(self.throttle.limiter, browser, charge=True).admit()
         found = find(path)
-        if context.signed_in is None and not (found and isinstance(found[0], PublicPage)):
+        if context.signed_in is None and not (found and found[0].is_public):
             return self._ask_to_sign_in(context, path, found[0] if found else None)
         if found is None:
             raise Refusal("not_found", "This page does not exist. It may have moved.")
@@ -99,14 +87,15 @@ class Console:
         if context.signed_in and not context.may(area_of(path)):
             return _forbidden(context) if path else context.redirect(HOME)
         context.query = forms.parse(request.query)
-        if request.method in {"GET", "HEAD"} and not isinstance(route, Action):
+        if request.method in {"GET", "HEAD"} and route.show is not None:
             return self._show(route, context)
         if request.method == "POST" and route.act is not None:
             context.form = self._read_form(context, route)
             context.form.language = context.signed_in.language if context.signed_in else "en"
-            return self._act(route, context)
-        allowed = [] if isinstance(route, Action) else ["GET, HEAD"]
-        raise method_not_allowed(request.method, ", ".join([*allowed, *(["POST"] if route.act else [])]))
+            context.is_restored = context.form.text("step") == sign_in_pages.RESTORE
+            return self._show(route, context) if context.is_restored else self._act(route, context)
+        allowed = [*(["GET, HEAD"] if route.show else []), *(["POST"] if route.act else [])]
+        raise method_not_allowed(request.method, ", ".join(allowed))
 
     def _recognize(self, context: PageContext) -> str | None:
         """Note the user of the session, and what the role may see; return the token of the session's cookie."""
@@ -117,41 +106,47 @@ class Console:
         return token
 
     def _ask_to_sign_in(self, context: PageContext, path: str, route: Route | None) -> Reply:
-        """Return a redirect to the sign-in; a form is kept for the user whose session has ended."""
+        """Return a redirect to the sign-in; it carries the form of a page, unless that has a secret or a file."""
         if context.request.method != "POST":
-            return ended_sessions.to_sign_in(context, path)
-        person = ended_sessions.last_person(self.store, context) if _can_be_kept(route) else None
-        if person is None:
-            return ended_sessions.lose(context)
-        try:
-            form = context.form if context.form.texts else self._read_form(context)
-        except Refusal:
-            return ended_sessions.lose(context)
-        return ended_sessions.keep(self.store, context, person, path, form)
+            target = path + (f"?{context.request.query}" if path and context.request.query else "")
+            return context.redirect(f"/sign-in?next={quoted(target)}" if target else "/sign-in")
+        if route is not None and route.show and route.act and not route.has_store and not route.read_file:
+            try:
+                form = context.form if context.form.texts else self._read_form(context)
+            except Refusal:
+                form = Form()
+            if form.texts.keys() - sign_in_pages.NOT_CARRIED:
+                return sign_in_pages.carry(context, path, form)
+        return context.redirect("/sign-in", sign_in_pages.ENDED.format("Sign in again."), kind="warn")
 
-    def _show(self, route: PrivatePage | PublicPage | FilePage | PasswordPage, context: PageContext) -> Reply:
-        if isinstance(route, PublicPage | FilePage | PasswordPage):
-            return route.show(self.store, context)
+    def _show(self, route: Route, context: PageContext) -> Reply:
+        show = route.show
+        if show is None:
+            raise TypeError("This form has no page.")
+        if route.has_store:
+            return show(self.store, context)
         if route.is_rehearsal:
             try:
-                return self._write(lambda tx, context: _rehearse(tx, context, route), context)
+                return self._write(lambda tx, context: _rehearse(tx, context, show), context)
             except ActorChanged:
                 return self._refuse(context, route)
         with self.store.begin(context.person, write=False) as tx:
             tx.snapshot()
             _check_record(tx, context)
-            return _restored(tx, context, route)
+            return show(tx, context)
 
     def _act(self, route: Route, context: PageContext) -> Reply:
         """Do what a form asks for; if it is refused, show its page again with the input and the errors."""
+        if route.act is None:
+            raise TypeError("This page has no form.")
         try:
-            if isinstance(route, PublicPage | PasswordPage):
+            if route.has_store:
                 return route.act(self.store, context)
-            if isinstance(route, PrivatePage) and route.read_file:
+            if route.read_file:
                 route.read_file(context)
-            return self._write(route.act, context) if route.act else context.redirect("")
+            return self._write(route.act, context)
         except Refusal as refusal:
-            if isinstance(route, Action) or refusal.status not in FORM_STATUSES:
+            if route.show is None or refusal.status not in FORM_STATUSES:
                 raise
             context.form.refuse(refusal)
             return _with_headers(self._show(route, context), refusal)
@@ -180,10 +175,9 @@ class Console:
 
     def _read_form(self, context: PageContext, route: Route | None = None) -> Form:
         """Return the form of a request. Raises `body_too_large`, `unsupported_media_type`, and errors of reading it."""
-        request, takes_file = context.request, _takes_file(route)
-        is_long = takes_file or (isinstance(route, PrivatePage) and route.is_long)
-        limit = MAX_LONG_BYTES if is_long else MAX_FORM_BYTES
-        expected = uploads.CONTENT_TYPE if takes_file else forms.CONTENT_TYPE
+        request, takes_file = context.request, bool(route and route.read_file)
+        limit = MAX_LONG_BYTES if takes_file or (route and route.is_long) else MAX_FORM_BYTES
+        expected = forms.MULTIPART if takes_file else forms.CONTENT_TYPE
         if len(request.body) > limit:
             advice = "Choose a smaller file" if takes_file else "Shorten your input"
             raise Refusal("body_too_large", f"The form is larger than {limit // 1024} KiB. {advice}.")
@@ -191,22 +185,13 @@ class Console:
         if request.body and content_type.partition(";")[0] != expected:
             raise Refusal("unsupported_media_type", f"Send this form as {expected}.")
         if takes_file:
-            return uploads.parse_upload(request.body, content_type)
+            return forms.parse_upload(request.body, content_type)
         return forms.parse(request.body.decode(errors="replace"))
 
 
-def _restored(tx: Tx, context: PageContext, route: PrivatePage) -> Reply:
-    """Return a page; its form has what was typed before the session ended."""
-    path = context.request.path.removeprefix(ROOT)
-    if context.request.method == "GET" and route.act and ended_sessions.restore(tx, context, path):
-        shown = route.show(tx, context)
-        return shown._replace(cookies=(*shown.cookies, FORGET_FORM)) if isinstance(shown, View) else shown
-    return route.show(tx, context)
-
-
-def _rehearse(tx: Tx, context: PageContext, route: PrivatePage) -> Reply:
+def _rehearse(tx: Tx, context: PageContext, show: Handler) -> Reply:
     """Raise Rehearsed with the page, so that nothing is written."""
-    shown = _restored(tx, context, route)
+    shown = show(tx, context)
     raise Rehearsed(shown) if isinstance(shown, View) else TypeError("Only a page can be rehearsed.")
 
 
@@ -215,18 +200,9 @@ def _with_headers(reply: Reply, refusal: Refusal) -> Reply:
     return reply._replace(headers=tuple(refusal.headers.items())) if isinstance(reply, View) else reply
 
 
-def _can_be_kept(route: Route | None) -> bool:
-    """Whether the form of a page can be kept when the session has ended: one without a password and without a file."""
-    return isinstance(route, PrivatePage) and route.act is not None and not _takes_file(route)
-
-
-def _takes_file(route: Route | None) -> bool:
-    return isinstance(route, PrivatePage) and route.read_file is not None
-
-
 def _is_open(route: Route, path: str) -> bool:
     """Whether a page is open to a user who must set up a second factor first."""
-    return isinstance(route, PublicPage) or path in {second_factor_pages.PATH, "/sign-out"}
+    return route.is_public or path in {second_factor_pages.PATH, "/sign-out"}
 
 
 def _check_record(tx: Tx, context: PageContext) -> None:

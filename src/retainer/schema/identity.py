@@ -126,15 +126,6 @@ pending_sign_ins = col.account_table(
 )
 """Sign-ins whose password was right, and whose second factor is still to come."""
 
-kept_forms = col.account_table(
-    "kept_forms",
-    *col.ref("user_id", "users"),
-    *map(col.text, ("hash", "path", "fields")),
-    col.instant("expires_at"),
-    col.unique("user_id"),
-)
-"""Forms that were sent after the session had ended, until their user has signed in again. Fields are a JSON list."""
-
 audit_entries = col.account_table(
     "audit_entries",
     col.text("action"),

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from retainer.console.cookies import SESSION, Cookie
-from retainer.console.forms import read_password
+from retainer.console.forms import Form, read_password
 from retainer.console.page_context import ROOT, PageContext, Reply, quoted
 from retainer.errors import Refusal, invalid
 from retainer.identity.people import sessions
@@ -16,6 +16,11 @@ from retainer.values.parameters import read_whole
 CODE_PATH = "/sign-in/code"
 PENDING = Cookie("sign-in", path=ROOT + CODE_PATH)
 COOKIE_SECONDS = int(sessions.BROWSER_TTL.total_seconds())
+ENDED = "Your session has ended, and nothing was changed. {}"
+CARRIED, RESTORE = "typed.", "restore"
+"""The prefix of the fields that a sign-in carries for another form, and the step that fills that form in again."""
+NOT_CARRIED = frozenset({"password", "again", "current", "code", "secret", "token", "confirmation", "step"})
+"""Fields that are secret, or that a person must type in the session that sends them."""
 
 
 def show(_: Store, context: PageContext) -> Reply:
@@ -37,6 +42,14 @@ def sign_in(store: Store, context: PageContext) -> Reply:
     if isinstance(result, list):
         return context.render("sign_in", accounts=result)
     return begin(context, result, destination(context))
+
+
+def carry(context: PageContext, path: str, form: Form) -> Reply:
+    """Ask to sign in; the sign-in carries what was typed in the form of a page, which then shows it again."""
+    context.form = Form([("next", path)])
+    context.form.texts |= {CARRIED + name: texts for name, texts in form.texts.items() if name not in NOT_CARRIED}
+    context.form.message = ENDED.format("Sign in again: what you typed comes back.")
+    return context.render("sign_in", status=403, accounts=[])
 
 
 def show_code(store: Store, context: PageContext) -> Reply:
@@ -82,11 +95,14 @@ def sign_out(tx: Tx, context: PageContext) -> Reply:
 
 
 def begin(context: PageContext, result: SignedIn | Token, path: str, notice: str = "", *cookies: Cookie) -> Reply:
-    """Set the session cookie and redirect to a page, or to the form for the second factor."""
+    """Set the session cookie and lead to a page, with what was typed there; or ask for the second factor."""
     if isinstance(result, Token):
         waiting = PENDING._replace(value=result.token, seconds=SECOND_STEPS.valid // timedelta(seconds=1))
-        return context.redirect(CODE_PATH + (f"?next={quoted(path)}" if path else ""), "", waiting)
-    return context.redirect(path, notice, Cookie(SESSION, result.token, seconds=COOKIE_SECONDS), *cookies)
+        return context.render("sign_in_code")._replace(cookies=(waiting,))
+    session = Cookie(SESSION, result.token, seconds=COOKIE_SECONDS)
+    if path and any(name.startswith(CARRIED) for name in context.form.texts):
+        return context.render("sign_in_restore", form_path=path)._replace(cookies=(session, *cookies))
+    return context.redirect(path, notice, session, *cookies)
 
 
 def browser_of(context: PageContext) -> Browser:

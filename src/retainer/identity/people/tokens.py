@@ -1,4 +1,4 @@
-"""One-time tokens: password links, unfinished sign-ins and kept forms. Only the hashes of tokens are stored."""
+"""One-time tokens: password links and unfinished sign-ins. Only the hashes of tokens are stored."""
 
 import secrets
 from datetime import timedelta
@@ -9,7 +9,7 @@ from sqlalchemy import Table, bindparam, delete, select
 from retainer.errors import Refusal
 from retainer.identity.actors import PERSON_COLUMNS, Person
 from retainer.identity.people.sessions import BROWSER_TTL, digest
-from retainer.schema.identity import accounts, kept_forms, password_links, pending_sign_ins, sessions, users
+from retainer.schema.identity import accounts, password_links, pending_sign_ins, sessions, users
 from retainer.store.engines.sql import INSTANT
 from retainer.store.tx import Store, Tx
 from retainer.values.exact import instant_after, utcnow
@@ -52,10 +52,9 @@ class Tokens:
         self.expired = delete(table).where(table.c.expires_at <= bindparam("before", type_=INSTANT))
         self._void = delete(table).where(table.c.user_id == bindparam("user"))
 
-    def create(self, tx: Tx, user_id: int, **fields: str) -> Token:
+    def create(self, tx: Tx, user_id: int) -> Token:
         new = Token(secrets.token_urlsafe(32), instant_after(tx.now, self.valid))
-        values = {"user_id": user_id, "hash": digest(new.token), "expires_at": new.expires_at}
-        tx.insert_raw(self.table, values | fields)
+        tx.insert_raw(self.table, {"user_id": user_id, "hash": digest(new.token), "expires_at": new.expires_at})
         return new
 
     def find(self, store: Store, token: str) -> Holder:
@@ -85,9 +84,7 @@ SECOND_STEPS = Tokens(
     pending_sign_ins, timedelta(minutes=10), "This sign-in has expired. Enter your email and password again."
 )
 """Sign-ins whose password was right, and whose second factor is still to come."""
-KEPT_FORMS = Tokens(kept_forms, timedelta(hours=1), "This form is no longer kept.")
-"""Forms of an ended session; a new one replaces the last of its user."""
-EXPIRED = [tokens.expired for tokens in (LINKS, SECOND_STEPS, KEPT_FORMS)]
+EXPIRED = [tokens.expired for tokens in (LINKS, SECOND_STEPS)]
 OLD_SESSIONS = delete(sessions).where(sessions.c.last_used_at <= bindparam("before", type_=INSTANT))
 
 
@@ -102,5 +99,5 @@ def delete_expired(store: Store) -> None:
 def revoke_all(store: Store) -> None:
     """Delete all sessions and tokens: a restored database does not know which have ended since its backup."""
     with store.unscoped(write=True) as tx:
-        for table in (sessions, password_links, pending_sign_ins, kept_forms):
+        for table in (sessions, password_links, pending_sign_ins):
             tx.run(delete(table))

@@ -353,22 +353,6 @@ CREATE INDEX external_contacts_by_account_id_last_name_sort_id ON external_conta
 
 CREATE INDEX external_contacts_by_account_id_updated_at_id ON external_contacts (account_id, updated_at, id);
 
-CREATE TABLE kept_forms (
-	id BIGSERIAL NOT NULL,
-	account_id BIGINT NOT NULL,
-	created_at TIMESTAMP WITH TIME ZONE NOT NULL,
-	updated_at TIMESTAMP WITH TIME ZONE NOT NULL,
-	user_id BIGINT NOT NULL,
-	hash TEXT COLLATE "C" NOT NULL,
-	path TEXT COLLATE "C" NOT NULL,
-	fields TEXT COLLATE "C" NOT NULL,
-	expires_at TIMESTAMP WITH TIME ZONE NOT NULL,
-	CONSTRAINT kept_forms_pk PRIMARY KEY (account_id, id),
-	CONSTRAINT kept_forms_ref_account_id_user_id FOREIGN KEY(account_id, user_id) REFERENCES users (account_id, id),
-	CONSTRAINT kept_forms_unique_account_id_user_id UNIQUE (account_id, user_id),
-	CONSTRAINT kept_forms_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
-);
-
 CREATE TABLE password_links (
 	id BIGSERIAL NOT NULL,
 	account_id BIGINT NOT NULL,

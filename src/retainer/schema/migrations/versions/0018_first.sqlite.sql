@@ -378,23 +378,6 @@ CREATE INDEX external_contacts_by_account_id_last_name_sort_id ON external_conta
 
 CREATE INDEX external_contacts_by_account_id_updated_at_id ON external_contacts (account_id, updated_at, id);
 
-CREATE TABLE kept_forms (
-	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
-	account_id INTEGER NOT NULL,
-	created_at TEXT NOT NULL,
-	updated_at TEXT NOT NULL,
-	user_id INTEGER NOT NULL,
-	hash TEXT NOT NULL,
-	path TEXT NOT NULL,
-	fields TEXT NOT NULL,
-	expires_at TEXT NOT NULL,
-	CONSTRAINT kept_forms_ref_account_id_user_id FOREIGN KEY(account_id, user_id) REFERENCES users (account_id, id),
-	CONSTRAINT kept_forms_unique_account_id_user_id UNIQUE (account_id, user_id),
-	CONSTRAINT kept_forms_unique_account_id_id UNIQUE (account_id, id),
-	CONSTRAINT kept_forms_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
-)
- STRICT;
-
 CREATE TABLE password_links (
 	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
 	account_id INTEGER NOT NULL,
