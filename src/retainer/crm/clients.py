@@ -8,7 +8,6 @@ from sqlalchemy import ColumnElement, Table, select
 from retainer.crm.currency import propagate_currency, validate_currency_change
 from retainer.crm.tags import TagFilter, TagIds, save_tags
 from retainer.kernel.body import New, Patch
-from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import REPEATED, Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.rollups import changes
@@ -150,12 +149,8 @@ def build_client(tx: Tx, client: Client) -> Client:
 
 
 api = Resource("/clients", tag="Clients", scope="clients", table=clients)
-
-
-@api.get()
-def list_clients(tx: Tx, filters: ClientFilter, page: Page) -> Paged[Client]:
-    """List clients, by name."""
-    return listing(tx, clients, Client, filters, page)
+api.lists(Client, ClientFilter, "List clients, by name.")
+api.reads("/{client_id}", Client, "Read a client.")
 
 
 @api.post()
@@ -163,12 +158,6 @@ def create_client(tx: Tx, body: New[Client]) -> Client:
     """Create a client; the account has defaults for number, currency and payment terms."""
     client_id = tx.insert(clients, build_client(tx, body))
     save_tags(tx, clients, client_id, body, body.tag_ids)
-    return tx.get(clients, client_id, Client)
-
-
-@api.get("/{client_id}")
-def get_client(tx: Tx, client_id: Id) -> Client:
-    """Read a client."""
     return tx.get(clients, client_id, Client)
 
 

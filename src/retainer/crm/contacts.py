@@ -12,7 +12,6 @@ from sqlalchemy import bindparam, select
 
 from retainer.crm.tags import TagFilter, TagIds, save_tags
 from retainer.kernel.body import New, Patch
-from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.rollups import changes
@@ -148,12 +147,8 @@ def promote_next(tx: Tx, former: ExternalContact) -> None:
 
 
 api = Resource("/external-contacts", tag="External contacts", scope="clients", table=external_contacts)
-
-
-@api.get()
-def list_external_contacts(tx: Tx, filters: ContactFilter, page: Page) -> Paged[ExternalContact]:
-    """List external contacts, by last name."""
-    return listing(tx, external_contacts, ExternalContact, filters, page)
+api.lists(ExternalContact, ContactFilter, "List external contacts, by last name.")
+api.reads("/{external_contact_id}", ExternalContact, "Read an external contact.")
 
 
 @api.post()
@@ -161,12 +156,6 @@ def create_external_contact(tx: Tx, body: New[ExternalContact]) -> ExternalConta
     """Create an external contact; the first of a client becomes primary."""
     contact = build_contact(tx, body, None, relations.sent_fields(body))
     return save_links(tx, changes.insert(tx, external_contacts, contact), contact)
-
-
-@api.get("/{external_contact_id}")
-def get_external_contact(tx: Tx, external_contact_id: Id) -> ExternalContact:
-    """Read an external contact."""
-    return tx.get(external_contacts, external_contact_id, ExternalContact)
 
 
 @api.put("/{external_contact_id}")

@@ -8,7 +8,6 @@ from msgspec.json import encode
 from sqlalchemy import BindParameter, ColumnElement, Delete, Insert, Table, bindparam, delete, insert, select
 
 from retainer.kernel.body import New, Patch
-from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import REPEATED, Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.schema import TAG_LINKS
@@ -102,12 +101,7 @@ class TagsFilter(Filter):
 
 
 api = Resource("/tags", tag="Tags", scope="clients", table=tags)
-
-
-@api.get()
-def list_tags(tx: Tx, filters: TagsFilter, page: Page) -> Paged[Tag]:
-    """List tags, by name."""
-    return listing(tx, tags, Tag, filters, page)
+api.lists(Tag, TagsFilter, "List tags, by name.")
 
 
 @api.post()

@@ -21,8 +21,8 @@ from retainer.kernel.caller import Caller
 from retainer.kernel.following import Followed, Following, read_following
 from retainer.kernel.http import Request
 from retainer.kernel.limits import Allowance
-from retainer.kernel.paging import Page, Paged, Summed, read_list
-from retainer.kernel.query import Query, read_query
+from retainer.kernel.paging import Page, Paged, Summed, listing, read_list
+from retainer.kernel.query import Filter, Query, read_query
 from retainer.kernel.representations import Representation
 from retainer.kernel.selection import Selectable, Selection, VisibleTo
 from retainer.settings import Network
@@ -95,15 +95,37 @@ ARGUMENT_FACTORIES: dict[Any, ArgumentFactory] = {
 }
 
 
+class Declaration(NamedTuple):
+    """A handler, with its name, a sentence about it, and the types of its arguments and its result."""
+
+    name: str
+    about: str
+    arguments: dict[str, Any]
+    answers: Any
+    handler: Callable[..., Any]
+
+
+def read_declaration(handler: Callable[..., Any]) -> Declaration:
+    """Return the declaration that a function is: its name, docstring and signature."""
+    where, about = f"{handler.__module__}.{handler.__name__}", inspect.getdoc(handler)
+    hints = get_type_hints(handler, include_extras=True)
+    if not about:
+        raise TypeError(f"{where} has no docstring: its first line is the summary of the operation.")
+    if "return" not in hints:
+        raise TypeError(f"{where} does not say what it returns.")
+    arguments = {name: hints.get(name) for name in inspect.signature(handler).parameters}
+    return Declaration(handler.__name__, about, arguments, hints["return"], handler)
+
+
 class Operation:
-    """A method on a path, as its handler declares it."""
+    """A method on a path, as it is declared."""
 
     def __init__(
         self,
         resource: "Resource",
         method: str,
         path: str,
-        handler: Callable[..., Any],
+        declared: Declaration,
         representations: Sequence[Representation] = (),
         *,
         creates: bool = True,
@@ -112,7 +134,8 @@ class Operation:
         self.representations = representations
         self.method = method
         self.path = resource.path + path
-        self.handler = handler
+        self.declared = declared
+        self.handler, self.about, self.answers = declared.handler, declared.about, declared.answers
         self.writes = method != "GET"
         self.scope = None if resource.scope is None else f"{resource.scope}:{'write' if self.writes else 'read'}"
         self.created = method == "POST" and creates
@@ -120,15 +143,7 @@ class Operation:
         """Whether it creates a record, or changes it if there is one."""
         self.by_id: Operation | None = None
         """The operation that does the same by id, if this one finds the record by its external id."""
-        self.about = inspect.getdoc(handler) or ""
-        where = f"{handler.__module__}.{handler.__name__}"
-        hints = get_type_hints(handler, include_extras=True)
-        if not self.about:
-            raise TypeError(f"{where} has no docstring: its first line is the summary of the operation.")
-        if "return" not in hints:
-            raise TypeError(f"{where} does not say what it returns.")
-        self.answers = hints.pop("return")
-        self.batched = Performer in hints.values()
+        self.batched = Performer in declared.arguments.values()
         self.use = "Create" if method == "POST" else "Update"
         self.summed = get_origin(self.answers) is Summed
         self.paged = self.summed or get_origin(self.answers) is Paged
@@ -143,10 +158,8 @@ class Operation:
         self.query: Any = Query
         self.body: Any = None
         self.parameters = re.findall(r"\{(\w+)\}", self.path)
-        self._arguments = [
-            self._argument(where, name, hints.get(name)) for name in inspect.signature(handler).parameters
-        ]
-        verb, _, noun = handler.__name__.partition("_")
+        self._arguments = [self._argument(name, hint) for name, hint in declared.arguments.items()]
+        verb, _, noun = declared.name.partition("_")
         words = ["replace" if method == "PUT" else verb, *noun.split("_")]
         self.id = words[0] + "".join(word.title() for word in words[1:])
 
@@ -208,7 +221,7 @@ class Operation:
         _, record_id = ids.popitem()
         etag.check_unchanged(if_match, tx.get(self.target, record_id, self.guarded, **ids))
 
-    def _argument(self, where: str, name: str, hint: Any) -> ArgumentFactory:
+    def _argument(self, name: str, hint: Any) -> ArgumentFactory:
         if hint in ARGUMENT_FACTORIES:
             return ARGUMENT_FACTORIES[hint]
         if isinstance(hint, type) and issubclass(hint, Query):
@@ -223,7 +236,7 @@ class Operation:
             model = hint.__origin__
             self.body = model
             return lambda tx, call: call.sent and call.sent.new(tx)
-        raise TypeError(f"{where} has the argument {name}: {hint}, which no request provides.")
+        raise TypeError(f"{self.declared.name} has the argument {name}: {hint}, which no request provides.")
 
 
 def read_id(text: str, table: Table | None) -> int:
@@ -267,7 +280,32 @@ class Resource:
         """
 
         def register(handler: Handler) -> Handler:
-            self.operations.append(Operation(self, method, path, handler, representations, creates=creates))
+            declared = read_declaration(handler)
+            self.operations.append(Operation(self, method, path, declared, representations, creates=creates))
             return handler
 
         return register
+
+    def lists(self, record: type[Record], filters: type[Filter], about: str) -> None:
+        """Register the list of the records, within the parent in its path."""
+        table: Any = self.table
+        parents = re.findall(r"\{(\w+)\}", self.path)
+
+        def handle(tx: Tx, *arguments: Any) -> Paged[Record]:
+            *ids, sent, page = arguments
+            return listing(tx, table, record, sent, page, **dict(zip(parents, ids, strict=True)))
+
+        arguments = {"tx": Tx, **dict.fromkeys(parents, Id), "filters": filters, "page": Page}
+        answers = Paged[record]  # type: ignore[valid-type]
+        declared = Declaration(f"list_{table.name}", about, arguments, answers, handle)
+        self.operations.append(Operation(self, "GET", "", declared))
+
+    def reads(self, path: str, record: type[Record], about: str) -> None:
+        """Register the operation that reads a record by the id in the path."""
+        table: Any = self.table
+
+        def handle(tx: Tx, record_id: int) -> Record:
+            return tx.get(table, record_id, record)
+
+        name, arguments = f"get_{singular(table).replace(' ', '_')}", {"tx": Tx, path.strip("/{}"): Id}
+        self.operations.append(Operation(self, "GET", path, Declaration(name, about, arguments, record, handle)))

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from retainer import __version__
-from retainer.kernel.resource import Operation
+from retainer.kernel.resource import Operation, Resource
 from retainer.openapi import headers, operations, refusals
 from retainer.openapi.schemas import Schemas
 from retainer.openapi.values import Json
@@ -41,8 +41,9 @@ def document(declared: list[Operation], base_url: str) -> Json:
     successes = [operations.answers_of(operation, schemas) for operation in declared]
     lists = {operation.path for operation in declared if operation.paged}
     for operation, responses in zip(declared, successes, strict=True):
-        description = inspect.getdoc(sys.modules[operation.handler.__module__]) or operation.resource.tag
-        tags.setdefault(operation.resource.tag, {})[description] = None  # each module once, in their order
+        if (module := operation.handler.__module__) != Resource.__module__:
+            description = inspect.getdoc(sys.modules[module]) or operation.resource.tag
+            tags.setdefault(operation.resource.tag, {})[description] = None  # each module once, in their order
         methods = paths.setdefault(operation.path, {})
         methods[operation.method.lower()] = operations.described(operation, responses, schemas, lists)
     errors = refusals.responses(schemas)

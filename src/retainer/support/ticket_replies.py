@@ -9,7 +9,6 @@ from typing import Annotated
 import msgspec
 
 from retainer.kernel.body import New
-from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource, WithMeta
 from retainer.rollups import changes
@@ -91,12 +90,7 @@ def build_ticket_after(tx: Tx, reply: TicketReply, ticket: Ticket) -> Ticket:
 
 
 api = Resource("/tickets/{ticket_id}/replies", tag="Tickets", scope="tickets", table=ticket_replies, parent=tickets)
-
-
-@api.get()
-def list_ticket_replies(tx: Tx, ticket_id: Id, filters: ReplyFilter, page: Page) -> Paged[TicketReply]:
-    """List the replies to a ticket, oldest first."""
-    return listing(tx, ticket_replies, TicketReply, filters, page, ticket_id=ticket_id)
+api.lists(TicketReply, ReplyFilter, "List the replies to a ticket, oldest first.")
 
 
 @api.post()

@@ -13,7 +13,6 @@ from sqlalchemy import BindParameter, ColumnElement, Table, Text, and_, bindpara
 
 from retainer.crm.tags import TagFilter, TagIds, save_tags
 from retainer.kernel.body import New, Patch
-from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.rollups import changes
@@ -243,12 +242,8 @@ def update_resolution(ticket: Ticket, former_status: str, created_at: str, now: 
 
 
 api = Resource("/tickets", tag="Tickets", scope="tickets", table=tickets)
-
-
-@api.get()
-def list_tickets(tx: Tx, filters: TicketFilter, page: Page) -> Paged[Ticket]:
-    """List tickets, newest first."""
-    return listing(tx, tickets, Ticket, filters, page)
+api.lists(Ticket, TicketFilter, "List tickets, newest first.")
+api.reads("/{ticket_id}", Ticket, "Read a ticket; its replies are at /tickets/{ticket_id}/replies.")
 
 
 @api.post()
@@ -257,12 +252,6 @@ def create_ticket(tx: Tx, body: New[Ticket]) -> Ticket:
     body.number, body.reopened_count = next_ticket_number(tx), 0
     ticket_id = tx.insert(tickets, build_ticket(tx, body, None, relations.sent_fields(body)))
     save_tags(tx, tickets, ticket_id, body, body.tag_ids)
-    return tx.get(tickets, ticket_id, Ticket)
-
-
-@api.get("/{ticket_id}")
-def get_ticket(tx: Tx, ticket_id: Id) -> Ticket:
-    """Read a ticket; its replies are at /tickets/{ticket_id}/replies."""
     return tx.get(tickets, ticket_id, Ticket)
 
 

@@ -12,7 +12,6 @@ from sqlalchemy import bindparam, func, select
 from retainer.billing import allocation_types
 from retainer.errors import Refusal
 from retainer.kernel.body import New, Patch
-from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.schema import expressions
@@ -103,12 +102,7 @@ def validate_milestone(tx: Tx, milestone: Milestone, project: Project) -> None:
 api = Resource(
     "/projects/{project_id}/milestones", tag="Milestones", scope="projects", table=milestones, parent=projects
 )
-
-
-@api.get()
-def list_milestones(tx: Tx, project_id: Id, filters: MilestoneFilter, page: Page) -> Paged[Milestone]:
-    """List the milestones of a project, by position."""
-    return listing(tx, milestones, Milestone, filters, page, project_id=project_id)
+api.lists(Milestone, MilestoneFilter, "List the milestones of a project, by position.")
 
 
 @api.post()

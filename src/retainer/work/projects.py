@@ -20,7 +20,6 @@ from retainer.billing.quotes import conversion
 from retainer.billing.quotes import types as quote_types
 from retainer.crm.tags import TagFilter, TagIds, save_tags
 from retainer.kernel.body import New, Patch
-from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.rollups import changes
@@ -248,12 +247,8 @@ def propagate_client(tx: Tx, project: Project, before: Project) -> None:
 
 
 api = Resource("/projects", tag="Projects", scope="projects", table=projects)
-
-
-@api.get()
-def list_projects(tx: Tx, filters: ProjectFilter, page: Page) -> Paged[Project]:
-    """List projects, by name; templates are excluded unless is_template=true."""
-    return listing(tx, projects, Project, filters, page)
+api.lists(Project, ProjectFilter, "List projects, by name; templates are excluded unless is_template=true.")
+api.reads("/{project_id}", Project, "Read a project.")
 
 
 @api.post()
@@ -267,12 +262,6 @@ def create_project(tx: Tx, body: New[Project]) -> Project:
     conversion.save_conversion(tx, body.quote_id, project_id)
     if template is not None:
         templates.copy_work(tx, template, project_id)
-    return tx.get(projects, project_id, Project)
-
-
-@api.get("/{project_id}")
-def get_project(tx: Tx, project_id: Id) -> Project:
-    """Read a project."""
     return tx.get(projects, project_id, Project)
 
 

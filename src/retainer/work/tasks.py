@@ -15,7 +15,6 @@ from sqlalchemy import ColumnElement, Table, bindparam, func, select
 
 from retainer.crm.tags import TagFilter, TagIds, save_tags
 from retainer.kernel.body import New, Patch
-from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.rollups import changes
@@ -215,12 +214,10 @@ def validate_task(
 
 
 api = Resource("/tasks", tag="Tasks", scope="tasks", table=tasks)
-
-
-@api.get()
-def list_tasks(tx: Tx, filters: TaskFilter, page: Page) -> Paged[Task]:
-    """List tasks, newest first; those of templates are excluded unless project_id or ids names them."""
-    return listing(tx, tasks, Task, filters, page)
+api.lists(
+    Task, TaskFilter, "List tasks, newest first; those of templates are excluded unless project_id or ids names them."
+)
+api.reads("/{task_id}", Task, "Read a task.")
 
 
 @api.post()
@@ -229,12 +226,6 @@ def create_task(tx: Tx, body: New[Task]) -> Task:
     task = build_task(tx, body, None, relations.sent_fields(body))
     task_id = changes.insert(tx, tasks, task)
     save_tags(tx, tasks, task_id, body, body.tag_ids)
-    return tx.get(tasks, task_id, Task)
-
-
-@api.get("/{task_id}")
-def get_task(tx: Tx, task_id: Id) -> Task:
-    """Read a task."""
     return tx.get(tasks, task_id, Task)
 
 

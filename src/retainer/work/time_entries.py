@@ -217,10 +217,7 @@ def create_time_entry(tx: Tx, body: New[TimeEntry]) -> TimeEntry:
     return tx.get(time_entries, record_time(tx, body), TimeEntry)
 
 
-@api.get("/{entry_id}")
-def get_time_entry(tx: Tx, entry_id: Id) -> TimeEntry:
-    """Read a time entry."""
-    return tx.get(time_entries, entry_id, TimeEntry)
+api.reads("/{entry_id}", TimeEntry, "Read a time entry.")
 
 
 @api.put("/{entry_id}")
