@@ -4,7 +4,7 @@ from decimal import Decimal
 import pytest
 import time_machine
 
-from retainer.reports import utilisation_groups
+from retainer.reports import utilisation
 
 FORTNIGHT = "2026-03-02", "2026-03-13"
 OF_USERS = (
@@ -253,7 +253,7 @@ def test_groups_are_null_unless_they_are_asked_for_and_empty_without_time(api):
 
 
 def test_a_report_with_too_many_groups_says_how_to_limit_it(api, client, monkeypatch):
-    monkeypatch.setattr(utilisation_groups, "MAX_GROUPS", 1)
+    monkeypatch.setattr(utilisation, "MAX_GROUPS", 1)
     work(api, 60, "2026-03-02", client_id=client)
     work(api, 60, "2026-03-03", client_id=client)
     query = {"from": "2026-03-02", "to": "2026-03-13", "group_by": "day"}

@@ -20,13 +20,14 @@ NO_MONEY = (
     *("background.py", "fairness.py", "kernel/idempotency.py", "kernel/limits", "kernel/routes.py"),
     *("kernel/waiting.py", "store/", "identity/", "outbound/", "events/sender/", "sites/", "backup/", "traffic/"),
     *("server/", "openapi/", "reference/", "values/reading.py", "values/strict_json.py", "console/charts.py", "demo/"),
-    *("console/pages/sign_in_pages.py", "reports/periods.py", "reports/ratios.py"),
+    *("console/pages/sign_in_pages.py", "reports/periods.py"),
 )
 """They measure seconds, shares, likeness or places of a drawing, and compute no money; the demo has it as texts."""
 ALLOWED = {
     "console/lists/downloads.py": {"float"},  # a share becomes the decimal that JSON shows
     "console/reports/tables.py": {"float", "rounding"},  # shares
     "console/words.py": {"division", "float", "rounding"},  # how long ago something was
+    "reports/common.py": {"float"},  # the type of shares in percent
     "rollups/doctor.py": {"math"},  # seconds
     "values/exact.py": {"division", "float"},  # shares in percent
     "values/money.py": {"rounding"},  # adds zeros to a price with few places
@@ -129,7 +130,8 @@ def test_no_floating_point_is_anywhere_near_money():
 def test_one_module_rounds_money_and_few_others_minutes_and_shares():
     used = {name: {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} for name, tree in TREES.items()}
     rounding = {name for name, names in used.items() if "half_up" in names}
-    assert rounding == {"values/exact.py", "values/money.py", "reports/ratios.py", "sites/uptime.py"}
+    reports = {f"reports/{name}.py" for name in ("common", "overview", "profitability", "utilisation")}
+    assert rounding == {"values/exact.py", "values/money.py", "sites/uptime.py", "console/reports/tables.py", *reports}
 
 
 def test_columns_keep_whole_numbers_or_text():

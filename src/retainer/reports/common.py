@@ -12,16 +12,15 @@ from retainer.kernel.query import Query
 from retainer.kernel.resource import WithMeta
 from retainer.reports import periods
 from retainer.reports.periods import Period
-from retainer.reports.ratios import Ratio
 from retainer.rollups.buckets import MONTH
-from retainer.rollups.summaries import Figures
+from retainer.rollups.summaries import Figures, Sums
 from retainer.store.tx import Tx
-from retainer.values.exact import amount_of
+from retainer.values.exact import amount_of, half_up, percent
 from retainer.values.kinds import Currency, Day, Id, Instant, SignedMoney
 
 FILTERS = ("client_id", "project_id", "user_id", "currency")
-
-
+Ratio = float | None
+"""A JSON number with two decimal places; null if the divisor is 0 or less."""
 RowCurrency = Annotated[
     Currency, "The currency of the amounts in the row. Amounts in different currencies are never added."
 ]
@@ -127,3 +126,16 @@ def sums_of(rows: Select[Any], by: tuple[str, ...], figures: tuple[str, ...], li
     conditions = [columns[name] == bindparam(name) for name in limits]
     in_period = columns.day.between(bindparam("first"), bindparam("last"))
     return rows.with_only_columns(*keys, *sums).where(in_period, *conditions).group_by(*keys)
+
+
+def read_sums(
+    tx: Tx, rows: Select[Any], period: Period, by: tuple[str, ...], figures: tuple[str, ...], only: dict[str, Any]
+) -> Sums:
+    """Return the sums of figures in a period by some columns of the rows; groups of zeros are omitted."""
+    found = tx.all(sums_of(rows, by, figures, tuple(only)), first=period.first, last=period.to, **only)
+    return {row[: len(by)]: Figures(zip(figures, row[len(by) :], strict=True)) for row in found if any(row[len(by) :])}
+
+
+def ratio(part: int, whole: int) -> Ratio:
+    """Return a part in percent of a whole, with two decimal places; None when the whole is 0 or less."""
+    return percent(half_up(10_000 * part, whole)) if whole > 0 else None

@@ -4,7 +4,7 @@ from functools import cache
 
 from sqlalchemy import Select, and_, bindparam, case, func, literal, or_, select, union_all
 
-from retainer.reports.common import sums_of
+from retainer.reports.common import read_sums
 from retainer.reports.periods import Period
 from retainer.rollups.summaries import Figures, Sums
 from retainer.schema.billing import (
@@ -77,10 +77,8 @@ def read(tx: Tx, period: Period, by: tuple[str, ...], figures: tuple[str, ...], 
     for source in sources:
         names = tuple(name for name in figures if name in source.selected_columns)
         if names:
-            rows = tx.all(sums_of(source, by, names, tuple(only)), first=period.first, last=period.to, **only)
-            for row in rows:
-                if any(row[len(by) :]):
-                    sums.setdefault(row[: len(by)], Figures()).update(zip(names, row[len(by) :], strict=True))
+            for key, found in read_sums(tx, source, period, by, names, only).items():
+                sums.setdefault(key, Figures()).update(found)
     return sums
 
 

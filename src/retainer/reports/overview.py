@@ -17,10 +17,9 @@ from sqlalchemy import ColumnElement, Select, and_, bindparam, case, func, selec
 from retainer import schema
 from retainer.kernel.resource import Resource, WithMeta
 from retainer.reports import common, money, periods
+from retainer.reports.common import Ratio, ratio
 from retainer.reports.periods import Period
-from retainer.reports.ratios import Ratio, median, ratio
-from retainer.reports.utilisation import Team, read_team
-from retainer.reports.worked_time import worked
+from retainer.reports.utilisation import Team, read_team, worked
 from retainer.rollups import summaries
 from retainer.rollups.summaries import Figures, Sums
 from retainer.schema import expressions
@@ -33,6 +32,7 @@ from retainer.sites.sites import awaits_updates
 from retainer.store.engines.sql import INSTANT
 from retainer.store.tx import Tx
 from retainer.support import tickets
+from retainer.values.exact import half_up
 from retainer.values.kinds import SignedMoney
 from retainer.work import progress, projects, tasks
 
@@ -148,7 +148,9 @@ def get_report_overview(tx: Tx, query: common.ReportQuery) -> WithMeta[Overview,
 
 def read_overview(tx: Tx, query: common.ReportQuery, period: Period, *, since_arrival: bool = False) -> Overview:
     """Return the key figures of a period; see `read_team` for `since_arrival`."""
-    time_sums, covered_sums = worked(tx, period, query.only()), read_covered(tx, period, query)
+    time_sums = worked(tx, period, query.only())
+    project_sums, by_fee = schema.rollups.project_sums, expressions.COVERED_PROJECTS
+    covered_sums = summaries.read(tx, project_sums, period.days, ("currency",), COVERED_SUMS, by_fee, **query.only())
     limits = () if query.client_id is None else ("client_id",)
     values = period.moments() | ({"client_id": query.client_id} if limits else {})
     counts = {
@@ -157,6 +159,8 @@ def read_overview(tx: Tx, query: common.ReportQuery, period: Period, *, since_ar
     }
     accepted, declined = counts["quotes"]["accepted"], counts["quotes"]["declined"]
     responses = [minutes for (minutes,) in tx.all(_answered(limits), **values)]
+    middle = [responses[(len(responses) - 1) // 2], responses[len(responses) // 2]] if responses else []
+    median = half_up(sum(middle), 2) if middle else None
     return Overview(
         period,
         read_money(tx, period, query, time_sums, covered_sums),
@@ -165,15 +169,9 @@ def read_overview(tx: Tx, query: common.ReportQuery, period: Period, *, since_ar
         OverviewProjects(**counts["projects"]),
         OverviewTasks(**counts["open_tasks"], **counts["done_tasks"]),
         OverviewQuotes(**counts["quotes"], win_rate_percent=ratio(accepted, accepted + declined)),
-        OverviewTickets(**counts["tickets"], **counts["open_tickets"], median_first_response_minutes=median(responses)),
+        OverviewTickets(**counts["tickets"], **counts["open_tickets"], median_first_response_minutes=median),
         OverviewSites(**counts["sites"]),
     )
-
-
-def read_covered(tx: Tx, period: Period, query: common.ReportQuery) -> Sums:
-    """Return COVERED_SUMS of the hours of a period that a fee covers, by currency."""
-    table, by_fee = schema.rollups.project_sums, expressions.COVERED_PROJECTS
-    return summaries.read(tx, table, period.days, ("currency",), COVERED_SUMS, by_fee, **query.only())
 
 
 def read_money(

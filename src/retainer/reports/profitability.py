@@ -16,8 +16,8 @@ from retainer import schema
 from retainer.kernel.resource import Resource, WithMeta
 from retainer.kernel.roles import may
 from retainer.reports import common, money
+from retainer.reports.common import Ratio, ratio
 from retainer.reports.periods import Period
-from retainer.reports.ratios import Ratio, by_the_hour, ratio
 from retainer.rollups import summaries
 from retainer.rollups.summaries import Figures
 from retainer.schema import expressions
@@ -25,7 +25,7 @@ from retainer.schema.crm import clients
 from retainer.schema.work import projects
 from retainer.store.tx import Tx
 from retainer.values.collation import sort_key
-from retainer.values.exact import amount_of, percent
+from retainer.values.exact import amount_of, half_up, percent
 from retainer.values.kinds import Id, SignedMoney
 from retainer.work import progress
 from retainer.work.projects import BillingType, Status
@@ -145,7 +145,7 @@ def get_report_project_profitability(
 
 def settled(sums: Figures, billing_type: str | None) -> Figures:
     """Return sums with the labour cost in minor units; if a fee covers the hours, all count as billed."""
-    changes = {"labour_cost": by_the_hour(sums["labour_cost"])}
+    changes = {"labour_cost": half_up(sums["labour_cost"], 60)}  # a sum of minutes x hourly rate
     if billing_type in expressions.COVERED:
         changes |= {"billed_value": sums["billable_value"], "unpriced_minutes": 0}
     return Figures(sums | changes)

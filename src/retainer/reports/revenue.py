@@ -11,8 +11,8 @@ from sqlalchemy import select
 
 from retainer.kernel.resource import Resource, WithMeta
 from retainer.reports import common, money, periods
+from retainer.reports.common import Ratio, ratio
 from retainer.reports.periods import Period
-from retainer.reports.ratios import Ratio, ratio
 from retainer.rollups.summaries import Figures, Sums
 from retainer.schema.crm import clients
 from retainer.store.tx import Tx

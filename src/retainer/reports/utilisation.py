@@ -6,27 +6,43 @@
 requested currency, or the account's. `other_currencies` has the values in other currencies.
 """
 
+import json
 from collections import defaultdict
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from decimal import Decimal
-from typing import Annotated, Any, NamedTuple
+from functools import cache
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
-from sqlalchemy import func, select
+from msgspec import Meta
+from sqlalchemy import Select, Table, bindparam, case, func, select
 
+from retainer import schema
+from retainer.errors import invalid
 from retainer.kernel.resource import Resource, WithMeta
 from retainer.reports import common, periods
+from retainer.reports.common import Ratio, ratio
 from retainer.reports.periods import Period
-from retainer.reports.ratios import average, of_days, ratio
-from retainer.reports.utilisation_groups import GroupBy, UtilisationGroup, groups_of_users
-from retainer.reports.worked_time import KEYS, BillableValue, OtherCurrencies, SharePercent, shares, worked
+from retainer.rollups import summaries
+from retainer.rollups.sources import TIME
 from retainer.rollups.summaries import Figures, Sums
+from retainer.schema.crm import clients
 from retainer.schema.identity import users
-from retainer.schema.work import time_entries
+from retainer.schema.work import tasks, time_entries
+from retainer.store.engines.sql import INTEGER, is_listed, listed
 from retainer.store.tx import Tx
 from retainer.values.collation import sort_key
-from retainer.values.exact import local_day
-from retainer.values.kinds import ME, Id, Percent, UserId
+from retainer.values.exact import amount_of, decimal_text, half_up, local_day
+from retainer.values.kinds import ME, Currency, Id, Money, Percent, UserId
+
+KEYS = ("user_id", "currency")
+SUMS = ("tracked_minutes", "billable_minutes", "billable_value", "billed_value", "unpriced_minutes")
+WORKED = TIME.rows.add_columns(
+    case((time_entries.c.invoice_line_id.is_not(None), time_entries.c.amount), else_=0).label("billed_value")
+)
+MAX_GROUPS = 10_000
+GroupBy = Annotated[Literal["client", "task", "day"], Meta(title="UtilisationGrouping")]
+GROUP_COLUMNS: dict[GroupBy, str] = {"client": "client_id", "task": "task_id", "day": "day"}
 
 
 class UtilisationQuery(common.ReportQuery):
@@ -35,6 +51,31 @@ class UtilisationQuery(common.ReportQuery):
     project_id: Annotated[Id | None, "Only time on this project."] = None
     user_id: Annotated[UserId | None, "Only this user; `me` is the key's user."] = None
     group_by: Annotated[GroupBy | None, "Divide the time of each user by this."] = None
+
+
+class OtherCurrency(msgspec.Struct):
+    """The value of billable time in a currency."""
+
+    currency: Annotated[Currency, "A currency other than that of the row."]
+    billable_value: Annotated[Money, "Value of the billable time in this currency, billed or not, before tax."]
+
+
+SharePercent = Annotated[Ratio, "`billable_minutes` in percent of `tracked_minutes`; null if that is 0."]
+BillableValue = Annotated[Money, "Value of the billable time in `currency`, billed or not, before tax."]
+OtherCurrencies = Annotated[list[OtherCurrency], "Value of billable time in other currencies, one entry for each."]
+
+
+class UtilisationGroup(msgspec.Struct):
+    """A part of the time of a user."""
+
+    id: Annotated[Id | None, "The client or the task. Null for days, and for time without a client or a task."]
+    name: Annotated[str | None, "Current name of the client, title of the task, or the day. Null if there is none."]
+    tracked_minutes: common.TrackedMinutes
+    billable_minutes: common.BillableMinutes
+    billable_share_percent: SharePercent
+    currency: common.RowCurrency
+    billable_value: BillableValue
+    other_currencies: OtherCurrencies
 
 
 class UtilisationTotal(msgspec.Struct):
@@ -91,6 +132,13 @@ ARRIVALS = select(
 )
 """The users with the first day of their time; the subquery reads one row of an index for each."""
 
+
+def _select_names(table: Table, name: str) -> Select[tuple[int, str]]:
+    return select(table.c.id, table.c[name]).where(is_listed(table.c.id, listed("ids", INTEGER).scalar_subquery()))
+
+
+NAMES = {"client": _select_names(clients, "name"), "task": _select_names(tasks, "title")}
+
 api = Resource("/reports/utilisation", tag="Reports", scope="reports")
 
 
@@ -106,8 +154,10 @@ def read_report(tx: Tx, query: UtilisationQuery, period: Period, *, since_arriva
     limits = query.only() | ({} if only_user is None else {"user_id": only_user})
     figures = worked(tx, period, limits)
     currency = common.default_currency(tx, query)
-    users_figures = by_user(figures)
-    groups = groups_of_users(tx, period, limits, query.group_by, currency) if query.group_by else None
+    users_figures: dict[int, dict[str, Figures]] = defaultdict(dict)
+    for (user_id, code), sums in figures.items():
+        users_figures[user_id][code] = sums
+    groups = read_groups(tx, period, limits, query.group_by, currency) if query.group_by else None
     team = read_team(tx, only_user, since_arrival=since_arrival).present(period, users_figures)
     rows = [
         Utilisation(
@@ -122,47 +172,65 @@ def read_report(tx: Tx, query: UtilisationQuery, period: Period, *, since_arriva
     return UtilisationReport(period, rows, [total_of(team, currency, figures)])
 
 
+@cache
+def _select_groups(limits: tuple[str, ...], by: tuple[str, ...]) -> Select[int]:
+    return common.sums_of(WORKED, by, SUMS, limits).limit(bindparam("limit", type_=INTEGER))
+
+
+def read_groups(
+    tx: Tx, period: Period, limits: Mapping[str, object], group_by: GroupBy, currency: str
+) -> dict[int, list[UtilisationGroup]]:
+    """Return the groups of each user: days in order, others by minutes. Raises `validation_failed` for too many."""
+    bounds = {"first": period.first, "last": period.to, "limit": MAX_GROUPS + 1}
+    rows = tx.all(_select_groups(tuple(limits), (*KEYS, GROUP_COLUMNS[group_by])), **limits, **bounds)
+    if len(rows) > MAX_GROUPS:
+        message = f"Gives more than {MAX_GROUPS} groups. Shorten the period, or limit the report to a client or a user."
+        raise invalid({"group_by": [message]})
+    figures: dict[int, dict[Any, dict[str, Figures]]] = defaultdict(lambda: defaultdict(dict))
+    for user_id, code, key, *sums in rows:
+        figures[user_id][key][code] = Figures(zip(SUMS, sums, strict=True))
+    names: dict[int, str] = {}
+    if group_by != "day":
+        ids = sorted({key for keys in figures.values() for key in keys if key is not None})
+        names = dict(tx.all(NAMES[group_by], ids=json.dumps(ids)))
+    groups: dict[int, list[UtilisationGroup]] = {}
+    for user_id, keys in figures.items():
+        if group_by == "day":
+            groups[user_id] = [UtilisationGroup(None, day, **shares(currency, keys[day])) for day in sorted(keys)]
+        else:
+            found = [UtilisationGroup(key, names.get(key), **shares(currency, each)) for key, each in keys.items()]
+            groups[user_id] = sorted(found, key=lambda group: (-group.tracked_minutes, group.id or 0))
+    return groups
+
+
 class Capacity(NamedTuple):
-    """The available minutes of a user in a period, and the target in percent."""
+    """The available minutes of a user in a week or a period, the target in percent, and the day of arrival, if any."""
 
     id: int
     name: str
     is_active: bool
     minutes: int
     target: Decimal
-
-
-class Member(NamedTuple):
-    """A user with the weekly capacity in minutes, the target in percent, and the first day of the capacity, if any."""
-
-    id: int
-    name: str
-    is_active: bool
-    weekly_minutes: int
-    target: Decimal
     arrived: str
 
 
 class Team(NamedTuple):
-    """Users by name, and the account's working days of a week."""
+    """The users by name, with the capacity of a week, and the account's working days of a week."""
 
-    members: list[Member]
+    members: list[Capacity]
     working: frozenset[int]
 
     def present(self, period: Period, tracking: Container[int]) -> list[Capacity]:
         """Return the capacities of a period: of active users, and of those that are `tracking` time in it."""
-        all_days = periods.working_days(period, self.working)
-        capacities = []
+        found = []
         for each in self.members:
             has_arrived = each.arrived <= period.to
             if (each.is_active and has_arrived) or each.id in tracking:
-                days = all_days
-                if each.arrived > period.first:
-                    own = msgspec.structs.replace(period, from_=each.arrived)
-                    days = periods.working_days(own, self.working) if has_arrived else 0
-                minutes = of_days(each.weekly_minutes, days, len(self.working))
-                capacities.append(Capacity(each.id, each.name, each.is_active, minutes, each.target))
-        return capacities
+                own = msgspec.structs.replace(period, from_=max(each.arrived, period.first))
+                days = periods.working_days(own, self.working) if has_arrived else 0
+                minutes = half_up(each.minutes * days, len(self.working)) if self.working else 0
+                found.append(each._replace(minutes=minutes))
+        return found
 
 
 def read_team(tx: Tx, only_user: int | None = None, *, since_arrival: bool = False) -> Team:
@@ -178,7 +246,7 @@ def read_team(tx: Tx, only_user: int | None = None, *, since_arrival: bool = Fal
             added = local_day(created_at, tx.actor.timezone)
             arrivals[user_id] = min(added, first_day or added)
     members = [
-        Member(user_id, name, bool(is_active), weekly_minutes, Decimal(target), arrivals.get(user_id, ""))
+        Capacity(user_id, name, bool(is_active), weekly_minutes, Decimal(target), arrivals.get(user_id, ""))
         for user_id, name, is_active, weekly_minutes, target in tx.all(USERS)
         if only_user in {None, user_id}
     ]
@@ -189,8 +257,10 @@ def total_of(team: list[Capacity], currency: str, figures: Sums) -> UtilisationT
     """Return the total of users from their SUMS by user and currency."""
     available = sum(user.minutes for user in team)
     weighted = sum((user.minutes * user.target for user in team), Decimal(0))
+    thousandths = half_up(int(weighted * 1000), available) if available else None
+    target = None if thousandths is None else Decimal(decimal_text(Decimal(thousandths).scaleb(-3)))
     total_sums = common.by_currency((code, sums) for (_, code), sums in figures.items())
-    return UtilisationTotal(**use(available, average(weighted, available), currency, total_sums))
+    return UtilisationTotal(**use(available, target, currency, total_sums))
 
 
 def totals_by_month(tx: Tx, period: Period, query: UtilisationQuery) -> dict[str, UtilisationTotal]:
@@ -209,11 +279,30 @@ def totals_by_month(tx: Tx, period: Period, query: UtilisationQuery) -> dict[str
     return totals
 
 
-def by_user(figures: Sums) -> dict[int, dict[str, Figures]]:
-    grouped: dict[int, dict[str, Figures]] = defaultdict(dict)
-    for (user_id, currency), sums in figures.items():
-        grouped[user_id][currency] = sums
-    return grouped
+def worked(tx: Tx, period: Period, limits: dict[str, Any], by: tuple[str, ...] = KEYS) -> Sums:
+    """Return SUMS of the time entries of a period by KEYS, or by month and KEYS.
+
+    With a client or a project in the limits, it adds up time entries, because no summary has both keys.
+    """
+    if "client_id" in limits or "project_id" in limits:
+        return common.read_sums(tx, WORKED, period, by, SUMS, limits)
+    return summaries.read(tx, schema.rollups.user_sums, period.days, by, SUMS, **limits)
+
+
+def shares(currency: str, figures: dict[str, Figures]) -> dict[str, Any]:
+    """Return the minutes and values of a row, and their share, from the SUMS in each currency."""
+    sums = common.total(figures.values())
+    values = {code: amount_of(each["billable_value"], code) for code, each in sorted(figures.items())}
+    return {
+        "tracked_minutes": sums["tracked_minutes"],
+        "billable_minutes": sums["billable_minutes"],
+        "billable_share_percent": ratio(sums["billable_minutes"], sums["tracked_minutes"]),
+        "currency": currency,
+        "billable_value": values.get(currency, amount_of(0, currency)),
+        "other_currencies": [
+            OtherCurrency(code, value) for code, value in values.items() if value and code != currency
+        ],
+    }
 
 
 def use(available: int, target: Decimal | None, currency: str, figures: dict[str, Figures]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Any, Literal, NamedTuple
 
 from retainer.console.words import MINUS
-from retainer.reports.ratios import growth
+from retainer.values.exact import half_up
 
 Format = Literal["text", "note", "money", "minutes", "percent", "count"]
 MINUTES = 60
@@ -106,4 +106,5 @@ def change_of(now: Decimal, before: Decimal, form: Format) -> str:
         return ""
     if now > MAX_GROWTH * before:
         return f"more than {MAX_GROWTH} times as much"
-    return "unchanged" if now == before else f"{growth(now, before):+}%"
+    (change, whole), base = (now - before).as_integer_ratio(), before.as_integer_ratio()
+    return "unchanged" if now == before else f"{half_up(100 * change * base[1], whole * base[0]):+}%"
