@@ -34,7 +34,7 @@ def back_up(server: Server, folder: Path, acknowledged: Acknowledged, number: in
     """Copy the database's file as a careless operator would, then make a backup."""
     plain = folder / f"{number}.plain"
     plain.write_bytes(server.database.read_bytes())
-    file = folder / f"{number}.tar.gz"
+    file = folder / f"{number}.db.gz"
     before, began = len(acknowledged.records), time.monotonic()
     server.tell("backup", file)
     return Made(file, before, began, time.monotonic())

@@ -1,13 +1,12 @@
 """Backups: their content while the server writes, and files that are never left behind or overwritten."""
 
-import hashlib
-import json
+import gzip
 import os
 import signal
 import stat
 import subprocess
-import tarfile
 import time
+from datetime import UTC, datetime
 
 import pytest
 from testing.process import (
@@ -27,10 +26,10 @@ from testing.process import (
 )
 from testing.writing import writing
 
-from retainer import __version__
 from retainer.backup.create import create
 from retainer.outbound import pause
 from retainer.schema.migrations import head
+from retainer.values.exact import as_instant
 from tests.blackbox.backups import bulky, database, refused, with_agency
 from tests.length import length, only_full
 
@@ -49,8 +48,8 @@ def test_every_backup_under_load_holds_all_that_was_acknowledged_before_it(tmp_p
             enough = len(acknowledged.records) + 100
             until(lambda enough=enough: len(acknowledged.records) >= enough, "writes are acknowledged")
             before = len(acknowledged.records)
-            server.tell("backup", tmp_path / f"{turn}.tar.gz")
-            made.append((tmp_path / f"{turn}.tar.gz", before))
+            server.tell("backup", tmp_path / f"{turn}.db.gz")
+            made.append((tmp_path / f"{turn}.db.gz", before))
         assert len(acknowledged.records) > made[-1][1], "writers went on while the last backup was made"
     for file, before in made:
         folder = tmp_path / f"of {file.name}"
@@ -72,9 +71,9 @@ def test_a_backup_has_the_content_of_the_log_and_a_plain_copy_does_not(tmp_path)
     plain.write_bytes(server.database.read_bytes())
     assert unsound(plain) == [], "it passes every check"
     assert acknowledged.missing(plain, 50), "and yet it lacks what was acknowledged"
-    tell(tmp_path, "backup", "backup.tar.gz")
+    tell(tmp_path, "backup", "backup.db.gz")
     (tmp_path / "elsewhere").mkdir()
-    tell(tmp_path / "elsewhere", "restore", tmp_path / "backup.tar.gz")
+    tell(tmp_path / "elsewhere", "restore", tmp_path / "backup.db.gz")
     assert acknowledged.missing(database(tmp_path / "elsewhere"), len(acknowledged.records)) == []
 
 
@@ -95,19 +94,18 @@ def test_a_copy_does_not_start_over_when_other_processes_write(folder):
     tell(folder, "restore", "b", "--check")
 
 
-def test_a_backup_says_what_it_is_and_opens_with_tar(folder):
-    said = tell(folder, "backup", "b.tar.gz")
-    file = folder / "b.tar.gz"
+def test_a_backup_says_what_it_is_and_opens_with_gzip(folder):
+    said = tell(folder, "backup", "b.db.gz")
+    file = folder / "b.db.gz"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert sorted(each.name for each in folder.iterdir()) == ["b.tar.gz", "data"], "nothing else is left"
-    with tarfile.open(file) as tar:
-        manifest, content = (tar.extractfile(name).read() for name in ("manifest.json", "retainer.db"))
-    manifest = json.loads(manifest)
-    assert said == {"file": "b.tar.gz", "bytes": file.stat().st_size, **manifest}
-    assert (manifest["format"], manifest["product"]) == (1, "retainer")
-    assert (manifest["version"], manifest["schema"]) == (__version__, head())
-    assert manifest["database_bytes"] == len(content)
-    assert manifest["sha256"] == hashlib.sha256(content).hexdigest()
+    assert sorted(each.name for each in folder.iterdir()) == ["b.db.gz", "data"], "nothing else is left"
+    with gzip.open(file) as packed:
+        content, moment = packed.read(), packed.mtime
+    assert (said["file"], said["bytes"], said["schema"]) == ("b.db.gz", file.stat().st_size, head())
+    assert (said["database_bytes"], said["made_at"][:19]) == (
+        len(content),
+        as_instant(datetime.fromtimestamp(moment, UTC))[:19],
+    )
     (folder / "by-hand.db").write_bytes(content)
     assert contents(folder / "by-hand.db") == contents(database(folder))
 

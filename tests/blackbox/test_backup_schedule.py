@@ -37,7 +37,7 @@ def scheduled(folder, kept, every="24", keep="14"):
 
 def names(kept):
     """The files that the schedule has named, or could have, in their order."""
-    return sorted(each.name for each in kept.glob("*") if re.fullmatch(r"retainer-\d{8}T\d{6}Z\.tar\.gz", each.name))
+    return sorted(each.name for each in kept.glob("*") if re.fullmatch(r"retainer-\d{8}T\d{6}Z\.db\.gz", each.name))
 
 
 def lines(server, event):
@@ -46,7 +46,7 @@ def lines(server, event):
 
 
 def named(moment):
-    return f"retainer-{moment:%Y%m%dT%H%M%SZ}.tar.gz"
+    return f"retainer-{moment:%Y%m%dT%H%M%SZ}.db.gz"
 
 
 def test_a_backup_that_a_wrong_clock_has_dated_in_the_future_is_not_counted(tmp_path):
@@ -60,19 +60,19 @@ def test_a_new_backup_pushes_out_the_oldest_of_the_schedule_alone(folder, kept):
     kept.mkdir()
     now, made = datetime.now(UTC).replace(microsecond=0), threading.Event()
     old = [named(now - timedelta(hours=hours)) for hours in (6, 4, 2)]
-    for name in (*old, "by-hand.tar.gz"):
+    for name in (*old, "by-hand.db.gz"):
         (kept / name).touch()
     keep = Schedule(database(folder), kept, timedelta(hours=1), 2, lambda *_: made.set(), pytest.fail)
     keep.start()
     assert made.wait(60)
     keep.stop()
     assert [name in names(kept) for name in old] == [False, False, True]
-    assert (len(names(kept)), (kept / "by-hand.tar.gz").exists()) == (2, True)
+    assert (len(names(kept)), (kept / "by-hand.db.gz").exists()) == (2, True)
 
 
 @only_full
 def test_backups_are_made_and_the_newest_are_kept_while_requests_are_answered(folder, kept):
-    others = ["by-hand.tar.gz", "demo-20200101T000000Z.tar.gz", "retainer-2020.tar.gz"]
+    others = ["by-hand.db.gz", "demo-20200101T000000Z.db.gz", "retainer-2020.db.gz"]
     kept.mkdir()
     for name in others:
         (kept / name).write_text("not of the schedule")

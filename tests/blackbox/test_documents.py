@@ -64,8 +64,8 @@ def test_command_writes_what_the_server_sends(issued):
 @only_full
 def test_files_are_the_same_after_a_restore(issued, tmp_path):
     folder, files = issued
-    tell(folder, "backup", "b.tar.gz")
-    tell(tmp_path, "restore", folder / "b.tar.gz")
+    tell(folder, "backup", "b.db.gz")
+    tell(tmp_path, "restore", folder / "b.db.gz")
     assert files_of(tmp_path) == files
 
 

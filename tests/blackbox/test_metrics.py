@@ -209,7 +209,7 @@ def test_a_backup_is_late_once_its_time_has_passed_and_from_the_start_without_on
         assert late() == 0
         clock.shift(600)
         assert late() == 600
-        (tmp_path / f"{api.engine.path.stem}-20260302T114500Z.tar.gz").touch()
+        (tmp_path / f"{api.engine.path.stem}-20260302T114500Z.db.gz").touch()
         assert late() == 0
         clock.shift(600)
         assert late() == 300

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+CHUNK = 1 << 20
+"""Bytes that are compressed or unpacked at a time."""
 Progress = Callable[[str, int, int], None]
 """Called with a step, how much of it is done, and its total, which is 0 if unknown."""
 

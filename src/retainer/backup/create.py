@@ -1,17 +1,29 @@
-"""Create a backup: copy one state of the database, check the copy, and compress it into a file."""
+"""Create a backup: copy one state of the database, check the copy, and compress it with gzip."""
 
+import gzip
+import os
+from datetime import datetime
+from functools import partial
 from pathlib import Path
 
-from retainer import __version__
-from retainer.backup import BackupError, Progress, archive, embedded
-from retainer.backup.archive import FORMAT, PRODUCT, Manifest
+import msgspec
+
+from retainer.backup import CHUNK, BackupError, Progress, embedded
 from retainer.backup.staging import move, staging_dir
-from retainer.schema.migrations import current
-from retainer.store.engines import Sqlite
-from retainer.store.tx import Store
+from retainer.store.engines.files import private
+
+LEVEL = 4
 
 
-def create(database: Path, file: Path, progress: Progress, *, force: bool = False) -> Manifest:
+class Backup(msgspec.Struct, frozen=True):
+    """The database in a backup: its schema, the moment of its state, and its size."""
+
+    schema: str
+    made_at: str
+    database_bytes: int
+
+
+def create(database: Path, file: Path, progress: Progress, *, force: bool = False) -> Backup:
     """Write a backup of a database, served or not, to a file; replace an existing file only with `force`.
 
     Raises BackupError, also for a corrupt database, so that a bad backup never replaces a good one.
@@ -23,25 +35,26 @@ def create(database: Path, file: Path, progress: Progress, *, force: bool = Fals
     with staging_dir(file.parent) as folder:
         if file.exists() and not force:
             raise BackupError(f"{file} exists. Choose another name, or replace it with --force.")
-        copy, partial = folder / "copy.db", folder / "partial"
+        copy, unfinished = folder / "copy.db", folder / "partial"
         made_at = embedded.snapshot(database, copy, progress)
         progress("Checking", 0, 0)
         if damage := embedded.damage(copy, thorough=False):
             raise BackupError(f"No backup was made of {database}: {damage}. Restore the last good backup.")
-        manifest = Manifest(
-            FORMAT, PRODUCT, __version__, _schema(copy), made_at, copy.stat().st_size, archive.digest(copy)
-        )
-        archive.write(partial, manifest, copy, progress)
-        move(partial, file)
-    return manifest
+        if (schema := embedded.schema_of(copy)) is None:
+            raise BackupError("The database is empty: there is nothing to back up.")
+        backup = Backup(schema, made_at, copy.stat().st_size)
+        _compress(copy, unfinished, backup, progress)
+        move(unfinished, file)
+    return backup
 
 
-def _schema(copy: Path) -> str:
-    engine = Sqlite(copy)
-    try:
-        schema = current(Store(engine))
-    finally:
-        engine.close()
-    if schema is None:
-        raise BackupError("The database is empty: there is nothing to back up.")
-    return schema
+def _compress(database: Path, file: Path, backup: Backup, progress: Progress) -> None:
+    """Write a file that only its owner can read, and flush it to the disk. The header of gzip has the moment."""
+    moment = datetime.fromisoformat(backup.made_at).timestamp()
+    with open(file, "xb", opener=private) as target:
+        with database.open("rb") as source, gzip.GzipFile("", "wb", LEVEL, target, moment) as packed:
+            for chunk in iter(partial(source.read, CHUNK), b""):
+                packed.write(chunk)
+                progress("Compressing", source.tell(), backup.database_bytes)
+        target.flush()
+        os.fsync(target.fileno())

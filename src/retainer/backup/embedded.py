@@ -26,21 +26,22 @@ def snapshot(database: Path, copy: Path, progress: Progress) -> str:
     A reading transaction keeps that state while pages are copied. Writers continue, and the copy never starts over, as
     SQLite's backups do without such a transaction (decision 8).
     """
-    engine = Sqlite(database)
-    target = engine.driver.connect(str(copy), isolation_level=None)
-    target.execute("PRAGMA synchronous=OFF")  # it is checked afterwards, and only the archive must last
-    try:
-        with Store(engine).unscoped(seconds=math.inf) as tx:
-            tx.value(FIRST_READ)
-            moment = utcnow()
-            tx.connection.backup(
-                target, pages=PAGES, progress=lambda _, left, total: progress("Copying", total - left, total), sleep=0
-            )
-    except engine.driver.Error as error:
-        raise BackupError(f"{database} could not be copied to {copy.parent.parent}: {error}.") from None
-    finally:
-        target.close()
-        engine.close()
+
+    def show(_: int, left: int, total: int) -> None:
+        progress("Copying", total - left, total)
+
+    with contextlib.closing(Sqlite(database)) as engine:
+        try:
+            with (
+                contextlib.closing(engine.driver.connect(str(copy), isolation_level=None)) as target,
+                Store(engine).unscoped(seconds=math.inf) as tx,
+            ):
+                target.execute("PRAGMA synchronous=OFF")  # it is checked afterwards, and only the backup must last
+                tx.value(FIRST_READ)
+                moment = utcnow()
+                tx.connection.backup(target, pages=PAGES, progress=show, sleep=0)
+        except engine.driver.Error as error:
+            raise BackupError(f"{database} could not be copied to {copy.parent.parent}: {error}.") from None
     return moment
 
 
@@ -49,33 +50,33 @@ def damage(database: Path, *, thorough: bool) -> str | None:
 
     `thorough` also compares every index with its table and checks all references, which takes longer.
     """
-    engine = Sqlite(database)
-    try:
-        found = engine.one("PRAGMA integrity_check(1)" if thorough else "PRAGMA quick_check(1)", [])
-        if found != ("ok",):
-            return f"it is corrupt: {found and found[0]}"
-        broken = engine.one("PRAGMA foreign_key_check", []) if thorough else None
-        return f"a row of {broken[0]} refers to a missing row of {broken[2]}" if broken else None
-    except Unavailable as error:
-        return f"it cannot be read: {error}"
-    finally:
-        engine.close()
+    with contextlib.closing(Sqlite(database)) as engine:
+        try:
+            found = engine.one("PRAGMA integrity_check(1)" if thorough else "PRAGMA quick_check(1)", [])
+            if found != ("ok",):
+                return f"it is corrupt: {found and found[0]}"
+            broken = engine.one("PRAGMA foreign_key_check", []) if thorough else None
+            return f"a row of {broken[0]} refers to a missing row of {broken[2]}" if broken else None
+        except Unavailable as error:
+            return f"it cannot be read: {error}"
+
+
+def schema_of(database: Path) -> str | None:
+    """Return the schema of a sound database; None for one without our tables."""
+    with contextlib.closing(Sqlite(database)) as engine:
+        return current(Store(engine))
 
 
 def is_empty(database: Path) -> bool:
     """Return whether there is no database, or one without accounts."""
     if not database.exists() or not database.stat().st_size:
         return True
-    engine = Sqlite(database)
-    try:
+    with contextlib.closing(Sqlite(database)) as engine:
         store = Store(engine)
-        if current(store) is None:
-            return store.unscoped_one(ANYTHING) is None
-        return not has_accounts(store)
-    except Unavailable:
-        return False
-    finally:
-        engine.close()
+        try:
+            return store.unscoped_one(ANYTHING) is None if current(store) is None else not has_accounts(store)
+        except Unavailable:
+            return False
 
 
 def replace(database: Path, new: Path, former: Path) -> None:

@@ -14,7 +14,7 @@ from retainer.backup.embedded import is_empty
 from retainer.backup.staging import Busy, staging_dir
 
 STAMP = "%Y%m%dT%H%M%SZ"
-END = ".tar.gz"
+END = ".db.gz"
 CLOCK_SECONDS = 60  # between two looks at the clock, at most: it may be set, and a machine may sleep
 RETRY_SECONDS = 600
 NICE = 10

@@ -67,8 +67,8 @@ def backup(file: Written, *, force: Overwrite = False, json: Json = False) -> No
     database = embedded_database(file).path
     if file != STANDARD_OUTPUT:
         with progress_bars() as progress:
-            manifest = create(database, file, progress, force=force)
-        say({"file": str(file), "bytes": file.stat().st_size, **msgspec.structs.asdict(manifest)}, json=json)
+            made = create(database, file, progress, force=force)
+        say({"file": str(file), "bytes": file.stat().st_size, **msgspec.structs.asdict(made)}, json=json)
         return
     if json or sys.stdout.isatty():
         raise typer.BadParameter("the backup goes to standard output: redirect it, and omit --json")
@@ -118,9 +118,9 @@ def embedded_database(file: Path) -> Sqlite:
 
 
 def described(file: Path, checked: "Restorable") -> dict[str, object]:
-    manifest = msgspec.structs.asdict(checked.manifest)
-    migrated = None if checked.schema == checked.manifest.schema else checked.schema
-    return {"file": str(file), **manifest, "migrated_to": migrated, "wrong_sums": checked.wrong_sums}
+    migrated = None if checked.schema == checked.backup.schema else checked.schema
+    found = msgspec.structs.asdict(checked.backup)
+    return {"file": str(file), **found, "migrated_to": migrated, "wrong_sums": checked.wrong_sums}
 
 
 def repair(wrong_sums: list[str]) -> str:
