@@ -12,7 +12,7 @@ from retainer.identity.actors import operator_of
 from retainer.identity.people import second_factors
 from retainer.identity.people.tokens import SECOND_STEPS
 from retainer.rollups import doctor
-from retainer.rollups.record_totals import FORMULAS
+from retainer.rollups.record_totals import TOTALS
 from retainer.schema.rollups import SUMMARIES
 from retainer.store.announcements import ANNOUNCES
 from retainer.store.tables import totals
@@ -50,7 +50,7 @@ def rows_of(store, table):
 
 SUMS = [
     *((table, column.name, table.name) for table in SUMMARIES for column in table.c if column.info.get("sum")),
-    *((table, column, f"totals of {table.name}") for table, formulas in FORMULAS.items() for column in formulas),
+    *((table, column, f"totals of {table.name}") for table, names in TOTALS.items() for column in names),
     (totals, "count", None),
 ]
 

@@ -7,12 +7,13 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
+from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Table, TableClause, bindparam, column
+from sqlalchemy import ColumnElement, Select, Table, bindparam
 from sqlalchemy.sql.dml import UpdateBase
 
 from retainer.rollups import record_totals, summaries
-from retainer.rollups.sources import SOURCES, Source, negated
+from retainer.rollups.sources import SOURCES, Source
 from retainer.store.constraints import Step
 from retainer.store.engines.sql import INTEGER, is_listed, listed
 from retainer.store.tx import Tx
@@ -55,24 +56,20 @@ def delete(tx: Tx, table: Table, record: Record) -> None:
 
 def added(tx: Tx, source: Source, record_ids: Sequence[int]) -> None:
     """Add the rows of a source that belong to these records; for billed work, to invoice lines."""
-    _apply(tx, source, _targets(source), RECORDS, json.dumps(record_ids), 1)
+    _apply(tx, source, (*source.records, *source.summaries), RECORDS, json.dumps(record_ids), 1)
 
 
 def removed(tx: Tx, source: Source, record_ids: Sequence[int]) -> None:
     """Subtract the rows of a source that belong to these records, before they are deleted or no longer count."""
-    _apply(tx, source, _targets(source), RECORDS, json.dumps(record_ids), -1)
+    _apply(tx, source, (*source.records, *source.summaries), RECORDS, json.dumps(record_ids), -1)
 
 
 @contextmanager
 def changing(tx: Tx, source: Source, record_id: int, *, by: str = "record_id") -> Iterator[None]:
     """Keep the sums exact while the block changes rows of a source, found `by` a column."""
-    _apply(tx, source, _targets(source), by, record_id, -1)
+    _apply(tx, source, (*source.records, *source.summaries), by, record_id, -1)
     yield
-    _apply(tx, source, _targets(source), by, record_id, 1)
-
-
-def _targets(source: Source) -> Targets:
-    return (*source.records, *source.summaries)
+    _apply(tx, source, (*source.records, *source.summaries), by, record_id, 1)
 
 
 def _referred(source: Source, record: Record) -> Targets:
@@ -91,42 +88,33 @@ def _subtract_deleted(tx: Tx, record: Record, step: Step) -> None:
         return
     remaining = (table for table, field in source.records.items() if field != step.found_by)
     for statement in _of_doomed(source, (*remaining, *source.summaries), step.doomed):
-        tx.run(statement, id=record.id)
+        tx.run(statement, id=record.id, sign=-1)
 
 
 def _apply(tx: Tx, source: Source, targets: Targets, by: str, record_id: int | str, sign: int) -> None:
-    for statement in _statements(source, targets, by, sign):
-        tx.run(statement, record_id=record_id)
+    for statement in _statements(source, targets, by):
+        tx.run(statement, record_id=record_id, sign=sign)
 
 
 @cache
-def _statements(source: Source, targets: Targets, by: str, sign: int) -> list[UpdateBase]:
-    rows = source.rows if sign == 1 else negated(source)
+def _statements(source: Source, targets: Targets, by: str) -> list[UpdateBase]:
     columns = source.rows.selected_columns
     if by == RECORDS:
-        rows = rows.where(is_listed(columns.record_id, listed("record_id", INTEGER).scalar_subquery()))
+        condition: ColumnElement[bool] = is_listed(columns.record_id, listed("record_id", INTEGER).scalar_subquery())
     else:
-        rows = rows.where(columns[by] == bindparam("record_id"))
-    return _adding_to(source, rows, targets, single_row=source.has_one_row and by == "record_id")
+        condition = columns[by] == bindparam("record_id")
+    return _adding_to(source, source.rows.where(condition), targets)
 
 
 @cache
 def _of_doomed(source: Source, targets: Targets, doomed: ColumnElement[bool]) -> list[UpdateBase]:
-    return _adding_to(source, negated(source).where(doomed), targets, single_row=False)
+    return _adding_to(source, source.rows.where(doomed), targets)
 
 
-def _adding_to(source: Source, rows: Select[int], targets: Targets, *, single_row: bool) -> list[UpdateBase]:
-    """Return the statements that add rows to targets.
-
-    An update reads the rows by the name of a CTE, because rows in its FROM would not be limited to the account. Citus
-    plans no insertion with a CTE.
-    """
-    changed = TableClause("changed", *(column(each.name, each.type) for each in rows.selected_columns))
+def _adding_to(source: Source, rows: Select[Any], targets: Targets) -> list[UpdateBase]:
     return [
-        record_totals.adding(target, changed, source.records[target], single_row=single_row).add_cte(
-            rows.cte("changed")
-        )
+        record_totals.adding(target, rows, source.records[target])
         if target in source.records
-        else summaries.adding(target, rows.subquery("changed"), single_row=single_row)
+        else summaries.adding(target, rows)
         for target in targets
     ]

@@ -8,7 +8,7 @@ from sqlalchemy import Select, Table, bindparam, func, select
 
 from retainer.identity.actors import OPERATORS, operator
 from retainer.rollups import record_totals, summaries
-from retainer.rollups.record_totals import FORMULAS
+from retainer.rollups.record_totals import TOTALS
 from retainer.schema import identity, metadata
 from retainer.schema.rollups import SUMMARIES
 from retainer.store.tables import events, totals
@@ -46,7 +46,7 @@ def inspect(store: Store, *, repair: bool) -> list[str]:
 def mismatched(tx: Tx) -> list[str]:
     """Return the names of the sums that differ from their rows; each is a bug."""
     names = [table.name for table in SUMMARIES if tx.one(summaries.difference(table))]
-    names += [f"totals of {table.name}" for table in FORMULAS if tx.one(record_totals.difference(table))]
+    names += [f"totals of {table.name}" for table in TOTALS if tx.one(record_totals.differences(table))]
     return names + [f"count of {table.name}" for table in counted() if _miscount(tx, table)]
 
 

@@ -1,13 +1,13 @@
 """Sources: the figures that a row adds to stored sums, as selects.
 
-Writes add them to the summaries of time and to the totals on records; doctor recomputes both from them. Reports read
-money from its rows.
+Writes add them to the summaries of time and to the totals on records; doctor recomputes both from them. A figure has
+the name of the columns that it is added to. Reports read money from its rows.
 """
 
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Select, Table, case, func, literal, select
+from sqlalchemy import ColumnElement, Select, Table, case, func, literal, select
 
 from retainer.schema import TAG_LINKS
 from retainer.schema.billing import credit_note_shares, credit_notes, expenses, invoice_lines, invoices, is_issued
@@ -33,20 +33,15 @@ class Source:
     fields: tuple[str, ...] = ()
     """The fields of a row of that table from which its references and figures follow."""
 
-    @property
-    def has_one_row(self) -> bool:
-        """Whether a record has exactly one row, so that there is nothing to group."""
-        return self.table is not None and "id" in self.table.c
+
+def rows_of(table: Table, *keys: str, **figures: ColumnElement[Any]) -> Select[Any]:
+    """Return a select of the rows of a table, with these references and figures; `record_id` is their id by default."""
+    columns = figures if "record_id" in figures else {"record_id": table.c.id, **figures}
+    labels = (column.label(name) for name, column in columns.items())
+    return select(table.c.account_id, *(table.c[key] for key in keys), *labels)
 
 
-KEYS = {
-    *("account_id", "record_id", "day", "currency", "user_id", "client_id", "project_id", "milestone_id", "task_id"),
-    *("parent_id", "ticket_id", "tag_id", "invoice_id"),
-}
-"""The columns of sources that are not figures."""
 ZERO, ONE = literal(0, INTEGER), literal(1, INTEGER)
-
-
 COST_RATE = (
     select(cost_rates.c.amount)
     .where(cost_rates.c.user_id == time_entries.c.user_id, cost_rates.c.from_date <= time_entries.c.date)
@@ -55,25 +50,28 @@ COST_RATE = (
     .scalar_subquery()
 )
 """The cost of an hour of the entry's user on its day, in minor units."""
-
-
-LABOUR_SUMS = (
-    (time_entries.c.duration_minutes * func.coalesce(COST_RATE, 0)).label("labour_cost"),
-    case((COST_RATE.is_(None), time_entries.c.duration_minutes), else_=0).label("missing_cost_rate_minutes"),
-)
+LABOUR_SUMS: dict[str, ColumnElement[int]] = {
+    "labour_cost": time_entries.c.duration_minutes * func.coalesce(COST_RATE, 0),
+    "missing_cost_rate_minutes": case((COST_RATE.is_(None), time_entries.c.duration_minutes), else_=0),
+}
 """The cost of an entry, in sixtieths of a minor unit, and its minutes without a cost rate."""
+BILLABLE_MINUTES = case((time_entries.c.billable, time_entries.c.duration_minutes), else_=0)
+UNPRICED_MINUTES = case((is_unpriced(time_entries), time_entries.c.duration_minutes), else_=0)
+VALUE = func.coalesce(time_entries.c.amount, 0)
 
 TIME = Source(
-    select(
-        time_entries.c.account_id,
-        time_entries.c.id.label("record_id"),
-        time_entries.c.date.label("day"),
-        *time_entries.c["client_id", "project_id", "task_id", "ticket_id", "user_id", "currency"],
-        time_entries.c.duration_minutes.label("tracked_minutes"),
-        case((time_entries.c.billable, time_entries.c.duration_minutes), else_=0).label("billable_minutes"),
-        func.coalesce(time_entries.c.amount, 0).label("billable_value"),
-        case((is_unpriced(time_entries), time_entries.c.duration_minutes), else_=0).label("unpriced_minutes"),
-        *LABOUR_SUMS,
+    rows_of(
+        time_entries,
+        *("client_id", "project_id", "task_id", "ticket_id", "user_id", "currency"),
+        day=time_entries.c.date,
+        tracked_minutes=time_entries.c.duration_minutes,
+        billable_minutes=BILLABLE_MINUTES,
+        billable_value=VALUE,
+        billable_amount=VALUE,
+        unpriced_minutes=UNPRICED_MINUTES,
+        unbilled_minutes=BILLABLE_MINUTES - UNPRICED_MINUTES,
+        unbilled_amount=VALUE,
+        **LABOUR_SUMS,
     ),
     {projects: "project_id", tasks: "task_id", tickets: "ticket_id"},
     (project_sums, user_sums),
@@ -86,22 +84,21 @@ TIME = Source(
 """Time entries: minutes, value, billable minutes without a rate, and minutes x cost rate of the day."""
 
 LABOUR = Source(
-    TIME.rows.with_only_columns(
-        *TIME.rows.selected_columns["account_id", "day", "client_id", "project_id", "user_id", "currency"], *LABOUR_SUMS
-    ),
+    rows_of(time_entries, "client_id", "project_id", "user_id", "currency", day=time_entries.c.date, **LABOUR_SUMS),
     {},
     (project_sums,),
 )
 """The part of TIME that follows from the cost rates of a user, whose entries are found by the user."""
 
 BILLED_TIME = Source(
-    select(
-        time_entries.c.account_id,
-        time_entries.c.invoice_line_id.label("record_id"),
-        time_entries.c.date.label("day"),
-        *time_entries.c["client_id", "project_id", "user_id", "currency"],
-        time_entries.c.duration_minutes.label("billed_minutes"),
-        time_entries.c.amount.label("billed_value"),
+    rows_of(
+        time_entries,
+        *("client_id", "project_id", "user_id", "currency"),
+        record_id=time_entries.c.invoice_line_id,
+        day=time_entries.c.date,
+        billed_value=time_entries.c.amount,
+        unbilled_minutes=-time_entries.c.duration_minutes,
+        unbilled_amount=-time_entries.c.amount,
     ).where(time_entries.c.invoice_line_id.is_not(None)),
     {projects: "project_id"},
     (project_sums, user_sums),
@@ -109,12 +106,7 @@ BILLED_TIME = Source(
 """Time entries on lines of invoices; found by the line."""
 
 EXPENSES = Source(
-    select(
-        expenses.c.account_id,
-        expenses.c.id.label("record_id"),
-        *expenses.c["project_id", "currency"],
-        expenses.c.net_amount.label("expenses"),
-    ),
+    rows_of(expenses, "project_id", "currency", expense_amount=expenses.c.net_amount),
     {projects: "project_id"},
     table=expenses,
     fields=("project_id", "currency", "net_amount"),
@@ -122,12 +114,11 @@ EXPENSES = Source(
 """Expenses: net."""
 
 INVOICE_LINES = Source(
-    select(
-        invoices.c.account_id,
-        invoices.c.id.label("record_id"),
-        func.coalesce(invoice_lines.c.project_id, invoices.c.project_id).label("project_id"),
-        invoices.c.currency,
-        invoice_lines.c.amount.label("invoiced"),
+    rows_of(
+        invoices,
+        "currency",
+        project_id=func.coalesce(invoice_lines.c.project_id, invoices.c.project_id),
+        invoiced_amount=invoice_lines.c.amount,
     )
     .select_from(invoices.join(invoice_lines, invoice_lines.c.invoice_id == invoices.c.id))
     .where(is_issued(invoices)),
@@ -136,83 +127,51 @@ INVOICE_LINES = Source(
 """Lines of issued invoices: net, by the project of the line or else of the invoice; found by the invoice."""
 
 CREDIT_NOTE_SHARES = Source(
-    select(
-        credit_notes.c.account_id,
-        credit_notes.c.id.label("record_id"),
-        credit_notes.c.invoice_id,
-        credit_note_shares.c.project_id,
-        credit_notes.c.currency,
-        credit_note_shares.c.amount.label("credited"),
+    rows_of(
+        credit_notes,
+        *("invoice_id", "currency"),
+        project_id=credit_note_shares.c.project_id,
+        invoiced_amount=-credit_note_shares.c.amount,
     ).select_from(credit_notes.join(credit_note_shares, credit_note_shares.c.credit_note_id == credit_notes.c.id)),
     {projects: "project_id"},
 )
 """Credit notes: the share of their net that each project is credited with; found by the note or by its invoice."""
 
 CONTACTS = Source(
-    select(
-        external_contacts.c.account_id,
-        external_contacts.c.id.label("record_id"),
-        external_contacts.c.client_id,
-        ONE.label("contacts"),
-    ),
+    rows_of(external_contacts, "client_id", contacts_count=ONE),
     {clients: "client_id"},
     table=external_contacts,
     fields=("client_id",),
 )
-"""External contacts."""
 
 PROJECTS = Source(
-    select(
-        projects.c.account_id,
-        projects.c.id.label("record_id"),
-        projects.c.client_id,
-        case((projects.c.is_template, 0), else_=1).label("live_projects"),
-    ),
+    rows_of(projects, "client_id", projects_count=case((projects.c.is_template, 0), else_=1)),
     {clients: "client_id"},
     table=projects,
     fields=("client_id", "is_template"),
 )
 """Projects; templates do not count."""
 
-SITES = Source(
-    select(sites.c.account_id, sites.c.id.label("record_id"), sites.c.client_id, ONE.label("sites")),
-    {clients: "client_id"},
-    table=sites,
-    fields=("client_id",),
-)
-"""Sites."""
+SITES = Source(rows_of(sites, "client_id", sites_count=ONE), {clients: "client_id"}, table=sites, fields=("client_id",))
 
 TASKS = Source(
-    select(
-        tasks.c.account_id,
-        tasks.c.id.label("record_id"),
-        *tasks.c["project_id", "milestone_id", "parent_id"],
-        ONE.label("tasks"),
-        case((tasks.c.status == "done", 1), else_=0).label("done_tasks"),
-        case((tasks.c.status == "cancelled", 1), else_=0).label("cancelled_tasks"),
+    rows_of(
+        tasks,
+        *("project_id", "milestone_id", "parent_id"),
+        tasks_count=ONE,
+        subtasks_count=ONE,
+        tasks_done_count=case((tasks.c.status == "done", 1), else_=0),
+        tasks_cancelled_count=case((tasks.c.status == "cancelled", 1), else_=0),
     ),
     {projects: "project_id", milestones: "milestone_id", tasks: "parent_id"},
     table=tasks,
     fields=("project_id", "milestone_id", "parent_id", "status"),
 )
-"""Tasks, by project, milestone and parent task."""
 
-REPLIES = Source(
-    select(
-        ticket_replies.c.account_id,
-        ticket_replies.c.id.label("record_id"),
-        ticket_replies.c.ticket_id,
-        ONE.label("replies"),
-    ),
-    {tickets: "ticket_id"},
-    table=ticket_replies,
-)
-"""Replies to tickets."""
+REPLIES = Source(rows_of(ticket_replies, "ticket_id", replies_count=ONE), {tickets: "ticket_id"}, table=ticket_replies)
 
 TAG_USES = {
-    owner: Source(
-        select(links.c.account_id, links.c.record_id, links.c.tag_id, ONE.label("uses")), {tags: "tag_id"}, table=links
-    )
+    owner: Source(rows_of(links, "tag_id", record_id=links.c.record_id, usage_count=ONE), {tags: "tag_id"}, table=links)
     for owner, links in TAG_LINKS.items()
 }
 """The tags of the records of each table."""
@@ -221,10 +180,3 @@ SOURCES = (
     *(TIME, BILLED_TIME, EXPENSES, INVOICE_LINES, CREDIT_NOTE_SHARES),
     *(CONTACTS, PROJECTS, SITES, TASKS, REPLIES, *TAG_USES.values()),
 )
-
-
-def negated(source: Source) -> Select[Any]:
-    """Return a select of a source's rows with negated figures, to subtract deleted rows."""
-    columns = source.rows.selected_columns
-    opposite = (each if each.name in KEYS else (-each).label(each.name) for each in columns)
-    return source.rows.with_only_columns(*opposite)

@@ -11,6 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from retainer.rollups import buckets
+from retainer.rollups.record_totals import SIGN
 from retainer.rollups.sources import SOURCES, ZERO
 from retainer.store.engines.sql import insert_or_add, is_listed, listed
 from retainer.store.tx import Tx
@@ -80,14 +81,11 @@ def _sums(
     return sa.select(*keys, *totals).where(in_period, *conditions).group_by(*keys)
 
 
-def adding(table: sa.Table, rows: sa.FromClause, *, single_row: bool) -> sa.Insert:
-    """Return the statement that adds the figures of a source's rows to a summary."""
+def adding(table: sa.Table, rows: sa.Select[Any]) -> sa.Insert:
+    """Return the statement that adds the figures of rows to a summary; Citus plans no insertion with a CTE."""
     key, sums = _names(table)
-    sums = tuple(name for name in sums if name in rows.c)
-    bucketed = _bucketed(table, rows, sums)
-    if single_row:  # saves the database the sorting of groups
-        return insert_or_add(table, sa.select(*bucketed.subquery().c[("account_id", *key, *sums)]), sums)
-    return insert_or_add(table, _totals(key, sums, [bucketed]), sums)
+    sums = tuple(name for name in sums if name in rows.selected_columns)
+    return insert_or_add(table, _totals(key, sums, [_bucketed(table, rows.subquery(), sums)], SIGN), sums)
 
 
 @cache
@@ -112,10 +110,12 @@ def _names(table: sa.Table) -> tuple[Names, Names]:
     return key, tuple(column.name for column in table.c if column.info.get("sum"))
 
 
-def _totals(key: Names, sums: Names, selects: list[sa.Select[Any]]) -> sa.Select[Any]:
+def _totals(
+    key: Names, sums: Names, selects: list[sa.Select[Any]], sign: sa.ColumnElement[int] | None = None
+) -> sa.Select[Any]:
     """Return a select of rows summed by the key of a summary; groups of zeros are omitted."""
     columns = sa.union_all(*selects).subquery().c
-    totals = [sa.func.sum(columns[name]) for name in sums]
+    totals = [sa.func.sum(columns[name] if sign is None else sign * columns[name]) for name in sums]
     groups = sa.select(*columns["account_id", *key], *totals).group_by(*columns["account_id", *key])
     return groups.having(sa.or_(*(total != 0 for total in totals)))
 
