@@ -8,12 +8,12 @@ import typer
 from retainer import __version__, settings
 from retainer.backup import BackupError
 from retainer.cli.accounts import account_cli, api_cli
-from retainer.cli.billing import payment_cli, pdf
-from retainer.cli.databases import backups, copy, distribute
-from retainer.cli.exports import export
+from retainer.cli.billing import document_cli, payment_cli
+from retainer.cli.databases import database_cli
+from retainer.cli.exports import export_cli
 from retainer.cli.keys import key_cli
 from retainer.cli.logs import audit_cli, request_cli
-from retainer.cli.operate import operate
+from retainer.cli.operate import operating_cli
 from retainer.cli.users import session_cli, user_cli
 from retainer.cli.webhooks import webhook_cli
 from retainer.errors import Refusal
@@ -39,21 +39,11 @@ def root(
     """Retainer: the back office of an agency behind one API."""
 
 
-operate(cli)
-backups(cli)
-cli.command()(copy)
-cli.command()(distribute)
-cli.command()(pdf)
-cli.command()(export)
-cli.add_typer(account_cli, name="account")
-cli.add_typer(api_cli, name="api")
-cli.add_typer(user_cli, name="user")
-cli.add_typer(session_cli, name="session")
-cli.add_typer(key_cli, name="key")
-cli.add_typer(audit_cli, name="audit")
-cli.add_typer(payment_cli, name="payment")
-cli.add_typer(webhook_cli, name="webhook")
-cli.add_typer(request_cli, name="requests")
+for group in (
+    *(operating_cli, database_cli, document_cli, export_cli, account_cli, api_cli, user_cli, session_cli),
+    *(key_cli, audit_cli, payment_cli, webhook_cli, request_cli),
+):
+    cli.add_typer(group)
 
 
 def main() -> None:

@@ -1,49 +1,140 @@
 """Commands on accounts, and on the API's switch."""
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
 from retainer import settings
-from retainer.cli.account_settings import NAME, PLAN, TAX_RATE, TIMEZONE, set_account
 from retainer.cli.common import (
     Account,
-    Json,
+    Listing,
     PublicAddress,
     acting_for,
-    defaults,
+    changes,
+    comma_list,
+    command,
+    fields_of,
+    flag,
+    given_fields,
+    number,
     opened,
     public_address,
-    say,
+    text,
     warn,
-    whole_part,
 )
+from retainer.documents.logo_files import read_logo
 from retainer.errors import FieldErrors, invalid
-from retainer.identity import accounts
+from retainer.identity import accounts, logos
 from retainer.identity.account_types import AccountDetails
+from retainer.identity.audit import Fields
 from retainer.identity.people import password_links, passwords, users
 from retainer.identity.people.users import UserDetails
-from retainer.identity.quotas import QUOTAS, Limits, limits_of
+from retainer.identity.plans import PLANS, WITH_API
+from retainer.identity.quotas import QUOTAS, limits_of
+from retainer.kernel.representations import run_here
+from retainer.shared import numbering
+from retainer.shared.numbering import NextNumbers
 from retainer.traffic.usage import NOTHING, usage_by_account
-from retainer.values.reading import read_fields
+from retainer.values.kinds import PATTERN
+from retainer.values.reading import read_fields, read_part
 
-account_cli = typer.Typer(help="Open, list, show and change accounts.", no_args_is_help=True)
-api_cli = typer.Typer(help="Switch an account's API on or off.", no_args_is_help=True)
+account_cli = typer.Typer(name="account", help="Open, list, show and change accounts.", no_args_is_help=True)
+api_cli = typer.Typer(name="api", help="Switch an account's API on or off.", no_args_is_help=True)
 
-NEW = defaults(AccountDetails)
-
+LIMITS = ", ".join(f"{plan.name} {plan.requests_per_minute}" for plan in PLANS.values())
+PLAN = (
+    f"What the account may use, one of: {', '.join(PLANS)}. {WITH_API} include the API; the others do so in a trial. "
+    f"Requests a minute of each key: {LIMITS}."
+)
+NEXT = number("Number with which the series goes on, like 124. It only goes up.", "NUMBER")
+ADDRESS_LINE = text("A line of the postal address on documents.")
+INTRODUCTION = text("Text above the lines of new documents of this kind in this language.", "TEXT")
+TERMS = text("Text below the lines of new documents of this kind in this language.", "TEXT")
+FOOTER = text("Text at the foot of each page of documents in this language.", "TEXT")
+EXEMPTION = text("Why new documents in this language charge no tax, if they charge none.", "TEXT")
+OPTIONS = {
+    "name": text("The agency's name."),
+    "plan": text(PLAN),
+    "trial_ends_at": text(
+        "End of the trial, like 2027-01-01T00:00:00Z. Until then, every plan includes the API.", "INSTANT"
+    ),
+    "currency": text("The account's currency, like EUR. Fixed once there is an amount.", "CODE"),
+    "timezone": text("Time zone in which days begin and end, like Europe/Berlin."),
+    "hourly_rate": text("Default price of an hour, in the account's currency, like 95.50.", "AMOUNT"),
+    "tax_rate": text("Default tax rate of documents, like 19 or 7.5; 0 for documents without tax.", "PERCENT"),
+    "payment_terms_days": number("Days until an invoice is due, from 0 to 365.", "DAYS"),
+    "early_payment_discount_percent": text(
+        "What clients can deduct from an invoice if they pay early, like 2 or 2.5.", "PERCENT"
+    ),
+    "early_payment_discount_days": number(
+        "Days in which clients can deduct the early-payment discount, from 0 to 365.", "DAYS"
+    ),
+    "working_weekdays": text("Working weekdays, separated by commas: mon,tue,wed,thu,fri.", "LIST"),
+    "client_number_pattern": text(f"Pattern of client numbers, like C-{{0000}}: {PATTERN}.", "PATTERN"),
+    "quote_number_pattern": text("Pattern of quote numbers, like Q-{YYYY}-{0000}.", "PATTERN"),
+    "invoice_number_pattern": text("Pattern of invoice numbers, like INV-{YYYY}-{0000}.", "PATTERN"),
+    "credit_note_number_pattern": text("Pattern of credit note numbers, like CN-{YYYY}-{0000}.", "PATTERN"),
+    **dict.fromkeys(NextNumbers.__struct_fields__, NEXT),
+    "legal_name": text("The name on documents, if it is not the agency's name."),
+    "address_line1": ADDRESS_LINE,
+    "address_line2": ADDRESS_LINE,
+    "postal_code": text("Postal code of the address."),
+    "city": text("Town of the address."),
+    "region": text("State, province or county of the address."),
+    "country": text("Country of the address, like DE.", "CODE"),
+    "vat_number": text("VAT number; no register is asked."),
+    "registration_number": text("Number in the commercial register."),
+    "email": text("Email address on documents."),
+    "phone": text("Telephone number on documents."),
+    "website": text("Website on documents, like https://agency.example.", "URL"),
+    "iban": text("IBAN of the bank account to which clients pay. It is checked."),
+    "bic": text("BIC of the bank."),
+    "bank_name": text("Name of the bank."),
+    "is_small_business": flag(
+        "--small-business/--no-small-business",
+        "Whether the agency is exempt from tax as a small business. Documents then print the prescribed sentence.",
+    ),
+    "tax_outside_eu": text(
+        "What untaxed services to clients outside the EU are: not_subject, exempt or export.", "KIND"
+    ),
+    "tax_exemption_reason_en": EXEMPTION,
+    "tax_exemption_reason_de": EXEMPTION,
+    "document_language": text("Language of documents, en or de, for clients without their own.", "LANGUAGE"),
+    "document_color": text("Colour of documents, like #4b53d6.", "COLOR"),
+    "quote_introduction_en": INTRODUCTION,
+    "quote_introduction_de": INTRODUCTION,
+    "quote_terms_en": TERMS,
+    "quote_terms_de": TERMS,
+    "invoice_introduction_en": INTRODUCTION,
+    "invoice_introduction_de": INTRODUCTION,
+    "invoice_terms_en": TERMS,
+    "invoice_terms_de": TERMS,
+    "document_footer_en": FOOTER,
+    "document_footer_de": FOOTER,
+    "require_second_factor": flag(
+        "--require-second-factor/--allow-password-only", "Whether all admins must sign in with a second factor."
+    ),
+}
+LOGO = typer.Option(
+    metavar="FILE", exists=True, dir_okay=False, help="Logo of documents: a PNG or SVG file of at most 200 KB."
+)
+OPENING = fields_of(AccountDetails, OPTIONS, "name", "plan", "currency", "timezone", "tax_rate")
+Logo = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", exists=True, dir_okay=False, help="Logo of documents: a PNG or SVG file of at most 200 KB."
+    ),
+]
+RemoveLogo = Annotated[bool, typer.Option("--remove-logo", help="Remove the logo.")]
 AdminName = Annotated[str, typer.Option(help="The first admin's name.")]
 AdminEmail = Annotated[str, typer.Option(help="The email with which the first admin signs in.")]
-Currency = Annotated[str, typer.Option(help="The account's currency, like EUR. Fixed once there is an amount.")]
 Password = Annotated[
     str | None,
     typer.Option(
         help="The first admin's password, 12 to 1000 characters.", show_default="the admin chooses it by a link"
     ),
 ]
-
-LIMITS = [quota.setting for quota in QUOTAS.values()]
-
 Usage = Annotated[
     bool,
     typer.Option(
@@ -52,27 +143,25 @@ Usage = Annotated[
         "limits of the plan; this takes a while.",
     ),
 ]
+COLUMNS = ("id", "name", "plan", "trial_ends_at", "api_enabled", "currency", "timezone")
+OF_USAGE = ("id", "name", "plan", *NOTHING, *(quota.setting for quota in QUOTAS.values()))
 
 
-@account_cli.command("create")
+@command(account_cli, "create", OPENING)
 def create_account(
     *,
-    name: Annotated[str, typer.Option(help=NAME)],
-    plan: Annotated[str, typer.Option(help=PLAN)],
     admin_name: AdminName,
     admin_email: AdminEmail,
-    currency: Currency = NEW["currency"],
-    timezone: Annotated[str, typer.Option(help=TIMEZONE)] = NEW["timezone"],
-    tax_rate: Annotated[str | None, typer.Option(metavar="PERCENT", help=TAX_RATE)] = None,
     password: Password = None,
     base_url: PublicAddress = None,
-    json: Json = False,
-) -> None:
+    json: bool,
+    **given: Any,
+) -> dict[str, object]:
     """Open an account with its first admin; print the one-time link with which the admin chooses a password."""
     errors = FieldErrors()
-    details = whole_part(AccountDetails, locals(), errors)
-    first = {"name": admin_name, "email": admin_email, "role": "admin"}
-    admin = whole_part(UserDetails, first, errors, "admin_")
+    details = read_part(AccountDetails, given_fields(AccountDetails, given), errors)
+    first: dict[str, object] = {"name": admin_name, "email": admin_email, "role": "admin"}
+    admin = read_part(UserDetails, first, errors, "admin_")
     secret = read_fields(UserDetails, {} if password is None else {"password": password}, errors)
     if errors:
         raise invalid(errors)
@@ -84,50 +173,62 @@ def create_account(
         with acting_for(account_id) as tx:
             link = password_links.create(tx, user_id)
         result |= {"link": link.url(address), "expires_at": link.expires_at}
-    say(result, json=json)
     if details.tax_rate is None and not json:
         warn(f"Documents carry no tax until you set a rate: retainer account set {account_id} --tax-rate PERCENT")
+    return result
 
 
-@account_cli.command("list")
-def list_accounts(*, usage: Usage = False, json: Json = False) -> None:
+@command(account_cli, "list")
+def list_accounts(*, usage: Usage = False) -> dict[str, object]:
     """List all accounts."""
     store = opened()
     rows = accounts.list_accounts(store)
-    names = ["id", "name", "plan", "trial_ends_at", "api_enabled", "currency", "timezone"]
     if usage:
-        figures = usage_by_account(store)
-        limits = limits_of(settings.load())
-        rows = [row | figures.get(row["id"], NOTHING) | _limits(limits, row["plan"]) for row in rows]
-        names = ["id", "name", "plan", *NOTHING, *LIMITS]
-    say({"accounts": rows if json else [{name: row[name] for name in names} for row in rows]}, json=json)
+        figures, limits = usage_by_account(store), limits_of(settings.load())
+        for row in rows:
+            row.update(figures.get(row["id"], NOTHING))
+            row.update({quota.setting: limits[name][row["plan"]] for name, quota in QUOTAS.items()})
+    return {"accounts": Listing(rows, OF_USAGE if usage else COLUMNS)}
 
 
-def _limits(limits: Limits, plan: str) -> dict[str, int]:
-    return {quota.setting: limits[name][plan] for name, quota in QUOTAS.items()}
-
-
-@account_cli.command("show")
-def show_account(account: Account, *, json: Json = False) -> None:
+@command(account_cli, "show")
+def show_account(account: Account) -> Fields:
     """Show an account."""
     with acting_for(account) as tx:
-        say(accounts.get_account(tx), json=json)
+        return accounts.get_account(tx)
 
 
-account_cli.command("set")(set_account)
+@command(account_cli, "set", OPTIONS)
+def set_account(
+    account: Account, *, logo: Logo = None, remove_logo: RemoveLogo = False, **given: Any
+) -> dict[str, object]:
+    """Change an account, with effect from the next request. An empty text ("") clears a field."""
+    has_logo = logo is not None or remove_logo
+    numbers = changes(NextNumbers, given, may_be_none=True)
+    chosen = given | {"working_weekdays": comma_list(given["working_weekdays"])}
+    values = changes(AccountDetails, chosen, may_be_none=has_logo or bool(numbers))
+    image = read_logo(account, logo.read_bytes(), run_here) if logo else None
+    with acting_for(account) as tx:
+        accounts.set_account(tx, values)
+        numbering.set_next_numbers(tx, numbers)
+        if has_logo:
+            logos.set_logo(tx, image)
+        return accounts.get_account(tx) | (numbering.upcoming_numbers(tx) if numbers else {})
 
 
-@api_cli.command("on")
-def switch_on(account: Account, *, json: Json = False) -> None:
+@command(api_cli, "on")
+def switch_on(account: Account) -> dict[str, object]:
     """Switch the API on; refused if neither the plan nor a trial includes it."""
-    with acting_for(account) as tx:
-        accounts.switch_api(tx, on=True)
-    say({"account_id": account, "api_enabled": True}, json=json)
+    return switch_api(account, on=True)
 
 
-@api_cli.command("off")
-def switch_off(account: Account, *, json: Json = False) -> None:
+@command(api_cli, "off")
+def switch_off(account: Account) -> dict[str, object]:
     """Switch the API off; all keys of the account stop working immediately."""
+    return switch_api(account, on=False)
+
+
+def switch_api(account: int, *, on: bool) -> dict[str, object]:
     with acting_for(account) as tx:
-        accounts.switch_api(tx, on=False)
-    say({"account_id": account, "api_enabled": False}, json=json)
+        accounts.switch_api(tx, on=on)
+    return {"account_id": account, "api_enabled": on}

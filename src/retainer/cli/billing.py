@@ -2,11 +2,9 @@
 
 import sys
 from collections.abc import Callable
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
-import msgspec
 import typer
 from sqlalchemy import Table
 
@@ -14,35 +12,23 @@ from retainer.billing import files, payments
 from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.invoices.invoices import load_invoice
 from retainer.billing.quotes.quotes import load_quote
-from retainer.cli.common import Json, acting_on, opened, say
+from retainer.cli.common import acting_on, command, opened
 from retainer.errors import Refusal
 from retainer.identity.actors import operator_for
 from retainer.schema import billing as schema
-from retainer.schema.billing import credit_notes, invoices, quotes
 from retainer.store.tx import Tx
 from retainer.values.kinds import MAX_INTEGER
 
-payment_cli = typer.Typer(help="Remove payments that were recorded by mistake.", no_args_is_help=True)
+document_cli = typer.Typer()
+payment_cli = typer.Typer(name="payment", help="Remove payments that were recorded by mistake.", no_args_is_help=True)
 
 Payment = Annotated[int, typer.Argument(metavar="PAYMENT", min=1, max=MAX_INTEGER, help="The payment's id.")]
 
 
-class DocumentType(StrEnum):
-    """The types of documents."""
-
-    INVOICE = "invoice"
-    QUOTE = "quote"
-    CREDIT_NOTE = "credit-note"
-
-
-def load_credit_note(tx: Tx, credit_note_id: int) -> CreditNote:
-    return tx.get(credit_notes, credit_note_id, CreditNote)
-
-
-LOADERS: dict[DocumentType, tuple[Table, Callable[[Tx, int], files.Printable]]] = {
-    DocumentType.INVOICE: (invoices, load_invoice),
-    DocumentType.QUOTE: (quotes, load_quote),
-    DocumentType.CREDIT_NOTE: (credit_notes, load_credit_note),
+LOADERS: dict[str, tuple[Table, Callable[[Tx, int], files.Printable]]] = {
+    "invoice": (schema.invoices, load_invoice),
+    "quote": (schema.quotes, load_quote),
+    "credit-note": (schema.credit_notes, lambda tx, record: tx.get(schema.credit_notes, record, CreditNote)),
 }
 Record = Annotated[int, typer.Argument(metavar="ID", min=1, max=MAX_INTEGER, help="The id of the record.")]
 OUTPUT = typer.Option(
@@ -50,14 +36,14 @@ OUTPUT = typer.Option(
 )
 
 
+@command(document_cli)
 def pdf(
-    document: Annotated[DocumentType, typer.Argument(help="What to write.")],
+    document: Annotated[Literal["invoice", "quote", "credit-note"], typer.Argument(help="What to write.")],
     record: Record,
     *,
     output: Annotated[Path | None, OUTPUT] = None,
     xml: Annotated[bool, typer.Option("--xml", help="Write the e-invoice (EN 16931) alone, as XML.")] = False,
-    json: Json = False,
-) -> None:
+) -> dict[str, object] | None:
     """Write an invoice, quote or credit note as PDF; issued ones carry their e-invoice (Factur-X)."""
     table, load = LOADERS[document]
     store = opened()
@@ -68,15 +54,14 @@ def pdf(
         raise Refusal(refusal.code, refusal.message) from None  # its field is the header Accept, which is no option
     if str(output) == "-":
         sys.stdout.buffer.write(file.content)
-        return
+        return None
     path = output or Path(file.name)
     path.write_bytes(file.content)
-    say({"file": str(path), "bytes": len(file.content)}, json=json)
+    return {"file": str(path), "bytes": len(file.content)}
 
 
-@payment_cli.command("remove")
-def remove_payment(payment: Payment, *, json: Json = False) -> None:
+@command(payment_cli, "remove")
+def remove_payment(payment: Payment) -> object:
     """Remove a payment, so that its amount is due again; the audit log keeps its details."""
     with acting_on(schema.payments, payment) as tx:
-        removed = payments.remove(tx, payment)
-    say(msgspec.structs.asdict(removed), json=json)
+        return payments.remove(tx, payment)

@@ -1,10 +1,13 @@
-"""Parts of every command: options, the database, and results."""
+"""Parts of every command: its options, the database, and its result."""
 
 import json as jsons
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any, TypeVar
+from functools import wraps
+from inspect import Parameter, signature
+from itertools import starmap
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import msgspec
 import sqlalchemy
@@ -14,12 +17,14 @@ from retainer import settings
 from retainer.errors import FieldErrors, invalid
 from retainer.identity.actors import operator_for, operator_of
 from retainer.schema.migrations import migrate
-from retainer.store.engines import Engine, connect
+from retainer.store.engines import connect
 from retainer.store.tx import Store, Tx
 from retainer.values.kinds import MAX_INTEGER
-from retainer.values.reading import complete, read_fields
+from retainer.values.reading import read_fields, read_record
 
+F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T", bound=msgspec.Struct)
+Fields = Mapping[str, Any]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
 Account = Annotated[int, typer.Argument(metavar="ACCOUNT", min=1, max=MAX_INTEGER, help="The account's id.")]
 Since = Annotated[str | None, typer.Option(metavar="INSTANT", help="From this instant on, like 2026-03-10T09:00:00Z.")]
@@ -36,12 +41,74 @@ PublicAddress = Annotated[
 WORDS = {None: "-", True: "yes", False: "no"}
 
 
-def say(result: Mapping[str, object], *, json: bool) -> None:
+class Listing(NamedTuple):
+    """Records of a result: whole as JSON, and as a table with some of their fields or what `row` makes of them."""
+
+    records: Sequence[msgspec.Struct | Fields]
+    row: Sequence[str] | Callable[[Any], Fields] | None = None
+
+
+def text(description: str, metavar: str | None = None) -> Any:
+    return Annotated[str | None, typer.Option(metavar=metavar, help=description)]
+
+
+def number(description: str, metavar: str | None = None) -> Any:
+    return Annotated[int | None, typer.Option(metavar=metavar, help=description)]
+
+
+def flag(names: str, description: str) -> Any:
+    return Annotated[bool | None, typer.Option(names, help=description, show_default=False)]
+
+
+def fields_of(model: type[msgspec.Struct], options: Fields, *names: str) -> list[Parameter]:
+    """Return the options of a new record, with the defaults of its type; those without one are required.
+
+    `names` are those of some fields, by default of all that have an option.
+    """
+    defaults = {field.name: field.default for field in msgspec.structs.fields(model)}
+    absent = {name: Parameter.empty if value is msgspec.NODEFAULT else value for name, value in defaults.items()}
+    return [option(name, options[name], absent[name]) for name in names or options]
+
+
+def option(name: str, annotation: Any, default: Any = None) -> Parameter:
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def command(
+    group: typer.Typer, name: str | None = None, options: Fields | Sequence[Parameter] = ()
+) -> Callable[[F], F]:
+    """Add a function to a group as a command with --json that prints what the function returns.
+
+    The function takes `options` as `given`, and may ask for `json`. Typer reads them from its signature (PEP 362).
+    """
+
+    def add(function: F) -> F:
+        declared = signature(function, eval_str=True)
+        own = [each for each in declared.parameters.values() if each.name not in {"given", "json"}]
+        listed = [*starmap(option, options.items())] if isinstance(options, Mapping) else [*options]
+        first = sum(each.kind is Parameter.POSITIONAL_OR_KEYWORD for each in own)
+        takes_json, json = "json" in declared.parameters, option("json", Json, default=False)
+
+        @wraps(function)
+        def run(*, json: bool, **values: Any) -> None:
+            result = function(**values, json=json) if takes_json else function(**values)
+            if result is not None:
+                say(result, json=json)
+
+        run.__signature__ = declared.replace(parameters=[*own[:first], *listed, *own[first:], json])  # type: ignore[attr-defined]
+        group.command(name)(run)
+        return function
+
+    return add
+
+
+def say(result: msgspec.Struct | Fields, *, json: bool) -> None:
     """Print a result as one JSON object, or as text, with lists of objects as tables."""
+    shown = {name: _shown(value, json=json) for name, value in _fields(result).items()}
     if json:
-        print(jsons.dumps(result))
+        print(jsons.dumps(shown))
         return
-    for name, value in result.items():
+    for name, value in shown.items():
         if isinstance(value, list) and value and isinstance(value[0], dict):
             from rich.console import Console  # noqa: PLC0415  # a server needs no tables
             from rich.table import Table  # noqa: PLC0415
@@ -54,15 +121,24 @@ def say(result: Mapping[str, object], *, json: bool) -> None:
             print(f"{name}: {cell_text(value)}")
 
 
+def _fields(record: msgspec.Struct | Fields) -> Fields:
+    return msgspec.structs.asdict(record) if isinstance(record, msgspec.Struct) else record
+
+
+def _shown(value: Any, *, json: bool) -> Any:
+    if not isinstance(value, Listing):
+        return value
+    if json or value.row is None:
+        return [_fields(each) for each in value.records]
+    if callable(value.row):
+        return [value.row(each) for each in value.records]
+    return [{name: _fields(each)[name] for name in value.row} for each in value.records]
+
+
 def cell_text(value: object) -> str:
     if isinstance(value, list):
         return ", ".join(map(str, value)) or "none"
     return WORDS[value] if value is None or isinstance(value, bool) else str(value)
-
-
-def listed(records: Sequence[msgspec.Struct], names: Sequence[str], *, json: bool) -> list[dict[str, object]]:
-    """Return records for `say`: whole as JSON, and with these fields as a table."""
-    return [msgspec.structs.asdict(each) if json else {name: getattr(each, name) for name in names} for each in records]
 
 
 def opened() -> Store:
@@ -72,7 +148,7 @@ def opened() -> Store:
 
 
 def warn(sentence: str) -> None:
-    typer.echo(sentence, err=True)
+    print(sentence, file=sys.stderr)
 
 
 @contextmanager
@@ -114,54 +190,23 @@ def comma_list(text: str | None) -> list[str] | None:
     return None if text is None else [part.strip() for part in text.split(",")]
 
 
-def warnings(engine: Engine) -> list[str]:
-    """Return a warning with the files that other users of this machine can read, if any."""
-    paths = " ".join(map(str, engine.world_readable()))
-    return [f"Other users of this machine can read the data. Protect it: chmod go= {paths}"] if paths else []
-
-
-def given(model: type[msgspec.Struct], options: Mapping[str, object]) -> dict[str, object]:
+def given_fields(model: type[msgspec.Struct], options: Fields) -> dict[str, object]:
     """Return the options that were given, of those named like a field: a command may pass its `locals()`."""
     return {name: options[name] for name in model.__struct_fields__ if options.get(name) is not None}
 
 
-def any_given(model: type[msgspec.Struct], options: Mapping[str, object]) -> bool:
-    return bool(given(model, options))
-
-
-def whole(model: type[T], options: Mapping[str, object]) -> T:
+def whole(model: type[T], options: Fields) -> T:
     """Return the record that options describe. Raises `validation_failed` with all errors."""
-    errors = FieldErrors()
-    record = whole_part(model, options, errors)
-    if errors:
-        raise invalid(errors)
-    return record
+    return read_record(model, given_fields(model, options))
 
 
-def whole_part(model: type[T], options: Mapping[str, object], errors: FieldErrors, prefix: str = "") -> T:
-    """Return the record that some options of a command describe; notes errors.
-
-    `prefix` stands before field names in errors: `admin_` makes `email` the option `--admin-email`.
-    """
-    sent = given(model, options)
-    return complete(model, read_fields(model, sent, errors, prefix), sent, errors, prefix)
-
-
-def defaults(model: type[msgspec.Struct]) -> dict[str, Any]:
-    """Return the defaults of a type's fields, for options; None for those without one."""
-    return {
-        field.name: None if field.default is msgspec.NODEFAULT else field.default
-        for field in msgspec.structs.fields(model)
-    }
-
-
-def changes(model: type[msgspec.Struct], options: Mapping[str, object]) -> dict[str, Any]:
+def changes(model: type[msgspec.Struct], options: Fields, *, may_be_none: bool = False) -> dict[str, Any]:
     """Return the fields that options change; an empty text clears a field.
 
-    Raises `validation_failed` with all errors, BadParameter for no change.
+    Raises `validation_failed` with all errors, BadParameter for no change unless there may be none.
     """
-    sent = {name: None if value == "" else value for name, value in given(model, options).items()}
-    if not sent:
+    sent = {name: None if value == "" else value for name, value in given_fields(model, options).items()}
+    if not sent and not may_be_none:
         raise typer.BadParameter("set at least one option; --help lists them")
     errors = FieldErrors()
     values = read_fields(model, sent, errors)

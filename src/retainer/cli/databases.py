@@ -14,7 +14,7 @@ import typer
 
 from retainer import settings
 from retainer.backup import BackupError, Progress, postgresql
-from retainer.cli.common import Json, say, warn
+from retainer.cli.common import command, warn
 from retainer.outbound import pause
 from retainer.schema import distribution
 from retainer.schema.migrations import migrate
@@ -24,6 +24,7 @@ from retainer.store.engines.files import make_local_folder
 if TYPE_CHECKING:
     from retainer.backup.restore import Restorable
 
+database_cli = typer.Typer()
 STANDARD_OUTPUT = Path("-")
 
 Written = Annotated[Path, typer.Argument(metavar="FILE", help="The file to write; - is standard output.")]
@@ -55,12 +56,8 @@ def progress_bars() -> Iterator[Progress]:
         yield show
 
 
-def backups(cli: typer.Typer) -> None:
-    cli.command()(backup)
-    cli.command()(restore)
-
-
-def backup(file: Written, *, force: Overwrite = False, json: Json = False) -> None:
+@command(database_cli)
+def backup(file: Written, *, force: Overwrite = False, json: bool) -> dict[str, object] | None:
     """Write a consistent backup of the database to a file, even while the server runs."""
     from retainer.backup.create import create  # noqa: PLC0415  # other commands need none of this
 
@@ -68,17 +65,18 @@ def backup(file: Written, *, force: Overwrite = False, json: Json = False) -> No
     if file != STANDARD_OUTPUT:
         with progress_bars() as progress:
             made = create(database, file, progress, force=force)
-        say({"file": str(file), "bytes": file.stat().st_size, **msgspec.structs.asdict(made)}, json=json)
-        return
+        return {"file": str(file), "bytes": file.stat().st_size, **msgspec.structs.asdict(made)}
     if json or sys.stdout.isatty():
         raise typer.BadParameter("the backup goes to standard output: redirect it, and omit --json")
     with tempfile.TemporaryDirectory() as folder, progress_bars() as progress:
         create(database, Path(folder) / "backup", progress)
         with (Path(folder) / "backup").open("rb") as content:
             shutil.copyfileobj(content, sys.stdout.buffer)
+    return None
 
 
-def restore(file: Read, *, check: Check = False, force: Displace = False, json: Json = False) -> None:
+@command(database_cli)
+def restore(file: Read, *, check: Check = False, force: Displace = False) -> dict[str, object]:
     """Replace the configured database with a backup; its monitor and webhooks stay paused until you resume them.
 
     Sessions in the console end, and password links are void.
@@ -96,16 +94,15 @@ def restore(file: Read, *, check: Check = False, force: Displace = False, json: 
             checked = restoring.check(file, Path(folder), progress)
         if checked.wrong_sums:
             raise BackupError(f"{file} can be restored. {repair(checked.wrong_sums)}")
-        say(described(file, checked), json=json)
-        return
+        return described(file, checked)
     make_local_folder(database.parent)
     with engine.serve_alone(), progress_bars() as progress:
         restored, former = restoring.restore(file, database, progress, force=force)
     if restored.wrong_sums:
-        typer.echo(repair(restored.wrong_sums), err=True)
+        warn(repair(restored.wrong_sums))
     result = {"database": str(database), "former_database": None if former is None else str(former)}
     paused = {work.name: f"paused; resume with: retainer {work.command} --resume" for work in pause.EVERY}
-    say({**result, **paused, **described(file, restored)}, json=json)
+    return {**result, **paused, **described(file, restored)}
 
 
 def embedded_database(file: Path) -> Sqlite:
@@ -146,7 +143,8 @@ Target = Annotated[
 ]
 
 
-def copy(*, source: Source = None, target: Target, json: Json = False) -> None:
+@command(database_cli)
+def copy(*, source: Source = None, target: Target) -> dict[str, object]:
     """Copy everything into another database of either kind, all or nothing, and compare both.
 
     Stop the servers of the source first: later writes are not copied.
@@ -157,15 +155,17 @@ def copy(*, source: Source = None, target: Target, json: Json = False) -> None:
     with progress_bars() as progress:
         copied = copying.copy(first, second, progress)
     first.close()
-    say({"from": first.location, "to": second.location, **copied._asdict(), "differences": 0}, json=json)
+    return {"from": first.location, "to": second.location, **copied._asdict(), "differences": 0}
 
 
-def distribute(*, json: Json = False) -> None:
+@command(database_cli)
+def distribute() -> dict[str, object]:
     """Distribute the tables over the nodes of a Citus cluster by account, or those that are not distributed yet.
 
     All or nothing. Every table that is moved is locked until the end, so stop the servers first.
     """
     engine = connect(settings.load().database)
     migrate(engine, warn)
-    say({"database": engine.location, **distribution.distribute(engine)._asdict()}, json=json)
+    result = {"database": engine.location, **distribution.distribute(engine)._asdict()}
     engine.close()
+    return result

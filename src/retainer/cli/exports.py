@@ -3,17 +3,18 @@
 import csv
 import json as jsons
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import ExitStack
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Protocol, get_args
+from typing import Annotated, TextIO, get_args
 
 import msgspec
 import typer
 from sqlalchemy import Select, Table, bindparam
 
-from retainer.cli.common import Account, Json, acting_for, say
+from retainer.cli.common import Account, acting_for, command
 from retainer.errors import invalid
 from retainer.identity import accounts
 from retainer.store.details import load_details
@@ -23,7 +24,7 @@ from retainer.store.tx import Tx
 from retainer.values.records import Record
 from retainer.web.csv_files import BYTE_ORDER_MARK, safe
 
-FORMATS = ("csv", "json")
+export_cli = typer.Typer()
 CHUNK = 500
 """Records that are read at once, with their lines, payments and replies."""
 
@@ -31,13 +32,14 @@ Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder to write
 Formats = Annotated[str, typer.Option("--format", help="csv, json, or both: csv,json.")]
 
 
-def export(account: Account, folder: Folder, *, formats: Formats = "csv,json", json: Json = False) -> None:
+@command(export_cli)
+def export(account: Account, folder: Folder, *, formats: Formats = "csv,json", json: bool) -> dict[str, object]:
     """Write everything of an account to files: its settings, and the records of each list of the API.
 
     All files show the same moment. Secrets, passwords and logs are not in them, and neither are PDFs.
     """
     chosen = sorted({part.strip() for part in formats.split(",")})
-    if not set(chosen) <= set(FORMATS):
+    if not set(chosen) <= WRITERS.keys():
         raise invalid({"format": ["Must be csv, json, or csv,json."]})
     if folder.exists():
         raise invalid({"dir": [f"{folder} exists already. Name a new folder."]})
@@ -49,32 +51,36 @@ def export(account: Account, folder: Folder, *, formats: Formats = "csv,json", j
         tx.snapshot()
         counts = write(tx, Path(unfinished), chosen)
         Path(unfinished).rename(folder)  # all or nothing
-    say({"folder": str(folder), "records": sum(counts.values()), **({"files": counts} if json else counts)}, json=json)
+    return {"folder": str(folder), "records": sum(counts.values()), **({"files": counts} if json else counts)}
 
 
 def write(tx: Tx, folder: Path, formats: list[str]) -> dict[str, int]:
     """Write the files of an account; return the number of records of each kind."""
-    with open(folder / "account.json", "x", encoding="utf-8", opener=private) as file:
+    with new_file(folder / "account.json") as file:
         jsons.dump(accounts.get_account(tx), file, indent=1, default=str, ensure_ascii=False)
     counts = {}
     for name, (table, model) in kinds().items():
-        writers = [WRITERS[each](folder / f"{name}.{each}") for each in formats]
         counts[name] = 0
-        for record in read(tx, table, model):
-            counts[name] += 1
-            for writer in writers:
-                writer.add(record)
-        for writer in writers:
-            writer.close()
+        with ExitStack() as opened:
+            files = {each: opened.enter_context(new_file(folder / f"{name}.{each}")) for each in formats}
+            for record in read(tx, table, model):
+                for each, file in files.items():
+                    WRITERS[each](file, record, is_first=not counts[name])
+                counts[name] += 1
+            if "json" in files:
+                files["json"].write("\n]\n" if counts[name] else "[]\n")
     return counts
+
+
+def new_file(path: Path) -> TextIO:
+    return open(path, "x", encoding="utf-8", newline="", opener=private)
 
 
 def kinds() -> dict[str, tuple[Table, type[Record]]]:
     """Return the tables of all lists of the API, with the types of their records."""
-    from retainer.app import RESOURCES  # noqa: PLC0415  # other commands need no application
-    from retainer.kernel.routes import Routes  # noqa: PLC0415
+    from retainer.app import ROUTES  # noqa: PLC0415  # other commands need no application
 
-    lists = [each for each in Routes(RESOURCES).operations if each.paged]
+    lists = [each for each in ROUTES.operations if each.paged]
     found = [(each.resource.table, get_args(each.answers)[0]) for each in lists]
     return {table.name: (table, model) for table, model in found if table is not None}
 
@@ -90,58 +96,27 @@ def read(tx: Tx, table: Table, model: type[Record]) -> Iterator[Record]:
 
 @cache
 def _after(table: Table, model: type[Record]) -> Select[str]:
-    return (
-        row_mapper(table, model)
-        .rows.where(table.c.id > bindparam("after"))
-        .order_by(table.c.id)
-        .limit(bindparam("size"))
+    rows = row_mapper(table, model).rows
+    return rows.where(table.c.id > bindparam("after")).order_by(table.c.id).limit(bindparam("size"))
+
+
+def add_json(file: TextIO, record: Record, *, is_first: bool) -> None:
+    file.write(("[\n" if is_first else ",\n") + msgspec.json.encode(record).decode())
+
+
+def add_csv(file: TextIO, record: Record, *, is_first: bool) -> None:
+    """Add a row with a column for each field; lists, such as the lines of an invoice, are JSON in their cell."""
+    values, writer = (
+        msgspec.to_builtins(record, builtin_types=(Decimal,)),
+        csv.writer(file, quoting=csv.QUOTE_NONNUMERIC),
     )
+    if is_first:
+        file.write(BYTE_ORDER_MARK)
+        writer.writerow(values)
+    writer.writerow([_cell(value) for value in values.values()])
 
 
-class Writer(Protocol):
-    """Writes the records of one kind to a file."""
-
-    def add(self, record: Record) -> None: ...
-    def close(self) -> None: ...
-
-
-class JsonFile:
-    """A JSON array with a record on each line."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = open(path, "x", encoding="utf-8", opener=private)  # noqa: SIM115  # close ends it
-        self._before = "[\n"
-
-    def add(self, record: Record) -> None:
-        self._file.write(self._before + msgspec.json.encode(record).decode())
-        self._before = ",\n"
-
-    def close(self) -> None:
-        self._file.write("[]\n" if self._before == "[\n" else "\n]\n")
-        self._file.close()
-
-
-class CsvFile:
-    """A CSV file with a column for each field; lists, such as the lines of an invoice, are JSON in their cell."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = open(path, "x", encoding="utf-8", newline="", opener=private)  # noqa: SIM115  # close ends it
-        self._file.write(BYTE_ORDER_MARK)
-        self._writer = csv.writer(self._file, quoting=csv.QUOTE_NONNUMERIC)
-        self._is_begun = False
-
-    def add(self, record: Record) -> None:
-        values = msgspec.to_builtins(record, builtin_types=(Decimal,))
-        if not self._is_begun:
-            self._writer.writerow(values)
-            self._is_begun = True
-        self._writer.writerow([_cell(value) for value in values.values()])
-
-    def close(self) -> None:
-        self._file.close()
-
-
-WRITERS: dict[str, Callable[[Path], Writer]] = {"csv": CsvFile, "json": JsonFile}
+WRITERS = {"csv": add_csv, "json": add_json}
 
 
 def _cell(value: object) -> object:

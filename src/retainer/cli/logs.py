@@ -2,18 +2,16 @@
 
 from typing import Annotated, Any
 
-import msgspec
 import typer
 
-from retainer.cli.common import Account, Json, Since, Until, acting_for, say, whole
-from retainer.cli.options import flag, number, text, with_options
+from retainer.cli.common import Account, Listing, Since, Until, acting_for, command, flag, number, text, whole
 from retainer.errors import invalid
 from retainer.identity import audit
 from retainer.identity.audit import AuditEntry, AuditFilter, Fields
 from retainer.traffic.request_log import LogFilter, LoggedRequest, list_requests
 from retainer.values.kinds import MAX_INTEGER
 
-audit_cli = typer.Typer(help="List what admins and operators did.", no_args_is_help=True)
+audit_cli = typer.Typer(name="audit", help="List what admins and operators did.", no_args_is_help=True)
 
 ByAction = Annotated[str | None, typer.Option(help=f"Only one of: {', '.join(audit.ACTIONS)}.")]
 ByUser = Annotated[
@@ -23,7 +21,7 @@ ByUser = Annotated[
 Limit = Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of rows.")]
 Cursor = Annotated[str | None, typer.Option(help="The next_cursor of the previous page.")]
 
-request_cli = typer.Typer(help="Look up the requests of an account's keys.", no_args_is_help=True)
+request_cli = typer.Typer(name="requests", help="Look up the requests of an account's keys.", no_args_is_help=True)
 
 FILTERS = {
     "key_id": number("Only requests of this key, by its id."),
@@ -42,7 +40,7 @@ FILTERS = {
 After = Annotated[str | None, typer.Option(help="The `next` of the previous page.")]
 
 
-@audit_cli.command("list")
+@command(audit_cli, "list")
 def list_audit(
     account: Account,
     *,
@@ -52,14 +50,12 @@ def list_audit(
     until: Until = None,
     limit: Limit = audit.PAGE,
     cursor: Cursor = None,
-    json: Json = False,
-) -> None:
+) -> dict[str, object]:
     """List the actions in an account, newest first."""
     filters = whole(AuditFilter, locals() | {"user_id": user})
     with acting_for(account, write=False) as tx:
         page = audit.list_entries(tx, filters, cursor=cursor, limit=limit)
-    rows = [msgspec.structs.asdict(entry) if json else line(entry) for entry in page.entries]
-    say({"entries": rows, "next_cursor": page.next_cursor}, json=json)
+    return {"entries": Listing(page.entries, line), "next_cursor": page.next_cursor}
 
 
 def line(entry: AuditEntry) -> dict[str, str | None]:
@@ -78,9 +74,8 @@ def fields(values: Fields | None) -> str | None:
     return None if values is None else ", ".join(f"{name}: {value}" for name, value in values.items())
 
 
-@request_cli.command("list")
-@with_options(FILTERS)
-def list_logged(account: Account, *, after: After = None, limit: Limit = 50, json: Json = False, **given: Any) -> None:
+@command(request_cli, "list", FILTERS)
+def list_logged(account: Account, *, after: After = None, limit: Limit = 50, **given: Any) -> dict[str, object]:
     """List requests, newest first, without their queries and bodies."""
     wanted = whole(LogFilter, given | {"method": given["method"] and given["method"].upper()})
     with acting_for(account, write=False) as tx:
@@ -88,8 +83,7 @@ def list_logged(account: Account, *, after: After = None, limit: Limit = 50, jso
             page = list_requests(tx, wanted, after=after, limit=limit)
         except ValueError as error:
             raise invalid({"after": [str(error)]}) from None
-    rows = [msgspec.to_builtins(request) if json else row_of(request) for request in page.requests]
-    say({"requests": rows, "next": page.next, "searched_to": page.searched_to}, json=json)
+    return {"requests": Listing(page.requests, row_of), "next": page.next, "searched_to": page.searched_to}
 
 
 def row_of(request: LoggedRequest) -> dict[str, str | int | None]:

@@ -8,14 +8,14 @@ import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from retainer import __version__, settings
-from retainer.cli.common import Json, opened, say, site, warn, warnings
-from retainer.cli.options import with_options
+from retainer.cli.common import Listing, command, opened, option, say, site, warn
 from retainer.errors import Refusal
 from retainer.identity.accounts import has_accounts
 from retainer.outbound import pause
@@ -31,18 +31,24 @@ if TYPE_CHECKING:
     from retainer.sites.monitor.loop import Monitor
     from retainer.store.transaction import UnscopedTx
 
-SERVING = {
-    "host": Annotated[str, typer.Option(help="The address to listen on.")],
-    "port": Annotated[int, typer.Option(min=1, max=65535, help="The port to listen on.")],
-    "workers": Annotated[int, typer.Option(min=1, help="Worker processes; more than one needs PostgreSQL and Valkey.")],
-    "threads": Annotated[
-        int | None, typer.Option(min=1, max=256, help="Threads of each worker.", show_default="RETAINER_THREADS")
-    ],
-    "no_monitor": Annotated[bool, typer.Option("--no-monitor", help="Do not check the sites.")],
-    "no_webhooks": Annotated[bool, typer.Option("--no-webhooks", help="Do not send webhooks.")],
-}
+operating_cli = typer.Typer()
+Host = Annotated[str, typer.Option(help="The address to listen on.")]
+Port = Annotated[int, typer.Option(min=1, max=65535, help="The port to listen on.")]
+Workers = Annotated[int, typer.Option(min=1, help="Worker processes; more than one needs PostgreSQL and Valkey.")]
+Threads = Annotated[
+    int | None, typer.Option(min=1, max=256, help="Threads of each worker.", show_default="RETAINER_THREADS")
+]
+NoMonitor = Annotated[bool, typer.Option("--no-monitor", help="Do not check the sites.")]
+NoWebhooks = Annotated[bool, typer.Option("--no-webhooks", help="Do not send webhooks.")]
+SERVING = (
+    option("host", Host, "127.0.0.1"),
+    option("port", Port, 8000),
+    option("workers", Workers, 1),
+    option("threads", Threads),
+    option("no_monitor", NoMonitor, default=False),
+    option("no_webhooks", NoWebhooks, default=False),
+)
 """The options of `serve` and `demo`."""
-DEFAULTS = {"host": "127.0.0.1", "port": 8000, "workers": 1, "no_monitor": False, "no_webhooks": False}
 Once = Annotated[bool, typer.Option("--once", help="Do what is due, then exit.")]
 Paused = Annotated[
     bool | None, typer.Option("--pause/--resume", help="Stop or resume this work in all processes, then exit.")
@@ -52,24 +58,19 @@ Plan = Annotated[bool, typer.Option("--plan", help="Show what would run and whic
 Out = Annotated[Path | None, typer.Option(help="The file to write.", show_default="standard output")]
 
 
-def operate(cli: typer.Typer) -> None:
-    for command in (serve, demo, monitor, deliver, migrate_database, config, openapi, doctor):
-        cli.command("migrate" if command is migrate_database else None)(command)
-
-
-@with_options(SERVING, **DEFAULTS)
-def serve(*, json: Json = False, **serving: Any) -> None:
+@command(operating_cli, options=SERVING)
+def serve(*, json: bool, **given: Any) -> None:
     """Serve the API, check the sites and send webhooks; migrates the database first if needed."""
-    run(serving, lambda: say({"base_url": base_url(serving["host"], serving["port"])}, json=json))
+    run(given, {"base_url": site(given["host"], given["port"]) + BASE_PATH}, json=json)
 
 
-@with_options(SERVING, **DEFAULTS)
-def demo(*, json: Json = False, **serving: Any) -> None:
+@command(operating_cli, options=SERVING)
+def demo(*, json: bool, **given: Any) -> None:
     """Serve two demo agencies on a separate database, which is created again at every start."""
     from retainer.demo import fill  # noqa: PLC0415  # only this command needs it
     from retainer.server.process.server import listen  # noqa: PLC0415
 
-    host, port = serving["host"], serving["port"]
+    host, port = given["host"], given["port"]
     listen(host, port).close()  # a port that is taken is told before the work
     path = settings.load().data_dir / "demo.db"
     os.environ["RETAINER_BACKUP_DIR"] = ""  # it is created again at every start
@@ -81,39 +82,47 @@ def demo(*, json: Json = False, **serving: Any) -> None:
             path.with_name(path.name + end).unlink(missing_ok=True)
     migrate(engine)
     if sys.stderr.isatty():
-        typer.echo("Creating two agencies with a year of work. This takes a few seconds.", err=True)
+        warn("Creating two agencies with a year of work. This takes a few seconds.")
     access = fill(Store(engine))
     engine.close()
-    url = base_url(host, port)
+    url = site(host, port) + BASE_PATH
     curl = f'curl -H "Authorization: Bearer {access.key}" {url}/clients'
     sign_in = {"console": f"{site(host, port)}/console", "email": access.email, "password": access.password}
-    result = {"base_url": url, "key": access.key, "curl": curl, **sign_in}
-    run(serving, lambda: say(result, json=json))
+    run(given, {"base_url": url, "key": access.key, "curl": curl, **sign_in}, json=json)
 
 
-def monitor(*, once: Once = False, paused: Paused = None, json: Json = False) -> None:
+@command(operating_cli)
+def monitor(*, once: Once = False, paused: Paused = None) -> dict[str, object]:
     """Check the sites of all accounts without a server, until SIGTERM or once."""
     from retainer.sites.incidents import suspend_all  # noqa: PLC0415  # only this command and the server need them
     from retainer.sites.monitor.loop import Monitor  # noqa: PLC0415
 
     if paused is not None:
-        switch(pause.MONITOR, suspend_all, paused=paused, json=json)
-        return
+        return switch(pause.MONITOR, suspend_all, paused=paused)
     loaded, store, log = opened_for(pause.MONITOR)
-    say({"checked": until_stopped(Monitor(store, loaded.monitor_allow, log.report_now), log, once=once)}, json=json)
+    return {"checked": until_stopped(Monitor(store, loaded.monitor_allow, log.report_now), log, once=once)}
 
 
-def deliver(*, once: Once = False, paused: Paused = None, json: Json = False) -> None:
+@command(operating_cli)
+def deliver(*, once: Once = False, paused: Paused = None) -> dict[str, object]:
     """Send the webhooks of all accounts without a server, until SIGTERM or once."""
     from retainer.events.sender.loop import Sender  # noqa: PLC0415  # only this command and the server need them
     from retainer.events.sender.schedule import retry_all  # noqa: PLC0415
 
     if paused is not None:
-        switch(pause.WEBHOOKS, retry_all, paused=paused, json=json)
-        return
+        return switch(pause.WEBHOOKS, retry_all, paused=paused)
     loaded, store, log = opened_for(pause.WEBHOOKS)
     sender = Sender(store, loaded.monitor_allow, loaded.api_url, log.report_now, log.warn_now)
-    say({"sent": until_stopped(sender, log, once=once)}, json=json)
+    return {"sent": until_stopped(sender, log, once=once)}
+
+
+def switch(work: Work, begin_anew: "Callable[[UnscopedTx, str], None]", *, paused: bool) -> dict[str, object]:
+    store = opened()
+    if paused:
+        pause.pause(store, work, "an operator paused it")
+    else:
+        pause.resume(store, work, begin_anew)
+    return {work.name: "paused" if paused else "on"}
 
 
 def opened_for(work: Work) -> tuple[Settings, Store, "Log"]:
@@ -147,22 +156,13 @@ def until_stopped(loop: "Monitor | Sender", log: "Log", *, once: bool) -> int:
     return loop.done
 
 
-def switch(work: Work, begin_anew: "Callable[[UnscopedTx, str], None]", *, paused: bool, json: bool) -> None:
-    store = opened()
-    if paused:
-        pause.pause(store, work, "an operator paused it")
-    else:
-        pause.resume(store, work, begin_anew)
-    say({work.name: "paused" if paused else "on"}, json=json)
-
-
-def migrate_database(*, only_plan: Plan = False, json: Json = False) -> None:
+@command(operating_cli, "migrate")
+def migrate_database(*, only_plan: Plan = False, json: bool) -> dict[str, object]:
     """Bring the database's schema up to date; table locks are announced first."""
     engine = connect(settings.load().database)
     if not only_plan:
         before, after = migrate(engine, warn)
-        say({"before": before, "after": after}, json=json)
-        return
+        return {"before": before, "after": after}
     before, migrations = plan(engine)
     steps = [
         {
@@ -172,31 +172,31 @@ def migrate_database(*, only_plan: Plan = False, json: Json = False) -> None:
         }
         for migration in migrations
     ]
-    say({"before": before, "after": head(), "migrations": steps}, json=json)
+    return {"before": before, "after": head(), "migrations": steps}
 
 
-def config(*, json: Json = False) -> None:
+@command(operating_cli)
+def config() -> dict[str, object]:
     """Show the settings in force, each with its source; passwords are masked."""
-    rows = settings.in_force(settings.load())
-    names = ("name", "value", "source")
-    say({"settings": rows if json else [{name: row[name] for name in names} for row in rows]}, json=json)
+    return {"settings": Listing(settings.in_force(settings.load()), ("name", "value", "source"))}
 
 
-def openapi(*, out: Out = None, json: Json = False) -> None:  # noqa: ARG001  # it is JSON with and without --json
+@command(operating_cli)
+def openapi(*, out: Out = None, json: bool) -> None:  # noqa: ARG001  # it is JSON with and without --json
     """Write the OpenAPI 3.1 document."""
-    from retainer.app import RESOURCES  # noqa: PLC0415  # the API is not needed by other commands
-    from retainer.kernel.routes import Routes  # noqa: PLC0415
+    from retainer.app import ROUTES  # noqa: PLC0415  # the API is not needed by other commands
     from retainer.openapi.document import render  # noqa: PLC0415
 
     base = settings.load().base_url or "http://127.0.0.1:8000"
-    document = render(Routes(RESOURCES).operations, base + BASE_PATH).decode()
+    document = render(ROUTES.operations, base + BASE_PATH).decode()
     if out is None:
-        typer.echo(document)
+        print(document)
     else:
         out.write_text(document + "\n", encoding="utf-8")
 
 
-def doctor(*, repair: Repair = False, json: Json = False) -> None:
+@command(operating_cli)
+def doctor(*, repair: Repair = False) -> dict[str, object]:
     """Show settings, database, versions, schema and clock; recompute stored totals and report mismatches."""
     from retainer.rollups import doctor as recount  # noqa: PLC0415
 
@@ -208,28 +208,24 @@ def doctor(*, repair: Repair = False, json: Json = False) -> None:
     if mismatched and not repair:
         advice = "Run retainer doctor --repair, and report a bug."
         raise Refusal("server_error", f"Stored totals do not match their rows: {', '.join(mismatched)}. {advice}")
-    messages = [*warnings(engine), *(pause.warnings(Store(engine)) if schema == head() else [])]
-    for message in messages:
-        typer.echo(message, err=True)
-    say(
-        {
-            "version": __version__,
-            "python": platform.python_version(),
-            engine.name.lower(): engine.version,
-            **{row["name"]: f"{row['value']} (from {row['source']})" for row in settings.in_force(loaded)},
-            "database": engine.location,
-            "schema": schema,
-            "newest_schema": head(),
-            "drifted_summaries": mismatched,
-            "clock": datetime.now(UTC).isoformat(timespec="seconds"),
-            "timezone": time.tzname[0],
-        },
-        json=json,
-    )
+    for message in (*warnings(engine), *(pause.warnings(Store(engine)) if schema == head() else [])):
+        warn(message)
+    return {
+        "version": __version__,
+        "python": platform.python_version(),
+        engine.name.lower(): engine.version,
+        **{row["name"]: f"{row['value']} (from {row['source']})" for row in settings.in_force(loaded)},
+        "database": engine.location,
+        "schema": schema,
+        "newest_schema": head(),
+        "drifted_summaries": mismatched,
+        "clock": datetime.now(UTC).isoformat(timespec="seconds"),
+        "timezone": time.tzname[0],
+    }
 
 
-def run(serving: dict[str, Any], ready: Callable[[], None]) -> None:
-    """Migrate if needed, then serve until SIGTERM or SIGINT; `ready` is called once requests are answered."""
+def run(serving: dict[str, Any], result: dict[str, object], *, json: bool) -> None:
+    """Migrate if needed, then serve until SIGTERM or SIGINT; the result is printed once requests are answered."""
     gc.disable()
     from retainer.server.process.server import check  # noqa: PLC0415  # other commands need no HTTP server
     from retainer.server.process.workers import serve as serve_until_stopped  # noqa: PLC0415
@@ -244,24 +240,22 @@ def run(serving: dict[str, Any], ready: Callable[[], None]) -> None:
     loaded, workers = settings.load(), serving["workers"]
     check(loaded, workers)
     engine, log = opened_with_log(loaded)
-    messages = [*warnings(engine), *pause.warnings(Store(engine)), without_accounts(engine)]
-    engine.close()
-    for message in filter(None, messages):
-        log.warning(message)
+    messages = [*warnings(engine), *pause.warnings(Store(engine))]
+    if not has_accounts(Store(engine)):  # an unmounted disk leads to a new, empty database
+        advice = "Create one with retainer account create. If there should be accounts, check that the disk is mounted."
+        messages.append(f"{engine.location} has no account. {advice}")
     if os.geteuid() == 0:
-        log.warning("The server runs as root. Run it as a separate user that owns only the data folder.")
+        messages.append("The server runs as root. Run it as a separate user that owns only the data folder.")
+    for message in messages:
+        log.warning(message)
+    engine.close()
     log.drain()
     address = {"host": serving["host"], "port": serving["port"]}
+    ready = partial(say, result, json=json)
     serve_until_stopped(**address, workers=workers, settings=loaded, log=log, ready=ready)
 
 
-def without_accounts(engine: Engine) -> str | None:
-    """Return a warning if there is no account: an unmounted disk leads to a new, empty database."""
-    if has_accounts(Store(engine)):
-        return None
-    advice = "Create one with retainer account create. If there should be accounts, check that the disk is mounted."
-    return f"{engine.location} has no account. {advice}"
-
-
-def base_url(host: str, port: int) -> str:
-    return site(host, port) + BASE_PATH
+def warnings(engine: Engine) -> list[str]:
+    """Return a warning with the files that other users of this machine can read, if any."""
+    paths = " ".join(map(str, engine.world_readable()))
+    return [f"Other users of this machine can read the data. Protect it: chmod go= {paths}"] if paths else []

@@ -1,6 +1,6 @@
 """Commands on webhooks."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import typer
@@ -8,15 +8,16 @@ import typer
 from retainer import settings
 from retainer.cli.common import (
     Account,
-    Json,
+    Listing,
     Since,
     acting_for,
     acting_on,
     changes,
     comma_list,
-    listed,
-    say,
+    command,
+    fields_of,
     site,
+    text,
     whole,
 )
 from retainer.events import deliveries, webhooks
@@ -28,95 +29,79 @@ from retainer.settings import BASE_PATH
 from retainer.store.tx import Tx
 from retainer.values.kinds import MAX_INTEGER
 
-webhook_cli = typer.Typer(help="Create, list, change, test, rotate and delete webhooks.", no_args_is_help=True)
+webhook_cli = typer.Typer(
+    name="webhook", help="Create, list, change, test, rotate and delete webhooks.", no_args_is_help=True
+)
 
 WebhookId = Annotated[int, typer.Argument(metavar="WEBHOOK", min=1, max=MAX_INTEGER, help="The webhook's id.")]
-URL = typer.Option(help="The address to which events are sent, like https://example.com/hooks.")
-DESCRIPTION = typer.Option(help="What receives the events.")
-Types = Annotated[
-    str | None,
-    typer.Option(help="Types of events separated by commas, like invoice.paid,client.created; by default all."),
-]
-NewTypes = Annotated[str | None, typer.Option("--types", help="All types from now on, separated by commas; or all.")]
-Status = Annotated[str | None, typer.Option(help="active or paused.")]
+FIELDS = {
+    "url": text("The address to which events are sent, like https://example.com/hooks."),
+    "description": text("What receives the events."),
+    "types": text("Types of events separated by commas, like invoice.paid,client.created; by default all."),
+}
+CHANGES = FIELDS | {
+    "types": text("All types from now on, separated by commas; or all."),
+    "status": text("active or paused."),
+}
 OfStatus = Annotated[str | None, typer.Option("--status", help="Only pending, delivered or failed deliveries.")]
 EventId = Annotated[int | None, typer.Option("--event", min=1, max=MAX_INTEGER, help="Send this event again, by id.")]
+COLUMNS = ("id", "url", "description", "status", "status_reason", "pending_count", "last_delivered_at")
+OF_DELIVERIES = ("event_id", "type", "record_id", "status", "attempts", "attempted_at", "next_attempt_at", "error")
 
 
-@webhook_cli.command("create")
-def create_webhook(
-    account: Account,
-    *,
-    url: Annotated[str, URL],
-    description: Annotated[str | None, DESCRIPTION] = None,
-    types: Types = None,
-    json: Json = False,
-) -> None:
+@command(webhook_cli, "create", fields_of(Webhook, FIELDS))
+def create_webhook(account: Account, **given: Any) -> dict[str, object]:
     """Create a webhook; its secret is shown only once."""
-    webhook = whole(Webhook, locals() | {"types": comma_list(types)})
+    webhook = whole(Webhook, given | {"types": comma_list(given["types"])})
     with acting_for(account) as tx:
         made, secret = webhooks.add_webhook(tx, webhook, site() + BASE_PATH, settings.load().monitor_allow)
-    say({"webhook_id": made.id, "secret": secret}, json=json)
+    return {"webhook_id": made.id, "secret": secret}
 
 
-@webhook_cli.command("list")
-def list_webhooks(account: Account, *, json: Json = False) -> None:
+@command(webhook_cli, "list")
+def list_webhooks(account: Account) -> dict[str, object]:
     """List the webhooks of an account, without their secrets."""
     with acting_for(account, write=False) as tx:
-        found = webhooks.load_webhooks(tx)
-    names = ("id", "url", "description", "status", "status_reason", "pending_count", "last_delivered_at")
-    say({"webhooks": listed(found, names, json=json)}, json=json)
+        return {"webhooks": Listing(webhooks.load_webhooks(tx), COLUMNS)}
 
 
-@webhook_cli.command("set")
-def set_webhook(
-    webhook: WebhookId,
-    *,
-    url: Annotated[str | None, URL] = None,
-    description: Annotated[str | None, DESCRIPTION] = None,
-    types: NewTypes = None,
-    status: Status = None,
-    json: Json = False,
-) -> None:
+@command(webhook_cli, "set", CHANGES)
+def set_webhook(webhook: WebhookId, **given: Any) -> Webhook:
     """Change a webhook, pause it, or let it continue where it was."""
-    chosen = {"types": "" if types == "all" else comma_list(types)}
-    values = changes(Webhook, locals() | chosen)
+    types = given["types"]
+    values = changes(Webhook, given | {"types": "" if types == "all" else comma_list(types)})
     with acting_on(schema.webhooks, webhook) as tx:
         before = _get(tx, webhook)
         after = msgspec.structs.replace(before, **values)
-        changed = webhooks.change_webhook(tx, before, after, settings.load().monitor_allow)
-    say(msgspec.structs.asdict(changed), json=json)
+        return webhooks.change_webhook(tx, before, after, settings.load().monitor_allow)
 
 
-@webhook_cli.command("rotate")
-def rotate_secret(webhook: WebhookId, *, json: Json = False) -> None:
+@command(webhook_cli, "rotate")
+def rotate_secret(webhook: WebhookId) -> dict[str, object]:
     """Replace the secret, which is shown only once; for 24 hours, the former one also signs."""
     with acting_on(schema.webhooks, webhook) as tx:
-        secret = webhooks.rotate_secret(tx, _get(tx, webhook))
-    say({"webhook_id": webhook, "secret": secret}, json=json)
+        return {"webhook_id": webhook, "secret": webhooks.rotate_secret(tx, _get(tx, webhook))}
 
 
-@webhook_cli.command("test")
-def send_test(webhook: WebhookId, *, json: Json = False) -> None:
+@command(webhook_cli, "test")
+def send_test(webhook: WebhookId) -> WebhookDelivery:
     """Queue a test event; `retainer webhook deliveries` shows its result."""
     with acting_on(schema.webhooks, webhook) as tx:
-        queued = deliveries.queue_test(tx, _get(tx, webhook))
-    say(msgspec.structs.asdict(queued), json=json)
+        return deliveries.queue_test(tx, _get(tx, webhook))
 
 
-@webhook_cli.command("redeliver")
-def redeliver(webhook: WebhookId, *, event: EventId = None, since: Since = None, json: Json = False) -> None:
+@command(webhook_cli, "redeliver")
+def redeliver(webhook: WebhookId, *, event: EventId = None, since: Since = None) -> dict[str, object]:
     """Send an event again, or all since an instant."""
     wanted = whole(Redelivery, {"event_id": event, "since": since})
     with acting_on(schema.webhooks, webhook) as tx:
         count = deliveries.redeliver(tx, _get(tx, webhook), wanted)
         queued = _get(tx, webhook)
-    result = {"webhook_id": webhook, "events": count, "position": queued.position, "pending": queued.pending_count}
-    say(result, json=json)
+    return {"webhook_id": webhook, "events": count, "position": queued.position, "pending": queued.pending_count}
 
 
-@webhook_cli.command("deliveries")
-def list_deliveries(webhook: WebhookId, *, status: OfStatus = None, json: Json = False) -> None:
+@command(webhook_cli, "deliveries")
+def list_deliveries(webhook: WebhookId, *, status: OfStatus = None) -> dict[str, object]:
     """List the newest deliveries of a webhook."""
     if status not in {None, *deliveries.STATUSES}:
         raise typer.BadParameter(f"--status must be one of: {', '.join(deliveries.STATUSES)}")
@@ -124,16 +109,15 @@ def list_deliveries(webhook: WebhookId, *, status: OfStatus = None, json: Json =
         filters = DeliveryFilter(status=None if status is None else (status,))
         page = Page(1, MAX_PAGE_SIZE, ("-id",), "", "")
         found = listing(tx, schema.webhook_deliveries, WebhookDelivery, filters, page, webhook_id=webhook).data
-    names = ("event_id", "type", "record_id", "status", "attempts", "attempted_at", "next_attempt_at", "error")
-    say({"deliveries": listed(found, names, json=json)}, json=json)
+    return {"deliveries": Listing(found, OF_DELIVERIES)}
 
 
-@webhook_cli.command("delete")
-def delete_webhook(webhook: WebhookId, *, json: Json = False) -> None:
+@command(webhook_cli, "delete")
+def delete_webhook(webhook: WebhookId) -> dict[str, object]:
     """Delete a webhook and the log of its deliveries."""
     with acting_on(schema.webhooks, webhook) as tx:
         webhooks.remove_webhook(tx, _get(tx, webhook))
-    say({"deleted": webhook}, json=json)
+    return {"deleted": webhook}
 
 
 def _get(tx: Tx, webhook_id: int) -> Webhook:

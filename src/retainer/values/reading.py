@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
-from retainer.errors import MAX_OF_A_KIND, FieldErrors, InvalidValue
+from retainer.errors import MAX_OF_A_KIND, FieldErrors, InvalidValue, invalid
 from retainer.values.decoding import converter
 from retainer.values.kinds import QUOTED, Id, Parse
 from retainer.values.records import (
@@ -183,6 +183,20 @@ def complete(model: type[T], values: dict[str, Any], sent: dict[str, object], er
             errors.note(path + name, REQUIRED)
     placeholders = {field.name: field.placeholder for field in required.values()} if errors else {}
     return model(**{**absent, **placeholders, **values})
+
+
+def read_record(model: type[T], fields: dict[str, object]) -> T:
+    """Return the record that fields describe, with defaults for others. Raises `validation_failed` with all errors."""
+    errors = FieldErrors()
+    record = read_part(model, fields, errors)
+    if errors:
+        raise invalid(errors)
+    return record
+
+
+def read_part(model: type[T], fields: dict[str, object], errors: FieldErrors, path: str = "") -> T:
+    """Return a record that is read with others; note errors, after which it only serves further rules."""
+    return complete(model, read_fields(model, fields, errors, path), fields, errors, path)
 
 
 def with_defaults(model: type[T], **values: object) -> T:
