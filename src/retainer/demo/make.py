@@ -1,21 +1,34 @@
 """Makes records with handlers of the API, so that the demo follows its rules, and sets the clock of the demo."""
 
+import random
+import tomllib
 from collections.abc import Callable
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
-from typing import Any, TypeVar, get_args, get_type_hints
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar, get_args, get_type_hints
 
 import msgspec
 
-from retainer.errors import FieldErrors, invalid
+from retainer.crm.clients import Client
 from retainer.kernel.body import Patch, RequestBody
 from retainer.store.tx import Tx
 from retainer.values.exact import as_instant, utcnow
-from retainer.values.reading import complete, read_fields
+from retainer.values.reading import read_record
+from retainer.work.projects import Project
 
+FOLDER = Path(__file__).parent
 WORKING_HOUR = time(9, 30, tzinfo=UTC)
 S = TypeVar("S", bound=msgspec.Struct)
 T = TypeVar("T")
+
+
+def read(name: str) -> dict[str, Any]:
+    return tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+CONTENT = read("content")
+"""What both agencies have: tags, types of projects, descriptions of time entries, questions of clients, expenses."""
 
 
 def at(tx: Tx, day: date) -> None:
@@ -24,15 +37,11 @@ def at(tx: Tx, day: date) -> None:
 
 def make(model: type[S], **fields: Any) -> S:
     """Return a record of a model with these fields. Raises `validation_failed`."""
-    errors = FieldErrors()
-    record = complete(model, read_fields(model, fields, errors), fields, errors)
-    if errors:
-        raise invalid(errors)
-    return record
+    return read_record(model, fields)
 
 
 def create(handler: Callable[..., T], tx: Tx, *ids: int, **fields: Any) -> T:
-    return handler(tx, *ids, make(_body_type(handler), **fields))
+    return handler(tx, *ids, read_record(_body_type(handler), fields))
 
 
 def change(handler: Callable[..., T], tx: Tx, *ids: int, **fields: Any) -> T:
@@ -44,3 +53,30 @@ def change(handler: Callable[..., T], tx: Tx, *ids: int, **fields: Any) -> T:
 def _body_type(handler: Callable[..., object]) -> Any:
     *_, body, _returned = get_type_hints(handler).values()
     return body
+
+
+class Job(NamedTuple):
+    """A project with the dates, the people and the tasks of its work."""
+
+    project: Project
+    start: date
+    end: date
+    team: list[int]
+    tasks: list[int]
+
+
+class Scene:
+    """An agency while it is filled: its transaction, its people and clients, and what they have begun."""
+
+    def __init__(self, tx: Tx, rng: random.Random) -> None:
+        self.tx, self.rng = tx, rng
+        self.today = date.fromisoformat(tx.today)
+        self.people = [tx.actor.user_id]
+        self.clients: list[Client] = []
+        self.jobs: list[Job] = []
+
+    def ago(self, days: int) -> date:
+        """Set the clock to a day so many days ago, and return it."""
+        day = self.today - timedelta(days=days)
+        at(self.tx, day)
+        return day

@@ -69,44 +69,42 @@ def request(store: Store, actor: Actor, rng: random.Random) -> None:
         operations = [operation for operation in OPERATIONS if operation.scope in key.scopes]
         if not operations or key.revoked_at:
             continue
-        requests = [*_everyday(actor, rng, key, operations, now, per_day)]
+        since = datetime.fromisoformat(key.created_at)
+        calls = [(each, rng.choice(operations), 0) for each in _everyday(actor, rng, per_day, now) if each >= since]
         if per_day == PER_DAY:
-            requests += _mishaps(actor, rng, key, operations[0], now)
+            calls += [(moment, operations[0], status) for moment, status in _mishaps(now)]
         per_day //= 2
-        requests.sort(key=lambda answered: answered.time)
-        recorder.add(requests)
+        answers = [_answer(actor, rng, key, *call) for call in sorted(calls, key=lambda call: call[0])]
+        recorder.add(answers)
         recorder.write(store)
-        if requests:
+        if answers:
             with store.begin(actor, write=True) as tx:
-                used = {"last_used_at": requests[-1].time, "last_used_address": requests[-1].address}
+                used = {"last_used_at": answers[-1].time, "last_used_address": answers[-1].address}
                 tx.update_columns(api_keys, key.id, used)
 
 
-def _everyday(
-    actor: Actor, rng: random.Random, key: Key, operations: list[Operation], now: datetime, per_day: int
-) -> Iterator[Answered]:
-    zone, since = ZoneInfo(actor.timezone), datetime.fromisoformat(key.created_at)
+def _everyday(actor: Actor, rng: random.Random, per_day: int, now: datetime) -> Iterator[datetime]:
+    zone = ZoneInfo(actor.timezone)
     for ago in range(DAYS):
         day = (now.astimezone(zone) - timedelta(days=ago)).date()
         for _ in range(rng.randint(per_day * 7 // 10, per_day * 13 // 10) // (1 if day.weekday() < 5 else 6)):
             moment = datetime.combine(day, time(7), zone) + timedelta(minutes=rng.randint(0, 360) + rng.randint(0, 360))
-            if since <= moment < now:
-                yield _answer(actor, rng, key, rng.choice(operations), moment)
+            if moment < now:
+                yield moment.astimezone(UTC)
 
 
-def _mishaps(actor: Actor, rng: random.Random, key: Key, operation: Operation, now: datetime) -> Iterator[Answered]:
-    """Yield an import that exceeded the rate limit, and a minute in which the database was out of reach."""
+def _mishaps(now: datetime) -> Iterator[tuple[datetime, int]]:
+    """Yield the requests of an import that exceeded the rate limit, and of a minute without the database."""
     start = (now - timedelta(days=BURST_DAYS_AGO)).replace(hour=9, minute=20, second=0, microsecond=0)
     for n in range(BURST):
-        moment = start + timedelta(microseconds=n * 59_000_000 // BURST)
-        yield _answer(actor, rng, key, operation, moment, 200 if n < LIMIT else 429)
+        yield start + timedelta(microseconds=n * 59_000_000 // BURST), 200 if n < LIMIT else 429
     start = (now - timedelta(days=OUTAGE_DAYS_AGO)).replace(hour=2, minute=14, second=0, microsecond=431_007)
     for n in range(5):
-        yield _answer(actor, rng, key, operation, start + timedelta(seconds=9 * n), 503)
+        yield start + timedelta(seconds=9 * n), 503
 
 
 def _answer(
-    actor: Actor, rng: random.Random, key: Key, operation: Operation, moment: datetime, status: int = 0
+    actor: Actor, rng: random.Random, key: Key, moment: datetime, operation: Operation, status: int
 ) -> Answered:
     if not status:
         failed = 422 if operation.writes else 404 if operation.parameters else 200
