@@ -24,7 +24,7 @@ def settings_page() -> str:
     """Return the page."""
     rows = []
     for name, item in declared():
-        form, sentence, default = item.metadata["form"], item.metadata["sentence"], setting_text(item.default)
+        form, sentence, default = item.metadata["form"].text, item.metadata["sentence"], setting_text(item.default)
         rows.append(f"| `{name}` | {sentence} | {form} | `{default}` |\n")
     return HEAD + "".join(rows)
 

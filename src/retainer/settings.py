@@ -9,7 +9,7 @@ from decimal import Decimal
 from importlib.util import find_spec
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from dotenv import dotenv_values
@@ -18,8 +18,6 @@ PREFIX = "RETAINER_"
 BASE_PATH = "/api/public/v1"
 SQLITE = "sqlite:///"
 PUBLIC, NOWHERE = "public", "none"
-BY_PLAN = "a whole number, with others for some plans if you like: 1000, or 1000,solo=20,scale=5000"
-PLACES = "public, none, or an address like 127.0.0.1:9090"
 OF_ORCHESTRATORS = re.compile(r"\w+_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)")
 """Names of variables that Kubernetes and Docker add to the environment for a service named retainer."""
 LINK = re.compile(r"(tcp|udp|sctp)://")
@@ -33,12 +31,11 @@ class SettingsError(Exception):
     """An invalid setting; the message names the setting, its value and the accepted form."""
 
 
-def _path(text: str) -> Path:
-    return Path(text).expanduser()
+class Form(NamedTuple):
+    """The form of a value: its description, and the function that reads it and raises ValueError or KeyError."""
 
-
-def _networks(text: str) -> tuple[Network, ...]:
-    return tuple(ip_network(part.strip()) for part in text.split(",") if part.strip())
+    text: str
+    read: Callable[[str], Any]
 
 
 def read_base_url(text: str) -> str:
@@ -82,13 +79,13 @@ def _place(text: str) -> str:
     return text
 
 
-def _whole(first: int, last: int) -> Callable[[str], int]:
+def _whole(first: int, last: int) -> Form:
     def read(text: str) -> int:
         if not text.isdecimal() or not first <= int(text) <= last:
             raise ValueError
         return int(text)
 
-    return read
+    return Form(f"a whole number from {first} to {last}", read)
 
 
 def _by_plan(text: str) -> tuple[str, ...]:
@@ -112,16 +109,25 @@ def _hours(text: str) -> Decimal:
     return Decimal(text)
 
 
-def _proxy_header(text: str) -> str:
-    return {"x-forwarded-for": "X-Forwarded-For", "forwarded": "Forwarded"}[text.lower()]
+def _networks(example: str) -> Form:
+    return Form(
+        f"address ranges, like {example}",
+        lambda text: tuple(ip_network(part.strip()) for part in text.split(",") if part.strip()),
+    )
 
 
-def _yes_or_no(text: str) -> bool:
-    return {"yes": True, "no": False}[text]
+YES_OR_NO = Form("yes or no", {"yes": True, "no": False}.__getitem__)
+PROXY_HEADERS = {"x-forwarded-for": "X-Forwarded-For", "forwarded": "Forwarded"}
+PLACE = Form("public, none, or an address like 127.0.0.1:9090", _place)
+BY_PLAN = Form("a whole number, with others for some plans if you like: 1000, or 1000,solo=20,scale=5000", _by_plan)
+ADDRESS = Form("an address like https://agency.example", read_base_url)
+DATABASE = Form("sqlite:///path/to/file.db or postgresql://user:password@host/name", database_address)
+VALKEY = Form("valkey://[user:password@]host[:port][/number], or valkeys:// for TLS", _valkey_url)
+CONTACT = Form("a name or an address of at most 191 characters, like support@agency.example", _contact)
 
 
-def _setting(default: Any, description: str, form: str, read: Callable[[str], Any], *, secret: bool = False) -> Any:
-    return field(default=default, metadata={"sentence": description, "form": form, "read": read, "secret": secret})
+def _setting(default: Any, description: str, form: Form, *, secret: bool = False) -> Any:
+    return field(default=default, metadata={"sentence": description, "form": form, "secret": secret})
 
 
 @dataclass(frozen=True)
@@ -129,98 +135,63 @@ class Settings:
     """The settings; the environment variable of each is `RETAINER_` and its name in capitals."""
 
     data_dir: Path = _setting(
-        Path("data"), "The folder of the embedded database.", "a folder, like /var/lib/retainer", _path
+        Path("data"),
+        "The folder of the embedded database.",
+        Form("a folder, like /var/lib/retainer", lambda text: Path(text).expanduser()),
     )
-    database_url: str = _setting(
-        "",
-        "The database; by default a file in the data folder.",
-        "sqlite:///path/to/file.db or postgresql://user:password@host/name",
-        database_address,
-    )
+    database_url: str = _setting("", "The database; by default a file in the data folder.", DATABASE)
     valkey_url: str = _setting(
         "",
         "The Valkey in which all servers count requests; by default each process counts its own.",
-        "valkey://[user:password@]host[:port][/number], or valkeys:// for TLS",
-        _valkey_url,
+        VALKEY,
         secret=True,
     )
-    base_url: str = _setting(
-        "",
-        "The public address, for links; by default the host of the request.",
-        "an address like https://agency.example",
-        read_base_url,
-    )
-    contact: str = _setting(
-        "",
-        "Whom admins ask about their plan; the console shows it.",
-        "a name or an address of at most 191 characters, like support@agency.example",
-        _contact,
-    )
+    base_url: str = _setting("", "The public address, for links; by default the host of the request.", ADDRESS)
+    contact: str = _setting("", "Whom admins ask about their plan; the console shows it.", CONTACT)
     trusted_proxies: tuple[Network, ...] = _setting(
-        (),
-        "Proxies whose reports of client addresses are trusted.",
-        "address ranges, like 127.0.0.1/32,10.0.0.0/8",
-        _networks,
+        (), "Proxies whose reports of client addresses are trusted.", _networks("127.0.0.1/32,10.0.0.0/8")
     )
     proxy_header: str = _setting(
         "X-Forwarded-For",
         "The header in which trusted proxies report clients; X-Forwarded-For includes X-Forwarded-Proto and -Host.",
-        "X-Forwarded-For or Forwarded",
-        _proxy_header,
+        Form("X-Forwarded-For or Forwarded", lambda text: PROXY_HEADERS[text.lower()]),
     )
-    threads: int = _setting(
-        16, "Number of requests that run at the same time.", "a whole number from 1 to 256", _whole(1, 256)
-    )
+    threads: int = _setting(16, "Number of requests that run at the same time.", _whole(1, 256))
     health: str = _setting(
-        PUBLIC,
-        "Where /livez and /readyz are served: on the port of the API, nowhere, or at another address.",
-        PLACES,
-        _place,
+        PUBLIC, "Where /livez and /readyz are served: on the port of the API, nowhere, or at another address.", PLACE
     )
     metrics: str = _setting(
-        NOWHERE,
-        "Where /metrics is served to Prometheus: at an address, on the port of the API, or nowhere.",
-        PLACES,
-        _place,
+        NOWHERE, "Where /metrics is served to Prometheus: at an address, on the port of the API, or nowhere.", PLACE
     )
     stop_delay: int = _setting(
-        0,
-        "Seconds after SIGTERM in which requests are still served while /readyz returns 503.",
-        "a whole number from 0 to 300",
-        _whole(0, 300),
+        0, "Seconds after SIGTERM in which requests are still served while /readyz returns 503.", _whole(0, 300)
     )
-    monitor: bool = _setting(True, "Whether `serve` checks sites.", "yes or no", _yes_or_no)  # noqa: FBT003
+    monitor: bool = _setting(True, "Whether `serve` checks sites.", YES_OR_NO)  # noqa: FBT003
     monitor_allow: tuple[Network, ...] = _setting(
-        (),
-        "Private networks that the site monitor and webhooks may connect to.",
-        "address ranges, like 10.20.0.0/16",
-        _networks,
+        (), "Private networks that the site monitor and webhooks may connect to.", _networks("10.20.0.0/16")
     )
-    max_sites: tuple[str, ...] = _setting(("1000",), "Maximum number of sites of an account.", BY_PLAN, _by_plan)
-    max_webhooks: tuple[str, ...] = _setting(("20",), "Maximum number of webhooks of an account.", BY_PLAN, _by_plan)
+    max_sites: tuple[str, ...] = _setting(("1000",), "Maximum number of sites of an account.", BY_PLAN)
+    max_webhooks: tuple[str, ...] = _setting(("20",), "Maximum number of webhooks of an account.", BY_PLAN)
     max_logo_kb: tuple[str, ...] = _setting(
-        ("20000",), "Maximum size in KB of all logos that an account's documents print.", BY_PLAN, _by_plan
+        ("20000",), "Maximum size in KB of all logos that an account's documents print.", BY_PLAN
     )
-    webhooks: bool = _setting(True, "Whether `serve` sends webhooks.", "yes or no", _yes_or_no)  # noqa: FBT003
+    webhooks: bool = _setting(True, "Whether `serve` sends webhooks.", YES_OR_NO)  # noqa: FBT003
     backup_dir: Path | None = _setting(
         None,
         "The folder for scheduled backups of the embedded database; by default there are none.",
-        "a folder for backups only, like /mnt/backup/retainer",
-        lambda text: _path(text) if text else None,
+        Form(
+            "a folder for backups only, like /mnt/backup/retainer",
+            lambda text: Path(text).expanduser() if text else None,
+        ),
     )
     backup_every: Decimal = _setting(
-        Decimal(24), "Hours between scheduled backups.", "a number of hours, like 24 or 0.5", _hours
+        Decimal(24), "Hours between scheduled backups.", Form("a number of hours, like 24 or 0.5", _hours)
     )
-    backup_keep: int = _setting(
-        14, "Number of scheduled backups to keep.", "a whole number from 1 to 9999", _whole(1, 9999)
-    )
-    request_log_days: int = _setting(
-        30, "Retention of the request log in days; 0 turns it off.", "a whole number from 0 to 3650", _whole(0, 3650)
-    )
+    backup_keep: int = _setting(14, "Number of scheduled backups to keep.", _whole(1, 9999))
+    request_log_days: int = _setting(30, "Retention of the request log in days; 0 turns it off.", _whole(0, 3650))
     event_days: int = _setting(
         30,
         "Retention of events in days: a consumer that stops for longer has to read all records again.",
-        "a whole number from 1 to 3650",
         _whole(1, 3650),
     )
     sources: Mapping[str, str] = field(default_factory=dict, compare=False)
@@ -250,7 +221,7 @@ def in_force(settings: Settings) -> list[dict[str, str]]:
             "value": setting_text(getattr(settings, item.name)),
             "source": settings.sources.get(item.name, "default"),
             "description": item.metadata["sentence"],
-            "form": item.metadata["form"],
+            "form": item.metadata["form"].text,
         }
         for name, item in declared()
     ]
@@ -279,27 +250,21 @@ def load(environment: Mapping[str, str] | None = None, dotenv: Path = Path(".env
     sources: dict[str, str] = {}
     for name, (text, source) in variables.items():
         setting = settings.get(name) or settings.get(name.removesuffix("_FILE"))
-        if setting is None and source == "environment" and is_injected(name, text):
+        is_link = name.endswith("_PORT") and LINK.match(text)
+        if setting is None and source == "environment" and (is_link or OF_ORCHESTRATORS.fullmatch(name)):
             continue
         if setting is None:
             near = difflib.get_close_matches(name, settings, n=1)
             hint = f" Did you mean {near[0]}?" if near else f" Settings: {', '.join(settings)}."
             raise SettingsError(f"{name} (from {source}) is not a setting.{hint}")
-        value = text if name in settings else _secret(name, text)
+        value, form = text if name in settings else _secret(name, text), setting.metadata["form"]
         try:
-            values[setting.name] = setting.metadata["read"](value)
+            values[setting.name] = form.read(value)
         except (ValueError, KeyError):
             masked = "***" if setting.metadata["secret"] else repr(_masked(value))
-            form = setting.metadata["form"]
-            raise SettingsError(f"{name} (from {source}) is {masked}. It must be {form}.") from None
+            raise SettingsError(f"{name} (from {source}) is {masked}. It must be {form.text}.") from None
         sources[setting.name] = source if name in settings else f"{source}, file {text}"
     return Settings(**values, sources=sources)
-
-
-def is_injected(name: str, text: str) -> bool:
-    """Return whether a variable that is not a setting is one that an orchestrator adds for a service."""
-    is_link = name.endswith("_PORT") and LINK.match(text)
-    return bool(is_link or OF_ORCHESTRATORS.fullmatch(name))
 
 
 def _masked(text: str) -> str:
