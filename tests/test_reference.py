@@ -15,8 +15,8 @@ from retainer.openapi.page import document_of
 from retainer.reference import pages
 from retainer.reference.examples import ADVICE, examples
 from retainer.reference.markdown import slug
-from retainer.reference.models import title_of
 from retainer.reference.pages import pages_of
+from retainer.reference.resources import title_of
 from retainer.reference.search import search
 from retainer.settings import Settings
 from tests.factories import Answer

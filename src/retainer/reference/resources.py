@@ -1,14 +1,25 @@
-"""Resources: the content of their pages, from the declarations, the OpenAPI document and the examples."""
+"""Resources: the content of their pages, with models and fields, from the OpenAPI document and the examples."""
 
+import re
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, get_args
+
+import msgspec
 
 from retainer.kernel.resource import Operation
 from retainer.kernel.routes import Routes
+from retainer.openapi.schemas import fields_of
 from retainer.openapi.values import Json
 from retainer.reference.examples import Example, examples
 from retainer.reference.markdown import slug
-from retainer.reference.models import Field, Model, body_fields, kind_of, models_of, title_of, words_of
+from retainer.values.reading import unwrapped
 
+FORMATS = {"date": "day", "date-time": "instant", "email": "email", "uri": "URL", "decimal": "decimal"}
+UPPER = re.compile(r"(?<=[a-z])(?=[A-Z])")
+USES = ("Create", "Upsert", "Update")
+"""The ends of the names of schemas of a model in request bodies; the first that has a field describes it."""
+
+NOWHERE: Json = {"properties": {}, "required": []}
 MAX_MODELS = 4
 """Models on the page of a resource. Of more, only the record stays there."""
 EVERY_LIST = {"page", "per_page", "sort", "ids", "created_since", "created_before", "updated_since", "updated_before"}
@@ -27,6 +38,23 @@ ONLY_IN = {
     "not_owner": {"Time entries", "Expenses"},
 }
 """The codes that only some resources have."""
+
+
+class Field(NamedTuple):
+    """A field or a parameter: its kind, its use, and its description."""
+
+    name: str
+    kind: str
+    use: str
+    text: str
+
+
+class Model(NamedTuple):
+    """An object with fields."""
+
+    title: str
+    text: str
+    fields: list[Field]
 
 
 class Entry(NamedTuple):
@@ -84,18 +112,13 @@ def resources_of(routes: Routes, document: Json) -> list[Resource]:
     found = []
     for tag in document["tags"]:
         operations = [operation for operation in routes.operations if operation.resource.tag == tag["name"]]
-        answered = [hint for operation in operations for hint in answered_by(operation)]
-        models = models_of(answered, [operation.body for operation in operations])
+        answered = [operation.answers for operation in operations]
+        models = models_of(answered, [operation.body for operation in operations], document)
         text = tag["description"].removeprefix(f"{tag['name']}: ")
         entries = [entry(each, document) for each in operations]
         kept = len(models) if len(models) <= MAX_MODELS else 1
         found.append(Resource(tag["name"], text[0].upper() + text[1:], entries, models[:kept], models[kept:]))
     return found
-
-
-def answered_by(operation: Operation) -> list[Any]:
-    parts = get_args(operation.answers)
-    return list(parts or [operation.answers])
 
 
 def entry(operation: Operation, document: Json) -> Entry:
@@ -116,10 +139,14 @@ def entry(operation: Operation, document: Json) -> Entry:
         list(dict.fromkeys(name.removeprefix("-") for name in operation.query.sorts)) if operation.paged else [],
         [each["name"] for each in parameters if each["in"] == "header"],
         title_of(operation.body.__name__) if operation.body else "",
-        body_fields(operation.body, is_new=operation.use == "Create") if operation.body else [],
+        body_fields(body_of(described, document), document) if operation.body else [],
         refusals,
         examples().operations[operation.id],
     )
+
+
+def body_of(described: Json, document: Json) -> Json:
+    return resolved(described["requestBody"]["content"]["application/json"]["schema"], document)
 
 
 def may_have(operation: Operation, code: str) -> bool:
@@ -137,10 +164,9 @@ def codes_of(answer: Json, document: Json) -> list[str]:
 
 def parameter_of(parameter: Json, document: Json) -> Field:
     schema = parameter["schema"]
-    item = resolved(schema.get("items", schema), document)
     use = "in the path" if parameter["in"] == "path" else "several" if "items" in schema else ""
-    text = " ".join(filter(None, (parameter["description"], words_of(item))))
-    return Field(parameter["name"], kind_of(item), use, text)
+    about = {"description": parameter["description"]}
+    return field_of(parameter["name"], schema.get("items", schema) | about, document, use)
 
 
 def resolved(node: Json, document: Json) -> Json:
@@ -150,3 +176,99 @@ def resolved(node: Json, document: Json) -> Json:
             found = found[part]
         node = found
     return node
+
+
+def models_of(answered: Iterable[Any], sent: Iterable[Any], document: Json) -> list[Model]:
+    in_answers, in_bodies = dict.fromkeys(walk(answered)), dict.fromkeys(walk(sent))
+    return [described(name, document, is_sent=name in in_bodies) for name in in_answers | in_bodies]
+
+
+def walk(hints: Iterable[Any]) -> Iterator[str]:
+    """Yield the names of the models in type hints, each once."""
+    todo, seen = list(hints), set()
+    while todo:
+        bare, _ = unwrapped(todo.pop(0))
+        if isinstance(bare, type) and issubclass(bare, msgspec.Struct):
+            if bare not in seen:
+                seen.add(bare)
+                yield bare.__name__
+                todo += [field.hint for field in fields_of(bare)]
+        else:
+            todo += get_args(bare)
+
+
+def described(name: str, document: Json, *, is_sent: bool) -> Model:
+    schemas = document["components"]["schemas"]
+    answered, listed = schemas.get(name, NOWHERE), schemas.get(f"{name}Summary", NOWHERE)
+    bodies = [schemas[name + use] for use in USES if name + use in schemas] or [answered] * is_sent
+    written = {key: each for body in reversed(bodies) for key, each in writable(body).items()}
+    required = {key for body in bodies for key in body["required"]} if is_sent else set()
+    fields = []
+    for key in answered["properties"] | written:
+        returned = answered["properties"].get(key)
+        use = "read-only" if is_sent and key not in written else "required" if key in required else ""
+        use = "write-only" if not use and returned is None and answered["properties"] else use
+        single = "not in lists" if key in listed["properties"] and key not in listed["required"] else ""
+        shown = returned or written[key]
+        about = {"description": written.get(key, shown).get("description")}
+        fields.append(field_of(key, shown | about, document, ", ".join(filter(None, (use, single)))))
+    return Model(title_of(name), [*bodies, answered][0]["description"], fields)
+
+
+def writable(body: Json) -> Json:
+    return {key: schema for key, schema in body["properties"].items() if "readOnly" not in schema}
+
+
+def body_fields(body: Json, document: Json) -> list[Field]:
+    return [
+        field_of(key, schema, document, "required" if key in body["required"] else "", has_limits=True)
+        for key, schema in writable(body).items()
+    ]
+
+
+def field_of(name: str, schema: Json, document: Json, use: str, *, has_limits: bool = False) -> Field:
+    text = " ".join(filter(None, (schema.get("description"), words_of(schema, document))))
+    limits = limits_of(schema) if has_limits else ""
+    return Field(name, ", ".join(filter(None, (kind_of(schema, document), limits))), use, text)
+
+
+def limits_of(schema: Json) -> str:
+    schema = schema["anyOf"][0] if "anyOf" in schema else schema
+    for names, unit in (
+        (("minLength", "maxLength"), " characters"),
+        (("minItems", "maxItems"), " entries"),
+        (("minimum", "maximum"), ""),
+    ):
+        low, high = (schema.get(name) for name in names)
+        if high is not None:
+            return f"{low} to {high}{unit}" if low else f"up to {high}{unit}"
+        if low:
+            return f"at least {low}{unit if low != 1 else unit.removesuffix('s')}"
+    return ""
+
+
+def kind_of(schema: Json, document: Json) -> str:
+    if "anyOf" in schema:
+        return f"{kind_of(schema['anyOf'][0], document)} or null"
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        if "enum" in resolved(schema, document):
+            return "string"
+        title = title_of(re.sub(rf"^Record(?=Payment$)|({'|'.join(USES)})$", "", name))
+        return f"[{title}](#{slug(title)})"
+    kinds: list[str] = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    if "items" in schema:
+        word = f"array of {kind_of(schema['items'], document)}"
+    else:
+        word = FORMATS.get(schema.get("format", ""), kinds[0])
+    return f"{word} or null" if "null" in kinds else word
+
+
+def words_of(schema: Json, document: Json) -> str:
+    inner = resolved(schema["anyOf"][0] if "anyOf" in schema else schema, document)
+    words = [f"`{word}`" for word in inner.get("enum", []) if word is not None]
+    return f"One of {', '.join(words)}." if words else ""
+
+
+def title_of(name: str) -> str:
+    return UPPER.sub(" ", name).capitalize()
