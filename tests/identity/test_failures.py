@@ -127,4 +127,3 @@ def test_without_valkey_a_process_counts_in_memory(tmp_path):
     assert [counter.count("a", 2) for _ in range(3)] == [(1, 0), (2, 0), (2, 1)], "the count starts again"
     counter.forgive("a", 2)
     assert counter.hit("a", 2) == 1
-    counter._window.is_shared = True  # noqa: SLF001  # ends the thread that waits for it

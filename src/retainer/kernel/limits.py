@@ -50,9 +50,13 @@ class SlidingWindow:
     def hit(self, key: str, limit: int, *, amount: int = 1) -> Allowance:
         """Count an amount of requests if there is room for all, and return the state of the window, atomically."""
         with self._lock:
-            now = time.monotonic()
-            hits = self._fresh(key, now - WINDOW_SECONDS)
-            wait = None
+            now, wait = time.monotonic(), None
+            hits = self._hits.get(key)
+            if hits is None:
+                hits = self._hits[key] = deque()
+            start = now - WINDOW_SECONDS
+            while hits and hits[0] <= start:
+                hits.popleft()
             excess = len(hits) + amount - limit
             if amount and excess <= 0:
                 hits.extend([now] * amount)
@@ -73,15 +77,5 @@ class SlidingWindow:
     def sweep(self) -> None:
         """Delete empty windows."""
         with self._lock:
-            for key in list(self._hits):
-                if not self._fresh(key, time.monotonic() - WINDOW_SECONDS):
-                    del self._hits[key]
-
-    def _fresh(self, key: str, start: float) -> deque[float]:
-        """Return the hits of a key after `start`, oldest first."""
-        hits = self._hits.get(key)
-        if hits is None:
-            hits = self._hits[key] = deque()
-        while hits and hits[0] <= start:
-            hits.popleft()
-        return hits
+            start = time.monotonic() - WINDOW_SECONDS
+            self._hits = {key: hits for key, hits in self._hits.items() if hits and hits[-1] > start}

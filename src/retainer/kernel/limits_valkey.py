@@ -1,18 +1,18 @@
 """The sliding window of all servers, in Valkey; while that is out of reach, each process counts separately."""
 
 import threading
+import time
 from collections.abc import Callable
 
 from valkey import Valkey
 from valkey.commands.core import Script
 
-from retainer.background import Background, Chore
 from retainer.kernel.limits import WINDOW_SECONDS, Allowance, SlidingWindow
 
 PREFIX = "retainer:limit:"
 TIMEOUT_SECONDS = 0.2  # on a busy machine, an answer can take 50 ms
-PAUSE_SECONDS = 0.5  # between two attempts to reach Valkey
-UNLIMITED = 2**53
+PAUSE_SECONDS = 1  # between two attempts to reach Valkey, each of which may delay one request
+ATTEMPT, UNLIMITED = "attempt", 2**53
 
 SCRIPT = """
 -- The key is a list of hits in microseconds, oldest first, and expires with its newest hit. After a failover, the clock
@@ -49,9 +49,8 @@ class SharedWindow(SlidingWindow):
     The process also counts its own requests. A key that reached its limit here is refused without a call, and even if
     Valkey loses its data, no process admits more than the limit in any 60 seconds.
 
-    After a failed call, no request calls Valkey until a thread has had an answer: requests in flight wait for
-    TIMEOUT_SECONDS, later ones do not wait. The connection of a failed call is closed, so that no later call reads
-    its late answer.
+    After a failed call, requests in flight wait for TIMEOUT_SECONDS, and later ones do not call Valkey: only one in
+    PAUSE_SECONDS tries again. The connection of a failed call is closed, so that no later call reads its late answer.
     """
 
     def __init__(self, url: str, warn: Callable[[str], None], *, timeout: float = TIMEOUT_SECONDS) -> None:
@@ -62,12 +61,10 @@ class SharedWindow(SlidingWindow):
         )
         self._script = self.register(SCRIPT)
         self._warn = warn
-        self._losing = threading.Lock()
+        self._changing = threading.Lock()
+        self._next_attempt = 0.0
         self.is_shared = True
-        try:
-            self._try()
-        except Exception as error:  # noqa: BLE001  # like in `run`
-            self._lose(error)
+        self.hit(ATTEMPT, UNLIMITED)
 
     def hit(self, key: str, limit: int, *, amount: int = 1) -> Allowance:
         local = super().hit(key, limit, amount=amount)
@@ -81,44 +78,40 @@ class SharedWindow(SlidingWindow):
             self.refund(key, amount)
         return Allowance(limit, max(0, limit - count), reset, wait or None)
 
+    def sweep(self) -> None:
+        """Delete empty windows, and see whether Valkey takes writes, also while no requests come."""
+        super().sweep()
+        self.hit(ATTEMPT, UNLIMITED)
+
     def register(self, text: str) -> Script:
         return self._client.register_script(text)
 
     def run(self, script: Script, key: str, *arguments: int) -> list[int] | None:
         """Return the result of a script for a key; None while Valkey is out of reach."""
         if not self.is_shared:
-            return None
+            with self._changing:
+                now = time.monotonic()
+                if now < self._next_attempt:
+                    return None
+                self._next_attempt = now + PAUSE_SECONDS
         try:
             answer: list[int] | None = script([PREFIX + key], arguments)
         except Exception as error:  # noqa: BLE001  # no request fails because of Valkey
-            self._lose(error)
+            self._change(is_shared=False, reason=str(error).rstrip("."))
             return None
+        if not self.is_shared:
+            self._change(is_shared=True)
         return answer
 
-    def _try(self) -> None:
-        """Do what a request does, including a write: a Valkey that is full or read-only cannot count."""
-        self._script([f"{PREFIX}attempt"], [UNLIMITED, 1, WINDOW_SECONDS])
-
-    def _lose(self, error: Exception) -> None:
-        """Limit in this process until Valkey answers again."""
-        with self._losing:
-            if not self.is_shared:
+    def _change(self, *, is_shared: bool, reason: str = "") -> None:
+        """Note whether Valkey answers, and log each change once."""
+        with self._changing:
+            if is_shared == self.is_shared:
                 return
-            self.is_shared = False
-        reason = str(error).rstrip(".")
-        self._warn(f"Valkey is out of reach ({reason}). Until it is back, each process enforces the limit on its own.")
-        self._client.connection_pool.disconnect(inuse_connections=False)
-        chore = Chore("Sharing the limit again", PAUSE_SECONDS, self._return)
-        self._returning = Background("valkey", lambda what, error: self._warn(f"{what} failed: {error!r}"), [chore])
-        self._returning.start()
-
-    def _return(self) -> None:
-        """Share the limit again if Valkey answers, and end the thread."""
-        if not self.is_shared:
-            try:
-                self._try()
-            except Exception:  # noqa: BLE001  # the outage has been logged
-                return
+            self.is_shared, self._next_attempt = is_shared, time.monotonic() + PAUSE_SECONDS
+        if is_shared:
             self._warn("Valkey is back. All servers share the limit again.")
-            self.is_shared = True
-        self._returning.stop()
+        else:
+            advice = "Until it is back, each process enforces the limit on its own."
+            self._warn(f"Valkey is out of reach ({reason}). {advice}")
+            self._client.connection_pool.disconnect(inuse_connections=False)
