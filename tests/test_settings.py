@@ -50,7 +50,6 @@ def test_the_settings_in_force_are_shown_as_they_are_written_with_their_source(t
         "RETAINER_BASE_URL": ("none", "default"),
         "RETAINER_CONTACT": ("none", "default"),
         "RETAINER_TRUSTED_PROXIES": ("10.0.0.0/8,::1/128", ".env"),
-        "RETAINER_PROXY_HEADER": ("X-Forwarded-For", "default"),
         "RETAINER_THREADS": ("16", "default"),
         "RETAINER_HEALTH": ("public", "default"),
         "RETAINER_METRICS": ("none", "default"),

@@ -107,7 +107,8 @@ class App:
             store=self.store,
             routes=ROUTES,
             limiter=self.limiter,
-            log=self.log,
+            log_request=self.log.request,
+            report=self.log.report,
             authenticate=access.authenticate,
             admit=access.admit,
             note_key_use=self.housekeeping.keys_used.note,
@@ -115,8 +116,9 @@ class App:
             left=self.gate.left,
             run_apart=self.run_apart,
         )
-        console = Console(self.store, ROUTES.operations, self.log, self.throttle, self.run_apart)
-        self.site = site.Site({**PAGES, "": root, "console": console.answer}, self.limiter, self.log)
+        console = Console(self.store, ROUTES.operations, self.log.report, self.throttle, self.run_apart)
+        pages = {**PAGES, "": root, "console": console.answer}
+        self.site = site.Site(pages, self.limiter, self.log.request, self.log.report)
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answer a request: the API in the pipeline, other paths in the site or `monitoring`."""

@@ -117,7 +117,6 @@ def _networks(example: str) -> Form:
 
 
 YES_OR_NO = Form("yes or no", {"yes": True, "no": False}.__getitem__)
-PROXY_HEADERS = {"x-forwarded-for": "X-Forwarded-For", "forwarded": "Forwarded"}
 PLACE = Form("public, none, or an address like 127.0.0.1:9090", _place)
 BY_PLAN = Form("a whole number, with others for some plans if you like: 1000, or 1000,solo=20,scale=5000", _by_plan)
 ADDRESS = Form("an address like https://agency.example", read_base_url)
@@ -149,12 +148,7 @@ class Settings:
     base_url: str = _setting("", "The public address, for links; by default the host of the request.", ADDRESS)
     contact: str = _setting("", "Whom admins ask about their plan; the console shows it.", CONTACT)
     trusted_proxies: tuple[Network, ...] = _setting(
-        (), "Proxies whose reports of client addresses are trusted.", _networks("127.0.0.1/32,10.0.0.0/8")
-    )
-    proxy_header: str = _setting(
-        "X-Forwarded-For",
-        "The header in which trusted proxies report clients; X-Forwarded-For includes X-Forwarded-Proto and -Host.",
-        Form("X-Forwarded-For or Forwarded", lambda text: PROXY_HEADERS[text.lower()]),
+        (), "Proxies whose X-Forwarded-For, -Proto and -Host are trusted.", _networks("127.0.0.1/32,10.0.0.0/8")
     )
     threads: int = _setting(16, "Number of requests that run at the same time.", _whole(1, 256))
     health: str = _setting(

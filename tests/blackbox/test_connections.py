@@ -86,8 +86,8 @@ def test_a_connection_that_a_proxy_keeps_serves_later_requests(server, agency):
         assert client.local_address == before, "the same connection all the while"
 
 
-def a_guard(overdue, noted=None):
-    return ConnectionGuard(Settings(), lambda: overdue, [].append if noted is None else noted.append, lambda *_: None)
+def a_guard(overdue):
+    return ConnectionGuard(Settings(), lambda: overdue, lambda *_: None)
 
 
 @pytest.fixture
@@ -144,22 +144,6 @@ def test_a_response_that_nobody_takes_ends_its_connection(guarded):
     assert client.recv(1) == b""
 
 
-def test_the_connections_with_a_request_are_told_by_peer(guarded):
-    guard, client, accepted, found = guarded
-    noted = []
-    guard.note = noted.append
-    guard.check([found])
-    client.sendall(b"x")
-
-    def now():
-        return [each for each in guard.scan()[0] if each.descriptor == accepted.fileno()]
-
-    until(lambda: now()[0].is_used, "something was received")
-    guard.check(now())
-    assert noted == [Counter(), Counter({found.peer: 1})]
-    assert accepted.recv(1) == b"x"
-
-
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
 def test_a_look_finds_the_connections_that_were_accepted_and_no_others(tmp_path, host):
     try:
@@ -214,7 +198,7 @@ def scan():
         guard.scan()
 
 sys.setswitchinterval(1e-6)
-guard = ConnectionGuard(Settings(), dict, print, print)
+guard = ConnectionGuard(Settings(), dict, print)
 threading.Thread(target=scan, daemon=True).start()
 for _ in range(2000):
     listener = socket.create_server(("127.0.0.1", 0))

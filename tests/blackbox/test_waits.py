@@ -3,17 +3,14 @@
 import contextlib
 import http.client
 import json
-import select
-import socket
 import sqlite3
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from testing.ports import free_port
-from testing.process import running, until, with_database
+from testing.process import running, with_database
 
-from retainer.kernel.waiting import SHARE
 from retainer.server.http.gate import BODY_SECONDS, REQUEST_SECONDS
 from retainer.settings import BASE_PATH
 from retainer.store.engines.base import WAIT_SECONDS
@@ -120,35 +117,6 @@ class Caller:
             status = link.getresponse().status
             self.written.add("slow")
             return [status]
-
-
-def begin_to_wait(server, key):
-    """A connection with a request that waits for events."""
-    link = socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE)
-    head = (
-        f"GET {BASE_PATH}/events?after=0 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\nPrefer: wait=20\r\n\r\n"
-    )
-    link.sendall(head.encode())
-    return link
-
-
-def test_clients_that_hang_up_give_their_places_back(server):
-    key = server.agency("Hangs up", "enterprise")["key"]
-    with server.client(key) as client:
-
-        def may_wait():
-            return "preference-applied" in client.send("GET", f"{BASE_PATH}/events?after=0", Prefer="wait=1").headers
-
-        links = [begin_to_wait(server, key) for _ in range(SHARE + 1)]
-        until(lambda: select.select(links, [], [], 0)[0], "one of them finds no place and is answered at once")
-        (answered,) = select.select(links, [], [], 0)[0]
-        links.remove(answered)
-        answered.close()
-        assert not may_wait(), "all places of the account are taken"
-        for link in links[:-1]:
-            link.close()
-        until(may_wait, "a place is free again")
-        links[-1].close()
 
 
 @only_full

@@ -8,9 +8,8 @@ import pytest
 
 from retainer.app import RESOURCES
 from retainer.console.routes import AREAS, CONSOLE_ROUTES, area_of
-from retainer.kernel.paths import first_part
 from retainer.kernel.roles import EVERYTHING, OWN_RECORDS, ROLES, allows
-from retainer.kernel.routes import Routes
+from retainer.kernel.routes import Routes, first_part
 from retainer.values.exact import utcnow
 
 OF_USERS = ("admin", "manager", "member")

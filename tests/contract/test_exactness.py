@@ -31,7 +31,7 @@ ALLOWED = {
     "rollups/doctor.py": {"math"},  # seconds
     "values/exact.py": {"division", "float"},  # shares in percent
     "values/money.py": {"rounding"},  # adds zeros to a price with few places
-    "values/units.py": {"float"},  # the types of shares in percent
+    "values/common.py": {"float"},  # the types of shares in percent
 }
 """The rules that a module near money may break. What is not needed any more must go."""
 

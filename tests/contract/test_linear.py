@@ -57,7 +57,7 @@ def uses(path: Path) -> dict[str, set[str]]:
     return found
 
 
-MADE = {"console/editing/sheet.py", "kernel/paths.py"}
+MADE = {"console/editing/sheet.py", "kernel/routes.py"}
 """Modules with a pattern made of the names of fields or of the declared paths, around which it repeats one class."""
 
 

@@ -12,7 +12,7 @@ from retainer.identity.audit import AuditFilter
 from retainer.schema.billing import credit_notes, invoices
 from retainer.schema.crm import clients
 from retainer.shared.numbering import preview_number
-from retainer.values.banking import grouped, read_bic, read_iban
+from retainer.values.common import grouped, read_bic, read_iban
 from retainer.values.reading import read_fields
 
 

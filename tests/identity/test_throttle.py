@@ -13,7 +13,7 @@ from retainer.identity.people.users import UserDetails
 from retainer.identity.sign_in import sign_in, throttle
 from retainer.identity.sign_in.sign_in import Browser
 from retainer.kernel import limits
-from retainer.kernel.forwarding import networks, parse_address
+from retainer.kernel.http import networks, parse_address
 from tests.databases import any_database
 from tests.identity.conftest import NOW, PASSWORD
 from tests.identity.test_sign_in import OFFICE, enter, fail, refusal

@@ -201,9 +201,7 @@ def test_a_valkey_that_takes_no_writes_is_out_of_reach_until_it_does(disposable_
     disposable_process.client.config_set(setting, "1")
     before = disposable_process.calls()
     assert window.hit("k", 600).remaining == 599
-    until(
-        lambda: window.hit("k", 10**6) and disposable_process.calls() >= before + 3, "Valkey was asked again, twice"
-    )
+    until(lambda: window.hit("k", 10**6) and disposable_process.calls() >= before + 3, "Valkey was asked again, twice")
     assert not window.is_shared
     disposable_process.client.config_set(setting, "0")
     until_shared(window)

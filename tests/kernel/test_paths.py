@@ -2,7 +2,7 @@
 
 import pytest
 
-from retainer.kernel.paths import Paths
+from retainer.kernel.routes import Paths
 
 PATHS = Paths(
     {

@@ -19,7 +19,7 @@ from retainer.schema.identity import accounts
 from retainer.schema.work import time_entries
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
-from retainer.values import early_payment
+from retainer.values.common import EARLY_PAYMENT
 from retainer.values.decoding import decoder, json_text
 from retainer.values.exact import day_after
 from retainer.values.months import last_day
@@ -44,7 +44,7 @@ ISSUER_COLUMNS = {
     "footer": in_document_language("document_footer"),
     "language": DOCUMENT_LANGUAGE,
     "tax_exemption_reason": in_document_language("tax_exemption_reason"),
-    **{name: early_payment_term(name) for name in early_payment.FIELDS},
+    **{name: early_payment_term(name) for name in EARLY_PAYMENT},
 }
 """The columns of an issuer whose names differ from its fields, or that depend on the client."""
 read_client_snapshot, read_issuer = decoder(ClientSnapshot), decoder(Issuer)
@@ -110,8 +110,8 @@ def load_parties(tx: Tx, client_id: int, contact_id: int | None = None) -> Parti
     language, terms, *columns = tx.one(PARTIES, id=client_id, contact=contact_id or 0) or ()
     customer = dict(zip(Customer.__struct_fields__, columns, strict=False))
     issuer = dict(zip(Issuer.__struct_fields__, columns[len(customer) :], strict=True))
-    percent = issuer[early_payment.PERCENT]
-    issuer |= {early_payment.PERCENT: None if percent is None else Decimal(percent)}
+    percent = issuer[EARLY_PAYMENT[0]]
+    issuer |= {EARLY_PAYMENT[0]: None if percent is None else Decimal(percent)}
     issuer |= {"is_small_business": bool(issuer["is_small_business"])}
     return Parties(language, terms, Customer(**customer), Issuer(**issuer))
 

@@ -30,8 +30,8 @@ from retainer.console.pages import (
     webhook_pages,
     week_page,
 )
-from retainer.kernel.paths import Paths, first_part
 from retainer.kernel.roles import Area
+from retainer.kernel.routes import Paths, first_part
 
 Handler = Callable[[Any, PageContext], Reply]
 """Runs in a transaction of the user's account, read-only for a page and writing for a form; or with the store."""

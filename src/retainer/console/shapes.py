@@ -8,11 +8,9 @@ from typing import Annotated, Literal, NamedTuple, Union, get_args, get_origin, 
 import msgspec
 
 from retainer.values import kinds
-from retainer.values.common import Color
-from retainer.values.early_payment import DiscountPercent
+from retainer.values.common import Color, DiscountPercent, Unit
 from retainer.values.records import Record
 from retainer.values.texts import Characters
-from retainer.values.units import Unit
 
 SHAPES: tuple[tuple[object, str], ...] = (
     (kinds.Day, "day"),

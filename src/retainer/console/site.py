@@ -14,7 +14,7 @@ from retainer.identity.sign_in.throttle import Throttle
 from retainer.kernel import pipeline
 from retainer.kernel.http import Request, Response
 from retainer.kernel.limits import hit_address
-from retainer.kernel.pipeline import RETRIES, RequestLog
+from retainer.kernel.pipeline import RETRIES, Report
 from retainer.kernel.representations import RunApart
 from retainer.kernel.resource import Operation, read_id
 from retainer.kernel.roles import ROLES
@@ -44,9 +44,9 @@ class Console:
     """Answers all requests below /console."""
 
     def __init__(
-        self, store: Store, operations: list[Operation], log: RequestLog, throttle: Throttle, run_apart: RunApart
+        self, store: Store, operations: list[Operation], report: Report, throttle: Throttle, run_apart: RunApart
     ) -> None:
-        self.store, self.log, self.throttle, self.run_apart = store, log, throttle, run_apart
+        self.store, self.report, self.throttle, self.run_apart = store, report, throttle, run_apart
         self.catalogues = {role: Catalogue(operations, role) for role in ROLES}
         compile_templates("console")
 
@@ -59,7 +59,7 @@ class Console:
         try:
             return context.respond(self._answer(context))
         except Exception as error:  # noqa: BLE001  # any error is a page
-            refusal = pipeline.to_refusal(error, request, self.log)
+            refusal = pipeline.to_refusal(error, request, self.report)
             sentence = WAIT if refusal.code == "unavailable" else refusal.message
             return context.respond(_with_headers(_problem(context, refusal.status, sentence), refusal))
 

@@ -17,9 +17,7 @@ from retainer.schema.crm import clients
 from retainer.schema.filters import ONE_OF_NUMBERS, one_of, one_of_folded, truth
 from retainer.shared.numbering import next_number
 from retainer.store.tx import Tx
-from retainer.values import early_payment
-from retainer.values.common import ExternalId
-from retainer.values.early_payment import DiscountPercent
+from retainer.values.common import EARLY_PAYMENT, Days, DiscountPercent, ExternalId, missing_terms
 from retainer.values.kinds import (
     Code50,
     Code191,
@@ -35,7 +33,6 @@ from retainer.values.kinds import (
     Url,
 )
 from retainer.values.records import READ_ONLY, SERVER_DEFAULT, Record
-from retainer.values.units import Days
 
 Status = Annotated[
     Literal["prospect", "active", "archived"],
@@ -142,7 +139,7 @@ def build_client(tx: Tx, client: Client) -> Client:
     if client.payment_terms_days is None:
         client.payment_terms_days = tx.actor.payment_terms_days
     percent, days = client.early_payment_discount_percent, client.early_payment_discount_days
-    for field, message in early_payment.missing_terms(percent, days) if tx.readable(*early_payment.FIELDS) else ():
+    for field, message in missing_terms(percent, days) if tx.readable(*EARLY_PAYMENT) else ():
         tx.error(field, message)
     client.number = client.number or next_number(tx, clients, tx.actor.client_number_pattern)
     return client

@@ -31,9 +31,10 @@ def read_logo(account_id: int, content: bytes, run_apart: RunApart) -> bytes:
     if len(content) > MAX_BYTES:
         raise invalid({"logo": [f"The file has {len(content) // 1024} KB. At most {MAX_BYTES // 1024} KB fit."]})
     try:
-        return run_apart(account_id, draw, content)
+        picture: bytes = run_apart(account_id, draw, content)
     except ValueError as error:
         raise invalid({"logo": [str(error)]}) from None
+    return picture
 
 
 def draw(content: bytes) -> bytes:

@@ -21,7 +21,7 @@ from sqlalchemy import Select, bindparam, func, select, text
 from retainer.errors import Refusal, invalid
 from retainer.events.catalogue import ANNOUNCED, EventResource, EventType, scope_errors
 from retainer.kernel.caller import Caller
-from retainer.kernel.following import Followed, Following, FollowLinks, FollowMeta
+from retainer.kernel.paging import Followed, Following, FollowLinks, FollowMeta
 from retainer.kernel.query import OneOf, Query
 from retainer.kernel.resource import Resource
 from retainer.store.announcements import DELETED

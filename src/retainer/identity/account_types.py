@@ -5,9 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from retainer.values.banking import Bic, Iban
-from retainer.values.common import Color
-from retainer.values.early_payment import DiscountPercent
+from retainer.values.common import Bic, Color, DiscountPercent, Iban
 from retainer.values.kinds import (
     Code50,
     Country,

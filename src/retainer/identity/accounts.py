@@ -15,8 +15,8 @@ from retainer.schema.identity import accounts
 from retainer.store.engines.base import Row
 from retainer.store.tables import ACCOUNT, metadata
 from retainer.store.tx import Store, Tx
-from retainer.values import early_payment
 from retainer.values.collation import printed_form
+from retainer.values.common import EARLY_PAYMENT, missing_terms
 from retainer.values.exact import amount_of, decimal_text, minor_units
 from retainer.values.kinds import ZEROS
 
@@ -77,8 +77,8 @@ def set_account(tx: Tx, changes: Fields) -> Fields:
     if changes.get("working_weekdays") == []:
         raise invalid({"working_weekdays": ["Choose at least one day."]})
     check_patterns(before, before | changes)
-    percent, days = (changes.get(name, before[name]) for name in early_payment.FIELDS)
-    if missing := dict(early_payment.missing_terms(percent and Decimal(percent), days)):
+    percent, days = (changes.get(name, before[name]) for name in EARLY_PAYMENT)
+    if missing := dict(missing_terms(percent and Decimal(percent), days)):
         raise invalid({name: [message] for name, message in missing.items()})
     tx.update_columns(accounts, before["id"], account_values(changes, currency))
     after = get_account(tx)
@@ -111,7 +111,7 @@ def switch_api(tx: Tx, *, on: bool) -> None:
 
 def account_values(fields: Fields, currency: str) -> Fields:
     values = in_units(fields, "hourly_rate", currency)
-    for name in ("tax_rate", early_payment.PERCENT):
+    for name in ("tax_rate", EARLY_PAYMENT[0]):
         if values.get(name) is not None:
             values[name] = decimal_text(values[name])
     if "working_weekdays" in values:

@@ -12,7 +12,6 @@ from retainer.errors import BodyErrors, Refusal
 from retainer.kernel.body import RequestBody
 from retainer.kernel.http import Request, Response, new_request_id
 from retainer.kernel.idempotency import read_key
-from retainer.kernel.limits import Allowance
 from retainer.settings import BASE_PATH
 from retainer.values.kinds import kind
 
@@ -123,18 +122,6 @@ def read_batch(sent: RequestBody, is_batch: Callable[[str], bool]) -> Batch:
             errors.error("body", f"{operation.method} has no body. Leave it out.")
     errors.raise_errors()
     return batch
-
-
-def admit(allowance: Allowance, needed: int) -> None:
-    """Raise `rate_limited` if the window of the key had no room for all operations of an atomic batch."""
-    wait = allowance.retry_after
-    if wait is not None:
-        advice = f"Try again in {wait} seconds." if needed < allowance.limit else "Split it into smaller batches."
-        message = (
-            f"Each operation counts as a request: the batch has {needed}, and {allowance.remaining} of "
-            f"{allowance.limit} a minute are left. {advice}"
-        )
-        raise Refusal("rate_limited", message, headers={"Retry-After": str(wait)})
 
 
 def perform_apart(

@@ -1,10 +1,10 @@
 """Cursors: the position after a record of a sorted list, stable while records are added or removed."""
 
-import hashlib
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+from base64 import urlsafe_b64decode
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Annotated, NamedTuple
+from zlib import crc32
 
 import msgspec
 from msgspec import Meta
@@ -30,18 +30,6 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
     sort: Sort
     values: tuple[Whole | str | None, ...]
 
-    @property
-    def nulls(self) -> tuple[bool, ...]:
-        """Return which sort keys are null, since these are compared in another way."""
-        return tuple(value is None for value in self.values)
-
-    @property
-    def binds(self) -> dict[str, int | str]:
-        return {f"cursor__{place}": value for place, value in enumerate(self.values) if value is not None}
-
-    def text(self) -> str:
-        return urlsafe_b64encode(msgspec.json.encode(self)).decode().rstrip("=")
-
 
 decode = decoder(Cursor)
 encode_sorted = msgspec.json.Encoder(order="sorted").encode
@@ -49,7 +37,7 @@ encode_sorted = msgspec.json.Encoder(order="sorted").encode
 
 def list_id(path: str, filters: Mapping[str, object]) -> str:
     """Return what distinguishes a list with some filters from others, however they are written in the query."""
-    return hashlib.sha256(path.encode() + encode_sorted(filters)).hexdigest()[:12]
+    return f"{crc32(path.encode() + encode_sorted(filters)):08x}"
 
 
 class Key(NamedTuple):

@@ -8,10 +8,10 @@ Two changes within one transaction have the same `updated_at`. Nobody could read
 """
 
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
+from wsgiref.types import WSGIEnvironment
 
 from retainer.errors import FieldErrors, Refusal, invalid
-from retainer.kernel.http import Request
 from retainer.values.records import Record
 
 NOT_HONOURED = {
@@ -21,7 +21,8 @@ NOT_HONOURED = {
     "If-Unmodified-Since": "Is not supported: send the ETag of the record in If-Match.",
 }
 """The errors of preconditions that an operation does not honour: to ignore one would do what it should prevent."""
-HEADERS = {name: f"HTTP_{name.upper().replace('-', '_')}" for name in NOT_HONOURED}
+HEADERS = {f"HTTP_{name.upper().replace('-', '_')}": name for name in NOT_HONOURED}
+"""The preconditions by their WSGI names."""
 DIGITS = 32
 GZIP_SUFFIX = "-gzip"
 """Suffix of the tag of a compressed response, which has different bytes (RFC 9110, 8.8.3.3)."""
@@ -37,17 +38,15 @@ def compute_for_record(record: Record, data: bytes, suffix: str = "") -> str:
     return f'"{record.updated_at}.{hashlib.sha256(data).hexdigest()[:DIGITS]}{end}"'
 
 
-def preconditions_of(request: Request) -> dict[str, str]:
-    return {name: request.environ[header] for name, header in HEADERS.items() if header in request.environ}
-
-
-def check_honoured(sent: Mapping[str, str], honoured: Collection[str], *, writes: bool) -> None:
+def check_honoured(environ: WSGIEnvironment, honoured: Collection[str], *, writes: bool) -> None:
     """Raise `validation_failed` if a request has a precondition that its operation does not honour."""
     errors = FieldErrors()
-    for name, value in sent.items():
+    for header, name in HEADERS.items():
+        if header not in environ:
+            continue
         if name not in honoured:
             errors.note(name, NOT_HONOURED[name])
-        elif name == "If-None-Match" and writes and not _is_any(value):
+        elif name == "If-None-Match" and writes and not _is_any(environ[header]):
             errors.note(name, "Must be * here: it creates the record only if there is none.")
     if errors:
         raise invalid(errors)

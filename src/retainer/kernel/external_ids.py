@@ -3,6 +3,7 @@
 Each calls the operation by id. A resource whose table has external ids has them for each of its operations by id.
 """
 
+from collections.abc import Sequence
 from functools import cache
 from types import MappingProxyType
 
@@ -11,7 +12,7 @@ from sqlalchemy import Select, Table, bindparam, select
 
 from retainer.errors import InvalidValue, Refusal, invalid, not_found
 from retainer.kernel.body import RequestBody
-from retainer.kernel.resource import Call, Created, Operation, Resource
+from retainer.kernel.resource import Call, Created, Operation
 from retainer.store.constraints import singular
 from retainer.store.tx import Tx
 from retainer.values.texts import CODE, clean
@@ -31,13 +32,12 @@ fields keep their values: 200. Fields that POST requires are required only to cr
 )
 
 
-def operations_of(resource: Resource) -> list["ByExternalId"]:
-    table = resource.table
+def operations_of(own: Sequence[Operation], table: Table | None) -> list["ByExternalId"]:
+    """Return the operations by external id that follow from those of a resource."""
     if table is None or "external_id" not in table.c:
         return []
-    create = next(each for each in resource.operations if each.created)
-    by_id = [each for each in resource.operations if each.path.endswith("}")]
-    found = [ByExternalId(each, create, table) for each in by_id]
+    create = next(each for each in own if each.created)
+    found = [ByExternalId(each, create, table) for each in own if each.path.endswith("}")]
     return sorted(found, key=lambda each: not each.upserts)  # in the reference, PUT creates the record for the others
 
 

@@ -1,16 +1,20 @@
-"""Requests and responses of the pipeline."""
+"""Requests and responses of the pipeline, with the addresses of clients and of the server, also behind proxies."""
 
 import random
 import re
 import time
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import NamedTuple
 from wsgiref.types import WSGIEnvironment
 
 from retainer.errors import Refusal
-from retainer.kernel import forwarding
 from retainer.settings import BASE_PATH, Settings
 
+Address = IPv4Address | IPv6Address
+MAX_HOST_LENGTH, MAX_ADDRESS_LENGTH = 262, 64
+HOST = re.compile(r"(?:[A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 NOTHING = frozenset({"", "0"})
 MAX_BODY_BYTES = 1024 * 1024
 MAX_DISCARDED_BYTES, CHUNK_BYTES = 16 * MAX_BODY_BYTES, 64 * 1024
@@ -66,7 +70,7 @@ class Request:
         self.query: str = environ["QUERY_STRING"]
         self.shown_address: str | None = environ.get("REMOTE_ADDR")
         if settings.trusted_proxies:
-            self.shown_address = str(forwarding.client_address(environ, settings))
+            self.shown_address = str(self.client)
         self.part = ""
         """What tells the Idempotency-Key of an operation of a batch from the keys that callers send."""
         self.record = ""
@@ -85,7 +89,7 @@ class Request:
         Several hosts arrive joined with a comma.
         """
         host = self.environ.get("HTTP_HOST", "")
-        if not forwarding.is_host(host) and (host or self.environ["SERVER_PROTOCOL"] != "HTTP/1"):
+        if not is_host(host) and (host or self.environ["SERVER_PROTOCOL"] != "HTTP/1"):
             raise Refusal("bad_request", "Send one Host header with the name of this server, like api.agency.example.")
         if self.refusal is not None:
             raise self.refusal
@@ -107,19 +111,39 @@ class Request:
             left = MAX_DISCARDED_BYTES
             while left > 0 and (chunk := stream.read(CHUNK_BYTES)):
                 left -= len(chunk)
-        raise too_large()
+        message = "The body is larger than 1 MiB (1048576 bytes). Split it into several requests."
+        raise Refusal("body_too_large", message)
+
+    @property
+    def client(self) -> Address | None:
+        """Return the client's address: the peer, or what trusted proxies report; None if that is malformed."""
+        address = parse_address(self.environ.get("REMOTE_ADDR", ""))
+        for reported in reversed(self.environ.get("HTTP_X_FORWARDED_FOR", "").split(",")):
+            if not is_trusted(address, self.settings):
+                break
+            address = parse_address(reported.strip())
+        return address
 
     @property
     def address(self) -> str:
-        return forwarding.group(forwarding.client_address(self.environ, self.settings))
+        """Return the address as the rate limit counts it: for IPv6, the /64 network."""
+        return self.networks[0]
 
     @property
     def networks(self) -> tuple[str, ...]:
-        return forwarding.networks(forwarding.client_address(self.environ, self.settings))
+        return networks(self.client)
 
     @property
     def origin(self) -> str:
-        return forwarding.origin(self.environ, self.settings)
+        """Return the public address of the server, without a trailing slash. Trusted proxies may name another host."""
+        if self.settings.base_url:
+            return self.settings.base_url
+        environ = self.environ
+        scheme, host = environ["wsgi.url_scheme"], environ.get("HTTP_HOST", "")
+        if self.settings.trusted_proxies and is_trusted(parse_address(environ.get("REMOTE_ADDR", "")), self.settings):
+            shown, named = environ.get("HTTP_X_FORWARDED_PROTO"), environ.get("HTTP_X_FORWARDED_HOST", "")
+            scheme, host = shown if shown in {"http", "https"} else scheme, named if is_host(named) else host
+        return f"{scheme}://{host if is_host(host) else 'localhost'}"
 
     @property
     def base_url(self) -> str:
@@ -127,5 +151,31 @@ class Request:
         return self.origin + BASE_PATH
 
 
-def too_large() -> Refusal:
-    return Refusal("body_too_large", "The body is larger than 1 MiB (1048576 bytes). Split it into several requests.")
+@lru_cache(maxsize=256)
+def is_host(text: str) -> bool:
+    return len(text) <= MAX_HOST_LENGTH and HOST.fullmatch(text) is not None
+
+
+def networks(address: Address | None) -> tuple[str, ...]:
+    """Return the address as limits count it; for IPv6, the networks of a customer (/64) and of a site (/48)."""
+    if address is not None and address.version == 6:
+        return tuple(str(ip_network(f"{address}/{length}", strict=False)) for length in (64, 48))
+    return (str(address),)
+
+
+def is_trusted(peer: Address | None, settings: Settings) -> bool:
+    return peer is not None and any(peer in network for network in settings.trusted_proxies)
+
+
+def parse_address(text: str) -> Address | None:
+    """Parse an address; an IPv4-mapped IPv6 address becomes IPv4. None for other text."""
+    return _parse(text) if len(text) <= MAX_ADDRESS_LENGTH else None
+
+
+@lru_cache(maxsize=4096)
+def _parse(text: str) -> Address | None:
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address

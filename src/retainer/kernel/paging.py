@@ -1,5 +1,6 @@
-"""Lists: pages, sorting, links and totals."""
+"""Lists: pages, sorting, links and totals; and followed lists, to whose end records are added in order."""
 
+from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 from functools import partial
 from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar
@@ -61,7 +62,8 @@ class Page(msgspec.Struct, frozen=True):
     def next_link(self, row: Row, keys: int) -> str:
         """Return the address of the page after this one, which begins after `row`, whose sort keys come second."""
         cursor = Cursor(self.list_id, self.number + 1, self.sort, row[1 : keys + 1])
-        return f"{self.link(cursor.page)}&cursor={cursor.text()}"
+        text = urlsafe_b64encode(msgspec.json.encode(cursor)).decode().rstrip("=")
+        return f"{self.link(cursor.page)}&cursor={text}"
 
 
 Form = Literal["counted", "uncounted", "offset"]
@@ -125,6 +127,40 @@ class Summed(Paged[T], Generic[T, S]):
     """A page of records of a list that can be summed up; `S` has a currency and the sums in it."""
 
 
+class Following(msgspec.Struct, frozen=True):
+    """The address of a followed list; `others` are the parameters as sent, without the position."""
+
+    base_url: str
+    path: str
+    others: str
+
+    def link(self, after: int) -> str:
+        return f"{self.base_url}{self.path}?{self.others}after={after}"
+
+
+class FollowLinks(msgspec.Struct):
+    """Where the list continues."""
+
+    next: Annotated[str, "Address of what comes next, even if nothing has come yet."]
+
+
+class FollowMeta(msgspec.Struct):
+    """The position in the list."""
+
+    next_after: Annotated[int, "The position to continue from: send it as `after`. Store it with what you have read."]
+    has_more: Annotated[bool, "Whether there is more now. If false, the next request can wait with `Prefer`."]
+    latest: Annotated[int, "Id of the account's newest event, whether or not this key and these parameters show it."]
+    per_page: Annotated[int, "Maximum number of events in a response."]
+
+
+class Followed(msgspec.Struct, Generic[T]):
+    """What has come after a position."""
+
+    data: list[T]
+    links: FollowLinks
+    meta: FollowMeta
+
+
 def read_list(
     request: Request, model: type[Filter], others: Readers, *, is_summed: bool = False
 ) -> tuple[Filter, Page, Others]:
@@ -178,8 +214,9 @@ def listing(tx: Tx, table: Table, model: type[R], filters: Filter, page: Page, *
     keys = keys_of(records, page.sort)
     if cursor is not None:
         check_cursor(cursor, keys)
-        statement = Deferred(_rows, (shape, page.size + 1, "counted", cursor.nulls))
-        values |= cursor.binds
+        nulls = tuple(value is None for value in cursor.values)  # which are compared in another way
+        statement = Deferred(_rows, (shape, page.size + 1, "counted", nulls))
+        values |= {f"cursor__{place}": value for place, value in enumerate(cursor.values) if value is not None}
     else:
         statement = Deferred(_rows, (shape, page.size, "offset" if offset else "counted"))
     is_first = not offset and cursor is None
@@ -264,3 +301,8 @@ def _order(keys: list[Key]) -> Iterator[ColumnElement[object]]:
     for key in keys:
         ordered = key.column.desc() if key.is_descending else key.column.asc()
         yield ordered.nulls_last() if key.is_nullable else ordered
+
+
+def read_following(request: Request) -> Following:
+    pairs = read_pairs(request) if request.query else []
+    return Following(request.base_url, request.path, others_of(pairs, "after"))

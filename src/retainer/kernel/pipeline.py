@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, cast
+from typing import cast
 
 import msgspec
 
@@ -14,10 +14,9 @@ from retainer.kernel import batch as batches
 from retainer.kernel import etag, idempotency, representations
 from retainer.kernel.batch import Batch, BatchResult
 from retainer.kernel.caller import Caller
-from retainer.kernel.following import Followed
 from retainer.kernel.http import Request, Response
 from retainer.kernel.limits import Allowance, SlidingWindow, hit_address
-from retainer.kernel.paging import Paged
+from retainer.kernel.paging import Followed, Paged
 from retainer.kernel.representations import RunApart
 from retainer.kernel.resource import Call, Created, Operation, WithMeta
 from retainer.kernel.routes import Routes
@@ -43,19 +42,9 @@ RETRY_SECONDS = 5
 """Time limit for retries, the last one excluded."""
 
 
-class RequestLog(Protocol):
-    """The log of requests and internal errors."""
-
-    def request(
-        self,
-        request: Request,
-        response: Response,
-        caller: Caller | None,
-        operation: Operation | None,
-        refusal: Refusal | None,
-    ) -> None: ...
-
-    def report(self, what: Request | str, error: Exception) -> None: ...
+LogRequest = Callable[[Request, Response, Caller | None, Operation | None, Refusal | None], None]
+Report = Callable[[Request, Exception], None]
+"""Logs an internal error of a request."""
 
 
 @dataclass(slots=True)
@@ -65,7 +54,8 @@ class Pipeline:
     store: Store
     routes: Routes
     limiter: SlidingWindow
-    log: RequestLog
+    log_request: LogRequest
+    report: Report
     authenticate: Callable[[Request, Store], Caller]
     admit: Callable[[Caller], None]
     note_key_use: Callable[[Caller, Request], None]
@@ -93,11 +83,14 @@ class Pipeline:
                 response = self.perform(call)
                 allowance = call.allowance
         except Exception as error:  # noqa: BLE001  # every error becomes a response of the catalogue
-            refusal = to_refusal(error, request, self.log)
+            refusal = to_refusal(error, request, self.report)
             response, allowance, refusal = answer_refusal(refusal, request, self.limiter, allowance)
         add_headers(response, request, allowance)
-        self.log.request(request, response, caller, operation, refusal)
+        self.log_request(request, response, caller, operation, refusal)
         return response
+
+    def hit(self, caller: Caller, requests: int) -> Allowance:
+        return self.limiter.hit(f"key:{caller.key_id}", caller.requests_per_minute, amount=requests)
 
     def perform(self, call: Call) -> Response:
         """Run the operation in its transaction, which only commits here: 404, 412, 400, 415, 422, 409."""
@@ -119,7 +112,8 @@ class Pipeline:
                 stored = self.replay(call, attempt, sent_batch) if attempt else None
                 if stored is not None:
                     return stored
-                self.charge(call, len(sent_batch.operations))
+                call.allowance = self.hit(call.caller, len(sent_batch.operations))  # each counts as a request, or none
+                call.allowance.admit()
             began = time.monotonic()
             for turn in range(RETRIES):
                 try:
@@ -135,7 +129,7 @@ class Pipeline:
     def perform_apart(self, call: Call, batch: Batch) -> Response:
         performer = partial(batches.perform_apart, call.request, self.answer, refuse)
         response = reply(call.operation, call.operation.handler(batch, performer), call.request)
-        call.allowance = self.limiter.hit(f"key:{call.caller.key_id}", call.caller.requests_per_minute, amount=0)
+        call.allowance = self.hit(call.caller, 0)
         return response
 
     def replay(self, call: Call, attempt: idempotency.Attempt, batch: Batch) -> Response | None:
@@ -152,12 +146,6 @@ class Pipeline:
             except Refusal as refusal:
                 raise batches.of_operation(refusal, position, each) from refusal
         return stored
-
-    def charge(self, call: Call, operations: int) -> None:
-        """Count each operation of an atomic batch as a request, or none. Raises `rate_limited`."""
-        bucket, limit = f"key:{call.caller.key_id}", call.caller.requests_per_minute
-        call.allowance = self.limiter.hit(bucket, limit, amount=operations)
-        batches.admit(call.allowance, operations)
 
     def perform_together(self, call: Call, tx: Tx, batch: Batch) -> list[BatchResult]:
         """Perform the operations of an atomic batch in its transaction. Raises the refusal of the first that fails."""
@@ -203,7 +191,7 @@ class Pipeline:
         The log does not count the time that the request has waited.
         """
         request, seconds = call.request, preferred_seconds(call.request.header("PREFER"))
-        with self.waiting.place(call.caller.account_id, seconds, request.environ.get("REMOTE_ADDR", "")) as place:
+        with self.waiting.place(call.caller.account_id, seconds) as place:
             while True:
                 with self.store.begin(call.caller, write=False) as tx:
                     result = cast("Followed[object]", call.operation.call(tx, call))
@@ -234,10 +222,10 @@ def prepare(request: Request, caller: Caller, allowance: Allowance, operation: O
     """Return the call of an operation. Raises `missing_scope`, and the refusals of the query."""
     caller.require_scope(operation.scope)
     query, page, selection = operation.read_query(request)
-    preconditions = etag.preconditions_of(request)
-    if preconditions:
-        etag.check_honoured(preconditions, operation.preconditions, writes=operation.writes)
-    accept = request.header("ACCEPT")
+    environ = request.environ
+    if not environ.keys().isdisjoint(etag.HEADERS):
+        etag.check_honoured(environ, operation.preconditions, writes=operation.writes)
+    accept = environ.get("HTTP_ACCEPT")
     form = representations.negotiate(operation.representations, operation.elsewhere, accept) if accept else None
     if selection and operation.selectable:
         for name, scope in operation.selectable.scopes(selection):
@@ -282,7 +270,7 @@ def reply(operation: Operation, result: object, request: Request) -> Response:
     table = operation.resource.table
     if isinstance(record, Record) and table is not None:
         tag = etag.compute_for_record(record, data + more if isinstance(result, Selected) else data)
-        known = request.header("IF_NONE_MATCH")
+        known = request.environ.get("HTTP_IF_NONE_MATCH")
         if known is not None and not operation.writes and etag.matches(known, tag):
             return Response(304, [("etag", tag)])
         headers.append(("etag", tag))
@@ -299,11 +287,11 @@ def refuse(refusal: Refusal, request: Request) -> Response:
     return Response(refusal.status, [CONTENT, *refusal.headers.items()], encode(members))
 
 
-def to_refusal(error: Exception, request: Request, log: RequestLog) -> Refusal:
+def to_refusal(error: Exception, request: Request, report: Report) -> Refusal:
     """Return the refusal for an exception, and log it unless it is one."""
     if isinstance(error, Refusal):
         return error
-    log.report(request, error)
+    report(request, error)
     if isinstance(error, Unavailable):
         advice = "Try again in a few seconds; an Idempotency-Key makes that safe for writes."
         return Refusal("unavailable", f"{error.reason} {advice}", headers={"Retry-After": "2"})

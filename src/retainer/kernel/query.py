@@ -120,8 +120,6 @@ def read_values(pairs: list[tuple[str, str]], readers: Readers) -> dict[str, Any
 
 def read_query(request: Request, model: type[Query], others: Readers) -> tuple[Query, Others]:
     """Return the query of an operation other than a list, and the values of its `others`."""
-    if not request.query:
-        return model(), {}
     declared = parameters(model)
     readers = {name: parameter.read for name, parameter in declared.items()}
     values = read_values(read_pairs(request), {**others, **readers})

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from decimal import Decimal
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from retainer.errors import Refusal
 from retainer.store.tx import Actor, Store
@@ -22,11 +22,11 @@ class File(NamedTuple):
     name: str
 
 
-class RunApart(Protocol):
-    """Runs what may take long or much memory, without delaying other accounts."""
+RunApart = Callable[..., Any]
+"""Returns the result of a function, of which it takes the account, the function and its arguments.
 
-    def __call__(self, account_id: int, function: Callable[..., T], /, *arguments: object) -> T:
-        """Return the result of a function. Raises its error, and `unavailable`."""
+It runs what may take long or much memory, without delaying other accounts. Raises its error, and `unavailable`.
+"""
 
 
 def run_here(_: int, function: Callable[..., T], *arguments: object) -> T:

@@ -18,10 +18,9 @@ from retainer.kernel import body as bodies
 from retainer.kernel import etag
 from retainer.kernel.batch import Batch, BatchResult, Performer
 from retainer.kernel.caller import Caller
-from retainer.kernel.following import Followed, Following, read_following
 from retainer.kernel.http import Request
 from retainer.kernel.limits import Allowance
-from retainer.kernel.paging import Page, Paged, Summed, listing, read_list
+from retainer.kernel.paging import Followed, Following, Page, Paged, Summed, listing, read_following, read_list
 from retainer.kernel.query import Filter, Query, read_query
 from retainer.kernel.representations import Representation
 from retainer.kernel.selection import Selectable, Selection, VisibleTo
@@ -168,6 +167,8 @@ class Operation:
 
     def read_query(self, request: Request) -> tuple[Query, Page | None, Selection | None]:
         """Return the query, the page of a list, and the selection. Raises `unknown_parameter`, `validation_failed`."""
+        if not self.paged and not request.query:
+            return self.query(), None, None
         page, others = None, self.selectable.readers if self.selectable else {}
         query: Query
         if self.paged:
@@ -209,7 +210,7 @@ class Operation:
         if parent is not None:
             tx.snapshot()
             tx.require(parent, read_id(call.ids[self.parameters[0]], parent))
-        if_match = call.request.header("IF_MATCH")
+        if_match = call.request.environ.get("HTTP_IF_MATCH")
         if if_match is not None:
             self._check_state(tx, call, if_match)
         return self.handler(*[argument(tx, call) for argument in self._arguments])

@@ -3,28 +3,52 @@
 import difflib
 import re
 from collections.abc import Mapping
+from copy import copy
+from typing import Generic, TypeVar
 
 from retainer.errors import Refusal, method_not_allowed
 from retainer.kernel import external_ids
 from retainer.kernel.http import Request
-from retainer.kernel.paths import PARAMETER, Paths
 from retainer.kernel.resource import METHODS, Operation, Resource
 from retainer.kernel.selection import Selectable, Source
 
+T = TypeVar("T")
+PARAMETER = re.compile(r"\{(\w+)\}")
+LAST = "\uffff"
 NUMBER = re.compile(r"(?<=/)[0-9]+(?=/|$)")
 MAX_PATH_LENGTH = 200  # characters; longer paths get no advice
 NEAR = 0.6
+
+
+class Paths(Generic[T]):
+    """Finds what belongs to a path. The literal parts of a pattern are preferred to the parameters of another one."""
+
+    def __init__(self, patterns: Mapping[str, T]) -> None:
+        self._by_first_part: dict[str, list[tuple[re.Pattern[str], T]]] = {}
+        for pattern in sorted(patterns, key=lambda pattern: PARAMETER.sub(LAST, pattern)):
+            expression = re.compile(PARAMETER.sub(r"(?P<\1>[^/]+)", pattern))
+            self._by_first_part.setdefault(first_part(pattern), []).append((expression, patterns[pattern]))
+
+    def find(self, path: str) -> tuple[T, dict[str, str]] | None:
+        """Return what belongs to a path, and its parameters by name; None if no pattern matches."""
+        for expression, target in self._by_first_part.get(first_part(path), ()):
+            if found := expression.fullmatch(path):
+                return target, found.groupdict()
+        return None
+
+
+def first_part(path: str) -> str:
+    return path.partition("/")[2].partition("/")[0]
 
 
 class Routes:
     """The operations by path and method."""
 
     def __init__(self, resources: list[Resource]) -> None:
-        self.operations = [
-            operation
-            for resource in resources
-            for operation in (*resource.operations, *external_ids.operations_of(resource))
-        ]
+        self.operations = []
+        for resource in resources:
+            own = [copy(operation) for operation in resource.operations]  # which the declarations do not know
+            self.operations += [*own, *external_ids.operations_of(own, resource.table)]
         relate(self.operations)
         by_path: dict[str, dict[str, Operation]] = {}
         for operation in self.operations:

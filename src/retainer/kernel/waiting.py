@@ -7,7 +7,6 @@ this process has written something for its account, and once a second for what o
 import re
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
@@ -32,9 +31,8 @@ def preferred_seconds(header: str | None) -> int:
 class Place:
     """The place of a request that may wait until a deadline."""
 
-    def __init__(self, waiting: "Waiting", seconds: int, peer: str) -> None:
-        self.seconds, self.peer = seconds, peer
-        self.is_hung_up = False
+    def __init__(self, waiting: "Waiting", seconds: int) -> None:
+        self.seconds = seconds
         self.waited_ns = 0
         self.woken = threading.Event()
         self._waiting = waiting
@@ -46,7 +44,7 @@ class Place:
         Meanwhile, the request is outside of the running slots, in a block of `left`.
         """
         seconds = self.deadline - time.monotonic()
-        if seconds <= 0 or self.is_hung_up or self._waiting.is_ending():
+        if seconds <= 0 or self._waiting.is_ending():
             return False
         began = time.perf_counter_ns()
         with left():
@@ -69,15 +67,12 @@ class Waiting:
         return len(self._places.get(account_id, ()))
 
     @contextmanager
-    def place(self, account_id: int, seconds: int, peer: str) -> Iterator[Place | None]:
-        """Give a request a place for the block; None if it prefers not to wait, or no place is left for its account.
-
-        `peer` is the address that its connection comes from.
-        """
+    def place(self, account_id: int, seconds: int) -> Iterator[Place | None]:
+        """Give a request a place for the block; None if it prefers not to wait, or no place is left for its account."""
         if not seconds or not self.slots.acquire(account_id, 0):
             yield None
             return
-        place = Place(self, seconds, peer)
+        place = Place(self, seconds)
         with self._lock:
             self._places.setdefault(account_id, set()).add(place)
         try:
@@ -94,20 +89,4 @@ class Waiting:
         if account_id in self._places:
             with self._lock:
                 for place in self._places.get(account_id, ()):
-                    place.woken.set()
-
-    def hang_up(self, connections: Counter[str]) -> None:
-        """End the waits of peers that have fewer `connections` with a request than waits: some clients have hung up.
-
-        The server does not know which wait belongs to which connection, so the oldest waits end. A client that is still
-        there gets an empty list a little early.
-        """
-        with self._lock:
-            waits: dict[str, list[Place]] = {}
-            for place in (place for places in self._places.values() for place in places):
-                waits.setdefault(place.peer, []).append(place)
-            for peer, places in waits.items():
-                places.sort(key=lambda place: place.deadline)
-                for place in places[: max(0, len(places) - connections[peer])]:
-                    place.is_hung_up = True
                     place.woken.set()

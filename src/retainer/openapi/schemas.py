@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from retainer.kernel import paging
-from retainer.kernel.following import Followed, FollowLinks, FollowMeta
+from retainer.kernel.paging import Followed, FollowLinks, FollowMeta
 from retainer.openapi.values import Json, description_of, schema_of
 from retainer.values.reading import WritableField, writable_fields
 from retainer.values.records import SERVER_DEFAULT, WRITE_ONLY, DetailOnly, Record

@@ -33,10 +33,9 @@ from retainer.sites.plugins import Plugin
 from retainer.store.details import load_details
 from retainer.store.row_mapper import Derived
 from retainer.store.tx import Tx
-from retainer.values.common import ExternalId
+from retainer.values.common import ExternalId, Milliseconds, Seconds, Share
 from retainer.values.kinds import Code191, HttpStatus, Id, Instant, Searched, SiteUrl, Text20, Text191
 from retainer.values.records import READ_ONLY, SERVER_DEFAULT, WRITE_ONLY, DetailOnly, Record
-from retainer.values.units import Milliseconds, Seconds, Share
 from retainer.values.versions import Version, newer, order
 
 Status = Annotated[

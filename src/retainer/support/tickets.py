@@ -27,11 +27,10 @@ from retainer.shared.numbering import next_ticket_number
 from retainer.store.row_mapper import Derived
 from retainer.store.tables import NOW
 from retainer.store.tx import Tx
-from retainer.values.common import ExternalId, Priority
+from retainer.values.common import ExternalId, Minutes, Priority
 from retainer.values.exact import minutes_between
 from retainer.values.kinds import Code191, Email, FullName, Id, Instant, Searched, Text255, Text50000, UserId
 from retainer.values.records import READ_ONLY, MustMatch, Record
-from retainer.values.units import Minutes
 from retainer.work import propagation
 
 UNRESOLVED = ("open", "pending", "on_hold")

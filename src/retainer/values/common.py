@@ -1,11 +1,17 @@
-"""Field types that many resources share, each with its description."""
+"""Field types that many resources share, each with its description: units, bank details, early-payment discounts."""
 
 import re
-from typing import Annotated, Literal
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from functools import partial
+from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta
+from stdnum import bic, iban
+from stdnum.exceptions import InvalidChecksum, ValidationError
 
-from retainer.values.kinds import Code191, UserId, kind, read_text
+from retainer.errors import InvalidValue
+from retainer.values.kinds import Code191, UserId, exact, kind, read_text
 
 COLOR = re.compile(r"#[0-9a-fA-F]{6}")
 
@@ -33,3 +39,61 @@ Priority = Annotated[
     "Sorts from `low` to `urgent`; has no other effect.",
 ]
 """How urgent a task or ticket is."""
+
+
+class Unit(NamedTuple):
+    """Marks a number with what it counts; it changes nothing about the values that are accepted."""
+
+    name: str
+
+
+Minutes = Annotated[int, Unit("minutes")]
+Milliseconds = Annotated[int, Unit("milliseconds")]
+Seconds = Annotated[int, Unit("seconds")]
+Days = Annotated[int, Unit("days")]
+Share = Annotated[float, Unit("percent")]
+BudgetShare = Annotated[float, Unit("budget")]
+"""The percentage of a budget that is used, which can be above 100."""
+
+EARLY_PAYMENT = PERCENT, DAYS = "early_payment_discount_percent", "early_payment_discount_days"
+
+DiscountPercent = Annotated[
+    Decimal, exact(Decimal(0), Decimal(100), 2, "a percentage from 0 to 100 with at most 2 decimal places", "2.5")
+]
+"""XRechnung has two decimal places for it."""
+
+
+def missing_terms(percent: object, days: int | None) -> Iterator[tuple[str, str]]:
+    """Yield the field that is missing beside the other one, with its error. Without a discount, no days are needed."""
+    if percent and days is None:
+        yield DAYS, f"Is needed with {PERCENT}: the days from the issue of an invoice in which clients can deduct it."
+    if percent is None and days is not None:
+        yield PERCENT, f"Is needed with {DAYS}: the percentage that clients can deduct, or 0 for none."
+
+
+IBAN_EXAMPLE = "DE89 3704 0044 0532 0130 00"
+
+
+def checked(validate: Callable[[str], str], value: object) -> str:
+    """Return bank details, checked by the rules of their standard; no bank is asked. Raises ValueError."""
+    text = read_text(value)
+    if not text.isascii():
+        raise ValueError
+    try:
+        return validate(text)
+    except InvalidChecksum:
+        raise InvalidValue(hint="the check digits of this one are wrong. Compare it with a bank statement.") from None
+    except ValidationError:
+        raise ValueError from None
+
+
+read_iban, read_bic = partial(checked, iban.validate), partial(checked, bic.validate)
+
+
+def grouped(number: str) -> str:
+    return " ".join(number[start : start + 4] for start in range(0, len(number), 4))
+
+
+Iban = Annotated[str, kind(read_iban, f"an IBAN like {IBAN_EXAMPLE}", examples=[IBAN_EXAMPLE])]
+BIC_FORM = "a BIC of 8 or 11 characters, like COBADEFFXXX"
+Bic = Annotated[str, kind(read_bic, BIC_FORM, examples=["COBADEFFXXX"])]

@@ -31,11 +31,10 @@ from retainer.shared import relations
 from retainer.shared.relations import ClientState
 from retainer.store.row_mapper import Derived, RefersTo
 from retainer.store.tx import Tx
-from retainer.values.common import ExternalId
+from retainer.values.common import BudgetShare, ExternalId, Minutes, Share
 from retainer.values.exact import amount_of, percent
 from retainer.values.kinds import Code30, Code191, Currency, Day, Id, Instant, Money, SignedMoney, Text191, Text10000
 from retainer.values.records import READ_ONLY, SERVER_DEFAULT, WRITE_ONLY, AllowedOn, Record, RequiredUnless
-from retainer.values.units import BudgetShare, Minutes, Share
 from retainer.work import progress, propagation, templates
 
 Status = Annotated[

@@ -27,10 +27,9 @@ from retainer.schema.work import milestones, projects, tasks
 from retainer.shared import relations
 from retainer.store.row_mapper import Derived
 from retainer.store.tx import Tx
-from retainer.values.common import ExternalId, Priority
+from retainer.values.common import ExternalId, Minutes, Priority
 from retainer.values.kinds import Code191, Day, Id, Instant, Position, Text255, Text20000, UserId
 from retainer.values.records import READ_ONLY, SERVER_DEFAULT, Record
-from retainer.values.units import Minutes
 from retainer.work import progress, propagation
 
 Status = Annotated[

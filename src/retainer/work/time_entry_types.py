@@ -6,10 +6,9 @@ import msgspec
 from msgspec import Meta
 
 from retainer.billing.allocation_types import BillingInvoice, BillingLine, Locked, TimeBillingStatusField
-from retainer.values.common import ActingUser, ExternalId
+from retainer.values.common import ActingUser, ExternalId, Minutes
 from retainer.values.kinds import Currency, Day, Id, Instant, Money, Text5000
 from retainer.values.records import READ_ONLY, SERVER_DEFAULT, Record
-from retainer.values.units import Minutes
 
 MAX_MINUTES = 1440  # a day
 

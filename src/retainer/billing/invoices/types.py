@@ -12,7 +12,7 @@ from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.document_types import Lines
 from retainer.schema.billing import invoices
 from retainer.store.row_mapper import Derived, RefersTo
-from retainer.values.common import ExternalId
+from retainer.values.common import Days, ExternalId
 from retainer.values.kinds import (
     Code50,
     Code100,
@@ -42,7 +42,6 @@ from retainer.values.records import (
     Record,
     RequiredUnless,
 )
-from retainer.values.units import Days
 
 MAX_DESCRIPTION = 2000
 MAX_ITEMS = 1000

@@ -16,7 +16,7 @@ from retainer.identity.quotas import list_uses
 from retainer.kernel.http import Response
 from retainer.shared.numbering import NUMBERED, NextNumbers, preview_number, set_next_numbers, upcoming_numbers
 from retainer.store.tx import Tx
-from retainer.values.banking import grouped
+from retainer.values.common import grouped
 from retainer.values.kinds import read_pattern, timezones
 from retainer.values.parameters import read_whole
 

@@ -25,9 +25,9 @@ from retainer.store.row_mapper import folds
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Store, Tx
 from retainer.values.collation import folded_text
+from retainer.values.common import Minutes
 from retainer.values.exact import amount_of, decimal_text, instant_after
 from retainer.values.kinds import Day, Email, Money, Password, Percent, Text191, exact
-from retainer.values.units import Minutes
 
 TRIAL_DAYS = 90
 FIRST_DAY = "0001-01-01"

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from retainer.background import Background, Chore, Report
-from retainer.kernel.forwarding import group, is_trusted, parse_address
+from retainer.kernel.http import is_trusted, networks, parse_address
 from retainer.server.http.gate import BODY_SECONDS
 from retainer.settings import Settings
 
@@ -49,18 +49,11 @@ class ClientConnection(NamedTuple):
 class ConnectionGuard(Background):
     """Scans all connections every second in a thread; their sockets belong to the HTTP server.
 
-    `overdue` counts the bodies of each peer that have not arrived in time; `note` is told how many connections of each
-    peer have a request.
+    `overdue` counts the bodies of each peer that have not arrived in time.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        overdue: Callable[[], Counter[str]],
-        note: Callable[[Counter[str]], None],
-        report: Report,
-    ) -> None:
-        self.settings, self.overdue, self.note = settings, overdue, note
+    def __init__(self, settings: Settings, overdue: Callable[[], Counter[str]], report: Report) -> None:
+        self.settings, self.overdue = settings, overdue
         self._ports: set[int] = set()
         self._seen: set[int] = set()
         look = Chore("scanning connections", SCAN_SECONDS, lambda: self.check(self.scan()[0]))
@@ -97,7 +90,6 @@ class ConnectionGuard(Background):
         self._end_overdue_bodies(connections)
         self._end_surplus(connections)
         self._seen = {connection.inode for connection in connections}
-        self.note(Counter(connection.peer for connection in connections if not connection.is_idle))
 
     def _end_overdue_bodies(self, connections: list[ClientConnection]) -> None:
         """Let threads that wait for overdue bodies read their end, and refuse the requests.
@@ -118,7 +110,7 @@ class ConnectionGuard(Background):
         for connection in connections:
             address = parse_address(connection.peer)
             if connection.is_idle and not is_trusted(address, self.settings):
-                by_address[group(address)].append(connection)
+                by_address[networks(address)[0]].append(connection)
         for idle in by_address.values():
             idle.sort(key=lambda connection: connection.inode not in self._seen)
             for connection in idle[MAX_PER_ADDRESS:]:

@@ -6,7 +6,7 @@ from retainer.errors import Refusal
 from retainer.kernel import pipeline
 from retainer.kernel.http import Request, Response
 from retainer.kernel.limits import SlidingWindow, hit_address
-from retainer.kernel.pipeline import RequestLog
+from retainer.kernel.pipeline import LogRequest, Report
 from retainer.settings import BASE_PATH
 
 STAY_SECURE = ("strict-transport-security", "max-age=31536000")
@@ -22,8 +22,8 @@ Page = Callable[[Request], Response]
 class Site:
     """The `pages` outside the base path, by the first part of their path, like `openapi.json`."""
 
-    def __init__(self, pages: Mapping[str, Page], limiter: SlidingWindow, log: RequestLog) -> None:
-        self.pages, self.limiter, self.log = pages, limiter, log
+    def __init__(self, pages: Mapping[str, Page], limiter: SlidingWindow, log: LogRequest, report: Report) -> None:
+        self.pages, self.limiter, self.log_request, self.report = pages, limiter, log, report
 
     def answer(self, request: Request) -> Response:
         """Return the response, with the API's headers and the rate limit of the address.
@@ -39,7 +39,7 @@ class Site:
                 allowance.admit()
             response = page(request)
         except Exception as error:  # noqa: BLE001  # every error becomes a response of the catalogue
-            refusal = pipeline.to_refusal(error, request, self.log)
+            refusal = pipeline.to_refusal(error, request, self.report)
             response, allowance, _ = pipeline.answer_refusal(refusal, request, self.limiter, allowance)
         if allowance is None:
             allowance = hit_address(self.limiter, request.address, charge=False)
@@ -48,7 +48,7 @@ class Site:
             [*pipeline.COMMON_HEADERS, STAY_SECURE] if request.origin.startswith("https:") else pipeline.COMMON_HEADERS
         )
         pipeline.add_headers(response, request, allowance, [pair for pair in common if pair[0] not in present])
-        self.log.request(request, response, None, None, None)
+        self.log_request(request, response, None, None, None)
         return response
 
 

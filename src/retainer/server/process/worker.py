@@ -73,7 +73,7 @@ def work(
     app = App(configuration.load(), standard_error(), is_stopping, metrics, worker_index)
     with ExitStack() as chores:
         chores.callback(app.renderers.close)
-        guard = ConnectionGuard(app.settings, app.gate.overdue, app.waiting.hang_up, app.log.failure)
+        guard = ConnectionGuard(app.settings, app.gate.overdue, app.log.failure)
         for background in (app.housekeeping, *background_work(app), *([guard] if sys.platform == "linux" else [])):
             background.start()
             chores.callback(background.stop)
