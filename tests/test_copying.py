@@ -42,6 +42,7 @@ PLACED: list[tuple[str, dict[str, Any]]] = [
     ("cost_rates", {"from_date": "9999-12-31", "amount": 2}),
     ("audit_entries", {"action": "test", "target": "key", "target_id": 1, "target_name": "", "before": ODD}),
     ("sessions", {"hash": "a", "last_used_at": MOMENT}),
+    ("timers", {"work": "project_id-1", "description": "Begun", "started_at": MOMENT}),
     ("password_links", {"hash": "b", "expires_at": MOMENT}),
     ("pending_sign_ins", {"hash": "c", "expires_at": MOMENT}),
     ("second_factors", {"secret": "BASE32", "last_step": 1}),

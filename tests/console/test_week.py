@@ -3,6 +3,7 @@
 from datetime import date, timedelta
 
 import pytest
+import time_machine
 
 from tests.console.visitor import Fields
 
@@ -107,3 +108,41 @@ def test_only_the_own_time_is_shown_and_counted(api, visitor, project):
     for hidden in ("11:17", "12:17"):
         assert hidden not in page.html
     assert visitor.get(f"{WEEK}?from=odd").status == visitor.get(f"{WEEK}?from=0001-01-01").status == 404
+
+
+def timer(visitor, **fields):
+    return visitor.follow(visitor.post(f"{WEEK}/timer", fields))
+
+
+def test_a_timer_becomes_a_time_entry_when_it_is_stopped(api, visitor, project):
+    work = f"project_id-{project}"
+    assert "Timer started." in timer(visitor, timer="start", work=work, description="Workshop").text
+    assert "Relaunch: Workshop since" in visitor.get(WEEK).text
+    assert "running already" in timer(visitor, timer="start", work=work).text
+    api.sql("UPDATE timers SET started_at = '2026-03-02T09:00:00.000000Z'")
+    with time_machine.travel("2026-03-02T10:29:40+00:00", tick=False):
+        assert "1:30 recorded." in timer(visitor, timer="stop").text
+    (entry,) = api.get("/time-entries").data
+    assert (entry["duration_minutes"], entry["description"], entry["user_id"]) == (90, "Workshop", visitor.user_id)
+    assert entry["started_at"] == "2026-03-02T09:00:00.000000Z"
+    assert "No timer is running." in timer(visitor, timer="stop").text
+
+
+def test_a_timer_that_cannot_be_recorded_goes_on_until_it_is_discarded(api, visitor, project):
+    for work in ("", "project_id-999999", f"client_id-{api.make('/clients')['id']}"):
+        assert "Choose the work" in timer(visitor, timer="start", work=work).text
+    timer(visitor, timer="start", work=f"project_id-{project}")
+    api.patch(f"/projects/{project}", {"status": "archived"})
+    assert "is archived" in timer(visitor, timer="stop").text
+    api.patch(f"/projects/{project}", {"status": "active"})
+    api.sql("UPDATE timers SET started_at = '2026-03-02T09:00:00.000000Z'")
+    assert "more than a day" in timer(visitor, timer="stop").text
+    assert "Nothing was recorded." in timer(visitor, timer="discard").text
+    assert entries(api) == []
+
+
+def test_a_timer_is_of_its_user_alone(api, visitor, person, project):
+    timer(visitor, timer="start", work=f"project_id-{project}")
+    other = person("manager")
+    assert "No timer is running." in timer(other, timer="stop").text
+    assert "so far" in visitor.get(WEEK).text

@@ -25,6 +25,7 @@ from retainer.console.pages import (
     session_pages,
     settings_pages,
     sign_in_pages,
+    timer,
     today_page,
     webhook_forms,
     webhook_pages,
@@ -62,6 +63,7 @@ public = partial(Route, has_store=True, is_public=True)
 CONSOLE_ROUTES: dict[str, Route] = {
     "": Route(today_page.show),
     "/week": Route(week_page.show, week_page.save, is_long=True),
+    "/week/timer": Route(week_page.show, timer.act),
     "/api": Route(api_pages.show),
     "/switch": Route(api_pages.show_switch, api_pages.switch),
     "/keys": Route(key_pages.show_list),

@@ -140,6 +140,16 @@ time_entries = col.account_table(
 )
 col.index_amounts(time_entries)
 
+timers = col.account_table(
+    "timers",
+    *col.ref("user_id", "users"),
+    col.text("work"),
+    col.text("description", optional=True),
+    col.instant("started_at"),
+    col.unique("user_id"),
+)
+"""Work that a user has begun, and that is no time entry yet: `work` is a field of entries and an id, `task_id-5`."""
+
 cost_rates = col.keyed_table(
     "cost_rates",
     *col.ref("user_id", "users", on_delete="cascade"),

@@ -22,6 +22,8 @@ from retainer.schema.support import tickets
 from retainer.schema.work import projects, tasks
 from retainer.store.engines.sql import INTEGER, is_listed, listed
 from retainer.store.tx import Tx
+from retainer.values.exact import minutes_between
+from retainer.work import timers
 from retainer.work.time_entry_types import TimeEntry
 
 DAYS, DAY_MINUTES = 7, 1440
@@ -157,7 +159,14 @@ class Week:
         return {record_id: names.get(parent, "") for record_id, parent in parents.items()}
 
     def choices(self) -> list[tuple[str, list[tuple[str, str]]]]:
-        """Return the work that a new row can be for: open projects, and the user's open tasks and tickets."""
+        """Return the work that a new row can be for: what is offered and has no row."""
+        shown = {row.name for row in self.rows}
+        left = {title: [each for each in options if each[0] not in shown] for title, options in self.offered}
+        return [(title, options) for title, options in left.items() if options]
+
+    @cached_property
+    def offered(self) -> list[tuple[str, list[tuple[str, str]]]]:
+        """Return the work that the user can record time on: open projects, and the user's open tasks and tickets."""
         catalogue, me = self.context.catalogue, {"assignee_id": "me"}
         own = {
             "task_id": catalogue.find("tasks").first(self.tx, me | {"open": "true"}, size=100),
@@ -169,9 +178,7 @@ class Week:
             works = self.works({f"{field}-{record.id}" for record in records})
             named = [(name, f"{work.text} ({detail})" if detail else work.text) for name, work, detail in works]
             found[f"My {WORK[field].name}"] = sorted(named, key=lambda each: each[1].casefold())
-        shown = {row.name for row in self.rows}
-        left = {title: [each for each in options if each[0] not in shown] for title, options in found.items()}
-        return [(title, options) for title, options in left.items() if options]
+        return [(title, options) for title, options in found.items() if options]
 
 
 def row_of(entry: TimeEntry) -> str:
@@ -189,8 +196,18 @@ def show(tx: Tx, context: PageContext) -> Reply:
     """Show the week of a day, by default of today. Raises `not_found`."""
     week = Week(tx, context)
     days = [(day, sum(row.cells[place].minutes for row in week.rows)) for place, day in enumerate(week.days)]
+    timer = timers.find(tx)
     return context.render(
-        "week", week=week, days=days, choices=week.choices(), today=tx.today, hours=typed.minutes_text
+        "week",
+        week=week,
+        days=days,
+        choices=week.choices(),
+        today=tx.today,
+        hours=typed.minutes_text,
+        timer=timer,
+        timed=next((work for _, work, _ in week.works({timer.work})), None) if timer else None,
+        passed=minutes_between(timer.started_at, tx.now) if timer else 0,
+        offered=week.offered,
     )
 
 

@@ -484,6 +484,21 @@ CREATE TABLE sessions (
 
 CREATE UNIQUE INDEX sessions_unique_hash ON sessions (hash);
 
+CREATE TABLE timers (
+	id BIGSERIAL NOT NULL,
+	account_id BIGINT NOT NULL,
+	created_at TIMESTAMP WITH TIME ZONE NOT NULL,
+	updated_at TIMESTAMP WITH TIME ZONE NOT NULL,
+	user_id BIGINT NOT NULL,
+	work TEXT COLLATE "C" NOT NULL,
+	description TEXT COLLATE "C",
+	started_at TIMESTAMP WITH TIME ZONE NOT NULL,
+	CONSTRAINT timers_pk PRIMARY KEY (account_id, id),
+	CONSTRAINT timers_ref_account_id_user_id FOREIGN KEY(account_id, user_id) REFERENCES users (account_id, id),
+	CONSTRAINT timers_unique_account_id_user_id UNIQUE (account_id, user_id),
+	CONSTRAINT timers_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+);
+
 CREATE TABLE external_contacts_tags (
 	account_id BIGINT NOT NULL,
 	record_id BIGINT NOT NULL,

@@ -515,6 +515,22 @@ CREATE TABLE sessions (
 
 CREATE UNIQUE INDEX sessions_unique_hash ON sessions (hash);
 
+CREATE TABLE timers (
+	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+	account_id INTEGER NOT NULL,
+	created_at TEXT NOT NULL,
+	updated_at TEXT NOT NULL,
+	user_id INTEGER NOT NULL,
+	work TEXT NOT NULL,
+	description TEXT,
+	started_at TEXT NOT NULL,
+	CONSTRAINT timers_ref_account_id_user_id FOREIGN KEY(account_id, user_id) REFERENCES users (account_id, id),
+	CONSTRAINT timers_unique_account_id_user_id UNIQUE (account_id, user_id),
+	CONSTRAINT timers_unique_account_id_id UNIQUE (account_id, id),
+	CONSTRAINT timers_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
+)
+ STRICT;
+
 CREATE TABLE external_contacts_tags (
 	account_id INTEGER NOT NULL,
 	record_id INTEGER NOT NULL,
