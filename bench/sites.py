@@ -17,6 +17,7 @@ from bench.data import open_agency
 from bench.depth import measure
 from bench.depth_data import FAST, put
 from bench.servers import RETAINER, Server, request, start, stop, wait
+from retainer.identity.actors import operator_of
 from retainer.sites import uptime
 from retainer.store.engines import Sqlite
 from retainer.store.tx import Store
@@ -57,9 +58,9 @@ def fill(path: Path, sites: int, *, checked: bool) -> list[str]:
     connection.execute("PRAGMA journal_mode=WAL")
     connection.close()
     store = Store(Sqlite(path))
-    with store.unscoped(write=True) as tx:
+    with store.begin(operator_of(store, agency.account), write=True) as tx:
         for site in range(1, sites + 1) if checked else ():
-            uptime.summarise(tx, agency.account, site)
+            uptime.summarise(tx, site)
     store.engine.close()
     return agency.keys
 

@@ -68,7 +68,7 @@ def test_the_sites_were_checked_until_now_and_one_is_down_for_less_than_an_hour(
 
 def test_no_site_is_ever_due_as_its_host_does_not_exist(agency):
     schedule.refresh(agency.store)
-    assert schedule.claim(agency.store, Places(100, ()), timedelta(minutes=1)) == []
+    assert schedule.DUE.claim(agency.store, Places(100, ()), timedelta(minutes=1)) == []
 
 
 def test_no_currency_takes_back_more_than_a_part_of_what_it_bills(agency):

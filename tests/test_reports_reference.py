@@ -521,8 +521,9 @@ class World:
     def check_sites(self):
         """The monitor looks at all that is due."""
         self.cached_rows.clear()
-        taken = schedule.claim(self.store, Places(200, ()), timedelta(minutes=1))
-        schedule.save_results(self.store, [(due, CheckResult(self.sometimes())) for due in taken])
+        taken = schedule.DUE.claim(self.store, Places(200, ()), timedelta(minutes=1))
+        for due in taken:
+            schedule.save_result(self.store, due, CheckResult(self.sometimes()))
 
     # What is asked
 

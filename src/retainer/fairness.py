@@ -3,9 +3,9 @@
 import threading
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterable
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
-from msgspec.json import encode
+import msgspec
 
 T = TypeVar("T")
 
@@ -142,16 +142,13 @@ class FairSemaphore:
         return waiter is not None
 
 
-class Leased(Protocol):
-    """Work that no other process does before its lease ends."""
+class Leased(msgspec.Struct):
+    """Work that was due at a time, and that no other process does until its lease ends."""
 
-    @property
-    def account_id(self) -> int:
-        """Return the account whose place it takes."""
-
-    @property
-    def id(self) -> int:
-        """Return what it is about."""
+    leased_until: str
+    account_id: int
+    id: int
+    due_at: str
 
 
 Work = TypeVar("Work", bound=Leased)
@@ -173,19 +170,19 @@ class Places:
     @property
     def sated(self) -> str:
         """Return the accounts that get no further place now, as JSON."""
-        return encode([account_id for account_id in self._held if not self._has_room(account_id)]).decode()
+        return msgspec.json.encode([account_id for account_id in self._held if not self._has_room(account_id)]).decode()
 
-    def fill(self, find: Callable[[], Iterable[Work]], lease: Callable[[Work], Work | None]) -> list[Work]:
+    def fill(self, find: Callable[[], Iterable[Work]], lease: Callable[[Work], bool]) -> list[Work]:
         """Return what could be leased; `find` returns work of accounts that are not sated, the oldest first."""
         leased: list[Work] = []
         is_filling = True
         while is_filling:
             is_filling = False
             for work in find():
-                if self._has_room(work.account_id) and (mine := lease(work)) is not None:
-                    leased.append(mine)
-                    self._free -= self._held[mine.account_id] > 0
-                    self._held[mine.account_id] += 1
+                if self._has_room(work.account_id) and lease(work):
+                    leased.append(work)
+                    self._free -= self._held[work.account_id] > 0
+                    self._held[work.account_id] += 1
                     is_filling = True
         return leased
 

@@ -567,8 +567,9 @@ def test_sites_are_up_down_or_unknown_now_or_in_the_total_alone(api, clock, clie
     out = place("down-too"), place("up-again")
     for hour in (1, 2):
         clock.move_to(datetime.fromisoformat(NOW) + timedelta(hours=hour))
-        taken = schedule.claim(api.store, Places(200, ()), timedelta(minutes=1))
-        schedule.save_results(api.store, [(due, CheckResult(is_up="up" in due.url)) for due in taken])
+        taken = schedule.DUE.claim(api.store, Places(200, ()), timedelta(minutes=1))
+        for due in taken:
+            schedule.save_result(api.store, due, CheckResult(is_up="up" in due.url))
     place("new")
     for paths, members in zip(
         out, ({"monitoring_enabled": False}, {"maintenance_until": "2027-01-01T00:00:00Z"}), strict=True

@@ -37,8 +37,9 @@ def observe(api, *results):
     """Write for each result what the monitor has found at the sites that are due, an hour later each time."""
     for hour, result in enumerate(results, 10):
         with at(f"{hour}:00:00"):
-            taken = schedule.claim(api.store, Places(10, ()), timedelta(minutes=1))
-            schedule.save_results(api.store, [(due, result) for due in taken])
+            taken = schedule.DUE.claim(api.store, Places(10, ()), timedelta(minutes=1))
+            for due in taken:
+                schedule.save_result(api.store, due, result)
 
 
 def test_it_works(api):

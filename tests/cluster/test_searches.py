@@ -1,37 +1,39 @@
 """Background loops search all shards of a cluster less often than the database of one server."""
 
 from contextlib import closing
-from typing import NamedTuple
+from datetime import timedelta
 
+from retainer.fairness import Leased
 from retainer.outbound.loop import BackgroundLoop
 from retainer.store.engines import connect
 from retainer.store.tx import Store
 
-
-class Task(NamedTuple):
-    """Work that takes no time."""
-
-    account_id: int = 1
-    id: int = 1
+TASK = Leased("", 1, 1, "")
 
 
 class Searching(BackgroundLoop):
     """A loop that stops in its third turn, and counts its searches as done."""
 
     name, task, host, places = "searching", "searching", "host", 1
+    lease = timedelta()
     found, turns = (), 0
 
     def refresh(self):
         pass
 
-    async def save(self):
+    @property
+    def leases(self):
+        return self
+
+    def claim(self, *_):
+        self.done += 1
+        return self.found
+
+    async def _turn(self, *values, **options):
         self.turns += 1
         if self.turns == 3:
             self.stopped.set()
-
-    def claim(self, places):  # noqa: ARG002
-        self.done += 1
-        return self.found
+        await super()._turn(*values, **options)
 
     async def serve(self, client, work):
         pass
@@ -51,5 +53,5 @@ def searches(url, *found):
 def test_a_loop_that_finds_nothing_waits_before_it_asks_all_shards_again(cluster, sqlite_databases, monkeypatch):
     monkeypatch.setattr("retainer.outbound.loop.CLUSTER_SECONDS", 1000)
     assert searches(cluster.shared) == 1
-    assert searches(cluster.shared, Task()) == 3, "there may be more"
+    assert searches(cluster.shared, TASK) == 3, "there may be more"
     assert searches(sqlite_databases.create()) == 3

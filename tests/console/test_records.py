@@ -252,8 +252,8 @@ def test_a_site_whose_first_check_failed_is_checked_again_before_it_is_down(api,
     site = api.make("/sites", url="https://optik.example")["id"]
     pages = [f"/console/records/sites/{site}", "/console/records/sites"]
     for failures in (1, 2):
-        (due,) = schedule.claim(api.store, Places(10, ()), timedelta(minutes=1))
-        schedule.save_results(api.store, [(due, CheckResult(is_up=False, error="The site answered 503."))])
+        (due,) = schedule.DUE.claim(api.store, Places(10, ()), timedelta(minutes=1))
+        schedule.save_result(api.store, due, CheckResult(is_up=False, error="The site answered 503."))
         for page in map(visitor.get, pages):
             assert ("Checking again" in page.text, "0%" in page.text) == (failures == 1, failures == 2)
         api.sql("UPDATE sites SET next_check_at = '2020-01-01T00:00:00.000000Z'")

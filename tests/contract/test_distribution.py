@@ -142,8 +142,8 @@ BY_ID: list[tuple[str, ClauseElement, bool]] = [
         if {"id", "account_id"} <= {*table.c.keys()}
     ),
     ("invoices", row_mapper(metadata.tables["invoices"], Invoice).one, True),
-    *(("sites", statement, False) for statement in (schedule.LEASE, schedule.LOCK_LEASED, schedule.SAVE_RESULT)),
-    ("sites", uptime.WRITE_SHARES, False),
+    ("sites", schedule.DUE.lease, False),
+    *(("sites", statement, True) for statement in (schedule.LOCK_LEASED, schedule.SAVE_RESULT, uptime.WRITE_SHARES)),
     ("api_keys", USED, False),
 ]
 

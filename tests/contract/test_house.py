@@ -88,6 +88,7 @@ UNSCOPED = {
     "identity/people/sessions.py",
     "identity/people/tokens.py",
     "identity/sign_in/sign_in.py",
+    "outbound/leases.py",
     "outbound/pause.py",
     "backup/embedded.py",
     "server/monitoring/housekeeping.py",

@@ -445,9 +445,10 @@ def test_a_result_does_not_reveal_whether_an_address_is_forbidden_or_missing(api
         "leading.example",
     ]
     sites = [api.make("/sites", url=f"http://{host}/")["id"] for host in hosts]
-    taken = schedule.claim(api.store, Places(100, ()), loop.LEASE)
+    taken = schedule.DUE.claim(api.store, Places(100, ()), loop.Monitor.lease)
     found = world.probe([check.url for check in taken])
-    schedule.save_results(api.store, list(zip(taken, found, strict=True)))
+    for due, result in zip(taken, found, strict=True):
+        schedule.save_result(api.store, due, result)
     expected = [api.get(f"/sites/{site}").data for site in sites]
     own_fields = ("id", "url", "name", "created_at", "updated_at", "last_checked_at", "down_since")
     assert [{name: each[name] for name in each if name not in own_fields} for each in expected] == [

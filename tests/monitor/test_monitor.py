@@ -55,17 +55,19 @@ class Watch:
 
         taken = self.claim()
         found = asyncio.run(probed(taken))
-        schedule.save_results(self.api.store, list(zip(taken, found, strict=True)))
+        for due, result in zip(taken, found, strict=True):
+            schedule.save_result(self.api.store, due, result)
         return len(taken)
 
     def claim(self):
         """Lease the due sites, which are of one account."""
-        return schedule.claim(self.api.store, Places(200, ()), loop.LEASE)
+        return schedule.DUE.claim(self.api.store, Places(200, ()), loop.Monitor.lease)
 
     def note(self, *, is_up):
         """Make every site due, and save this result for it."""
         self.due_again()
-        schedule.save_results(self.api.store, [(due, CheckResult(is_up)) for due in self.claim()])
+        for due in self.claim():
+            schedule.save_result(self.api.store, due, CheckResult(is_up))
 
     def read(self, site):
         return self.api.get(f"/sites/{site}").data
@@ -142,7 +144,7 @@ def test_a_site_is_down_after_two_failures_in_a_row_and_up_after_one_success(wat
 def test_an_incident_lasts_from_the_first_of_two_failures_to_the_next_success(watch, at):
     site, other = watch.site(), watch.site("other", monitoring_enabled=False)
     with watch.api.operating() as tx:
-        incidents.begin_incident(tx, watch.api.account_id, other, written(START), "Refused.")
+        incidents.begin_incident(tx, other, written(START), "Refused.")
     for number, answer in enumerate([DOWN, UP, DOWN, DOWN, DOWN, UP, UP, DOWN, DOWN]):
         at(minutes=5 * number)
         watch.check(answer)
@@ -446,7 +448,7 @@ def test_a_result_that_cannot_be_saved_stops_no_other(watch):
     watch.api.sql(REFUSE[watch.api.store.engine.name].format(sites[2]))
     assert watch.monitor().run_once() == 4
     assert [watch.read(site)["status"] for site in sites] == ["up", "up", "unknown", "up", "up"]
-    assert any(f"site {sites[2]}" in what and "planted" in error for what, error in watch.failures)
+    assert any(f"({sites[2]} of account" in what and "planted" in error for what, error in watch.failures)
     ((checks,),) = watch.api.sql("SELECT count(*) FROM site_checks")
     assert checks == 4, "nothing is left of the fifth"
     watch.api.sql(ALLOW[watch.api.store.engine.name])

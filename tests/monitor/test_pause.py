@@ -11,7 +11,7 @@ from retainer.sites.monitor import schedule
 
 def claimed(store):
     """Return how many sites a monitor finds and leases."""
-    return len(schedule.claim(store, Places(10, ()), timedelta(minutes=1)))
+    return len(schedule.DUE.claim(store, Places(10, ()), timedelta(minutes=1)))
 
 
 def test_no_site_is_claimed_from_a_pause_until_it_is_resumed(api):

@@ -89,7 +89,9 @@ def serve():
 
 
 def due_site(url, expected=None, keyword=None):
-    return DueSite(1, 1, url, json.dumps(expected) if expected else None, keyword, 60, "2026-03-01T00:00:00.000000Z")
+    return DueSite(
+        "", 1, 1, "2026-03-01T00:00:00.000000Z", url, json.dumps(expected) if expected else None, keyword, 60
+    )
 
 
 def check(url, expected=None, keyword=None, opened=LOOPBACK):

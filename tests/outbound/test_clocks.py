@@ -41,17 +41,18 @@ def hook(api):
 
 
 def claim_sites(api):
-    return monitor_schedule.claim(api.store, Places(10, ()), monitor_loop.LEASE)
+    return monitor_schedule.DUE.claim(api.store, Places(10, ()), monitor_loop.Monitor.lease)
 
 
 def claim_webhooks(api):
-    return sender_schedule.claim(api.store, Places(10, ()), sender_loop.LEASE)
+    return sender_schedule.DUE.claim(api.store, Places(10, ()), sender_loop.Sender.lease)
 
 
 def check(api):
     """Check the due sites; return their number."""
     taken = claim_sites(api)
-    monitor_schedule.save_results(api.store, [(site, CheckResult(is_up=True, status_code=200)) for site in taken])
+    for site in taken:
+        monitor_schedule.save_result(api.store, site, CheckResult(is_up=True, status_code=200))
     return len(taken)
 
 

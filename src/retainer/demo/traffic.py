@@ -9,9 +9,8 @@ from sqlalchemy import bindparam, select
 
 from retainer.app import ROUTES
 from retainer.events.sender.batch import Outcome, load_batch
-from retainer.events.sender.loop import LEASE, Sender
+from retainer.events.sender.loop import Sender
 from retainer.events.sender.results import save_results
-from retainer.events.sender.schedule import claim
 from retainer.fairness import Places
 from retainer.identity.keys import key_list
 from retainer.identity.keys.key_list import Key
@@ -48,7 +47,7 @@ OPERATIONS = sorted(
 
 
 def deliver(store: Store, actor: Actor) -> None:
-    for leased in claim(store, Places(Sender.places, ()), LEASE):
+    for leased in Sender.leases.claim(store, Places(Sender.places, ()), Sender.lease):
         if batch := load_batch(store, leased, ""):
             for attempt in (attempt for group in batch.due for attempt in group):
                 attempt.outcome = ACCEPTED

@@ -4,7 +4,7 @@ import asyncio
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import partial
@@ -13,6 +13,7 @@ from typing import ClassVar, Generic, TypeVar
 from retainer.background import MAX_PAUSE, Background, Chore, Report
 from retainer.fairness import Places, Work
 from retainer.outbound.client import GuardedClient
+from retainer.outbound.leases import Leases
 from retainer.settings import Network
 from retainer.store.tx import Store
 
@@ -40,6 +41,9 @@ class BackgroundLoop(Background, ABC, Generic[Work]):
     """What the hosts of its requests are called in messages to tenants."""
     places: ClassVar[int]
     """Places that accounts share, in addition to one of each."""
+    leases: Leases[Work]
+    lease: ClassVar[timedelta]
+    """How long work is leased: longer than it can take."""
 
     def __init__(self, store: Store, allowed: tuple[Network, ...], report: Report) -> None:
         super().__init__(
@@ -60,15 +64,8 @@ class BackgroundLoop(Background, ABC, Generic[Work]):
         """Correct what time has changed; called at the start and every REFRESH_SECONDS, in the database's thread."""
 
     @abstractmethod
-    def claim(self, places: Places) -> Sequence[Work]:
-        """Lease what is due, in the database's thread."""
-
-    @abstractmethod
     async def serve(self, client: GuardedClient, work: Work) -> None:
         """Do what was leased."""
-
-    async def save(self) -> None:
-        """Save the results since the last call, if `serve` has not."""
 
     async def _run(self, *, once: bool) -> None:
         running: dict[asyncio.Task[None], int] = {}
@@ -91,12 +88,10 @@ class BackgroundLoop(Background, ABC, Generic[Work]):
                 for task in late:
                     task.cancel()
                 await asyncio.gather(*late, return_exceptions=True)
-            await self.save()
 
     async def _turn(self, client: GuardedClient, running: dict[asyncio.Task[None], int], *, once: bool) -> None:
         for task in [task for task in running if task.done()]:
             del running[task]
-        await self.save()
         if time.monotonic() >= self._refresh_at:
             self._refresh_at = time.monotonic() + REFRESH_SECONDS
             await self.in_database(self.refresh)
@@ -104,8 +99,8 @@ class BackgroundLoop(Background, ABC, Generic[Work]):
             for work in await self.in_database(partial(self._search, Places(self.places, running.values()))):
                 running[asyncio.create_task(self._try(client, work))] = work.account_id
 
-    def _search(self, places: Places) -> Sequence[Work]:
-        found = self.claim(places)
+    def _search(self, places: Places) -> list[Work]:
+        found = self.leases.claim(self.store, places, self.lease)
         if not found and self.store.engine.is_cluster:
             self._search_at = time.monotonic() + CLUSTER_SECONDS
         return found

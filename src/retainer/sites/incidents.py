@@ -5,12 +5,13 @@ A pause and a maintenance end what is going on; only failures after them begin a
 
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, and_, bindparam, case, delete, insert, select, update
+from sqlalchemy import bindparam, case, delete, insert, select, update
 
 from retainer.schema.sites import site_incidents, sites
 from retainer.sites.uptime import QUARTER
 from retainer.store.announcements import maintaining
-from retainer.store.transaction import Transaction, UnscopedTx
+from retainer.store.tables import ACCOUNT
+from retainer.store.transaction import UnscopedTx
 from retainer.store.tx import Tx
 from retainer.values.exact import instant_after
 
@@ -23,13 +24,9 @@ class Incident(NamedTuple):
     cause: str | None
 
 
-OF_SITE: ColumnElement[bool] = and_(
-    site_incidents.c.account_id == bindparam("account"), site_incidents.c.site_id == bindparam("site")
-)
+OF_SITE = site_incidents.c.site_id == bindparam("site")
 BEGIN = insert(site_incidents).values(
-    account_id=bindparam("account"),
-    site_id=bindparam("site"),
-    **{name: bindparam(name) for name in ("started_at", "cause")},
+    account_id=ACCOUNT, site_id=bindparam("site"), started_at=bindparam("started_at"), cause=bindparam("cause")
 )
 SUSPENDED = case((sites.c.observed == "down", "unknown"), else_=sites.c.observed)
 SUSPEND_ALL = maintaining(
@@ -41,26 +38,26 @@ END = END_ALL.where(OF_SITE)
 DELETE_OLD = delete(site_incidents).where(OF_SITE, site_incidents.c.ended_at <= bindparam("before"))
 NEWEST = (
     select(*site_incidents.c[Incident._fields])
-    .where(site_incidents.c.site_id == bindparam("site"))
+    .where(OF_SITE)
     .order_by(site_incidents.c.started_at.desc())
     .limit(bindparam("limit"))
 )
 
 
-def begin_incident(tx: Transaction, account_id: int, site_id: int, started_at: str, cause: str | None) -> None:
+def begin_incident(tx: Tx, site_id: int, started_at: str, cause: str | None) -> None:
     """Save that a site is down since the first failed check, and delete what ended 90 days ago or earlier."""
-    tx.run(DELETE_OLD, account=account_id, site=site_id, before=instant_after(tx.now, -QUARTER))
-    tx.run(BEGIN, account=account_id, site=site_id, started_at=started_at, cause=cause)
+    tx.run(DELETE_OLD, site=site_id, before=instant_after(tx.now, -QUARTER))
+    tx.run(BEGIN, site=site_id, started_at=started_at, cause=cause)
 
 
-def end_incident(tx: Transaction, account_id: int, site_id: int) -> None:
-    tx.run(END, account=account_id, site=site_id, ended_at=tx.now)
+def end_incident(tx: Tx, site_id: int) -> None:
+    tx.run(END, site=site_id, ended_at=tx.now)
 
 
 def suspend(tx: Tx, site_id: int) -> None:
     """End what is going on at a site, as a pause or a maintenance begins: failures before it count no more."""
     tx.run(SUSPEND, site=site_id)
-    end_incident(tx, tx.actor.account_id, site_id)
+    end_incident(tx, site_id)
 
 
 def suspend_all(tx: UnscopedTx, since: str) -> None:

@@ -5,13 +5,13 @@ The last day is counted from the checks themselves, weeks and months from sums f
 
 from datetime import timedelta
 
-from sqlalchemy import ColumnElement, Select, Table, and_, bindparam, case, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Table, bindparam, case, delete, func, insert, select
 
 from retainer.schema.sites import site_checks, site_hours, site_incidents, sites
 from retainer.store.announcements import maintaining
+from retainer.store.engines.sql import insert_or_add
 from retainer.store.row_mapper import Derived
-from retainer.store.tables import NOW
-from retainer.store.transaction import Transaction
+from retainer.store.tables import ACCOUNT, NOW
 from retainer.store.tx import Tx
 from retainer.values.exact import half_up, instant_after
 
@@ -26,54 +26,30 @@ THIS_SITE = sites.c.id == bindparam("site")
 CHECK_NOW = maintaining(sites, THIS_SITE, values={"next_check_at": NOW})
 UNCHECKED = {"next_check_at": NOW, "observed": "unknown", "failures": 0, **dict.fromkeys(OBSERVED)}
 RESET = maintaining(sites, THIS_SITE, values=UNCHECKED)
-DELETE_CHECKS = [
-    delete(table).where(table.c.site_id == bindparam("site")) for table in (site_checks, site_hours, site_incidents)
-]
+OF_SITE = {table: table.c.site_id == bindparam("site") for table in (site_checks, site_hours, site_incidents)}
+DELETE_CHECKS = [delete(table).where(of_site) for table, of_site in OF_SITE.items()]
 WRITE_SHARES = maintaining(
-    sites,
-    sites.c.account_id == bindparam("account"),
-    THIS_SITE,
-    values={name: bindparam(name) for name in ("uptime_24h", "uptime_7d", "uptime_30d", "uptime_at")},
+    sites, THIS_SITE, values={name: bindparam(name) for name in ("uptime_24h", "uptime_7d", "uptime_30d", "uptime_at")}
 )
-
-
-def _of_site(table: Table) -> ColumnElement[bool]:
-    return and_(table.c.account_id == bindparam("account"), table.c.site_id == bindparam("site"))
-
-
 ADD_CHECK = insert(site_checks).values(
-    account_id=bindparam("account"), site_id=bindparam("site"), checked_at=bindparam("at"), is_up=bindparam("up")
+    account_id=ACCOUNT, site_id=bindparam("site"), checked_at=NOW, is_up=bindparam("is_up")
 )
-ADD_TO_HOUR = (
-    update(site_hours)
-    .where(_of_site(site_hours), site_hours.c.hour == bindparam("hour"))
-    .values({name: site_hours.c[name] + bindparam(name) for name in HOUR_SUMS})
+ADD_TO_HOUR = insert_or_add(
+    site_hours,
+    {"account_id": ACCOUNT, "site_id": bindparam("site"), **{name: bindparam(name) for name in ("hour", *HOUR_SUMS)}},
+    HOUR_SUMS,
 )
-NEW_HOUR = insert(site_hours).values(
-    account_id=bindparam("account"),
-    site_id=bindparam("site"),
-    **{name: bindparam(name) for name in ("hour", *HOUR_SUMS)},
-)
-OLD_CHECKS = delete(site_checks).where(_of_site(site_checks), site_checks.c.checked_at <= bindparam("before"))
-OLD_HOURS = delete(site_hours).where(_of_site(site_hours), site_hours.c.hour <= bindparam("before"))
-DAY_SUMS = (
-    select(func.sum(case((site_checks.c.is_up, 1), else_=0)), func.count())
-    .select_from(site_checks)
-    .where(_of_site(site_checks))
-)
-
-
-def _month_sums() -> Select[int, int, int, int]:
-    hours = site_hours.c
-    in_week = hours.hour > bindparam("week")
-    total = hours.up + hours.down
-    week_up = func.sum(case((in_week, hours.up), else_=0))
-    week_total = func.sum(case((in_week, total), else_=0))
-    sums = select(week_up, week_total, func.sum(hours.up), func.sum(total))
-    return sums.where(_of_site(site_hours), hours.hour > bindparam("month"))
-
-
-MONTH_SUMS = _month_sums()
+OLD_CHECKS = delete(site_checks).where(OF_SITE[site_checks], site_checks.c.checked_at <= bindparam("before"))
+OLD_HOURS = delete(site_hours).where(OF_SITE[site_hours], site_hours.c.hour <= bindparam("before"))
+DAY_SUMS = select(func.sum(case((site_checks.c.is_up, 1), else_=0)), func.count()).where(OF_SITE[site_checks])
+IN_WEEK = site_hours.c.hour > bindparam("week")
+TOTAL = site_hours.c.up + site_hours.c.down
+MONTH_SUMS = select(
+    func.sum(case((IN_WEEK, site_hours.c.up), else_=0)),
+    func.sum(case((IN_WEEK, TOTAL), else_=0)),
+    func.sum(site_hours.c.up),
+    func.sum(TOTAL),
+).where(OF_SITE[site_hours], site_hours.c.hour > bindparam("month"))
 
 
 def check_now(tx: Tx, site_id: int, *, reset: bool = False) -> None:
@@ -94,37 +70,23 @@ def percent(column: str) -> Derived:
     return Derived(lambda table: table.c[column], lambda thousandths: thousandths / 1000)
 
 
-def add_check(tx: Transaction, account_id: int, site_id: int, *, is_up: bool) -> None:
-    """Save a check, made now, for the share of the last 24 hours."""
-    tx.run(ADD_CHECK, account=account_id, site=site_id, at=tx.now, up=is_up)
+def add_check(tx: Tx, site_id: int, *, is_up: bool, response_ms: int | None) -> None:
+    """Save a check, made now, and add it to the sums of its hour; `response_ms` is None without a response."""
+    tx.run(ADD_CHECK, site=site_id, is_up=is_up)
+    responses = {"responses": int(response_ms is not None), "response_ms": response_ms or 0}
+    tx.run(ADD_TO_HOUR, site=site_id, hour=tx.now[:13], up=int(is_up), down=int(not is_up), **responses)
 
 
-def add_to_hour(tx: Transaction, account_id: int, site_id: int, *, is_up: bool, response_ms: int | None) -> None:
-    """Add a check to the sums of the current hour; `response_ms` is None without a response."""
-    values = {
-        "account": account_id,
-        "site": site_id,
-        "hour": tx.now[:13],
-        "up": int(is_up),
-        "down": int(not is_up),
-        "responses": int(response_ms is not None),
-        "response_ms": response_ms or 0,
-    }
-    if not tx.change(ADD_TO_HOUR, **values):
-        tx.run(NEW_HOUR, **values)
-
-
-def summarise(tx: Transaction, account_id: int, site_id: int) -> None:
+def summarise(tx: Tx, site_id: int) -> None:
     """Save the shares of a site's checks that were up, and delete checks and hours that are too old."""
-    key = {"account": account_id, "site": site_id}
     day, week, month = (instant_after(tx.now, -span) for span in (DAY, WEEK, MONTH))
-    tx.run(OLD_CHECKS, **key, before=day)
-    tx.run(OLD_HOURS, **key, before=instant_after(tx.now, -QUARTER)[:13])
-    ((day_up, day_total),) = tx.all(DAY_SUMS, **key)
-    ((week_up, week_total, month_up, month_total),) = tx.all(MONTH_SUMS, **key, week=week[:13], month=month[:13])
+    tx.run(OLD_CHECKS, site=site_id, before=day)
+    tx.run(OLD_HOURS, site=site_id, before=instant_after(tx.now, -QUARTER)[:13])
+    ((day_up, day_total),) = tx.all(DAY_SUMS, site=site_id)
+    ((week_up, week_total, month_up, month_total),) = tx.all(MONTH_SUMS, site=site_id, week=week[:13], month=month[:13])
     tx.run(
         WRITE_SHARES,
-        **key,
+        site=site_id,
         uptime_24h=share(day_up, day_total),
         uptime_7d=share(week_up, week_total),
         uptime_30d=share(month_up, month_total),

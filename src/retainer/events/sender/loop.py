@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 
@@ -12,8 +12,7 @@ from retainer.background import Report
 from retainer.events.sender import schedule
 from retainer.events.sender.batch import GONE, DeliveryAttempt, DeliveryBatch, Outcome, Receiver, load_batch
 from retainer.events.sender.results import save_results
-from retainer.events.sender.schedule import Leased
-from retainer.fairness import Places
+from retainer.fairness import Leased
 from retainer.outbound.client import Failed, GuardedClient, read_start
 from retainer.outbound.loop import BackgroundLoop
 from retainer.settings import Network
@@ -25,7 +24,6 @@ TOTAL_SECONDS = 10.0
 """Time limit of a request."""
 TURN_SECONDS = 30.0
 """After this time, a turn begins no more requests."""
-LEASE = timedelta(seconds=2 * (TURN_SECONDS + TOTAL_SECONDS))  # longer than a turn and saving it can take
 MAX_BODY = 1024
 """Bytes of a response that are kept."""
 ANSWERED = "The receiver answered {}."
@@ -36,6 +34,8 @@ class Sender(BackgroundLoop[Leased]):
 
     name, task, host = "webhooks", "sending webhooks", "receiver"
     places = 64  # so that 20 webhooks of an account are served together
+    leases = schedule.DUE
+    lease = timedelta(seconds=2 * (TURN_SECONDS + TOTAL_SECONDS))  # longer than a turn and saving it can take
 
     def __init__(
         self, store: Store, allowed: tuple[Network, ...], base_url: str, report: Report, notify: Callable[[str], None]
@@ -44,10 +44,7 @@ class Sender(BackgroundLoop[Leased]):
         self.base_url, self.notify = base_url, notify
 
     def refresh(self) -> None:
-        schedule.set_back(self.store)
-
-    def claim(self, places: Places) -> Sequence[Leased]:
-        return schedule.claim(self.store, places, LEASE)
+        schedule.set_back(self.store, self.lease)
 
     async def serve(self, client: GuardedClient, work: Leased) -> None:
         """Give a webhook its turn; what has been sent is saved even if the turn is cancelled."""

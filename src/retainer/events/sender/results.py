@@ -6,8 +6,9 @@ from datetime import timedelta
 from sqlalchemy import and_, bindparam, func, insert, select, update
 
 from retainer.events.sender.batch import DeliveryAttempt, DeliveryBatch, Outcome
-from retainer.events.sender.schedule import Leased, next_attempt
+from retainer.events.sender.schedule import next_attempt
 from retainer.events.webhooks import Webhook, target
+from retainer.fairness import Leased
 from retainer.identity import audit
 from retainer.identity.actors import operator_of
 from retainer.schema.webhooks import webhook_deliveries, webhooks
