@@ -103,7 +103,7 @@ def log_reads(app: Any, key: str, reads: list[tuple[str, str, str]]) -> None:
     """Write the log lines of reads, without the request log and with it."""
     recorder = app.log.recorder
     app.log.flush()
-    recorder.finish(app.store)  # so that the statements are prepared
+    recorder.write(app.store)  # so that the statements are prepared
     for scenario, each in ((LINES, None), (LOGGED, recorder)):
         for place in range(WRITTEN):
             send(app, key, *reads[place % len(reads)])

@@ -14,21 +14,22 @@ from typing import Any, NamedTuple, Self
 import psycopg
 from testing.ports import free_port
 
-from retainer.events.retention import WITH_OLD, WITH_OLD_DELIVERIES
-from retainer.events.sender.schedule import DUE_SINCE, DUE_WEBHOOKS, PUT_OFF, RETRY_ALL, WAKE
+from retainer.events.sender.schedule import DUE as DUE_WEBHOOKS
+from retainer.events.sender.schedule import DUE_SINCE, END_LEASES, RETRY_ALL, WAKE
 from retainer.events.sender.schedule import SET_BACK as SET_BACK_WEBHOOKS
 from retainer.identity.people.tokens import EXPIRED
 from retainer.schema import distribution
 from retainer.schema.migrations import migrate
 from retainer.server.monitoring.housekeeping import OLD as OLD_RESPONSES
+from retainer.server.monitoring.retention import EVENTS, REQUESTS, SUMS
 from retainer.sites.incidents import END_ALL, SUSPEND_ALL
-from retainer.sites.monitor.schedule import DUE_SITES, SET_BACK, STALE_SITES
+from retainer.sites.monitor.schedule import DUE as DUE_SITES
+from retainer.sites.monitor.schedule import SET_BACK, STALE_ACCOUNTS
 from retainer.store.engines import connect
 from retainer.store.engines.base import Values
 from retainer.store.engines.postgresql import Postgresql
 from retainer.store.statements import Compiled, statements_of
 from retainer.traffic.recorder import ADD_TO_HOURS, ADD_TO_OPERATION_HOURS
-from retainer.traffic.retention import OLD as WITH_OLD_REQUESTS
 from tests.databases import PostgresqlDatabases, name_of, open_agencies
 
 USER = "retainer_test"
@@ -42,10 +43,11 @@ RETIRE = (
 )
 
 BACKGROUND = (
-    *(DUE_SITES, STALE_SITES, SET_BACK, DUE_WEBHOOKS, DUE_SINCE, PUT_OFF, SET_BACK_WEBHOOKS, WAKE),
+    *(DUE_SITES.due, STALE_ACCOUNTS, SET_BACK, DUE_WEBHOOKS.due, DUE_SINCE, SET_BACK_WEBHOOKS, END_LEASES, WAKE),
     *(RETRY_ALL, SUSPEND_ALL, END_ALL),
     *(OLD_RESPONSES, *EXPIRED),
-    *(WITH_OLD, WITH_OLD_DELIVERIES, WITH_OLD_REQUESTS, ADD_TO_HOURS, ADD_TO_OPERATION_HOURS),
+    *(each.accounts for each in (*EVENTS, *REQUESTS, *SUMS)),
+    *(ADD_TO_HOURS, ADD_TO_OPERATION_HOURS),
 )
 """What processes and commands do for all accounts together, beside requests: these may need all shards."""
 OF_ALL = {statements_of(Postgresql.dialect, Postgresql.marker).of_all(each).text for each in BACKGROUND}

@@ -105,7 +105,6 @@ class Databases(ABC):
         """Close and discard all open databases."""
         while self.opened:
             app = self.opened.pop()
-            app.log.outages.stop()
             app.store.engine.close()
             self.discard(app.settings.database)
 

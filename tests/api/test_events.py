@@ -10,10 +10,10 @@ from testing.process import until
 from tests.contract.cases import CREATES, another_process
 from tests.databases import each_database, only_sqlite
 
-from retainer.events import retention
 from retainer.events.catalogue import ANNOUNCED, TYPES
 from retainer.kernel import waiting
 from retainer.kernel.waiting import preferred_seconds
+from retainer.server.monitoring import retention
 from retainer.settings import BASE_PATH
 
 
@@ -116,7 +116,7 @@ def test_a_position_that_is_not_kept_is_gone_and_says_how_to_start_again(api):
             api.make("/tags")
         clock.shift(timedelta(days=31))
         api.make("/clients")
-        retention.delete_events(api.store, 30)
+        retention.delete_old(api.store, retention.EVENTS, 30)
         assert shown(walk(api)) == [("client.created", api.get("/clients").data[0]["id"])]
         assert len(walk(api, after=3)) == 1
         for after, reason in ((2, "too old"), (0, "too old"), (5, "a backup was restored")):

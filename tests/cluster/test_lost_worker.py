@@ -51,7 +51,6 @@ def both_nodes(losable, agencies, monkeypatch):
     app = open_app(url)
     yield *(ApiClient(app, NoChecks(), agency) for agency in agencies), worker
     worker.come_back()
-    app.log.outages.stop()
     app.store.engine.close()
 
 

@@ -6,15 +6,13 @@ import pytest
 import time_machine
 from sqlalchemy import select, text
 
-from retainer.events.retention import delete_events
 from retainer.events.sender.loop import Sender
 from retainer.identity.people import tokens
 from retainer.rollups import doctor
 from retainer.schema.crm import clients
-from retainer.server.monitoring import housekeeping
+from retainer.server.monitoring import housekeeping, retention
 from retainer.sites.monitor.loop import Monitor
 from retainer.store.tables import events
-from retainer.traffic import retention
 from tests.contract.filler import NOW
 from tests.contract_checker import NoChecks
 from tests.factories import ApiClient
@@ -66,9 +64,9 @@ def test_retention_deletes_what_is_old_of_accounts_on_all_nodes(both_agencies):
             for number in range(3):
                 api.post("/clients", {"name": f"Old {number}"}, headers={"Idempotency-Key": f"{number}"})
             traffic.write(api, traffic.answered(api, status=422, record="/clients/1"))
-    assert delete_events(store, 90) == 2 * 2, "the newest event of an account stays"
-    assert retention.delete_requests(store, 90) == 2
-    assert retention.delete_sums(store, 90) == 2 * 2
+    assert retention.delete_old(store, retention.EVENTS, 90) == 2 * 2, "the newest event of an account stays"
+    assert retention.delete_old(store, retention.REQUESTS, 90) == 2
+    assert retention.delete_old(store, retention.SUMS, 90) == 2 * 2
     assert housekeeping.delete_responses(store) == 2 * 3
     tokens.delete_expired(store)
     for api in both_agencies:

@@ -12,9 +12,9 @@ from sqlalchemy import bindparam, delete, insert, literal, select, text, update
 
 from retainer.crm.clients import Client
 from retainer.crm.tags import Tag
-from retainer.events import retention
 from retainer.fairness import Places
 from retainer.schema.crm import clients, tags
+from retainer.server.monitoring import retention
 from retainer.sites.monitor import schedule
 from retainer.sites.monitor.schedule import CheckResult
 from retainer.store import outbox
@@ -193,8 +193,9 @@ def test_a_site_that_goes_down_and_comes_up_again_tells_so(api):
     before = last(api)
     for is_up in (True, False, False, False, True):
         api.sql("UPDATE sites SET next_check_at = $1", "2020-01-01T00:00:00.000000Z")
-        taken = schedule.claim(api.store, Places(10, ()), timedelta(minutes=1))
-        schedule.save_results(api.store, [(due, CheckResult(is_up)) for due in taken])
+        taken = schedule.DUE.claim(api.store, Places(10, ()), timedelta(minutes=1))
+        for due in taken:
+            schedule.save_result(api.store, due, CheckResult(is_up))
     turned = [("site.up", site, ["down_since", "status"]), ("site.down", site, ["down_since", "status"])]
     assert told(api, before) == [*turned, turned[0]]
 
@@ -208,13 +209,13 @@ def test_old_events_are_pruned_but_the_newest(api, other_tenant, monkeypatch):
             api.make("/tags")
         other_tenant.make("/tags")
         clock.move_to(moment + timedelta(days=30))
-        assert retention.delete_events(api.store, 30) == 0
+        assert retention.delete_old(api.store, retention.EVENTS, 30) == 0
         api.make("/tags")
         clock.shift(1)
-        assert [retention.delete_events(api.store, 30) for _ in range(3)] == [2, 1, 0]
+        assert [retention.delete_old(api.store, retention.EVENTS, 30) for _ in range(3)] == [2, 1, 0]
         assert (api.sql(kept, api.account_id), api.sql(kept, other_tenant.account_id)) == ([(4,)], [(1,)])
         clock.shift(timedelta(days=60))
-        assert retention.delete_events(api.store, 30) == 0
+        assert retention.delete_old(api.store, retention.EVENTS, 30) == 0
         other_tenant.make("/tags")
         assert api.sql(kept, other_tenant.account_id) == [(1,), (2,)]
 

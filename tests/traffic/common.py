@@ -41,7 +41,7 @@ def later(seconds, start=NOON):
 def write(api, *batch):
     writing = RequestRecorder()
     writing.add(batch)
-    writing.finish(api.store)
+    writing.write(api.store)
 
 
 def listed(api, after=None, limit=50, **wanted):

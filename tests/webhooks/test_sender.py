@@ -13,12 +13,12 @@ import pytest
 import time_machine
 from standardwebhooks import WebhookVerificationError
 
-from retainer.events import retention
 from retainer.events.deliveries import MAX_PENDING
 from retainer.events.sender import batch, loop, results, schedule
 from retainer.events.sender.loop import Sender
 from retainer.fairness import Places
 from retainer.outbound import client, pause
+from retainer.server.monitoring import retention
 from retainer.values.exact import as_instant
 from tests.contract.cases import another_process
 from tests.contract.filler import NOW
@@ -298,7 +298,7 @@ def test_of_senders_that_look_at_once_one_gets_the_webhook(api, hooked, clock):
 
     def look(_):
         barrier.wait()
-        return len(schedule.claim(api.store, Places(10, ()), timedelta(minutes=1)))
+        return len(schedule.DUE.claim(api.store, Places(10, ()), timedelta(minutes=1)))
 
     with ThreadPoolExecutor(SENDERS) as pool:
         for _ in range(10):
@@ -473,7 +473,7 @@ def test_what_a_dead_sender_has_sent_is_sent_again_when_its_lease_ends(api, hook
     hook.failures.clear()
     monkeypatch.undo()
     assert hook.send() == 0, "another sender has leased it"
-    clock.shift(loop.LEASE)
+    clock.shift(loop.Sender.lease)
     assert hook.send() == 1
     first, second = hook.receiver.got
     assert (first.message_id, first.body) == (second.message_id, second.body)
@@ -483,11 +483,11 @@ def test_what_a_dead_sender_has_sent_is_sent_again_when_its_lease_ends(api, hook
 def test_a_result_after_the_lease_has_ended_is_not_saved(api, hooked, clock):
     hook = hooked()
     api.make("/tags")
-    (leased,) = schedule.claim(api.store, Places(10, ()), loop.LEASE)
+    (leased,) = schedule.DUE.claim(api.store, Places(10, ()), loop.Sender.lease)
     loaded = batch.load_batch(api.store, leased, "")
     loaded.groups[0][0].outcome = batch.Outcome(200)
-    clock.shift(loop.LEASE + timedelta(seconds=1))
-    assert len(schedule.claim(api.store, Places(10, ()), loop.LEASE)) == 1
+    clock.shift(loop.Sender.lease + timedelta(seconds=1))
+    assert len(schedule.DUE.claim(api.store, Places(10, ()), loop.Sender.lease)) == 1
     assert results.save_results(api.store, leased, loaded) == (0, [])
     assert hook.deliveries() == []
 
@@ -498,7 +498,7 @@ def test_a_webhook_that_goes_back_during_a_turn_stays_there(api, hooked):
     api.make("/tags")
     hook.send()
     api.make("/tags")
-    (leased,) = schedule.claim(api.store, Places(10, ()), loop.LEASE)
+    (leased,) = schedule.DUE.claim(api.store, Places(10, ()), loop.Sender.lease)
     loaded = batch.load_batch(api.store, leased, "")
     assert api.post(f"{hook.path}/redeliver", {"since": "2026-01-01T00:00:00Z"}).data["position"] == 0
     results.save_results(api.store, leased, loaded)
@@ -554,7 +554,7 @@ def test_events_that_were_deleted_before_they_were_sent_are_reported(api, hooked
         api.make("/tags")
     clock.shift(timedelta(days=31))
     api.make("/tags")
-    retention.delete_events(api.store, 30)
+    retention.delete_old(api.store, retention.EVENTS, 30)
     api.patch(hook.path, {"status": "active"})
     hook.send()
     assert hook.receiver.events == [4]
@@ -570,7 +570,7 @@ def test_old_deliveries_are_deleted_with_the_events_but_no_pending_one(api, hook
         api.make("/tags")
     hook.send()
     clock.shift(timedelta(days=31))
-    assert retention.delete_events(api.store, 30) == 4
+    assert retention.delete_old(api.store, retention.EVENTS, 30) == 4
     assert [each["event_id"] for each in hook.deliveries()] == [2]
     hook.send()
     (delivery,) = hook.deliveries()

@@ -10,16 +10,12 @@ from msgspec.json import encode
 from sqlalchemy import bindparam, func, select, update
 
 from retainer.schema.requests import HOUR, MINUTE, SUMS, operation_hours, refusals, request_hours, requests
-from retainer.store.engines import OutcomeUnknown, Unavailable
-from retainer.store.engines.base import Row
+from retainer.store.engines import Unavailable
 from retainer.store.engines.sql import insert_or_add, listed_rows
 from retainer.store.transaction import UnscopedTx
 from retainer.store.tx import Store
 from retainer.traffic.answered import Answered
-from retainer.values.exact import LAST_DAY, instant_after, utcnow
-
-Minute = tuple[Any, Any, str]
-"""An account, a key, and a minute like `2026-03-10T09:30`."""
+from retainer.values.exact import instant_after
 
 ADD_TO_HOURS = insert_or_add(
     request_hours, listed_rows("rows", [*request_hours.primary_key, *request_hours.c[SUMS]]), SUMS
@@ -40,8 +36,6 @@ BATCH_SIZE = 5000
 """Maximum number of requests in one transaction, which other writers wait for."""
 MAX_WAITING = 100_000
 """Maximum number of queued requests while the database is unreachable, some 500 bytes each. The oldest are dropped."""
-MAX_LOCKED = 20
-"""Maximum number of keys in one transaction that updates busiest minutes, which other servers wait for."""
 
 IN_MINUTE = (
     select(func.count())
@@ -69,51 +63,41 @@ class RequestBatch:
             (each.account_id, each.key_id, each.operation, each.status, each.time[:MINUTE]) for each in requests
         )
 
-    def minutes(self) -> set[Minute]:
-        return {(account_id, key_id, minute) for account_id, key_id, _, _, minute in self.counts}
-
-    def rows(self) -> list[Row]:
-        return [
-            (
-                each.account_id,
-                each.time,
-                number,
-                each.key_id,
-                each.request_id,
-                each.method,
-                each.path,
-                each.operation,
-                each.status,
-                round(each.duration_ms * 1000),
-                each.address,
-                each.record,
-            )
-            for number, each in enumerate(self.requests, self.number)
-        ]
-
-    def refusals(self) -> list[Row]:
-        return [
-            (each.account_id, each.time, number, each.reason.code, encode(each.reason.names).decode())
-            for number, each in enumerate(self.requests, self.number)
-            if each.reason is not None
-        ]
-
     def insert(self, tx: UnscopedTx) -> None:
+        """Insert the requests, unless they are there: the commit of an earlier attempt may not have been confirmed."""
+        first = self.requests[0]
+        if tx.one(PRESENT, account=first.account_id, answered_at=first.time, number=self.number) is not None:
+            return
+        logged, refused = [], []
+        for number, each in enumerate(self.requests, self.number):
+            logged.append(
+                (
+                    *(each.account_id, each.time, number, each.key_id, each.request_id, each.method, each.path),
+                    *(each.operation, each.status, round(each.duration_ms * 1000), each.address, each.record),
+                )
+            )
+            if each.reason is not None:
+                names = encode(each.reason.names).decode()
+                refused.append((each.account_id, each.time, number, each.reason.code, names))
+        tx.insert_rows(requests, logged)
+        tx.insert_rows(refusals, refused)
+        self._add_to_sums(tx)
+
+    def _add_to_sums(self, tx: UnscopedTx) -> None:
         hours, operations = Sums(), Sums()
         for (account_id, key_id, operation, status, minute), count in self.counts.items():
             hours.add((account_id, key_id, minute[:HOUR]), status, count)
             if operation is not None:
                 operations.add((account_id, key_id, operation, minute[:HOUR]), status, count)
-        tx.insert_rows(requests, self.rows())
-        if refused := self.refusals():
-            tx.insert_rows(refusals, refused)
         tx.run(ADD_TO_HOURS, rows=hours.as_rows())
         tx.run(ADD_TO_OPERATION_HOURS, rows=operations.as_rows())
-
-    def is_written(self, tx: UnscopedTx) -> bool:
-        """Return whether the batch is in the database after an unconfirmed commit. It is there as a whole or not."""
-        first = self.requests[0]
-        return tx.one(PRESENT, account=first.account_id, answered_at=first.time, number=self.number) is not None
+        # The rows of these hours are locked by now, so requests of other servers are counted before or after.
+        for account_id, key_id, minute in {
+            (account_id, key_id, minute) for account_id, key_id, *_, minute in self.counts
+        }:
+            start = f"{minute}:00.000000Z"
+            values = {"start": start, "end": instant_after(start, timedelta(minutes=1))}
+            tx.run(KEEP_BUSIEST, account=account_id, key=key_id, hour=minute[:HOUR], **values)
 
 
 class Sums(dict[tuple[Any, ...], list[int]]):
@@ -136,14 +120,12 @@ class RequestRecorder:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()  # held briefly, to take from `_waiting`, and for `_dropped`
-        self._writing = threading.Lock()  # held during a write, for its batches and minutes
+        self._writing = threading.Lock()  # held during a write, for its batch
         self._waiting: deque[Answered] = deque()
         self._batch: RequestBatch | None = None
         """The batch that was taken from `_waiting` and is not written yet."""
         self._number = random.getrandbits(48)  # of the next request; other processes start elsewhere
-        self._is_unsure = False
         self._dropped = 0
-        self._minutes: set[Minute] = set()
 
     def add(self, answered: list[Answered]) -> None:
         """Queue requests until they are written. Requests without a key belong to no account and are skipped."""
@@ -163,44 +145,25 @@ class RequestRecorder:
         return dropped
 
     def write(self, store: Store) -> timedelta:
-        """Write all queued requests; return the time until the next write.
+        """Write all queued requests, after a write that another thread has begun; return the time until the next one.
 
         Raises errors of the database. After an outage, the same batch is tried again; a refused one is dropped.
         """
-        with self._writing:
-            return self._write(store)
-
-    def finish(self, store: Store) -> timedelta:
-        """Write all queued requests before the process ends, and count the current minute too.
-
-        A write that another thread has begun is awaited.
-        """
-        with self._writing:
-            try:
-                return self._write(store)
-            finally:
-                self._keep_busiest(store, LAST_DAY)
-
-    def _write(self, store: Store) -> timedelta:
         written = 0
-        while batch := self._next_batch():
-            try:
-                with store.unscoped(write=True) as tx:
-                    if not (self._is_unsure and batch.is_written(tx)):
+        with self._writing:
+            while batch := self._next_batch():
+                try:
+                    with store.unscoped(write=True) as tx:
                         batch.insert(tx)
-            except Unavailable as error:
-                self._is_unsure = self._is_unsure or isinstance(error, OutcomeUnknown)
-                raise
-            except Exception:
-                self._end_batch()
-                with self._lock:
-                    self._dropped += len(batch.requests)
-                raise
-            self._end_batch()
-            written += len(batch.requests)
-            if len(self._minutes) < MAX_WAITING:
-                self._minutes |= batch.minutes()
-        self._keep_busiest(store, utcnow())
+                except Unavailable:
+                    raise
+                except Exception:
+                    self._batch = None
+                    with self._lock:
+                        self._dropped += len(batch.requests)
+                    raise
+                self._batch = None
+                written += len(batch.requests)
         return timedelta(seconds=BUSY_SECONDS if written >= BUSY_THRESHOLD else QUIET_SECONDS)
 
     def _next_batch(self) -> RequestBatch | None:
@@ -211,18 +174,3 @@ class RequestRecorder:
                 self._batch = RequestBatch(self._number, taken)
                 self._number += len(taken)
         return self._batch
-
-    def _end_batch(self) -> None:
-        self._batch, self._is_unsure = None, False
-
-    def _keep_busiest(self, store: Store, before: str) -> None:
-        """Count the requests of minutes that have ended. Each server does so after its own requests are written."""
-        over = sorted(each for each in self._minutes if f"{each[2]}:59" < before)  # the order in which all lock them
-        for first in range(0, len(over), MAX_LOCKED):
-            part = over[first : first + MAX_LOCKED]
-            with store.unscoped(write=True) as tx:
-                for account_id, key_id, minute in part:
-                    start = f"{minute}:00.000000Z"
-                    values = {"start": start, "end": instant_after(start, timedelta(minutes=1))}
-                    tx.run(KEEP_BUSIEST, account=account_id, key=key_id, hour=minute[:HOUR], **values)
-            self._minutes.difference_update(part)

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 
 import msgspec
 
@@ -20,47 +21,6 @@ DEADLINE_SECONDS = 1
 OK, NO_ANSWER, PARTLY = "ok", "no answer in time", "partly out of reach"
 
 encode = msgspec.json.Encoder().encode
-
-
-class Check:
-    """A check of the database, in its own thread because it may hang."""
-
-    def __init__(self, store: Store, newest_schema: str, outages: Outages) -> None:
-        self.began = time.monotonic()
-        self.found = {"database": NO_ANSWER}
-        self._store, self._newest_schema, self._outages = store, newest_schema, outages
-        self._ended = threading.Event()
-        threading.Thread(target=self._run, name="health", daemon=True).start()
-
-    @property
-    def is_stale(self) -> bool:
-        return self._ended.is_set() and time.monotonic() - self.began >= FRESH_SECONDS
-
-    def wait(self) -> dict[str, str]:
-        self._ended.wait(max(0, self.began + DEADLINE_SECONDS - time.monotonic()))
-        return self.found
-
-    def _run(self) -> None:
-        try:
-            schema = current(self._store)
-            is_behind = schema is None or schema < self._newest_schema
-            self.found = {"database": self._inspect(), "migrations": "behind" if is_behind else OK}
-        except Busy:
-            self.found = {"database": NO_ANSWER}
-        except Unavailable:  # the reason may contain host names, so it is only in the log
-            self.found = {"database": "out of reach"}
-        finally:
-            self._ended.set()
-
-    def _inspect(self) -> str:
-        """Return whether the whole database can be used; the log and the metrics learn what no request has met yet."""
-        try:
-            self._store.engine.check()
-        except PartlyUnavailable as error:
-            if not self._outages.is_on:
-                self._outages.note(error)
-            return PARTLY
-        return OK
 
 
 class Health:
@@ -82,7 +42,8 @@ class Health:
         self._outages = outages
         self._store, self._limiter, self._uses_valkey = store, limiter, uses_valkey
         self._newest_schema = head()
-        self._check: Check | None = None
+        self._check: Future[dict[str, str]] | None = None
+        self._checked_at = 0.0
         self._lock = threading.Lock()
 
     def live(self) -> Response:
@@ -97,10 +58,16 @@ class Health:
         if self.is_stopping():
             return reply(503, {"status": "stopping"})
         with self._lock:
-            if self._check is None or self._check.is_stale:
-                self._check = Check(self._store, self._newest_schema, self._outages)
+            age = time.monotonic() - self._checked_at
+            if self._check is None or (self._check.done() and age >= FRESH_SECONDS):
+                self._check, self._checked_at, age = Future(), time.monotonic(), 0
+                # a thread of its own, because the check may hang
+                threading.Thread(target=self._inspect, args=(self._check,), name="health", daemon=True).start()
             check = self._check
-        found = check.wait()
+        try:
+            found = check.result(max(0, DEADLINE_SECONDS - age))
+        except TimeoutError:
+            found = {"database": NO_ANSWER}
         is_ready = {OK, PARTLY}.issuperset(found.values())
         if self._uses_valkey:
             found = found | {"valkey": OK if self._limiter.is_shared else "out of reach"}
@@ -108,6 +75,29 @@ class Health:
             found = found | {"disk": "full"}
         words = {True: "ready" if set(found.values()) == {OK} else "degraded", False: "unready"}
         return reply(200 if is_ready else 503, {"status": words[is_ready], **found})
+
+    def _inspect(self, check: "Future[dict[str, str]]") -> None:
+        found = {"database": NO_ANSWER}
+        try:
+            schema = current(self._store)
+            is_behind = schema is None or schema < self._newest_schema
+            found = {"database": self._inspect_nodes(), "migrations": "behind" if is_behind else OK}
+        except Busy:
+            pass
+        except Unavailable:  # the reason may contain host names, so it is only in the log
+            found = {"database": "out of reach"}
+        finally:
+            check.set_result(found)
+
+    def _inspect_nodes(self) -> str:
+        """Return whether the whole database can be used; the log and the metrics learn what no request has met yet."""
+        try:
+            self._store.engine.check()
+        except PartlyUnavailable as error:
+            if not self._outages.is_on:
+                self._outages.note(error)
+            return PARTLY
+        return OK
 
 
 def reply(status: int, found: dict[str, str]) -> Response:

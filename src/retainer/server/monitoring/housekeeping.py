@@ -1,13 +1,12 @@
 """Housekeeping: write the logs, record the use of keys, delete expired data."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import and_, bindparam, delete, or_, update
 
 from retainer.background import Background, Chore
-from retainer.events.retention import delete_events
 from retainer.identity.people import tokens
 from retainer.kernel.caller import Caller
 from retainer.kernel.http import Request
@@ -15,18 +14,21 @@ from retainer.kernel.idempotency import RETENTION
 from retainer.kernel.limits import SlidingWindow
 from retainer.schema.identity import api_keys
 from retainer.schema.requests import idempotency_keys
+from retainer.server.monitoring import retention
 from retainer.server.monitoring.log import Log
+from retainer.server.monitoring.retention import Kept
 from retainer.settings import Settings
 from retainer.store.engines.sql import INSTANT
 from retainer.store.tx import Store
-from retainer.traffic import retention
 from retainer.traffic.recorder import QUIET_SECONDS, RequestRecorder
 from retainer.values.exact import as_instant, instant_after
 
-LOG_SECONDS = 0.1
+STATE_SECONDS = 0.1
 NOTE_SECONDS = 2.0
 SWEEP_SECONDS = 60.0
 SUMS_SECONDS = 3600.0
+SUMS_DAYS = 90
+"""How long sums of requests are kept at least."""
 KEY_SECONDS = 60
 """Minimum time between two writes of the same key."""
 STOP_SECONDS = 5
@@ -90,9 +92,10 @@ class Housekeeping(Background):
         self.store, self.log, self.recorder, self.settings = store, log, recorder, settings
         self.keys_used = KeysUsed()
         self._last = (
+            Chore("writing the request log", QUIET_SECONDS, self._record),
             Chore("noting used keys", NOTE_SECONDS, lambda: self.keys_used.write(store)),
-            *([Chore("noting metrics", LOG_SECONDS, note_state)] if note_state else []),
-            Chore("writing the log", LOG_SECONDS, log.flush),
+            *([Chore("noting metrics", STATE_SECONDS, note_state)] if note_state else []),
+            *log.chores,
         )
         """The chores that a stopping worker does once more."""
         super().__init__(
@@ -101,12 +104,10 @@ class Housekeeping(Background):
             (
                 Chore("deleting old counts", SWEEP_SECONDS, limiter.sweep),
                 Chore("deleting old idempotency keys", SWEEP_SECONDS, lambda: delete_responses(store)),
-                Chore("deleting old requests and events", SWEEP_SECONDS, self._delete_old),
-                Chore("deleting old sessions", SWEEP_SECONDS, lambda: tokens.delete_expired(store)),
                 Chore(
-                    "deleting old sums", SUMS_SECONDS, lambda: retention.delete_sums(store, settings.request_log_days)
+                    "deleting old events", SWEEP_SECONDS, lambda: self._delete(retention.EVENTS, settings.event_days)
                 ),
-                Chore("writing the request log", QUIET_SECONDS, lambda: self._record(recorder.write)),
+                Chore("deleting old sessions", SWEEP_SECONDS, lambda: tokens.delete_expired(store)),
                 *self._last,
             ),
             STOP_SECONDS,
@@ -115,22 +116,20 @@ class Housekeeping(Background):
     def stop(self) -> None:
         """Stop the thread, then write everything that waits."""
         super().stop()
-        self.log.outages.stop()
-        for chore in (*self._last, Chore("writing the request log", 0, lambda: self._record(self.recorder.finish))):
+        for chore in self._last:
             chore.do(self.report)
         self.log.drain()
 
-    def _record(self, write: Callable[[Store], timedelta]) -> timedelta:
+    def _record(self) -> timedelta:
         """Write the request log, and warn if requests are missing from it; return the time until the next write."""
         try:
-            return write(self.store)
+            return self.recorder.write(self.store)
         finally:
             if dropped := self.recorder.pop_dropped():
                 reason = "the database refused them or was too slow"
                 message = f"{dropped} requests are missing from the request log: {reason}."
                 self.log.warning(message)
 
-    def _delete_old(self) -> timedelta | None:
-        requests = retention.delete_requests(self.store, self.settings.request_log_days)
-        deleted = requests + delete_events(self.store, self.settings.event_days)
-        return timedelta(seconds=NOTE_SECONDS) if deleted else None
+    def _delete(self, kept: Iterable[Kept], days: int) -> timedelta | None:
+        """Delete what is old; return the time until the next batch if there may be one."""
+        return timedelta(seconds=NOTE_SECONDS) if retention.delete_old(self.store, kept, days) else None

@@ -14,6 +14,7 @@ from typing import Protocol
 
 import msgspec
 
+from retainer.background import Chore
 from retainer.errors import Refusal
 from retainer.kernel.caller import Caller
 from retainer.kernel.http import Request, Response
@@ -30,6 +31,7 @@ LINES_PER_WRITE = 12
 """Lines in one write: usually few enough for a pipe to take them whole, since processes may share it."""
 MAX_LINES = 20_000
 """Maximum number of lines that wait for their reader, about 700 bytes each; more are dropped."""
+WRITE_SECONDS, CHECK_SECONDS = 0.1, 0.5
 DRAIN_SECONDS = 1
 """Maximum time that `drain` waits for a reader."""
 MISSING = "{} log lines are missing here, because standard error was not read or the disk was full."
@@ -124,10 +126,15 @@ class Log:
         recorder: RequestRecorder | None = None,
         count: Callable[[str | None, int, int], None] | None = None,
     ) -> None:
-        self.outages = Outages(engine, self.outage, self.report)
+        self.outages = Outages(engine, self.outage)
         self.count = count
         self.recorder = recorder
         self.writer = Writer(stream)
+        self.chores = (
+            Chore("watching for the end of an outage", CHECK_SECONDS, self.outages.end_if_over),
+            Chore("writing the log", WRITE_SECONDS, self.flush),
+        )
+        """What a thread of the process does for the log."""
 
     def request(
         self,
@@ -190,10 +197,6 @@ class Log:
     def outage(self, message: str, is_over: bool) -> None:  # noqa: FBT001
         state, level = ("ended", "warning") if is_over else ("began", "error")
         self.writer.put(event("outage", level, state=state, message=message))
-        self.flush()
-
-    def report_now(self, what: str, error: BaseException) -> None:
-        self.report(what, error)
         self.flush()
 
     def warn_now(self, message: str) -> None:
