@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from retainer import __version__, settings
+from retainer.background import Background
 from retainer.cli.common import Listing, command, opened, option, say, site, warn
 from retainer.errors import Refusal
 from retainer.identity.accounts import has_accounts
@@ -68,7 +69,7 @@ def serve(*, json: bool, **given: Any) -> None:
 def demo(*, json: bool, **given: Any) -> None:
     """Serve two demo agencies on a separate database, which is created again at every start."""
     from retainer.demo import fill  # noqa: PLC0415  # only this command needs it
-    from retainer.server.process.server import listen  # noqa: PLC0415
+    from retainer.server.process.workers import listen  # noqa: PLC0415
 
     host, port = given["host"], given["port"]
     listen(host, port).close()  # a port that is taken is told before the work
@@ -100,7 +101,7 @@ def monitor(*, once: Once = False, paused: Paused = None) -> dict[str, object]:
     if paused is not None:
         return switch(pause.MONITOR, suspend_all, paused=paused)
     loaded, store, log = opened_for(pause.MONITOR)
-    return {"checked": until_stopped(Monitor(store, loaded.monitor_allow, log.report_now), log, once=once)}
+    return {"checked": until_stopped(Monitor(store, loaded.monitor_allow, log.report), log, once=once)}
 
 
 @command(operating_cli)
@@ -112,7 +113,7 @@ def deliver(*, once: Once = False, paused: Paused = None) -> dict[str, object]:
     if paused is not None:
         return switch(pause.WEBHOOKS, retry_all, paused=paused)
     loaded, store, log = opened_for(pause.WEBHOOKS)
-    sender = Sender(store, loaded.monitor_allow, loaded.api_url, log.report_now, log.warn_now)
+    sender = Sender(store, loaded.monitor_allow, loaded.api_url, log.report, log.warning)
     return {"sent": until_stopped(sender, log, once=once)}
 
 
@@ -148,10 +149,13 @@ def opened_with_log(loaded: Settings) -> tuple[Engine, "Log"]:
 def until_stopped(loop: "Monitor | Sender", log: "Log", *, once: bool) -> int:
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, lambda *_: loop.stop())
+    logging = Background("log", log.report, log.chores)
+    logging.start()
     if once:
         loop.run_once()
     else:
         loop.run()
+    logging.stop()
     log.drain()
     return loop.done
 
@@ -227,8 +231,7 @@ def doctor(*, repair: Repair = False) -> dict[str, object]:
 def run(serving: dict[str, Any], result: dict[str, object], *, json: bool) -> None:
     """Migrate if needed, then serve until SIGTERM or SIGINT; the result is printed once requests are answered."""
     gc.disable()
-    from retainer.server.process.server import check  # noqa: PLC0415  # other commands need no HTTP server
-    from retainer.server.process.workers import serve as serve_until_stopped  # noqa: PLC0415
+    from retainer.server.process import workers as server  # noqa: PLC0415  # other commands need no HTTP server
 
     gc.freeze()  # what is loaded stays, and collections would copy the memory that workers share
     gc.enable()
@@ -238,7 +241,7 @@ def run(serving: dict[str, Any], result: dict[str, object], *, json: bool) -> No
         if serving[f"no_{work}"]:
             os.environ[f"RETAINER_{work.upper()}"] = "no"
     loaded, workers = settings.load(), serving["workers"]
-    check(loaded, workers)
+    server.check(loaded, workers)
     engine, log = opened_with_log(loaded)
     messages = [*warnings(engine), *pause.warnings(Store(engine))]
     if not has_accounts(Store(engine)):  # an unmounted disk leads to a new, empty database
@@ -252,7 +255,7 @@ def run(serving: dict[str, Any], result: dict[str, object], *, json: bool) -> No
     log.drain()
     address = {"host": serving["host"], "port": serving["port"]}
     ready = partial(say, result, json=json)
-    serve_until_stopped(**address, workers=workers, settings=loaded, log=log, ready=ready)
+    server.serve(**address, workers=workers, settings=loaded, log=log, ready=ready)
 
 
 def warnings(engine: Engine) -> list[str]:

@@ -87,7 +87,7 @@ def _check(scene: Scene, site_id: int, now: datetime, *, is_down: bool) -> None:
         tx.insert_rows(site_incidents, [(*key, since, None, FAILURE)])
         tx.insert_rows(site_hours, [(*key, tx.now[:13], 0, failures, 0, 0)])
     tx.update_columns(sites_table, site_id, values | {"next_check_at": None})  # its host does not exist: no check
-    uptime.summarise(tx, *key)
+    uptime.summarise(tx, site_id)
 
 
 def _ticket(scene: Scene, question: dict[str, str], contact_id: int, site_id: int, now: datetime) -> None:

@@ -6,38 +6,48 @@ import socket
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from ctypes import c_bool
+from dataclasses import dataclass
 from math import inf
-from multiprocessing import connection, get_context
-from multiprocessing.connection import Connection
+from multiprocessing import get_context
 from multiprocessing.context import ForkProcess
+from multiprocessing.sharedctypes import RawValue
 
+from retainer import settings as configuration
+from retainer.app import ROUTES
 from retainer.server.monitoring.log import Log
-from retainer.server.process.server import Server, handed_over, listen
+from retainer.server.process import worker
 from retainer.server.process.worker import DRAIN_SECONDS, DRAIN_SIGNAL, STOP_SECONDS
-from retainer.settings import Settings, SettingsError
+from retainer.settings import NOWHERE, PUBLIC, Settings, SettingsError
 from retainer.store.engines import connect
 
 START_SECONDS = 60  # until a worker must be ready
+LOOK_SECONDS = 0.05  # between two looks at workers that start
 PAUSE_SECONDS = 1  # between two starts that replace dead workers
 MAX_DEATHS = 10  # in DEATHS_SECONDS; then the server stops
 DEATHS_SECONDS = 60
-SIGNALS = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
+WAKING = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD, signal.SIGALRM}
+FIRST_DESCRIPTOR = 3
+LOCKED_FIELDS = ("database", "health", "metrics")
+"""Settings of all workers; a change needs a restart."""
 
 FORK = get_context("fork")  # this process has one thread, and workers inherit its sockets
 
 
 @dataclass(eq=False)
 class Worker:
-    """A worker process; `worker_index` is unique among running workers, `kill_at` is the time of its SIGKILL."""
+    """A worker process; `index` is unique among running workers, `kill_at` is the time of its SIGKILL."""
 
-    worker_index: int
+    index: int
     generation: int
     process: ForkProcess
-    pipe: Connection
-    is_ready: bool = False
+    has_started: c_bool
+    kill_at: float
     is_ending: bool = False
-    kill_at: float = field(default_factory=lambda: time.monotonic() + START_SECONDS)
+
+    @property
+    def is_ready(self) -> bool:
+        return self.has_started.value
 
     def end(self, number: signal.Signals, seconds: float) -> None:
         self.is_ending = True
@@ -47,51 +57,69 @@ class Worker:
 
 
 class Workers:
-    """`count` worker processes, and one more during a renewal.
+    """`count` worker processes, and one more during a renewal; with the sockets and the metrics of all.
 
     A renewal begins a new generation: while there are older workers, it starts a new one, and drains an older one
-    when the new one is ready.
+    when the new one is ready. Connections wait in the sockets, which belong to no worker, meanwhile.
     """
 
-    def __init__(self, count: int, server: Server, log: Log, stop_delay: int) -> None:
-        self.count, self.server, self.log, self.stop_delay = count, server, log, stop_delay
+    def __init__(
+        self, settings: Settings, count: int, listener: socket.socket, log: Log, ready: Callable[[], None]
+    ) -> None:
+        self.settings, self.count, self.listener, self.log, self._ready = settings, count, listener, log, ready
+        addresses = {settings.health, settings.metrics} - {PUBLIC, NOWHERE}
+        self.private = {address: listen(*configuration.host_and_port(address)) for address in sorted(addresses)}
+        self.is_stopping = RawValue(c_bool, False)  # noqa: FBT003  # in memory that workers share with this process
+        self.metrics = None
+        if settings.metrics != NOWHERE:
+            from retainer.server.monitoring.metrics import SharedMetrics  # noqa: PLC0415  # loaded only with metrics
+
+            self.metrics = SharedMetrics(ROUTES, count + 1)  # workers are renewed one by one
+        self._stop_delay = settings.stop_delay
         self._workers: list[Worker] = []
         self._generation = 0
         self._deaths: deque[float] = deque(maxlen=MAX_DEATHS)
-        self._next_start = -inf
-        self._stop_at = inf
+        self._next_start, self._stop_at = -inf, inf
         self._has_started = self._is_renewing = self._is_stopping = self._is_ending = False
-        self._signals, self._wakeup = socket.socketpair()
 
     def run(self) -> None:
         """Keep the workers running until SIGTERM or SIGINT. Raises SystemExit if they keep dying."""
-        for end in (self._signals, self._wakeup):
-            end.setblocking(False)  # noqa: FBT003
-        for number in SIGNALS:
-            signal.signal(number, lambda *_: None)
-        signal.set_wakeup_fd(self._wakeup.fileno())  # signals wake `_wait`
+        signal.pthread_sigmask(signal.SIG_BLOCK, WAKING)  # they wait for `sigwait`
+        for number in WAKING:
+            signal.signal(number, lambda *_: None)  # systems may drop a signal that has no handler
         try:
             while self._workers or not self._is_stopping:
                 if not self._is_stopping:
                     self._take_next_step()
-                self._wait()
+                wait = self._next_look() - time.monotonic()
+                signal.setitimer(signal.ITIMER_REAL, 0 if wait == inf else max(0.001, wait))
+                self._handle(signal.sigwait(WAKING))
+                self._look()
         finally:
-            for worker in self._workers:
-                worker.process.kill()
+            for each in self._workers:
+                each.process.kill()
 
     @property
     def _active(self) -> list[Worker]:
-        return [worker for worker in self._workers if not worker.is_ending]
+        return [each for each in self._workers if not each.is_ending]
+
+    def _next_look(self) -> float:
+        times = [self._stop_at, *(each.kill_at for each in self._workers)]
+        if not all(each.is_ready for each in self._active):
+            times.append(time.monotonic() + LOOK_SECONDS)
+        if len(self._active) < self.count and not self._is_stopping:
+            times.append(self._next_start)
+        return min(times)
 
     def _take_next_step(self) -> None:
         """Start missing workers, or take the next step of a renewal."""
         active = self._active
-        outdated = [worker for worker in active if worker.generation < self._generation]
+        outdated = [each for each in active if each.generation < self._generation]
         if len(active) < self.count:
             if time.monotonic() >= self._next_start:
                 for _ in range(self.count - len(active)):
                     self._start()
-        elif self._is_renewing and all(worker.is_ready for worker in active):
+        elif self._is_renewing and all(each.is_ready for each in active):
             if len(active) > self.count:
                 outdated[0].end(DRAIN_SIGNAL, DRAIN_SECONDS + STOP_SECONDS)
             elif len(self._workers) == self.count and outdated:
@@ -102,102 +130,81 @@ class Workers:
                 self.log.drain()
 
     def _start(self) -> None:
-        taken = {worker.worker_index for worker in self._workers}
-        worker_index = next(number for number in range(len(taken) + 1) if number not in taken)
-        reading, writing = FORK.Pipe(duplex=False)
-        process = FORK.Process(target=self._work, args=(worker_index, reading, writing), name=f"worker {worker_index}")
-        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # until the worker has its own handlers
-        try:
-            process.start()
-        finally:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-        writing.close()
-        self._workers.append(Worker(worker_index, self._generation, process, reading))
+        taken = {each.index for each in self._workers}
+        index = next(number for number in range(len(taken) + 1) if number not in taken)
+        has_started = RawValue(c_bool, False)  # noqa: FBT003
+        process = FORK.Process(target=self._work, args=(index, has_started), name=f"worker {index}")
+        process.start()
+        kill_at = time.monotonic() + START_SECONDS
+        self._workers.append(Worker(index, self._generation, process, has_started, kill_at))
 
-    def _work(self, worker_index: int, reading: Connection, writing: Connection) -> None:
-        signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    def _work(self, index: int, has_started: c_bool) -> None:
+        for number in (signal.SIGTERM, signal.SIGCHLD):
+            signal.signal(number, signal.SIG_DFL)
         for number in (signal.SIGINT, signal.SIGHUP):  # a terminal sends them to all processes; the main process acts
             signal.signal(number, signal.SIG_IGN)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-        reading.close()
-        self._signals.close()
-        self._wakeup.close()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, WAKING)
 
         def ready() -> None:
-            writing.send(None)
-            writing.close()
+            has_started.value = True
 
-        self.server.work(worker_index, ready)
+        worker.work(self.listener, self.private, lambda: self.is_stopping.value, self.metrics, index, ready)
 
-    def _wait(self) -> None:
-        starting = {worker.pipe: worker for worker in self._workers if not worker.pipe.closed}
-        sentinels = {worker.process.sentinel: worker for worker in self._workers}
-        ends = [self._stop_at, *(worker.kill_at for worker in self._workers)]
-        if len(self._active) < self.count and not self._is_stopping:
-            ends.append(self._next_start)
-        wait = min(ends) - time.monotonic()
-        happened = connection.wait([self._signals, *starting, *sentinels], None if wait == inf else max(0, wait))
-        if self._signals in happened:
-            for number in self._signals.recv(64):
-                self._handle(signal.Signals(number))
-        for worker in [worker for pipe, worker in starting.items() if pipe in happened]:
-            self._note_ready(worker)
-        for worker in [worker for sentinel, worker in sentinels.items() if sentinel in happened]:
-            self._note_end(worker)
+    def _look(self) -> None:
+        """Note workers that are ready or have ended, and end those whose time is over."""
+        for each in [*self._workers]:
+            if not each.process.is_alive():
+                self._note_end(each)
+            elif each.is_ready and not each.is_ending:
+                each.kill_at = inf
+        if not self._has_started and sum(each.is_ready for each in self._workers) == self.count:
+            self._has_started = True
+            self._ready()
+            notify("READY=1")
         now = time.monotonic()
         if now >= self._stop_at:
             self._end_all()
-        for worker in self._workers:
-            if now >= worker.kill_at:
-                self.log.warn_now(f"Worker {worker.process.pid} exceeded its time limit and was killed.")
-                worker.process.kill()
-                worker.kill_at = inf
+        for each in self._workers:
+            if now >= each.kill_at:
+                self.log.warn_now(f"Worker {each.process.pid} exceeded its time limit and was killed.")
+                each.process.kill()
+                each.kill_at = inf
 
-    def _handle(self, number: signal.Signals) -> None:
-        if self._is_ending:
+    def _handle(self, number: int) -> None:
+        if self._is_ending or number in {signal.SIGCHLD, signal.SIGALRM}:
             return
-        if number is signal.SIGHUP:
+        if number == signal.SIGHUP:
             self._renew()
-        elif self._is_stopping or not self.stop_delay or number is signal.SIGINT:  # SIGINT comes from the keyboard
+        elif self._is_stopping or not self._stop_delay or number == signal.SIGINT:  # SIGINT comes from the keyboard
             self._is_stopping, self._stop_at = True, -inf
         else:
-            self._is_stopping, self._stop_at = True, time.monotonic() + self.stop_delay
-            self.server.is_stopping.value = True
+            self._is_stopping, self._stop_at = True, time.monotonic() + self._stop_delay
+            self.is_stopping.value = True
 
     def _renew(self) -> None:
+        """Begin a renewal, unless the new settings are invalid or some that need a restart have changed."""
         if self._is_stopping:
             return
         try:
-            self.stop_delay = self.server.reload()
+            settings = configuration.load()
+            check(settings, self.count, self.settings)
         except SettingsError as error:
             self.log.warn_now(f"No worker was renewed. {error}")
             return
+        self._stop_delay = settings.stop_delay
         self._generation += 1
         self._is_renewing = True
 
-    def _note_ready(self, worker: Worker) -> None:
-        try:
-            worker.pipe.recv()
-        except EOFError:  # the worker has ended; its sentinel reports it
-            return
-        finally:
-            worker.pipe.close()
-        worker.is_ready, worker.kill_at = True, inf
-        if not self._has_started and sum(each.is_ready for each in self._workers) == self.count:
-            self._has_started = True
-            self.server.started()
-
-    def _note_end(self, worker: Worker) -> None:
-        worker.process.join()
-        worker.pipe.close()
-        self._workers.remove(worker)
-        died = not worker.is_ending
-        self.server.ended(worker.worker_index, died=died)
+    def _note_end(self, ended: Worker) -> None:
+        self._workers.remove(ended)
+        died = not ended.is_ending
+        if self.metrics:
+            self.metrics.slots[ended.index].clear()
+            self.metrics.slots[ended.index]["worker_deaths"] += died
         if not died or self._is_stopping:
             return
-        how = f"Worker {worker.process.pid} ended with status {worker.process.exitcode}"
-        if self._is_renewing and not worker.is_ready and worker.generation == self._generation:
+        how = f"Worker {ended.process.pid} ended with status {ended.process.exitcode}"
+        if self._is_renewing and not ended.is_ready and ended.generation == self._generation:
             self._is_renewing = False
             for other in self._workers:
                 other.generation = self._generation
@@ -213,9 +220,11 @@ class Workers:
 
     def _end_all(self) -> None:
         self._is_ending, self._stop_at = True, inf
-        self.server.stop()
-        for worker in self._workers:
-            worker.end(signal.SIGTERM, STOP_SECONDS)
+        notify("STOPPING=1")
+        for sock in (self.listener, *self.private.values()):
+            sock.close()
+        for each in self._workers:
+            each.end(signal.SIGTERM, STOP_SECONDS)
 
 
 def serve(*, host: str, port: int, workers: int, settings: Settings, log: Log, ready: Callable[[], None]) -> None:
@@ -224,5 +233,50 @@ def serve(*, host: str, port: int, workers: int, settings: Settings, log: Log, r
     Raises SettingsError if another process uses the address or serves the database.
     """
     with connect(settings.database).serve_alone():
-        server = Server(settings, workers, handed_over() or listen(host, port), ready)
-        Workers(workers, server, log, settings.stop_delay).run()
+        Workers(settings, workers, handed_over() or listen(host, port), log, ready).run()
+
+
+def check(settings: Settings, workers: int, before: Settings | None = None) -> None:
+    """Raise SettingsError for settings that contradict each other, or differ from those `before` and need a restart."""
+    changed = [name for name in LOCKED_FIELDS if before and getattr(settings, name) != getattr(before, name)]
+    if changed:
+        raise SettingsError(f"Restart the server to change {' and '.join(changed)}.")
+    is_embedded = settings.database_path is not None
+    if settings.backup_dir is not None and not is_embedded:
+        advice = "Unset it, and schedule pg_dump instead: retainer backup FILE prints the command."
+        raise SettingsError(f"RETAINER_BACKUP_DIR works only with the embedded database. {advice}")
+    if workers > 1 and is_embedded:
+        advice = "Raise --threads instead, or set RETAINER_DATABASE_URL (PostgreSQL) and RETAINER_VALKEY_URL."
+        raise SettingsError(f"The embedded database allows only one worker. {advice}")
+    if workers > 1 and not settings.valkey_url:
+        advice = "Set RETAINER_VALKEY_URL, or raise --threads instead."
+        raise SettingsError(f"Several workers need Valkey, where they count requests together. {advice}")
+
+
+def handed_over() -> socket.socket | None:
+    """Return the socket that a socket unit hands over, if any (sd_listen_fds(3))."""
+    if os.environ.get("LISTEN_PID") != str(os.getpid()) or os.environ.get("LISTEN_FDS", "0") == "0":
+        return None
+    return socket.socket(fileno=FIRST_DESCRIPTOR)
+
+
+def notify(state: str) -> None:
+    """Report the state of the server to systemd, if it runs, like READY=1 (sd_notify(3))."""
+    address = os.environ.get("NOTIFY_SOCKET")
+    if address:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
+            sock.sendto(state.encode(), address.replace("@", "\0", 1) if address[0] == "@" else address)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens on an address. Raises SettingsError when the address is not available."""
+    sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind((host, port))
+        sock.listen(worker.BACKLOG)
+    except OSError as error:
+        sock.close()
+        advice = "Choose another with --port, or in the setting that names it."
+        raise SettingsError(f"Cannot listen on port {port} of {host}: {error.strerror}. {advice}") from None
+    return sock
