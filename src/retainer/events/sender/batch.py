@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import NamedTuple
 
 import msgspec
 from msgspec.json import encode
@@ -26,56 +25,6 @@ USER_AGENT = f"Retainer-Webhooks/{__version__}"
 
 BATCH_SIZE = 100
 """New events that a turn takes at most."""
-
-
-class Receiver(NamedTuple):
-    """Where a webhook sends its events, and the secrets that sign them; former ones during an overlap."""
-
-    webhook_id: int
-    url: str
-    api_url: str
-    secrets: tuple[str, ...]
-
-
-class SignedMessage(NamedTuple):
-    """The body and the headers of a request."""
-
-    body: bytes
-    headers: dict[str, str]
-
-
-def event_message(receiver: Receiver, row: Row) -> SignedMessage:
-    """Return an event, as GET /events returns it.
-
-    The id of the message stays the same for all attempts. It names the time of the event, because a restored backup
-    gives numbers of events out again.
-    """
-    event = event_of(row, receiver.api_url)
-    at = datetime.fromisoformat(event.at)
-    microseconds = int(at.timestamp()) * 1_000_000 + at.microsecond
-    return _signed(receiver, f"{receiver.webhook_id}_{event.id}_{microseconds}", event)
-
-
-def test_message(receiver: Receiver, delivery_id: int) -> SignedMessage:
-    """Return a test: an event of the webhook itself, with the id 0."""
-    url = f"{receiver.api_url}/webhooks/{receiver.webhook_id}"
-    test = Event(0, TEST, "webhook", receiver.webhook_id, None, url, [], utcnow(), None, None, None)
-    return _signed(receiver, f"{receiver.webhook_id}_test_{delivery_id}", test)
-
-
-def _signed(receiver: Receiver, message_id: str, event: Event) -> SignedMessage:
-    body, now = encode(event), datetime.now(UTC)  # the library reads any time as one of UTC
-    signatures = [Signer(secret).sign(message_id, now, body.decode()) for secret in receiver.secrets]
-    return SignedMessage(
-        body,
-        {
-            "User-Agent": USER_AGENT,
-            "Content-Type": "application/json",
-            "webhook-id": message_id,
-            "webhook-timestamp": str(int(now.timestamp())),
-            "webhook-signature": " ".join(signatures),
-        },
-    )
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -115,16 +64,15 @@ class DeliveryAttempt(msgspec.Struct):
     def group(self) -> tuple[object, ...]:
         return (TEST, self.delivery_id) if self.is_test else (self.type.partition(".")[0], self.record_id)
 
-    def message(self, receiver: Receiver) -> SignedMessage | None:
-        if self.is_test and self.delivery_id is not None:
-            return test_message(receiver, self.delivery_id)
-        return None if self.event is None else event_message(receiver, self.event)
-
 
 class DeliveryBatch(msgspec.Struct):
     """What a webhook sends in one turn; after it, `position` becomes `next_position`."""
 
-    receiver: Receiver
+    webhook_id: int
+    url: str
+    base_url: str
+    """The address of the API in events."""
+    secrets: list[str]
     groups: list[list[DeliveryAttempt]]
     now: str
     position: int
@@ -138,6 +86,31 @@ class DeliveryBatch(msgspec.Struct):
     def due(self) -> list[list[DeliveryAttempt]]:
         return [group for group in self.groups if (group[0].next_attempt_at or self.now) <= self.now]
 
+    def message(self, attempt: DeliveryAttempt) -> tuple[bytes, dict[str, str]] | None:
+        """Return the body and the headers of a request; None if the event is no longer kept.
+
+        The id of the message stays the same for all attempts. It names the time of the event, because a restored backup
+        gives numbers of events out again.
+        """
+        if attempt.is_test:
+            url = f"{self.base_url}/webhooks/{self.webhook_id}"
+            event = Event(0, TEST, "webhook", self.webhook_id, None, url, [], utcnow(), None, None, None)
+            message_id = f"{self.webhook_id}_test_{attempt.delivery_id}"
+        elif attempt.event is None:
+            return None
+        else:
+            event = event_of(attempt.event, self.base_url)
+            at = datetime.fromisoformat(event.at)
+            message_id = f"{self.webhook_id}_{event.id}_{int(at.timestamp()) * 1_000_000 + at.microsecond}"
+        body, now = encode(event), datetime.now(UTC)  # the library reads any time as one of UTC
+        return body, {
+            "User-Agent": USER_AGENT,
+            "Content-Type": "application/json",
+            "webhook-id": message_id,
+            "webhook-timestamp": str(int(now.timestamp())),
+            "webhook-signature": " ".join(Signer(each).sign(message_id, now, body.decode()) for each in self.secrets),
+        }
+
 
 PENDING_COLUMNS = ("id", "event_id", "type", "record_id", "attempts", "failing_since", "next_attempt_at")
 PENDING = (
@@ -150,7 +123,7 @@ EVENTS = select(*events.c[SHOWN]).where(is_listed(events.c.id, IDS))
 DELIVERED = select(webhook_deliveries.c.event_id, webhook_deliveries.c.id, webhook_deliveries.c.attempts).where(
     webhook_deliveries.c.webhook_id == bindparam("webhook"), is_listed(webhook_deliveries.c.event_id, IDS)
 )
-OURS = select(*webhooks.c["id", "url", "api_url", "secret", "former_secrets"]).where(
+OURS = select(*webhooks.c["api_url", "secret", "former_secrets"]).where(
     webhooks.c.id == bindparam("webhook"), webhooks.c.leased_until == bindparam("until"), webhooks.c.status == "active"
 )
 
@@ -165,7 +138,7 @@ def load_batch(store: Store, leased: Leased, base_url: str) -> DeliveryBatch | N
         row = tx.one(OURS, webhook=leased.id, until=leased.leased_until)
         if row is None:
             return None
-        receiver = _receiver(tx, row, base_url)
+        api_url, secret, former = row
         webhook = tx.get(webhooks, leased.id, Webhook)
         pruned, latest = tx.one(POSITIONS) or (0, 0)
         pending = _load_pending(tx, leased.id)
@@ -174,19 +147,16 @@ def load_batch(store: Store, leased: Leased, base_url: str) -> DeliveryBatch | N
         rows = load_after(tx, types_of(webhook), position, limit, None) if limit > 0 and position < latest else []
         is_whole = limit > 0 and len(rows) < limit
         return DeliveryBatch(
-            receiver,
+            webhook.id,
+            webhook.url,
+            base_url or api_url,
+            [secret, *(each.secret for each in former_secrets(former, tx.now))],
             _grouped([*pending, *_new(tx, leased.id, rows, {each.event_id for each in pending})]),
             tx.now,
             webhook.position,
             max(position, latest) if is_whole else rows[-1][0] if rows else position,
             pruned if webhook.position < pruned else None,
         )
-
-
-def _receiver(tx: Tx, row: Row, base_url: str) -> Receiver:
-    webhook_id, url, api_url, secret, former = row
-    secrets = (secret, *(each.secret for each in former_secrets(former, tx.now)))
-    return Receiver(webhook_id, url, base_url or api_url, secrets)
 
 
 def _load_pending(tx: Tx, webhook_id: int) -> list[DeliveryAttempt]:

@@ -10,7 +10,7 @@ import httpx2
 
 from retainer.background import Report
 from retainer.events.sender import schedule
-from retainer.events.sender.batch import GONE, DeliveryAttempt, DeliveryBatch, Outcome, Receiver, load_batch
+from retainer.events.sender.batch import GONE, DeliveryAttempt, DeliveryBatch, Outcome, load_batch
 from retainer.events.sender.results import save_results
 from retainer.fairness import Leased
 from retainer.outbound.client import Failed, GuardedClient, read_start
@@ -68,12 +68,10 @@ class Sender(BackgroundLoop[Leased]):
                     if time.monotonic() >= until or self.stopped.is_set():
                         return
                     try:
-                        attempt.outcome = await _attempt(client, batch.receiver, attempt)
+                        attempt.outcome = await _attempt(client, batch, attempt)
                     except Exception as error:  # noqa: BLE001  # of this process: the receiver is not to blame
                         if not batch.needs_rest:
-                            self.report(
-                                f"sending event {attempt.event_id} to webhook {batch.receiver.webhook_id}", error
-                            )
+                            self.report(f"sending event {attempt.event_id} to webhook {batch.webhook_id}", error)
                         batch.needs_rest = True
                         return
                 if attempt.outcome.error is not None and not attempt.outcome.is_final:
@@ -82,19 +80,20 @@ class Sender(BackgroundLoop[Leased]):
         await asyncio.gather(*map(send_group, batch.due))
 
 
-async def _attempt(client: GuardedClient, receiver: Receiver, attempt: DeliveryAttempt) -> Outcome:
-    message = attempt.message(receiver)
+async def _attempt(client: GuardedClient, batch: DeliveryBatch, attempt: DeliveryAttempt) -> Outcome:
+    message = batch.message(attempt)
     if message is None:
         return GONE
+    body, headers = message
     began = time.monotonic()
     try:
         async with client.within(TOTAL_SECONDS):
-            response = await client.send("POST", httpx2.URL(receiver.url), message.headers, message.body)
+            response = await client.send("POST", httpx2.URL(batch.url), headers, body)
             try:
-                body = (await read_start(response, MAX_BODY)).decode(errors="replace").replace("\0", "")
+                answer = (await read_start(response, MAX_BODY)).decode(errors="replace").replace("\0", "")
             finally:
                 await response.aclose()
     except Failed as error:
         return Outcome(error=str(error))
     status, milliseconds = response.status_code, round((time.monotonic() - began) * 1000)
-    return Outcome(status, body or None, milliseconds, None if 200 <= status < 300 else ANSWERED.format(status))
+    return Outcome(status, answer or None, milliseconds, None if 200 <= status < 300 else ANSWERED.format(status))

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import timedelta
 
-from sqlalchemy import and_, bindparam, func, insert, select, update
+from sqlalchemy import and_, bindparam, func, select, update
 
 from retainer.events.sender.batch import DeliveryAttempt, DeliveryBatch, Outcome
 from retainer.events.sender.schedule import next_attempt
@@ -13,7 +13,7 @@ from retainer.identity import audit
 from retainer.identity.actors import operator_of
 from retainer.schema.webhooks import webhook_deliveries, webhooks
 from retainer.store.engines.base import Columns
-from retainer.store.tables import ACCOUNT, NOW
+from retainer.store.tables import NOW
 from retainer.store.tx import Store, Tx
 from retainer.values.exact import instant_after
 
@@ -30,24 +30,6 @@ LOCK_LEASED = (
     select(webhooks.c.is_failing)
     .where(webhooks.c.id == bindparam("webhook"), webhooks.c.leased_until == bindparam("until"))
     .with_for_update()
-)
-WRITTEN = (
-    *("status", "attempts", "attempted_at", "next_attempt_at", "failing_since"),
-    *("response_status", "response_body", "duration_ms", "error"),
-)
-_written = {name: bindparam(name, type_=webhook_deliveries.c[name].type) for name in WRITTEN}
-ADD = insert(webhook_deliveries).values(
-    account_id=ACCOUNT,
-    created_at=NOW,
-    updated_at=NOW,
-    **{name: bindparam(name) for name in ("webhook_id", "event_id", "type", "record_id")},
-    **_written,
-)
-CHANGE = update(webhook_deliveries).where(webhook_deliveries.c.id == bindparam("id")).values(updated_at=NOW, **_written)
-MOVE = (
-    update(webhook_deliveries)
-    .where(webhook_deliveries.c.id == bindparam("id"))
-    .values(next_attempt_at=bindparam("next_attempt_at", type_=webhook_deliveries.c.next_attempt_at.type))
 )
 RELEASE = (
     update(webhook_deliveries)
@@ -141,14 +123,12 @@ def _outcome_columns(attempt: DeliveryAttempt, outcome: Outcome, now: str) -> Co
 def _save_attempt(tx: Tx, webhook_id: int, attempt: DeliveryAttempt, values: Columns) -> int:
     """Write a delivery; return 1 if it is new."""
     if attempt.delivery_id is None:
-        untried = {**dict.fromkeys(WRITTEN), "status": "pending", "attempts": 0}
-        names = {name: getattr(attempt, name) for name in ("event_id", "type", "record_id")}
-        tx.run(ADD, webhook_id=webhook_id, **names, **{**untried, **values})
+        named = {name: getattr(attempt, name) for name in ("event_id", "type", "record_id")}
+        new = {"webhook_id": webhook_id, "status": "pending", "attempts": 0}
+        tx.insert_raw(webhook_deliveries, {**named, **new, **values})
         return 1
-    if attempt.outcome is not None:
-        tx.run(CHANGE, id=attempt.delivery_id, **values)
-    elif values["next_attempt_at"] != attempt.next_attempt_at:
-        tx.run(MOVE, id=attempt.delivery_id, **values)
+    if attempt.outcome is not None or values["next_attempt_at"] != attempt.next_attempt_at:
+        tx.update_columns(webhook_deliveries, attempt.delivery_id, values)
     return 0
 
 
