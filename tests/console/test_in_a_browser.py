@@ -144,6 +144,7 @@ def test_an_admin_goes_from_the_first_link_to_the_last_key(api, screen):
     assert screen.says("It no longer works.")
     assert (call(screen.site, key, "/clients"), call(screen.site, rotated, "/clients")) == (200, 401)
 
+    screen.find("details.user summary").click()
     screen.press("Sign out")
     assert screen.says("You have signed out.")
     screen.open("/console/keys")

@@ -232,7 +232,9 @@ def test_next_leads_through_all_pages(api, visitor):
     while path:
         page = visitor.get(path)
         seen += ids_of(page)
-        path = "".join(link["href"] for link in page.all("a", rel="next"))
+        following = {link["href"] for link in page.all("a", rel="next")}
+        assert len(following) < 2, "the links above and below the list are the same"
+        path = "".join(following)
     assert len(seen) == 3
     assert set(seen) == made
 
@@ -359,6 +361,24 @@ def test_a_list_begins_with_its_first_view_and_the_others_are_one_link_away(api,
     assert ids_of(every) == [done["id"], late["id"]]
     assert [link.text for link in every.all("nav", "views")[0].all("a", **{"aria-current": "page"})] == ["All"]
     assert ids_of(visitor.get(views["Done"]["href"])) == [done["id"]]
+
+
+def test_a_draft_invoice_owes_nothing(api, visitor):
+    lines = [{"description": "Design", "unit_price": "100", "tax_rate": "0"}]
+    api.make("/invoices", status="sent", lines=lines)
+    api.make("/invoices", lines=lines)
+    rows = [row for body in visitor.get("/console/records/invoices").all("tbody") for row in body.all("tr")]
+    due = {row.all("span", "badge")[0].text: row.all("td", **{"data-label": "Balance due"})[0].text for row in rows}
+    assert due == {"Sent": "100.00 EUR", "Draft": ""}
+
+
+def test_a_page_of_a_longer_list_prints_no_sums(api, visitor):
+    lines = [{"description": "Design", "unit_price": "100"}]
+    for _ in range(2):
+        api.make("/invoices", status="sent", lines=lines)
+    for size, is_partial in ((1, True), (2, False)):
+        (table,) = visitor.get(f"/console/records/invoices?per_page={size}").all("table")
+        assert ("partial" in table["class"].split()) == is_partial
 
 
 def test_an_overdue_invoice_says_how_late_it_is_and_nothing_else(api, visitor):

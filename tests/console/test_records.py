@@ -10,7 +10,7 @@ import pytest
 from retainer.console.displays import DISPLAYS
 from retainer.console.kinds import projects, tickets
 from retainer.console.labels import field_label
-from retainer.console.reports.tables import DASH
+from retainer.console.reports.figures import DASH
 from retainer.console.values import as_columns
 from retainer.console.words import MINUS
 from retainer.fairness import Places

@@ -11,9 +11,8 @@ import pytest
 from retainer.console.reports.building import meaning_of
 from retainer.console.reports.controls import a_year_before
 from retainer.console.reports.declarations import REPORTS
-from retainer.console.reports.figures import FIGURES
+from retainer.console.reports.figures import FIGURES, fact
 from retainer.console.reports.readers import CHARTED
-from retainer.console.reports.tables import Fact, fact
 from retainer.reports.periods import Period
 from retainer.reports.revenue import RevenueByClient
 from retainer.values.exact import utcnow
@@ -204,6 +203,23 @@ def test_profitability_has_value_cost_margin_and_budget(api, visitor, agency):
     assert Decimal(rows["Without a project"]["Revenue (EUR)"]) == Decimal("1850.50")
 
 
+def test_the_heading_of_a_figure_sorts_a_report_and_its_file(api, visitor, agency):
+    small = api.make("/projects", client_id=agency["optik"], name="Small")["id"]
+    expense = {"description": "Fonts", "date": f"{TODAY.year - 1}-07-01", "amount": "5000", "project_id": small}
+    assert api.create("/expenses", **expense, client_id=agency["optik"]).status == 201
+    page = visitor.get(f"/console/reports/profitability?{YEAR}")
+    (heading,) = [head for head in page.all("th") if head.text == "Profit"]
+    falling = visitor.get(f"/console/reports/profitability{heading.all('a')[0]['href']}")
+    (again,) = [head for head in falling.all("th") if head.text.startswith("Profit ") and "aria-sort" in head]
+    assert again["aria-sort"] == "descending"
+    rising = f"/console/reports/profitability{again.all('a')[0]['href']}"
+    profits = [Decimal(row["Profit (EUR)"]) for row in read_csv(visitor, "profitability", rising.partition("?")[2])]
+    assert profits == sorted(profits)
+    assert len(set(profits)) > 1
+    (body,) = visitor.get(rising).all("tbody")
+    assert body.all("tr")[0].all("span", "bad")[0].text.startswith("\u22125,000")
+
+
 def test_the_overview_has_the_figures_of_the_api_and_links_to_lists(api, visitor, agency):
     owe(api, agency["optik"], "60")
     rows = {row["Figure"]: row for row in read_csv(visitor, "overview")}
@@ -222,7 +238,7 @@ def test_the_overview_has_the_figures_of_the_api_and_links_to_lists(api, visitor
 @pytest.mark.parametrize("report", REPORTS)
 def test_a_csv_file_has_the_rows_and_columns_of_its_table(visitor, agency, report):
     page = visitor.get(f"/console/reports/{report}?{YEAR}")
-    tables = [table for table in page.all("table") if not table.attributes]
+    tables = page.all("table")
     (link,) = [link for link in page.links if link.startswith(f"/console/reports/{report}/")]
     bodies = [body for table in tables for body in table.all("tbody")]
     shown = [row.all("th td") for body in bodies for row in body.all("tr")]
@@ -276,7 +292,8 @@ def test_the_year_before_has_the_same_days_and_whole_months_stay_whole(first, la
     ],
 )
 def test_a_change_is_given_only_where_it_says_something(now, before, kind, expected):
-    assert fact("Revenue", now, before, kind) == Fact("Revenue", *expected)
+    shown = fact("Revenue", now, before, kind)
+    assert (shown.value.text, shown.note) == (expected[0], " · ".join(filter(None, expected[1:])))
 
 
 def test_revenue_by_month_is_invoiced_less_credited_and_its_share_is_whole(api, visitor, agency):

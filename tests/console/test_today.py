@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from retainer.console.reports.tables import hours
+from retainer.console.words import hours
 from retainer.values.exact import instant_after, utcnow
 from tests.console.visitor import WebPage
 from tests.databases import any_database

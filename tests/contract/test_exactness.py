@@ -25,7 +25,7 @@ NO_MONEY = (
 """They measure seconds, shares, likeness or places of a drawing, and compute no money; the demo has it as texts."""
 ALLOWED = {
     "console/lists/downloads.py": {"float"},  # a share becomes the decimal that JSON shows
-    "console/reports/tables.py": {"float", "rounding"},  # shares
+    "console/reports/figures.py": {"rounding"},  # shares
     "console/words.py": {"division", "float", "rounding"},  # how long ago something was
     "reports/common.py": {"float"},  # the type of shares in percent
     "rollups/doctor.py": {"math"},  # seconds
@@ -131,7 +131,7 @@ def test_one_module_rounds_money_and_few_others_minutes_and_shares():
     used = {name: {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} for name, tree in TREES.items()}
     rounding = {name for name, names in used.items() if "half_up" in names}
     reports = {f"reports/{name}.py" for name in ("common", "overview", "profitability", "utilisation")}
-    assert rounding == {"values/exact.py", "values/money.py", "sites/uptime.py", "console/reports/tables.py", *reports}
+    assert rounding == {"values/exact.py", "values/money.py", "sites/uptime.py", "console/reports/figures.py", *reports}
 
 
 def test_columns_keep_whole_numbers_or_text():

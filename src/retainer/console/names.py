@@ -33,9 +33,9 @@ class Link(msgspec.Struct):
 
 
 class Choice(NamedTuple):
-    """A record that a form offers, and its client, if it has one."""
+    """A record or a value that a form offers, and its client, if it has one."""
 
-    id: int
+    id: str
     text: str
     client_id: int | None = None
 
@@ -81,8 +81,8 @@ def load_choices(tx: Tx, table: Table, owner: str = "", *, only_open: bool = Fal
     rows = tx.all(_first(table, owner, only_open=only_open), me=tx.actor.user_id)
     if len(rows) > MAX_CHOICES:
         return None
-    found = [Choice(record_id, _name(table, record_id, texts), client_id) for record_id, client_id, *texts in rows]
-    return sorted(found, key=lambda choice: (sort_key(choice.text), choice.id))
+    found = [Choice(f"{each}", _name(table, each, texts), client_id) for each, client_id, *texts in rows]
+    return sorted(found, key=lambda choice: (sort_key(choice.text), int(choice.id)))
 
 
 def used_first(tx: Tx, currencies: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:

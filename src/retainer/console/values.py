@@ -12,9 +12,9 @@ from retainer.console.catalogue import noun_of, shortened
 from retainer.console.labels import field_label
 from retainer.console.names import Link, Names, path_of
 from retainer.console.page_context import PageContext
-from retainer.console.reports.tables import hours
 from retainer.console.shapes import choices_of, shapes_of
 from retainer.console.statuses import TONES, Status, badge_of, status_of
+from retainer.console.words import hours
 from retainer.documents.wording import country_name
 from retainer.schema.crm import tags
 from retainer.store.constraints import references

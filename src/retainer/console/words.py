@@ -76,6 +76,12 @@ def money(amount: Decimal, currency: str) -> str:
     return f"{amount:,f} {currency}".rstrip().replace("-", MINUS)
 
 
+def hours(minutes: int) -> str:
+    """Return minutes as hours: `1,204:30`."""
+    whole, rest = divmod(abs(minutes), 60)
+    return f"{MINUS if minutes < 0 else ''}{whole:,}:{rest:02}"
+
+
 def short_day(day: str) -> str:
     """Return a day like `24 Nov 2026`."""
     return days(day, day)

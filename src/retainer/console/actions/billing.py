@@ -9,9 +9,9 @@ from retainer.console.actions.basis import new_of
 from retainer.console.editing.fields import Field, options_of
 from retainer.console.kinds.projects import LEFT_OUT
 from retainer.console.page_context import PageContext
-from retainer.console.reports.tables import hours
 from retainer.console.shapes import declared
 from retainer.console.values import Values
+from retainer.console.words import hours
 from retainer.crm.clients import Client
 from retainer.errors import Refusal, invalid
 from retainer.identity import audit

@@ -7,7 +7,7 @@ from sqlalchemy import bindparam, func, select
 
 from retainer.billing.invoices.types import Invoice
 from retainer.console import words
-from retainer.console.reports.tables import hours
+from retainer.console.words import hours
 from retainer.schema.billing import OPEN_INVOICES, allocations, invoice_lines, invoices
 from retainer.schema.columns import in_literals
 from retainer.schema.work import time_entries

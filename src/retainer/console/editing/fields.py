@@ -75,6 +75,18 @@ class Field(NamedTuple):
     length: int = 0
     target: Table | None = None
     columns: tuple["Field", ...] = ()
+    empty: str = ""
+    """What a choice says before one is chosen, if it does not follow from the field."""
+
+    @property
+    def blanks(self) -> list[tuple[str, str]]:
+        """Return the blank option of a choice; none if one must be chosen."""
+        is_filled_in = self.is_filled_in or "If blank" in self.hint
+        if self.empty:
+            return [("", self.empty)]
+        if self.shape == "reference":
+            return [("", "Me" if self.is_filled_in else "None" if not self.is_required else "Select…")]
+        return [] if self.is_required or self.default else [("", "Default" if is_filled_in else "None")]
 
 
 @cache

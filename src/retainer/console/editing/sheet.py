@@ -16,19 +16,18 @@ from sqlalchemy import Table
 from retainer.console import typed
 from retainer.console.catalogue import Kind
 from retainer.console.editing.fields import RARE, WITHOUT, Field, fields_of
+from retainer.console.editing.inputs import ID, Inputs
 from retainer.console.editing.locks import FREE, lock_of
 from retainer.console.forms import YES_OR_NO, Form
 from retainer.console.labels import field_label, in_words
-from retainer.console.names import Choice, load_choices, load_names, used_first
+from retainer.console.names import load_names
 from retainer.console.page_context import PageContext
 from retainer.errors import FieldErrors, InvalidValue, Refusal, invalid
 from retainer.identity import accounts
-from retainer.schema.crm import clients
 from retainer.store.constraints import singular
 from retainer.store.tx import Tx
 from retainer.values.records import Record
 
-ID = re.compile(r"[1-9][0-9]{0,14}")
 NAMED = re.compile(r"(?:.*\(#|#?)([1-9][0-9]{0,14})\)?", re.DOTALL)
 """A record by its number, or as a search field names it: `Bergmann Optik (#12)`."""
 MATCHES = 6
@@ -43,7 +42,7 @@ class Row(NamedTuple):
     texts: dict[str, str]
 
 
-class Sheet:
+class Sheet(Inputs):
     """The form of a new record, or of one that is changed."""
 
     def __init__(
@@ -56,8 +55,8 @@ class Sheet:
         preset: Form | None = None,
     ) -> None:
         """Begin the form. That of an action has the `chosen` fields, whatever is locked, and texts of its own."""
-        self.tx, self.context, self.kind, self.record = tx, context, kind, record
-        self.form: Form = context.form
+        super().__init__(tx, context, context.form)
+        self.kind, self.record = kind, record
         self.preset = preset or (context.query if record is None else Form())
         offered = fields_of(kind.record, kind.table, "Create" if record is None else "Update")
         self.lock = FREE if chosen is not None else lock_of(record)
@@ -68,7 +67,6 @@ class Sheet:
         set_by_link = (without - kind.left_out) & sent if chosen is None else set()
         self.hidden = [field for field in offered if field.name in set_by_link]
         """The fields that a link has set, and that are only shown."""
-        self.choices: dict[Table, list[Choice] | None] = {}
 
     @cached_property
     def language(self) -> str:
@@ -151,45 +149,12 @@ class Sheet:
     def row_texts(self, field: Field, line: Record) -> dict[str, str]:
         return {column.name: self.text_of(column, getattr(line, column.name)) for column in field.columns}
 
-    def options(self, field: Field, text: str) -> list[Choice] | None:
-        """Return the records that a reference offers, with the chosen one; None if they are too many."""
-        table = field.target
-        if table is None:
-            return []
-        if table not in self.choices:
-            self.choices[table] = self._load_choices(table)
-        found = self.choices[table]
-        if found is None or not ID.fullmatch(text) or any(str(choice.id) == text for choice in found):
-            return found
-        return [*found, *(Choice(each, name) for each, name in self._named(table, text).items())]
-
-    def _named(self, table: Table, text: str) -> dict[int, str]:
-        """Return the name of a record by its id, if the role sees it or the form's record refers to it."""
+    def owner_of(self, table: Table, text: str) -> str:
+        """Return no owner for what the form's record refers to: its form shows the name, whoever sees the other."""
         is_stored = any(field.target is table and self.stored(field) == text for field in self.fields)
-        owner = "" if self.record is not None and is_stored else self.context.catalogue.owner_of(table)
-        return load_names(self.tx, table, [int(text)], owner)
-
-    def _load_choices(self, table: Table) -> list[Choice] | None:
-        found = load_choices(self.tx, table, self.context.catalogue.owner_of(table), only_open=True)
-        if found is None or not any(choice.client_id for choice in found):
-            return found
-        names = load_names(self.tx, clients, {choice.client_id for choice in found if choice.client_id})
-        return [
-            choice._replace(text=f"{choice.text} ({names[choice.client_id]})") if choice.client_id in names else choice
-            for choice in found
-        ]
-
-    def values(self, field: Field) -> list[tuple[str, str]]:
-        """Return the values of a choice with their labels."""
-        return used_first(self.tx, field.options) if field.shape == "currency" else [*field.options]
-
-    def name_of(self, field: Field, text: str) -> str:
-        """Return a record as a search field names it: `Bergmann Optik (#12)`."""
-        found = self._named(field.target, text) if field.target is not None and ID.fullmatch(text) else {}
-        return f"{found[int(text)]} (#{text})" if found else text
+        return "" if self.record is not None and is_stored else super().owner_of(table, text)
 
     def is_stale(self, field: Field) -> bool:
-        """Return whether a refused form differs from a record that somebody else has changed meanwhile."""
         return self.form.status == 412 and field.name in self.form and self.form.text(field.name) != self.stored(field)
 
     def errors(self) -> list[tuple[str, str, str]]:

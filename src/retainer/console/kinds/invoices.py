@@ -1,6 +1,6 @@
 """Invoices: documents that ask for money, with what was paid and what is still due."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from sqlalchemy import ColumnElement, Table
 
@@ -10,7 +10,8 @@ from retainer.console.kinds.display import Display
 from retainer.console.records import documents
 from retainer.console.records.blocks import Block, Fact
 from retainer.console.records.page import RecordPage
-from retainer.console.values import Column
+from retainer.console.values import Column, Value, Values
+from retainer.console.values import money as amount
 from retainer.console.words import money
 from retainer.rollups.list_sums import Sum
 from retainer.schema.billing import OPEN_INVOICES, is_issued
@@ -19,6 +20,11 @@ from retainer.schema.columns import in_literals
 
 def is_open(table: Table) -> ColumnElement[bool]:
     return in_literals(table.c.status, OPEN_INVOICES)
+
+
+def balances(_: Values, found: Sequence[Invoice]) -> dict[int, Value]:
+    """Return what is left to pay by invoice; nothing is owed on a draft."""
+    return {each.id: amount(each.balance_due, each.currency) for each in found if each.status != "draft"}
 
 
 def facts(page: RecordPage[Invoice]) -> list[Fact]:
@@ -58,7 +64,15 @@ def sums(invoice: Invoice) -> list[tuple[str, str]]:
 
 
 DISPLAY = Display(
-    columns=(Column("number", "subject"), "client_id", "issue_date", "due_date", "total", "balance_due", "status"),
+    columns=(
+        Column("number", "subject"),
+        "client_id",
+        "issue_date",
+        "due_date",
+        "total",
+        Column("balance_due", load=balances),
+        "status",
+    ),
     filters=("client_id", "status", "issue_date_from", "issue_date_to"),
     views=(
         ("All", ""),

@@ -10,10 +10,9 @@ from retainer.console import words
 from retainer.console.kinds.display import Display
 from retainer.console.records.blocks import Block, Fact, GroupBlock
 from retainer.console.records.page import RecordPage
-from retainer.console.reports.tables import hours
 from retainer.console.statuses import badge_of
 from retainer.console.values import NOTHING, Column, TableBlock, Value, badge, headings, money
-from retainer.console.words import short_day
+from retainer.console.words import hours, short_day
 from retainer.schema.identity import users
 from retainer.schema.work import tasks, time_entries
 from retainer.values.reading import unwrapped

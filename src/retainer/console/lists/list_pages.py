@@ -1,25 +1,30 @@
 """The pages of lists of records, and their CSV files: the API's own lists, with the same filters and orders."""
 
 from collections.abc import Iterator
+from copy import copy
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlencode
 
 from sqlalchemy import Table
 
 from retainer.console import words
 from retainer.console.catalogue import Kind
 from retainer.console.displays import DISPLAYS
+from retainer.console.editing.inputs import Filters
 from retainer.console.kinds.display import Display
 from retainer.console.labels import field_label
-from retainer.console.lists.controls import Asked, Controls, read_asked
 from retainer.console.lists.downloads import MAX_ROWS, build_table
-from retainer.console.names import Link
+from retainer.console.names import Link, load_names
 from retainer.console.page_context import NO_STORE, PageContext, Reply
-from retainer.console.reports.tables import hours
+from retainer.console.shapes import declared
+from retainer.console.typed import read_moment
 from retainer.console.values import NOTHING, Heading, TableBlock, Value, Values, as_columns
+from retainer.console.words import hours
 from retainer.errors import Refusal, invalid
-from retainer.kernel.paging import Page
+from retainer.kernel.paging import Page, read_list
+from retainer.kernel.query import Filter, parameters
 from retainer.rollups.list_sums import MAX_SUMMED, Sum, is_money, load_sums
+from retainer.schema.crm import tags
 from retainer.store.constraints import references
 from retainer.store.engines.base import Row
 from retainer.store.tx import Tx
@@ -29,6 +34,37 @@ from retainer.web.csv_files import csv_response
 PAGING = ("page", "per_page", "sort")
 DATES = ("day", "since")
 """The kinds of values whose latest are of interest first."""
+COMMON = {*Filter.__struct_fields__, "external_id"}
+"""The filters of every list, which come after its own."""
+OFFERED = {"users", *(name for name, display in DISPLAYS.items() if display.is_offered)}
+"""The tables whose records a filter offers for choice."""
+
+
+class Chip(NamedTuple):
+    """A filter without a field, which a link set: its value in words, and the query without it."""
+
+    name: str
+    label: str
+    value: str
+    text: str
+    without: str
+
+
+class Asked(NamedTuple):
+    """What a page asks for: the filters and the page of the API's list, and the texts that say so."""
+
+    filters: Filter
+    page: Page
+    texts: dict[str, list[str]]
+
+    def link(self, **others: object) -> str:
+        """Return the query with other values; None drops one. Another order or filter begins at the first page."""
+        kept = [(name, text) for name, texts in self.texts.items() for text in texts if name not in {"page", *others}]
+        return urlencode([*kept, *((name, value) for name, value in others.items() if value is not None)])
+
+    @property
+    def is_filtered(self) -> bool:
+        return bool(self.texts.keys() - {*PAGING})
 
 
 class Tab(NamedTuple):
@@ -52,10 +88,17 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
     if display.views and not context.query.texts:
         context.query.texts.update({name: [text] for name, text in parse_qsl(display.views[0][1])})
     asked = read_asked(context, kind)
-    controls = Controls(tx, context, kind, display, asked.texts if asked else context.query.texts)
+    targets = references(kind.table, kind.record) | {"tag_id": tags}
+    filters = Filters(tx, context, kind.listing.query, targets, OFFERED, kind.left_out)
+    by_name = {field.name: field for field in filters.fields}
+    first = [by_name[name] for name in display.filters]
+    more = sorted((field for field in filters.fields if field not in first), key=lambda field: field.name in COMMON)
     shown: dict[str, Any] = {
         "kind": kind,
-        "controls": controls,
+        "filters": filters,
+        "first": first,
+        "more": more,
+        "is_more": any(filters.form.text(field.name) for field in more),
         "asked": asked,
         "sorts": sorts_of(kind),
         "tabs": tabs_of(display, asked),
@@ -72,7 +115,7 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
     return context.render(
         "records",
         **shown,
-        chips=list(controls.chips(asked)),
+        chips=list(chips_of(tx, context, filters, asked)),
         block=block._replace(
             columns=[*sortable(kind, display, block, asked)],
             foot=foot_of(kind.table, display, sums, meta.total) if sums else (),
@@ -97,6 +140,47 @@ def download(tx: Tx, context: PageContext) -> Reply:
     header, rows = build_table(tx, kind.record, listed.data, references(kind.table, kind.record))
     part = f"-first-{MAX_ROWS}" if listed.meta.total > MAX_ROWS else ""
     return csv_response(f"{kind.name}-{tx.today}{part}", header, rows, NO_STORE)
+
+
+def read_asked(context: PageContext, kind: Kind) -> Asked | None:
+    """Return what a page asks for, by the rules of the API's list; None, with the errors in the form, if it is invalid.
+
+    A blank field is left out, and a day is the instant at which it begins for the account.
+    """
+    hints = {name: each.hint for name, each in parameters(kind.listing.query).items()}
+    moments = {name for name, hint in hints.items() if declared(hint).shape == "moment"}
+    sent = {name: [text.strip() for text in texts if text.strip()] for name, texts in context.query.texts.items()}
+    texts = {name: texts for name, texts in sent.items() if texts}
+    for name in texts.keys() & kind.left_out:
+        context.query.errors.note_unknown(name, hints.keys() - kind.left_out, is_parameter=True)
+    if context.query.errors:
+        return None
+    request = copy(context.request)
+    request.query = urlencode(
+        [
+            (name, read_moment(text, context.person.timezone) if name in moments else text)
+            for name, each in texts.items()
+            for text in each
+        ]
+    )
+    try:
+        filters, page, _ = read_list(request, kind.listing.query, {})
+    except Refusal as refusal:
+        context.query.errors = refusal.members["errors"]
+        return None
+    return Asked(kind.own(context.person.user_id, filters), page, texts)
+
+
+def chips_of(tx: Tx, context: PageContext, filters: Filters, asked: Asked) -> Iterator[Chip]:
+    """Yield the filters that a link set and no field shows; ids of records as their names."""
+    known = {field.name for field in filters.fields} | {"q", *PAGING}
+    for name, sent in asked.texts.items():
+        if name not in known:
+            value, target = ",".join(sent), filters.targets.get(name)
+            ids = [int(text) for text in value.split(",") if text.strip().isdecimal()]
+            found = load_names(tx, target, ids, context.catalogue.owner_of(target)) if target is not None else {}
+            text = ", ".join(found.values()) or value
+            yield Chip(name, field_label(name), value, text, asked.link(**{name: None}))
 
 
 def tabs_of(display: Display, asked: Asked | None) -> list[Tab]:

@@ -10,7 +10,7 @@ from retainer.console.catalogue import Catalogue
 from retainer.console.labels import field_label
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.pages.request_pages import link_with
-from retainer.console.reports.tables import hours
+from retainer.console.words import hours
 from retainer.errors import Refusal
 from retainer.identity import audit
 from retainer.identity.audit import ACTIONS, AuditEntry, AuditFilter

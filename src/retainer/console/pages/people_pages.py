@@ -2,7 +2,7 @@
 
 from retainer.console import forms
 from retainer.console.page_context import PageContext, Reply
-from retainer.console.reports.tables import hours
+from retainer.console.words import hours
 from retainer.identity.keys import key_list
 from retainer.identity.people import users
 from retainer.identity.people.users import UserDetails

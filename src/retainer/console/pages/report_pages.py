@@ -12,9 +12,6 @@ from retainer.errors import Refusal, invalid
 from retainer.store.tx import Tx
 from retainer.web.csv_files import csv_response
 
-MAX_CLIENTS = 500
-"""Clients that a form offers for choice; with more, it asks for the id."""
-
 
 def show(tx: Tx, context: PageContext) -> Reply:
     declared = find(context)
@@ -23,9 +20,8 @@ def show(tx: Tx, context: PageContext) -> Reply:
         "report",
         name=context.path_parameters["report"],
         title=declared.title,
-        controls=controls,
+        asked=controls,
         report=build(tx, declared, controls),
-        max_clients=MAX_CLIENTS,
     )
 
 
@@ -36,7 +32,7 @@ def download(tx: Tx, context: PageContext) -> Reply:
     if context.query.errors:
         raise invalid(context.query.errors)
     file = f"{context.path_parameters['report']}-{controls.period.first}-to-{controls.period.to}"
-    return csv_response(file, *build(tx, declared, controls).csv(controls.currency), NO_STORE)
+    return csv_response(file, *build(tx, declared, controls).csv(), NO_STORE)
 
 
 def find(context: PageContext) -> Declaration:

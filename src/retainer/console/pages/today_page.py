@@ -11,8 +11,7 @@ from retainer.console.catalogue import Kind, label_of
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.pages import today_lists
 from retainer.console.pages.today_lists import SHOWN, ListCard, State, days_of
-from retainer.console.reports.tables import hours, own_first
-from retainer.console.words import money
+from retainer.console.words import hours, money
 from retainer.identity import accounts
 from retainer.identity.keys import key_list
 from retainer.identity.plans import includes_api
@@ -195,6 +194,11 @@ class Today:
         )
         more = [Figure("unbilled time", link)] if len(items) > SHOWN else []
         return Card("Unbilled work until today", "", figures, items[:SHOWN], "No unbilled work.", more)
+
+
+def own_first(rows: Iterable[Any], own: str) -> list[Any]:
+    """Return the rows of a report by currency, those in the account's own first."""
+    return sorted(rows, key=lambda row: (row.currency != own, row.currency))
 
 
 def show(tx: Tx, context: PageContext) -> Reply:

@@ -1,6 +1,6 @@
 """The one builder of the business reports: facts, charts and tables of a period beside the same days a year before."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, get_args, get_type_hints
 
 from msgspec import Struct
@@ -8,47 +8,20 @@ from msgspec import Struct
 from retainer.console import charts
 from retainer.console.charts import Series, Subject, column_chart, row_chart
 from retainer.console.labels import in_words
+from retainer.console.names import Link
+from retainer.console.records.blocks import Fact
 from retainer.console.reports.controls import Controls
 from retainer.console.reports.declarations import Chart, Declaration, Table
-from retainer.console.reports.figures import FIGURES, SECTIONS
+from retainer.console.reports.figures import FIGURES, SECTIONS, decimal, fact, shown, unit_of
 from retainer.console.reports.readers import Fields, Figures
-from retainer.console.reports.tables import Cell, Fact, Format, ShownTable, decimal, fact, shown, unit_of
+from retainer.console.values import Heading, TableBlock, Value
 from retainer.store.tx import Tx
 from retainer.values.exact import amount_of
-from retainer.web import csv_files
+from retainer.web.csv_files import Cell
 
 BEFORE = "A year before"
 STOCKS = ("unbilled_amount",)
 """Facts that are not compared: nearly all that was unbilled a year before was billed since."""
-
-
-class Report(NamedTuple):
-    """What a page of a report shows, in this order."""
-
-    facts: Sequence[Fact]
-    charts: Sequence[charts.Chart]
-    tables: Sequence[ShownTable]
-    other_currencies: Sequence[str]
-    """Currencies with figures of their own, which these do not include."""
-    notes: Sequence[str]
-    meanings: Mapping[str, str]
-    """What the figures mean, by their titles."""
-
-    def csv(self, currency: str) -> tuple[list[str], list[list[csv_files.Cell]]]:
-        """Return the header and the rows of one file with all tables: of several, the first column has the title.
-
-        It has no totals, so that the sum of a column is right. A figure with a unit of its own has it in its label.
-        """
-        several = len(self.tables) > 1
-        header = ["Table"] * several + [f"{title}{unit_of(form, currency)}" for title, form in self.tables[0].columns]
-        rows = []
-        for table in self.tables:
-            for row in table.rows:
-                label, *values = (each.value for each in row)
-                unit = unit_of(row[1].format, currency) if table.columns[1][1] == "text" else ""
-                cells: list[csv_files.Cell] = [*[table.title] * several, f"{label}{unit}", *values]
-                rows.append(cells + [None] * (len(header) - len(cells)))
-        return header, rows
 
 
 class Pair(NamedTuple):
@@ -61,39 +34,55 @@ class Pair(NamedTuple):
         return str((self.now or self.before).get(name) or "")
 
 
-class Builder(NamedTuple):
-    """Builds a report from its declaration and its figures."""
+class Column(NamedTuple):
+    """A column of a table: a figure in the period, or a year before."""
+
+    title: str
+    figure: str
+    is_before: bool = False
+
+
+class Report(NamedTuple):
+    """A report: its declaration, and its figures in the period and a year before."""
 
     declared: Declaration
     controls: Controls
     now: Figures
     before: Figures
 
-    def report(self) -> Report:
+    @property
+    def tables(self) -> list[Table]:
         first, *more = self.declared.tables
-        tables = [first, *(each for each in more if len(self.now.rows[each.subjects]) > 1)]
-        drawn = [each for each in self.declared.charts if each.limit or len(self.now.rows[each.subjects]) > 1]
-        others = [code for code in self.now.currencies if code != self.controls.currency]
-        return Report(
-            [self.fact(name) for name in self.declared.facts],
-            [self.chart(each) for each in drawn],
-            [self.table(each) for each in tables],
-            others,
-            self.now.notes,
-            self.meanings(),
-        )
+        return [first, *(each for each in more if len(self.now.rows[each.subjects]) > 1)]
 
-    def value(self, fields: Fields, name: str) -> Any:
+    @property
+    def blocks(self) -> list[TableBlock]:
+        return [self.block(table) for table in self.tables]
+
+    @property
+    def drawings(self) -> list[charts.Chart]:
+        return [
+            self.chart(each) for each in self.declared.charts if each.limit or len(self.now.rows[each.subjects]) > 1
+        ]
+
+    @property
+    def other_currencies(self) -> list[str]:
+        """The currencies with figures of their own, which these do not include."""
+        return [code for code in self.now.currencies if code != self.controls.currency]
+
+    @property
+    def facts(self) -> Iterator[Fact]:
+        for name in self.declared.facts:
+            title, form, _ = FIGURES[name]
+            now, before = (self.figure(each.total, name) for each in (self.now, self.before))
+            yield Fact(title, shown(now, form)) if name in STOCKS else fact(title, now, before, form)
+
+    def figure(self, fields: Fields, name: str) -> Any:
         """Return a figure of a subject: a sum of nothing is 0, a ratio of nothing does not exist."""
         form = FIGURES[name].format
         if name in fields:
-            return decimal(fields[name]) if form == "percent" else fields[name]
+            return decimal(fields[name]) if form == "percent" and fields[name] is not None else fields[name]
         return amount_of(0, self.controls.currency) if form == "money" else None if form == "percent" else 0
-
-    def fact(self, name: str) -> Fact:
-        title, form, _ = FIGURES[name]
-        now, before = (self.value(each.total, name) for each in (self.now, self.before))
-        return Fact(title, shown(now, form)) if name in STOCKS else fact(title, now, before, form)
 
     def pairs(self, subjects: str, compared: Sequence[str] = ()) -> list[Pair]:
         """Return the subjects of the period in its order, and then those with figures only a year before."""
@@ -101,27 +90,68 @@ class Builder(NamedTuple):
         gone = [fields for key, fields in before.items() if key not in now and any(map(fields.get, compared))]
         return [Pair(fields, before.get(key, {})) for key, fields in now.items()] + [Pair({}, each) for each in gone]
 
-    def table(self, table: Table) -> ShownTable:
-        columns: list[tuple[str, Format]] = [("Figure" if table.subjects in SECTIONS else table.subjects, "text")]
-        columns += [(table.note, "note")] if table.note else []
-        for name in table.figures:
-            title, form, _ = FIGURES[name]
-            columns.append((title if table.compared or name != "figure" else "Now", form))
-            if name in table.compared:
-                columns.append((BEFORE if name == "figure" else f"{title}, year before", form))
-        rows = [self.row(table, pair) for pair in self.pairs(table.subjects, table.compared)]
-        total = self.row(table, Pair(self.now.total, self.before.total)) if table.has_total and rows else []
-        return ShownTable(table.title, columns, rows, total)
+    def sorted_pairs(self, table: Table) -> list[Pair]:
+        """Return the subjects of a table in the order that was asked for; those without the figure come last."""
+        found, name = self.pairs(table.subjects, table.compared), self.controls.sort.removeprefix("-")
+        if not table.has_total or name not in table.figures:
+            return found
+        known = [pair for pair in found if self.figure(pair.now, name) is not None]
+        known.sort(key=lambda pair: self.figure(pair.now, name), reverse=self.controls.sort.startswith("-"))
+        return [*known, *(pair for pair in found if pair not in known)]
 
-    def row(self, table: Table, pair: Pair) -> list[Cell]:
-        cells = [Cell(pair.label(), "text", self.link(table.link, pair.now or pair.before))]
-        cells += [Cell(pair.label("note"), "note")] if table.note else []
+    def columns(self, table: Table) -> Iterator[Column]:
         for name in table.figures:
-            form = pair.now.get("format", FIGURES[name].format)
-            cells.append(Cell(self.value(pair.now, name), form))
+            title, is_mixed = FIGURES[name].title, name == "figure"
+            yield Column("Now" if is_mixed and not table.compared else title, name)
             if name in table.compared:
-                cells.append(Cell(self.value(pair.before, name), form))
-        return cells
+                yield Column(BEFORE if is_mixed else f"{title}, year before", name, is_before=True)
+
+    def raw(self, pair: Pair, column: Column) -> Any:
+        return self.figure(pair.before if column.is_before else pair.now, column.figure)
+
+    def block(self, table: Table) -> TableBlock:
+        rows = [self.row(table, pair) for pair in self.sorted_pairs(table)]
+        foot = self.row(table, Pair(self.now.total, self.before.total)) if table.has_total and rows else []
+        headings = [self.heading(table, column) for column in self.columns(table)]
+        return TableBlock(table.title, [Heading(subject_of(table)), *headings], rows, foot=foot)
+
+    def heading(self, table: Table, column: Column) -> Heading:
+        """Return the heading of a column; in a table with a total, it sorts the subjects, the largest first."""
+        if not table.has_total or column.is_before:
+            return Heading(column.title, is_number=True)
+        name, sort = column.figure, self.controls.sort
+        direction = {f"-{name}": "descending", name: "ascending"}.get(sort, "")
+        link = self.controls.link(sort=name if direction == "descending" else f"-{name}")
+        return Heading(column.title, is_number=True, link=link, direction=direction)
+
+    def row(self, table: Table, pair: Pair) -> list[Value]:
+        link = Link(pair.label(), self.link(table.link, pair.now or pair.before))
+        note = Link(pair.label("note"), "") if table.note and pair.label("note") else None
+        return [
+            Value("link", link=link, detail=note),
+            *(
+                shown(self.raw(pair, column), pair.now.get("format", FIGURES[column.figure].format))
+                for column in self.columns(table)
+            ),
+        ]
+
+    def csv(self) -> tuple[list[str], list[list[Cell]]]:
+        """Return the header and the rows of one file with all tables: of several, the first column has the title.
+
+        It has no totals, so that the sum of a column is right. A figure with a unit of its own has it in its label.
+        """
+        several, currency, first = len(self.tables) > 1, self.controls.currency, self.tables[0]
+        units = [f"{each.title}{unit_of(FIGURES[each.figure].format, currency)}" for each in self.columns(first)]
+        header = ["Table"] * several + [subject_of(first)] + [first.note] * bool(first.note) + units
+        rows = []
+        for table in self.tables:
+            for pair in self.sorted_pairs(table):
+                unit = unit_of(pair.now.get("format", "text"), currency)
+                cells: list[Cell] = [*[table.title] * several, f"{pair.label()}{unit}"]
+                cells += [pair.label("note")] * bool(table.note)
+                cells += [self.raw(pair, column) for column in self.columns(table)]
+                rows.append(cells + [None] * (len(header) - len(cells)))
+        return header, rows
 
     def link(self, template: str, fields: Fields) -> str:
         """Return the path of a subject's page or list; empty without one, as for the total."""
@@ -144,12 +174,12 @@ class Builder(NamedTuple):
             title += f", the first {count} of {len(pairs)}" if count < len(pairs) else ""
             pairs = pairs[:count]
         series = [
-            Series(FIGURES[name].title, pattern, [self.value(pair.now, name) for pair in pairs])
+            Series(FIGURES[name].title, pattern, [self.figure(pair.now, name) for pair in pairs])
             for name, pattern in chart.series.items()
         ]
         if chart.before:
             first = next(iter(chart.series))
-            earlier = [self.value(pair.before, first) for pair in pairs]
+            earlier = [self.figure(pair.before, first) for pair in pairs]
             series[:1] = [series[0]._replace(name="This period"), Series(BEFORE, chart.before, earlier)]
         if not count:
             return column_chart(title, chart.unit, [pair.label() for pair in pairs], series)
@@ -158,15 +188,16 @@ class Builder(NamedTuple):
         subjects = [
             Subject(
                 pair.label(),
-                f"{named}{shown(self.value(pair.now, chart.note), note.format)}",
-                decimal(pair.now.get(chart.target)),
+                f"{named}{shown(self.figure(pair.now, chart.note), note.format).text}",
+                self.figure(pair.now, chart.target) if chart.target else None,
             )
             for pair in pairs
         ]
         return row_chart(title, chart.unit, subjects, series, "Target" if chart.target else "")
 
-    def meanings(self) -> dict[str, str]:
-        """Return what the reports of the API say about the figures, by title."""
+    @property
+    def meanings(self) -> Mapping[str, str]:
+        """What the reports of the API say about the figures, by title."""
         names = [name for table in self.declared.tables for name in (*table.figures, *self.now.rows[table.subjects])]
         found = {FIGURES[name].title: meaning_of(name, self.declared.models) for name in names if name in FIGURES}
         return {title: text for title, text in found.items() if text}
@@ -176,7 +207,11 @@ def build(tx: Tx, declared: Declaration, controls: Controls) -> Report:
     """Return a report from one snapshot."""
     tx.snapshot()
     now, before = (declared.read(tx, controls, period) for period in (controls.period, controls.before))
-    return Builder(declared, controls, now, before).report()
+    return Report(declared, controls, now, before)
+
+
+def subject_of(table: Table) -> str:
+    return "Figure" if table.subjects in SECTIONS else table.subjects
 
 
 def meaning_of(name: str, models: Sequence[type[Struct]]) -> str:

@@ -7,22 +7,19 @@ from typing import NamedTuple, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
-from sqlalchemy import select, union
 
+from retainer.console.editing.inputs import Filters
 from retainer.console.forms import read_filters
+from retainer.console.names import load_names
 from retainer.console.page_context import PageContext
 from retainer.errors import Refusal
 from retainer.reports import periods
 from retainer.reports.common import ReportQuery
 from retainer.reports.periods import Period
-from retainer.schema.billing import expenses, invoices, is_issued
 from retainer.schema.crm import clients
 from retainer.store.tx import Tx
-from retainer.values.collation import sort_key
 
 Q = TypeVar("Q", bound=ReportQuery)
-CLIENTS = select(clients.c.id, clients.c.name)
-CURRENCIES = union(select(invoices.c.currency).where(is_issued(invoices)), select(expenses.c.currency))
 MONTHS_OF_QUARTER, MONTHS_OF_YEAR = 3, 12
 
 
@@ -36,20 +33,16 @@ class Controls(NamedTuple):
     """The currency of all amounts that are shown: the chosen one, or the account's."""
     chosen_currency: str | None
     client_id: int | None
-    currencies: list[tuple[str, str]]
-    """The currencies to choose from, with their names; blank is the account's."""
-    clients: list[tuple[int, str]]
+    sort: str
+    """The figure by which the subjects are sorted, after a minus if the largest is first; empty by default."""
+    filters: Filters
     presets: list[tuple[str, str, bool]]
     """Periods: name, query of the report about it, and whether it is chosen."""
 
-    @property
-    def query(self) -> str:
-        """Return the query of this report's page and its CSV files."""
-        return self.query_in(self.chosen_currency)
-
-    def query_in(self, currency: str | None) -> str:
-        """Return the query with another currency."""
-        values = {"from": self.period.first, "to": self.period.to, "currency": currency, "client_id": self.client_id}
+    def link(self, **others: object) -> str:
+        """Return the query of this report's page and its CSV file, with other values."""
+        values: dict[str, object] = {"from": self.period.first, "to": self.period.to}
+        values |= {"currency": self.chosen_currency, "client_id": self.client_id, "sort": self.sort or None, **others}
         return urlencode({name: value for name, value in values.items() if value is not None})
 
     def ask(self, model: type[Q], period: Period) -> Q:
@@ -69,7 +62,7 @@ def last_year(day: date) -> date:
 
 def read_controls(tx: Tx, context: PageContext, default_start: Callable[[date], date]) -> Controls:
     """Return the controls of a report; a field with an error gets its default, and the form shows the error."""
-    form = context.query
+    form, own = context.query, tx.actor.currency
     asked = read_filters(ReportQuery, form)
     try:
         period = periods.resolve_period(tx, asked.from_, asked.to, default_start)
@@ -79,12 +72,14 @@ def read_controls(tx: Tx, context: PageContext, default_start: Callable[[date], 
         form.errors |= refusal.members["errors"]
         tx.errors.clear()
         period = periods.resolve_period(tx, None, None, default_start)
-    by_name: list[tuple[int, str]] = sorted(tx.all(CLIENTS), key=lambda row: (sort_key(row[1]), row[0]))
-    if asked.client_id is not None and asked.client_id not in dict(by_name):
+    if asked.client_id is not None and not load_names(tx, clients, [asked.client_id]):
         form.errors["client_id"] = ["There is no client with this id."]
         asked.client_id = None
-    own = tx.actor.currency
-    others = sorted(({code for (code,) in tx.all(CURRENCIES)} | {asked.currency or own}) - {own})
+    filters = Filters(tx, context, ReportQuery, {"client_id": clients}, {"clients"})
+    empty = {"currency": f"{own} (account)", "client_id": "All clients"}
+    filters.fields = [field._replace(empty=empty.get(field.name, "")) for field in filters.fields]
+    for name, day in (("from", period.first), ("to", period.to)):
+        filters.form.texts[name] = [form.text(name, day)]
     kept = {name: str(value) for name, value in asked.only().items()}
     return Controls(
         period,
@@ -92,8 +87,8 @@ def read_controls(tx: Tx, context: PageContext, default_start: Callable[[date], 
         asked.currency or own,
         asked.currency,
         asked.client_id,
-        [("", f"{own} (account currency)"), *((code, code) for code in others)],
-        by_name,
+        form.text("sort"),
+        filters,
         presets(tx.today, period, kept),
     )
 

@@ -1,9 +1,18 @@
 """The figures of the business reports: their titles, formats and the lists that they count, one entry for each."""
 
-from typing import NamedTuple
+from decimal import Decimal
+from typing import Any, Literal, NamedTuple
 
-from retainer.console.reports.tables import Format
+from retainer.console.records.blocks import Fact
+from retainer.console.values import Value
+from retainer.console.words import MINUS, hours
+from retainer.values.exact import half_up
 
+Format = Literal["text", "money", "minutes", "percent", "count"]
+DASH = "\u2013"
+"""What stands for a figure that does not exist; a sum of nothing is 0."""
+MAX_GROWTH = 10
+"""Growth above this is not given in percent."""
 DAYS = "date_from={first}&date_to={to}"
 DAYS_ISSUED = "issue_date_from={first}&issue_date_to={to}"
 IN_CURRENCY = "&currency={currency}"
@@ -89,3 +98,48 @@ FIGURES = {name: figure for section in SECTIONS.values() for name, figure in sec
     "margin_percent": Figure("Margin", "percent"),
     "budget_used_percent": Figure("Budget used", "percent"),
 }
+
+
+def unit_of(form: Format, currency: str) -> str:
+    """Return the unit of a format, as it follows the heading of a CSV file: ` (minutes)`."""
+    return {"minutes": " (minutes)", "percent": " (%)", "money": f" ({currency})"}.get(form, "")
+
+
+def shown(figure: Any, form: Format) -> Value:
+    """Return a figure as people read it; a loss is red."""
+    if figure is None or isinstance(figure, str):
+        return Value("number", figure or DASH)
+    if form == "minutes":
+        return Value("number", hours(figure))
+    text = f"{decimal(figure).quantize(Decimal('0.1')):,f}%" if form == "percent" else f"{figure:,}"
+    is_loss = form in {"money", "percent"} and figure < 0
+    return Value("number", text.replace("-", MINUS), tone="bad" if is_loss else "")
+
+
+def decimal(figure: Any) -> Decimal:
+    """Return a percentage as the API rounds it."""
+    return Decimal(str(figure))
+
+
+def fact(name: str, now: Any, before: Any, form: Format) -> Fact:
+    """Return a figure, what it was a year before, and how it has changed."""
+    if before is None or (form != "percent" and not before):
+        return Fact(name, shown(now, form), note="No data a year ago")
+    change = "" if now is None else change_of(decimal(now), decimal(before), form)
+    notes = (f"{shown(before, form).text} a year ago", change.replace("-", MINUS))
+    return Fact(name, shown(now, form), note=" · ".join(note for note in notes if note))
+
+
+def change_of(now: Decimal, before: Decimal, form: Format) -> str:
+    """Return a change: of percentages in points, of others in percent of what was, if that says something.
+
+    A percentage of a negative figure has no meaning, and one of almost nothing would be a number of many digits.
+    """
+    if form == "percent":
+        return "unchanged" if now == before else f"{(now - before).quantize(Decimal('0.1')):+f} points"
+    if before <= 0:
+        return ""
+    if now > MAX_GROWTH * before:
+        return f"more than {MAX_GROWTH} times as much"
+    (change, whole), base = (now - before).as_integer_ratio(), before.as_integer_ratio()
+    return "unchanged" if now == before else f"{half_up(100 * change * base[1], whole * base[0]):+}%"

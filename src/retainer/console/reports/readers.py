@@ -8,7 +8,7 @@ from msgspec.structs import asdict, replace
 
 from retainer.console.reports.controls import Controls
 from retainer.console.reports.figures import FIGURES, SECTIONS
-from retainer.console.reports.tables import hours
+from retainer.console.words import hours
 from retainer.reports import overview, periods, profitability, revenue, utilisation
 from retainer.reports.common import ReportQuery
 from retainer.reports.periods import Period
