@@ -119,7 +119,6 @@ class Kind(NamedTuple):
         return self.load(tx, self.filters(tx, filters), page, *parent)
 
     def first(self, tx: Tx, filters: dict[str, str], *, size: int) -> list[Record]:
-        """Return the first records of the list without counting the others."""
         query = self.filters(tx, filters)
         return self.shown(first_records(tx, self.table, self.record, query, query.sorts[:1], size))
 
@@ -161,7 +160,6 @@ class Catalogue:
         return kind.owner if kind else ""
 
     def operation(self, method: str, path: str) -> Operation:
-        """Return an operation of the API, whose handler an action calls."""
         return self._operations[method, path]
 
     def find(self, name: str, has: str = "reading") -> Kind:
@@ -171,7 +169,6 @@ class Catalogue:
         return kind
 
     def relations(self, table: Table) -> list[Relation]:
-        """Return the kinds that refer to records of a table."""
         found = []
         for kind in self.kinds.values():
             if kind.parent is table:
@@ -195,7 +192,6 @@ class Catalogue:
 
     @property
     def navigation(self) -> list[tuple[str, list[tuple[str, str]]]]:
-        """The groups of the navigation, with the names and titles of the lists that the role may see."""
         known = [(group, [self.kinds[name] for name in names if name in self.kinds]) for group, names in GROUPS]
         return [(group, [(kind.name, kind.title) for kind in found]) for group, found in known if found]
 
@@ -227,12 +223,10 @@ def shortened(name: str) -> str:
 
 
 def is_announced(table: Table | None) -> bool:
-    """Return whether changes of a table's records are announced."""
     return table is not None and bool(table.info["announced"])
 
 
 def _is_on_one(operation: Operation) -> bool:
-    """Whether an operation reads, changes or deletes one record, which its path names by id."""
     return bool(operation.parameters) and operation.path == (
         f"{operation.resource.path}/{{{operation.parameters[-1]}}}"
     )

@@ -124,11 +124,9 @@ class Scale(NamedTuple):
     step: Decimal
 
     def x(self, value: Decimal) -> Decimal:
-        """Return the distance of a value in percent from the left of the drawing."""
         return (value - self.low) * FULL / (self.high - self.low)
 
     def y(self, value: Decimal) -> int:
-        """Return the height of a value in pixels from the top of the drawing."""
         return TOP + int(((self.high - value) * HEIGHT / (self.high - self.low)).to_integral_value())
 
     def values(self) -> list[Decimal]:

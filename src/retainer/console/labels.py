@@ -127,7 +127,6 @@ def field_label(name: str, table: Table | None = None) -> str:
 
 
 def word_of(value: str) -> str:
-    """Return the word of an enumeration: `Partially paid`."""
     return WORDS.get(value) or value.replace("_", " ").capitalize()
 
 

@@ -92,7 +92,6 @@ def used_first(tx: Tx, currencies: Iterable[tuple[str, str]]) -> list[tuple[str,
 
 
 def title_of(table: Table, record: Record) -> str:
-    """Return the number and name of a record; without either, its kind and id: `Time entry 12`."""
     label = label_of(record)
     return f"{singular(table).capitalize()} {label}" if label == f"{record.id}" else label
 

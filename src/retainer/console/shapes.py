@@ -54,7 +54,6 @@ class Declared(NamedTuple):
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """Return the lowest and the highest value of a number."""
         marks = [mark for mark in self.marks if isinstance(mark, msgspec.Meta)]
         low = next((mark.ge for mark in marks if mark.ge is not None), 0)
         return int(low), int(next((mark.le for mark in marks if mark.le is not None), kinds.MAX_INTEGER))
@@ -89,7 +88,6 @@ def shapes_of(model: type[msgspec.Struct]) -> dict[str, str]:
 
 @cache
 def choices_of(model: type[msgspec.Struct]) -> dict[str, tuple[str, ...]]:
-    """Return the words of the fields of a type that take one of some."""
     found = {name: declared(hint).type for name, hint in get_type_hints(model, include_extras=True).items()}
     return {name: get_args(each) for name, each in found.items() if get_origin(each) is Literal}
 

@@ -43,5 +43,4 @@ def badges_of(record: object) -> list[Status]:
 
 
 def status_of(record: object) -> Status | None:
-    """Return the first badge of a record; None without one."""
     return next(iter(badges_of(record)), None)

@@ -21,7 +21,6 @@ EXAMPLES = {"en": "1,000.50", "de": "1.000,50"}
 
 
 def decimal_mark(language: str) -> str:
-    """Return the character between whole and part in a language."""
     return "," if language == "de" else "."
 
 

@@ -89,7 +89,6 @@ class TableBlock(NamedTuple):
     macro: str = "table"
 
     def without_empty(self) -> "TableBlock":
-        """Return the table without columns that no row has a value in."""
         used = [place for place in range(len(self.columns)) if any(row[place].kind != "none" for row in self.rows)]
         columns = [self.columns[place] for place in used]
         return self._replace(columns=columns, rows=[[row[place] for place in used] for row in self.rows])
@@ -156,7 +155,6 @@ class Values:
         return value._replace(detail=below) if below is not None else value
 
     def label(self, record: Record, name: str, table: Table) -> Value:
-        """Return the cell that names a record, with a link to its page."""
         value, is_day = getattr(record, name), shapes_of(type(record))[name] == "day"
         text = "Draft" if value is None else shortened(str(value))
         link = Link(f"{words.day_label(value)} {value[:4]}" if is_day else text, "")
@@ -173,10 +171,6 @@ class Values:
         return Link(text, "") if text and raw != getattr(record, column.field) else None
 
 
-def seconds_text(seconds: int) -> str:
-    return words.count(seconds, "second") if seconds % 60 else words.count(seconds // 60, "minute")
-
-
 def percent_text(value: object) -> str:
     """Return a percentage without trailing zeros."""
     text = f"{Decimal(str(value)):,f}"
@@ -189,7 +183,7 @@ NUMBERS: dict[str, Callable[[Any], str]] = {
     "percent": lambda value: f"{percent_text(value)}%",
     "minutes": lambda value: f"{hours(value)} h",
     "milliseconds": lambda value: f"{value:,} ms",
-    "seconds": seconds_text,
+    "seconds": lambda value: words.count(value, "second") if value % 60 else words.count(value // 60, "minute"),
     "days": lambda value: words.count(value, "day"),
 }
 """The texts of numbers by their shape."""
@@ -237,9 +231,3 @@ LOOKS: dict[str, Callable[[Values, Any, str, Any], Value]] = {
     "long": _text,
 }
 """How values look by their shape, if they are no plain text."""
-
-
-def span(start: str, end: str) -> str:
-    """Return the time between two instants in words: `2 hours`."""
-    text = words.distance(start, end).removesuffix(" ago")
-    return "a moment" if text == "just now" else text

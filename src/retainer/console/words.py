@@ -39,7 +39,6 @@ def zone(name: str) -> ZoneInfo:
 
 
 def moment(instant: str, timezone: str, now: str) -> Moment:
-    """Return an instant for display in a time zone."""
     at = datetime.fromisoformat(instant).astimezone(zone(timezone))
     day = f"{at.day} {at:%b %Y}"
     return Moment(instant, f"{day}, {at:%H:%M}", day, f"{at.day} {at:%b, %H:%M:%S}", distance(instant, now))
@@ -54,6 +53,12 @@ def distance(instant: str, now: str) -> str:
     unit, size = next(((unit, size) for limit, unit, size in UNITS if span < limit), ("year", YEAR))
     amount = count(round(span / size), unit)
     return f"in {amount}" if seconds > 0 else f"{amount} ago"
+
+
+def span(start: str, end: str) -> str:
+    """Return the time between two instants in words: `2 hours`."""
+    text = distance(start, end).removesuffix(" ago")
+    return "a moment" if text == "just now" else text
 
 
 def count(number: int, noun: str, plural: str = "") -> str:
@@ -94,7 +99,6 @@ def days(first: str, last: str) -> str:
 
 
 def long_day(day: str) -> str:
-    """Return a day in full, like `Sunday, 22 November 2026`."""
     at = date.fromisoformat(day)
     return f"{at:%A}, {at.day} {at:%B %Y}"
 

@@ -164,7 +164,6 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         return stage.kind.path_of(seen.after)
 
     def facts(self, stage: Stage, seen: Seen, values: Values) -> Wording:
-        """Return what the sentences can name."""
         record, after = stage.record, seen.after
         client_id = getattr(record, "client_id", None)
         client = load_names(stage.tx, clients, [client_id]).get(client_id, "") if client_id else ""
@@ -267,7 +266,6 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         return f"This {stage.kind.noun} is {word}, so it cannot become {then}."
 
     def view(self, stage: Stage, seen: Seen | None, obstacle: str = "") -> View:
-        """Return the page of an action that was rehearsed; one that changes no status has an obstacle."""
         tx, context, kind, record, sheet = stage
         if seen and "status" in self.fixed and seen.after.status == record.status:
             obstacle = self.obstacle(stage, None)
@@ -304,7 +302,6 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def note(self, stage: Stage, seen: Seen) -> None:
-        """Add the action to the audit log, with what it changed and what was typed."""
         if self.audited is None:
             return
         changed = [name for name in SHOWN if getattr(stage.record, name, None) != getattr(seen.after, name, None)]

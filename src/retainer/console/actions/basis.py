@@ -59,7 +59,6 @@ def new_of(tx: Tx, model: type[R], fields: dict[str, object]) -> R:
 
 
 def note(tx: Tx, action: Action, target: Target, before: Fields, after: Fields) -> None:
-    """Add an action to the audit log, with what it changed."""
     audit.note(tx, action, target, before=before or None, after=after or None)
 
 

@@ -61,7 +61,6 @@ class Effects(NamedTuple):
 
 
 def load_effects(tx: Tx, record: object) -> Effects:
-    """Return the effects of an invoice as it is; other records have none."""
     if not isinstance(record, Invoice):
         return Effects()
     units = tx.value(OUTSTANDING, client=record.client_id, currency=record.currency)

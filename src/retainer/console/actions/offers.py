@@ -237,5 +237,4 @@ ACTIONS: dict[str, tuple[Action, ...]] = {
 
 
 def offers_of(kind: str, record: Record) -> Iterator[Action]:
-    """Yield the actions that a record offers, in their order: only those that its state allows."""
     return (action for action in ACTIONS.get(kind, ()) if action.when(record))

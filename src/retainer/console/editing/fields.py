@@ -91,12 +91,10 @@ class Field(NamedTuple):
 
 @cache
 def fields_of(model: type[msgspec.Struct], table: Table, use: str = "Create") -> tuple[Field, ...]:
-    """Return the fields that a form of a type offers, in the order of their declaration."""
     return tuple(_fields(model, table, use))
 
 
 def choose_fields(model: type[msgspec.Struct], table: Table, *names: str, use: str = "Create") -> list[Field]:
-    """Return these fields of a type, in this order, for the form of an action."""
     by_name = {field.name: field for field in fields_of(model, table, use)}
     return [by_name[name] for name in names]
 
@@ -152,7 +150,6 @@ def control_of(found: Declared, target: Table | None) -> str:
 
 
 def options_of(found: Declared) -> list[tuple[str, str]]:
-    """Return the values of a choice with their labels."""
     if found.shape == "choice":
         return [(value, word_of(value)) for value in get_args(found.type)]
     if found.shape == "flag":
@@ -162,7 +159,6 @@ def options_of(found: Declared) -> list[tuple[str, str]]:
 
 @cache
 def countries() -> tuple[tuple[str, str], ...]:
-    """Return the codes and names of countries, by name."""
     named = ((country.alpha_2, getattr(country, "common_name", country.name)) for country in pycountry.countries)
     return tuple(sorted(named, key=lambda pair: pair[1]))
 

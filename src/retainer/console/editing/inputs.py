@@ -47,7 +47,6 @@ class Inputs:
         return False
 
     def values(self, field: Field, text: str) -> list[tuple[str, str]]:
-        """Return the values of a choice with their labels, and the chosen one."""
         found = used_first(self.tx, field.options) if field.shape == "currency" else field.options
         options = [Choice(*option) for option in (*field.blanks, *found)]
         return [(choice.id, choice.text) for choice in with_chosen(options, text, {})]

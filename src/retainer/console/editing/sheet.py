@@ -93,11 +93,9 @@ class Sheet(Inputs):
 
     @property
     def lines(self) -> Field | None:
-        """The field with the lines of a document, if the record has them."""
         return next((field for field in self.fields if field.shape == "rows"), None)
 
     def label(self, field: Field) -> str:
-        """Return the label of a field; an amount has its currency if that is known."""
         currency = getattr(self.record, "currency", "") if field.shape == "money" else ""
         unit = ", hours" if field.shape == "hours" else f", {currency}" if currency else ""
         return f"{field.label}{unit}"
@@ -129,7 +127,6 @@ class Sheet(Inputs):
         return str(value)
 
     def rows(self, *, adds: bool = False) -> list[Row]:
-        """Return the lines of the form: as typed, else as stored; and a blank one if there is none, or `adds`."""
         field = self.lines
         if field is None:
             return []

@@ -87,7 +87,6 @@ def amounts_of(currency: str, figures: Figures, unbilled: Decimal | None) -> Amo
 
 
 def facts(page: RecordPage[Client]) -> list[Fact]:
-    """Return what a client owes, is owed and has paid, in its own currency, and its unbilled time."""
     amounts = page.memo["amounts"] = amounts_by_currency(page)
     (currency, own), *others = amounts.items()
     note = f"and {' and '.join(code for code, _ in others)}, see below" if others else ""
@@ -107,7 +106,6 @@ def facts(page: RecordPage[Client]) -> list[Fact]:
 
 
 def blocks(page: RecordPage[Client]) -> Iterator[Block]:
-    """Yield the amounts by currency, if there are several, and the address beside the ways to reach the client."""
     amounts: dict[str, Amounts] = page.memo["amounts"]
     page.seen |= {"contacts_count", "projects_count", "sites_count"}
     if len(amounts) > 1:

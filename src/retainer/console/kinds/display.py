@@ -35,7 +35,6 @@ class Display(NamedTuple):
     """Whether filters offer its records for choice; a filter by any other stays as a link has set it."""
 
     def without(self, left_out: Collection[str]) -> "Display":
-        """Return the display without fields and filters that a role may not see."""
         return self._replace(
             columns=tuple(column for column in as_columns(self.columns) if column.field not in left_out),
             filters=tuple(name for name in self.filters if name not in left_out),

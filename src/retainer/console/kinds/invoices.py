@@ -28,7 +28,6 @@ def balances(_: Values, found: Sequence[Invoice]) -> dict[int, Value]:
 
 
 def facts(page: RecordPage[Invoice]) -> list[Fact]:
-    """Return the client, the total, what is due, and when."""
     invoice = page.record
     found = page.facts("client_id", "total")
     if invoice.status != "draft":
@@ -39,7 +38,6 @@ def facts(page: RecordPage[Invoice]) -> list[Fact]:
 
 
 def blocks(page: RecordPage[Invoice]) -> Iterator[Block]:
-    """Yield the document and its texts."""
     invoice, document = page.record, page.document
     page.seen |= {"subject", "purchase_order", "credit_notes", "payments"}
     service = [each for each in (document.service_from, document.service_to) if each]
@@ -53,7 +51,6 @@ def blocks(page: RecordPage[Invoice]) -> Iterator[Block]:
 
 
 def sums(invoice: Invoice) -> list[tuple[str, str]]:
-    """Return what was paid and credited, and what is still due."""
     less = (("Paid", invoice.amount_paid), ("Credited", invoice.amount_credited))
     found = [(label, money(-value, invoice.currency)) for label, value in less if value]
     if invoice.status != "draft":

@@ -47,7 +47,6 @@ TERMS = (
 
 
 def facts(page: RecordPage[Project]) -> list[Fact]:
-    """Return the client, the time, the unbilled value and what is left of the budget."""
     project, only = page.record, f"{page.own.id}"
     return [
         *page.facts("client_id", "budget_used_percent"),
@@ -68,7 +67,6 @@ def facts(page: RecordPage[Project]) -> list[Fact]:
 
 
 def blocks(page: RecordPage[Project]) -> Iterator[Block]:
-    """Yield the budget, what the next invoice would bill, the tasks by status and the hours by person."""
     budget, terms = budget_table(page.record), page.fields("Terms", TERMS)
     yield GroupBlock([*([budget] if budget.rows else []), terms])
     beside = [block for block in (next_invoice(page), tasks_by_status(page), hours_by_person(page)) if block.rows]
@@ -77,7 +75,6 @@ def blocks(page: RecordPage[Project]) -> Iterator[Block]:
 
 
 def budget_table(project: Project) -> TableBlock:
-    """Return the budgets of a project, in money and in time, with what is used and what is left of them."""
     rows = []
     if project.budget_amount:
         used, limit = project.billable_amount, project.budget_amount
@@ -114,7 +111,6 @@ def time_value(minutes: int) -> Value:
 
 
 def tasks_by_status(page: RecordPage[Project]) -> TableBlock:
-    """Return the number of tasks by status with a link to them, and their estimates."""
     found = {status: sums for status, *sums in page.tx.all(TASKS_BY_STATUS, project=page.own.id)}
     rows = []
     for status in get_args(unwrapped(Status)[0]):

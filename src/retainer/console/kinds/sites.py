@@ -14,8 +14,8 @@ from retainer.console.charts import Series, column_chart
 from retainer.console.kinds.display import Display
 from retainer.console.records.blocks import Block, ChartBlock, Fact, UptimeBlock
 from retainer.console.records.page import RecordPage
-from retainer.console.values import NOTHING, Column, TableBlock, Value, Values, headings, percent_text, span
-from retainer.console.words import short_day
+from retainer.console.values import NOTHING, Column, TableBlock, Value, Values, headings, percent_text
+from retainer.console.words import short_day, span
 from retainer.schema.sites import site_hours
 from retainer.sites.incidents import Incident, list_incidents
 from retainer.sites.sites import Site
@@ -112,7 +112,6 @@ def is_untold(site: Site) -> bool:
 
 
 def facts(page: RecordPage[Site]) -> list[Fact]:
-    """Return whether the site is up, how reliable and how fast it is, and when its certificate ends."""
     site = page.record
     found = page.facts("client_id")
     if site.down_since is not None:
@@ -131,7 +130,6 @@ def facts(page: RecordPage[Site]) -> list[Fact]:
 
 
 def blocks(page: RecordPage[Site]) -> Iterator[Block]:
-    """Yield uptime, incidents, response times, software and plugins."""
     site = page.record
     days = load_days(page.tx, [page.own.id], DAYS)[page.own.id]
     if any(checks.total for checks in days.values()) and not is_untold(site):
@@ -145,7 +143,6 @@ def blocks(page: RecordPage[Site]) -> Iterator[Block]:
 
 
 def uptime_block(days: dict[str, Checks]) -> UptimeBlock:
-    """Return the days as bars, with those on which a check failed as a table."""
     failing = [
         [
             Value("text", short_day(day)),
@@ -168,7 +165,6 @@ def uptime_text(days: Collection[Checks]) -> str:
 
 
 def incident_table(page: RecordPage[Site]) -> TableBlock:
-    """Return the newest incidents with their length and their cause."""
     rows = [
         [
             Value("moment", moment=page.context.moment(incident.started_at)),
@@ -183,13 +179,11 @@ def incident_table(page: RecordPage[Site]) -> TableBlock:
 
 
 def length(page: RecordPage[Site], incident: Incident) -> Value:
-    """Return how long an incident took; one that has not ended is a badge."""
     text = span(incident.started_at, incident.ended_at or page.context.now)
     return Value("text", text) if incident.ended_at else Value("badge", f"Down for {text}", tone="bad")
 
 
 def response_chart(days: dict[str, Checks]) -> ChartBlock:
-    """Return the average response times of the last 30 days."""
     shown = dict(list(days.items())[-CHART_DAYS:])
     averages = [Decimal(day.response_ms // day.responses) if day.responses else None for day in shown.values()]
     labels = [short_day(day).rsplit(" ", 1)[0] for day in shown]
@@ -205,7 +199,6 @@ def response_chart(days: dict[str, Checks]) -> ChartBlock:
 
 
 def plugin_table(page: RecordPage[Site]) -> TableBlock:
-    """Return the plugins of a site, those with an available update first."""
     plugins = sorted(page.own.plugins, key=lambda plugin: not plugin.update_available)[:PLUGINS]
     block = page.table("Plugins", plugins, None, ("name", "version", "update_version", "status", "auto_update"))
     rows = [

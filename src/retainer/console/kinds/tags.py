@@ -19,7 +19,6 @@ TAGGED = {
 
 
 def lists(values: Values, tags: Sequence[Tag]) -> dict[int, Value]:
-    """Return links to the lists of the records that have a tag, by tag."""
     ids, found = json.dumps([tag.id for tag in tags]), dict[int, list[Link]]()
     for table, statement in TAGGED.items():
         kind = values.context.catalogue.by_table[table.name]

@@ -6,7 +6,8 @@ from retainer.console.actions.tickets import HANDLE, REPLY
 from retainer.console.kinds.display import Display
 from retainer.console.records.blocks import Block, Fact, Message, ThreadBlock
 from retainer.console.records.page import RecordPage
-from retainer.console.values import NOTHING, Column, Value, span
+from retainer.console.values import NOTHING, Column, Value
+from retainer.console.words import span
 from retainer.kernel.paging import Page, listing
 from retainer.schema.crm import external_contacts
 from retainer.schema.identity import users
@@ -20,7 +21,6 @@ MESSAGES = 50
 
 
 def facts(page: RecordPage[Ticket]) -> list[Fact]:
-    """Return who must answer, since when, the client, the priority and the assignee."""
     ticket = page.record
     found = []
     if ticket.awaiting:
@@ -37,7 +37,6 @@ def facts(page: RecordPage[Ticket]) -> list[Fact]:
 
 
 def blocks(page: RecordPage[Ticket]) -> Iterator[Block]:
-    """Yield the thread, which is the request itself and a page of the replies, and the forms to go on."""
     ticket = page.record
     page.seen |= {"description", "contact_id", "requester_email", "last_reply_at", "last_reply_by"}
     last = max(1, -(-ticket.replies_count // MESSAGES))

@@ -36,7 +36,6 @@ def build_table(
 
 
 def plain_fields(model: type[Record]) -> list[str]:
-    """Return the fields of a type with a single value, as lists return them."""
     shapes = shapes_of(model)
     answered = [field.name for field in msgspec.structs.fields(model) if field.default is not WRITE_ONLY]
     return [name for name in answered if shapes[name] not in {"", "list"}]

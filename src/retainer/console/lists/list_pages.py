@@ -218,7 +218,6 @@ def sorts_of(kind: Kind) -> list[tuple[str, str]]:
 
 
 def foot_of(table: Table, display: Display, rows: list[Row], total: int) -> list[Value]:
-    """Return the last row: the sum of each summed field in its column, as hours, or in each currency."""
     fields = [column.field for column in as_columns(display.columns)]
     found = [Value("text", f"All {total:,}"), *(NOTHING for _ in fields[1:])]
     for position, each in enumerate(display.sums, start=1):

@@ -61,7 +61,6 @@ def show(tx: Tx, context: PageContext) -> Reply:
 
 
 def related_blocks(page: AnyPage, display: Display) -> Iterator[Block]:
-    """Yield the records that refer to this one: first the kinds that the display names."""
     order = {name: place for place, name in enumerate(display.related)}
     relations = [each for each in page.context.catalogue.relations(page.kind.table) if each.kind.name in DISPLAYS]
     for relation in sorted(relations, key=lambda each: order.get(each.kind.name, len(order))):

@@ -55,7 +55,6 @@ def show(tx: Tx, context: PageContext) -> Reply:
 
 
 def suggest(tx: Tx, context: PageContext) -> Reply:
-    """Return the first results for a text as a part of a page."""
     text = context.query.text("q")
     position = find_request(tx, context, text)
     groups = find_groups(tx, context, text, SUGGESTED)
@@ -86,7 +85,6 @@ def find_groups(tx: Tx, context: PageContext, text: str, shown: int) -> list[Gro
 
 
 def find_records(tx: Tx, context: PageContext, text: str, shown: int) -> Iterator[Group]:
-    """Yield the records of each kind that contain a text; none of a kind whose list refuses it."""
     found: dict[str, Paged[Record]] = {}
     for name in KINDS:
         with suppress(ValueError, Refusal):
@@ -112,7 +110,6 @@ def note_of(record: Record, names: dict[int, str]) -> str:
 
 
 def find_people(tx: Tx, text: str, shown: int) -> Group:
-    """Return the people whose name or email address contains a text."""
     wanted = base_letters(text)
     found = [
         Result(user["name"], f"/people/{user['id']}", user["email"])
@@ -123,7 +120,6 @@ def find_people(tx: Tx, text: str, shown: int) -> Group:
 
 
 def find_keys(tx: Tx, text: str, shown: int) -> Group:
-    """Return the keys whose name, prefix, last characters or user contain a text."""
     found = key_list.list_keys(tx, KeyFilter(q=text))
     results = [Result(key.name, f"/keys/{key.id}", f"{key.prefix}…{key.last_four}") for key in found[:shown]]
     return Group("Keys", len(found), results, f"/keys?{urlencode({'q': text})}")

@@ -8,7 +8,6 @@ from typing import Any, Literal, NamedTuple
 from retainer.console import words
 from retainer.store.tx import Tx
 from retainer.values.exact import day_after, instant_after
-from retainer.values.records import Record
 
 SHOWN = 5
 READ = 100
@@ -24,7 +23,7 @@ class Listing(NamedTuple):
     """A list with its filters, in which days stand in braces; a note on each record, and the noun for the number."""
 
     query: str
-    note: Callable[[Tx, Record], str]
+    note: Callable[[Tx, Any], str]
     noun: str = ""
     state: State = ""
     sort: str = ""
@@ -34,13 +33,13 @@ class Listing(NamedTuple):
 class ListCard(NamedTuple):
     """The card of some lists. `calm` is said if they are empty; without `order`, records stand in that of the lists."""
 
-    listings: tuple[Listing, ...]
+    title: str
     calm: str
-    order: Callable[[Record], Any] | None = None
+    listings: tuple[Listing, ...]
+    order: Callable[[Any], Any] | None = None
 
 
 def days_of(tx: Tx) -> dict[str, str]:
-    """Return the days that the filters of lists name."""
     weekday = date.fromisoformat(tx.today).weekday()
     return {
         "today": tx.today,
@@ -52,101 +51,107 @@ def days_of(tx: Tx) -> dict[str, str]:
     }
 
 
-def last_day_of(record: Record) -> str:
-    """Return the day on which something is due, or until which it is valid."""
-    return str(getattr(record, "due_date", None) or getattr(record, "valid_until", ""))
+def weekday(tx: Tx, record: Any) -> str:
+    return "today" if record.due_date == tx.today else f"{date.fromisoformat(record.due_date):%A}"
 
 
-def weekday(tx: Tx, record: Record) -> str:
-    day = last_day_of(record)
-    return "today" if day == tx.today else f"{date.fromisoformat(day):%A}"
-
-
-def lateness(tx: Tx, record: Record) -> str:
-    late = date.fromisoformat(tx.today) - date.fromisoformat(last_day_of(record))
+def lateness(tx: Tx, record: Any) -> str:
+    late = date.fromisoformat(tx.today) - date.fromisoformat(record.due_date)
     return f"{words.count(late.days, 'day')} late"
 
 
-def validity(_tx: Tx, record: Record) -> str:
-    return f"until {words.short_day(last_day_of(record))}"
+def waiting_since(ticket: Any) -> str:
+    return str(ticket.last_reply_at or ticket.created_at)
 
 
-def waiting_since(ticket: Record) -> str:
-    return str(getattr(ticket, "last_reply_at", None) or getattr(ticket, "created_at", ""))
+def expiry(tx: Tx, site: Any) -> str:
+    return f"{'expires' if site.ssl_expires_at > tx.now else 'expired'} {words.distance(site.ssl_expires_at, tx.now)}"
 
 
-def waiting(tx: Tx, ticket: Record) -> str:
-    return words.distance(waiting_since(ticket), tx.now).removesuffix(" ago")
+def amount(_: Tx, document: Any) -> str:
+    return words.money(document.total, document.currency)
 
 
-def down_for(tx: Tx, site: Record) -> str:
-    since: str | None = getattr(site, "down_since", None)
-    return f"down for {words.distance(since, tx.now).removesuffix(' ago')}" if since else ""
-
-
-def expiry(tx: Tx, site: Record) -> str:
-    at = str(getattr(site, "ssl_expires_at", ""))
-    return f"{'expires' if at > tx.now else 'expired'} {words.distance(at, tx.now)}"
-
-
-def total_amount(_tx: Tx, document: Record) -> str:
-    total: Decimal | None = getattr(document, "total", None)
-    return "" if total is None else words.money(total, getattr(document, "currency", ""))
-
-
-def used_percent(project: Record) -> Decimal:
-    return Decimal(str(getattr(project, "budget_used_percent", 0)))
-
-
-def budget_use(_tx: Tx, project: Record) -> str:
-    return f"{used_percent(project):.0f}%"
+def used_percent(project: Any) -> Decimal:
+    return Decimal(str(project.budget_used_percent))
 
 
 DUE = "due_date_from={today}&due_date_to={sunday}"
 OPEN_PROJECTS = "projects?status=planned,active,on_hold"
-LATE_WORK = ListCard(
-    (
-        Listing("projects?overdue=true", lateness, state="warn", sort="due_date"),
-        Listing("tasks?overdue=true", lateness, state="warn", sort="due_date"),
+BEFORE_HOURS = (
+    ListCard(
+        "Overdue work",
+        "No projects or tasks are overdue.",
+        (
+            Listing("projects?overdue=true", lateness, state="warn", sort="due_date"),
+            Listing("tasks?overdue=true", lateness, state="warn", sort="due_date"),
+        ),
+        lambda record: record.due_date,
     ),
-    "No projects or tasks are overdue.",
-    last_day_of,
-)
-QUOTES = ListCard(
-    (
-        Listing("quotes?status=accepted&converted=false", total_amount, "quote to bill", "warn"),
-        Listing(
-            "quotes?status=sent&valid_until_from={today}&valid_until_to={soon}", validity, "quote to expire", "warn"
+    ListCard(
+        "Quotes",
+        "No accepted quotes to bill, and none to expire within 14 days.",
+        (
+            Listing("quotes?status=accepted&converted=false", amount, "quote to bill", "warn"),
+            Listing(
+                "quotes?status=sent&valid_until_from={today}&valid_until_to={soon}",
+                lambda _, quote: f"until {words.short_day(quote.valid_until)}",
+                "quote to expire",
+                "warn",
+            ),
         ),
     ),
-    "No accepted quotes to bill, and none to expire within 14 days.",
-)
-DUE_THIS_WEEK = ListCard(
-    (
-        Listing(f"invoices?status=open&{DUE}", weekday),
-        Listing(f"{OPEN_PROJECTS}&{DUE}", weekday),
-        Listing(f"tasks?open=true&{DUE}", weekday, sort="due_date"),
+    ListCard(
+        "Due this week",
+        "Nothing due this week.",
+        (
+            Listing(f"invoices?status=open&{DUE}", weekday),
+            Listing(f"{OPEN_PROJECTS}&{DUE}", weekday),
+            Listing(f"tasks?open=true&{DUE}", weekday, sort="due_date"),
+        ),
+        lambda record: record.due_date,
     ),
-    "Nothing due this week.",
-    order=last_day_of,
-)
-TICKETS = ListCard(
-    (Listing("tickets?awaiting=us", waiting, state="warn", sort="created_at", size=READ),),
-    "No tickets are waiting for an answer.",
-    waiting_since,
-)
-SITES = ListCard(
-    (
-        Listing("sites?status=down", down_for, "site down", "bad"),
-        Listing("sites?ssl_expires_before={instant_soon}", expiry, "certificate", "warn"),
+    ListCard(
+        "Waiting for us",
+        "No tickets are waiting for an answer.",
+        (
+            Listing(
+                "tickets?awaiting=us",
+                lambda tx, ticket: words.distance(waiting_since(ticket), tx.now).removesuffix(" ago"),
+                state="warn",
+                sort="created_at",
+                size=READ,
+            ),
+        ),
+        waiting_since,
     ),
-    "No sites are down, and no certificates expire within 14 days.",
+    ListCard(
+        "Sites",
+        "No sites are down, and no certificates expire within 14 days.",
+        (
+            Listing(
+                "sites?status=down",
+                lambda tx, site: f"down for {words.span(site.down_since, tx.now)}" if site.down_since else "",
+                "site down",
+                "bad",
+            ),
+            Listing("sites?ssl_expires_before={instant_soon}", expiry, "certificate", "warn"),
+        ),
+    ),
 )
 BUDGETS = ListCard(
-    (Listing(f"{OPEN_PROJECTS}&budget_used_percent_min=80", budget_use, state="warn", size=READ),),
+    "Over 80% of budget",
     "No open project has used 80% of its budget.",
+    (
+        Listing(
+            f"{OPEN_PROJECTS}&budget_used_percent_min=80",
+            lambda _, project: f"{used_percent(project):.0f}%",
+            state="warn",
+            size=READ,
+        ),
+    ),
     lambda project: -used_percent(project),
 )
 DRAFTS = ListCard(
-    (Listing("invoices?status=draft", total_amount), Listing("quotes?status=draft", total_amount)), "No drafts."
+    "Drafts", "No drafts.", (Listing("invoices?status=draft", amount), Listing("quotes?status=draft", amount))
 )

@@ -9,8 +9,7 @@ from urllib.parse import parse_qsl
 from retainer.console import charts, words
 from retainer.console.catalogue import Kind, label_of
 from retainer.console.page_context import PageContext, Reply
-from retainer.console.pages import today_lists
-from retainer.console.pages.today_lists import SHOWN, ListCard, State, days_of
+from retainer.console.pages.today_lists import BEFORE_HOURS, BUDGETS, DRAFTS, SHOWN, ListCard, State, days_of
 from retainer.console.words import hours, money
 from retainer.identity import accounts
 from retainer.identity.keys import key_list
@@ -68,23 +67,17 @@ class Today:
         self.tx, self.catalogue, self.own, self.days = tx, context.catalogue, tx.actor.currency, days_of(tx)
 
     def cards(self) -> list[Card]:
-        """Return all cards, the most urgent first."""
         return [
             self.balances("Overdue", "overdue", "invoices?status=overdue", "No overdue invoices."),
             self.balances("To refund", "refund_due", "invoices?has_refund_due=true", "No client is owed a refund."),
-            self.listed("Overdue work", today_lists.LATE_WORK),
-            self.listed("Quotes", today_lists.QUOTES),
-            self.listed("Due this week", today_lists.DUE_THIS_WEEK),
-            self.listed("Waiting for us", today_lists.TICKETS),
-            self.listed("Sites", today_lists.SITES),
+            *map(self.listed, BEFORE_HOURS),
             self.hours(),
-            self.listed("Over 80% of budget", today_lists.BUDGETS),
+            self.listed(BUDGETS),
             self.unbilled(),
-            self.listed("Drafts", today_lists.DRAFTS),
+            self.listed(DRAFTS),
         ]
 
     def find(self, query: str, *, noun: str = "", sort: str = "", size: int = 1) -> Found:
-        """Return the first records of a list, filtered as the link to it is."""
         name, _, filters = query.format_map(self.days).partition("?")
         kind = self.catalogue.find(name)
         page = kind.page(self.tx, dict(parse_qsl(filters)), size=size, sort=sort)
@@ -92,8 +85,7 @@ class Today:
         text = words.count(page.meta.total, f"{first} {rest}".rstrip(), f"{first}s {rest}".rstrip())
         return Found(kind, page.data, page.meta.total, Figure(text, f"/records/{name}?{filters}"))
 
-    def listed(self, title: str, card: ListCard) -> Card:
-        """Return a card of the records of some lists."""
+    def listed(self, card: ListCard) -> Card:
         found = [self.find(each.query, noun=each.noun, sort=each.sort, size=each.size) for each in card.listings]
         lines = [(each, lst, record) for each, lst in zip(card.listings, found, strict=True) for record in lst.records]
         if order := card.order:
@@ -110,7 +102,7 @@ class Today:
         more = [each.figure for each in found if each.total > sum(lst is each for _, lst, _ in lines)]
         figures = [each.figure for each in found if each.total]
         states = [listing.state for listing, lst in zip(card.listings, found, strict=True) if lst.total]
-        return Card(title, next(iter(states), ""), figures, items, card.calm, more)
+        return Card(card.title, next(iter(states), ""), figures, items, card.calm, more)
 
     def amounts(self, rows: Iterable[Any], field: str, link: str) -> list[Figure]:
         """Return a figure of a report in each currency, the account's first, without zeros."""
@@ -128,7 +120,6 @@ class Today:
         return revenue.get_report_revenue_by_client(self.tx, ReportQuery(from_=self.days["month"])).data
 
     def headline(self) -> dict[str, list[Figure]]:
-        """Return what was collected this month, and what is due, by currency."""
         links = {
             ("Collected this month", "collected"): "/records/payments?paid_date_from={month}&paid_date_to={today}",
             ("Outstanding", "outstanding"): "/records/invoices?status=open",
@@ -142,7 +133,6 @@ class Today:
         }
 
     def balances(self, title: str, field: str, query: str, calm: str) -> Card:
-        """Return a balance of invoices, and the clients with the largest; `field` is its name in the report."""
         found = self.find(query)
         link = found.figure.link
         items = self.ranked(
@@ -155,7 +145,6 @@ class Today:
         return Card(title, "bad" if found.total else "", figures, items[:SHOWN], calm, more)
 
     def hours(self) -> Card:
-        """Return the hours of this week against what everybody can work; those with the most left come first."""
         query = UtilisationQuery(from_=self.days["monday"], to=self.days["sunday"])
         report = utilisation.read_report(self.tx, query, begin(self.tx, query, None), since_arrival=True)
         total, link = report.totals[0], "/reports/utilisation?from={monday}&to={sunday}".format_map(self.days)
@@ -173,7 +162,6 @@ class Today:
         return Card("Hours this week", "", figures if items else [], items[:SHOWN], "No working hours this week.", more)
 
     def unbilled(self) -> Card:
-        """Return the work until today that is on no invoice, and the hours that no rate prices."""
         report = profitability.get_report_project_profitability(self.tx, ProfitabilityQuery()).data
         link, unpriced = (
             f"/records/time-entries?billing_status={status}&date_to={self.tx.today}"

@@ -61,7 +61,6 @@ class Cell(NamedTuple):
 
     @property
     def link(self) -> Link | None:
-        """The page with the notes of the cell."""
         if not self.entries:
             return None
         first, *others = self.entries
@@ -105,7 +104,6 @@ class Week:
 
     @property
     def state(self) -> str:
-        """The state of the entries, which the form sends back."""
         texts = (f"{entry.id} {entry.updated_at}" for entry in self.entries)
         return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
@@ -150,7 +148,6 @@ class Week:
                 yield f"{field}-{record_id}", work, details.get(record_id, "")
 
     def details(self, field: str, ids: Collection[int]) -> dict[int, str]:
-        """Return the names of what the work with these ids belongs to."""
         if field not in PARENTS or not ids:
             return {}
         rows = self.tx.all(PARENT_IDS[field], ids=json.dumps(sorted(ids)))
@@ -240,7 +237,6 @@ def save(tx: Tx, context: PageContext) -> Reply:
 
 
 def write(tx: Tx, week: Week, row: Row, cell: Cell, minutes: int) -> None:
-    """Write the minutes of a cell: none deletes its entry."""
     if not cell.entries and minutes:
         field, record_id = part_of(row.name) or ("", "")
         body = {field: int(record_id), "date": f"{cell.day}", "duration_minutes": minutes}

@@ -50,7 +50,6 @@ def list_actions(
 
 
 def conversions(record: Record) -> list[ActionLink]:
-    """Return what an accepted quote can become."""
     if not isinstance(record, Quote) or record.status != "accepted":
         return []
     query = urlencode({"quote_id": record.id})

@@ -23,7 +23,6 @@ RELATED = ("invoices", "projects", "credit-notes")
 
 
 def warnings(page: AnyPage) -> list[str]:
-    """Return what a draft probably should not say."""
     is_draft = isinstance(page.own, Invoice | Quote) and page.own.status == "draft"
     return [warning.message for warning in warnings_of(page.document, page.tx.today)] if is_draft else []
 
@@ -80,7 +79,6 @@ def quantities(_: Values, lines: Sequence[QuoteLine | InvoiceLine]) -> dict[int,
 
 
 def work(_: Values, lines: Sequence[InvoiceLine]) -> dict[int, Value]:
-    """Return what invoice lines bill: `3 time entries`."""
     found = {}
     for each in lines:
         parts = [(len(each.time_entry_ids), "time entry", "time entries"), (len(each.expense_ids), "expense", "")]
@@ -103,7 +101,6 @@ def text(label: str, value: str | None) -> Fact:
 
 
 def address(party: Issuer | Customer) -> str:
-    """Return the lines of an address, and the VAT number."""
     place = " ".join(filter(None, (party.postal_code, party.city)))
     country = country_name(party.country, "en") if party.country else ""
     vat = f"VAT number {party.vat_number}" if party.vat_number else ""
@@ -112,7 +109,6 @@ def address(party: Issuer | Customer) -> str:
 
 
 def sums(record: Printable) -> list[tuple[str, str]]:
-    """Return the sums of all documents: net, the tax of each rate, and the total."""
     taxes = [
         (f"Tax {percent_text(tax.tax_rate)}% on {tax.taxable_amount:,f}", money(tax.tax_amount, record.currency))
         for tax in record.tax_breakdown

@@ -60,7 +60,6 @@ class RecordPage(Values, Generic[R]):
         return self.field(self.own, name, self.kind.table)
 
     def facts(self, *names: str) -> list[Fact]:
-        """Return those of these fields that have a value as headline facts."""
         found = [Fact(field_label(name, self.kind.table), self.value(name)) for name in names]
         return [fact for fact in found if fact.value.kind != "none"]
 
@@ -72,7 +71,6 @@ class RecordPage(Values, Generic[R]):
         return f"/records/{kind}?{urlencode(filters, safe=',')}"
 
     def link(self, text: str, kind: str, **filters: str) -> Value:
-        """Return a text that leads to a list with filters."""
         return Value("link", link=Link(text, self.path(kind, **filters)))
 
 
