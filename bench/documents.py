@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from retainer.documents.einvoice import build_einvoice
-from retainer.documents.facts import Customer, Document, Issuer, Line, Tax
+from retainer.documents.facts import Customer, Document, Issuer, Line, TaxShare
 from retainer.documents.pdf import render_pdf
 
 ROUNDS = 10
@@ -20,7 +20,7 @@ PRICE = Decimal("100.00")
 def document(count: int, number: int) -> Document:
     """Return an invoice with so many lines."""
     net = PRICE * count
-    tax = Tax(Decimal(19), net, (net * 19 / 100).quantize(Decimal("0.01")))
+    tax = TaxShare(Decimal(19), net, (net * 19 / 100).quantize(Decimal("0.01")))
     address: dict[str, Any] = {
         "address_line1": "Hafenstraße 12",
         "postal_code": "20457",
@@ -39,7 +39,7 @@ def document(count: int, number: int) -> Document:
         due_date="2026-03-17",
         currency="EUR",
         lines=(line,) * count,
-        taxes=(tax,),
+        tax_breakdown=(tax,),
         subtotal=net,
         tax_total=tax.tax_amount,
         total=net + tax.tax_amount,

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from retainer.documents.facts import Credited, Customer, Document, Issuer, Line, Tax
+from retainer.documents.facts import Credited, Customer, Document, Issuer, Line, TaxShare
 from retainer.values import money
 from retainer.values.exact import DIGITS, amount_of, minor_units
 
@@ -42,11 +42,11 @@ LINES = (("Design", "7.5", "120.00", "19", "0"), ("Shop\nSprint 3", "32.25", "11
 def priced(lines: list[Line], currency: str) -> dict[str, Any]:
     """Return the lines, taxes and totals of a document, as the API computes them."""
     shares = money.shares((minor_units(line.amount, currency), line.tax_rate) for line in lines)
-    taxes = [Tax(s.tax_rate, amount_of(s.taxable, currency), amount_of(s.tax, currency)) for s in shares]
+    taxes = [TaxShare(s.tax_rate, amount_of(s.taxable, currency), amount_of(s.tax, currency)) for s in shares]
     net, tax = (sum((getattr(t, name) for t in taxes), Decimal(0)) for name in ("taxable_amount", "tax_amount"))
     zero = amount_of(0, currency)
     totals = {"subtotal": zero + net, "tax_total": zero + tax, "total": zero + net + tax}
-    return {"currency": currency, "lines": tuple(lines), "taxes": tuple(taxes), **totals}
+    return {"currency": currency, "lines": tuple(lines), "tax_breakdown": tuple(taxes), **totals}
 
 
 def line(text: str, quantity: str, price: str, rate: str, discount: str = "0", currency: str = "EUR", **more) -> Line:

@@ -26,7 +26,7 @@ def test_thousand_documents_break_no_rule() -> None:
         assert values(xml, "GrandTotalAmount") == values(xml, "DuePayableAmount") == [made.total]
         assert values(xml, "TaxTotalAmount") == [made.tax_total]
         assert values(xml, "LineTotalAmount") == [*(ln.amount for ln in made.lines), made.subtotal]
-        assert values(xml, "CalculatedAmount") == [tax.tax_amount for tax in made.taxes]
+        assert values(xml, "CalculatedAmount") == [tax.tax_amount for tax in made.tax_breakdown]
     assert 0 < mixed < length(1000) // 10
 
 

@@ -12,10 +12,9 @@ import segno
 from msgspec.structs import replace
 
 from retainer.documents.einvoice import build_einvoice
-from retainer.documents.facts import Credited, Document, Language, Tax
-from retainer.documents.layout import build_layout, is_readable
+from retainer.documents.facts import Credited, Document, Language, TaxShare
+from retainer.documents.layout import build_layout, is_readable, payment_code
 from retainer.documents.logo_files import draw
-from retainer.documents.payment_code import payment_code
 from retainer.documents.pdf import render_pdf
 from retainer.documents.printable import (
     BREAK,
@@ -299,8 +298,8 @@ def test_long_words_can_break() -> None:
 
 
 def test_amounts_are_those_of_the_facts() -> None:
-    tax = Tax(Decimal(19), Decimal("1000000.00"), Decimal("190000.00"))
-    page = text_of(taxes=(tax,), subtotal=Decimal("1000000.00"), total=Decimal("1190000.00"))
+    tax = TaxShare(Decimal(19), Decimal("1000000.00"), Decimal("190000.00"))
+    page = text_of(tax_breakdown=(tax,), subtotal=Decimal("1000000.00"), total=Decimal("1190000.00"))
     assert "1.190.000,00" in page
 
 

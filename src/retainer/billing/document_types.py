@@ -5,6 +5,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from retainer.documents.facts import TaxShare
 from retainer.documents.warnings import DocumentWarning
 from retainer.values.kinds import Currency, Id, Percent, Position, Quantity, SignedMoney, Text20, Text255, Text10000
 from retainer.values.records import MustMatch
@@ -17,16 +18,6 @@ FOLLOWS_FROM_LINE = MustMatch(
     "It follows from quantity, unit_price and discount_percent, or from the work. Leave it out."
 )
 NUMBERED = MustMatch("Retainer numbers it. Leave it out; external_id takes a number of your own.")
-
-
-class TaxShare(msgspec.Struct):
-    """The amounts at one tax rate."""
-
-    tax_rate: Annotated[Percent, "Tax rate in percent; each rate is listed once."]
-    taxable_amount: Annotated[SignedMoney, "Sum of the lines at this rate, before tax."]
-    tax_amount: Annotated[SignedMoney, "The tax on `taxable_amount`, rounded half up."]
-
-
 Subtotal = Annotated[SignedMoney, FOLLOWS_FROM_LINES, "Sum of the lines, before tax."]
 TaxTotal = Annotated[SignedMoney, FOLLOWS_FROM_LINES, "Sum of the `tax_amount` of each rate in `tax_breakdown`."]
 Total = Annotated[SignedMoney, FOLLOWS_FROM_LINES, "`subtotal` plus `tax_total`."]

@@ -9,10 +9,9 @@ import msgspec
 from sqlalchemy import ColumnElement, Table, bindparam, case, func, literal, or_, select
 
 from retainer.billing.credit_notes.types import CreditNote
-from retainer.billing.document_types import TaxShare
 from retainer.billing.invoices.types import Invoice, InvoiceLine
 from retainer.billing.quotes.types import Quote, QuoteLine
-from retainer.documents.facts import Language
+from retainer.documents.facts import Language, TaxShare
 from retainer.schema import expressions
 from retainer.schema.crm import clients, external_contacts
 from retainer.schema.filters import FOUND, Where, searched

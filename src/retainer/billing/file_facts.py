@@ -1,15 +1,15 @@
 """Facts of documents, read from the database: snapshots of what was issued, else what applies now."""
 
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 from sqlalchemy import Table, bindparam, func, select, union_all
 
-from retainer.billing.credit_notes.types import CreditNote, CreditNoteLine
-from retainer.billing.invoices.types import ClientSnapshot, Invoice, InvoiceLine
-from retainer.billing.quotes.types import Quote, QuoteLine
-from retainer.documents.facts import Credited, Customer, Document, Issuer, Language, Line, Tax
+from retainer.billing.credit_notes.types import CreditNote
+from retainer.billing.invoices.types import ClientSnapshot, Invoice
+from retainer.billing.quotes.types import Quote
+from retainer.documents.facts import Credited, Customer, Document, Issuer, Language, Line
 from retainer.documents.warnings import DocumentWarning, warnings_of
 from retainer.identity import logos
 from retainer.schema.billing import allocations, credit_notes, expenses, invoice_lines, invoices
@@ -23,6 +23,9 @@ from retainer.values.common import EARLY_PAYMENT
 from retainer.values.decoding import decoder, json_text
 from retainer.values.exact import day_after
 from retainer.values.months import last_day
+
+T = TypeVar("T", bound=msgspec.Struct)
+Printable = Quote | Invoice | CreditNote
 
 
 class Parties(NamedTuple):
@@ -82,21 +85,17 @@ DAYS = union_all(
 PERIOD = select(func.min(DAYS.c.day), func.max(DAYS.c.day))
 
 
-def build_facts(tx: Tx, record: Quote | Invoice | CreditNote) -> Document:
+def build_facts(tx: Tx, record: Printable) -> Document:
     """Return the facts of a document, without its logo."""
-    if isinstance(record, Quote):
-        return _quote(tx, record)
-    if isinstance(record, Invoice):
-        return _invoice(tx, record, [day for day in tx.one(PERIOD, id=record.id) or () if day])
-    return _credit_note(tx, record)
+    if isinstance(record, CreditNote):
+        return _credit_note(tx, record)
+    days = tx.one(PERIOD, id=record.id) if isinstance(record, Invoice) else None
+    return _offer_or_bill(tx, record, [day for day in days or () if day])
 
 
 def load_warnings(tx: Tx, record: Quote | Invoice, former: str = "draft") -> list[DocumentWarning]:
     """Return the warnings about a document that is a draft, or was one before this request; none about others."""
-    if former != "draft":
-        return []
-    document = _quote(tx, record) if isinstance(record, Quote) else _invoice(tx, record, [])
-    return warnings_of(document, tx.today)
+    return warnings_of(_offer_or_bill(tx, record, []), tx.today) if former == "draft" else []
 
 
 def load_logo(tx: Tx, document: Document) -> Document:
@@ -121,45 +120,27 @@ def save_issuer(tx: Tx, table: Table, document_id: int, client_id: int) -> None:
     tx.update_columns(table, document_id, {"issuer_snapshot": json_text(load_parties(tx, client_id).issuer)})
 
 
-def _quote(tx: Tx, quote: Quote) -> Document:
-    return _document(
-        quote,
-        load_parties(tx, quote.client_id, quote.contact_id),
-        kind="quote",
-        is_draft=quote.status == "draft",
-        issue_date=quote.issue_date,
-        valid_until=quote.valid_until,
-        subject=quote.title,
-        notes=quote.notes,
-        terms=quote.terms,
-        tax_exemption_reason=quote.tax_exemption_reason,
-    )
-
-
-def _invoice(tx: Tx, invoice: Invoice, days: list[str]) -> Document:
-    """Return the facts of an invoice; `days` are the first and the last day of the time and expenses on it."""
-    parties = load_parties(tx, invoice.client_id, invoice.contact_id)
-    if invoice.client_snapshot:
-        parties = parties._replace(customer=as_issued(parties.customer, invoice.client_snapshot))
-    if invoice.sent_at and (snapshot := tx.value(INVOICE_ISSUER, id=invoice.id)):
+def _offer_or_bill(tx: Tx, record: Quote | Invoice, days: list[str]) -> Document:
+    """Return the facts of a quote or an invoice; `days` are the first and the last of the time and expenses on it."""
+    parties = load_parties(tx, record.client_id, record.contact_id)
+    if isinstance(record, Quote):
+        return _document(record, parties, kind="quote", is_draft=record.status == "draft", subject=record.title)
+    if record.client_snapshot:
+        parties = parties._replace(customer=as_issued(parties.customer, record.client_snapshot))
+    if record.sent_at and (snapshot := tx.value(INVOICE_ISSUER, id=record.id)):
         parties = parties._replace(issuer=read_issuer(snapshot))
-    issue_date = invoice.issue_date or tx.today
-    months = [line.fee_month for line in invoice.lines if line.fee_month]
+    issue_date = record.issue_date or tx.today
+    months = [line.fee_month for line in record.lines if line.fee_month]
     days = [*days, *(f"{month}-01" for month in months), *map(last_day, months)]
     return _document(
-        invoice,
+        record,
         parties,
         kind="invoice",
-        is_draft=invoice.sent_at is None,
+        is_draft=record.sent_at is None,
         issue_date=issue_date,
-        due_date=invoice.due_date or day_after(issue_date, parties.payment_terms_days),
+        due_date=record.due_date or day_after(issue_date, parties.payment_terms_days),
         service_from=min(days, default=None),
         service_to=max(days, default=None),
-        purchase_order=invoice.purchase_order,
-        subject=invoice.subject,
-        notes=invoice.notes,
-        terms=invoice.terms,
-        tax_exemption_reason=invoice.tax_exemption_reason,
     )
 
 
@@ -187,30 +168,14 @@ def as_issued(customer: Customer, snapshot: ClientSnapshot) -> Customer:
     return msgspec.structs.replace(customer, **msgspec.structs.asdict(snapshot))
 
 
-def _document(record: Quote | Invoice | CreditNote, parties: Parties, **different: Any) -> Document:
-    return Document(
-        customer=parties.customer,
-        number=record.number,
-        issuer=parties.issuer,
-        language=parties.issuer.language or parties.language,
-        currency=record.currency,
-        lines=tuple(map(_line, record.lines)),
-        taxes=tuple(Tax(share.tax_rate, share.taxable_amount, share.tax_amount) for share in record.tax_breakdown),
-        subtotal=record.subtotal,
-        tax_total=record.tax_total,
-        total=record.total,
-        **different,
-    )
+def _document(record: Printable, parties: Parties, **different: object) -> Document:
+    """Return the facts of a document: its fields of the same names, and those that its kind has in other ways."""
+    lines = tuple(_same(Line, line, is_time=getattr(line, "kind", "") == "time") for line in record.lines)
+    language = parties.issuer.language or parties.language
+    sides = {"customer": parties.customer, "issuer": parties.issuer, "language": language}
+    return _same(Document, record, lines=lines, **sides, **different)
 
 
-def _line(line: QuoteLine | InvoiceLine | CreditNoteLine) -> Line:
-    return Line(
-        description=line.description,
-        quantity=line.quantity,
-        unit_price=line.unit_price,
-        tax_rate=line.tax_rate,
-        amount=line.amount,
-        discount_percent=line.discount_percent,
-        unit=None if isinstance(line, CreditNoteLine) else line.unit,
-        is_time=isinstance(line, InvoiceLine) and line.kind == "time",
-    )
+def _same(model: type[T], record: msgspec.Struct, **different: object) -> T:
+    fields = {name: getattr(record, name) for name in model.__struct_fields__ if hasattr(record, name)}
+    return model(**fields | different)

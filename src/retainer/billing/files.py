@@ -12,9 +12,8 @@ from typing import NamedTuple
 from sqlalchemy import bindparam, select
 
 from retainer.billing.credit_notes.types import CreditNote
-from retainer.billing.file_facts import build_facts, load_logo
+from retainer.billing.file_facts import Printable, build_facts, load_logo
 from retainer.billing.invoices.types import Invoice
-from retainer.billing.quotes.types import Quote
 from retainer.documents.einvoice import missing_facts
 from retainer.documents.facts import Document
 from retainer.documents.pdf import render_files
@@ -31,7 +30,6 @@ STORED = {
     for name in ("invoice_id", "credit_note_id")
 }
 """The stored files by the column that names their record."""
-Printable = Quote | Invoice | CreditNote
 
 
 class Files(NamedTuple):

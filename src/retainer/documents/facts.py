@@ -1,12 +1,14 @@
 """Facts: all that a document prints, and nothing else; the same facts always render to the same bytes."""
 
+from collections.abc import Sequence
 from decimal import Decimal
-from typing import Literal
+from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 
 from retainer.values import money
-from retainer.values.exact import amount_of
+from retainer.values.exact import amount_of, day_after
+from retainer.values.kinds import Percent, SignedMoney
 
 Kind = Literal["invoice", "quote", "credit_note"]
 Language = Literal["en", "de"]
@@ -73,12 +75,12 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     is_time: bool = False
 
 
-class Tax(msgspec.Struct, frozen=True):
+class TaxShare(msgspec.Struct, frozen=True):
     """The amounts at one tax rate."""
 
-    tax_rate: Decimal
-    taxable_amount: Decimal
-    tax_amount: Decimal
+    tax_rate: Annotated[Percent, "Tax rate in percent; each rate is listed once."]
+    taxable_amount: Annotated[SignedMoney, "Sum of the lines at this rate, before tax."]
+    tax_amount: Annotated[SignedMoney, "The tax on `taxable_amount`, rounded half up."]
 
 
 class Credited(msgspec.Struct, frozen=True):
@@ -98,7 +100,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     issue_date: str
     currency: str
     lines: tuple[Line, ...]
-    taxes: tuple[Tax, ...]
+    tax_breakdown: Sequence[TaxShare]
     subtotal: Decimal
     tax_total: Decimal
     total: Decimal
@@ -121,3 +123,21 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
 def gross_amount(line: Line, currency: str) -> Decimal:
     """Return quantity x unit price of a line before its discount, rounded half up to the digits of its currency."""
     return amount_of(money.line_amount(line.quantity, line.unit_price, Decimal(0), currency), currency)
+
+
+class EarlyPayment(NamedTuple):
+    """The discount of an invoice: its percentage, its days, the last of them, and the total less the discount."""
+
+    percent: Decimal
+    days: int
+    last_day: str
+    total: Decimal
+
+
+def early_payment(document: Document) -> EarlyPayment | None:
+    """Return the discount of an invoice; None for other documents, and without a discount or anything to pay."""
+    percent, days = document.issuer.early_payment_discount_percent, document.issuer.early_payment_discount_days
+    if document.kind != "invoice" or document.total <= 0 or not percent or days is None:
+        return None
+    units = money.line_amount(Decimal(1), document.total, percent, document.currency)
+    return EarlyPayment(percent, days, day_after(document.issue_date, days), amount_of(units, document.currency))

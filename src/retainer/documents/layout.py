@@ -1,17 +1,17 @@
 """Layout: the facts of a document as the texts that the template sets, all formatted and printable."""
 
+import io
 import re
+from decimal import Decimal
 
-from retainer.documents.early_payment import discount_sentence
 from retainer.documents.facts import Address, Customer, Document, Issuer, Line
-from retainer.documents.payment_code import payment_code
 from retainer.documents.printable import font_names, printable, printable_line
 from retainer.documents.tax_categories import exemption_reasons, tax_number, vat_number
 from retainer.documents.wording import (
-    TITLES,
     amount_text,
     country_name,
     date_text,
+    discount_sentence,
     money_text,
     percent_text,
     period_text,
@@ -29,11 +29,14 @@ WIDEST_QUANTITY = 16
 LONGEST_TIED, MOST_TIED = 400, 12
 """Characters of the last line, and its lines or those of the totals, up to which they stand on one page for sure."""
 INK = "#16202c"
+MAX_NAME, MAX_TEXT = 70, 140
+SMALLEST, LARGEST = Decimal("0.01"), Decimal("999999999.99")
+"""The limits of EPC069-12: characters of the name and the text, and amounts."""
 
 
 def title_of(document: Document) -> str:
     """Return the title of a document, like `Invoice INV-2026-0001`."""
-    return " ".join(filter(None, (TITLES[document.language][document.kind], document.number)))
+    return " ".join(filter(None, (words_of(document)[f"title_{document.kind}"], document.number)))
 
 
 def build_layout(document: Document) -> dict[str, object]:
@@ -47,7 +50,7 @@ def build_layout(document: Document) -> dict[str, object]:
         "color": issuer.color,
         "ink": issuer.color if is_readable(issuer.color) else INK,
         "name": name,
-        "logo": _logo(document, words["logo_alt"].format(name=name)),
+        "logo": document.logo and {"content": list(document.logo), "alt": words["logo_alt"].format(name=name)},
         "date": [int(part) for part in document.issue_date.split("-")],
         "sender": " · ".join([name, *(printable_line(line) for line in address_lines(issuer, document))]),
         "recipient": _recipient(document),
@@ -85,10 +88,6 @@ def is_readable(color: str) -> bool:
     """Return whether text in a color like `#1f3a5f` can be read on white, by its luminance with a gamma of 2."""
     red, green, blue = (int(color[at : at + 2], 16) for at in (1, 3, 5))
     return 2126 * red**2 + 7152 * green**2 + 722 * blue**2 <= BRIGHTEST
-
-
-def _logo(document: Document, alt: str) -> dict[str, object] | None:
-    return None if document.logo is None else {"content": list(document.logo), "alt": alt}
 
 
 def _recipient(document: Document) -> list[str]:
@@ -152,7 +151,7 @@ def _table(document: Document) -> dict[str, object]:
         }
         rows.append([cells[name] for name in columns])
     last = rows[-1][1] if rows else ""
-    lines = max(last.count("\n") + 1, len(document.taxes))
+    lines = max(last.count("\n") + 1, len(document.tax_breakdown))
     is_tied = len(last) <= LONGEST_TIED and lines <= MOST_TIED
     return {"columns": columns, "heads": [words[name] for name in columns], "rows": rows, "tied": is_tied}
 
@@ -167,7 +166,7 @@ def _quantity(line: Line, document: Document) -> str:
 def _totals(document: Document) -> list[list[str]]:
     language, words, currency = document.language, words_of(document), document.currency
     totals = [[words["subtotal"], money_text(document.subtotal, currency, language)]]
-    for tax in document.taxes if any(tax.tax_rate for tax in document.taxes) else ():
+    for tax in document.tax_breakdown if any(tax.tax_rate for tax in document.tax_breakdown) else ():
         rate, taxable = percent_text(tax.tax_rate, language), money_text(tax.taxable_amount, currency, language)
         totals.append([words["tax"].format(rate=rate, taxable=taxable), money_text(tax.tax_amount, currency, language)])
     return totals
@@ -244,3 +243,38 @@ def _footer(document: Document) -> list[list[str]]:
     ]
     texts = [[printable_line(text) for text in column if text] for column in columns]
     return [column for column in texts if column]
+
+
+def payment_code(document: Document) -> str | None:
+    """Return the QR code of EPC069-12 that banking apps read, as SVG.
+
+    None unless an issued invoice is due in euros to a bank account.
+    None also for what the code cannot hold, such as an IBAN of 40 characters: no code is better than a wrong one.
+    """
+    issuer = document.issuer
+    if document.kind != "invoice" or document.is_draft or document.currency != "EUR" or not issuer.iban:
+        return None
+    if not SMALLEST <= document.total <= LARGEST:
+        return None
+    from segno import helpers  # noqa: PLC0415  # only documents and second factors need it
+
+    iban, bic = ("".join(text.split()).upper() for text in (issuer.iban, issuer.bic or ""))
+    try:
+        code = helpers.make_epc_qr(
+            name=_one_line(issuer.name, MAX_NAME),
+            iban=iban,
+            amount=document.total,
+            text=_one_line(document.number or "", MAX_TEXT),
+            bic=bic or None,
+            encoding="UTF-8",
+        )
+    except ValueError:
+        return None
+    out = io.BytesIO()
+    code.save(out, kind="svg", border=0, xmldecl=False, svgclass=None, lineclass=None, omitsize=True)
+    return out.getvalue().decode()
+
+
+def _one_line(text: str, longest: int) -> str:
+    """Return a text without line breaks, at most so long: a line break would begin the next field of the code."""
+    return " ".join("".join(ch if ch.isprintable() else " " for ch in text).split())[:longest]

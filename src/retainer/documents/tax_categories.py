@@ -83,7 +83,7 @@ def category_of(document: Document, rate: Decimal) -> Category:
 
 def categories(document: Document) -> list[Category]:
     """Return the categories of a document, without repetition, in the order of its tax rates."""
-    return list(dict.fromkeys(category_of(document, tax.tax_rate) for tax in document.taxes))
+    return list(dict.fromkeys(category_of(document, tax.tax_rate) for tax in document.tax_breakdown))
 
 
 def exemption_reasons(document: Document) -> list[str]:

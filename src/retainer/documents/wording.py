@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import pycountry
 
-from retainer.documents.facts import Document, Kind, Language
+from retainer.documents.facts import Document, Language, early_payment
 from retainer.values import money
 from retainer.values.exact import decimal_text
 
@@ -28,121 +28,95 @@ MONTHS = {
         *("Juli", "August", "September", "Oktober", "November", "Dezember"),
     ],
 }
-FEES: dict[Language, str] = {"en": "Retainer", "de": "Monatspauschale"}
-TITLES: dict[Language, dict[Kind, str]] = {
-    "en": {"invoice": "Invoice", "quote": "Quote", "credit_note": "Credit note"},
-    "de": {"invoice": "Rechnung", "quote": "Angebot", "credit_note": "Rechnungskorrektur"},
+TEXTS = {
+    "title_invoice": ("Invoice", "Rechnung"),
+    "title_quote": ("Quote", "Angebot"),
+    "title_credit_note": ("Credit note", "Rechnungskorrektur"),
+    "number_invoice": ("Invoice no.", "Rechnungsnummer"),
+    "number_quote": ("Quote no.", "Angebotsnummer"),
+    "number_credit_note": ("Credit note no.", "Belegnummer"),
+    "issue_date": ("Date", "Datum"),
+    "due_date": ("Due date", "Zahlbar bis"),
+    "valid_until": ("Valid until", "Gültig bis"),
+    "service_date": ("Service date", "Leistungsdatum"),
+    "service_period": ("Service period", "Leistungszeitraum"),
+    "purchase_order": ("Your order", "Ihre Bestellung"),
+    "customer_vat": ("Your VAT no.", "Ihre USt-IdNr."),
+    "customer_tax_number": ("Your tax no.", "Ihre Steuernummer"),
+    "credited": ("Corrects invoice", "Zur Rechnung"),
+    "credited_date": ("Invoice date", "Rechnung vom"),
+    "position": ("No.", "Pos."),
+    "description": ("Description", "Beschreibung"),
+    "quantity": ("Quantity", "Menge"),
+    "unit_price": ("Unit price", "Einzelpreis"),
+    "discount": ("Discount", "Rabatt"),
+    "tax_rate": ("VAT", "USt."),
+    "amount": ("Amount", "Betrag"),
+    "hours": ("h", "Std."),
+    "subtotal": ("Subtotal", "Nettobetrag"),
+    "tax": ("VAT {rate} on {taxable}", "zzgl. {rate} USt. auf {taxable}"),
+    "total_invoice": ("Amount due", "Rechnungsbetrag"),
+    "total_quote": ("Total", "Gesamtbetrag"),
+    "total_credit_note": ("Amount credited", "Gutgeschriebener Betrag"),
+    "pay_by": (
+        "Please pay {total} by {due} to this account:",
+        "Bitte überweisen Sie {total} bis zum {due} auf dieses Konto:",
+    ),
+    "pay_no_account": (
+        "Please pay {total} by {due}, quoting {number}.",
+        "Bitte zahlen Sie {total} bis zum {due} und geben Sie dabei {number} an.",
+    ),
+    "early_payment": (
+        "If you pay by {date}, you can deduct a discount of {percent} and pay {amount}.",
+        "Bei Zahlung bis zum {date} gewähren wir {percent} Skonto: Sie zahlen dann {amount}.",
+    ),
+    "no_number": ("the invoice number", "die Rechnungsnummer"),
+    "scan": ("Scan to pay", "Scannen und bezahlen"),
+    "code_alt": ("QR code for a SEPA credit transfer", "QR-Code für eine SEPA-Überweisung"),
+    "logo_alt": ("Logo of {name}", "Logo von {name}"),
+    "account_holder": ("Account holder", "Kontoinhaber"),
+    "reference": ("Reference", "Verwendungszweck"),
+    "offset": (
+        "We will set this amount off against the invoice or refund it if it was already paid.",
+        "Wir verrechnen diesen Betrag mit der Rechnung oder erstatten ihn, falls sie bereits bezahlt ist.",
+    ),
+    "accept": (
+        "To accept this quote, sign here and send it back by {date}.",
+        "Um dieses Angebot anzunehmen, unterschreiben Sie bitte hier und senden es bis {date} zurück.",
+    ),
+    "signature": ("Place, date, signature", "Ort, Datum, Unterschrift"),
+    "service_note": (
+        "Unless stated otherwise, the service date is the invoice date.",
+        "Soweit nicht anders angegeben, entspricht das Leistungsdatum dem Rechnungsdatum.",
+    ),
+    "attention": ("Attn. {name}", "z. Hd. {name}"),
+    "page": ("Page {page} of {pages}", "Seite {page} von {pages}"),
+    "draft": ("Draft", "Entwurf"),
+    "fee": ("Retainer", "Monatspauschale"),
+    "vat": ("VAT no.", "USt-IdNr."),
+    "tax_number": ("Tax no.", "Steuernummer"),
+    "registration": ("Reg. no.", "Reg.-Nr."),
+    "bank": ("Bank", "Bank"),
+    "AE": (
+        "Reverse charge: the recipient is liable for the VAT.",
+        "Steuerschuldnerschaft des Leistungsempfängers (Reverse Charge).",
+    ),
+    "G": ("Exempt from VAT: export outside the EU.", "Steuerfreie Ausfuhr in ein Land außerhalb der EU."),
+    "outside_eu": (
+        "Not subject to VAT in the country of the supplier: the recipient is established outside the EU.",
+        "Im Inland nicht steuerbar: Der Leistungsempfänger ist außerhalb der EU ansässig.",
+    ),
+    "E": ("Exempt from VAT", "Umsatzsteuerfrei"),
+    "O": ("No VAT is charged.", "Es wird keine Umsatzsteuer berechnet."),
 }
-"""German law calls a bill that the recipient writes a "Gutschrift", so a credit note is a "Rechnungskorrektur"."""
-WORDS: dict[Language, dict[str, str]] = {
-    "en": {
-        "number_invoice": "Invoice no.",
-        "number_quote": "Quote no.",
-        "number_credit_note": "Credit note no.",
-        "issue_date": "Date",
-        "due_date": "Due date",
-        "valid_until": "Valid until",
-        "service_date": "Service date",
-        "service_period": "Service period",
-        "purchase_order": "Your order",
-        "customer_vat": "Your VAT no.",
-        "customer_tax_number": "Your tax no.",
-        "credited": "Corrects invoice",
-        "credited_date": "Invoice date",
-        "position": "No.",
-        "description": "Description",
-        "quantity": "Quantity",
-        "unit_price": "Unit price",
-        "discount": "Discount",
-        "tax_rate": "VAT",
-        "amount": "Amount",
-        "hours": "h",
-        "subtotal": "Subtotal",
-        "tax": "VAT {rate} on {taxable}",
-        "total_invoice": "Amount due",
-        "total_quote": "Total",
-        "total_credit_note": "Amount credited",
-        "pay_by": "Please pay {total} by {due} to this account:",
-        "pay_no_account": "Please pay {total} by {due}, quoting {number}.",
-        "early_payment": "If you pay by {date}, you can deduct a discount of {percent} and pay {amount}.",
-        "no_number": "the invoice number",
-        "scan": "Scan to pay",
-        "code_alt": "QR code for a SEPA credit transfer",
-        "logo_alt": "Logo of {name}",
-        "account_holder": "Account holder",
-        "reference": "Reference",
-        "offset": "We will set this amount off against the invoice or refund it if it was already paid.",
-        "accept": "To accept this quote, sign here and send it back by {date}.",
-        "signature": "Place, date, signature",
-        "service_note": "Unless stated otherwise, the service date is the invoice date.",
-        "attention": "Attn. {name}",
-        "page": "Page {page} of {pages}",
-        "draft": "Draft",
-        "vat": "VAT no.",
-        "tax_number": "Tax no.",
-        "registration": "Reg. no.",
-        "bank": "Bank",
-        "AE": "Reverse charge: the recipient is liable for the VAT.",
-        "G": "Exempt from VAT: export outside the EU.",
-        "outside_eu": "Not subject to VAT in the country of the supplier: the recipient is established outside the EU.",
-        "E": "Exempt from VAT",
-        "O": "No VAT is charged.",
-    },
-    "de": {
-        "number_invoice": "Rechnungsnummer",
-        "number_quote": "Angebotsnummer",
-        "number_credit_note": "Belegnummer",
-        "issue_date": "Datum",
-        "due_date": "Zahlbar bis",
-        "valid_until": "Gültig bis",
-        "service_date": "Leistungsdatum",
-        "service_period": "Leistungszeitraum",
-        "purchase_order": "Ihre Bestellung",
-        "customer_vat": "Ihre USt-IdNr.",
-        "customer_tax_number": "Ihre Steuernummer",
-        "credited": "Zur Rechnung",
-        "credited_date": "Rechnung vom",
-        "position": "Pos.",
-        "description": "Beschreibung",
-        "quantity": "Menge",
-        "unit_price": "Einzelpreis",
-        "discount": "Rabatt",
-        "tax_rate": "USt.",
-        "amount": "Betrag",
-        "hours": "Std.",
-        "subtotal": "Nettobetrag",
-        "tax": "zzgl. {rate} USt. auf {taxable}",
-        "total_invoice": "Rechnungsbetrag",
-        "total_quote": "Gesamtbetrag",
-        "total_credit_note": "Gutgeschriebener Betrag",
-        "pay_by": "Bitte überweisen Sie {total} bis zum {due} auf dieses Konto:",
-        "pay_no_account": "Bitte zahlen Sie {total} bis zum {due} und geben Sie dabei {number} an.",
-        "early_payment": "Bei Zahlung bis zum {date} gewähren wir {percent} Skonto: Sie zahlen dann {amount}.",
-        "no_number": "die Rechnungsnummer",
-        "scan": "Scannen und bezahlen",
-        "code_alt": "QR-Code für eine SEPA-Überweisung",
-        "logo_alt": "Logo von {name}",
-        "account_holder": "Kontoinhaber",
-        "reference": "Verwendungszweck",
-        "offset": "Wir verrechnen diesen Betrag mit der Rechnung oder erstatten ihn, falls sie bereits bezahlt ist.",
-        "accept": "Um dieses Angebot anzunehmen, unterschreiben Sie bitte hier und senden es bis {date} zurück.",
-        "signature": "Ort, Datum, Unterschrift",
-        "service_note": "Soweit nicht anders angegeben, entspricht das Leistungsdatum dem Rechnungsdatum.",
-        "attention": "z. Hd. {name}",
-        "page": "Seite {page} von {pages}",
-        "draft": "Entwurf",
-        "vat": "USt-IdNr.",
-        "tax_number": "Steuernummer",
-        "registration": "Reg.-Nr.",
-        "bank": "Bank",
-        "AE": "Steuerschuldnerschaft des Leistungsempfängers (Reverse Charge).",
-        "G": "Steuerfreie Ausfuhr in ein Land außerhalb der EU.",
-        "outside_eu": "Im Inland nicht steuerbar: Der Leistungsempfänger ist außerhalb der EU ansässig.",
-        "E": "Umsatzsteuerfrei",
-        "O": "Es wird keine Umsatzsteuer berechnet.",
-    },
-}
+"""The words of documents in English and German.
 
+German law calls a bill that the recipient writes a "Gutschrift", so a credit note is a "Rechnungskorrektur".
+"""
+WORDS: dict[Language, dict[str, str]] = {
+    "en": {name: english for name, (english, _) in TEXTS.items()},
+    "de": {name: german for name, (_, german) in TEXTS.items()},
+}
 NO_VAT: AbstractSet[str] = frozenset(["AU", "CA", "HK", "IN", "JP", "MY", "NZ", "SG", "US"])
 """Countries whose tax is no VAT: sales tax, GST, consumption tax."""
 REGISTERS = {"DE": "Handelsregister", "AT": "Firmenbuch", **dict.fromkeys(("CH", "LI", "LU"), "Handelsregister")}
@@ -238,7 +212,19 @@ def period_text(first: str, last: str, language: Language) -> str:
 
 def fee_text(month: str, language: Language) -> str:
     """Return the description of a month of a retainer, like `Retainer September 2026`."""
-    return f"{FEES[language]} {MONTHS[language][int(month[5:]) - 1]} {int(month[:4])}"
+    return f"{WORDS[language]['fee']} {MONTHS[language][int(month[5:]) - 1]} {int(month[:4])}"
+
+
+def discount_sentence(document: Document) -> str:
+    """Return until when a client can deduct how much, and what it then pays; empty without a discount."""
+    found, language = early_payment(document), document.language
+    if found is None:
+        return ""
+    return words_of(document)["early_payment"].format(
+        date=date_text(found.last_day, language),
+        percent=percent_text(found.percent, language),
+        amount=money_text(found.total, document.currency, language),
+    )
 
 
 @lru_cache(maxsize=1024)
