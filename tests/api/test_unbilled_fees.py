@@ -256,7 +256,10 @@ def test_the_database_itself_refuses_a_second_live_line_for_the_same_month(api, 
     with pytest.raises(api.store.engine.conflict, match="fee"):
         api.sql(live, former["lines"][0]["id"])
     actor = operator_of(api.store, api.account_id)
-    with pytest.raises(Refusal, match="already on invoice") as refused, api.store.begin(actor, write=True) as tx:
+    with (
+        pytest.raises(Refusal, match="Another request has billed") as refused,
+        api.store.begin(actor, write=True) as tx,
+    ):
         FEES.attach(tx, former["id"], load_invoice(tx, former["id"]).lines)
     assert refused.value.code == "already_billed"
 

@@ -4,13 +4,13 @@
 the request names its project; time without a rate is always left out. The response counts what was left out.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 from retainer.billing import documents
 from retainer.billing.document_types import MAX_LINES
 from retainer.billing.invoices.types import MAX_WORK, DayRange, Invoice, InvoiceLine, LeftOut, UnbilledWork
-from retainer.billing.kinds.base import AnyKind, LineContext, Rows, Work
+from retainer.billing.kinds.base import Key, LineContext, Rows, Work, WorkKind
 from retainer.billing.kinds.dated import EXPENSES, TIME
 from retainer.billing.kinds.fees import FEES
 from retainer.billing.kinds.milestones import MILESTONES
@@ -18,7 +18,7 @@ from retainer.schema.billing import invoice_lines
 from retainer.store import constraints
 from retainer.store.tx import Tx
 
-KINDS: tuple[AnyKind, ...] = (TIME, EXPENSES, MILESTONES, FEES)
+KINDS: tuple[WorkKind, ...] = (TIME, EXPENSES, MILESTONES, FEES)
 NO_LINES: Mapping[int, InvoiceLine] = {}
 REASONS = {
     "covered": "that a fee covers (name its project in project_ids to bill it)",
@@ -30,7 +30,7 @@ def work_of(line: InvoiceLine) -> list[Work]:
     return [(kind.name, key) for kind in kinds_of(line) for key in kind.keys_of(line)]
 
 
-def kinds_of(line: InvoiceLine) -> list[AnyKind]:
+def kinds_of(line: InvoiceLine) -> list[WorkKind]:
     """Return the kinds of work that a line names: one, or it is refused."""
     return [kind for kind in KINDS if getattr(line, kind.field)]
 
@@ -107,7 +107,7 @@ def load_context(
 
     Raises `validation_failed` for more work than an invoice or the batch takes, before any of it is read.
     """
-    keys: dict[AnyKind, list[Hashable]] = {}
+    keys: dict[WorkKind, list[Key]] = {}
     for line in lines:
         for kind in kinds_of(line):
             keys.setdefault(kind, []).extend(kind.keys_of(line))
@@ -146,18 +146,14 @@ def price_line(tx: Tx, line: InvoiceLine, context: LineContext) -> None:
         amount = kinds[0].price(tx, line, context)
     else:
         line.kind, amount = "item", None
-        validate_item(tx, line)
+        if tx.readable(*(kind.field for kind in KINDS)):
+            for field in ("description", "unit_price"):
+                if getattr(line, field) is None:
+                    tx.error(field, "Is required, unless the line bills work.")
     line.description = line.description or ""
     line.unit_price = line.unit_price or Decimal(0)
     line.quantity = Decimal(1) if line.quantity is None else line.quantity
     documents.complete_line(tx, line, context.invoice, context.tax_rate, context.projects, amount=amount)
-
-
-def validate_item(tx: Tx, line: InvoiceLine) -> None:
-    if tx.readable(*(kind.field for kind in KINDS)):
-        for field in ("description", "unit_price"):
-            if getattr(line, field) is None:
-                tx.error(field, "Is required, unless the line bills work.")
 
 
 def save_invoice_lines(
@@ -177,22 +173,15 @@ def attach(tx: Tx, invoice_id: int, lines: Sequence[InvoiceLine]) -> None:
 
     Raises `already_billed` if another transaction has billed some of it meanwhile.
     """
-    for kind, of_kind in _by_kind(lines):
-        kind.attach(tx, invoice_id, of_kind)
+    for kind in KINDS:
+        if of_kind := [line for line in lines if line.kind == kind.name]:
+            kind.attach(tx, invoice_id, of_kind)
 
 
-def detach(tx: Tx, lines: Sequence[InvoiceLine], after: Mapping[int, InvoiceLine] = NO_LINES) -> None:
-    """Take the work off lines of a draft, and forget that it was there; see `WorkKind.detach`."""
-    for kind, of_kind in _by_kind(lines):
-        kind.detach(tx, of_kind, after, is_kept=False)
-
-
-def release(tx: Tx, lines: Sequence[InvoiceLine]) -> None:
-    """Let the work of issued lines be billed again; the lines still show what they billed."""
-    for kind, of_kind in _by_kind(lines):
-        kind.detach(tx, of_kind, NO_LINES, is_kept=True)
-
-
-def _by_kind(lines: Sequence[InvoiceLine]) -> list[tuple[AnyKind, list[InvoiceLine]]]:
-    found = [(kind, [line for line in lines if line.kind == kind.name]) for kind in KINDS]
-    return [(kind, of_kind) for kind, of_kind in found if of_kind]
+def detach(
+    tx: Tx, lines: Sequence[InvoiceLine], after: Mapping[int, InvoiceLine] = NO_LINES, *, is_kept: bool = False
+) -> None:
+    """Let the work of lines be billed again; if `is_kept`, they still show what they billed; see `WorkKind.detach`."""
+    for kind in KINDS:
+        if of_kind := [line for line in lines if line.kind == kind.name]:
+            kind.detach(tx, of_kind, after, is_kept=is_kept)

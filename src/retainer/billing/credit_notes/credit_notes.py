@@ -66,7 +66,7 @@ def free_work(tx: Tx, note: CreditNote, invoice: Invoice) -> None:
 
     The invoice is as it was before the note.
     """
-    line_work.release(tx, crediting.freed_lines(invoice, note))
+    line_work.detach(tx, crediting.freed_lines(invoice, note), is_kept=True)
     if invoice.quote_id is not None and note.total == invoice.total - invoice.amount_credited:
         tx.touch(quotes, invoice.quote_id, "invoice_id")
 

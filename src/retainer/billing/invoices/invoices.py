@@ -209,7 +209,7 @@ def save_step(tx: Tx, invoice: Invoice, former: str) -> None:
         save_issuer(tx, invoices, invoice.id, invoice.client_id)
         changes.added(tx, INVOICE_LINES, [invoice.id])
     elif invoice.status == "void":
-        line_work.release(tx, invoice.lines)
+        line_work.detach(tx, invoice.lines, is_kept=True)
         if invoice.quote_id is not None:
             tx.touch(quotes, invoice.quote_id, "invoice_id")  # it can become another invoice
 

@@ -1,4 +1,4 @@
-"""Kinds of work: the functions that each kind declares, and those that kinds with rows of their own have in common.
+"""Kinds of work: what the steps of an invoice ask of each kind, as most kinds answer it.
 
 Recorded work is time, expenses and milestones, whose allocations say which line bills them. While the invoice is live,
 a unique index keeps the database from billing a piece of work twice. The allocations of voided or credited invoices
@@ -7,10 +7,11 @@ stay as history.
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from decimal import Decimal
 from functools import cached_property
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple
 
 from sqlalchemy import Column, ColumnElement, Insert, Select, Table, delete, insert, literal, select, update
 
@@ -24,7 +25,7 @@ from retainer.billing.invoices.types import (
     LineKind,
     Selection,
 )
-from retainer.schema.billing import allocations, invoice_lines
+from retainer.schema.billing import allocations
 from retainer.store import constraints
 from retainer.store.engines.sql import INTEGER, is_listed, listed, listed_rows
 from retainer.store.tables import ACCOUNT, NOW
@@ -32,8 +33,9 @@ from retainer.store.tx import Tx
 from retainer.values import money
 from retainer.values.exact import FIRST_DAY, LAST_DAY, amount_of
 
-Key = TypeVar("Key", bound=Hashable)
-Work = tuple[LineKind, Hashable]
+Key = Any
+"""What tells a piece of work from others of its kind: its id, or the project and the month of a fee."""
+Work = tuple[LineKind, Key]
 """A piece of work: its kind, and the key that tells it from others of its kind."""
 Rows = dict[Work, Any]
 """The rows of work: its project, and the invoice and the line that bill it, if any do."""
@@ -63,86 +65,6 @@ class Found(NamedTuple):
     left_out: Sequence[LeftOut] = ()
 
 
-class WorkKind(ABC, Generic[Key]):
-    """A kind of work that lines bill."""
-
-    name: ClassVar[LineKind]
-    field: ClassVar[str]
-    """The field of a line that names the work."""
-    selection: ClassVar[str]
-    """The field of `unbilled_work` that selects the work."""
-
-    @abstractmethod
-    def keys_of(self, line: InvoiceLine) -> list[Key]:
-        """Return the keys of the work that a line bills."""
-
-    @abstractmethod
-    def describe(self, key: Key) -> str:
-        """Return the name of a piece of work in messages, like `time entry 5`."""
-
-    @abstractmethod
-    def load(self, tx: Tx, keys: Collection[Key]) -> Rows:
-        """Return the rows of work, as far as there are any."""
-
-    @abstractmethod
-    def find_billed(self, tx: Tx, keys: Collection[Key]) -> Iterable[tuple[Key, int]]:
-        """Return those of these pieces of work that are on an invoice, with its id."""
-
-    @abstractmethod
-    def price(self, tx: Tx, line: InvoiceLine, context: LineContext) -> int | None:
-        """Fill in what a line gets from its work, with its errors noted; return its amount in minor units.
-
-        None if the amount follows from quantity and price.
-        """
-
-    @abstractmethod
-    def find(self, tx: Tx, selection: Any, invoice: Invoice) -> Found:
-        """Return the unbilled work that a selection matches, without the work that lines of the invoice name."""
-
-    @abstractmethod
-    def attach(self, tx: Tx, invoice_id: int, lines: Sequence[InvoiceLine]) -> None:
-        """Put the work of lines onto them. Raises `already_billed` if another transaction has billed it meanwhile."""
-
-    @abstractmethod
-    def detach(self, tx: Tx, lines: Sequence[InvoiceLine], after: Mapping[int, InvoiceLine], *, is_kept: bool) -> None:
-        """Let the work of lines be billed again; if `is_kept`, the lines still show what they billed.
-
-        Work that the same line bills `after`, too, is not marked as changed: it is about to be attached again.
-        """
-
-    def billed_message(self, key: Key, invoice_id: int) -> str:
-        return f"{self.describe(key).capitalize()} is already on invoice {invoice_id}. Leave it out."
-
-    def claim(self, key: Key, context: LineContext) -> tuple[str, str]:
-        """Note that a line bills a piece of work; return a message and a code if it cannot: both empty if it can."""
-        work = (self.name, key)
-        row = context.rows.get(work)
-        if work in context.claimed:
-            return f"Is listed twice in this request: {self.describe(key)}. List it once.", "validation_failed"
-        context.claimed.add(work)
-        if row and row.invoice_line_id is not None and row.invoice_line_id not in context.current:
-            return self.billed_message(key, row.invoice_id), "already_billed"
-        return "", ""
-
-    def write_once(self, tx: Tx, keys: Collection[Key], write: Callable[[], object]) -> None:
-        """Write which lines bill work that was validated before. Raises `already_billed` with all that is taken.
-
-        Requests that bill the same work at the same time wait for each other, so rules usually find it taken; a unique
-        index of the database refuses the rest.
-        """
-        try:
-            with tx.engine.savepoint(tx.connection, may_repeat=tx.may_repeat):
-                write()
-        except tx.engine.conflict:
-            for key, invoice_id in self.find_billed(tx, keys):
-                tx.error("lines", self.billed_message(key, invoice_id), "already_billed")
-            tx.raise_errors()
-            raise
-
-
-AnyKind = WorkKind[Any]
-
-
 class RecordedItem(NamedTuple):
     """A time entry, expense or milestone as it can be billed; amount and rate in minor units."""
 
@@ -165,6 +87,11 @@ def on_lines(column: ColumnElement[int]) -> ColumnElement[bool]:
     return is_listed(column, listed("lines", INTEGER).scalar_subquery())
 
 
+def ids_of(lines: Sequence[InvoiceLine]) -> str:
+    """Return the parameter `lines` of statements."""
+    return json.dumps([line.id for line in lines])
+
+
 def select_items(table: Table, *columns: ColumnElement[Any]) -> Select[int]:
     """Select the items of a table in the parameter `ids`; the columns are in the order of RecordedItem's fields."""
     return select(table.c.id, *columns).where(is_listed(table.c.id, listed("ids", INTEGER).scalar_subquery()))
@@ -174,9 +101,30 @@ FORGET = delete(allocations).where(on_lines(allocations.c.invoice_line_id))
 END = update(allocations).where(on_lines(allocations.c.invoice_line_id)).values(is_live=None, updated_at=NOW)
 
 
-class RecordedKind(WorkKind[int]):
-    """Work with a row of its own, from which quantity and price of its line follow."""
+@contextmanager
+def writing_once(tx: Tx) -> Iterator[None]:
+    """Write which lines bill work that was validated before. Raises `already_billed` if another transaction has.
 
+    Requests that bill the same work at the same time wait for each other. A unique index of the database refuses the
+    second; it is repeated, and finds the work taken. Only one that is repeated for long, or a command, ends here.
+    """
+    try:
+        with tx.engine.savepoint(tx.connection, may_repeat=tx.may_repeat):
+            yield
+    except tx.engine.conflict:
+        message = "Another request has billed some of this work meanwhile. Send this one again to see which."
+        tx.error("lines", message, "already_billed")
+        tx.raise_errors()
+
+
+class WorkKind(ABC):
+    """A kind of work that lines bill: here as a kind with rows of its own does it, whose keys are ids."""
+
+    name: ClassVar[LineKind]
+    field: ClassVar[str]
+    """The field of a line that names the work."""
+    selection: ClassVar[str]
+    """The field of `unbilled_work` that selects the work."""
     noun: ClassVar[str]
     table: ClassVar[Table]
     items: ClassVar[Select[int]]
@@ -186,26 +134,33 @@ class RecordedKind(WorkKind[int]):
     without_amount: ClassVar[str] = "has no amount. Give it one first."
 
     @abstractmethod
-    def mark(self, tx: Tx, invoice_id: int, line_ids: list[int]) -> None:
-        """Write what the rows of attached work show."""
+    def find(self, tx: Tx, selection: Any, invoice: Invoice) -> Found:
+        """Return the unbilled work that a selection matches, without the work that lines of the invoice name."""
 
-    @abstractmethod
-    def unmark(self, tx: Tx, line_ids: list[int], stays: list[int]) -> None:
-        """Write what the rows of work show before it is detached, except for the work that stays."""
-
-    def keys_of(self, line: InvoiceLine) -> list[int]:
+    def keys_of(self, line: InvoiceLine) -> list[Key]:
         named = getattr(line, self.field)
         return named if isinstance(named, list) else [named] if named else []
 
-    def describe(self, key: int) -> str:
+    def describe(self, key: Key) -> str:
+        """Return the name of a piece of work in messages, like `time entry 5`."""
         return f"{self.noun} {key}"
 
-    def load(self, tx: Tx, keys: Collection[int]) -> Rows:
+    def load(self, tx: Tx, keys: Collection[Key]) -> Rows:
+        """Return the rows of work, as far as there are any."""
         items = map(RecordedItem._make, tx.all(self.items, ids=json.dumps(sorted(keys))))
         return {(self.name, item.id): item for item in items}
 
-    def find_billed(self, tx: Tx, keys: Collection[int]) -> Iterable[tuple[int, int]]:
-        return ((item_id, invoice_id) for item_id, invoice_id in tx.all(self.billed_items, ids=json.dumps(list(keys))))
+    def claim(self, key: Key, context: LineContext) -> tuple[str, str]:
+        """Note that a line bills a piece of work; return a message and a code if it cannot: both empty if it can."""
+        work = (self.name, key)
+        row = context.rows.get(work)
+        if work in context.claimed:
+            return f"Is listed twice in this request: {self.describe(key)}. List it once.", "validation_failed"
+        context.claimed.add(work)
+        if row and row.invoice_line_id is not None and row.invoice_line_id not in context.current:
+            message = f"{self.describe(key).capitalize()} is already on invoice {row.invoice_id}. Leave it out."
+            return message, "already_billed"
+        return "", ""
 
     def parameters(self, selection: Selection, invoice: Invoice) -> dict[str, object]:
         wanted = {} if selection.project_ids is None else {"wanted": json.dumps(selection.project_ids)}
@@ -215,21 +170,13 @@ class RecordedKind(WorkKind[int]):
             "client": invoice.client_id,
             "currency": invoice.currency,
             "invoice": invoice.id or 0,
-            "named": json.dumps([item_id for line in invoice.lines for item_id in self.keys_of(line)]),
+            "named": json.dumps([key for line in invoice.lines for key in self.keys_of(line)]),
         }
 
     @cached_property
     def allocated(self) -> Column[int]:
         """The column of allocations that refers to the work."""
         return allocations.c[f"{self.noun.replace(' ', '_')}_id"]
-
-    @cached_property
-    def billed_items(self) -> Select[int]:
-        """Selects listed items that are on an invoice, with its id."""
-        on_line = allocations.join(invoice_lines, invoice_lines.c.id == allocations.c.invoice_line_id)
-        named = is_listed(self.allocated, listed("ids", INTEGER).scalar_subquery())
-        billed = select(self.allocated, invoice_lines.c.invoice_id).select_from(on_line)
-        return billed.where(named, allocations.c.is_live == 1)
 
     @cached_property
     def insertion(self) -> Insert:
@@ -240,33 +187,33 @@ class RecordedKind(WorkKind[int]):
         return insert(allocations).from_select(("account_id", "created_at", "updated_at", *names, "is_live"), rows)
 
     def attach(self, tx: Tx, invoice_id: int, lines: Sequence[InvoiceLine]) -> None:
-        pairs = [(line.id, item_id) for line in lines for item_id in self.keys_of(line)]
-        item_ids = [item_id for _, item_id in pairs]
-        self.write_once(tx, item_ids, lambda: tx.change(self.insertion, pairs=json.dumps(pairs)))
+        """Put the work of lines onto them. Raises `already_billed` if another transaction has billed it meanwhile."""
+        pairs = [(line.id, key) for line in lines for key in self.keys_of(line)]
+        with writing_once(tx):
+            tx.change(self.insertion, pairs=json.dumps(pairs))
         tx.count(allocations, len(pairs))
-        self.mark(tx, invoice_id, [line.id for line in lines])
 
     def detach(self, tx: Tx, lines: Sequence[InvoiceLine], after: Mapping[int, InvoiceLine], *, is_kept: bool) -> None:
-        line_ids = [line.id for line in lines]
-        stays = [item_id for line in lines if line.id in after for item_id in self.keys_of(after[line.id])]
-        self.unmark(tx, line_ids, stays)
+        """Let the work of lines be billed again; if `is_kept`, the lines still show what they billed.
+
+        Work that the same line bills `after`, too, is not marked as changed: it is about to be attached again.
+        """
         if is_kept:
-            tx.run(END, lines=json.dumps(line_ids))
+            tx.run(END, lines=ids_of(lines))
         else:
-            tx.count(allocations, -tx.change(FORGET, lines=json.dumps(line_ids)))
+            tx.count(allocations, -tx.change(FORGET, lines=ids_of(lines)))
 
-    def price(self, tx: Tx, line: InvoiceLine, context: LineContext) -> int:
-        items = self.validate_items(tx, line, context)
-        return self.price_items(tx, line, items, context.invoice.currency, context.current.get(line.id))
+    def price(self, tx: Tx, line: InvoiceLine, context: LineContext) -> int | None:
+        """Fill in what a line gets from its work, with its errors noted; return its amount in minor units.
 
-    def validate_items(self, tx: Tx, line: InvoiceLine, context: LineContext) -> list[RecordedItem]:
-        """Return the work that a line can bill, sorted; note an error for each item that it cannot bill."""
+        None if the amount follows from quantity and price.
+        """
         is_list = isinstance(getattr(line, self.field), list)
-        ids = self.keys_of(line)
+        keys = self.keys_of(line)
         items = []
-        for position, item_id in sorted(enumerate(ids), key=lambda place: place[1]):
-            item: RecordedItem | None = context.rows.get((self.name, item_id))
-            message, code = self.claim(item_id, context)
+        for position, key in sorted(enumerate(keys), key=lambda place: place[1]):
+            item: RecordedItem | None = context.rows.get((self.name, key))
+            message, code = self.claim(key, context)
             if not message:
                 message, code = self.explain_refusal(item, context.invoice), "validation_failed"
             if message:
@@ -274,8 +221,8 @@ class RecordedKind(WorkKind[int]):
             elif item:
                 items.append(item)
         if is_list:
-            setattr(line, self.field, sorted(ids))
-        return items
+            setattr(line, self.field, sorted(keys))
+        return self.price_items(tx, line, items, context.invoice.currency, context.current.get(line.id))
 
     def explain_refusal(self, item: RecordedItem | None, invoice: Invoice) -> str:
         if item is None:

@@ -7,7 +7,7 @@ project named.
 import json
 from abc import abstractmethod
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -35,7 +35,7 @@ from retainer.billing.invoices.types import (
     UnbilledExpenses,
     UnbilledTime,
 )
-from retainer.billing.kinds.base import Found, RecordedItem, RecordedKind, on_lines, select_items
+from retainer.billing.kinds.base import Found, RecordedItem, WorkKind, ids_of, on_lines, select_items
 from retainer.rollups import changes
 from retainer.rollups.sources import BILLED_TIME
 from retainer.schema import expressions
@@ -71,7 +71,7 @@ class GroupedItem(NamedTuple):
     text: str | None
 
 
-class DatedKind(RecordedKind):
+class DatedKind(WorkKind):
     """Work that counts for a day."""
 
     totals: ClassVar[tuple[ColumnElement[int], ColumnElement[int]]]
@@ -83,11 +83,14 @@ class DatedKind(RecordedKind):
     def state(self, *, takes_covered: bool) -> ColumnElement[str]:
         """Return whether work can be billed, or why not; covered work can, or is left out."""
 
-    def mark(self, tx: Tx, invoice_id: int, line_ids: list[int]) -> None:
-        tx.run(_mark(self), lines=json.dumps(line_ids), invoice=invoice_id)
+    def attach(self, tx: Tx, invoice_id: int, lines: Sequence[InvoiceLine]) -> None:
+        super().attach(tx, invoice_id, lines)
+        tx.run(_mark(self), lines=ids_of(lines), invoice=invoice_id)
 
-    def unmark(self, tx: Tx, line_ids: list[int], stays: list[int]) -> None:
-        tx.run(_unmark(self), lines=json.dumps(line_ids), stays=json.dumps(stays))
+    def detach(self, tx: Tx, lines: Sequence[InvoiceLine], after: Mapping[int, InvoiceLine], *, is_kept: bool) -> None:
+        stays = [key for line in lines if line.id in after for key in self.keys_of(after[line.id])]
+        tx.run(_unmark(self), lines=ids_of(lines), stays=json.dumps(stays))
+        super().detach(tx, lines, after, is_kept=is_kept)
 
     def find(self, tx: Tx, selection: DatedSelection, invoice: Invoice, *, takes_covered: bool | None = None) -> Found:
         """Return the work that can be billed, and what is left out; without `takes_covered`, the projects decide."""
@@ -200,13 +203,13 @@ class Time(DatedKind):
         "project": Group(time_entries.c.project_id, projects.c.name, "Work without a project"),
     }
 
-    def mark(self, tx: Tx, invoice_id: int, line_ids: list[int]) -> None:
-        super().mark(tx, invoice_id, line_ids)
-        changes.added(tx, BILLED_TIME, line_ids)
+    def attach(self, tx: Tx, invoice_id: int, lines: Sequence[InvoiceLine]) -> None:
+        super().attach(tx, invoice_id, lines)
+        changes.added(tx, BILLED_TIME, [line.id for line in lines])
 
-    def unmark(self, tx: Tx, line_ids: list[int], stays: list[int]) -> None:
-        changes.removed(tx, BILLED_TIME, line_ids)
-        super().unmark(tx, line_ids, stays)
+    def detach(self, tx: Tx, lines: Sequence[InvoiceLine], after: Mapping[int, InvoiceLine], *, is_kept: bool) -> None:
+        changes.removed(tx, BILLED_TIME, [line.id for line in lines])
+        super().detach(tx, lines, after, is_kept=is_kept)
 
     def state(self, *, takes_covered: bool) -> ColumnElement[str]:
         covered = () if takes_covered else ((expressions.is_covered(projects), "covered"),)

@@ -6,7 +6,7 @@ months are due.
 """
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from sqlalchemy import bindparam, literal_column, select, update
 from retainer.billing.document_types import MAX_LINES
 from retainer.billing.documents import PROJECTS, DocumentProject
 from retainer.billing.invoices.types import Invoice, InvoiceLine, UnbilledFees
-from retainer.billing.kinds.base import Found, LineContext, Rows, WorkKind
+from retainer.billing.kinds.base import Found, LineContext, Rows, WorkKind, ids_of, writing_once
 from retainer.documents.wording import fee_text
 from retainer.schema.billing import invoice_lines
 from retainer.schema.work import projects
@@ -60,7 +60,7 @@ CLAIM = update(invoice_lines).where(LINES).values(fee_is_live=1, updated_at=NOW)
 RELEASE = update(invoice_lines).where(LINES, invoice_lines.c.fee_is_live == 1).values(fee_is_live=None, updated_at=NOW)
 
 
-class Fees(WorkKind[Fee]):
+class Fees(WorkKind):
     """Months of retainers."""
 
     name = "fee"
@@ -78,17 +78,12 @@ class Fees(WorkKind[Fee]):
         billed = load_billed(tx, {fee.project_id for fee in keys})
         return {(self.name, fee): where for fee, where in billed.items()}
 
-    def find_billed(self, tx: Tx, keys: Collection[Fee]) -> Iterable[tuple[Fee, int]]:
-        billed = load_billed(tx, {fee.project_id for fee in keys})
-        return ((fee, billed[fee].invoice_id) for fee in keys if fee in billed)
-
     def attach(self, tx: Tx, invoice_id: int, lines: Sequence[InvoiceLine]) -> None:
-        ids = json.dumps([line.id for line in lines])
-        fees = [fee for line in lines for fee in self.keys_of(line)]
-        self.write_once(tx, fees, lambda: tx.change(CLAIM, lines=ids))
+        with writing_once(tx):
+            tx.change(CLAIM, lines=ids_of(lines))
 
     def detach(self, tx: Tx, lines: Sequence[InvoiceLine], after: Mapping[int, InvoiceLine], *, is_kept: bool) -> None:
-        tx.run(RELEASE, lines=json.dumps([line.id for line in lines]))
+        tx.run(RELEASE, lines=ids_of(lines))
 
     def price(self, tx: Tx, line: InvoiceLine, context: LineContext) -> None:
         project = context.projects.get(line.project_id or 0)

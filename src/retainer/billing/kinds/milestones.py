@@ -1,11 +1,11 @@
 """Milestones: a completed one with an amount is a line of its own."""
 
-import json
+from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Select, and_, bindparam, literal, null, or_, select
 
 from retainer.billing.invoices.types import Invoice, InvoiceLine, UnbilledMilestones
-from retainer.billing.kinds.base import Found, RecordedKind, on_lines, select_items
+from retainer.billing.kinds.base import Found, WorkKind, ids_of, on_lines, select_items
 from retainer.schema.billing import allocations, invoice_lines
 from retainer.schema.work import milestones, projects
 from retainer.store.announcements import updating
@@ -45,7 +45,7 @@ def _select_due(*, by_project: bool) -> Select[tuple[int, int]]:
 DUE = {by_project: _select_due(by_project=by_project) for by_project in (False, True)}
 
 
-class Milestones(RecordedKind):
+class Milestones(WorkKind):
     """Milestones."""
 
     name = "milestone"
@@ -65,11 +65,13 @@ class Milestones(RecordedKind):
         null(),
     ).select_from(WITH_LINES)
 
-    def mark(self, tx: Tx, invoice_id: int, line_ids: list[int]) -> None:
-        tx.run(TOUCH, lines=json.dumps(line_ids))
+    def attach(self, tx: Tx, invoice_id: int, lines: Sequence[InvoiceLine]) -> None:
+        super().attach(tx, invoice_id, lines)
+        tx.run(TOUCH, lines=ids_of(lines))
 
-    def unmark(self, tx: Tx, line_ids: list[int], stays: list[int]) -> None:
-        tx.run(TOUCH, lines=json.dumps(line_ids))
+    def detach(self, tx: Tx, lines: Sequence[InvoiceLine], after: Mapping[int, InvoiceLine], *, is_kept: bool) -> None:
+        tx.run(TOUCH, lines=ids_of(lines))
+        super().detach(tx, lines, after, is_kept=is_kept)
 
     def place_in_project(self, tx: Tx, line: InvoiceLine, project_ids: set[int | None]) -> None:
         if project_ids and line.project_id not in {None, *project_ids}:
