@@ -24,7 +24,7 @@ from sqlalchemy import bindparam, delete, insert
 from testing.agencies import new_store, open_agency, open_app
 
 from retainer.billing import documents, expenses
-from retainer.billing.credit_notes import crediting
+from retainer.billing.credit_notes import credit_notes as crediting
 from retainer.billing.credit_notes.types import CreditNote, CreditNoteLine
 from retainer.billing.invoices.types import Invoice, InvoiceLine
 from retainer.billing.kinds.base import RecordedItem

@@ -183,6 +183,15 @@ def each_line(tx: Tx, lines: Sequence[T]) -> Iterator[T]:
     tx.prefix = ""
 
 
+def units_of(tx: Tx, path: str, amount: Decimal, currency: str) -> int | None:
+    """Return an amount in minor units; None, with an error noted, if its currency has fewer digits."""
+    try:
+        return minor_units(amount, currency)
+    except ValueError as error:
+        tx.error(path, str(error))
+        return None
+
+
 def set_totals(document: Document | CreditNote, shares: Sequence[money.Share]) -> None:
     currency = document.currency
     taxable, tax = sum(share.taxable for share in shares), sum(share.tax for share in shares)

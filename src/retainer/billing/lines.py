@@ -9,7 +9,7 @@ from sqlalchemy import Table
 from retainer.billing import document_types, documents, line_work
 from retainer.billing.document_types import MAX_LINES, DocumentTotals
 from retainer.billing.documents import Document
-from retainer.billing.file_facts import load_warnings
+from retainer.billing.files import load_warnings
 from retainer.billing.invoices.invoices import load_invoice
 from retainer.billing.invoices.types import Invoice, InvoiceLine
 from retainer.billing.quotes.quotes import load_quote

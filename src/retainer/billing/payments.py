@@ -13,7 +13,7 @@ from typing import Annotated
 import msgspec
 from sqlalchemy import ColumnElement, Table, select
 
-from retainer.billing import balance
+from retainer.billing import balance, documents
 from retainer.billing.invoices.types import CONTENTS, Invoice, Payment, PaymentKind, PaymentMethod, kind_of
 from retainer.errors import Refusal
 from retainer.identity import audit
@@ -25,7 +25,7 @@ from retainer.schema.billing import OPEN_INVOICES, invoices, payments
 from retainer.schema.filters import Where, at_least, at_most, since, until
 from retainer.store.details import load_details
 from retainer.store.tx import Tx
-from retainer.values.exact import amount_of, minor_units
+from retainer.values.exact import amount_of
 from retainer.values.kinds import Currency, Day, Id, SignedMoney
 from retainer.values.reading import with_defaults
 
@@ -63,22 +63,26 @@ def build_payment(tx: Tx, payment: Payment | None, invoice: Invoice, *, pays_all
 
     None if nothing is due, or if one with its reference was recorded before.
     """
-    amount_path = "status" if payment is None else "record_payment.amount"
+    amount_path, due = "status" if payment is None else "record_payment.amount", invoice.balance_due
     payment = payment or with_defaults(Payment)
-    earlier = find_repeated(tx, "record_payment", payment, invoice, sign=1)
+    earlier = fill_in(tx, "record_payment", payment, invoice, due, sign=1)
     if earlier:
         if pays_all and "record_payment.reference" not in tx.errors:
             text = f"The payment {earlier.reference} was already recorded. Leave record_payment out to pay the rest."
             tx.error("status", text)
         return None
-    fill_in(tx, "record_payment", payment, invoice, invoice.balance_due)
     is_known = tx.readable("status", *CONTENTS)  # the balance follows from them
     if invoice.status not in PAYABLE and is_known:
         state = "a draft: set its status to sent first" if invoice.status == "draft" else invoice.status
         tx.error("record_payment", f"Nothing is due: the invoice is {state}.")
         return None
-    if is_known and has_digits(tx, "record_payment", payment):
-        validate_amount(tx, payment, invoice.balance_due, amount_path, pays_all=pays_all)
+    if is_known and documents.units_of(tx, "record_payment.amount", payment.amount, invoice.currency) is not None:
+        if not 0 < payment.amount <= due:
+            surplus = " Record a surplus on another invoice of the client, open or new, for an advance payment."
+            message = f"{bounds(due, invoice.currency)}, the balance due."
+            tx.error(amount_path, message + surplus * (payment.amount > due > 0))
+        elif pays_all and payment.amount < due:
+            tx.error("status", f"Is not paid with {payment.amount}: {due} is due. Leave status out.")
     return payment
 
 
@@ -87,13 +91,12 @@ def build_refund(tx: Tx, refund: Payment, invoice: Invoice) -> Payment | None:
 
     None if one with its reference was recorded before.
     """
-    if find_repeated(tx, "record_refund", refund, invoice, sign=-1):
-        return None
     due = invoice.refund_due
-    fill_in(tx, "record_refund", refund, invoice, due)
+    if fill_in(tx, "record_refund", refund, invoice, due, sign=-1):
+        return None
     if not due:
         tx.error("record_refund", "Nothing is to be refunded. Credit what was paid first, with a credit note.")
-    elif has_digits(tx, "record_refund", refund):
+    elif documents.units_of(tx, "record_refund.amount", refund.amount, invoice.currency) is not None:
         refunded = msgspec.structs.replace(refund, amount=-refund.amount)
         if not 0 < refund.amount <= due:
             tx.error("record_refund.amount", f"{bounds(due, invoice.currency)}, which is what is to be refunded.")
@@ -103,10 +106,10 @@ def build_refund(tx: Tx, refund: Payment, invoice: Invoice) -> Payment | None:
     return refund
 
 
-def find_repeated(tx: Tx, field: str, payment: Payment, invoice: Invoice, *, sign: int) -> Payment | None:
-    """Return the payment that has the reference of a new one; note an error unless both are equal.
+def fill_in(tx: Tx, field: str, payment: Payment, invoice: Invoice, due: Decimal, *, sign: int) -> Payment | None:
+    """Fill in a new payment, unless one with its reference was recorded before; return that, or None.
 
-    The `sign` is that of the recorded amount: -1 for refunds.
+    Notes an error unless both are equal, and for a day to come. The `sign` of recorded amounts is -1 for refunds.
     """
     for earlier in invoice.payments:
         if payment.reference and earlier.reference == payment.reference:
@@ -116,33 +119,12 @@ def find_repeated(tx: Tx, field: str, payment: Payment, invoice: Invoice, *, sig
                 message = f"Is that of {text}. Give another {field.removeprefix('record_')} another reference."
                 tx.error(f"{field}.reference", message)
             return earlier
-    return None
-
-
-def fill_in(tx: Tx, field: str, payment: Payment, invoice: Invoice, amount: Decimal) -> None:
     payment.invoice_id, payment.currency = invoice.id, invoice.currency
-    payment.amount = amount if payment.amount is None else payment.amount
+    payment.amount = due if payment.amount is None else payment.amount
     payment.paid_date = payment.paid_date or tx.today
     if payment.paid_date > tx.today:
         tx.error(f"{field}.paid_date", f"Must not be in the future; today is {tx.today}.")
-
-
-def has_digits(tx: Tx, field: str, payment: Payment) -> bool:
-    try:
-        minor_units(payment.amount, payment.currency)
-    except ValueError as error:
-        tx.error(f"{field}.amount", str(error))
-        return False
-    return True
-
-
-def validate_amount(tx: Tx, payment: Payment, due: Decimal, path: str, *, pays_all: bool) -> None:
-    if not 0 < payment.amount <= due:
-        surplus = " Record a surplus on another invoice of the client, open or new, for an advance payment."
-        message = f"{bounds(due, payment.currency)}, the balance due."
-        tx.error(path, message + surplus * (payment.amount > due > 0))
-    elif pays_all and payment.amount < due:
-        tx.error("status", f"Is not paid with {payment.amount}: {due} is due. Leave status out.")
+    return None
 
 
 def bounds(due: Decimal, currency: str) -> str:
@@ -190,14 +172,9 @@ def remove(tx: Tx, payment_id: int) -> RemovedPayment:
     invoice = tx.get(invoices, payment.invoice_id, Invoice)
     target = Target("payment", payment_id, f"{payment.amount} {payment.currency} on {invoice.number}")
     audit.note(tx, "payment removed", target, before=msgspec.to_builtins(payment))
+    money = (str(payment.amount), payment.currency)
     return RemovedPayment(
-        payment_id=payment_id,
-        amount=str(payment.amount),
-        currency=payment.currency,
-        invoice_id=payment.invoice_id,
-        invoice_number=invoice.number or "",
-        invoice_status=invoice.status,
-        balance_due=str(invoice.balance_due),
+        payment_id, *money, invoice.id, invoice.number or "", invoice.status, str(invoice.balance_due)
     )
 
 

@@ -3,16 +3,20 @@
 A credit note credits a gross amount, lines, or all that is left. It lowers the balance first (`applied_amount`); the
 rest is `refundable_amount`. Credits never exceed the invoice, in total and at each tax rate. The work of a line can be
 billed again when its whole quantity is credited, and all work of the invoice, or its quote, when the whole invoice is.
+The last credit leaves exactly 0 at every rate and for every project.
 """
 
+from collections import Counter
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Annotated
 
-from retainer.billing import balance, file_facts, files, line_work
-from retainer.billing.credit_notes import crediting
-from retainer.billing.credit_notes.types import CreditNote, Reason
+from sqlalchemy import bindparam, func, select
+
+from retainer.billing import balance, documents, files, line_work
+from retainer.billing.credit_notes.types import CreditNote, CreditNoteLine, Reason
 from retainer.billing.invoices.invoices import load_invoice
-from retainer.billing.invoices.types import Invoice
+from retainer.billing.invoices.types import Invoice, InvoiceLine
 from retainer.errors import Refusal
 from retainer.kernel.body import New
 from retainer.kernel.paging import Page, Paged, listing
@@ -20,11 +24,24 @@ from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.rollups import changes
 from retainer.rollups.sources import CREDIT_NOTE_SHARES
-from retainer.schema.billing import ISSUED_INVOICES, credit_note_shares, credit_notes, invoices, quotes
+from retainer.schema.billing import ISSUED_INVOICES, credit_note_shares, credit_notes, invoice_lines, invoices, quotes
 from retainer.schema.filters import ONE_OF_NUMBERS, since, until
 from retainer.shared.numbering import next_document_number
+from retainer.store import constraints
 from retainer.store.tx import Tx
+from retainer.values import money
+from retainer.values.exact import amount_of, decimal_text, minor_units
 from retainer.values.kinds import Code50, Day, Id
+from retainer.values.money import Share
+from retainer.values.reading import with_defaults
+
+OWNER = select(invoice_lines.c.invoice_id).where(invoice_lines.c.id == bindparam("id"))
+CREDITED = (
+    select(credit_note_shares.c.project_id, func.sum(credit_note_shares.c.amount))
+    .select_from(credit_note_shares.join(credit_notes, credit_notes.c.id == credit_note_shares.c.credit_note_id))
+    .where(credit_notes.c.invoice_id == bindparam("invoice"))
+    .group_by(credit_note_shares.c.project_id)
+)
 
 
 class CreditNoteFilter(Filter):
@@ -54,21 +71,201 @@ def build_credit_note(tx: Tx, note: CreditNote, invoice: Invoice) -> CreditNote:
     note.issue_date = note.issue_date or max(tx.today, issued)
     if note.issue_date < issued:
         tx.error("issue_date", f"Must not be before the invoice's, which is {issued}.")
-    crediting.compute_credit(tx, note, invoice)
+    compute_credit(tx, note, invoice)
     note.applied_amount, note.refundable_amount = Decimal(0), note.total  # until recompute_balance applies it
     tx.raise_errors()
     note.number = next_document_number(tx, credit_notes, note.issue_date)
     return note
 
 
-def free_work(tx: Tx, note: CreditNote, invoice: Invoice) -> None:
-    """Let the work that a new credit note frees be billed again, and the quote of an invoice that it credits in full.
+def remaining_shares(invoice: Invoice) -> dict[Decimal, Share]:
+    """Return the share of each tax rate that is not yet credited, in minor units."""
+    remaining: dict[Decimal, Share] = {}
+    signed: list[tuple[Invoice | CreditNote, int]] = [(invoice, 1), *((note, -1) for note in invoice.credit_notes)]
+    for document, sign in signed:
+        for tax_share in document.tax_breakdown:
+            rate = tax_share.tax_rate
+            _, taxable, tax = remaining.get(rate, Share(rate, 0, 0))
+            taxable += sign * minor_units(tax_share.taxable_amount, document.currency)
+            tax += sign * minor_units(tax_share.tax_amount, document.currency)
+            remaining[rate] = Share(rate, taxable, tax)
+    return remaining
 
-    The invoice is as it was before the note.
+
+def compute_credit(tx: Tx, note: CreditNote, invoice: Invoice) -> None:
+    """Set the lines and totals of a credit note, from its amount or its lines; without both, credit all that is left.
+
+    Raises `validation_failed` if nothing is left.
     """
-    line_work.detach(tx, crediting.freed_lines(invoice, note), is_kept=True)
-    if invoice.quote_id is not None and note.total == invoice.total - invoice.amount_credited:
-        tx.touch(quotes, invoice.quote_id, "invoice_id")
+    remaining = remaining_shares(invoice)
+    whole = sum(share.gross for share in remaining.values())
+    if whole == 0:
+        tx.error("amount", "Nothing is left to credit: the invoice's total is 0, or it is credited in full.")
+        tx.raise_errors()
+    if note.amount is not None and note.lines:
+        tx.error("amount", "Send either an amount or lines.")
+    elif note.amount is None and not note.lines and not invoice.credit_notes:
+        whole_lines = (line for line in invoice.lines if line.quantity)
+        note.lines = [with_defaults(CreditNoteLine, invoice_line_id=line.id) for line in whole_lines]
+    if note.lines:
+        credited = credit_by_lines(tx, note, invoice, remaining)
+    else:
+        sent = None if note.amount is None else documents.units_of(tx, "amount", note.amount, invoice.currency)
+        gross = whole if sent is None else sent
+        credited = credit_by_amount(tx, note, gross, list(remaining.values()), invoice)
+    documents.set_totals(note, credited)
+    if not tx.errors:
+        validate_bounds(tx, note, remaining, amount_of(whole, invoice.currency))
+
+
+def validate_bounds(tx: Tx, note: CreditNote, remaining: dict[Decimal, Share], whole: Decimal) -> None:
+    """Note an error for a credit note of 0 or less, or of more than the whole that is left.
+
+    A credit of the whole must leave 0 at every rate.
+    """
+    if note.total <= 0:
+        tx.error("lines" if note.lines else "amount", f"The total must be more than 0; it is {note.total}.")
+    elif note.total > whole:
+        tx.error("lines", f"The total is {note.total} {note.currency}, but only {whole} is left to credit.")
+    elif note.total == whole and len(note.tax_breakdown) < sum(share.taxable != 0 for share in remaining.values()):
+        tx.error("lines", f"The total is all {whole} that is left, but not at each tax rate. Omit lines to credit all.")
+
+
+def freed_lines(invoice: Invoice, note: CreditNote) -> list[InvoiceLine]:
+    """Return the lines whose work a new credit note frees: those that are now credited in their whole quantity.
+
+    The invoice has the earlier notes; work that one of them has freed may be on another invoice by now.
+    """
+    former = credited_lines(invoice, invoice.credit_notes)
+    is_full = note.total == invoice.total - sum(other.total for other in invoice.credit_notes)
+    now = invoice.lines if is_full else credited_lines(invoice, [*invoice.credit_notes, note])
+    return [line for line in now if line not in former]
+
+
+def credited_lines(invoice: Invoice, notes: Sequence[CreditNote]) -> list[InvoiceLine]:
+    credited: dict[int | None, Decimal] = {}
+    for part in (part for note in notes for part in note.lines):
+        credited[part.invoice_line_id] = credited.get(part.invoice_line_id, Decimal(0)) + part.quantity
+    return [line for line in invoice.lines if credited.get(line.id) == line.quantity]
+
+
+def credit_by_amount(tx: Tx, note: CreditNote, gross: int, remaining: list[Share], invoice: Invoice) -> list[Share]:
+    """Return the shares of a gross amount at each rate, in proportion to what is left there, in minor units.
+
+    Sets the lines of the credit note: one for each rate.
+    """
+    whole = sum(share.gross for share in remaining)
+    if gross > whole:
+        tx.error(
+            "amount", f"Must be at most what is left to credit: {amount_of(whole, note.currency)} {note.currency}."
+        )
+        return []
+    credited, note.lines = [], []
+    parts = money.allocate(gross, [share.gross for share in remaining]) if whole else []
+    for part, share in zip(parts, remaining, strict=False):
+        net = money.net_of_part(part, share)
+        if part:
+            credited.append(Share(share.tax_rate, net, part - net))
+            text = note.description or f"Credit on invoice {invoice.number}"
+            price = amount_of(abs(net), note.currency)
+            quantity = Decimal(-1 if net < 0 else 1)
+            amount = amount_of(net, note.currency)
+            note.lines.append(CreditNoteLine(text, price, None, quantity, Decimal(0), share.tax_rate, amount))
+    return credited
+
+
+def credit_by_lines(tx: Tx, note: CreditNote, invoice: Invoice, remaining: dict[Decimal, Share]) -> list[Share]:
+    """Return the shares of the lines of a credit note at each rate; note an error for more than is left."""
+    taxable: dict[Decimal, int] = {}
+    lines_by_id = {line.id: line for line in invoice.lines}
+    former = [line for other in invoice.credit_notes for line in other.lines]
+    for line in documents.each_line(tx, note.lines):
+        if line.invoice_line_id is None:
+            price_free_line(tx, line, note.currency, list(remaining))
+        elif line.invoice_line_id in lines_by_id:
+            price_part(tx, line, lines_by_id[line.invoice_line_id], note.currency, former)
+        else:
+            owner_id = tx.value(OWNER, id=line.invoice_line_id)
+            missing = constraints.MISSING.format("invoice line")
+            tx.error("invoice_line_id", f"Is a line of invoice {owner_id}, not of this one." if owner_id else missing)
+            continue
+        former.append(line)
+        if line.tax_rate in remaining:
+            taxable[line.tax_rate] = taxable.get(line.tax_rate, 0) + minor_units(line.amount, note.currency)
+    credited = []
+    for rate, net in sorted(taxable.items()):
+        share = remaining[rate]
+        if net != money.clamp(net, 0, share.taxable):
+            rest = f"{amount_of(share.taxable, note.currency)} {note.currency} before tax is left to credit"
+            tx.error("lines", f"The total is {amount_of(net, note.currency)} at {rate:f} % tax, but only {rest}.")
+        credited.append(Share(rate, net, money.tax_of_part(net, share)))
+    return credited
+
+
+def price_free_line(tx: Tx, line: CreditNoteLine, currency: str, rates: Sequence[Decimal]) -> None:
+    if line.tax_rate is None and len(rates) == 1:
+        line.tax_rate = rates[0]
+    elif line.tax_rate not in rates:
+        tx.error("tax_rate", f"Must be one of the invoice's: {', '.join(f'{rate:f}' for rate in rates)}.")
+    for field in ("description", "unit_price"):
+        if getattr(line, field) is None and tx.readable("invoice_line_id"):
+            tx.error(field, "Is required, unless invoice_line_id says what is credited.")
+    line.quantity = Decimal(1) if line.quantity is None else line.quantity
+    line.discount_percent = Decimal(0)
+    line.unit_price = money.pad_price(line.unit_price or Decimal(0), currency)
+    units = money.line_amount(line.quantity, line.unit_price, Decimal(0), currency)
+    line.amount = amount_of(units, currency)
+
+
+def price_part(
+    tx: Tx, line: CreditNoteLine, whole: InvoiceLine, currency: str, former: Sequence[CreditNoteLine]
+) -> None:
+    others = [other for other in former if other.invoice_line_id == whole.id]
+    rest = whole.quantity - sum((other.quantity for other in others), Decimal(0))
+    units = minor_units(whole.amount, currency)
+    rest_units = units - sum(minor_units(other.amount, currency) for other in others)
+    for field in ("unit_price", "tax_rate"):
+        if getattr(line, field) not in {None, getattr(whole, field)}:
+            tx.error(
+                field, f"Is that of the invoice's line: {getattr(whole, field):f}. Leave it out, or invoice_line_id."
+            )
+    line.description = line.description or whole.description
+    for field in ("unit_price", "discount_percent", "tax_rate"):
+        setattr(line, field, getattr(whole, field))
+    line.quantity = Decimal(decimal_text(rest)) if line.quantity is None else line.quantity
+    if line.quantity == 0 or not min(rest, Decimal(0)) <= line.quantity <= max(rest, Decimal(0)):
+        tx.error("quantity", f"Must not be 0 and at most what is left of the line: {decimal_text(rest)}.")
+        line.quantity = line.amount = Decimal(0)  # so that the rest stays for the other lines
+    elif line.quantity == rest:
+        line.amount = amount_of(rest_units, currency)
+    else:
+        part = money.part_of(units, line.quantity, whole.quantity)
+        line.amount = amount_of(money.clamp(part, 0, rest_units), currency)
+
+
+def compute_shares(tx: Tx, note: CreditNote, invoice: Invoice) -> dict[int | None, int]:
+    """Return the share of each project in a credit note's subtotal, in minor units.
+
+    Lines that credit a line of the invoice count for its project; the rest is spread over what is left of all projects.
+    """
+    project_of = {line.id: line.project_id or invoice.project_id for line in invoice.lines}
+    rest, taken = Counter[int | None](), Counter[int | None]()
+    for line in invoice.lines:
+        rest[project_of[line.id]] += minor_units(line.amount, line.currency)
+    for project_id, units in tx.all(CREDITED, invoice=invoice.id):
+        rest[project_id] -= units
+    net = minor_units(note.subtotal, note.currency)
+    if net == sum(rest.values()):
+        return rest
+    for part in note.lines:
+        if part.invoice_line_id is not None:
+            taken[project_of[part.invoice_line_id]] += minor_units(part.amount, note.currency)
+    weights = [units - taken[project_id] for project_id, units in rest.items()]
+    spread = net - sum(taken.values())
+    parts = money.allocate(spread, weights) if sum(weights) else [spread, *[0] * (len(weights) - 1)]
+    for project_id, units in zip(rest, parts, strict=True):
+        taken[project_id] += units
+    return taken
 
 
 api = Resource("/credit-notes", tag="Credit notes", scope="invoices", table=credit_notes)
@@ -87,15 +284,17 @@ def create_credit_note(tx: Tx, invoice_id: Id, body: New[CreditNote]) -> CreditN
     """Credit an issued invoice: a gross amount, lines, or, without both, all that is left."""
     invoice = load_invoice(tx, invoice_id)
     note = build_credit_note(tx, body, invoice)
-    shares = crediting.compute_shares(tx, note, invoice)
+    shares = compute_shares(tx, note, invoice)
     note_id = tx.insert(credit_notes, note)
-    file_facts.save_issuer(tx, credit_notes, note_id, note.client_id)
+    files.save_issuer(tx, credit_notes, note_id, note.client_id)
     balance.recompute_balance(tx, invoice_id, by_payment=False)
     for project_id, units in shares.items():
         share = {"credit_note_id": note_id, "project_id": project_id, "currency": note.currency, "amount": units}
         tx.insert_counted(credit_note_shares, share)
     changes.added(tx, CREDIT_NOTE_SHARES, [note_id])
-    free_work(tx, note, invoice)
+    line_work.detach(tx, freed_lines(invoice, note), is_kept=True)
+    if invoice.quote_id is not None and note.total == invoice.total - invoice.amount_credited:
+        tx.touch(quotes, invoice.quote_id, "invoice_id")  # it can become another invoice
     return tx.get(credit_notes, note_id, CreditNote)
 
 

@@ -26,7 +26,7 @@ from sqlalchemy import BindParameter, ColumnElement, Table, bindparam, select
 
 from retainer import schema
 from retainer.billing import balance, documents, files, line_work, payments
-from retainer.billing.file_facts import load_warnings, save_issuer
+from retainer.billing.files import load_warnings, save_issuer
 from retainer.billing.invoices.types import (
     CONTENTS,
     ClientSnapshot,

@@ -8,7 +8,7 @@ invoice is void or credited in full, or its draft is deleted, the quote can beco
 from typing import Annotated
 
 from retainer.billing import documents, files
-from retainer.billing.file_facts import load_warnings
+from retainer.billing.files import load_warnings
 from retainer.billing.quotes import types
 from retainer.billing.quotes.types import Quote, QuoteLine, QuoteMeta, Status
 from retainer.errors import Refusal

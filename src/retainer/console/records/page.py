@@ -6,7 +6,7 @@ from typing import Any, Generic, TypeVar, cast
 from urllib.parse import urlencode
 
 from retainer.billing.credit_notes.types import CreditNote
-from retainer.billing.file_facts import build_facts
+from retainer.billing.files import build_facts
 from retainer.billing.invoices.types import Invoice
 from retainer.billing.quotes.types import Quote
 from retainer.console.catalogue import Kind
