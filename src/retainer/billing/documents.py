@@ -128,7 +128,7 @@ def apply_client(tx: Tx, document: Document, before: Document | None) -> Decimal
     return Decimal(client.tax_rate)
 
 
-def fill_texts(tx: Tx, document: Document, source: NamedTuple) -> None:
+def fill_texts(tx: Tx, document: Document, source: ClientDefaults | Quote) -> None:
     """Fill in the texts that a new document does not have, unless its body asks for none with null."""
     for name in TEXTS:
         if getattr(document, name) is None and name not in tx.sent:

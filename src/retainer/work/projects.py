@@ -16,8 +16,8 @@ from typing import Annotated, Literal
 from msgspec import Meta
 from sqlalchemy import func, select
 
-from retainer.billing.quotes import conversion
 from retainer.billing.quotes import types as quote_types
+from retainer.billing.quotes.quotes import fill_project, save_conversion
 from retainer.crm.tags import TagFilter, TagIds, save_tags
 from retainer.kernel.body import New, Patch
 from retainer.kernel.query import Filter, OneOf
@@ -254,11 +254,11 @@ api.reads("/{project_id}", Project, "Read a project.")
 def create_project(tx: Tx, body: New[Project]) -> Project:
     """Create a project; with template_id, as a copy of a template, whose dates move with start_date."""
     template = templates.load_template(tx, body.template_id)
-    conversion.fill_project(tx, body)
+    fill_project(tx, body)
     templates.fill_project(tx, body, template)
     project_id = changes.insert(tx, projects, build_project(tx, body))
     save_tags(tx, projects, project_id, body, body.tag_ids)
-    conversion.save_conversion(tx, body.quote_id, project_id)
+    save_conversion(tx, body.quote_id, project_id)
     if template is not None:
         templates.copy_work(tx, template, project_id)
     return tx.get(projects, project_id, Project)

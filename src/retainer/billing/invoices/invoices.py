@@ -36,7 +36,7 @@ from retainer.billing.invoices.types import (
     InvoiceTotals,
     LeftOut,
 )
-from retainer.billing.quotes import conversion
+from retainer.billing.quotes.quotes import fill_invoice
 from retainer.errors import Refusal
 from retainer.kernel.body import New, Patch
 from retainer.kernel.paging import Page, Summed
@@ -137,7 +137,7 @@ def build_invoice(tx: Tx, invoice: Invoice, before: Invoice | None = None) -> tu
     left_out: list[LeftOut] = []
     if before is None:
         if invoice.quote_id is not None:
-            conversion.fill_invoice(tx, invoice, invoice.quote_id)
+            fill_invoice(tx, invoice)
         invoice.amount_paid = invoice.amount_credited = Decimal(0)
         invoice.payments = []
     current = before.lines if before else []
