@@ -90,7 +90,8 @@ def recompute_balance(tx: Tx, invoice_id: int, *, by_payment: bool) -> None:
         changed.append("credit_notes")
         due, credited = due - applied, credited + note_total
     if by_payment or status != "written_off":
-        status, written_off_at = derive_status(due, paid + credited), None
+        status = "paid" if due == 0 else "partially_paid" if paid + credited else "sent"
+        written_off_at = None
     values = {
         "status": status,
         "amount_paid": paid,
@@ -100,8 +101,3 @@ def recompute_balance(tx: Tx, invoice_id: int, *, by_payment: bool) -> None:
         "written_off_at": written_off_at,
     }
     tx.update_columns(invoices, invoice_id, values, *dict.fromkeys(changed))
-
-
-def derive_status(due: int, settled: int) -> str:
-    """Return the status of an issued invoice from its balance and what was paid or credited, in minor units."""
-    return "paid" if due == 0 else "partially_paid" if settled else "sent"

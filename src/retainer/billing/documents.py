@@ -26,7 +26,6 @@ from retainer.store.tx import Tx
 from retainer.values import money
 from retainer.values.exact import amount_of, minor_units
 from retainer.values.reading import ChildChange, fixed_errors, placeholder_of
-from retainer.values.records import Record
 
 T = TypeVar("T")
 Document = Quote | Invoice
@@ -244,7 +243,11 @@ def save_lines(tx: Tx, table: Table, before: Sequence[Line] | None, after: Seque
     If anything changes, the document counts as changed and positions are counted from 1.
     """
     current: dict[int, Line] = {line.id: line for line in before or ()}
-    unchanged = {line.id for line in after if line.id in current and is_same_line(current[line.id], line)}
+    unchanged = {
+        line.id
+        for line in after
+        if line.id in current and msgspec.structs.replace(line, position=current[line.id].position) == current[line.id]
+    }
     if [*current] == [line.id for line in after] and len(unchanged) == len(current):
         return
     if before is not None:
@@ -261,8 +264,3 @@ def save_lines(tx: Tx, table: Table, before: Sequence[Line] | None, after: Seque
             tx.touch(table, line.id)  # its row does not show which work it bills
         elif current[line.id].position != position:
             tx.update(table, placed)
-
-
-def is_same_line(old: Record, new: Record) -> bool:
-    """Whether two lines are equal, apart from their positions."""
-    return all(getattr(old, name) == getattr(new, name) for name in old.__struct_fields__ if name != "position")

@@ -133,16 +133,12 @@ def build_expense(tx: Tx, expense: Expense, before: Expense | None, sent: relati
     expense.currency = expense.currency or (client.currency if client else tx.actor.currency)
     if expense.billable is None:
         expense.billable = expense.client_id is not None and not (project and project.billing_type == "non_billable")
-    else:
-        validate_billable(tx, expense, project)
+    elif expense.billable and expense.client_id is None:
+        is_known = (expense.project_id is None or project is not None) and tx.readable("client_id", "project_id")
+        if is_known:
+            tx.error("billable", "Must be false without a client. Send false, or name a client.")
     compute_amounts(tx, expense)
     return expense
-
-
-def validate_billable(tx: Tx, expense: Expense, project: ProjectDefaults | None) -> None:
-    is_known = (expense.project_id is None or project is not None) and tx.readable("client_id", "project_id")
-    if expense.billable and expense.client_id is None and is_known:
-        tx.error("billable", "Must be false without a client. Send false, or name a client.")
 
 
 def compute_amounts(tx: Tx, expense: Expense) -> None:
@@ -154,11 +150,6 @@ def compute_amounts(tx: Tx, expense: Expense) -> None:
     billed = marked_up(net, expense.markup_percent) if expense.billable else 0
     expense.net_amount = amount_of(net, expense.currency)
     expense.billable_amount = amount_of(billed, expense.currency)
-
-
-def save_expense(tx: Tx, expense: Expense) -> int:
-    built = build_expense(tx, expense, None, relations.sent_fields(expense))
-    return changes.insert(tx, expenses, built)
 
 
 api = Resource("/expenses", tag="Expenses", scope="expenses", table=expenses)
@@ -173,7 +164,8 @@ def list_expenses(tx: Tx, filters: ExpenseFilter, page: Page) -> Summed[Expense,
 @api.post()
 def create_expense(tx: Tx, body: New[Expense]) -> Expense:
     """Record an expense; client, user, date and currency have defaults."""
-    return tx.get(expenses, save_expense(tx, body), Expense)
+    built = build_expense(tx, body, None, relations.sent_fields(body))
+    return tx.get(expenses, changes.insert(tx, expenses, built), Expense)
 
 
 @api.get("/{expense_id}")

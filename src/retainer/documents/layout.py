@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from retainer.documents.facts import Address, Customer, Document, Issuer, Line
 from retainer.documents.printable import font_names, printable, printable_line
-from retainer.documents.tax_categories import exemption_reasons, tax_number, vat_number
+from retainer.documents.tax_categories import categories, exemption_reason, tax_number, vat_number
 from retainer.documents.wording import (
     amount_text,
     country_name,
@@ -42,9 +42,12 @@ def title_of(document: Document) -> str:
 def build_layout(document: Document) -> dict[str, object]:
     language, words, issuer = document.language, words_of(document), document.issuer
     name = printable_line(issuer.name)
+    customer, contact = document.customer, document.customer.contact_name
+    attention = [words["attention"].format(name=contact)] if contact and contact != customer.name else []
+    accepted_by = date_text(document.valid_until, language) if document.kind == "quote" and document.valid_until else ""
     return {
         "language": language,
-        "fonts": font_names(document.customer.country),
+        "fonts": font_names(customer.country),
         "title": printable_line(title_of(document)),
         "watermark": words["draft"] if document.is_draft else "",
         "color": issuer.color,
@@ -53,7 +56,7 @@ def build_layout(document: Document) -> dict[str, object]:
         "logo": document.logo and {"content": list(document.logo), "alt": words["logo_alt"].format(name=name)},
         "date": [int(part) for part in document.issue_date.split("-")],
         "sender": " · ".join([name, *(printable_line(line) for line in address_lines(issuer, document))]),
-        "recipient": _recipient(document),
+        "recipient": [printable_line(each) for each in (customer.name, *attention, *address_lines(customer, document))],
         "details": _details(document),
         "subject": printable_line(document.subject or ""),
         "notes": printable(document.notes or ""),
@@ -63,7 +66,7 @@ def build_layout(document: Document) -> dict[str, object]:
         "total": [words[f"total_{document.kind}"], money_text(document.total, document.currency, language)],
         "remarks": _remarks(document),
         "payment": _payment(document),
-        "acceptance": _acceptance(document),
+        "acceptance": [words["accept"].format(date=accepted_by), words["signature"]] if accepted_by else [],
         "footer": _footer(document),
         "footer_note": printable(issuer.footer or ""),
         "page": words["page"],
@@ -88,14 +91,6 @@ def is_readable(color: str) -> bool:
     """Return whether text in a color like `#1f3a5f` can be read on white, by its luminance with a gamma of 2."""
     red, green, blue = (int(color[at : at + 2], 16) for at in (1, 3, 5))
     return 2126 * red**2 + 7152 * green**2 + 722 * blue**2 <= BRIGHTEST
-
-
-def _recipient(document: Document) -> list[str]:
-    customer, words = document.customer, words_of(document)
-    contact = customer.contact_name
-    attention = [words["attention"].format(name=contact)] if contact and contact != customer.name else []
-    lines = [customer.name, *attention, *address_lines(customer, document)]
-    return [printable_line(line) for line in lines]
 
 
 def _details(document: Document) -> list[list[str]]:
@@ -175,7 +170,7 @@ def _totals(document: Document) -> list[list[str]]:
 def _remarks(document: Document) -> list[str]:
     """Return the sentences below the totals: why no tax is charged, and when the work was done."""
     words = words_of(document)
-    remarks = exemption_reasons(document)
+    remarks = [exemption_reason(document, category) for category in categories(document) if category != "S"]
     if document.kind == "invoice" and not document.service_from:
         remarks.append(words["service_note"])
     if document.kind == "credit_note":
@@ -214,13 +209,6 @@ def grouped(iban: str) -> str:
     """Return an IBAN in groups of four characters (ISO 13616)."""
     compact = "".join(iban.split())
     return " ".join(compact[at : at + 4] for at in range(0, len(compact), 4))
-
-
-def _acceptance(document: Document) -> list[str]:
-    if document.kind != "quote" or not document.valid_until:
-        return []
-    words = words_of(document)
-    return [words["accept"].format(date=date_text(document.valid_until, document.language)), words["signature"]]
 
 
 def _footer(document: Document) -> list[list[str]]:

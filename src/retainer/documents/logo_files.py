@@ -41,7 +41,11 @@ def draw(content: bytes) -> bytes:
     """Return the picture of a PNG or SVG file as a PNG. Raises ValueError with a sentence if there is none."""
     is_png = content.startswith(SIGNATURE)
     if is_png:
-        check_size(content[SIZE])
+        if len(content) < SIZE.stop:
+            raise ValueError(DAMAGED)
+        width, height = struct.unpack(">II", content[SIZE])
+        if max(width, height) > MAX_SIDE:  # before its pixels are unpacked
+            raise ValueError(f"The image has {width} by {height} pixels. At most {MAX_SIDE} by {MAX_SIDE} fit.")
     elif b"<" not in content[:100]:
         raise ValueError("The file is neither a PNG nor an SVG image.")
     data = {"content": list(content), "format": "png" if is_png else "svg", **BOX}
@@ -49,12 +53,3 @@ def draw(content: bytes) -> bytes:
         return typeset("logo.typ", data, "png")
     except TypstError:
         raise ValueError(DAMAGED if is_png else UNREADABLE) from None
-
-
-def check_size(size: bytes) -> None:
-    """Raise ValueError if a PNG has too many pixels, before they are unpacked."""
-    if len(size) < SIZE.stop - SIZE.start:
-        raise ValueError(DAMAGED)
-    width, height = struct.unpack(">II", size)
-    if max(width, height) > MAX_SIDE:
-        raise ValueError(f"The image has {width} by {height} pixels. At most {MAX_SIDE} by {MAX_SIDE} fit.")

@@ -50,7 +50,6 @@ def is_outside_eu(document: Document) -> bool:
 
 
 def is_elsewhere_in_eu(document: Document) -> bool:
-    """Return whether issuer and client are in two member states of the EU."""
     here, there = vat_territory(document.issuer.country), vat_territory(document.customer.country)
     return here is not None and there is not None and here != there
 
@@ -84,10 +83,6 @@ def category_of(document: Document, rate: Decimal) -> Category:
 def categories(document: Document) -> list[Category]:
     """Return the categories of a document, without repetition, in the order of its tax rates."""
     return list(dict.fromkeys(category_of(document, tax.tax_rate) for tax in document.tax_breakdown))
-
-
-def exemption_reasons(document: Document) -> list[str]:
-    return [exemption_reason(document, category) for category in categories(document) if category != "S"]
 
 
 def exemption_reason(document: Document, category: Category) -> str:

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from retainer.documents.einvoice import missing_facts
-from retainer.documents.facts import Address, Document, Kind
+from retainer.documents.facts import Address, Document
 from retainer.documents.printable import unprintable_characters
 from retainer.documents.tax_categories import (
     is_business_elsewhere_in_eu,
@@ -23,8 +23,6 @@ from retainer.values.vat_numbers import vat_territory
 
 DISTANT_DAYS = 30
 SHOWN_CHARACTERS = 10
-FIELDS: dict[Kind, dict[str, str]] = {"quote": {"subject": "title"}, "invoice": {}, "credit_note": {}}
-"""The fields of a record whose names differ from those of the facts."""
 
 
 class DocumentWarning(msgspec.Struct):
@@ -134,12 +132,18 @@ def _about_characters(document: Document, _: str) -> Iterator[DocumentWarning]:
 
 def _printed_texts(document: Document) -> list[tuple[str | None, list[str | None]]]:
     issuer, customer = document.issuer, document.customer
-    names = ("purchase_order", "subject", "notes", "terms", "tax_exemption_reason")
+    texts = {
+        "purchase_order": document.purchase_order,
+        "title" if document.kind == "quote" else "subject": document.subject,
+        "notes": document.notes,
+        "terms": document.terms,
+        "tax_exemption_reason": document.tax_exemption_reason,
+    }
     return [
         ("client_id", [customer.name, *_address(customer)]),
         ("contact_id", [customer.contact_name]),
         (None, [issuer.name, *_address(issuer), issuer.bank_name, issuer.registration_number, issuer.footer]),
-        *((FIELDS[document.kind].get(name, name), [getattr(document, name)]) for name in names),
+        *((name, [text]) for name, text in texts.items()),
         *((f"lines.{place}.description", [line.description, line.unit]) for place, line in enumerate(document.lines)),
     ]
 

@@ -201,24 +201,6 @@ def issue(tx: Tx, invoice: Invoice) -> None:
         invoice.status, invoice.paid_at = "paid", tx.now
 
 
-def save_step(tx: Tx, invoice: Invoice, former: str) -> None:
-    """Write what follows from a step; the work on a void invoice can be billed again."""
-    if invoice.status == former:
-        return
-    if former == "draft":
-        save_issuer(tx, invoices, invoice.id, invoice.client_id)
-        changes.added(tx, INVOICE_LINES, [invoice.id])
-    elif invoice.status == "void":
-        line_work.detach(tx, invoice.lines, is_kept=True)
-        if invoice.quote_id is not None:
-            tx.touch(quotes, invoice.quote_id, "invoice_id")  # it can become another invoice
-
-
-def with_meta(tx: Tx, invoice_id: int, former: str, left_out: list[LeftOut]) -> WithMeta[Invoice, InvoiceMeta]:
-    invoice = load_invoice(tx, invoice_id)
-    return WithMeta(invoice, InvoiceMeta(left_out, load_warnings(tx, invoice, former)))
-
-
 def client_lock(invoice: Invoice) -> str:
     """Return why a draft cannot change its client; empty if it can."""
     if any(line.id is not None and line_work.work_of(line) for line in invoice.lines):
@@ -226,6 +208,32 @@ def client_lock(invoice: Invoice) -> str:
     if invoice.quote_id is not None:
         return f"with quote {invoice.quote_id}, which became this invoice: create another one for the other client."
     return ""
+
+
+def save_invoice(tx: Tx, invoice: Invoice, before: Invoice | None) -> WithMeta[Invoice, InvoiceMeta]:
+    """Write the invoice that a body describes, with its lines, its payment, and what follows from its status."""
+    invoice, left_out = build_invoice(tx, invoice, before)
+    former = before.status if before else "draft"
+    is_voided = invoice.status == "void" != former
+    if is_voided:
+        changes.removed(tx, INVOICE_LINES, [invoice.id])
+    if before is None:
+        invoice.id = tx.insert(invoices, invoice)
+    else:
+        tx.update(invoices, invoice)
+    if former == "draft":
+        line_work.save_invoice_lines(tx, invoice.id, before.lines if before else None, invoice.lines)
+    if former == "draft" != invoice.status:
+        save_issuer(tx, invoices, invoice.id, invoice.client_id)
+        changes.added(tx, INVOICE_LINES, [invoice.id])
+    if is_voided:
+        line_work.detach(tx, invoice.lines, is_kept=True)
+    if invoice.quote_id is not None and (is_voided or before is None):
+        tx.touch(quotes, invoice.quote_id, "invoice_id")  # it has become this one, or can become another one
+    for payment in filter(None, (invoice.record_payment, invoice.record_refund)):
+        payments.save_payment(tx, payment)
+    saved = load_invoice(tx, invoice.id)
+    return WithMeta(saved, InvoiceMeta(left_out, load_warnings(tx, saved, former)))
 
 
 api = Resource("/invoices", tag="Invoices", scope="invoices", table=invoices)
@@ -240,13 +248,7 @@ def list_invoices(tx: Tx, filters: InvoiceFilter, page: Page) -> Summed[Invoice,
 @api.post()
 def create_invoice(tx: Tx, body: New[Invoice]) -> WithMeta[Invoice, InvoiceMeta]:
     """Create an invoice from lines, a quote or unbilled work; the status `sent` issues it."""
-    invoice, left_out = build_invoice(tx, body)
-    invoice.id = tx.insert(invoices, invoice)
-    line_work.save_invoice_lines(tx, invoice.id, None, invoice.lines)
-    if invoice.quote_id is not None:
-        tx.touch(quotes, invoice.quote_id, "invoice_id")
-    save_step(tx, invoice, "draft")
-    return with_meta(tx, invoice.id, "draft", left_out)
+    return save_invoice(tx, body, None)
 
 
 @api.get("/{invoice_id}", representations=files.ISSUED_AS)
@@ -266,20 +268,7 @@ def get_invoice(tx: Tx, invoice_id: Id) -> Invoice:
 def update_invoice(tx: Tx, invoice_id: Id, patch: Patch[Invoice]) -> WithMeta[Invoice, InvoiceMeta]:
     """Change an invoice or its status, or record a payment or refund; in a draft, `lines` replaces all lines."""
     before = load_invoice(tx, invoice_id)
-    return change_invoice(tx, patch.apply_to(before), before)
-
-
-def change_invoice(tx: Tx, invoice: Invoice, before: Invoice) -> WithMeta[Invoice, InvoiceMeta]:
-    invoice, left_out = build_invoice(tx, invoice, before)
-    if invoice.status == "void":
-        changes.removed(tx, INVOICE_LINES, [invoice.id])
-    tx.update(invoices, invoice)
-    if before.status == "draft":
-        line_work.save_invoice_lines(tx, invoice.id, before.lines, invoice.lines)
-    save_step(tx, invoice, before.status)
-    for payment in filter(None, (invoice.record_payment, invoice.record_refund)):
-        payments.save_payment(tx, payment)
-    return with_meta(tx, invoice.id, before.status, left_out)
+    return save_invoice(tx, patch.apply_to(before), before)
 
 
 @api.delete("/{invoice_id}")
