@@ -28,22 +28,9 @@ from retainer.schema.filters import at_least, at_most, since, until
 from retainer.schema.work import projects
 from retainer.shared import relations
 from retainer.store.tx import Tx
+from retainer.values import kinds
 from retainer.values.common import ActingUser, ExternalId
 from retainer.values.exact import DIGITS, amount_of
-from retainer.values.kinds import (
-    Code191,
-    Currency,
-    Day,
-    Id,
-    Markup,
-    Percent,
-    SignedMoney,
-    Text50,
-    Text191,
-    Text2000,
-    Url,
-    UserId,
-)
 from retainer.values.money import marked_up, net_of
 from retainer.values.reading import writable_fields
 from retainer.values.records import READ_ONLY, SERVER_DEFAULT, Record
@@ -52,58 +39,60 @@ from retainer.values.records import READ_ONLY, SERVER_DEFAULT, Record
 class Expense(Record):
     """An expense of the agency."""
 
-    amount: Annotated[SignedMoney, "The amount paid, never 0; negative for a refund. See `amount_includes_tax`."]
-    client_id: Annotated[Id | None, "Follows from the project; null for costs of the agency itself."] = None
-    project_id: Annotated[Id | None, "A project of the client."] = None
+    amount: Annotated[kinds.SignedMoney, "The amount paid, never 0; negative for a refund. See `amount_includes_tax`."]
+    client_id: Annotated[kinds.Id | None, "Follows from the project; null for costs of the agency itself."] = None
+    project_id: Annotated[kinds.Id | None, "A project of the client."] = None
     user_id: ActingUser = SERVER_DEFAULT
-    date: Annotated[Day, "Day for which it counts; omitted: today."] = SERVER_DEFAULT
-    category: Annotated[Text50, "Your own category, such as travel; sorting ignores case."] = "other"
-    vendor: Annotated[Text191 | None, "The seller; `q` searches it."] = None
-    description: Annotated[Text2000 | None, "What was bought; the default description of the invoice line."] = None
-    currency: Annotated[Currency, "Omitted: the client's, without a client the account's."] = SERVER_DEFAULT
-    tax_rate: Annotated[Percent, "Tax rate in percent."] = Decimal(0)
+    date: Annotated[kinds.Day, "Day for which it counts; omitted: today."] = SERVER_DEFAULT
+    category: Annotated[kinds.Text50, "Your own category, such as travel; sorting ignores case."] = "other"
+    vendor: Annotated[kinds.Text191 | None, "The seller; `q` searches it."] = None
+    description: Annotated[kinds.Text2000 | None, "What was bought; the default description of the invoice line."] = (
+        None
+    )
+    currency: Annotated[kinds.Currency, "Omitted: the client's, without a client the account's."] = SERVER_DEFAULT
+    tax_rate: Annotated[kinds.Percent, "Tax rate in percent."] = Decimal(0)
     amount_includes_tax: Annotated[bool, "If false, tax is added to `amount`."] = True
-    net_amount: Annotated[SignedMoney, "`amount` without tax; reports count it as cost."] = READ_ONLY
+    net_amount: Annotated[kinds.SignedMoney, "`amount` without tax; reports count it as cost."] = READ_ONLY
     billable: Annotated[
         bool, "Whether the client is billed. Omitted: true with a client, unless the project is non-billable."
     ] = SERVER_DEFAULT
-    markup_percent: Annotated[Markup, "Percent added to `net_amount` when it is billed."] = Decimal(0)
-    billable_amount: Annotated[SignedMoney, "`net_amount` and markup, before tax; 0 if not billable."] = READ_ONLY
+    markup_percent: Annotated[kinds.Markup, "Percent added to `net_amount` when it is billed."] = Decimal(0)
+    billable_amount: Annotated[kinds.SignedMoney, "`net_amount` and markup, before tax; 0 if not billable."] = READ_ONLY
     billing_status: ExpenseBillingStatusField = READ_ONLY
     invoice_id: BillingInvoice = READ_ONLY
     invoice_line_id: BillingLine = READ_ONLY
     reimbursable: Annotated[bool, "Whether to pay the user back; for your information only."] = False
-    receipt_url: Annotated[Url | None, "Address of the receipt; Retainer stores no files."] = None
+    receipt_url: Annotated[kinds.Url | None, "Address of the receipt; Retainer stores no files."] = None
     external_id: ExternalId = None
 
 
 class ExpenseTotals(msgspec.Struct):
     """The sums of expenses in one currency."""
 
-    currency: Annotated[Currency, "Currency of the expenses."]
-    amount: Annotated[SignedMoney, "Sum of the amounts paid, with or without tax as each expense says."]
-    net_amount: Annotated[SignedMoney, "Sum of the amounts without tax."]
-    billable_amount: Annotated[SignedMoney, "Sum of what clients are billed, before tax."]
+    currency: Annotated[kinds.Currency, "Currency of the expenses."]
+    amount: Annotated[kinds.SignedMoney, "Sum of the amounts paid, with or without tax as each expense says."]
+    net_amount: Annotated[kinds.SignedMoney, "Sum of the amounts without tax."]
+    billable_amount: Annotated[kinds.SignedMoney, "Sum of what clients are billed, before tax."]
 
 
 class ExpenseFilter(Filter):
     """The filters of expenses."""
 
     sorts = ("-date", "amount", "category", "created_at", "updated_at")
-    client_id: OneOf[Id | None] | None = None
-    project_id: OneOf[Id | None] | None = None
-    user_id: OneOf[UserId] | None = None
-    date_from: Annotated[Day | None, since("date")] = None
-    date_to: Annotated[Day | None, until("date")] = None
-    category: OneOf[Text50] | None = None
-    vendor: Annotated[OneOf[Text191] | None, REPEATED] = None
+    client_id: OneOf[kinds.Id | None] | None = None
+    project_id: OneOf[kinds.Id | None] | None = None
+    user_id: OneOf[kinds.UserId] | None = None
+    date_from: Annotated[kinds.Day | None, since("date")] = None
+    date_to: Annotated[kinds.Day | None, until("date")] = None
+    category: OneOf[kinds.Text50] | None = None
+    vendor: Annotated[OneOf[kinds.Text191] | None, REPEATED] = None
     billable: bool | None = None
     billing_status: ExpenseBillingStatusFilter = None
     reimbursable: bool | None = None
-    currency: OneOf[Currency] | None = None
-    amount_min: Annotated[SignedMoney | None, at_least("amount")] = None
-    amount_max: Annotated[SignedMoney | None, at_most("amount")] = None
-    external_id: OneOf[Code191] | None = None
+    currency: OneOf[kinds.Currency] | None = None
+    amount_min: Annotated[kinds.SignedMoney | None, at_least("amount")] = None
+    amount_max: Annotated[kinds.SignedMoney | None, at_most("amount")] = None
+    external_id: OneOf[kinds.Code191] | None = None
 
 
 class ProjectDefaults(NamedTuple):
@@ -169,14 +158,14 @@ def create_expense(tx: Tx, body: New[Expense]) -> Expense:
 
 
 @api.get("/{expense_id}")
-def get_expense(tx: Tx, expense_id: Id) -> Expense:
+def get_expense(tx: Tx, expense_id: kinds.Id) -> Expense:
     """Read an expense."""
     return tx.get(expenses, expense_id, Expense)
 
 
 @api.put("/{expense_id}")
 @api.patch("/{expense_id}")
-def update_expense(tx: Tx, expense_id: Id, patch: Patch[Expense]) -> Expense:
+def update_expense(tx: Tx, expense_id: kinds.Id, patch: Patch[Expense]) -> Expense:
     """Change an expense; omitted fields keep their value. A member's key changes only that user's expenses."""
     before = tx.get(expenses, expense_id, Expense)
     after = patch.apply_to(before)
@@ -191,7 +180,7 @@ def update_expense(tx: Tx, expense_id: Id, patch: Patch[Expense]) -> Expense:
 
 
 @api.delete("/{expense_id}")
-def delete_expense(tx: Tx, expense_id: Id) -> None:
+def delete_expense(tx: Tx, expense_id: kinds.Id) -> None:
     """Delete an expense that is not billed. A member's key deletes only that user's expenses."""
     before = tx.get(expenses, expense_id, Expense)
     relations.check_deletion(tx, before.user_id, before.invoice_id, "expense")

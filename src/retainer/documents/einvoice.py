@@ -9,15 +9,8 @@ from decimal import Decimal
 from typing import NamedTuple
 from xml.etree import ElementTree as ET
 
+from retainer.documents import tax_categories
 from retainer.documents.facts import Customer, Document, Issuer, Line, early_payment, gross_amount
-from retainer.documents.tax_categories import (
-    categories,
-    category_of,
-    exemption_reason,
-    is_numbered,
-    tax_number,
-    vat_number,
-)
 from retainer.documents.wording import discount_sentence, words_of
 from retainer.values.exact import DIGITS, decimal_text
 
@@ -89,8 +82,8 @@ def clean(text: str) -> str:
 
 def missing_facts(document: Document) -> list[Missing]:
     """Return what an e-invoice of this document lacks; empty if it can be written."""
-    issuer, customer, found = document.issuer, document.customer, categories(document)
-    has_number = is_numbered(issuer)
+    issuer, customer, found = document.issuer, document.customer, tax_categories.categories(document)
+    has_number = tax_categories.is_numbered(issuer)
     if document.kind == "quote":
         return [Missing(None, "A quote has no e-invoice.")]
     if document.is_draft:
@@ -157,7 +150,7 @@ def _add_line(transaction: ET.Element, number: int, line: Line, document: Docume
         put(agreement, "BasisQuantity", decimal_text(base_quantity), unitCode=unit)  # BT-149
     put(item, "SpecifiedLineTradeDelivery/BilledQuantity", decimal_text(quantity), unitCode=unit)  # BT-129
     settlement = add(item, "SpecifiedLineTradeSettlement")
-    tax, category = add(settlement, "ApplicableTradeTax"), category_of(document, line.tax_rate)
+    tax, category = add(settlement, "ApplicableTradeTax"), tax_categories.category_of(document, line.tax_rate)
     put(tax, "TypeCode", "VAT")
     put(tax, "CategoryCode", category)  # BT-151
     if category != "O":  # what is not subject to tax has no rate (BR-O-05)
@@ -190,11 +183,13 @@ def _price_of(line: Line, currency: str) -> tuple[Decimal, Decimal, Decimal | No
 def _add_agreement(agreement: ET.Element, document: Document) -> None:
     issuer, customer = document.issuer, document.customer
     seller, buyer = add(agreement, "SellerTradeParty"), add(agreement, "BuyerTradeParty")
-    is_taxable = "O" not in categories(document)  # what is not subject to tax names no VAT number (BR-O-02)
-    own, theirs = (vat_number(side) if is_taxable else None for side in (issuer, customer))
-    number, registration = tax_number(issuer), clean(issuer.registration_number or "")
+    is_taxable = "O" not in tax_categories.categories(
+        document
+    )  # what is not subject to tax names no VAT number (BR-O-02)
+    own, theirs = (tax_categories.vat_number(side) if is_taxable else None for side in (issuer, customer))
+    number, registration = tax_categories.tax_number(issuer), clean(issuer.registration_number or "")
     if not (registration or own):  # clients know the seller by one of three numbers (BR-CO-26)
-        known = vat_number(issuer)
+        known = tax_categories.vat_number(issuer)
         put(seller, "ID", known.text if known else number)  # BT-29
     _add_party(seller, issuer, registration, (issuer.name, issuer.phone, issuer.email))
     _add_party(buyer, customer, None, (customer.contact_name, None, None))
@@ -240,12 +235,12 @@ def _add_settlement(settlement: ET.Element, document: Document) -> None:
         bic = "".join((issuer.bic or "").split())
         put(means, "PayeeSpecifiedCreditorFinancialInstitution/BICID", bic)  # BT-86
     for share in document.tax_breakdown:
-        category = category_of(document, share.tax_rate)
+        category = tax_categories.category_of(document, share.tax_rate)
         tax = add(settlement, "ApplicableTradeTax")
         put(tax, "CalculatedAmount", f"{share.tax_amount:f}")  # BT-117
         put(tax, "TypeCode", "VAT")
         if category != "S":
-            put(tax, "ExemptionReason", exemption_reason(document, category))  # BT-120
+            put(tax, "ExemptionReason", tax_categories.exemption_reason(document, category))  # BT-120
         put(tax, "BasisAmount", f"{share.taxable_amount:f}")  # BT-116
         put(tax, "CategoryCode", category)  # BT-118
         put(tax, "ExemptionReasonCode", EXEMPTION_CODES.get(category))  # BT-121

@@ -132,18 +132,13 @@ def _about_characters(document: Document, _: str) -> Iterator[DocumentWarning]:
 
 def _printed_texts(document: Document) -> list[tuple[str | None, list[str | None]]]:
     issuer, customer = document.issuer, document.customer
-    texts = {
-        "purchase_order": document.purchase_order,
-        "title" if document.kind == "quote" else "subject": document.subject,
-        "notes": document.notes,
-        "terms": document.terms,
-        "tax_exemption_reason": document.tax_exemption_reason,
-    }
+    names = ("purchase_order", "subject", "notes", "terms", "tax_exemption_reason")
+    renamed = {"subject": "title"} if document.kind == "quote" else {}
     return [
         ("client_id", [customer.name, *_address(customer)]),
         ("contact_id", [customer.contact_name]),
         (None, [issuer.name, *_address(issuer), issuer.bank_name, issuer.registration_number, issuer.footer]),
-        *((name, [text]) for name, text in texts.items()),
+        *((renamed.get(name, name), [getattr(document, name)]) for name in names),
         *((f"lines.{place}.description", [line.description, line.unit]) for place, line in enumerate(document.lines)),
     ]
 

@@ -11,20 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import Any, ClassVar, NamedTuple
 
-from sqlalchemy import (
-    Column,
-    ColumnElement,
-    FromClause,
-    Select,
-    Update,
-    bindparam,
-    case,
-    func,
-    literal,
-    null,
-    or_,
-    select,
-)
+import sqlalchemy as sa
 
 from retainer.billing.invoices.types import (
     MAX_DESCRIPTION,
@@ -55,8 +42,8 @@ GroupKey = int | str | None
 class Group(NamedTuple):
     """How work is grouped into lines: by a column, and with which text as their description."""
 
-    key: Column[Any]
-    text: Column[str] | None = None
+    key: sa.Column[Any]
+    text: sa.Column[str] | None = None
     """None for lines that pricing describes by their work."""
     without_text: str | None = None
 
@@ -74,13 +61,13 @@ class GroupedItem(NamedTuple):
 class DatedKind(WorkKind):
     """Work that counts for a day."""
 
-    totals: ClassVar[tuple[ColumnElement[int], ColumnElement[int]]]
+    totals: ClassVar[tuple[sa.ColumnElement[int], sa.ColumnElement[int]]]
     """The sum of the minutes and that of the amounts, in minor units."""
     groups: ClassVar[dict[str, Group]]
     """The groups by the names of `group_by`."""
 
     @abstractmethod
-    def state(self, *, takes_covered: bool) -> ColumnElement[str]:
+    def state(self, *, takes_covered: bool) -> sa.ColumnElement[str]:
         """Return whether work can be billed, or why not; covered work can, or is left out."""
 
     def attach(self, tx: Tx, invoice_id: int, lines: Sequence[InvoiceLine]) -> None:
@@ -124,56 +111,56 @@ class DatedKind(WorkKind):
 
 
 @cache
-def _mark(kind: DatedKind) -> Update:
+def _mark(kind: DatedKind) -> sa.Update:
     """Set the references from items to their lines; the second table needs a condition for the account."""
     columns, line_id = kind.table.c, allocations.c.invoice_line_id
     is_new = columns.invoice_line_id.is_distinct_from(line_id)
     pairs = (allocations.c.account_id == ACCOUNT, kind.allocated == columns.id, on_lines(line_id), is_new)
-    return updating(kind.table, *pairs, values={"invoice_line_id": line_id, "invoice_id": bindparam("invoice")})
+    return updating(kind.table, *pairs, values={"invoice_line_id": line_id, "invoice_id": sa.bindparam("invoice")})
 
 
 @cache
-def _unmark(kind: DatedKind) -> Update:
+def _unmark(kind: DatedKind) -> sa.Update:
     columns = kind.table.c
     leaves = (on_lines(columns.invoice_line_id), columns.id.not_in(listed("stays", INTEGER)))
     return updating(kind.table, *leaves, values={"invoice_line_id": None, "invoice_id": None})
 
 
 @cache
-def _select_matches(kind: DatedKind, *, by_project: bool, takes_covered: bool) -> Select[str, int, int, int]:
+def _select_matches(kind: DatedKind, *, by_project: bool, takes_covered: bool) -> sa.Select[str, int, int, int]:
     """Select how much selected work is in each state: its state, size, minutes, and amount in minor units."""
     state = kind.state(takes_covered=takes_covered).label("state")
-    matches = select(state, func.count(), *kind.totals).select_from(_with_projects(kind))
+    matches = sa.select(state, sa.func.count(), *kind.totals).select_from(_with_projects(kind))
     return matches.where(*_matching(kind, by_project=by_project)).group_by(state)
 
 
 @cache
-def _select_items(kind: DatedKind, group_by: str, *, by_project: bool) -> Select[int]:
+def _select_items(kind: DatedKind, group_by: str, *, by_project: bool) -> sa.Select[int]:
     """In the order of GroupedItem's fields."""
     columns, source = kind.table.c, _with_projects(kind)
     key, text, _ = kind.groups[group_by]
     if text is not None and text.table not in {kind.table, projects}:
         source = source.outerjoin(text.table, text.table.c.id == key)
-    shown = (columns.id, columns.project_id, projects.c.name, key, null() if text is None else text)
+    shown = (columns.id, columns.project_id, projects.c.name, key, sa.null() if text is None else text)
     is_billable = kind.state(takes_covered=by_project) == "billable"
-    items = select(*shown).select_from(source).where(*_matching(kind, by_project=by_project), is_billable)
+    items = sa.select(*shown).select_from(source).where(*_matching(kind, by_project=by_project), is_billable)
     return items.order_by(columns.date, columns.id)
 
 
-def _with_projects(kind: DatedKind) -> FromClause:
+def _with_projects(kind: DatedKind) -> sa.FromClause:
     return kind.table.outerjoin(projects, projects.c.id == kind.table.c.project_id)
 
 
-def _matching(kind: DatedKind, *, by_project: bool) -> tuple[ColumnElement[bool], ...]:
+def _matching(kind: DatedKind, *, by_project: bool) -> tuple[sa.ColumnElement[bool], ...]:
     """Return the conditions of selected work: on no other invoice, and not named by a line of the request."""
     columns = kind.table.c
     wanted = (is_listed(columns.project_id, listed("wanted", INTEGER).scalar_subquery()),) if by_project else ()
     return (
-        columns.client_id == bindparam("client"),
-        columns.currency == bindparam("currency"),
+        columns.client_id == sa.bindparam("client"),
+        columns.currency == sa.bindparam("currency"),
         columns.billable.is_(True),
-        or_(columns.invoice_line_id.is_(None), columns.invoice_id == bindparam("invoice")),
-        columns.date.between(bindparam("first"), bindparam("last")),
+        sa.or_(columns.invoice_line_id.is_(None), columns.invoice_id == sa.bindparam("invoice")),
+        columns.date.between(sa.bindparam("first"), sa.bindparam("last")),
         columns.id.not_in(listed("named", INTEGER)),
         *wanted,
     )
@@ -195,7 +182,7 @@ class Time(DatedKind):
     without_amount = "has no rate. Give it an hourly_rate first, or leave it out."
     table = time_entries
     items = select_items(time_entries, *time_entries.c[*TIME_COLUMNS, *REFERENCES, "duration_minutes", "hourly_rate"])
-    totals = (func.sum(time_entries.c.duration_minutes), func.coalesce(func.sum(time_entries.c.amount), 0))
+    totals = (sa.func.sum(time_entries.c.duration_minutes), sa.func.coalesce(sa.func.sum(time_entries.c.amount), 0))
     groups = {
         "entry": Group(time_entries.c.id, time_entries.c.description),
         "task": Group(time_entries.c.task_id, tasks.c.title, "Other work"),
@@ -211,9 +198,9 @@ class Time(DatedKind):
         changes.removed(tx, BILLED_TIME, [line.id for line in lines])
         super().detach(tx, lines, after, is_kept=is_kept)
 
-    def state(self, *, takes_covered: bool) -> ColumnElement[str]:
+    def state(self, *, takes_covered: bool) -> sa.ColumnElement[str]:
         covered = () if takes_covered else ((expressions.is_covered(projects), "covered"),)
-        return case(*covered, (expressions.is_unpriced(time_entries), "unpriced"), else_="billable")
+        return sa.case(*covered, (expressions.is_unpriced(time_entries), "unpriced"), else_="billable")
 
 
 class Expenses(DatedKind):
@@ -225,16 +212,16 @@ class Expenses(DatedKind):
     noun = "expense"
     heading = "Expenses"
     table = expenses
-    items = select_items(expenses, *expenses.c[*EXPENSE_COLUMNS, *REFERENCES], literal(0), null())
-    totals = (literal(0), func.coalesce(func.sum(expenses.c.billable_amount), 0))
+    items = select_items(expenses, *expenses.c[*EXPENSE_COLUMNS, *REFERENCES], sa.literal(0), sa.null())
+    totals = (sa.literal(0), sa.func.coalesce(sa.func.sum(expenses.c.billable_amount), 0))
     groups = {
         "entry": Group(expenses.c.id, expenses.c.description),
         "category": Group(expenses.c.category, expenses.c.category),
         "project": Group(expenses.c.project_id),
     }
 
-    def state(self, *, takes_covered: bool) -> ColumnElement[str]:
-        return case((expenses.c.billable, "billable"))  # always; but PostgreSQL groups by no constant
+    def state(self, *, takes_covered: bool) -> sa.ColumnElement[str]:
+        return sa.case((expenses.c.billable, "billable"))  # always; but PostgreSQL groups by no constant
 
     def default_description(self, items: Sequence[RecordedItem]) -> str:
         """Return the descriptions of all expenses, by day, if each has one and they fit; otherwise, their days."""
