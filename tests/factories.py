@@ -307,6 +307,6 @@ class ApiClient:
         paid = self.patch(f"/invoices/{invoice_id}", {"record_payment": payment}).data["payments"]
         return cast("dict[str, Any]", paid[-1])
 
-    def remove_payment(self, payment_id: int) -> payments.RemovedPayment:
+    def remove_payment(self, payment_id: int) -> dict[str, object]:
         with self.operating() as tx:
             return payments.remove(tx, payment_id)

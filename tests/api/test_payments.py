@@ -170,7 +170,7 @@ def test_a_removed_refund_is_due_again_and_a_refunded_payment_stays(api, credite
     assert refusal.value.code == "in_use"
     assert figures(api, credited) == ["paid", "100.00", "500.00", "0.00", "100.00"]
     removed = api.remove_payment(refunded[1]["id"])
-    assert (removed.amount, removed.invoice_status) == ("-400.00", "paid")
+    assert (removed["amount"], removed["invoice_status"]) == ("-400.00", "paid")
     assert figures(api, credited) == ["paid", "500.00", "500.00", "0.00", "500.00"]
     api.remove_payment(refunded[0]["id"])
     assert figures(api, credited) == ["paid", "0.00", "500.00", "0.00", "0.00"]

@@ -139,25 +139,8 @@ def is_overdrawn(recorded: Sequence[Payment]) -> bool:
     return any(sums < 0 for sums in accumulate(amount for _, amount in sorted(by_day.items())))
 
 
-def save_payment(tx: Tx, payment: Payment) -> None:
-    tx.insert(payments, payment)
-    balance.recompute_balance(tx, payment.invoice_id, by_payment=payment.amount > 0)
-
-
-class RemovedPayment(msgspec.Struct):
-    """A payment that was removed, and its invoice afterwards."""
-
-    payment_id: int
-    amount: str
-    currency: str
-    invoice_id: int
-    invoice_number: str
-    invoice_status: str
-    balance_due: str
-
-
-def remove(tx: Tx, payment_id: int) -> RemovedPayment:
-    """Remove a payment or refund that was recorded by mistake; a payment is due again.
+def remove(tx: Tx, payment_id: int) -> dict[str, object]:
+    """Remove a payment or refund that was recorded by mistake, and return what changed; a payment is due again.
 
     Raises `not_found`, and `in_use` for a payment that was refunded.
     """
@@ -172,10 +155,15 @@ def remove(tx: Tx, payment_id: int) -> RemovedPayment:
     invoice = tx.get(invoices, payment.invoice_id, Invoice)
     target = Target("payment", payment_id, f"{payment.amount} {payment.currency} on {invoice.number}")
     audit.note(tx, "payment removed", target, before=msgspec.to_builtins(payment))
-    money = (str(payment.amount), payment.currency)
-    return RemovedPayment(
-        payment_id, *money, invoice.id, invoice.number or "", invoice.status, str(invoice.balance_due)
-    )
+    return {
+        "payment_id": payment_id,
+        "amount": str(payment.amount),
+        "currency": payment.currency,
+        "invoice_id": invoice.id,
+        "invoice_number": invoice.number,
+        "invoice_status": invoice.status,
+        "balance_due": str(invoice.balance_due),
+    }
 
 
 RECORDING = "PATCH /invoices/{invoice_id} with `record_payment` or `record_refund` records one."

@@ -3,27 +3,12 @@
 from decimal import Decimal
 from typing import Literal
 
-from retainer.documents.facts import Customer, Document, Issuer, Language, TaxOutsideEu
+from retainer.documents.facts import Customer, Document, Issuer, TaxOutsideEu
 from retainer.documents.wording import words_of
 from retainer.values.vat_numbers import VatNumber, read_vat_number, vat_territory
 
 Category = Literal["S", "AE", "G", "E", "O"]
 OUTSIDE_EU: dict[TaxOutsideEu, Category] = {"not_subject": "O", "exempt": "E", "export": "G"}
-SMALL_BUSINESS: dict[str, dict[Language, str]] = {
-    "DE": {
-        "de": "Für die Leistung gilt die Steuerbefreiung für Kleinunternehmer (§ 19 UStG).",
-        "en": "The VAT exemption for small businesses applies to this service (§ 19 of the German VAT Act, UStG).",
-    },
-    "AT": {
-        "de": "Umsatzsteuerfrei als Kleinunternehmer gemäß § 6 Abs. 1 Z 27 UStG.",
-        "en": "Exempt from VAT as a small business (§ 6 Abs. 1 Z 27 of the Austrian VAT Act, UStG).",
-    },
-}
-"""The sentence of small businesses where the law asks for one: § 34a UStDV in Germany, § 11 UStG in Austria."""
-OTHER_SMALL_BUSINESS: dict[Language, str] = {
-    "de": "Steuerbefreiung für Kleinunternehmen (Artikel 284 der Richtlinie 2006/112/EG).",
-    "en": "Exempt from VAT: special scheme for small enterprises (article 284 of Directive 2006/112/EC).",
-}
 
 
 def vat_number(party: Issuer | Customer) -> VatNumber | None:
@@ -95,9 +80,8 @@ def exemption_reason(document: Document, category: Category) -> str:
     if category == "E" and not issuer.is_small_business:
         return own or words_of(document)["E"]
     if category == "E":
-        country = vat_territory(issuer.country)
-        texts = SMALL_BUSINESS.get(country, OTHER_SMALL_BUSINESS) if country else {}
-        sentence = texts.get(document.language, words_of(document)["O"])
+        words, country = words_of(document), vat_territory(issuer.country)
+        sentence = words.get(f"small_business_{country}", words["small_business"]) if country else words["O"]
     else:
         sentence = words_of(document)["outside_eu" if category == "O" and is_outside_eu(document) else category]
         own = own if own != issuer.tax_exemption_reason else None

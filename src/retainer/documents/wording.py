@@ -108,8 +108,22 @@ TEXTS = {
     ),
     "E": ("Exempt from VAT", "Umsatzsteuerfrei"),
     "O": ("No VAT is charged.", "Es wird keine Umsatzsteuer berechnet."),
+    "small_business": (
+        "Exempt from VAT: special scheme for small enterprises (article 284 of Directive 2006/112/EC).",
+        "Steuerbefreiung für Kleinunternehmen (Artikel 284 der Richtlinie 2006/112/EG).",
+    ),
+    "small_business_DE": (
+        "The VAT exemption for small businesses applies to this service (§ 19 of the German VAT Act, UStG).",
+        "Für die Leistung gilt die Steuerbefreiung für Kleinunternehmer (§ 19 UStG).",
+    ),
+    "small_business_AT": (
+        "Exempt from VAT as a small business (§ 6 Abs. 1 Z 27 of the Austrian VAT Act, UStG).",
+        "Umsatzsteuerfrei als Kleinunternehmer gemäß § 6 Abs. 1 Z 27 UStG.",
+    ),
 }
 """The words of documents in English and German.
+
+The law asks small businesses for a sentence: § 34a UStDV in Germany, § 11 UStG in Austria.
 
 German law calls a bill that the recipient writes a "Gutschrift", so a credit note is a "Rechnungskorrektur".
 """

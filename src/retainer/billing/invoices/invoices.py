@@ -231,7 +231,8 @@ def save_invoice(tx: Tx, invoice: Invoice, before: Invoice | None) -> WithMeta[I
     if invoice.quote_id is not None and (is_voided or before is None):
         tx.touch(quotes, invoice.quote_id, "invoice_id")  # it has become this one, or can become another one
     for payment in filter(None, (invoice.record_payment, invoice.record_refund)):
-        payments.save_payment(tx, payment)
+        tx.insert(schema.billing.payments, payment)
+        balance.recompute_balance(tx, invoice.id, by_payment=payment.amount > 0)
     saved = load_invoice(tx, invoice.id)
     return WithMeta(saved, InvoiceMeta(left_out, load_warnings(tx, saved, former)))
 

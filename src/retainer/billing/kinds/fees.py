@@ -153,7 +153,7 @@ def load_billed(tx: Tx, project_ids: Collection[int]) -> dict[Fee, BilledFee]:
 def load_due(tx: Tx, selection: UnbilledFees, invoice: Invoice) -> Iterator[tuple[Fee, int]]:
     """Yield the months that can be billed, project by project, with their amounts in minor units.
 
-    Those on the invoice itself count.
+    They have begun by today, from the start of their project to its end. Those on the invoice itself count.
     """
     wanted = selection.project_ids
     rows = tx.all(OF_CLIENT, client=invoice.client_id, currency=invoice.currency)
@@ -161,16 +161,13 @@ def load_due(tx: Tx, selection: UnbilledFees, invoice: Invoice) -> Iterator[tupl
     billed = load_billed(tx, [project.id for project in found])
     taken = {fee for fee, where in billed.items() if where.invoice_id != invoice.id}
     for project in found:
-        for month in begun_months(tx, project, selection.from_ or FIRST_DAY, selection.to or LAST_DAY):
+        moments = (project.completed_at, project.archived_at)
+        ends = [local_day(moment, tx.actor.timezone) for moment in moments if moment]
+        first = max(start_of(tx, project), selection.from_ or FIRST_DAY)
+        last = min(tx.today, selection.to or LAST_DAY, project.due_date or LAST_DAY, *ends)
+        for month in months_of(first, last):
             if (fee := Fee(project.id, month)) not in taken:
                 yield fee, project.retainer_amount or 0
-
-
-def begun_months(tx: Tx, project: DocumentProject, first: str, last: str) -> Iterator[str]:
-    """Return the months of a project from its start to its end, of those between two days, that have begun by today."""
-    moments = (project.completed_at, project.archived_at)
-    ends = [local_day(moment, tx.actor.timezone) for moment in moments if moment]
-    return months_of(max(start_of(tx, project), first), min(tx.today, last, project.due_date or LAST_DAY, *ends))
 
 
 def start_of(tx: Tx, project: DocumentProject) -> str:
