@@ -12,7 +12,7 @@ from testing.process import PATIENCE, at_once, query, statuses, unsound
 from retainer.errors import MAX_OF_A_KIND
 from retainer.store.engines import Sqlite
 from tests.blackbox import gapless
-from tests.length import IS_FULL, only_full
+from tests.length import only_full
 from tests.reference.arithmetic import rounded
 
 RATE = 9999  # cents an hour: most amounts have to be rounded
@@ -159,7 +159,7 @@ def already_billed(hour, invoice):
 
 
 @only_full
-@pytest.mark.parametrize(("issued", "kills"), [(400, 2), (600, 0)] if IS_FULL else [(200, 2)])
+@pytest.mark.parametrize(("issued", "kills"), [(200, 2), (300, 0)])
 @pytest.mark.parametrize("servers", [1, 2])
 def test_numbers_of_fifty_writers_have_neither_gap_nor_duplicate(tmp_path, request, servers, issued, kills):
     addresses = {}

@@ -9,25 +9,15 @@ from pathlib import Path
 import pytest
 import typer
 from sqlalchemy import text
-from testing import process
 from testing.ports import free_port
 from testing.process import COMMAND, PATIENCE, Client, command, environment, opened, running, tell, until, with_database
 
 from retainer.cli import cli
 from retainer.traffic.request_log import LogFilter
-from tests.length import IS_FULL, only_full
+from tests.length import only_full
 
 INSTANT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"
 PAST = "2020-01-01T00:00:00Z"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _of_its_own():
-    """At full length each command starts with its own Python, as operators run it."""
-    with pytest.MonkeyPatch.context() as patch:
-        if IS_FULL:
-            patch.setattr(process, "PRELOADED", None)
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -151,7 +151,7 @@ def filled(sqlite_databases: SqliteDatabases, postgresql_databases: PostgresqlDa
     with time_machine.travel(NOW - timedelta(days=60), tick=False) as clock:
         pair = Pair(*agencies)
         filler = Filler(pair, clock)
-        filler.fill(44 if IS_FULL else 12, "same")
+        filler.fill(24 if IS_FULL else 12, "same")
         filler.add_edges()
         filler.add_care()
         filler.add_payments()
@@ -198,7 +198,7 @@ def add_amounts(pair: Pair, filler: Filler) -> None:
     """Make documents and expenses in several currencies, of prices that are rounded, taken back or too large."""
     random = Random("amounts")
     clients = {currency: filler.make("/clients", name=currency, currency=currency) for currency in CURRENCIES}
-    for currency, _ in itertools.product(CURRENCIES, range(length(40))):
+    for currency, _ in itertools.product(CURRENCIES, range(length(20))):
         figures = {"quantity": QUANTITIES, "unit_price": PRICES, "discount_percent": PERCENTS, "tax_rate": PERCENTS}
         lines = [
             {"description": "Work"} | {name: random.choice(drawn) for name, drawn in figures.items()}
