@@ -206,6 +206,22 @@ def test_subtasks_are_one_level_deep_and_never_in_a_circle(api):
     assert api.patch(f"/tasks/{a}", {"parent_id": c}).status == 200
 
 
+def test_a_member_deletes_no_task_with_a_subtask_of_a_colleague(api):
+    key, task = api.new_key(user_id=api.member_id), api.make("/tasks", assignee_id=api.member_id)["id"]
+    subtask = api.make("/tasks", parent_id=task, assignee_id=api.admin_id)["id"]
+    refused = api.delete(f"/tasks/{task}", key=key)
+    whose = f"Its subtask {subtask} is assigned to Ana Admin (user {api.admin_id})."
+    message = f"{whose} Delete that one first, or ask an admin or a manager to delete both."
+    assert (refused.code, refused.errors) == ("not_owner", {"tasks": [message]})
+    for assignee in (api.member_id, None):
+        api.patch(f"/tasks/{subtask}", {"assignee_id": assignee})
+        assert api.delete(f"/tasks/{task}", key=key).status == 204
+        task = api.make("/tasks")["id"]
+        subtask = api.make("/tasks", parent_id=task)["id"]
+    api.patch(f"/tasks/{subtask}", {"assignee_id": api.member_id})
+    assert api.delete(f"/tasks/{task}").status == 204
+
+
 def test_subtasks_without_time_go_with_their_task_into_another_project(api, world):
     task, sub = world["task of p"], world["subtask of p"]
     api.patch(f"/tasks/{sub}", {"milestone_id": world["in p"]})

@@ -6,7 +6,7 @@ from msgspec import Meta
 from sqlalchemy import ColumnElement, Table, select
 
 from retainer.crm.currency import propagate_currency, validate_currency_change
-from retainer.crm.tags import TagFilter, TagIds, save_tags
+from retainer.crm.tags import TagFilter, TagIds, insert_tagged, update_tagged
 from retainer.kernel.body import New, Patch
 from retainer.kernel.query import REPEATED, Filter, OneOf
 from retainer.kernel.resource import Resource
@@ -153,9 +153,7 @@ api.reads("/{client_id}", Client, "Read a client.")
 @api.post()
 def create_client(tx: Tx, body: New[Client]) -> Client:
     """Create a client; the account has defaults for number, currency and payment terms."""
-    client_id = tx.insert(clients, build_client(tx, body))
-    save_tags(tx, clients, client_id, body, body.tag_ids)
-    return tx.get(clients, client_id, Client)
+    return insert_tagged(tx, clients, build_client(tx, body))
 
 
 @api.put("/{client_id}")
@@ -167,9 +165,7 @@ def update_client(tx: Tx, client_id: Id, patch: Patch[Client]) -> Client:
     if after.currency != before.currency:
         validate_currency_change(tx, client_id)
         propagate_currency(tx, client_id, after.currency)
-    tx.update(clients, after)
-    save_tags(tx, clients, client_id, after, after.tag_ids, before.tag_ids)
-    return tx.get(clients, client_id, Client)
+    return update_tagged(tx, clients, before, after)
 
 
 @api.delete("/{client_id}")

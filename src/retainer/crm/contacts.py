@@ -5,12 +5,12 @@ is. If the primary contact is deleted or moves to another client, the oldest act
 cannot move to another client while tickets, quotes or invoices refer to it.
 """
 
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 from msgspec import Meta
 from sqlalchemy import bindparam, select
 
-from retainer.crm.tags import TagFilter, TagIds, save_tags
+from retainer.crm.tags import TagFilter, TagIds, insert_tagged, update_tagged
 from retainer.kernel.body import New, Patch
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
@@ -97,13 +97,6 @@ DEMOTE_OTHERS = updating(
 )
 
 
-class ContactClient(NamedTuple):
-    """The client of a contact, as far as the contact follows from it."""
-
-    status: str
-    primary_contact_id: int | None
-
-
 CLIENT = select(clients.c.status, PRIMARY_CONTACT.scalar_subquery()).where(clients.c.id == bindparam("client"))
 
 
@@ -117,12 +110,11 @@ def build_contact(
     is_moved = before is None or contact.client_id != before.client_id
     if not is_moved and contact.is_primary is not None:
         return contact
-    row = tx.one(CLIENT, client=contact.client_id)
-    client = ContactClient(*row) if row else None
+    client_status, primary_id = tx.one(CLIENT, client=contact.client_id) or (None, None)
     if contact.is_primary is None or (not contact.is_primary and "is_primary" not in sent):
-        contact.is_primary = client is None or client.primary_contact_id in {None, contact.id}
+        contact.is_primary = primary_id in {None, contact.id}
     former = before.client_id if before else None
-    relations.validate_client_open(tx, "client_id", contact.client_id, former, client and client.status)
+    relations.validate_client_open(tx, "client_id", contact.client_id, former, client_status)
     if before is not None and is_moved:
         advice = f"Create a contact at client {contact.client_id} instead."
         tables = (tickets, quotes, invoices)
@@ -130,14 +122,11 @@ def build_contact(
     return contact
 
 
-def save_links(
-    tx: Tx, contact_id: int, contact: ExternalContact, former_tag_ids: list[int] | None = None
-) -> ExternalContact:
-    """Write a contact's tags, and demote the former primary contact; return the contact."""
-    save_tags(tx, external_contacts, contact_id, contact, contact.tag_ids, former_tag_ids)
+def demote_others(tx: Tx, contact: ExternalContact) -> ExternalContact:
+    """Demote the former primary contact of the client, if this one is primary; return this one."""
     if contact.is_primary:
-        tx.run(DEMOTE_OTHERS, client=contact.client_id, contact=contact_id)
-    return tx.get(external_contacts, contact_id, ExternalContact)
+        tx.run(DEMOTE_OTHERS, client=contact.client_id, contact=contact.id)
+    return contact
 
 
 def promote_next(tx: Tx, former: ExternalContact) -> None:
@@ -155,7 +144,7 @@ api.reads("/{external_contact_id}", ExternalContact, "Read an external contact."
 def create_external_contact(tx: Tx, body: New[ExternalContact]) -> ExternalContact:
     """Create an external contact; the first of a client becomes primary."""
     contact = build_contact(tx, body, None, relations.sent_fields(body))
-    return save_links(tx, changes.insert(tx, external_contacts, contact), contact)
+    return demote_others(tx, insert_tagged(tx, external_contacts, contact))
 
 
 @api.put("/{external_contact_id}")
@@ -163,11 +152,11 @@ def create_external_contact(tx: Tx, body: New[ExternalContact]) -> ExternalConta
 def update_external_contact(tx: Tx, external_contact_id: Id, patch: Patch[ExternalContact]) -> ExternalContact:
     """Change an external contact; if it becomes primary, the client's former primary contact no longer is."""
     before = tx.get(external_contacts, external_contact_id, ExternalContact)
-    after = build_contact(tx, patch.apply_to(before), before, patch.given)
-    changes.update(tx, external_contacts, before, after)
+    built = build_contact(tx, patch.apply_to(before), before, patch.given)
+    after = demote_others(tx, update_tagged(tx, external_contacts, before, built))
     if after.client_id != before.client_id:
         promote_next(tx, before)
-    return save_links(tx, external_contact_id, after, before.tag_ids)
+    return after
 
 
 @api.delete("/{external_contact_id}")

@@ -1,7 +1,7 @@
 """Tags: labels that group clients, contacts and other records."""
 
 from functools import cache, partial
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import Meta
 from msgspec.json import encode
@@ -10,12 +10,13 @@ from sqlalchemy import BindParameter, ColumnElement, Delete, Insert, Table, bind
 from retainer.kernel.body import New, Patch
 from retainer.kernel.query import REPEATED, Filter, OneOf
 from retainer.kernel.resource import Resource
+from retainer.rollups import changes
 from retainer.schema import TAG_LINKS
 from retainer.schema.crm import tags
 from retainer.schema.filters import Where, one_of_folded
 from retainer.store.announcements import maintaining
 from retainer.store.engines.sql import INTEGER, comma_list, is_listed, listed
-from retainer.store.row_mapper import Derived, RefersTo, split_ids
+from retainer.store.row_mapper import Derived, R, RefersTo, split_ids
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
 from retainer.values.collation import printed_form
@@ -65,11 +66,23 @@ TagIds = Annotated[
 TagFilter = Annotated[OneOf[Id] | None, Where(_has_tag), "Records with at least one of these tags."]
 
 
-def save_tags(
-    tx: Tx, table: Table, record_id: int, record: Record, tag_ids: list[int], before: list[int] | None = None
-) -> None:
-    """Replace the tags of a record, which had those in `before`. Raises `validation_failed` for missing tags."""
-    links, wanted, current = TAG_LINKS[table], set(tag_ids), set(before or ())
+def insert_tagged(tx: Tx, table: Table, record: R) -> R:
+    """Insert a record with its tags; return it as it is stored. Raises `validation_failed` with all errors."""
+    record_id = changes.insert(tx, table, record)
+    save_tags(tx, table, record_id, record)
+    return tx.get(table, record_id, type(record))
+
+
+def update_tagged(tx: Tx, table: Table, before: R, after: R) -> R:
+    """Update a record and its tags; return it as it is stored. Raises `validation_failed` with all errors."""
+    changes.update(tx, table, before, after)
+    save_tags(tx, table, after.id, after, before)
+    return tx.get(table, after.id, type(after))
+
+
+def save_tags(tx: Tx, table: Table, record_id: int, record: Any, before: Any = None) -> None:
+    """Replace the tags of a record by its `tag_ids`. Raises `validation_failed` for missing tags."""
+    links, wanted, current = TAG_LINKS[table], set(record.tag_ids), set(before.tag_ids if before else ())
     if removed := sorted(current - wanted):
         _change_links(tx, _remove_tags(links), record_id, removed, -1)
     if added := sorted(wanted - current):

@@ -34,7 +34,7 @@ from retainer.store.tx import Tx
 from retainer.support import tickets
 from retainer.values.exact import half_up
 from retainer.values.kinds import SignedMoney
-from retainer.work import progress, projects, tasks
+from retainer.work import projects, tasks
 
 COVERED_SUMS = ("billable_value", "billed_value", "unpriced_minutes")
 SUMS = ("invoiced", "credited", "invoiced_tax", "credited_tax", "collected", "expenses", "unbilled_expenses")
@@ -247,7 +247,7 @@ def _counts(limits: tuple[str, ...]) -> dict[str, Select[Any]]:
     is_open = in_literals(project.c.status, projects.OPEN)
     states = counted(
         active=project.c.status == "active",
-        over_budget=and_(is_open, progress.over_budget(project)),
+        over_budget=and_(is_open, projects.is_over_budget(project)),
         overdue=and_(is_open, expressions.overdue(*projects.OPEN)(project)),
     )
     live = tasks.in_template(task).is_not(True)

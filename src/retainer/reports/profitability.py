@@ -27,8 +27,7 @@ from retainer.store.tx import Tx
 from retainer.values.collation import sort_key
 from retainer.values.exact import amount_of, half_up, percent
 from retainer.values.kinds import Id, SignedMoney
-from retainer.work import progress
-from retainer.work.projects import BillingType, Status
+from retainer.work.projects import BillingType, Status, budget_used
 
 TIME_SUMS = (
     *("tracked_minutes", "billable_minutes", "billable_value", "billed_value", "unpriced_minutes"),
@@ -107,7 +106,7 @@ PROJECT_FIELDS: dict[str, Any] = {
     "client_name": clients.c.name,
     "status": projects.c.status,
     "billing_type": projects.c.billing_type,
-    "budget_used_percent": progress.budget_used(projects),
+    "budget_used_percent": budget_used(projects),
 }
 PROJECTS = select(*PROJECT_FIELDS.values()).select_from(
     projects.outerjoin(clients, clients.c.id == projects.c.client_id)

@@ -28,17 +28,18 @@ RECORDS = "records"
 
 def insert(tx: Tx, table: Table, record: Record) -> int:
     """Insert a new record and add its row to the sums; return its id. Raises `validation_failed` with all errors."""
-    source = SOURCE_OF[table]
-    targets = _referred(source, record)
+    source = SOURCE_OF.get(table)
+    targets = () if source is None else _referred(source, record)
     record_id = tx.insert(table, record)
-    _apply(tx, source, targets, "record_id", record_id, 1)
+    if source is not None:
+        _apply(tx, source, targets, "record_id", record_id, 1)
     return record_id
 
 
 def update(tx: Tx, table: Table, before: Record, after: Record) -> None:
     """Update a record, and the sums if one of the fields that they follow from has changed."""
-    source = SOURCE_OF[table]
-    if all(getattr(before, name) == getattr(after, name) for name in source.fields):
+    source = SOURCE_OF.get(table)
+    if source is None or all(getattr(before, name) == getattr(after, name) for name in source.fields):
         tx.update(table, after)
         return
     _apply(tx, source, _referred(source, before), "record_id", after.id, -1)

@@ -228,7 +228,7 @@ def create_site(tx: Tx, body: New[Site]) -> Site:
     site_id = changes.insert(tx, sites, site)
     uptime.check_now(tx, site_id)
     plugins.save_plugins(tx, site_id, site.plugins)
-    save_tags(tx, sites, site_id, site, site.tag_ids)
+    save_tags(tx, sites, site_id, site)
     return load_site(tx, site_id)
 
 
@@ -251,7 +251,7 @@ def update_site(tx: Tx, site_id: Id, patch: Patch[Site]) -> Site:
     if after.plugins != before.plugins:
         plugins.save_plugins(tx, site_id, after.plugins)
         tx.touch(sites, site_id, "plugins")
-    save_tags(tx, sites, site_id, after, after.tag_ids, before.tag_ids)
+    save_tags(tx, sites, site_id, after, before)
     suspend_incident(tx, before, after)
     if any(getattr(after, name) != getattr(before, name) for name in CHECKED_FIELDS):
         uptime.check_now(tx, site_id, reset=after.url != before.url)

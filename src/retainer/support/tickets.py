@@ -11,7 +11,7 @@ from typing import Annotated, Literal, NamedTuple
 from msgspec import Meta
 from sqlalchemy import BindParameter, ColumnElement, Table, Text, and_, bindparam, case, cast, literal, or_, select
 
-from retainer.crm.tags import TagFilter, TagIds, save_tags
+from retainer.crm.tags import TagFilter, TagIds, insert_tagged, update_tagged
 from retainer.kernel.body import New, Patch
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
@@ -31,7 +31,7 @@ from retainer.values.common import ExternalId, Minutes, Priority
 from retainer.values.exact import minutes_between
 from retainer.values.kinds import Code191, Email, FullName, Id, Instant, Searched, Text255, Text50000, UserId
 from retainer.values.records import READ_ONLY, MustMatch, Record
-from retainer.work import propagation
+from retainer.work.tasks import validate_no_time
 
 UNRESOLVED = ("open", "pending", "on_hold")
 
@@ -249,9 +249,7 @@ api.reads("/{ticket_id}", Ticket, "Read a ticket; its replies are at /tickets/{t
 def create_ticket(tx: Tx, body: New[Ticket]) -> Ticket:
     """Create a ticket. The client follows from contact, site or project, the requester from the contact."""
     body.number, body.reopened_count = next_ticket_number(tx), 0
-    ticket_id = tx.insert(tickets, build_ticket(tx, body, None, relations.sent_fields(body)))
-    save_tags(tx, tickets, ticket_id, body, body.tag_ids)
-    return tx.get(tickets, ticket_id, Ticket)
+    return insert_tagged(tx, tickets, build_ticket(tx, body, None, relations.sent_fields(body)))
 
 
 @api.put("/{ticket_id}")
@@ -262,10 +260,8 @@ def update_ticket(tx: Tx, ticket_id: Id, patch: Patch[Ticket]) -> Ticket:
     after = build_ticket(tx, patch.apply_to(before), before, patch.given)
     moved = [name for name in ("project_id", "client_id") if getattr(after, name) != getattr(before, name)]
     if moved:
-        propagation.validate_no_time(tx, "ticket", ticket_id, moved[0])
-    tx.update(tickets, after)
-    save_tags(tx, tickets, ticket_id, after, after.tag_ids, before.tag_ids)
-    return tx.get(tickets, ticket_id, Ticket)
+        validate_no_time(tx, "ticket", ticket_id, moved[0])
+    return update_tagged(tx, tickets, before, after)
 
 
 @api.delete("/{ticket_id}")

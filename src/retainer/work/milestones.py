@@ -23,8 +23,7 @@ from retainer.store.tx import Tx
 from retainer.values.exact import amount_of
 from retainer.values.kinds import Currency, Day, Id, Instant, Money, Position, Text191, Text5000
 from retainer.values.records import READ_ONLY, SERVER_DEFAULT, Record
-from retainer.work import propagation
-from retainer.work.projects import Project
+from retainer.work.projects import Project, sum_milestone_amounts
 
 Status = Annotated[
     Literal["open", "completed"], Meta(title="MilestoneStatus"), "`completed` sets `completed_at`, `open` clears it."
@@ -90,7 +89,7 @@ def build_milestone(tx: Tx, milestone: Milestone, project: Project) -> Milestone
 
 def validate_milestone(tx: Tx, milestone: Milestone, project: Project) -> None:
     relations.validate_date_order(tx, milestone)
-    others = propagation.sum_milestone_amounts(tx, project.id, exclude_id=milestone.id or 0)
+    others = sum_milestone_amounts(tx, project.id, exclude_id=milestone.id or 0)
     allotted = amount_of(others, milestone.currency)
     if milestone.amount and project.billing_type != "fixed_fee":
         tx.error("amount", f"Is part of a fixed fee; the billing_type of the project is {project.billing_type}.")

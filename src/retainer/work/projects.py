@@ -11,14 +11,16 @@ the time between the start of the template, or its earliest date, and the start 
 no dates.
 """
 
+from collections.abc import Callable
 from typing import Annotated, Literal
 
 from msgspec import Meta
-from sqlalchemy import func, select
+from sqlalchemy import ColumnElement, Table, and_, bindparam, case, func, or_, select
 
 from retainer.billing.quotes import types as quote_types
 from retainer.billing.quotes.quotes import fill_project, save_conversion
-from retainer.crm.tags import TagFilter, TagIds, save_tags
+from retainer.crm.currency import MILESTONES_OF_PROJECT, redenominate
+from retainer.crm.tags import TagFilter, TagIds, save_tags, update_tagged
 from retainer.kernel.body import New, Patch
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
@@ -26,16 +28,19 @@ from retainer.rollups import changes
 from retainer.schema import expressions
 from retainer.schema.crm import clients
 from retainer.schema.filters import DefaultExclusion, Where, since, truth, until
-from retainer.schema.work import projects
+from retainer.schema.sites import sites
+from retainer.schema.support import tickets
+from retainer.schema.work import milestones, projects, tasks
 from retainer.shared import relations
 from retainer.shared.relations import ClientState
+from retainer.store.announcements import updating
 from retainer.store.row_mapper import Derived, RefersTo
 from retainer.store.tx import Tx
 from retainer.values.common import BudgetShare, ExternalId, Minutes, Share
 from retainer.values.exact import amount_of, percent
 from retainer.values.kinds import Code30, Code191, Currency, Day, Id, Instant, Money, SignedMoney, Text191, Text10000
 from retainer.values.records import READ_ONLY, SERVER_DEFAULT, WRITE_ONLY, AllowedOn, Record, RequiredUnless
-from retainer.work import progress, propagation, templates
+from retainer.work import templates
 
 Status = Annotated[
     Literal["planned", "active", "on_hold", "completed", "archived"],
@@ -58,6 +63,33 @@ TRANSITIONS = {
 OPEN = ("planned", "active", "on_hold")
 ONLY_FOR = {"fixed_fee": "fixed_fee", "retainer_amount": "retainer"}
 """Fields that belong to one billing type."""
+
+
+def unbilled(name: str) -> Callable[[Table], ColumnElement[int]]:
+    """Return a total of unbilled time as an expression: 0 if a fee covers the project's time."""
+    return lambda table: case((expressions.is_covered(table), 0), else_=table.c[name])
+
+
+def budget_used(table: Table) -> ColumnElement[int | None]:
+    """Return the greater of two shares, in hundredths of a percent; null without a budget.
+
+    They are the billable amount of the budget_amount and the tracked time of the budget_minutes.
+    """
+    of_amount = expressions.ratio(table.c.billable_amount, table.c.budget_amount)
+    of_minutes = expressions.ratio(table.c.tracked_minutes, table.c.budget_minutes)
+    has_both = and_(table.c.budget_amount > 0, table.c.budget_minutes > 0)
+    greater = case((of_amount > of_minutes, of_amount), else_=of_minutes)
+    return case((has_both, greater), (table.c.budget_amount > 0, of_amount), else_=of_minutes)
+
+
+def done_ratio(table: Table) -> ColumnElement[int | None]:
+    return expressions.ratio(table.c.tasks_done_count, table.c.tasks_count - table.c.tasks_cancelled_count)
+
+
+def is_over_budget(table: Table) -> ColumnElement[bool]:
+    by_amount = and_(table.c.budget_amount > 0, table.c.billable_amount > table.c.budget_amount)
+    by_minutes = and_(table.c.budget_minutes > 0, table.c.tracked_minutes > table.c.budget_minutes)
+    return or_(by_amount, by_minutes)
 
 
 class Project(Record):
@@ -116,7 +148,7 @@ class Project(Record):
     billable_minutes: Annotated[Minutes, "Billable time on the project, invoiced or not."] = READ_ONLY
     unbilled_minutes: Annotated[
         Minutes,
-        Derived(progress.unbilled("unbilled_minutes")),
+        Derived(unbilled("unbilled_minutes")),
         "Billable time with a rate that is not invoiced; 0 if a fixed fee or retainer covers it.",
     ] = READ_ONLY
     billable_amount: Annotated[
@@ -124,7 +156,7 @@ class Project(Record):
     ] = READ_ONLY
     unbilled_amount: Annotated[
         Money,
-        Derived(progress.unbilled("unbilled_amount"), money=True),
+        Derived(unbilled("unbilled_amount"), money=True),
         "Value of the unbilled time in the project's currency, before tax; 0 if a fee covers it.",
     ] = READ_ONLY
     invoiced_amount: Annotated[
@@ -135,12 +167,12 @@ class Project(Record):
     )
     budget_used_percent: Annotated[
         BudgetShare | None,
-        Derived(progress.budget_used, percent),
+        Derived(budget_used, percent),
         "`billable_amount` of `budget_amount`, or tracked time of `budget_minutes`: the greater. Null without budget.",
     ] = READ_ONLY
     progress_percent: Annotated[
         Share | None,
-        Derived(progress.done_ratio, percent),
+        Derived(done_ratio, percent),
         "Share of the tasks that are done, without cancelled ones; null without tasks.",
     ] = READ_ONLY
     template_id: Annotated[
@@ -174,16 +206,33 @@ class ProjectFilter(Filter):
         None
     )
     over_budget: Annotated[
-        bool | None, truth(progress.over_budget, "projects beyond `budget_amount` or `budget_minutes`")
+        bool | None, truth(is_over_budget, "projects beyond `budget_amount` or `budget_minutes`")
     ] = None
     budget_used_percent_min: Annotated[
         Annotated[int, Meta(ge=0, le=1_000_000)] | None,
-        Where(lambda table, value: progress.budget_used(table) >= value, lambda percent: 100 * percent),
+        Where(lambda table, value: budget_used(table) >= value, lambda percent: 100 * percent),
         "Projects whose `budget_used_percent` is at least this, in whole percent.",
     ] = None
     code: OneOf[Code30] | None = None
     external_id: OneOf[Code191] | None = None
     tag_id: TagFilter = None
+
+
+REFERRING = [
+    select(table.c.id).where(table.c.project_id == bindparam("project")).limit(1) for table in (tickets, sites)
+]
+MILESTONE_SUM = select(func.coalesce(func.sum(milestones.c.amount), 0)).where(
+    milestones.c.project_id == bindparam("project"), milestones.c.id != bindparam("exclude_id")
+)
+SET_CLIENT_OF_TASKS = updating(
+    tasks, tasks.c.project_id == bindparam("project"), values={"client_id": bindparam("client_id")}
+)
+
+
+def sum_milestone_amounts(tx: Tx, project_id: int, *, exclude_id: int = 0) -> int:
+    """Return the sum of a project's milestones in minor units, without one of them."""
+    units: int = tx.value(MILESTONE_SUM, project=project_id, exclude_id=exclude_id)
+    return units
 
 
 def build_project(tx: Tx, project: Project, before: Project | None = None) -> Project:
@@ -227,22 +276,14 @@ def validate_change(tx: Tx, project: Project, before: Project) -> None:
     is_moved = project.client_id != before.client_id
     for messages in tx.blocking(projects, project.id).values() if is_moved else ():
         tx.error("client_id", f"Is fixed once work was recorded for the client. {messages[0]}")
-    if is_moved and propagation.is_referred_to(tx, project.id):
+    if is_moved and any(tx.one(statement, project=project.id) for statement in REFERRING):
         tx.error("client_id", "Is fixed while tickets or sites refer to the project. Move them first.")
-    allotted = amount_of(propagation.sum_milestone_amounts(tx, project.id), before.currency)
+    allotted = amount_of(sum_milestone_amounts(tx, project.id), before.currency)
     if allotted > (project.fixed_fee or 0):
         message = (
             f"Must be at least the sum of its milestones, {allotted} {before.currency}. Reduce their amounts first."
         )
         tx.error("fixed_fee", message)
-
-
-def propagate_client(tx: Tx, project: Project, before: Project) -> None:
-    """Write a project's new client to its tasks, and that client's currency to its milestones."""
-    if project.client_id == before.client_id:
-        return
-    if project.client_id is None or relations.load_row(tx, ClientState, clients, project.client_id):
-        propagation.propagate_project(tx, project.id, project.client_id, project.currency)
 
 
 api = Resource("/projects", tag="Projects", scope="projects", table=projects)
@@ -257,7 +298,7 @@ def create_project(tx: Tx, body: New[Project]) -> Project:
     fill_project(tx, body)
     templates.fill_project(tx, body, template)
     project_id = changes.insert(tx, projects, build_project(tx, body))
-    save_tags(tx, projects, project_id, body, body.tag_ids)
+    save_tags(tx, projects, project_id, body)
     save_conversion(tx, body.quote_id, project_id)
     if template is not None:
         templates.copy_work(tx, template, project_id)
@@ -272,10 +313,11 @@ def update_project(tx: Tx, project_id: Id, patch: Patch[Project]) -> Project:
     after = patch.apply_to(before)
     validate_change(tx, after, before)
     after = build_project(tx, after, before)
-    propagate_client(tx, after, before)
-    changes.update(tx, projects, before, after)
-    save_tags(tx, projects, project_id, after, after.tag_ids, before.tag_ids)
-    return tx.get(projects, project_id, Project)
+    is_moved = after.client_id != before.client_id
+    if is_moved and (after.client_id is None or relations.load_row(tx, ClientState, clients, after.client_id)):
+        tx.run(SET_CLIENT_OF_TASKS, project=project_id, client_id=after.client_id)
+        redenominate(tx, milestones, MILESTONES_OF_PROJECT, project_id, after.currency, "client_id")
+    return update_tagged(tx, projects, before, after)
 
 
 @api.delete("/{project_id}")

@@ -8,29 +8,34 @@ Tasks of templates are a plan. Lists exclude them unless `project_id` or `ids` n
 Their `billable` is that of their copies, if the copy's project can be billed.
 """
 
+from functools import cache
 from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta
-from sqlalchemy import ColumnElement, Table, bindparam, func, select
+from sqlalchemy import ColumnElement, Select, Table, bindparam, func, select
 
-from retainer.crm.tags import TagFilter, TagIds, save_tags
+from retainer.crm.tags import TagFilter, TagIds, insert_tagged, update_tagged
+from retainer.errors import Refusal
 from retainer.kernel.body import New, Patch
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
+from retainer.kernel.roles import may
 from retainer.rollups import changes
+from retainer.rollups.sources import TASKS
 from retainer.schema import expressions
 from retainer.schema.columns import in_literals
 from retainer.schema.crm import clients
 from retainer.schema.filters import DefaultExclusion, since, truth, until
+from retainer.schema.identity import users
 from retainer.schema.support import tickets
-from retainer.schema.work import milestones, projects, tasks
+from retainer.schema.work import milestones, projects, tasks, time_entries
 from retainer.shared import relations
+from retainer.store.announcements import updating
 from retainer.store.row_mapper import Derived
 from retainer.store.tx import Tx
 from retainer.values.common import ExternalId, Minutes, Priority
 from retainer.values.kinds import Code191, Day, Id, Instant, Position, Text255, Text20000, UserId
 from retainer.values.records import READ_ONLY, SERVER_DEFAULT, Record
-from retainer.work import progress, propagation
 
 Status = Annotated[
     Literal["todo", "in_progress", "in_review", "done", "cancelled"],
@@ -76,7 +81,7 @@ class Task(Record):
     tracked_minutes: Annotated[Minutes, "Time on the task itself, without its subtasks."] = READ_ONLY
     remaining_minutes: Annotated[
         Minutes | None,
-        progress.REMAINING,
+        Derived(lambda table: table.c.estimated_minutes - table.c.tracked_minutes, lambda minutes: max(0, minutes)),
         "`estimated_minutes` less `tracked_minutes`, at least 0; null without an estimate.",
     ] = READ_ONLY
     is_overdue: Annotated[
@@ -144,6 +149,42 @@ PROJECT = (
 LAST_POSITION = select(func.coalesce(func.max(tasks.c.position), 0)).where(
     tasks.c.project_id.is_not_distinct_from(bindparam("project"))
 )
+
+
+TASKS_OF_TICKET = select(func.count()).select_from(tasks).where(tasks.c.ticket_id == bindparam("ticket"))
+MOVE_SUBTASKS = updating(
+    tasks,
+    tasks.c.parent_id == bindparam("task"),
+    values={"project_id": bindparam("project_id"), "client_id": bindparam("client_id"), "milestone_id": None},
+)
+"""Milestones of the former project are removed."""
+SUBTASK_OF_COLLEAGUE = (
+    select(tasks.c.id, users.c.name, users.c.id)
+    .select_from(tasks.join(users, users.c.id == tasks.c.assignee_id))
+    .where(tasks.c.parent_id == bindparam("task"), users.c.id != bindparam("user"))
+    .order_by(tasks.c.id)
+    .limit(1)
+)
+
+
+def validate_no_time(tx: Tx, noun: str, record_id: int, field: str) -> None:
+    """Note an error if a `task` or `ticket` has time, also on its subtasks or tasks, or if a ticket has tasks."""
+    entries = tx.value(_count_entries(noun), record_id=record_id)
+    if entries:
+        parts = "subtasks" if noun == "task" else "tasks"
+        count = "1 time entry is" if entries == 1 else f"{entries} time entries are"
+        tx.error(field, f"Is fixed while {count} on the {noun} or its {parts}. Move them first.")
+    elif noun == "ticket" and (count := tx.value(TASKS_OF_TICKET, ticket=record_id)):
+        belong = "1 task belongs" if count == 1 else f"{count} tasks belong"
+        tx.error(field, f"Is fixed while {belong} to the ticket. Move them first.")
+
+
+@cache
+def _count_entries(noun: str) -> Select[int]:
+    owner = tasks.c.parent_id if noun == "task" else tasks.c.ticket_id
+    on_tasks = time_entries.c.task_id.in_(select(tasks.c.id).where(owner == bindparam("record_id")))
+    on_record = time_entries.c[f"{noun}_id"] == bindparam("record_id")
+    return select(func.count()).select_from(time_entries).where(on_record | on_tasks)
 
 
 def build_task(tx: Tx, task: Task, before: Task | None, sent: relations.SentFields) -> Task:
@@ -222,10 +263,7 @@ api.reads("/{task_id}", Task, "Read a task.")
 @api.post()
 def create_task(tx: Tx, body: New[Task]) -> Task:
     """Create a task. The client follows from the project, the project from a milestone or a parent task."""
-    task = build_task(tx, body, None, relations.sent_fields(body))
-    task_id = changes.insert(tx, tasks, task)
-    save_tags(tx, tasks, task_id, body, body.tag_ids)
-    return tx.get(tasks, task_id, Task)
+    return insert_tagged(tx, tasks, build_task(tx, body, None, relations.sent_fields(body)))
 
 
 @api.put("/{task_id}")
@@ -238,15 +276,25 @@ def update_task(tx: Tx, task_id: Id, patch: Patch[Task]) -> Task:
         name for name in ("project_id", "client_id", "ticket_id") if getattr(after, name) != getattr(before, name)
     ]
     if changed:
-        propagation.validate_no_time(tx, "task", task_id, changed[0])
-    changes.update(tx, tasks, before, after)
+        validate_no_time(tx, "task", task_id, changed[0])
+    after = update_tagged(tx, tasks, before, after)
     if before.subtasks_count and changed and changed != ["ticket_id"]:
-        propagation.propagate_task(tx, task_id, after.project_id, after.client_id)
-    save_tags(tx, tasks, task_id, after, after.tag_ids, before.tag_ids)
-    return tx.get(tasks, task_id, Task)
+        with changes.changing(tx, TASKS, task_id, by="parent_id"):
+            tx.run(MOVE_SUBTASKS, task=task_id, project_id=after.project_id, client_id=after.client_id)
+    return after
 
 
 @api.delete("/{task_id}")
 def delete_task(tx: Tx, task_id: Id) -> None:
-    """Delete a task with its subtasks; time that was recorded on them stays, without a task."""
-    changes.delete(tx, tasks, tx.get(tasks, task_id, Task))
+    """Delete a task with its subtasks; time that was recorded on them stays, without a task.
+
+    A member's key deletes no task with a colleague's subtask.
+    """
+    before = tx.get(tasks, task_id, Task)
+    if before.subtasks_count and not may(tx.actor, "records"):
+        found = tx.one(SUBTASK_OF_COLLEAGUE, task=task_id, user=tx.actor.user_id)
+        if found is not None:
+            whose = f"Its subtask {found[0]} is assigned to {found[1]} (user {found[2]})."
+            message = f"{whose} Delete that one first, or ask an admin or a manager to delete both."
+            raise Refusal("not_owner", message, errors={"tasks": [message]})
+    changes.delete(tx, tasks, before)
