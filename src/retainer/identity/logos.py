@@ -3,7 +3,7 @@
 import hashlib
 from typing import NamedTuple
 
-from sqlalchemy import Table, bindparam, delete, or_, select
+from sqlalchemy import bindparam, delete, or_, select
 
 from retainer.errors import invalid
 from retainer.identity import audit
@@ -26,12 +26,11 @@ class Logo(NamedTuple):
 
 LOGO = select(*logos.c[Logo._fields]).where(logos.c.id == bindparam("id"))
 REMOVE = delete(logos).where(logos.c.id == bindparam("id"))
-SNAPSHOTS: tuple[Table, ...] = (invoices, credit_notes)
 PRINTED = [
     select(table.c.id)
     .where(or_(*(table.c.issuer_snapshot.like(bindparam(name, type_=TEXT)) for name in ("followed", "last"))))
     .limit(1)
-    for table in SNAPSHOTS
+    for table in (invoices, credit_notes)
 ]
 """For each kind of issued document, the statement that finds one whose snapshot of the issuer has a logo."""
 
@@ -56,17 +55,14 @@ def set_logo(tx: Tx, content: bytes | None) -> None:
     if former is None and after is None:
         return
     tx.update_columns(accounts, account["id"], {"logo_id": logo_id})
-    if former is not None and not is_printed(tx, former.id):
-        tx.run(REMOVE, id=former.id)
+    if former is not None:
+        forms = {"followed": f'%"logo_id":{former.id},%', "last": f'%"logo_id":{former.id}}}%'}
+        if not any(tx.one(statement, **forms) is not None for statement in PRINTED):
+            tx.run(REMOVE, id=former.id)
     if excess := find_excess(tx, "logos", added=0):
         raise invalid({"logo": [excess]})
     target = Target("account", account["id"], account["name"])
     audit.note(tx, "account changed", target, before={"logo": described(former)}, after={"logo": described(after)})
-
-
-def is_printed(tx: Tx, logo_id: int) -> bool:
-    forms = {"followed": f'%"logo_id":{logo_id},%', "last": f'%"logo_id":{logo_id}}}%'}
-    return any(tx.one(statement, **forms) is not None for statement in PRINTED)
 
 
 def described(logo: Logo | None) -> str | None:

@@ -47,15 +47,15 @@ Limits = Mapping[str, Mapping[str, int]]
 
 def limits_of(settings: Settings) -> Limits:
     """Return the limits that the operator has set. Raises SettingsError for a plan that does not exist."""
-    return {name: _by_plan(quota.setting, getattr(settings, quota.setting)) for name, quota in QUOTAS.items()}
-
-
-def _by_plan(setting: str, parts: tuple[str, ...]) -> dict[str, int]:
-    default, *others = parts
-    exceptions = dict(part.split("=") for part in others)
-    if unknown := [plan for plan in exceptions if plan not in PLANS]:
-        raise SettingsError(f"{PREFIX}{setting.upper()} names the plan {unknown[0]}. Plans: {', '.join(PLANS)}.")
-    return {plan: int(exceptions.get(plan, default)) for plan in PLANS}
+    limits = {}
+    for name, quota in QUOTAS.items():
+        default, *others = getattr(settings, quota.setting)
+        exceptions = dict(part.split("=") for part in others)
+        if unknown := [plan for plan in exceptions if plan not in PLANS]:
+            setting = f"{PREFIX}{quota.setting.upper()}"
+            raise SettingsError(f"{setting} names the plan {unknown[0]}. Plans: {', '.join(PLANS)}.")
+        limits[name] = {plan: int(exceptions.get(plan, default)) for plan in PLANS}
+    return limits
 
 
 class Use(NamedTuple):

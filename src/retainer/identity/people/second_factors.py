@@ -18,7 +18,6 @@ from retainer.schema.identity import sessions as sessions_table
 from retainer.store.tx import Tx
 
 ISSUER = "Retainer"
-SECRET_LENGTH = 32
 RECOVERY_CODES = 10
 WRONG = "Wrong code. Enter the six digits that the app shows now, or a recovery code."
 USED = "This code was already used. Wait for the next one."
@@ -42,11 +41,6 @@ PROPOSED = select(sessions_table.c.proposed_secret).where(sessions_table.c.id ==
 NAME = select(users.c.name).where(users.c.id == bindparam("id"))
 
 
-def new_secret() -> str:
-    """Return a new secret for an app, in base32."""
-    return pyotp.random_base32(SECRET_LENGTH)
-
-
 def setup_address(secret: str, email: str) -> str:
     """Return the otpauth address that an app reads from a QR code."""
     return pyotp.TOTP(secret).provisioning_uri(name=email, issuer_name=ISSUER)
@@ -66,7 +60,7 @@ def propose(tx: Tx, session_id: int | None) -> str:
     """Return the secret that a session proposes for a second factor. It is made once, and the server keeps it."""
     secret = tx.value(PROPOSED, session=session_id or 0)
     if secret is None:
-        secret = new_secret()
+        secret = pyotp.random_base32(32)
         tx.update_columns(sessions_table, session_id or 0, {"proposed_secret": secret})
     return str(secret)
 

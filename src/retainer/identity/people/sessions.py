@@ -53,13 +53,6 @@ class KnownBrowser(NamedTuple):
     email_folded: str
 
 
-class SessionEnd(NamedTuple):
-    """A session's user, and when it ended."""
-
-    user_name: str
-    ended_at: str | None
-
-
 COLUMNS = {"user_name": users.c.name, **sessions.c}
 FOUND_COLUMNS = PERSON_COLUMNS | {
     "session_id": sessions.c.id,
@@ -94,11 +87,7 @@ END_ALL_OF_USER = (
     .values(ended_at=NOW, updated_at=NOW)
 )
 VOID_PENDING = delete(pending_sign_ins).where(pending_sign_ins.c.user_id == bindparam("user"))
-ONE = (
-    select(*(COLUMNS[name] for name in SessionEnd._fields))
-    .select_from(OF_USERS)
-    .where(sessions.c.id == bindparam("id"))
-)
+ONE = select(users.c.name, sessions.c.ended_at).select_from(OF_USERS).where(sessions.c.id == bindparam("id"))
 
 
 def digest(token: str) -> str:
@@ -152,11 +141,11 @@ def end(tx: Tx, session_id: int) -> None:
     row = tx.one(ONE, id=session_id)
     if row is None:
         raise Refusal("not_found", f"There is no session {session_id}.")
-    session = SessionEnd(*row)
-    if session.ended_at is None:
+    user_name, ended_at = row
+    if ended_at is None:
         tx.update_columns(sessions, session_id, {"ended_at": tx.now})
         is_own = isinstance(tx.actor, Person) and tx.actor.session_id == session_id
-        audit.note(tx, "signed out" if is_own else "session revoked", Target("session", session_id, session.user_name))
+        audit.note(tx, "signed out" if is_own else "session revoked", Target("session", session_id, user_name))
 
 
 def end_all_of(tx: Tx, user_id: int) -> None:

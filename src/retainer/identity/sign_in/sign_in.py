@@ -84,14 +84,23 @@ def sign_in(
     with throttle.attempt(folded, origin) as failures:
         found = find_users(store, folded, account_id, browser)
         with throttle.turn(origin.account_id or origin.networks[-1]):
-            matching = matching_users(found, password)
-            newer_hash = renewed_hash(matching, password)
+            if not found:
+                passwords.matches(None, password)  # takes as long
+            matching = [user for user in found if passwords.matches(user.password_hash, password)]
+            is_outdated = len(matching) == 1 and passwords.is_outdated(matching[0].password_hash or "")
+            newer_hash = passwords.hash_password(password) if is_outdated else None
         if not matching:
             note_failure(store, [user.person for user in found], failures)
             raise mismatch()
     if len(matching) > 1:
         return [AccountChoice(user.person.account_id, user.person.account_name) for user in matching]
-    return start(store, matching[0], newer_hash, browser)
+    (user,) = matching
+    with store.begin(user.person, write=True) as tx:
+        if tx.value(HASH, id=user.person.user_id) != user.password_hash:  # it has changed meanwhile
+            raise mismatch()
+        if newer_hash is not None:
+            tx.update_columns(schema.users, user.person.user_id, {"password_hash": newer_hash})
+        return begin(tx, user.person, browser)
 
 
 def finish(store: Store, throttle: Throttle, token: str, code: str, browser: Browser) -> SignedIn:
@@ -175,37 +184,16 @@ def checked_code(store: Store, throttle: Throttle, person: Person, origin: Origi
 def check_password(store: Store, throttle: Throttle, person: Person, current: str) -> None:
     """Raise `validation_failed` unless this is the user's password, `rate_limited` after too many failures."""
     with throttle.attempt(person.email, own_origin(person)):
-        user = find_user(store, person.email, person.account_id, Browser(person.address))
+        found = find_users(store, fold_email(person.email), person.account_id, Browser(person.address))
+        if not found:  # deactivated meanwhile
+            raise mismatch()
         with throttle.turn(person.account_id):
-            if not passwords.matches(user.password_hash, current.strip()):
+            if not passwords.matches(found[0].password_hash, current.strip()):
                 raise invalid({"current": ["Wrong password."]})
 
 
 def own_origin(person: Person) -> Origin:
     return Origin((str(person.address),), person.account_id, person.session_id or 0)
-
-
-def matching_users(found: list[User], password: str) -> list[User]:
-    """Return the users who can sign in with a password; without any, this takes as long."""
-    if not found:
-        passwords.matches(None, password)
-    return [user for user in found if passwords.matches(user.password_hash, password)]
-
-
-def renewed_hash(matching: list[User], password: str) -> str | None:
-    """Return a new hash of the password if only one user matches, and the stored hash has former parameters."""
-    is_outdated = len(matching) == 1 and passwords.is_outdated(matching[0].password_hash or "")
-    return passwords.hash_password(password) if is_outdated else None
-
-
-def start(store: Store, user: User, newer_hash: str | None, browser: Browser) -> SignedIn | Token:
-    """Start the session of a user, unless the password has changed meanwhile."""
-    with store.begin(user.person, write=True) as tx:
-        if tx.value(HASH, id=user.person.user_id) != user.password_hash:
-            raise mismatch()
-        if newer_hash is not None:
-            tx.update_columns(schema.users, user.person.user_id, {"password_hash": newer_hash})
-        return begin(tx, user.person, browser)
 
 
 def begin(tx: Tx, person: Person, browser: Browser) -> SignedIn | Token:
@@ -237,13 +225,6 @@ def note_failure(store: Store, people: list[Person], failures: int) -> None:
         with store.begin(replace(person, user_id=0, session_id=None), write=True) as tx:
             target = Target("user", person.user_id, person.name)
             audit.note(tx, "sign-in failed", target, after={"failures": failures})
-
-
-def find_user(store: Store, email: str, account_id: int, browser: Browser) -> User:
-    """Return an active user of an account. Raises `validation_failed` if there is none any more."""
-    for user in find_users(store, fold_email(email), account_id, browser):
-        return user
-    raise mismatch()
 
 
 def find_users(store: Store, folded_email: str, account_id: int | None, browser: Browser) -> list[User]:
