@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from datetime import date
 from functools import cache
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 import msgspec
 from sqlalchemy import Select, Text, bindparam, cast, func
@@ -18,6 +18,7 @@ from retainer.store.tx import Tx
 from retainer.values.exact import amount_of, half_up, percent
 from retainer.values.kinds import Currency, Day, Id, Instant, SignedMoney
 
+S = TypeVar("S", bound=msgspec.Struct)
 FILTERS = ("client_id", "project_id", "user_id", "currency")
 Ratio = float | None
 """A JSON number with two decimal places; null if the divisor is 0 or less."""
@@ -98,19 +99,22 @@ def by_currency(rows: Iterable[tuple[str, Figures]]) -> dict[str, Figures]:
     return {currency: total(groups[currency]) for currency in sorted(groups)}
 
 
-def amounts(currency: str, **units: int) -> dict[str, Any]:
-    return {name: amount_of(each, currency) for name, each in units.items()}
-
-
-def earnings(sums: Figures) -> dict[str, int]:
-    """Return the fields `invoiced` to `collected` of a report, in minor units."""
-    return {
-        "invoiced": sums["invoiced"],
-        "credited": sums["credited"],
-        "revenue": sums["invoiced"] - sums["credited"],
-        "tax": sums["invoiced_tax"] - sums["credited_tax"],
-        "collected": sums["collected"],
+def make_row(row: type[S], currency: str, sums: Figures, **others: object) -> S:
+    """Return a row of a report: the sums by the names of its fields, money as amounts, and the `others` as they are."""
+    sums = Figures(sums, revenue=sums["invoiced"] - sums["credited"], tax=sums["invoiced_tax"] - sums["credited_tax"])
+    values = {
+        name: amount_of(sums[name], currency) if is_money else sums[name]
+        for name, is_money in _figures(row)
+        if name not in others
     }
+    return row(**values, **others, currency=currency)
+
+
+@cache
+def _figures(row: type[msgspec.Struct]) -> list[tuple[str, bool]]:
+    """Return the fields of a row that can be sums, and whether they are money."""
+    hints = get_type_hints(row)
+    return [(name, hints[name] is not int) for name in row.__struct_fields__ if name != "currency"]
 
 
 @cache

@@ -185,21 +185,11 @@ def read_money(
     currencies |= {currency for currency, sums in time_totals.items() if sums["billable_value"]}
     rows = []
     for currency in sorted(currencies) or [common.default_currency(tx, query)]:
-        sums, balance = figures.get((currency,), Figures()), balances.get((currency,), Figures())
-        time_total = time_totals.get(currency, Figures())
-        covered = covered_sums.get((currency,), Figures())
+        time_total, covered = time_totals.get(currency, Figures()), covered_sums.get((currency,), Figures())
         unbilled, covered_unbilled = (each["billable_value"] - each["billed_value"] for each in (time_total, covered))
-        money_fields = common.amounts(
-            currency,
-            **common.earnings(sums),
-            outstanding=balance["outstanding"],
-            overdue=balance["overdue"],
-            expenses=sums["expenses"],
-            unbilled_time=unbilled - covered_unbilled,
-            unbilled_expenses=sums["unbilled_expenses"],
-            refund_due=balance["refund_due"],
-        )
-        rows.append(OverviewMoney(currency=currency, overdue_count=balance["overdue_count"], **money_fields))
+        sums = Figures(figures.get((currency,), {}) | balances.get((currency,), {}))
+        sums["unbilled_time"] = unbilled - covered_unbilled
+        rows.append(common.make_row(OverviewMoney, currency, sums))
     return rows
 
 

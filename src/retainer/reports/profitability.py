@@ -7,7 +7,7 @@ without a cost rate costs nothing and is counted in `missing_cost_rate_minutes`.
 in `unpriced_minutes` and in no amount. A project without figures in the period has no row.
 """
 
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from sqlalchemy import select
@@ -99,6 +99,7 @@ class ProjectProfitabilityReport(msgspec.Struct):
     totals: Annotated[list[ProjectProfitabilityTotal], "The sums of the rows, one for each currency."]
 
 
+Row = TypeVar("Row", bound=ProjectProfitabilityTotal)
 PROJECT_FIELDS: dict[str, Any] = {
     "project_id": projects.c.id,
     "project_name": projects.c.name,
@@ -131,13 +132,13 @@ def get_report_project_profitability(
     figures = {key: settled(sums, by_id.get(key[0], NO_PROJECT)["billing_type"]) for key, sums in summed.items()}
     cost_currency = tx.actor.currency if may(tx.actor, "costs") else None
     rows = [
-        ProjectProfitability(**by_id.get(project_id, NO_PROJECT), **profit(currency, sums, cost_currency))
+        row_of(ProjectProfitability, currency, sums, cost_currency, by_id.get(project_id, NO_PROJECT))
         for (project_id, currency), sums in figures.items()
     ]
     rows.sort(key=lambda row: (-row.revenue, sort_key(row.project_name or ""), row.project_id or 0, row.currency))
     total_sums = common.by_currency((currency, sums) for (_, currency), sums in figures.items())
     totals = [
-        ProjectProfitabilityTotal(**profit(currency, sums, cost_currency)) for currency, sums in total_sums.items()
+        row_of(ProjectProfitabilityTotal, currency, sums, cost_currency, {}) for currency, sums in total_sums.items()
     ]
     return common.with_meta(tx, ProjectProfitabilityReport(period, rows, totals))
 
@@ -150,23 +151,14 @@ def settled(sums: Figures, billing_type: str | None) -> Figures:
     return Figures(sums | changes)
 
 
-def profit(currency: str, sums: Figures, cost_currency: str | None) -> dict[str, Any]:
-    """Return the fields of ProjectProfitabilityTotal; costs only in the given currency."""
+def row_of(row: type[Row], currency: str, sums: Figures, cost_currency: str | None, others: dict[str, Any]) -> Row:
+    """Return a row; costs only in the given currency."""
     revenue = sums["invoiced"] - sums["credited"]
     surplus = revenue - sums["labour_cost"] - sums["expenses"]
-    has_cost = currency == cost_currency
-    return {
-        "currency": currency,
-        **{name: sums[name] for name in ("tracked_minutes", "billable_minutes", "unpriced_minutes")},
-        "missing_cost_rate_minutes": sums["missing_cost_rate_minutes"],
-        **common.amounts(
-            currency,
-            billable_value=sums["billable_value"],
-            revenue=revenue,
-            unbilled_amount=sums["billable_value"] - sums["billed_value"],
-            expense_cost=sums["expenses"],
-        ),
-        "labour_cost": amount_of(sums["labour_cost"], currency) if has_cost else None,
-        "profit": amount_of(surplus, currency) if has_cost else None,
-        "margin_percent": ratio(surplus, revenue) if has_cost else None,
-    }
+    costs: dict[str, Any] = dict.fromkeys(("labour_cost", "profit", "margin_percent"))
+    if currency == cost_currency:
+        costs = {"labour_cost": amount_of(sums["labour_cost"], currency), "profit": amount_of(surplus, currency)}
+        costs["margin_percent"] = ratio(surplus, revenue)
+    unbilled = sums["billable_value"] - sums["billed_value"]
+    figures = Figures(sums, unbilled_amount=unbilled, expense_cost=sums["expenses"])
+    return common.make_row(row, currency, figures, **costs, **others)

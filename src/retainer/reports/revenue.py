@@ -4,7 +4,7 @@ Void invoices never count. `outstanding`, `overdue` and `refund_due` are the bal
 day.
 """
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from sqlalchemy import select
@@ -13,14 +13,12 @@ from retainer.kernel.resource import Resource, WithMeta
 from retainer.reports import common, money, periods
 from retainer.reports.common import Ratio, ratio
 from retainer.reports.periods import Period
-from retainer.rollups.summaries import Figures, Sums
+from retainer.rollups.summaries import Figures
 from retainer.schema.crm import clients
 from retainer.store.tx import Tx
 from retainer.values.collation import sort_key
 
 SUMS = ("invoice_count", "invoiced", "credited", "invoiced_tax", "credited_tax", "collected")
-WITH_EXPENSES = (*SUMS, "expenses")
-BALANCES = ("outstanding", "overdue", "refund_due")
 
 
 SharePercent = Annotated[Ratio, "Percent of the currency's revenue; null if that is 0 or less."]
@@ -98,17 +96,28 @@ def get_report_revenue_by_client(
 ) -> WithMeta[RevenueByClientReport, common.ReportMeta]:
     """Read revenue by client, the largest first. Default period: this year."""
     period = common.begin(tx, query, periods.year_begins)
-    figures = of_clients(tx, period, query)
+    by = ("client_id", "currency")
+    figures = money.read(tx, period, by, SUMS, **query.only())
+    for key, balances in money.balances(tx, period, by, **query.only()).items():
+        figures.setdefault(key, Figures()).update(balances)
     names: dict[int, str] = dict(tx.all(NAMES))
     total_sums = common.by_currency((currency, sums) for (_, currency), sums in figures.items())
     rows = [
-        RevenueByClient(
-            client_id=client_id, client_name=names[client_id], **revenue(currency, sums, total_sums[currency])
+        common.make_row(
+            RevenueByClient,
+            currency,
+            sums,
+            client_id=client_id,
+            client_name=names[client_id],
+            share_percent=ratio(net_of(sums), net_of(total_sums[currency])),
         )
         for (client_id, currency), sums in figures.items()
     ]
     rows.sort(key=lambda row: (-row.revenue, sort_key(row.client_name), row.client_id, row.currency))
-    totals = [RevenueByClientTotal(**revenue(currency, sums, sums)) for currency, sums in total_sums.items()]
+    totals = [
+        common.make_row(RevenueByClientTotal, currency, sums, share_percent=ratio(net_of(sums), net_of(sums)))
+        for currency, sums in total_sums.items()
+    ]
     return common.with_meta(tx, RevenueByClientReport(period, rows, totals))
 
 
@@ -116,46 +125,22 @@ def get_report_revenue_by_client(
 def get_report_revenue_by_month(tx: Tx, query: common.ReportQuery) -> WithMeta[RevenueByMonthReport, common.ReportMeta]:
     """Read revenue by month, including empty months. Default period: the last twelve months and this one."""
     period = common.begin(tx, query, periods.twelve_months_before)
-    figures = money.read(tx, period, ("month", "currency"), WITH_EXPENSES, **query.only())
+    figures = money.read(tx, period, ("month", "currency"), (*SUMS, "expenses"), **query.only())
     currencies = sorted({currency for _, currency in figures})
     keys = [
         (month, code) for month in periods.months(period) for code in currencies or [common.default_currency(tx, query)]
     ]
     total_sums = common.by_currency((key[1], figures.get(key, Figures())) for key in keys)
     rows = [
-        RevenueByMonth(month=month, **spending(code, figures.get((month, code), Figures()))) for month, code in keys
+        common.make_row(RevenueByMonth, code, figures.get((month, code), Figures()), month=month)
+        for month, code in keys
     ]
-    totals = [RevenueByMonthTotal(**spending(currency, sums)) for currency, sums in total_sums.items()]
+    totals = [common.make_row(RevenueByMonthTotal, currency, sums) for currency, sums in total_sums.items()]
     return common.with_meta(tx, RevenueByMonthReport(period, rows, totals))
 
 
-def of_clients(tx: Tx, period: Period, query: common.ReportQuery) -> Sums:
-    """Return SUMS and BALANCES by client and currency, in minor units."""
-    by = ("client_id", "currency")
-    figures = money.read(tx, period, by, SUMS, **query.only())
-    for key, balances in money.balances(tx, period, by, **query.only()).items():
-        figures.setdefault(key, Figures()).update(balances)
-    return figures
-
-
-def revenue(currency: str, sums: Figures, total_sums: Figures) -> dict[str, Any]:
-    """Return the fields of RevenueByClientTotal; its share is that of the revenue in `total_sums`."""
-    net, total_net = (each["invoiced"] - each["credited"] for each in (sums, total_sums))
-    return {
-        "currency": currency,
-        "invoice_count": sums["invoice_count"],
-        "share_percent": ratio(net, total_net),
-        **common.amounts(currency, **common.earnings(sums), **{name: sums[name] for name in BALANCES}),
-    }
-
-
-def spending(currency: str, sums: Figures) -> dict[str, Any]:
-    """Return the fields of RevenueByMonthTotal."""
-    return {
-        "currency": currency,
-        "invoice_count": sums["invoice_count"],
-        **common.amounts(currency, **common.earnings(sums), expenses=sums["expenses"]),
-    }
+def net_of(sums: Figures) -> int:
+    return sums["invoiced"] - sums["credited"]
 
 
 def balances_by_month(tx: Tx, period: Period, query: common.ReportQuery) -> dict[str, int]:

@@ -6,9 +6,8 @@ copy, such as an amount in another currency, is an error.
 
 from collections.abc import Iterable
 from datetime import date, timedelta
-from decimal import Decimal
 from functools import cache
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import Select, Table, bindparam, insert, select
 
@@ -24,6 +23,9 @@ from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
 from retainer.values.exact import amount_of, day_after
 from retainer.values.kinds import likely_days
+
+if TYPE_CHECKING:  # it is made from a template
+    from retainer.work.projects import Project
 
 Columns = dict[str, Any]
 """The values of a row by the names of its columns."""
@@ -60,20 +62,8 @@ class Template(NamedTuple):
     def shift(self, start: str | None) -> timedelta | None:
         """Return how far the dates move in a copy that starts on a day; None without a start."""
         dates = [row[name] for row in (self.project, *self.milestones, *self.tasks) for name in DATES if row[name]]
-        return _days_between(self.project["start_date"] or min(dates, default=None), start)
-
-
-class ProjectFromTemplate(Protocol):
-    """A new project, as far as it follows from its template."""
-
-    client_id: int | None
-    fixed_fee: Decimal | None
-    start_date: str | None
-    due_date: str | None
-
-    @property
-    def billing_type(self) -> str | None:
-        """Return how it is billed, if its body says so."""
+        first = self.project["start_date"] or min(dates, default=None)
+        return date.fromisoformat(start) - date.fromisoformat(first) if first and start else None
 
 
 def load_template(tx: Tx, template_id: int | None) -> Template | None:
@@ -91,7 +81,7 @@ def load_template(tx: Tx, template_id: int | None) -> Template | None:
     return None
 
 
-def fill_project(tx: Tx, project: ProjectFromTemplate, template: Template | None) -> None:
+def fill_project(tx: Tx, project: "Project", template: Template | None) -> None:
     """Fill in what the body of a new project leaves out from its template; the due date moves with the start.
 
     Notes an error for everything that does not fit the project.
@@ -114,7 +104,7 @@ def fill_project(tx: Tx, project: ProjectFromTemplate, template: Template | None
         project.due_date = _move(tx, original["due_date"], template.shift(project.start_date))
 
 
-def copy_fields(tx: Tx, project: ProjectFromTemplate, original: Columns, names: Iterable[str], currency: str) -> None:
+def copy_fields(tx: Tx, project: "Project", original: Columns, names: Iterable[str], currency: str) -> None:
     """Copy the fields of a template that the body of a new project leaves out, and nothing else has filled in.
 
     Notes an error for each amount in another currency than the project's.
@@ -132,7 +122,7 @@ def copy_fields(tx: Tx, project: ProjectFromTemplate, original: Columns, names: 
         setattr(project, name, value)
 
 
-def validate_amounts(tx: Tx, project: ProjectFromTemplate, template: Template, currency: str) -> None:
+def validate_amounts(tx: Tx, project: "Project", template: Template, currency: str) -> None:
     """Note an error for milestones of a template whose amounts do not fit the fixed fee of a new project."""
     own = template.project["currency"]
     whole = amount_of(sum(row["amount"] or 0 for row in template.milestones), own)
@@ -181,10 +171,6 @@ def _select_by(table: Table, name: str) -> Select[Any]:
 
 def _load_rows(tx: Tx, table: Table, name: str, value: int) -> list[Columns]:
     return [dict(zip(table.c.keys(), row, strict=True)) for row in tx.all(_select_by(table, name), value=value)]
-
-
-def _days_between(start: str | None, moved: str | None) -> timedelta | None:
-    return date.fromisoformat(moved) - date.fromisoformat(start) if start and moved else None
 
 
 def _move(tx: Tx, day: str | None, shift: timedelta | None) -> str | None:

@@ -16,7 +16,7 @@ Billable time has a client: to remove the client, send `"billable": false` or nu
 
 from typing import Annotated
 
-from sqlalchemy import ColumnElement, bindparam, func, select
+from sqlalchemy import bindparam, func, select
 
 from retainer.billing.allocation_types import TimeBillingStatusFilter
 from retainer.kernel.body import New, Patch
@@ -87,16 +87,11 @@ CONTEXT_TABLES = {
 }
 
 
-def _context_column(name: str) -> ColumnElement[object]:
-    """Return a column of a Context: `task_project_id` is the `project_id` of the task."""
-    noun, _, column = name.partition("_")
-    return CONTEXT_TABLES[noun].c[column]
-
-
 LOAD_CONTEXT = (
     select(
         json_row(
-            TRACKED_MINUTES.correlate(None).scalar_subquery(), *(_context_column(name) for name in Context._fields[1:])
+            TRACKED_MINUTES.correlate(None).scalar_subquery(),
+            *(CONTEXT_TABLES[noun].c[name] for noun, _, name in (each.partition("_") for each in Context._fields[1:])),
         )
     )
     .select_from(
@@ -127,7 +122,10 @@ def build_time_entry(
     entry.user_id = relations.build_owner(tx, entry.user_id)
     timing.derive_duration(entry, before, sent)
     timing.derive_date(tx, entry, before, sent)
-    context = load_context(tx, entry, before)
+    ids = {"client": entry.client_id, "project": entry.project_id, "ticket": entry.ticket_id, "task": entry.task_id}
+    found = {name: record_id or 0 for name, record_id in ids.items()}  # Citus cannot plan joins with a bound null
+    row = tx.value(LOAD_CONTEXT, **found, user=entry.user_id, day=entry.date, entry=before.id if before else 0)
+    context = Context(*decode_row(row))
     if relations.concerns(before, sent, *RELATIONS):
         derive_parents(tx, entry, context, sent)
     rate_is_sent = rates.derive_price(entry, context, before, sent, tx.actor.currency)
@@ -136,13 +134,6 @@ def build_time_entry(
     validate_relations(tx, entry, before, context, sent)
     rates.validate_price(tx, entry, context, before, rate_is_sent=rate_is_sent)
     return entry, rate_is_sent
-
-
-def load_context(tx: Tx, entry: TimeEntry, before: TimeEntry | None) -> Context:
-    ids = {"client": entry.client_id, "project": entry.project_id, "ticket": entry.ticket_id, "task": entry.task_id}
-    found = {name: record_id or 0 for name, record_id in ids.items()}  # Citus cannot plan joins with a bound null
-    row = tx.value(LOAD_CONTEXT, **found, user=entry.user_id, day=entry.date, entry=before.id if before else 0)
-    return Context(*decode_row(row))
 
 
 def has_relation(entry: TimeEntry) -> bool:
@@ -193,15 +184,6 @@ def record_time(tx: Tx, entry: TimeEntry) -> int:
     return entry_id
 
 
-def change_billed_entry(tx: Tx, entry: TimeEntry, before: TimeEntry) -> TimeEntry:
-    """Change what an invoice leaves free, with an error noted for every other field: nothing is derived again."""
-    entry.user_id = relations.build_owner(tx, entry.user_id)
-    relations.validate_locked(tx, entry, before, f"on invoice {before.invoice_id}", LOCKED_FIELDS)
-    relations.validate_owner(tx, entry.user_id, before.user_id, "time entry")
-    changes.update(tx, time_entries, before, entry)
-    return tx.get(time_entries, entry.id, TimeEntry)
-
-
 api = Resource("/time-entries", tag="Time entries", scope="time", table=time_entries)
 
 
@@ -228,11 +210,15 @@ def update_time_entry(tx: Tx, entry_id: Id, patch: Patch[TimeEntry]) -> TimeEntr
     A member's key changes only its own user's entries.
     """
     before = tx.get(time_entries, entry_id, TimeEntry)
-    if before.invoice_id is not None:
-        return change_billed_entry(tx, patch.apply_to(before), before)
-    after, rate_is_sent = build_time_entry(tx, patch.apply_to(before), before, patch.given)
+    after, rate_is_sent = patch.apply_to(before), False
+    if before.invoice_id is None:
+        after, rate_is_sent = build_time_entry(tx, after, before, patch.given)
+    else:  # nothing is derived again
+        after.user_id = relations.build_owner(tx, after.user_id)
+        relations.validate_locked(tx, after, before, f"on invoice {before.invoice_id}", LOCKED_FIELDS)
+        relations.validate_owner(tx, after.user_id, before.user_id, "time entry")
     changes.update(tx, time_entries, before, after)
-    if "hourly_rate" in patch.given:
+    if before.invoice_id is None and "hourly_rate" in patch.given:
         tx.run(SET_RATE_SOURCE, entry=entry_id, is_sent=rate_is_sent)
     return tx.get(time_entries, entry_id, TimeEntry)
 

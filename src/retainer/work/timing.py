@@ -12,10 +12,13 @@ MAX_DURATION = timedelta(minutes=MAX_MINUTES)
 
 def derive_duration(entry: TimeEntry, before: TimeEntry | None, sent: relations.SentFields) -> None:
     """Fill in the end that follows from start and duration, or the duration between start and end."""
-    passed = _passed(entry)
-    if _end_follows(entry, before, sent):
-        entry.ended_at = instant_after(str(entry.started_at), timedelta(minutes=entry.duration_minutes))
-    elif _duration_follows(entry, sent) and passed and timedelta() < passed <= MAX_DURATION:
+    passed, now = _passed(entry), (entry.started_at, entry.duration_minutes)
+    is_changed = before is None or now != (before.started_at, before.duration_minutes)
+    is_moved = "started_at" in sent or "ended_at" in sent
+    is_implied = entry.duration_minutes is None or (is_moved and "duration_minutes" not in sent)
+    if entry.started_at and entry.duration_minutes and "ended_at" not in sent and is_changed:
+        entry.ended_at = instant_after(entry.started_at, timedelta(minutes=entry.duration_minutes))
+    elif is_implied and passed and timedelta() < passed <= MAX_DURATION:
         entry.duration_minutes = _minutes(entry)
 
 
@@ -36,7 +39,10 @@ def derive_date(tx: Tx, entry: TimeEntry, before: TimeEntry | None, sent: relati
 
 
 def validate_times(tx: Tx, entry: TimeEntry, before: TimeEntry | None, tracked: int) -> None:
-    """Note errors of start, end and duration, and of the day, on which the user has `tracked` other minutes."""
+    """Note errors of start, end and duration, and of the day, on which the user has `tracked` other minutes.
+
+    Recorded time can always be reduced.
+    """
     passed = _passed(entry)
     if passed is not None and not timedelta() < passed <= MAX_DURATION:
         tx.error(
@@ -48,36 +54,16 @@ def validate_times(tx: Tx, entry: TimeEntry, before: TimeEntry | None, tracked: 
     elif passed is not None and abs(passed - timedelta(minutes=entry.duration_minutes)) >= timedelta(minutes=1):
         message = f"Must be the {_minutes(entry)} minutes between started_at and ended_at, or left out."
         tx.error("duration_minutes", message)
-    if entry.duration_minutes is not None:
-        _validate_day(tx, entry, before, tracked)
-
-
-def _validate_day(tx: Tx, entry: TimeEntry, before: TimeEntry | None, tracked: int) -> None:
-    """Note an error if an entry exceeds the minutes of its user's day; recorded time can always be reduced."""
     names = ("user_id", "date", "duration_minutes")
-    if not tx.readable(*names, "started_at", "ended_at"):
+    if entry.duration_minutes is None or not tx.readable(*names, "started_at", "ended_at"):
         return
     changed = [name for name in names if before is None or getattr(entry, name) != getattr(before, name)]
-    is_reduced = (
-        before is not None and changed == ["duration_minutes"] and entry.duration_minutes < before.duration_minutes
-    )
+    is_reduced = before and changed == ["duration_minutes"] and entry.duration_minutes < before.duration_minutes
     total = tracked + entry.duration_minutes
     if total > MAX_MINUTES and changed and not is_reduced:
         room = max(0, MAX_MINUTES - tracked)
         message = f"Makes {total} minutes on {entry.date} for user {entry.user_id}: a day has {MAX_MINUTES}, "
         tx.error(changed[-1], f"{message}and {room} are left. Record less, or choose another day.")
-
-
-def _end_follows(entry: TimeEntry, before: TimeEntry | None, sent: relations.SentFields) -> bool:
-    if not entry.started_at or not entry.duration_minutes or "ended_at" in sent:
-        return False
-    now = (entry.started_at, entry.duration_minutes)
-    return before is None or now != (before.started_at, before.duration_minutes)
-
-
-def _duration_follows(entry: TimeEntry, sent: relations.SentFields) -> bool:
-    is_moved = "started_at" in sent or "ended_at" in sent
-    return entry.duration_minutes is None or (is_moved and "duration_minutes" not in sent)
 
 
 def _passed(entry: TimeEntry) -> timedelta | None:
