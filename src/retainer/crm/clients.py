@@ -115,8 +115,6 @@ def has_overdue_invoice(table: Table) -> ColumnElement[bool]:
 
 
 class ClientFilter(Filter):
-    """Filters of clients."""
-
     sorts = ("name", "number", "created_at", "updated_at")
     name: Annotated[OneOf[Text191] | None, REPEATED, one_of("name", is_small=True)] = None
     status: OneOf[Status] | None = None

@@ -64,8 +64,6 @@ class ExternalContact(Record):
 
 
 class ContactFilter(Filter):
-    """Filters of contacts."""
-
     sorts = ("last_name", "email", "created_at", "updated_at")
     client_id: OneOf[Id] | None = None
     email: Annotated[OneOf[Email] | None, one_of_folded("email")] = None

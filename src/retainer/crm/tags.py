@@ -107,8 +107,6 @@ class Tag(Record):
 
 
 class TagsFilter(Filter):
-    """Filters of tags."""
-
     sorts = ("name", "created_at")
     name: Annotated[OneOf[Text50] | None, REPEATED, one_of_folded("name", fold=printed_form)] = None
 

@@ -38,7 +38,6 @@ row has one.
 
 
 def list_accounts(store: Store) -> list[Fields]:
-    """Return all accounts, oldest first."""
     with store.unscoped() as tx:
         return [_shown(row) for row in tx.all(ALL)]
 

@@ -9,7 +9,6 @@ from sqlalchemy import ColumnElement, bindparam, func, or_, select
 from retainer.errors import invalid
 from retainer.identity.actors import Person
 from retainer.schema.identity import audit_entries, users
-from retainer.store.engines.base import Row
 from retainer.store.engines.sql import INSTANT, INTEGER
 from retainer.store.tx import Tx
 from retainer.values.kinds import Instant, read_instant
@@ -169,14 +168,13 @@ def list_entries(tx: Tx, filters: AuditFilter = ALL, *, cursor: str | None = Non
     values = msgspec.structs.asdict(filters)
     values |= {"since": filters.since or FIRST, "until": filters.until or LAST, "at": at, "before_id": before_id}
     rows = tx.all(ENTRIES, **values, limit=limit + 1)
-    entries = [_read_entry(row) for row in rows[:limit]]
+    found = [dict(zip(AuditEntry.__struct_fields__, row, strict=True)) for row in rows[:limit]]
+    entries = [
+        AuditEntry(**each | {name: each[name] and json.loads(each[name]) for name in ("before", "after")})
+        for each in found
+    ]
     last = entries[-1] if len(rows) > limit else None
     return AuditPage(entries, None if last is None else f"{last.created_at},{last.id}")
-
-
-def _read_entry(row: Row) -> AuditEntry:
-    values = dict(zip(AuditEntry.__struct_fields__, row, strict=True))
-    return AuditEntry(**values | {name: values[name] and json.loads(values[name]) for name in ("before", "after")})
 
 
 def _read_cursor(cursor: str | None) -> tuple[str, int]:

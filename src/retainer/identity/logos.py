@@ -36,7 +36,6 @@ PRINTED = [
 
 
 def find_logo(tx: Tx, logo_id: int | None) -> Logo | None:
-    """Return a logo of the account, current or printed on issued documents."""
     row = None if logo_id is None else tx.one(LOGO, id=logo_id)
     return None if row is None else Logo(*row)
 

@@ -29,7 +29,6 @@ WITH_API = ", ".join(plan.name for plan in PLANS.values() if plan.has_api)
 
 
 def includes_api(plan: str, trial_ends_at: str | None, now: str) -> bool:
-    """Return whether the plan, or a trial that has not ended, includes the API."""
     return PLANS[plan].has_api or (trial_ends_at is not None and now < trial_ends_at)
 
 

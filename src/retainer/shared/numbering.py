@@ -6,7 +6,7 @@ from typing import Annotated, NamedTuple
 
 import msgspec
 from msgspec import Meta
-from sqlalchemy import Integer, Select, Table, Update, bindparam, insert, select, update
+from sqlalchemy import Executable, Integer, Select, Table, Update, bindparam, insert, select, update
 
 from retainer.errors import FieldErrors, invalid
 from retainer.identity import audit
@@ -53,7 +53,7 @@ class NextNumbers(msgspec.Struct, kw_only=True):
 
 
 class Form(NamedTuple):
-    """How the numbers of a series are written."""
+    """A series, and how its numbers are written."""
 
     series: str
     prefix: str
@@ -62,15 +62,6 @@ class Form(NamedTuple):
 
     def write(self, number: int) -> str:
         return f"{self.prefix}{number:0{self.width}}{self.suffix}"
-
-
-def increment_series(tx: Tx, name: str, first: int = 1) -> int:
-    """Increment a series, which begins with the first number; return the new number."""
-    last: int | None = tx.value(NEXT, series=name)
-    if last is None:
-        tx.run(FIRST, series=name, first=first)
-        return first
-    return last
 
 
 def next_number(tx: Tx, table: Table, pattern: str, day: str | None = None) -> str:
@@ -107,17 +98,16 @@ def preview_number(tx: Tx, table: Table, pattern: str, day: str = "", *, at_leas
 
 
 def next_ticket_number(tx: Tx) -> int:
-    return increment_series(tx, tickets.name, FIRST_TICKET)
+    number: int | None = tx.value(NEXT, series=tickets.name)
+    if number is None:
+        tx.run(FIRST, series=tickets.name, first=FIRST_TICKET)
+        return FIRST_TICKET
+    return number
 
 
 def upcoming_numbers(tx: Tx) -> Fields:
     """Return the next number of each series, by the fields of NextNumbers; that of a pattern with a year for today."""
-    found = {}
-    for field, table in NUMBERED.items():
-        name, first = _series_of(tx, table)
-        last: int | None = tx.value(LAST, series=name)
-        found[field] = first if last is None else last + 1
-    return found
+    return {field: _next_of(tx, table, LAST)[1] for field, table in NUMBERED.items()}
 
 
 def set_next_numbers(tx: Tx, numbers: Fields) -> None:
@@ -128,13 +118,11 @@ def set_next_numbers(tx: Tx, numbers: Fields) -> None:
     before, errors = Fields(), FieldErrors()
     after = {field: number for field, number in numbers.items() if number is not None}
     for field, number in after.items():
-        name, first = _series_of(tx, NUMBERED[field])
-        last: int | None = tx.value(LOCKED, series=name)
-        before[field] = first if last is None else last + 1
+        name, before[field], is_new = _next_of(tx, NUMBERED[field], LOCKED)
         if number < before[field]:
             errors[field] = [f"Must be at least {before[field]}, the next number now: numbers only go up."]
         else:
-            tx.run(FIRST if last is None else SKIP, series=name, first=number - 1)
+            tx.run(FIRST if is_new else SKIP, series=name, first=number - 1)
     if errors:
         raise invalid(errors)
     account = get_account(tx)
@@ -142,15 +130,16 @@ def set_next_numbers(tx: Tx, numbers: Fields) -> None:
     audit.note_changes(tx, "account changed", target, before, after)
 
 
-def _series_of(tx: Tx, table: Table) -> tuple[str, int]:
-    """Return the name of a table's series on today's date, and the number with which it begins."""
-    if table is tickets:
-        return tickets.name, FIRST_TICKET
-    return read_form(table, tx.value(_select_pattern(table)), tx.today).series, 1
+def _next_of(tx: Tx, table: Table, last_number: Executable) -> tuple[str, int, bool]:
+    """Return the name of a table's series on today's date, its next number, and whether it has none yet."""
+    name, first = tickets.name, FIRST_TICKET
+    if table is not tickets:
+        name, first = read_form(table, tx.value(_select_pattern(table)), tx.today).series, 1
+    last: int | None = tx.value(last_number, series=name)
+    return name, first if last is None else last + 1, last is None
 
 
 def read_form(table: Table, pattern: str, day: str) -> Form:
-    """Return the series of a pattern on a day, and how its numbers are written."""
     name = table.name
     if "{YYYY}" in pattern:
         name, pattern = f"{name}:{day[:4]}", pattern.replace("{YYYY}", day[:4])

@@ -40,8 +40,6 @@ class TicketReply(Record):
 
 
 class ReplyFilter(Filter):
-    """Filters of the replies of a ticket."""
-
     sorts = ("created_at",)
     is_internal: bool | None = None
     author_type: OneOf[Author] | None = None

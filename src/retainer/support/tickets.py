@@ -135,8 +135,6 @@ class Ticket(Record):
 
 
 class TicketFilter(Filter):
-    """Filters of tickets."""
-
     sorts = ("-created_at", "updated_at", "last_reply_at", "priority", "due_at", "number")
     q: Annotated[
         Searched | None,

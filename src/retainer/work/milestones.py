@@ -62,8 +62,6 @@ class Milestone(Record):
 
 
 class MilestoneFilter(Filter):
-    """Filters of the milestones of a project."""
-
     sorts = ("position", "due_date")
     status: OneOf[Status] | None = None
     due_date_from: Annotated[Day | None, since("due_date")] = None

@@ -187,8 +187,6 @@ TEMPLATES = select(func.count()).select_from(projects).where(projects.c.is_templ
 
 
 class ProjectFilter(Filter):
-    """Filters of projects; templates are excluded by default."""
-
     default_exclusion = DefaultExclusion(
         lambda table: table.c.is_template.is_(True), frozenset({"is_template"}), TEMPLATES, (("is_template", False),)
     )

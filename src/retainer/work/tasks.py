@@ -99,8 +99,6 @@ def in_template(table: Table) -> ColumnElement[bool]:
 
 
 class TaskFilter(Filter):
-    """Filters of tasks; those of templates are excluded unless project_id or ids names them."""
-
     default_exclusion = DefaultExclusion(in_template, frozenset({"project_id", "ids"}), TEMPLATE_TASKS)
     sorts = ("-created_at", "due_date", "priority", "position", "status", "updated_at")
     project_id: OneOf[Id | None] | None = None

@@ -53,8 +53,6 @@ DEACTIVATED = select(users.c.id).where(users.c.is_active.is_(False))
 
 
 class Template(NamedTuple):
-    """A template with its milestones and tasks, as rows."""
-
     project: Columns
     milestones: list[Columns]
     tasks: list[Columns]

@@ -47,8 +47,6 @@ LOCKED_FIELDS = [name for name in writable_fields(TimeEntry) if name not in {"de
 
 
 class TimeEntryFilter(Filter):
-    """Filters of time entries."""
-
     sorts = ("-date", "duration_minutes", "created_at", "updated_at")
     client_id: OneOf[Id] | None = None
     project_id: OneOf[Id | None] | None = None

@@ -45,6 +45,10 @@ class Key(msgspec.Struct):
     status: Status = "active"
     warnings: list[KeyWarning] = []
 
+    @property
+    def searched(self) -> str:
+        return f"{self.name}\n{self.prefix}\n{self.last_four}\n{self.user_name}"
+
 
 class KeyFilter(msgspec.Struct, frozen=True):
     """The filters of the list: `q` searches name, prefix, last four and user; `-name` sorts descending."""
@@ -90,7 +94,13 @@ def list_keys(tx: Tx, filters: KeyFilter = ALL) -> list[Key]:
     name = filters.sort.removeprefix("-")
     if name not in ORDERS:
         raise invalid({"sort": [f"Must be one of: {', '.join(ORDERS)}. For descending order, put - before it."]})
-    keys = [key for key in (_key(row, tx.now) for row in tx.all(KEYS)) if _is_chosen(key, filters)]
+    keys = [
+        key
+        for key in (_key(row, tx.now) for row in tx.all(KEYS))
+        if filters.status in {None, key.status}
+        and filters.user_id in {None, key.user_id}
+        and (filters.q is None or base_letters(filters.q) in base_letters(key.searched))
+    ]
     present = [key for key in keys if getattr(key, name) is not None]
     absent = [key for key in keys if getattr(key, name) is None]
     return sorted(present, key=ORDERS[name], reverse=filters.sort != name) + absent
@@ -131,12 +141,3 @@ def _warnings(key: Key, now: str) -> list[KeyWarning]:
     if key.expires_at is not None and key.replaced_by_id is None and key.expires_at <= instant_after(now, EXPIRING):
         warnings.append("expiring")
     return warnings
-
-
-def _is_chosen(key: Key, filters: KeyFilter) -> bool:
-    text = base_letters(f"{key.name}\n{key.prefix}\n{key.last_four}\n{key.user_name}")
-    return (
-        filters.status in {None, key.status}
-        and filters.user_id in {None, key.user_id}
-        and (filters.q is None or base_letters(filters.q) in text)
-    )

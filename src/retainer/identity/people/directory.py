@@ -30,8 +30,6 @@ class User(Record):
 
 
 class UserFilter(Filter):
-    """The filters of users."""
-
     sorts = ("name", "role", "created_at", "updated_at")
     role: OneOf[Role] | None = None
     is_active: bool | None = None

@@ -24,8 +24,6 @@ USED = "This code was already used. Wait for the next one."
 
 
 class SecondFactor(NamedTuple):
-    """The second factor of a user."""
-
     id: int
     secret: str
     last_step: int

@@ -16,8 +16,6 @@ from retainer.values.exact import instant_after, utcnow
 
 
 class Token(NamedTuple):
-    """A new token."""
-
     token: str
     expires_at: str
 

@@ -113,7 +113,6 @@ def invite(tx: Tx, details: UserDetails) -> tuple[int, Token]:
 
 
 def list_users(tx: Tx) -> list[Fields]:
-    """Return the users of the account, including deactivated ones."""
     return [_shown(row, tx.actor.currency) for row in tx.all(ALL)]
 
 
@@ -138,15 +137,13 @@ def change_user(tx: Tx, user_id: int, changes: Fields) -> Fields:
     password_hash = values.pop("password_hash", None)
     if values:
         tx.update_columns(users, user_id, values)
-    rates = _set_cost_rate(tx, user_id, changes)
+    former_rate, rate = _set_cost_rate(tx, user_id, changes)
     after = get_user(tx, user_id)
     target = Target("user", user_id, after["name"])
     if before["is_active"] != after["is_active"]:
         audit.note(tx, "user activated" if after["is_active"] else "user deactivated", target)
-    former_rate, rate = rates
-    audit.note_changes(
-        tx, "user changed", target, before | former_rate, after | rate | {"is_active": before["is_active"]}
-    )
+    changed = after | rate | {"is_active": before["is_active"]}
+    audit.note_changes(tx, "user changed", target, before | former_rate, changed)
     if not after["is_active"]:
         sessions.end_all_of(tx, user_id)
         LINKS.void_all_of(tx, user_id)
@@ -170,7 +167,6 @@ def set_password(tx: Tx, user_id: int, name: str, password_hash: str) -> None:
 
 
 def _require_another_admin(tx: Tx, user: Fields, changes: Fields) -> None:
-    """Raise `locked` if the account would lose its last active admin."""
     was, stays = (bool(state["is_active"]) and state["role"] == "admin" for state in (user, {**user, **changes}))
     if was and not stays and tx.one(OTHER_ADMIN, id=user["id"]) is None:
         account = tx.actor.account_id
@@ -182,7 +178,6 @@ def _require_another_admin(tx: Tx, user: Fields, changes: Fields) -> None:
 
 
 def _require_own_access(changes: Fields) -> None:
-    """Raise `validation_failed` if admins would end their own access."""
     if changes.get("role", "admin") != "admin":
         raise invalid({"role": ["You can't change your own role. Ask another admin to do it."]})
     if not changes.get("is_active", True):

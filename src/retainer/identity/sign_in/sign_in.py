@@ -24,8 +24,6 @@ from retainer.values.reading import read_fields
 
 
 class Browser(NamedTuple):
-    """The browser of a sign-in."""
-
     address: str | None
     user_agent: str | None = None
     last_token: str | None = None
@@ -35,8 +33,6 @@ class Browser(NamedTuple):
 
 
 class SignedIn(NamedTuple):
-    """A new session: its token and its user."""
-
     token: str
     person: Person
 

@@ -24,8 +24,6 @@ RETRY_SECONDS = 2
 
 
 class Origin(NamedTuple):
-    """Where an attempt comes from."""
-
     networks: tuple[str, ...]
     """The address; for IPv6 its /64 network and its /48 network."""
     account_id: int = 0
