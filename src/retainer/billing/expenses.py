@@ -157,10 +157,7 @@ def create_expense(tx: Tx, body: New[Expense]) -> Expense:
     return tx.get(expenses, changes.insert(tx, expenses, built), Expense)
 
 
-@api.get("/{expense_id}")
-def get_expense(tx: Tx, expense_id: kinds.Id) -> Expense:
-    """Read an expense."""
-    return tx.get(expenses, expense_id, Expense)
+api.reads("/{expense_id}", Expense, "Read an expense.")
 
 
 @api.put("/{expense_id}")

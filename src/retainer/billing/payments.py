@@ -18,7 +18,6 @@ from retainer.billing.invoices.types import CONTENTS, Invoice, Payment, PaymentK
 from retainer.errors import Refusal
 from retainer.identity import audit
 from retainer.identity.audit import Target
-from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.schema.billing import OPEN_INVOICES, invoices, payments
@@ -168,15 +167,5 @@ def remove(tx: Tx, payment_id: int) -> dict[str, object]:
 
 RECORDING = "PATCH /invoices/{invoice_id} with `record_payment` or `record_refund` records one."
 api = Resource("/payments", tag="Payments", scope="invoices", table=payments, advice=RECORDING)
-
-
-@api.get()
-def list_payments(tx: Tx, filters: PaymentFilter, page: Page) -> Paged[Payment]:
-    """List the payments on all invoices and the refunds, newest day first."""
-    return listing(tx, payments, Payment, filters, page)
-
-
-@api.get("/{payment_id}")
-def get_payment(tx: Tx, payment_id: Id) -> Payment:
-    """Read a payment or refund."""
-    return tx.get(payments, payment_id, Payment)
+api.lists(Payment, PaymentFilter, "List the payments on all invoices and the refunds, newest day first.")
+api.reads("/{payment_id}", Payment, "Read a payment or refund.")

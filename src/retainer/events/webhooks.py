@@ -26,7 +26,7 @@ from retainer.identity.keys.keys import Scope
 from retainer.identity.quotas import find_excess
 from retainer.kernel.body import New, Patch
 from retainer.kernel.caller import Caller
-from retainer.kernel.paging import Page, Paged, listing
+from retainer.kernel.paging import Page, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import AllowedNetworks, BaseUrl, Resource, WithMeta
 from retainer.outbound.guard import is_allowed, spelled_address
@@ -249,12 +249,7 @@ def audit_fields(webhook: Webhook) -> Fields:
 
 
 api = Resource("/webhooks", tag="Webhooks", scope="webhooks", table=webhooks)
-
-
-@api.get()
-def list_webhooks(tx: Tx, filters: WebhookFilter, page: Page) -> Paged[Webhook]:
-    """List webhooks, oldest first."""
-    return listing(tx, webhooks, Webhook, filters, page)
+api.lists(Webhook, WebhookFilter, "List webhooks, oldest first.")
 
 
 @api.post()
@@ -266,10 +261,7 @@ def create_webhook(
     return WithMeta(webhook, WebhookSecret(secret))
 
 
-@api.get("/{webhook_id}")
-def get_webhook(tx: Tx, webhook_id: Id) -> Webhook:
-    """Read a webhook."""
-    return tx.get(webhooks, webhook_id, Webhook)
+api.reads("/{webhook_id}", Webhook, "Read a webhook.")
 
 
 @api.patch("/{webhook_id}")

@@ -41,7 +41,8 @@ def document(declared: list[Operation], base_url: str) -> Json:
     successes = [operations.answers_of(operation, schemas) for operation in declared]
     lists = {operation.path for operation in declared if operation.paged}
     for operation, responses in zip(declared, successes, strict=True):
-        if (module := operation.handler.__module__) != Resource.__module__:
+        module = (operation.query if operation.paged else operation.handler).__module__
+        if module != Resource.__module__:  # a plain read is described with its list
             description = inspect.getdoc(sys.modules[module]) or operation.resource.tag
             tags.setdefault(operation.resource.tag, {})[description] = None  # each module once, in their order
         methods = paths.setdefault(operation.path, {})

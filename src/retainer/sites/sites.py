@@ -19,7 +19,6 @@ from retainer.crm.tags import TagFilter, TagIds, save_tags
 from retainer.errors import invalid
 from retainer.identity.quotas import find_excess
 from retainer.kernel.body import New, Patch
-from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.rollups import changes
@@ -210,12 +209,7 @@ def load_site(tx: Tx, site_id: int) -> Site:
 
 
 api = Resource("/sites", tag="Sites", scope="sites", table=sites)
-
-
-@api.get()
-def list_sites(tx: Tx, filters: SiteFilter, page: Page) -> Paged[Site]:
-    """List sites, by name; without their plugins."""
-    return listing(tx, sites, Site, filters, page)
+api.lists(Site, SiteFilter, "List sites, by name; without their plugins.")
 
 
 @api.post()

@@ -19,7 +19,6 @@ from retainer.billing.invoices.invoices import load_invoice
 from retainer.billing.invoices.types import Invoice, InvoiceLine
 from retainer.errors import Refusal
 from retainer.kernel.body import New
-from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.rollups import changes
@@ -269,6 +268,7 @@ def compute_shares(tx: Tx, note: CreditNote, invoice: Invoice) -> dict[int | Non
 
 
 api = Resource("/credit-notes", tag="Credit notes", scope="invoices", table=credit_notes)
+api.lists(CreditNote, CreditNoteFilter, "List credit notes, newest first.")
 made = Resource(
     "/invoices/{invoice_id}/credit-notes",
     tag="Credit notes",
@@ -296,12 +296,6 @@ def create_credit_note(tx: Tx, invoice_id: Id, body: New[CreditNote]) -> CreditN
     if invoice.quote_id is not None and note.total == invoice.total - invoice.amount_credited:
         tx.touch(quotes, invoice.quote_id, "invoice_id")  # it can become another invoice
     return tx.get(credit_notes, note_id, CreditNote)
-
-
-@api.get()
-def list_credit_notes(tx: Tx, filters: CreditNoteFilter, page: Page) -> Paged[CreditNote]:
-    """List credit notes, newest first."""
-    return listing(tx, credit_notes, CreditNote, filters, page)
 
 
 @api.get("/{credit_note_id}", representations=files.ISSUED_AS)

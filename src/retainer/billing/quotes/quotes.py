@@ -16,7 +16,6 @@ from retainer.billing.invoices.types import Invoice, InvoiceLine
 from retainer.billing.quotes.types import Quote, QuoteLine, QuoteMeta, Status, effective_status, is_converted
 from retainer.errors import Refusal
 from retainer.kernel.body import New, Patch
-from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource, WithMeta
 from retainer.rollups.changes import changing
@@ -228,12 +227,7 @@ def save_conversion(tx: Tx, quote_id: int | None, project_id: int) -> None:
 
 
 api = Resource("/quotes", tag="Quotes", scope="invoices", table=quotes)
-
-
-@api.get()
-def list_quotes(tx: Tx, filters: QuoteFilter, page: Page) -> Paged[Quote]:
-    """List quotes, newest first; without their lines."""
-    return listing(tx, quotes, Quote, filters, page)
+api.lists(Quote, QuoteFilter, "List quotes, newest first; without their lines.")
 
 
 @api.post()
