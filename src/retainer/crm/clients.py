@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 from sqlalchemy import ColumnElement, Table, select
 
-from retainer.crm.currency import propagate_currency, validate_currency_change
+from retainer.crm.currency import change_currency
 from retainer.crm.tags import TagFilter, TagIds, insert_tagged, update_tagged
 from retainer.kernel.body import New, Patch
 from retainer.kernel.query import REPEATED, Filter, OneOf
@@ -161,8 +161,7 @@ def update_client(tx: Tx, client_id: Id, patch: Patch[Client]) -> Client:
     before = tx.get(clients, client_id, Client)
     after = build_client(tx, patch.apply_to(before))
     if after.currency != before.currency:
-        validate_currency_change(tx, client_id)
-        propagate_currency(tx, client_id, after.currency)
+        change_currency(tx, client_id, after.currency)
     return update_tagged(tx, clients, before, after)
 
 

@@ -33,17 +33,17 @@ MILESTONES_OF_CLIENT = milestones.c.project_id.in_(select(projects.c.id).where(O
 MILESTONES_OF_PROJECT = milestones.c.project_id == bindparam("owner_id")
 
 
-def validate_currency_change(tx: Tx, client_id: int) -> None:
-    """Note an error if the client's currency is fixed: by an issued invoice, or by a milestone on an invoice."""
+def change_currency(tx: Tx, client_id: int, currency: str) -> None:
+    """Change the currency of a client's projects and milestones, which the totals of the client follow.
+
+    Notes an error if it is fixed: by an issued invoice, or by a milestone on an invoice.
+    """
     number = tx.value(ISSUED_NUMBER, client=client_id)
     if number is not None:
         tx.error("currency", f"Is fixed since invoice {number} was issued.")
     milestone_id = tx.value(BILLED_MILESTONE, client=client_id)
     if milestone_id is not None:
         tx.error("currency", f"Is fixed while milestone {milestone_id} is on an invoice. Remove it from there first.")
-
-
-def propagate_currency(tx: Tx, client_id: int, currency: str) -> None:
     redenominate(tx, milestones, MILESTONES_OF_CLIENT, client_id, currency, "currency")
     redenominate(tx, projects, OF_CLIENT, client_id, currency, "currency")
     record_totals.rebuild_of_client(tx, client_id)

@@ -84,11 +84,6 @@ def year_begins(day: date) -> date:
     return day.replace(month=1, day=1)
 
 
-def twelve_months_before(day: date) -> date:
-    """Return the first day of the same month a year before."""
-    return day.replace(year=max(1, day.year - 1), day=1)
-
-
 def months(period: Period) -> list[str]:
     """Return the months with days in the period, in order: `2026-03`."""
     first, last = (12 * int(day[:4]) + int(day[5:7]) - 1 for day in (period.first, period.to))

@@ -124,7 +124,7 @@ def get_report_revenue_by_client(
 @by_month.get()
 def get_report_revenue_by_month(tx: Tx, query: common.ReportQuery) -> WithMeta[RevenueByMonthReport, common.ReportMeta]:
     """Read revenue by month, including empty months. Default period: the last twelve months and this one."""
-    period = common.begin(tx, query, periods.twelve_months_before)
+    period = common.begin(tx, query, lambda last: last.replace(year=max(1, last.year - 1), day=1))
     figures = money.read(tx, period, ("month", "currency"), (*SUMS, "expenses"), **query.only())
     currencies = sorted({currency for _, currency in figures})
     keys = [

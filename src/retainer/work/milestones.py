@@ -81,11 +81,6 @@ def build_milestone(tx: Tx, milestone: Milestone, project: Project) -> Milestone
     if milestone.position is None:
         milestone.position = relations.next_position(tx.value(LAST_POSITION, project=project.id))
     milestone.completed_at = (milestone.completed_at or tx.now) if milestone.status == "completed" else None
-    validate_milestone(tx, milestone, project)
-    return milestone
-
-
-def validate_milestone(tx: Tx, milestone: Milestone, project: Project) -> None:
     relations.validate_date_order(tx, milestone)
     others = sum_milestone_amounts(tx, project.id, exclude_id=milestone.id or 0)
     allotted = amount_of(others, milestone.currency)
@@ -94,6 +89,7 @@ def validate_milestone(tx: Tx, milestone: Milestone, project: Project) -> None:
     elif milestone.amount and milestone.amount + allotted > (project.fixed_fee or 0):
         fee = f"{project.fixed_fee} {milestone.currency}" if project.fixed_fee is not None else "not set"
         tx.error("amount", f"Exceeds the project's fixed_fee, which is {fee}; other milestones hold {allotted} of it.")
+    return milestone
 
 
 api = Resource(

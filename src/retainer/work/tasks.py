@@ -200,7 +200,15 @@ def build_task(tx: Tx, task: Task, before: Task | None, sent: relations.SentFiel
     if task.status == "in_progress":
         task.started_at = task.started_at or tx.now
     task.completed_at = None if task.status in OPEN else task.completed_at or tx.now
-    validate_task(tx, task, before, parent, project, sent)
+    if parent and (task.parent_id == task.id or parent.parent_id or (before and before.subtasks_count)):
+        tx.error("parent_id", "Must not be a subtask, and this task must not have subtasks: there is one level.")
+    if project and (before is None or task.project_id != before.project_id):
+        field = relations.first_sent(task, sent, *RELATIONS[1:])
+        relations.validate_open(tx, field, f"Project {task.project_id}", project.status)
+    field, status = relations.first_sent(task, sent, *RELATIONS), project.client_status if project else None
+    relations.validate_client_open(tx, field, task.client_id, before.client_id if before else None, status)
+    relations.validate_user(tx, "assignee_id", task.assignee_id, before.assignee_id if before else None)
+    relations.validate_date_order(tx, task)
     return task
 
 
@@ -228,27 +236,6 @@ def derive_parents(tx: Tx, task: Task, sent: relations.SentFields) -> tuple[Task
     if ticket and ticket.project_id is None and ticket.client_id is not None:
         relations.derive_parent(tx, task, sent, "ticket_id", "client_id", ticket.client_id)
     return parent, project
-
-
-def validate_task(
-    tx: Tx,
-    task: Task,
-    before: Task | None,
-    parent: TaskParent | None,
-    project: TaskProject | None,
-    sent: relations.SentFields,
-) -> None:
-    """Note errors of the parent task, of archived projects and clients, of the assignee, and of the dates."""
-    if parent and (task.parent_id == task.id or parent.parent_id or (before and before.subtasks_count)):
-        tx.error("parent_id", "Must not be a subtask, and this task must not have subtasks: there is one level.")
-    if project and (before is None or task.project_id != before.project_id):
-        field = relations.first_sent(task, sent, *RELATIONS[1:])
-        relations.validate_open(tx, field, f"Project {task.project_id}", project.status)
-    field = relations.first_sent(task, sent, *RELATIONS)
-    status = project.client_status if project else None
-    relations.validate_client_open(tx, field, task.client_id, before.client_id if before else None, status)
-    relations.validate_user(tx, "assignee_id", task.assignee_id, before.assignee_id if before else None)
-    relations.validate_date_order(tx, task)
 
 
 api = Resource("/tasks", tag="Tasks", scope="tasks", table=tasks)
