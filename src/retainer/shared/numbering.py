@@ -6,7 +6,7 @@ from typing import Annotated, NamedTuple
 
 import msgspec
 from msgspec import Meta
-from sqlalchemy import Executable, Integer, Select, Table, Update, bindparam, insert, select, update
+from sqlalchemy import ClauseElement, Integer, Select, Table, Update, bindparam, insert, select, update
 
 from retainer.errors import FieldErrors, invalid
 from retainer.identity import audit
@@ -130,7 +130,7 @@ def set_next_numbers(tx: Tx, numbers: Fields) -> None:
     audit.note_changes(tx, "account changed", target, before, after)
 
 
-def _next_of(tx: Tx, table: Table, last_number: Executable) -> tuple[str, int, bool]:
+def _next_of(tx: Tx, table: Table, last_number: ClauseElement) -> tuple[str, int, bool]:
     """Return the name of a table's series on today's date, its next number, and whether it has none yet."""
     name, first = tickets.name, FIRST_TICKET
     if table is not tickets:
