@@ -12,14 +12,14 @@ from functools import cache
 from typing import Annotated, Any
 
 import msgspec
-from sqlalchemy import ColumnElement, Select, and_, bindparam, case, func, select
+from sqlalchemy import ColumnElement, Select, Table, and_, bindparam, case, func, select, true
 
 from retainer import schema
 from retainer.kernel.resource import Resource, WithMeta
 from retainer.reports import common, money, periods
 from retainer.reports.common import Ratio, ratio
 from retainer.reports.periods import Period
-from retainer.reports.utilisation import Team, read_team, worked
+from retainer.reports.utilisation import read_team, worked
 from retainer.rollups import summaries
 from retainer.rollups.summaries import Figures, Sums
 from retainer.schema import expressions
@@ -151,20 +151,31 @@ def read_overview(tx: Tx, query: common.ReportQuery, period: Period, *, since_ar
     time_sums = worked(tx, period, query.only())
     project_sums, by_fee = schema.rollups.project_sums, expressions.COVERED_PROJECTS
     covered_sums = summaries.read(tx, project_sums, period.days, ("currency",), COVERED_SUMS, by_fee, **query.only())
-    limits = () if query.client_id is None else ("client_id",)
-    values = period.moments() | ({"client_id": query.client_id} if limits else {})
+    tracking = {user_id for user_id, _ in time_sums}  # inactive users count as available if they have time
+    available = sum(user.minutes for user in read_team(tx, since_arrival=since_arrival).present(period, tracking))
+    total, covered = common.total(time_sums.values()), common.total(covered_sums.values())
+    tracked, billable = total["tracked_minutes"], total["billable_minutes"]
+    is_limited = query.client_id is not None
+    values = period.moments() | ({"client_id": query.client_id} if is_limited else {})
     counts = {
         name: Figures(zip(statement.selected_columns.keys(), tx.one(statement, **values) or (), strict=True))
-        for name, statement in _counts(limits).items()
+        for name, statement in _counts(is_limited=is_limited).items()
     }
     accepted, declined = counts["quotes"]["accepted"], counts["quotes"]["declined"]
-    responses = [minutes for (minutes,) in tx.all(_answered(limits), **values)]
+    responses = [minutes for (minutes,) in tx.all(_answered(is_limited=is_limited), **values)]
     middle = [responses[(len(responses) - 1) // 2], responses[len(responses) // 2]] if responses else []
     median = half_up(sum(middle), 2) if middle else None
     return Overview(
         period,
         read_money(tx, period, query, time_sums, covered_sums),
-        time(read_team(tx, since_arrival=since_arrival), period, time_sums, covered_sums),
+        OverviewTime(
+            tracked_minutes=tracked,
+            billable_minutes=billable,
+            available_minutes=available,
+            utilisation_percent=ratio(tracked, available),
+            billable_utilisation_percent=ratio(billable, available),
+            unpriced_minutes=total["unpriced_minutes"] - covered["unpriced_minutes"],
+        ),
         OverviewClients(**counts["clients"]),
         OverviewProjects(**counts["projects"]),
         OverviewTasks(**counts["open_tasks"], **counts["done_tasks"]),
@@ -193,22 +204,6 @@ def read_money(
     return rows
 
 
-def time(team: Team, period: Period, time_sums: Sums, covered_sums: Sums) -> OverviewTime:
-    """Return the time of a period; inactive users count as available if they have tracked time in it."""
-    tracking = {user_id for user_id, _ in time_sums}
-    available = sum(user.minutes for user in team.present(period, tracking))
-    sums, covered = common.total(time_sums.values()), common.total(covered_sums.values())
-    tracked, billable = sums["tracked_minutes"], sums["billable_minutes"]
-    return OverviewTime(
-        tracked_minutes=tracked,
-        billable_minutes=billable,
-        available_minutes=available,
-        utilisation_percent=ratio(tracked, available),
-        billable_utilisation_percent=ratio(billable, available),
-        unpriced_minutes=sums["unpriced_minutes"] - covered["unpriced_minutes"],
-    )
-
-
 SINCE, UNTIL = bindparam("since", type_=INSTANT), bindparam("until", type_=INSTANT)
 
 
@@ -216,65 +211,54 @@ def during(moment: ColumnElement[Any]) -> ColumnElement[bool]:
     return and_(moment >= SINCE, moment < UNTIL)
 
 
-def counted(**conditions: ColumnElement[bool]) -> list[ColumnElement[Any]]:
-    """Return a named count for each condition: of the rows for which it is true."""
-    counts = {name: func.sum(case((condition, 1), else_=0)) for name, condition in conditions.items()}
-    return [func.coalesce(count, 0).label(name) for name, count in counts.items()]
-
-
 @cache
-def _counts(limits: tuple[str, ...]) -> dict[str, Select[Any]]:
-    """Return statements that select one row of counts for each resource, filtered by the columns in `limits`."""
-    client = [clients.c.id == bindparam("client_id")] if limits else []
-    active = counted(active=clients.c.status == "active", new=during(clients.c.created_at))
-    project, task, quote, ticket, site = (
-        schema.work.projects,
-        schema.work.tasks,
-        quotes.c,
-        schema.support.tickets,
-        sites.c,
-    )
-    is_open = in_literals(project.c.status, projects.OPEN)
-    states = counted(
-        active=project.c.status == "active",
-        over_budget=and_(is_open, projects.is_over_budget(project)),
-        overdue=and_(is_open, expressions.overdue(*projects.OPEN)(project)),
-    )
-    live = tasks.in_template(task).is_not(True)
-    open_tasks = select(func.count().label("open"), *counted(overdue=expressions.is_past_due(task))).select_from(task)
-    events = counted(sent=during(quote.sent_at), accepted=during(quote.accepted_at), declined=during(quote.declined_at))
+def _counts(*, is_limited: bool) -> dict[str, Select[Any]]:
+    """Return statements that select one row of counts for each resource, of one client if it is limited."""
+    project, task, ticket = schema.work.projects, schema.work.tasks, schema.support.tickets
+
+    def count(table: Table, *conditions: ColumnElement[bool], **counted: ColumnElement[bool]) -> Select[Any]:
+        """Select a count for each name: of the rows that meet all conditions and its own."""
+        sums = (func.coalesce(func.sum(case((own, 1), else_=0)), 0).label(name) for name, own in counted.items())
+        return select(*sums).select_from(table).where(*conditions, *_of(table, is_limited=is_limited))
+
+    is_open, live = in_literals(project.c.status, projects.OPEN), tasks.in_template(task).is_not(True)
+    opened = count(ticket, during(ticket.c.created_at), opened=true())
+    resolved = count(ticket, during(ticket.c.resolved_at), resolved=true())
+    changes = {"sent": quotes.c.sent_at, "accepted": quotes.c.accepted_at, "declined": quotes.c.declined_at}
     observed = {status: uptime.effective_status(sites) == status for status in ("up", "down", "unknown")}
-    open_tickets = select(
-        func.count().label("open_now"), *counted(unanswered_now=tickets.is_unanswered(ticket))
-    ).select_from(ticket)
-    opened, resolved = (
-        select(func.count()).select_from(ticket).where(during(moment), *_of(ticket.c, limits))
-        for moment in (ticket.c.created_at, ticket.c.resolved_at)
-    )
     return {
-        "clients": select(*active).select_from(clients).where(*client),
-        "projects": select(*states).where(project.c.is_template.is_(False), *_of(project.c, limits)),
-        "open_tasks": open_tasks.where(in_literals(task.c.status, tasks.OPEN), live, *_of(task.c, limits)),
-        "done_tasks": select(func.count().label("completed"))
-        .select_from(task)
-        .where(during(task.c.completed_at), task.c.status == "done", live, *_of(task.c, limits)),
-        "quotes": select(*events).where(*_of(quote, limits)),
+        "clients": count(clients, active=clients.c.status == "active", new=during(clients.c.created_at)),
+        "projects": count(
+            project,
+            project.c.is_template.is_(False),
+            active=project.c.status == "active",
+            over_budget=and_(is_open, projects.is_over_budget(project)),
+            overdue=and_(is_open, expressions.overdue(*projects.OPEN)(project)),
+        ),
+        "open_tasks": count(
+            task, in_literals(task.c.status, tasks.OPEN), live, open=true(), overdue=expressions.is_past_due(task)
+        ),
+        "done_tasks": count(task, during(task.c.completed_at), task.c.status == "done", live, completed=true()),
+        "quotes": count(quotes, **{name: during(moment) for name, moment in changes.items()}),
         "tickets": select(opened.scalar_subquery().label("opened"), resolved.scalar_subquery().label("resolved")),
-        "open_tickets": open_tickets.where(tickets.is_unresolved(ticket), *_of(ticket.c, limits)),
-        "sites": select(func.count().label("total"), *counted(**observed, with_updates=awaits_updates(sites)))
-        .select_from(sites)
-        .where(*_of(site, limits)),
+        "open_tickets": count(
+            ticket, tickets.is_unresolved(ticket), open_now=true(), unanswered_now=tickets.is_unanswered(ticket)
+        ),
+        "sites": count(sites, total=true(), **observed, with_updates=awaits_updates(sites)),
     }
 
 
 @cache
-def _answered(limits: tuple[str, ...]) -> Select[Any]:
+def _answered(*, is_limited: bool) -> Select[Any]:
     """Select the minutes until the first response of tickets opened in the period, the shortest first."""
-    ticket = schema.support.tickets.c
-    minutes = ticket.first_response_minutes
-    answered = select(minutes).where(during(ticket.created_at), minutes.is_not(None), *_of(ticket, limits))
+    ticket = schema.support.tickets
+    minutes = ticket.c.first_response_minutes
+    answered = select(minutes).where(
+        during(ticket.c.created_at), minutes.is_not(None), *_of(ticket, is_limited=is_limited)
+    )
     return answered.order_by(minutes)
 
 
-def _of(columns: Any, limits: tuple[str, ...]) -> list[ColumnElement[bool]]:
-    return [columns[name] == bindparam(name) for name in limits]
+def _of(table: Table, *, is_limited: bool) -> list[ColumnElement[bool]]:
+    own = "id" if table is clients else "client_id"
+    return [table.c[own] == bindparam("client_id")] if is_limited else []

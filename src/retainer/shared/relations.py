@@ -133,13 +133,13 @@ def validate_date_order(tx: Tx, record: Record, first: str = "start_date", last:
         tx.error(last, f"Must not be before {first}, which is {start}.")
 
 
-def resolve_user(tx: Tx, user_id: int | None) -> int | None:
-    return tx.actor.user_id if user_id == ME else user_id
-
-
-def validate_user(tx: Tx, field: str, user_id: int | None, former: int | None = None) -> None:
+def read_user(tx: Tx, field: str, user_id: int | None, former: int | None = None) -> int | None:
+    """Return the user of a field, `me` as that of the key; note an error for another deactivated one than before."""
+    if user_id == ME:
+        return tx.actor.user_id
     if user_id not in {None, former, tx.actor.user_id} and tx.value(ACTIVE, id=user_id) == 0:
         tx.error(field, f"User {user_id} is deactivated. Choose an active user.")
+    return user_id
 
 
 def validate_locked(tx: Tx, record: R, before: R, reason: str, names: Collection[str]) -> None:
@@ -166,7 +166,7 @@ def validate_owner(tx: Tx, user_id: int, former: int | None, noun: str) -> None:
             "user_id", "Only an admin's or manager's key can name another user. Leave it out for the key's own user."
         )
     else:
-        validate_user(tx, "user_id", user_id, former)
+        read_user(tx, "user_id", user_id, former)
 
 
 def check_deletion(tx: Tx, user_id: int, invoice_id: int | None, noun: str) -> None:

@@ -71,7 +71,7 @@ def build_reply(tx: Tx, reply: TicketReply, ticket: Ticket) -> TicketReply:
 
 def build_ticket_after(tx: Tx, reply: TicketReply, ticket: Ticket) -> Ticket:
     """Return the ticket after a reply: last reply, first response, status and assignee. Notes every error."""
-    former_status, former_assignee = ticket.status, ticket.assignee_id
+    former_status = ticket.status
     if not reply.is_internal:
         ticket.last_reply_at, ticket.last_reply_by = tx.now, reply.author_type
         if reply.author_type == "user" and ticket.first_response_at is None:
@@ -81,8 +81,7 @@ def build_ticket_after(tx: Tx, reply: TicketReply, ticket: Ticket) -> Ticket:
             ticket.status = "open"
     ticket.status = reply.status or ticket.status
     if reply.assignee_id:
-        ticket.assignee_id = relations.resolve_user(tx, reply.assignee_id)
-        relations.validate_user(tx, "assignee_id", ticket.assignee_id, former_assignee)
+        ticket.assignee_id = relations.read_user(tx, "assignee_id", reply.assignee_id, ticket.assignee_id)
     update_resolution(ticket, former_status, ticket.created_at, tx.now)
     return ticket
 

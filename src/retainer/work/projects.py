@@ -235,7 +235,9 @@ def sum_milestone_amounts(tx: Tx, project_id: int, *, exclude_id: int = 0) -> in
 
 def build_project(tx: Tx, project: Project, before: Project | None = None) -> Project:
     client = relations.load_row(tx, ClientState, clients, project.client_id)
-    project.manager_id = relations.resolve_user(tx, project.manager_id)
+    project.manager_id = relations.read_user(
+        tx, "manager_id", project.manager_id, before.manager_id if before else None
+    )
     validate_project(tx, project, before, client)
     project.currency = client.currency if client else tx.actor.currency
     project.billing_type = project.billing_type or default_billing_type(project)
@@ -266,7 +268,6 @@ def validate_project(tx: Tx, project: Project, before: Project | None, client: C
         if getattr(project, field) is not None and billing_type != required and tx.readable(*deciding):
             tx.error(field, f"Is only for the billing_type {required}, not for {billing_type}. Send null.")
     relations.validate_date_order(tx, project)
-    relations.validate_user(tx, "manager_id", project.manager_id, before.manager_id if before else None)
     relations.validate_transition(tx, before.status if before else None, project.status, TRANSITIONS)
 
 

@@ -189,7 +189,7 @@ def build_task(tx: Tx, task: Task, before: Task | None, sent: relations.SentFiel
     parent = project = None
     if task.billable is None or relations.concerns(before, sent, *RELATIONS):
         parent, project = derive_parents(tx, task, sent)
-    task.assignee_id = relations.resolve_user(tx, task.assignee_id)
+    task.assignee_id = relations.read_user(tx, "assignee_id", task.assignee_id, getattr(before, "assignee_id", None))
     task.created_by_id = task.created_by_id or tx.actor.user_id
     if task.billable is None:
         # a template may be copied into a billed project: in a template, only a false that was sent is a choice
@@ -207,7 +207,6 @@ def build_task(tx: Tx, task: Task, before: Task | None, sent: relations.SentFiel
         relations.validate_open(tx, field, f"Project {task.project_id}", project.status)
     field, status = relations.first_sent(task, sent, *RELATIONS), project.client_status if project else None
     relations.validate_client_open(tx, field, task.client_id, before.client_id if before else None, status)
-    relations.validate_user(tx, "assignee_id", task.assignee_id, before.assignee_id if before else None)
     relations.validate_date_order(tx, task)
     return task
 
