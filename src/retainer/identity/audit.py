@@ -14,50 +14,20 @@ from retainer.store.tx import Tx
 from retainer.values.kinds import Instant, read_instant
 from retainer.values.parameters import read_number
 
-Action = Literal[
-    "account opened",
-    "account changed",
-    "API switched on",
-    "API switched off",
-    "key created",
-    "key changed",
-    "key rotated",
-    "key handed over",
-    "key revoked",
-    "user created",
-    "user changed",
-    "user deactivated",
-    "user activated",
-    "link created",
-    "password set",
-    "signed in",
-    "signed out",
-    "sign-in failed",
-    "session revoked",
-    "payment recorded",
-    "refund recorded",
-    "payment removed",
-    "invoice issued",
-    "invoice voided",
-    "invoice written off",
-    "credit note issued",
-    "quote accepted",
-    "quote declined",
-    "ticket answered",
-    "second factor added",
-    "second factor removed",
-    "recovery codes replaced",
-    "recovery code used",
-    "webhook created",
-    "webhook changed",
-    "webhook secret rotated",
-    "webhook paused",
-    "webhook disabled",
-    "webhook deleted",
-    "record created",
-    "record changed",
-    "record deleted",
-]
+AccountAction = Literal["account opened", "account changed", "API switched on", "API switched off"]
+KeyAction = Literal["key created", "key changed", "key rotated", "key handed over", "key revoked"]
+UserAction = Literal["user created", "user changed", "user deactivated", "user activated", "link created"]
+SignInAction = Literal["password set", "signed in", "signed out", "sign-in failed", "session revoked"]
+PaymentAction = Literal["payment recorded", "refund recorded", "payment removed"]
+InvoiceAction = Literal["invoice issued", "invoice voided", "invoice written off", "credit note issued"]
+ClientAction = Literal["quote accepted", "quote declined", "ticket answered"]
+FactorAction = Literal["second factor added", "second factor removed", "recovery codes replaced", "recovery code used"]
+WebhookAction = Literal["webhook created", "webhook changed", "webhook secret rotated", "webhook paused"]
+WebhookEnd = Literal["webhook disabled", "webhook deleted"]
+RecordAction = Literal["record created", "record changed", "record deleted"]
+MoneyAction = Literal[PaymentAction, InvoiceAction, ClientAction]
+PeopleAction = Literal[KeyAction, UserAction, SignInAction]
+Action = Literal[AccountAction, PeopleAction, MoneyAction, FactorAction, WebhookAction, WebhookEnd, RecordAction]
 ACTIONS: tuple[Action, ...] = get_args(Action)
 Fields = dict[str, Any]
 PAGE = 50

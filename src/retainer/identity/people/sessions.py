@@ -9,16 +9,8 @@ import msgspec
 from sqlalchemy import bindparam, case, delete, select, update
 
 from retainer.errors import Refusal
-from retainer.identity import audit
-from retainer.identity.actors import (
-    IS_LIVE,
-    LACKS_SECOND_FACTOR,
-    OF_ACCOUNTS,
-    OF_USERS,
-    PERSON_COLUMNS,
-    Person,
-    session_limits,
-)
+from retainer.identity import actors, audit
+from retainer.identity.actors import OF_ACCOUNTS, OF_USERS, PERSON_COLUMNS, Person, session_limits
 from retainer.identity.audit import Target
 from retainer.schema.identity import accounts, pending_sign_ins, sessions, users
 from retainer.store.engines import Unavailable
@@ -57,13 +49,13 @@ COLUMNS = {"user_name": users.c.name, **sessions.c}
 FOUND_COLUMNS = PERSON_COLUMNS | {
     "session_id": sessions.c.id,
     "last_used_at": sessions.c.last_used_at,
-    "lacks_second_factor": case((LACKS_SECOND_FACTOR, 1), else_=0),
+    "lacks_second_factor": case((actors.LACKS_SECOND_FACTOR, 1), else_=0),
     **accounts.c["plan", "trial_ends_at"],
 }
 BY_HASH = (
     select(*FOUND_COLUMNS.values())
     .select_from(OF_ACCOUNTS)
-    .where(sessions.c.hash == bindparam("hash"), IS_LIVE, users.c.is_active)
+    .where(sessions.c.hash == bindparam("hash"), actors.IS_LIVE, users.c.is_active)
 )
 LAST = (
     select(sessions.c.account_id, sessions.c.id, users.c.email_folded)
@@ -74,7 +66,7 @@ USED = update(sessions).where(sessions.c.id == bindparam("id")).values(last_used
 LIVE = (
     select(*(COLUMNS[name] for name in Session.__struct_fields__))
     .select_from(OF_USERS)
-    .where(IS_LIVE)
+    .where(actors.IS_LIVE)
     .order_by(sessions.c.last_used_at.desc(), sessions.c.id.desc())
 )
 END_ALL_OF_USER = (
