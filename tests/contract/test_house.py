@@ -149,7 +149,7 @@ DECLARED = {
 BOUNDED = {
     *("billing/kinds/dated.py", "console/editing/fields.py", "console/names.py", "crm/currency.py"),
     *("documents/printable.py", "reference/answers.py"),
-    *("reports/money.py", "reports/overview.py", "reports/common.py", "reports/utilisation.py"),
+    *("reports/money.py", "reports/common.py", "reports/utilisation.py"),
     *("rollups/changes.py", "rollups/record_totals.py", "rollups/summaries.py"),
     *("shared/relations.py", "store/engines/sql.py"),
     *("store/statements.py", "store/tx.py", "traffic/counts.py", "values/reading.py", "work/tasks.py"),
