@@ -77,7 +77,7 @@ def sqlite_databases(fast_disk: Path) -> SqliteDatabases:
 def postgresql_databases(fast_disk: Path) -> Iterator[PostgresqlDatabases]:
     """Databases of a PostgreSQL server, which may be slow to answer on a busy machine."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("retainer.store.engines.postgresql_address.CONNECT_SECONDS", TRANSACTION_SECONDS)
+        patch.setattr("retainer.store.engines.postgresql.CONNECT_SECONDS", TRANSACTION_SECONDS)
         patch.setattr(postgresql_connection, "REPLY_SECONDS", TRANSACTION_SECONDS)
         patch.setitem(SESSION, "statement_timeout", f"{TRANSACTION_SECONDS}s")
         with of_cluster() if CLUSTER else postgresql(fast_disk) as databases:

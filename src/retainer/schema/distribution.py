@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from retainer.schema import identity, installation
 from retainer.store.engines import Engine
+from retainer.store.engines.citus import distribute_tables
 from retainer.store.tables import metadata
 
 ON_EVERY_NODE = (identity.accounts, identity.users)
@@ -31,6 +32,5 @@ class Distribution(NamedTuple):
 
 def distribute(engine: Engine) -> Distribution:
     """Distribute all tables that are not distributed yet, in one transaction. Raises Unavailable."""
-    with engine.schema_change() as connection:
-        moved = engine.distribute(connection, [*map(str, DISTRIBUTED)], [*map(str, ON_EVERY_NODE)])
+    moved = distribute_tables(engine, [*map(str, DISTRIBUTED)], [*map(str, ON_EVERY_NODE)])
     return Distribution(moved, len(DISTRIBUTED), len(ON_EVERY_NODE), len(ON_COORDINATOR))

@@ -5,6 +5,7 @@ from functools import cache, lru_cache, partial
 from types import MappingProxyType
 
 import msgspec
+from msgspec.json import encode
 from sqlalchemy import Insert, Select, Table, Update, bindparam, or_, select
 
 from retainer.errors import BodyErrors, FieldErrors, Refusal, not_found
@@ -13,7 +14,7 @@ from retainer.store.announcements import inserting, is_announced, updating
 from retainer.store.constraints import MISSING, Step, singular
 from retainer.store.engines.base import TRANSACTION_SECONDS, Columns, DriverCursor, Engine, Row, Rows, TransientConflict
 from retainer.store.engines.sql import insert_or_add
-from retainer.store.outbox import INSERT_EVENT, INSERT_EVENTS, NO_COUNTER, Outbox, values_of
+from retainer.store.outbox import INSERT_EVENTS, NO_COUNTER, Outbox
 from retainer.store.row_mapper import R, folds, row_mapper
 from retainer.store.statements import Statement, statements_of
 from retainer.store.tables import ACCOUNT, totals
@@ -107,13 +108,12 @@ class Tx(BodyErrors, Transaction):
             raise ActorChanged("The actor has changed.")
 
     def _write_events(self) -> tuple[DriverCursor, int] | None:
-        found = [] if self.outbox is None else self.outbox.events()
+        found = [] if self.outbox is None else self.outbox.rows()
         if not found:
             return None
-        values = values_of(found)
-        values["user_id"], values["key_id"] = self.actor.user_id or None, self.actor.acting_key
-        values["request_id"] = self.request_id
-        return self.execute(INSERT_EVENT if len(found) == 1 else INSERT_EVENTS, values), len(found)
+        rows = encode([(place, *row) for place, row in enumerate(found)]).decode()
+        actor = {"user_id": self.actor.user_id or None, "key_id": self.actor.acting_key}
+        return self.execute(INSERT_EVENTS, {"rows": rows, "request_id": self.request_id, **actor}), len(found)
 
     def announce(self, table: Table, record_id: int, turned: str, fields: Collection[str]) -> None:
         """Note what a record has become, if no field that is written says so: a site that is down."""

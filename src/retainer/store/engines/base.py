@@ -1,7 +1,7 @@
 """The interface of engines: they lend connections, and run statements and transactions on them."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -206,18 +206,6 @@ class Engine(ABC):
     @abstractmethod
     def set_sequence(self, connection: SchemaConnection, table: Table, last_id: int) -> None:
         """Let a table that this change of the schema created assign higher ids than this one."""
-
-    def distribute(
-        self,
-        connection: SchemaConnection,  # noqa: ARG002
-        distributed: Collection[str],  # noqa: ARG002
-        on_every_node: Collection[str],  # noqa: ARG002
-    ) -> int:
-        """Place tables on several servers within a change of the schema; return how many were moved.
-
-        Raises Unavailable.
-        """
-        raise Unavailable(f"{self.location} is the embedded database. Only PostgreSQL with Citus can be distributed.")
 
     def vacuum(self, tables: Iterable[Table]) -> None:  # noqa: B027
         """Update what the planner knows of tables. The statistics of SQLite are fixed: its plans stay the same."""

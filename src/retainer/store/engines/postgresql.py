@@ -2,12 +2,14 @@
 
 import contextlib
 import functools
+import itertools
 import math
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 import psycopg
 from msgspec.json import encode
 from psycopg import errors
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.types.string import TextLoader
 from sqlalchemy import Connection as SchemaConnection
 from sqlalchemy import Dialect, NullPool, Table, cast, create_engine, func, select
@@ -28,8 +30,7 @@ from retainer.store.engines.base import (
     Unavailable,
     Values,
 )
-from retainer.store.engines.citus import HAS_CITUS, LOST_WORKERS, distribute_tables
-from retainer.store.engines.postgresql_address import complete_address, public_address
+from retainer.store.engines.citus import HAS_CITUS, LOST_WORKERS
 from retainer.store.engines.postgresql_connection import (
     TRANSLATED,
     Connection,
@@ -40,6 +41,10 @@ from retainer.store.engines.postgresql_connection import (
 )
 from retainer.store.engines.postgresql_pool import STANDBYS, Pool
 
+CONNECT_SECONDS = 2
+"""Timeout of connecting to one server; the driver accepts no less."""
+ALIVE = {"keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3"}
+"""A commit may wait on a lost connection."""
 UNLIMITED = {"TimeZone": "UTC", "statement_timeout": "0", "idle_in_transaction_session_timeout": "0"}
 SHARED_SESSIONS = (
     "A pooler between Retainer and PostgreSQL gives transactions of one connection to several sessions. "
@@ -92,7 +97,7 @@ class Postgresql(Engine):
 
     @property
     def connections(self) -> tuple[int, int]:
-        return self._pool.count, len(self._pool.idle)
+        return len(self._pool.open), len(self._pool.idle)
 
     def connection(self) -> Connection:
         return self._pool.lend()
@@ -173,7 +178,8 @@ class Postgresql(Engine):
 
     def _begin(self, connection: Connection, mode: str) -> None:
         with TRANSLATED:
-            connection.enter_pipeline()
+            connection.block = contextlib.ExitStack()
+            connection.sent = connection.block.enter_context(connection.pipeline())
             connection.send(f"BEGIN ISOLATION LEVEL {mode}", [])
 
     @contextlib.contextmanager
@@ -259,11 +265,6 @@ class Postgresql(Engine):
         if last_id:
             connection.execute(select(func.setval(func.pg_get_serial_sequence(table.name, "id"), last_id)))
 
-    def distribute(
-        self, connection: SchemaConnection, distributed: Collection[str], on_every_node: Collection[str]
-    ) -> int:
-        return distribute_tables(connection, self.location, distributed, on_every_node)
-
     def vacuum(self, tables: Iterable[Table]) -> None:
         """Update the statistics of tables and the maps of their visible rows, which the server would do only later.
 
@@ -306,3 +307,28 @@ class Postgresql(Engine):
     def estimate_rows(self, name: str) -> int:
         row = self.one("SELECT greatest(reltuples, 0)::BIGINT FROM pg_class WHERE oid = to_regclass($1)", [name])
         return int(row[0]) if row else 0
+
+
+def complete_address(url: str) -> str:
+    """Return an address with our limits; of several servers, it means the one that takes writes.
+
+    Raises SettingsError for an address that cannot be understood.
+    """
+    try:
+        parts = conninfo_to_dict(url)
+    except psycopg.ProgrammingError as error:
+        reason = str(error).strip()
+        raise SettingsError(f"The address of the PostgreSQL database cannot be understood: {reason}.") from None
+    limited = {**parts, **ALIVE, "connect_timeout": CONNECT_SECONDS}
+    if "," in str(parts.get("host", "")):
+        limited.setdefault("target_session_attrs", "read-write")
+    return make_conninfo("", **{name: str(part) for name, part in limited.items()})
+
+
+def public_address(url: str) -> str:
+    """Return an address without the password and options."""
+    parts = conninfo_to_dict(url)
+    user = f"{parts['user']}@" if "user" in parts else ""
+    hosts, ports = (str(parts.get(name, "")).split(",") for name in ("host", "port"))
+    servers = (":".join(filter(None, each)) for each in itertools.zip_longest(hosts, ports, fillvalue=ports[0]))
+    return f"postgresql://{user}{','.join(servers)}/{parts.get('dbname', '')}"

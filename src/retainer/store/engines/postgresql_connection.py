@@ -94,8 +94,6 @@ class Cursor(psycopg.RawCursor[Row]):
 class Connection(psycopg.Connection[Row]):
     """A connection whose statements are single transactions, until a pipeline is entered for one of several."""
 
-    generation = 0
-    """The generation of the pool; it closes connections of former ones."""
     has_timed_out = False
     commits = False
     """Whether it waits for a commit."""
@@ -109,7 +107,7 @@ class Connection(psycopg.Connection[Row]):
     """Number of statements sent in the pipeline since the last wait."""
     single_cursor: Cursor
     """The cursor of statements whose results are not kept; it knows our types."""
-    _block: contextlib.ExitStack
+    block: contextlib.ExitStack
 
     def run(self, statement: str, values: Values) -> Cursor:
         """Run a statement and return a cursor; outside a transaction always the same one, with the last rows.
@@ -148,14 +146,10 @@ class Connection(psycopg.Connection[Row]):
         """Return whether the last transaction has ended."""
         return self.info.transaction_status == TransactionStatus.IDLE and self.sent is None
 
-    def enter_pipeline(self) -> None:
-        self._block = contextlib.ExitStack()
-        self.sent = self._block.enter_context(self.pipeline())
-
     def exit_pipeline(self) -> None:
         """Wait for all statements that were sent. Raises the first error."""
         self.sent, self.has_savepoint = None, False
-        self._block.close()
+        self.block.close()
 
     def sync(self) -> None:
         """Wait for all statements in the pipeline, which accepts statements again after an error. Raises it."""

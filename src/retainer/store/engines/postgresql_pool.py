@@ -16,17 +16,16 @@ STANDBYS = "Check the standbys of PostgreSQL in synchronous_standby_names, and i
 class Pool:
     """Connections that are kept open once a thread has needed them.
 
-    If one is found closed, all of its generation are closed. If the server does not answer or refuses a connection,
-    new connections fail immediately until a background thread has reconnected.
+    If one is found closed, all that were open with it are closed. If the server does not answer or refuses a
+    connection, new connections fail immediately until a background thread has reconnected.
     """
 
     def __init__(self, conninfo: str) -> None:
         self._conninfo = conninfo
         self.idle: list[Connection] = []
-        self.count = 0
+        self.open: set[Connection] = set()  # a lent connection that is not in it is closed when it returns
         self._unconfirmed: list[socket.socket] = []
         self._reason = ""
-        self._generation = 0
         self._lock = threading.Lock()
         self._is_back = threading.Event()  # a new one for each outage; setting it ends the thread
         self._is_back.set()
@@ -60,41 +59,35 @@ class Pool:
         A commit that waits is no outage: PostgreSQL answers reads meanwhile, or the next one finds that it does not.
         """
         with self._lock:
-            if connection.is_reusable() and connection.generation == self._generation:
+            is_open = connection in self.open
+            if is_open and connection.is_reusable():
                 self.idle.append(connection)
                 return
-            self.count -= 1
+            self.open.discard(connection)
             if connection.unconfirmed is not None:
                 self._unconfirmed.append(connection.unconfirmed)
                 return
-        if connection.closed:
-            self._renew(connection.generation)
-            if connection.has_timed_out:
-                self._lose(f"It has not answered for {REPLY_SECONDS} seconds.")
+        if connection.closed and is_open:
+            self._close_all()
+        if connection.has_timed_out:
+            self._lose(f"It has not answered for {REPLY_SECONDS} seconds.")
         connection.close()
 
     def close(self) -> None:
         """Close idle connections, and lent ones when they return: none may be open when a process forks."""
-        self._renew(self._generation)
+        self._close_all()
         self._is_back.set()
 
     def _open(self) -> Connection:
-        generation = self._generation
         connection = open_connection(self._conninfo)
-        connection.generation = generation
         with self._lock:
-            self.count += 1
+            self.open.add(connection)
         return connection
 
-    def _renew(self, generation: int) -> None:
-        """Close all connections of a generation, if it is the current one."""
+    def _close_all(self) -> None:
         with self._lock:
-            if generation != self._generation:
-                return
-            self._generation += 1
-            idle, self.idle = self.idle, []
+            idle, self.idle, self.open = self.idle, [], set()
             unconfirmed, self._unconfirmed = self._unconfirmed, []
-            self.count -= len(idle)
         for connection in idle:
             connection.close()
         for end in unconfirmed:

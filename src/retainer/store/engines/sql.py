@@ -3,12 +3,11 @@
 SQLite's form of a function is the default, since SQLAlchemy also compiles parts of a statement without a dialect.
 """
 
-from collections.abc import Iterator
-from functools import cache
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from sqlalchemy import (
     Column,
+    ColumnElement,
     Insert,
     PrimaryKeyConstraint,
     Select,
@@ -27,7 +26,7 @@ from sqlalchemy.sql.compiler import DDLCompiler, SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TIMESTAMP, BigInteger, Boolean, Date, DateTime, Integer, NullType, Text, TypeEngine
 
-from retainer.store.engines.base import Columns, Row
+from retainer.store.engines.base import Columns
 
 T = TypeVar("T")
 
@@ -57,88 +56,61 @@ def _account_first(key: PrimaryKeyConstraint, compiler: DDLCompiler, **options: 
 class DialectFunction(FunctionElement[T]):
     """A function with a template of its SQL for each database, in which {0} stands for the first argument."""
 
-    inherit_cache = True
-    sqlite: ClassVar[str]
-    postgresql: ClassVar[str]
+    inherit_cache = False
+
+    def __init__(self, kind: TypeEngine[Any], sqlite: str, postgresql: str, *arguments: ColumnElement[Any]) -> None:
+        self.type, self.templates = kind, {"sqlite": sqlite, "postgresql": postgresql}
+        super().__init__(*arguments)
 
 
 @compiles(DialectFunction)
 def _fill_template(element: DialectFunction[object], compiler: SQLCompiler, **options: object) -> str:
-    template = element.postgresql if compiler.dialect.name == "postgresql" else element.sqlite
+    template = element.templates.get(compiler.dialect.name) or element.templates["sqlite"]
     return template.format(*(compiler.process(part, **options) for part in element.clauses))
-
-
-class comma_list(DialectFunction[str]):  # noqa: N801  # it is called as a function
-    """An aggregate: the values of a column as text, separated by commas, in any order."""
-
-    type = Text()
-    inherit_cache = True
-    sqlite = "group_concat({0})"
-    postgresql = "string_agg(CAST({0} AS TEXT), ',')"
-
-
-class seconds_after(DialectFunction[str]):  # noqa: N801
-    """A timestamp a number of seconds after another, to the millisecond."""
-
-    type = INSTANT
-    inherit_cache = True
-    sqlite = "strftime('%Y-%m-%dT%H:%M:%f000Z', {0}, '+' || ({1}) || ' seconds')"
-    postgresql = "((({0}) AT TIME ZONE 'UTC' + ({1}) * INTERVAL '1 second') AT TIME ZONE 'UTC')"  # immutable, for Citus
-
-
-class zero_padded(DialectFunction[str]):  # noqa: N801
-    """A whole number as text with a minimum number of digits."""
-
-    type = Text()
-    inherit_cache = True
-    sqlite = "printf('%0*d', {1}, {0})"
-    postgresql = "lpad(CAST({0} AS TEXT), greatest({1}, length(CAST({0} AS TEXT))), '0')"
-
-
-class json_texts(DialectFunction[str]):  # noqa: N801
-    """The texts of a JSON array as rows of `value`."""
-
-    type = Text()
-    inherit_cache = True
-    sqlite = "json_each({0})"
-    postgresql = "json_array_elements_text(CAST({0} AS JSON))"
-
-
-class json_item(DialectFunction[str]):  # noqa: N801
-    """The text of an element of a JSON array, by its position."""
-
-    type = Text()
-    inherit_cache = True
-    sqlite = "{0} ->> {1}"
-    postgresql = "CAST({0} AS JSON) ->> {1}"
 
 
 class Condition(DialectFunction[bool]):
     """A condition that SQLAlchemy must not compare with 1, as it does with a Boolean: SQLite would use no index."""
 
-    type = NullType()  # type: ignore[assignment]
+    def __init__(self, sqlite: str, postgresql: str, *arguments: ColumnElement[Any]) -> None:
+        super().__init__(NullType(), sqlite, postgresql, *arguments)
 
     def self_group(self, against: object = None) -> Self:  # noqa: ARG002
         return self
 
 
-class is_listed(Condition):  # noqa: N801
+def comma_list(value: ColumnElement[Any]) -> ColumnElement[str]:
+    """An aggregate: the values of a column as text, separated by commas, in any order."""
+    return DialectFunction(Text(), "group_concat({0})", "string_agg(CAST({0} AS TEXT), ',')", value)
+
+
+def seconds_after(moment: ColumnElement[str], seconds: ColumnElement[int]) -> ColumnElement[str]:
+    """A timestamp a number of seconds after another, to the millisecond."""
+    return DialectFunction(
+        INSTANT,
+        "strftime('%Y-%m-%dT%H:%M:%f000Z', {0}, '+' || ({1}) || ' seconds')",
+        "((({0}) AT TIME ZONE 'UTC' + ({1}) * INTERVAL '1 second') AT TIME ZONE 'UTC')",  # immutable, for Citus
+        *(moment, seconds),
+    )
+
+
+def zero_padded(number: ColumnElement[int], digits: ColumnElement[int]) -> ColumnElement[str]:
+    """A whole number as text with a minimum number of digits."""
+    postgresql = "lpad(CAST({0} AS TEXT), greatest({1}, length(CAST({0} AS TEXT))), '0')"
+    return DialectFunction(Text(), "printf('%0*d', {1}, {0})", postgresql, number, digits)
+
+
+def is_listed(value: ColumnElement[Any], values: ColumnElement[Any]) -> Condition:
     """Whether a value is in a list that is bound as JSON: `is_listed(column, listed("ids").scalar_subquery())`.
 
     PostgreSQL's planner looks an array up in an index; for a subquery it would read the whole table.
     """
-
-    inherit_cache = True
-    sqlite = "{0} IN {1}"
-    postgresql = "{0} = ANY (ARRAY{1})"
+    return Condition("{0} IN {1}", "{0} = ANY (ARRAY{1})", value, values)
 
 
-class is_rare(Condition):  # noqa: N801
+def is_rare(condition: ColumnElement[bool]) -> Condition:
     """A condition that few rows meet. Without this hint, SQLite would read the whole table in the order of the list."""
-
-    inherit_cache = True
-    sqlite = "unlikely({0})"
-    postgresql = "({0})"
+    return Condition("unlikely({0})", "({0})", condition)
 
 
 class json_row(FunctionElement[str]):  # noqa: N801
@@ -167,14 +139,27 @@ def _json_build_array(element: FunctionElement[str], compiler: SQLCompiler, **op
 
 def listed(name: str, kind: TypeEngine[int] | TypeEngine[str] = TEXT) -> Select[Any]:
     """Select the values of a list that is bound as JSON, so that one statement serves lists of any length."""
-    value = json_texts(bindparam(name, type_=Text)).table_valued("value").c.value
+    value = _bound_values(name)
     return select(value if kind is TEXT else cast(value, kind))
 
 
 def listed_rows(name: str, columns: list[Column[Any]]) -> Select[Any]:
     """Select rows that are bound as a JSON array of arrays with the values of these columns."""
-    row = json_texts(bindparam(name, type_=Text)).table_valued("value").c.value
-    return select(*(cast(json_item(row, literal_column(str(n))), column.type) for n, column in enumerate(columns)))
+    row = _bound_values(name)
+
+    def item(position: int) -> ColumnElement[str]:
+        place: ColumnElement[int] = literal_column(str(position))
+        return DialectFunction(Text(), "{0} ->> {1}", "CAST({0} AS JSON) ->> {1}", row, place)
+
+    return select(*(cast(item(position), column.type) for position, column in enumerate(columns)))
+
+
+def _bound_values(name: str) -> ColumnElement[Any]:
+    """Return the elements of a bound JSON array, as rows of texts."""
+    array = bindparam(name, type_=Text)
+    rows = DialectFunction[str](Text(), "json_each({0})", "json_array_elements_text(CAST({0} AS JSON))", array)
+    value: ColumnElement[Any] = rows.table_valued("value").c.value
+    return value
 
 
 @compiles(functions.sum, "postgresql")
@@ -193,19 +178,3 @@ def insert_or_add(table: Table, rows: Select[Any] | Columns, sums: tuple[str, ..
         statement = statement.from_select([*key, *sums], rows.where(true()))  # or ON is a join
     added = {name: table.c[name] + statement.excluded[name] for name in sums}
     return statement.on_conflict_do_update(index_elements=key, set_=added)  # the same text on SQLite
-
-
-def blocks(rows: list[Row]) -> Iterator[list[Row]]:
-    """Yield blocks of 100 rows, then of 10, then single rows: each size needs a statement."""
-    start = 0
-    for size in (100, 10, 1):
-        while len(rows) - start >= size:
-            yield rows[start : start + size]
-            start += size
-
-
-@cache
-def insertion(table: Table, rows: int) -> str:
-    names = ", ".join(column.name for column in table.c)
-    placeholders = ", ".join("?" * len(table.c))
-    return f"INSERT INTO {table.name} ({names}) VALUES {', '.join([f'({placeholders})'] * rows)}"

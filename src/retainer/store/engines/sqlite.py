@@ -2,7 +2,6 @@
 
 import contextlib
 import fcntl
-import itertools
 import math
 import os
 import time
@@ -30,7 +29,6 @@ from retainer.store.engines.base import (
     Values,
 )
 from retainer.store.engines.files import has_room, make_local_folder, private
-from retainer.store.engines.sql import blocks, insertion
 from retainer.store.engines.sqlite_catalogue import last_ids, raise_last_id, write_statistics
 from retainer.store.engines.turns import Turns
 
@@ -153,8 +151,12 @@ class Sqlite(Engine):
         connection.deadline[0] = deadline
 
     def insert_rows(self, connection: DriverConnection, table: Table, rows: list[Row]) -> None:
-        for block in blocks(rows):
-            self.run(connection, insertion(table, len(block)), [*itertools.chain.from_iterable(block)])
+        names = ", ".join(column.name for column in table.c)
+        placeholders = ", ".join("?" * len(table.c))
+        try:
+            connection.executemany(f"INSERT INTO {table.name} ({names}) VALUES ({placeholders})", rows)
+        except driver.DatabaseError as error:
+            raise self.translate_error(error) from error
 
     def begin_write(self, account_id: int | None) -> DriverConnection:
         """Wait for the turn to write, and begin the only writing transaction; lend its connection."""
