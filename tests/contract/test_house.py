@@ -151,8 +151,14 @@ BOUNDED = {
     *("documents/printable.py", "reference/answers.py"),
     *("reports/money.py", "reports/common.py", "reports/utilisation.py"),
     *("rollups/changes.py", "rollups/record_totals.py", "rollups/summaries.py"),
-    *("shared/relations.py", "store/engines/sql.py"),
-    *("store/statements.py", "store/tx.py", "traffic/counts.py", "values/reading.py", "work/tasks.py"),
+    *(
+        "shared/relations.py",
+        "store/statements.py",
+        "store/tx.py",
+        "traffic/counts.py",
+        "values/reading.py",
+        "work/tasks.py",
+    ),
     *("work/templates.py",),
 }
 """Modules whose caches have arguments that only code names: columns, kinds of work, subsets of a report's filters."""
