@@ -15,6 +15,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -169,10 +170,24 @@ def number(told: bytes) -> int:
     return int.from_bytes(told)
 
 
+def rehearse() -> None:
+    """Do once what each copy would do first: compile the templates, and migrate a database."""
+    from retainer.schema.migrations import migrate  # noqa: PLC0415  # it is loaded by now
+    from retainer.store.engines import connect  # noqa: PLC0415
+    from retainer.web.pages import compile_templates  # noqa: PLC0415
+
+    compile_templates("console")
+    with tempfile.TemporaryDirectory() as folder:
+        engine = connect(f"sqlite:///{folder}/rehearsal.db")
+        migrate(engine)
+        engine.close()  # copies close its file
+
+
 def main() -> None:
     """Load the product, and run a command in each copy."""
     for name in MODULES:
         importlib.import_module(name)
+    rehearse()
     gc.freeze()  # no collection of a copy writes to what the copies share
     link = socket.socket(fileno=0)
     from retainer.cli import main as run_command  # noqa: PLC0415  # it is loaded by now
