@@ -150,7 +150,7 @@ def test_search_knows_the_words_of_other_apis(query, address):
 def test_a_page_has_at_most_three_results_and_an_excerpt_shows_no_head_of_a_table():
     found = search(ROUTES, "invoice")
     assert max(Counter(result.page for result in found).values()) == 3
-    assert all("Type Description" not in result.excerpt and "---" not in result.excerpt for result in found)
+    assert all("Type Description" not in result.text and "---" not in result.text for result in found)
 
 
 def test_the_sidebar_has_the_operations_of_the_page(site):

@@ -1,5 +1,6 @@
 """Commands on accounts, and on the API's switch."""
 
+from inspect import Parameter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -7,9 +8,9 @@ import typer
 
 from retainer import settings
 from retainer.cli.common import (
+    BASE_URL,
     Account,
     Listing,
-    PublicAddress,
     acting_for,
     changes,
     comma_list,
@@ -19,6 +20,7 @@ from retainer.cli.common import (
     given_fields,
     number,
     opened,
+    option,
     public_address,
     text,
     warn,
@@ -102,24 +104,28 @@ OPTIONS = {
     "tax_exemption_reason_de": EXEMPTION,
     "document_language": text("Language of documents, en or de, for clients without their own.", "LANGUAGE"),
     "document_color": text("Colour of documents, like #4b53d6.", "COLOR"),
-    "quote_introduction_en": INTRODUCTION,
-    "quote_introduction_de": INTRODUCTION,
-    "quote_terms_en": TERMS,
-    "quote_terms_de": TERMS,
-    "invoice_introduction_en": INTRODUCTION,
-    "invoice_introduction_de": INTRODUCTION,
-    "invoice_terms_en": TERMS,
-    "invoice_terms_de": TERMS,
+    **{
+        f"{document}_{part}_{language}": annotation
+        for document in ("quote", "invoice")
+        for part, annotation in (("introduction", INTRODUCTION), ("terms", TERMS))
+        for language in ("en", "de")
+    },
     "document_footer_en": FOOTER,
     "document_footer_de": FOOTER,
     "require_second_factor": flag(
         "--require-second-factor/--allow-password-only", "Whether all admins must sign in with a second factor."
     ),
 }
-LOGO = typer.Option(
-    metavar="FILE", exists=True, dir_okay=False, help="Logo of documents: a PNG or SVG file of at most 200 KB."
+OPENING = (
+    *fields_of(AccountDetails, OPTIONS, "name", "plan", "currency", "timezone", "tax_rate"),
+    option("admin_name", text("The first admin's name."), Parameter.empty),
+    option("admin_email", text("The email with which the first admin signs in."), Parameter.empty),
+    option(
+        "password",
+        text("The first admin's password, 12 to 1000 characters.", show_default="the admin chooses it by a link"),
+    ),
+    option("base_url", BASE_URL),
 )
-OPENING = fields_of(AccountDetails, OPTIONS, "name", "plan", "currency", "timezone", "tax_rate")
 Logo = Annotated[
     Path | None,
     typer.Option(
@@ -127,45 +133,25 @@ Logo = Annotated[
     ),
 ]
 RemoveLogo = Annotated[bool, typer.Option("--remove-logo", help="Remove the logo.")]
-AdminName = Annotated[str, typer.Option(help="The first admin's name.")]
-AdminEmail = Annotated[str, typer.Option(help="The email with which the first admin signs in.")]
-Password = Annotated[
-    str | None,
-    typer.Option(
-        help="The first admin's password, 12 to 1000 characters.", show_default="the admin chooses it by a link"
-    ),
-]
-Usage = Annotated[
-    bool,
-    typer.Option(
-        "--usage",
-        help="Count rows, sites, webhooks, bytes of logos, requests, server errors and the last use of a key, with the "
-        "limits of the plan; this takes a while.",
-    ),
-]
+USAGE = (
+    "Count rows, sites, webhooks, bytes of logos, requests, server errors and the last use of a key, with the "
+    "limits of the plan; this takes a while."
+)
 COLUMNS = ("id", "name", "plan", "trial_ends_at", "api_enabled", "currency", "timezone")
 OF_USAGE = ("id", "name", "plan", *NOTHING, *(quota.setting for quota in QUOTAS.values()))
 
 
 @command(account_cli, "create", OPENING)
-def create_account(
-    *,
-    admin_name: AdminName,
-    admin_email: AdminEmail,
-    password: Password = None,
-    base_url: PublicAddress = None,
-    json: bool,
-    **given: Any,
-) -> dict[str, object]:
+def create_account(*, json: bool, **given: Any) -> dict[str, object]:
     """Open an account with its first admin; print the one-time link with which the admin chooses a password."""
     errors = FieldErrors()
     details = read_part(AccountDetails, given_fields(AccountDetails, given), errors)
-    first: dict[str, object] = {"name": admin_name, "email": admin_email, "role": "admin"}
+    first: dict[str, object] = {"name": given["admin_name"], "email": given["admin_email"], "role": "admin"}
     admin = read_part(UserDetails, first, errors, "admin_")
-    secret = read_fields(UserDetails, {} if password is None else {"password": password}, errors)
+    secret = read_fields(UserDetails, {name: given[name] for name in ("password",) if given[name] is not None}, errors)
     if errors:
         raise invalid(errors)
-    address, chosen = public_address(base_url, json=json), secret.get("password")
+    address, chosen = public_address(given["base_url"], json=json), secret.get("password")
     password_hash = None if chosen is None else passwords.hash_password(chosen)
     account_id, user_id = users.open_account(opened(), details, admin, password_hash)
     result: dict[str, object] = {"account_id": account_id, "user_id": user_id}
@@ -179,7 +165,7 @@ def create_account(
 
 
 @command(account_cli, "list")
-def list_accounts(*, usage: Usage = False) -> dict[str, object]:
+def list_accounts(*, usage: Annotated[bool, typer.Option("--usage", help=USAGE)] = False) -> dict[str, object]:
     """List all accounts."""
     store = opened()
     rows = accounts.list_accounts(store)

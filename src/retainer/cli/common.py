@@ -29,15 +29,6 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on sta
 Account = Annotated[int, typer.Argument(metavar="ACCOUNT", min=1, max=MAX_INTEGER, help="The account's id.")]
 Since = Annotated[str | None, typer.Option(metavar="INSTANT", help="From this instant on, like 2026-03-10T09:00:00Z.")]
 Until = Annotated[str | None, typer.Option(metavar="INSTANT", help="Before this instant, like 2026-03-11T09:00:00Z.")]
-PublicAddress = Annotated[
-    str | None,
-    typer.Option(
-        "--base-url",
-        metavar="URL",
-        help="The public address of the server in the link, like https://agency.example.",
-        show_default="RETAINER_BASE_URL",
-    ),
-]
 WORDS = {None: "-", True: "yes", False: "no"}
 
 
@@ -48,16 +39,23 @@ class Listing(NamedTuple):
     row: Sequence[str] | Callable[[Any], Fields] | None = None
 
 
-def text(description: str, metavar: str | None = None) -> Any:
-    return Annotated[str | None, typer.Option(metavar=metavar, help=description)]
+def text(description: str, metavar: str | None = None, **more: Any) -> Any:
+    return Annotated[str | None, typer.Option(metavar=metavar, help=description, **more)]
 
 
-def number(description: str, metavar: str | None = None) -> Any:
-    return Annotated[int | None, typer.Option(metavar=metavar, help=description)]
+def number(description: str, metavar: str | None = None, **more: Any) -> Any:
+    return Annotated[int | None, typer.Option(metavar=metavar, help=description, **more)]
 
 
 def flag(names: str, description: str) -> Any:
     return Annotated[bool | None, typer.Option(names, help=description, show_default=False)]
+
+
+BASE_URL = text(
+    "The public address of the server in the link, like https://agency.example.",
+    "URL",
+    show_default="RETAINER_BASE_URL",
+)
 
 
 def fields_of(model: type[msgspec.Struct], options: Fields, *names: str) -> list[Parameter]:

@@ -1,11 +1,24 @@
 """Commands on API keys."""
 
+from inspect import Parameter
 from typing import Annotated, Any
 
 import msgspec
 import typer
 
-from retainer.cli.common import Account, Listing, acting_for, acting_on, changes, comma_list, command, text, whole
+from retainer.cli.common import (
+    Account,
+    Listing,
+    acting_for,
+    acting_on,
+    changes,
+    comma_list,
+    command,
+    number,
+    option,
+    text,
+    whole,
+)
 from retainer.events import webhooks
 from retainer.identity.keys import key_changes, key_list, keys
 from retainer.identity.keys.key_changes import MAX_OVERLAP_HOURS, OVERLAP_HOURS, KeyChanges, Rotation
@@ -17,25 +30,26 @@ from retainer.values.kinds import MAX_INTEGER
 key_cli = typer.Typer(name="key", help="Create, list, change, rotate and revoke API keys.", no_args_is_help=True)
 
 Key = Annotated[int, typer.Argument(metavar="KEY", min=1, max=MAX_INTEGER, help="The key's id.")]
-NAME = "The integration that uses the key, like Zapier."
-Name = Annotated[str, typer.Option(help=NAME)]
-Holder = Annotated[int, typer.Option(min=1, max=MAX_INTEGER, help="The user that the key acts as, by id.")]
-Status = Annotated[str | None, typer.Option(help="Only active, expired or revoked keys.")]
-OfUser = Annotated[int | None, typer.Option("--user", min=1, max=MAX_INTEGER, help="Only keys of this user, by id.")]
-Search = Annotated[
-    str | None, typer.Option("--q", help="Only keys with this in their name, prefix, last four characters or user.")
-]
-Sort = Annotated[str, typer.Option(help=f"One of: {', '.join(key_list.ORDERS)}. For descending order, like -name.")]
-Scopes = Annotated[str, typer.Option(help="Scopes separated by commas, like clients:read,time:write; or all.")]
 EXPIRY = "When the key expires, like 2027-01-01T00:00:00Z."
-Expiry = Annotated[str | None, typer.Option(metavar="INSTANT", help=EXPIRY, show_default="never")]
-NewExpiry = Annotated[
-    str | None, typer.Option(metavar="INSTANT", help=EXPIRY, show_default="the same lifetime as before")
-]
-Hours = Annotated[
-    int, typer.Option(metavar="HOURS", help=f"Hours that the former key remains valid, 0 to {MAX_OVERLAP_HOURS}.")
-]
-CHANGES = {"name": text(NAME), "scopes": text("All scopes from now on, separated by commas; or all.")}
+NAME = text("The integration that uses the key, like Zapier.")
+CREATING = (
+    option("user", number("The user that the key acts as, by id.", min=1, max=MAX_INTEGER), Parameter.empty),
+    option("name", NAME, Parameter.empty),
+    option("scopes", text("Scopes separated by commas, like clients:read,time:write; or all."), Parameter.empty),
+    option("expires_at", text(EXPIRY, "INSTANT", show_default="never")),
+)
+CHANGING = {"name": NAME, "scopes": text("All scopes from now on, separated by commas; or all.")}
+FILTERS = (
+    option("status", text("Only active, expired or revoked keys.")),
+    option("user", number("Only keys of this user, by id.", min=1, max=MAX_INTEGER)),
+    option("q", text("Only keys with this in their name, prefix, last four characters or user.")),
+    option("sort", text(f"One of: {', '.join(key_list.ORDERS)}. For descending order, like -name."), "id"),
+)
+OVERLAP = f"Hours that the former key remains valid, 0 to {MAX_OVERLAP_HOURS}."
+ROTATING = (
+    option("hours", number(OVERLAP, "HOURS"), OVERLAP_HOURS),
+    option("expires_at", text(EXPIRY, "INSTANT", show_default="the same lifetime as before")),
+)
 Pause = Annotated[bool, typer.Option("--pause-webhooks", help="Pause the webhooks of the key, too.")]
 COLUMNS = (
     *("id", "name", "user_name", "prefix", "last_four", "status", "expires_at", "revoked_at"),
@@ -47,28 +61,24 @@ def scope_list(text: str | None) -> list[str] | None:
     return list(SCOPES) if text == "all" else comma_list(text)
 
 
-@command(key_cli, "create")
-def create_key(
-    account: Account, *, user: Holder, name: Name, scopes: Scopes, expires_at: Expiry = None
-) -> dict[str, object]:
+@command(key_cli, "create", CREATING)
+def create_key(account: Account, **given: Any) -> dict[str, object]:
     """Create a key; its value is shown only once."""
-    details = whole(KeyDetails, locals() | {"user_id": user, "scopes": scope_list(scopes)})
+    details = whole(KeyDetails, given | {"user_id": given["user"], "scopes": scope_list(given["scopes"])})
     with acting_for(account) as tx:
         new = keys.create_key(tx, details)
     return {"key_id": new.id, "key": new.value}
 
 
-@command(key_cli, "list")
-def list_keys(
-    account: Account, *, status: Status = None, user: OfUser = None, q: Search = None, sort: Sort = "id"
-) -> dict[str, object]:
+@command(key_cli, "list", FILTERS)
+def list_keys(account: Account, **given: Any) -> dict[str, object]:
     """List the keys of an account, without their values."""
-    filters = whole(KeyFilter, locals() | {"user_id": user})
+    filters = whole(KeyFilter, given | {"user_id": given["user"]})
     with acting_for(account, write=False) as tx:
         return {"keys": Listing(key_list.list_keys(tx, filters), COLUMNS)}
 
 
-@command(key_cli, "set", CHANGES)
+@command(key_cli, "set", CHANGING)
 def set_key(key: Key, **given: Any) -> object:
     """Change a key's name or scopes; the change applies from the next request."""
     values = changes(KeyChanges, given | {"scopes": scope_list(given["scopes"])})
@@ -76,12 +86,11 @@ def set_key(key: Key, **given: Any) -> object:
         return key_changes.change_key(tx, key, values)
 
 
-@command(key_cli, "rotate")
-def rotate_key(key: Key, *, hours: Hours = OVERLAP_HOURS, expires_at: NewExpiry = None) -> dict[str, object]:
+@command(key_cli, "rotate", ROTATING)
+def rotate_key(key: Key, **given: Any) -> dict[str, object]:
     """Create a key that replaces another, which remains valid for some hours; the new value is shown only once."""
-    rotation = whole(Rotation, locals())
     with acting_on(api_keys, key) as tx:
-        new = key_changes.rotate_key(tx, key, rotation)
+        new = key_changes.rotate_key(tx, key, whole(Rotation, given))
         former = key_list.get_key(tx, key)
     return {"key_id": new.id, "key": new.value, "former_key_id": key, "former_expires_at": former.expires_at}
 

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from retainer.cli.common import Account, Listing, Since, Until, acting_for, command, flag, number, text, whole
+from retainer.cli.common import Account, Listing, Since, Until, acting_for, command, flag, number, option, text, whole
 from retainer.errors import invalid
 from retainer.identity import audit
 from retainer.identity.audit import AuditEntry, AuditFilter, Fields
@@ -13,14 +13,15 @@ from retainer.values.kinds import MAX_INTEGER
 
 audit_cli = typer.Typer(name="audit", help="List what admins and operators did.", no_args_is_help=True)
 
-ByAction = Annotated[str | None, typer.Option(help=f"Only one of: {', '.join(audit.ACTIONS)}.")]
-ByUser = Annotated[
-    int | None,
-    typer.Option("--user", min=0, max=MAX_INTEGER, help="Only this user, by id; 0: operators and failed sign-ins."),
-]
 Limit = Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of rows.")]
-Cursor = Annotated[str | None, typer.Option(help="The next_cursor of the previous page.")]
-
+OF_AUDIT = (
+    option("action", text(f"Only one of: {', '.join(audit.ACTIONS)}.")),
+    option("user", number("Only this user, by id; 0: operators and failed sign-ins.", min=0, max=MAX_INTEGER)),
+    option("since", Since),
+    option("until", Until),
+    option("limit", Limit, audit.PAGE),
+    option("cursor", text("The next_cursor of the previous page.")),
+)
 request_cli = typer.Typer(name="requests", help="Look up the requests of an account's keys.", no_args_is_help=True)
 
 FILTERS = {
@@ -40,21 +41,12 @@ FILTERS = {
 After = Annotated[str | None, typer.Option(help="The `next` of the previous page.")]
 
 
-@command(audit_cli, "list")
-def list_audit(
-    account: Account,
-    *,
-    action: ByAction = None,
-    user: ByUser = None,
-    since: Since = None,
-    until: Until = None,
-    limit: Limit = audit.PAGE,
-    cursor: Cursor = None,
-) -> dict[str, object]:
+@command(audit_cli, "list", OF_AUDIT)
+def list_audit(account: Account, **given: Any) -> dict[str, object]:
     """List the actions in an account, newest first."""
-    filters = whole(AuditFilter, locals() | {"user_id": user})
+    filters = whole(AuditFilter, given | {"user_id": given["user"]})
     with acting_for(account, write=False) as tx:
-        page = audit.list_entries(tx, filters, cursor=cursor, limit=limit)
+        page = audit.list_entries(tx, filters, cursor=given["cursor"], limit=given["limit"])
     return {"entries": Listing(page.entries, line), "next_cursor": page.next_cursor}
 
 

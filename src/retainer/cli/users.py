@@ -5,15 +5,16 @@ from typing import Annotated, Any
 import typer
 
 from retainer.cli.common import (
+    BASE_URL,
     Account,
     Listing,
-    PublicAddress,
     acting_for,
     acting_on,
     changes,
     command,
     fields_of,
     number,
+    option,
     public_address,
     text,
     whole,
@@ -47,31 +48,25 @@ OPTIONS = {
     ),
     "cost_rate": text("Cost of an hour in the account's currency, like 45.", "AMOUNT"),
 }
-CostRateFrom = Annotated[
-    str | None,
-    typer.Option(metavar="DAY", help="First day of the cost rate, like 2026-01-01.", show_default="all days"),
-]
-Password = Annotated[
-    str | None, typer.Option(help="The user's password, 12 to 1000 characters.", show_default="chosen by a link")
-]
-KeysTo = Annotated[
-    int | None,
-    typer.Option(
-        metavar="USER", min=1, max=MAX_INTEGER, help="The user as whom the keys then act.", show_default="the keys stop"
-    ),
-]
-NewPassword = Annotated[str | None, typer.Option(help="A new password, 12 to 1000 characters.")]
+CREATING = (
+    *fields_of(UserDetails, OPTIONS),
+    option("password", text("The user's password, 12 to 1000 characters.", show_default="chosen by a link")),
+    option("base_url", BASE_URL),
+)
+CHANGING = OPTIONS | {
+    "cost_rate_from": text("First day of the cost rate, like 2026-01-01.", "DAY", show_default="all days"),
+    "password": text("A new password, 12 to 1000 characters."),
+}
+KEYS_TO = number("The user as whom the keys then act.", "USER", min=1, max=MAX_INTEGER, show_default="the keys stop")
 COLUMNS = ("id", "name", "email", "role", "is_active", "weekly_capacity_minutes", "hourly_rate")
 
 
-@command(user_cli, "create", fields_of(UserDetails, OPTIONS))
-def create_user(
-    account: Account, *, password: Password = None, base_url: PublicAddress = None, json: bool, **given: Any
-) -> dict[str, object]:
+@command(user_cli, "create", CREATING)
+def create_user(account: Account, *, json: bool, **given: Any) -> dict[str, object]:
     """Add a user to an account; without a password, print a one-time link to choose one."""
-    details = whole(UserDetails, given | {"password": password})
+    details = whole(UserDetails, given)
     if details.password is None:
-        address = public_address(base_url, json=json)
+        address = public_address(given["base_url"], json=json)
         with acting_for(account) as tx:
             user_id, link = users.invite(tx, details)
         return {"user_id": user_id, "link": link.url(address), "expires_at": link.expires_at}
@@ -87,22 +82,21 @@ def list_users(account: Account) -> dict[str, object]:
         return {"users": Listing(users.list_users(tx), COLUMNS)}
 
 
-@command(user_cli, "set", OPTIONS)
-def set_user(user: User, *, cost_rate_from: CostRateFrom = None, password: NewPassword = None, **given: Any) -> Fields:
+@command(user_cli, "set", CHANGING)
+def set_user(user: User, **given: Any) -> Fields:
     """Change a user; a cost rate applies from --cost-rate-from."""
-    if cost_rate_from is not None and given["cost_rate"] is None:
+    if given["cost_rate_from"] is not None and given["cost_rate"] is None:
         raise invalid({"cost_rate_from": ["Set the rate that applies from then on: --cost-rate."]})
-    chosen = given | {"cost_rate_from": cost_rate_from, "password": password}
-    return change_user(user, passwords.hashed_fields(changes(UserDetails, chosen)))
+    return change_user(user, passwords.hashed_fields(changes(UserDetails, given)))
 
 
-@command(user_cli, "deactivate")
-def deactivate_user(user: User, *, keys_to: KeysTo = None) -> Fields:
+@command(user_cli, "deactivate", {"keys_to": KEYS_TO})
+def deactivate_user(user: User, **given: Any) -> Fields:
     """Deactivate a user; the user's keys stop working immediately, or act as another user."""
     with acting_on(schema.users, user) as tx:
-        if keys_to is not None:
+        if given["keys_to"] is not None:
             for key in key_list.live_keys(tx, user_id=user).keys:
-                key_changes.hand_over(tx, key.id, keys_to)
+                key_changes.hand_over(tx, key.id, given["keys_to"])
         return cost_rates.change_user(tx, user, {"is_active": False})
 
 
@@ -112,10 +106,10 @@ def activate_user(user: User) -> Fields:
     return change_user(user, {"is_active": True})
 
 
-@command(user_cli, "link")
-def create_link(user: User, *, base_url: PublicAddress = None, json: bool) -> dict[str, object]:
+@command(user_cli, "link", {"base_url": BASE_URL})
+def create_link(user: User, *, json: bool, **given: Any) -> dict[str, object]:
     """Print a one-time link with which a user sets a new password."""
-    address = public_address(base_url, json=json)
+    address = public_address(given["base_url"], json=json)
     with acting_on(schema.users, user) as tx:
         link = password_links.create(tx, user)
     return {"user_id": user, "link": link.url(address), "expires_at": link.expires_at}

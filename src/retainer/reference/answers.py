@@ -1,9 +1,9 @@
 """Responses under /docs, at /llms.txt and /llms-full.txt: pages as HTML and as Markdown, the search, and Swagger UI."""
 
-from functools import cache, lru_cache
+from functools import cache
 from importlib.metadata import distribution
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import parse_qs
 
 from markupsafe import Markup, escape
@@ -25,22 +25,12 @@ VARY = ("vary", "Accept, Accept-Encoding")
 MAX_QUERY_LENGTH = 100
 
 
-class SpecialPage(NamedTuple):
-    """A page without a Markdown text."""
-
-    path: str
-    title: str
-    markdown_path: str = ""
-    group: str = "More"
-    parent: str = ""
-
-
 SWAGGER_UI = Path(str(distribution("swagger-ui-py").locate_file("swagger_ui/static")))
 SWAGGER_STYLE, SWAGGER_SCRIPT = (publish(SWAGGER_UI / name) for name in ("swagger-ui.css", "swagger-ui-bundle.js"))
 """The only two files of that package that are used; none of its Python code runs."""
-TRY = SpecialPage(f"{START}/try", "Try it")
-SEARCH = SpecialPage(f"{START}/search", "Search")
-MISSING = SpecialPage("", "Page not found")
+TRY = ReferencePage(f"{START}/try", "More", "# Try it")
+SEARCH = ReferencePage(f"{START}/search", "More", "# Search")
+MISSING = ReferencePage("", "More", "# Page not found")
 
 
 def answer(request: Request, routes: Routes) -> Response:
@@ -71,18 +61,14 @@ def answer_llms(request: Request, routes: Routes) -> Response:
 
 
 def answer_llms_full(request: Request, routes: Routes) -> Response:
-    return document(request, TEXT, text_of_all(routes, request.origin))
+    text = "\n".join(page.text for page in pages_of(routes).values()).replace(ORIGIN, request.origin)
+    return document(request, TEXT, text.encode())
 
 
 def answer_try(request: Request, routes: Routes) -> Response:
     context = frame(routes, TRY) | {"swagger_style": SWAGGER_STYLE, "swagger_script": SWAGGER_SCRIPT}
     html = markup("reference/try.html", **context)
     return page(request, html, connect_src=f"'self' {request.origin}")
-
-
-@lru_cache(maxsize=4)
-def text_of_all(routes: Routes, origin: str) -> bytes:
-    return "\n".join(page.text for page in pages_of(routes).values()).replace(ORIGIN, origin).encode()
 
 
 @cache
@@ -96,7 +82,7 @@ def html_page(routes: Routes, path: str) -> str:
     return markup("reference/page.html", **context)
 
 
-def frame(routes: Routes, shown: ReferencePage | SpecialPage, query: str = "") -> dict[str, Any]:
+def frame(routes: Routes, shown: ReferencePage, query: str = "") -> dict[str, Any]:
     groups: dict[str, list[Any]] = {**groups_of(pages_of(routes))}
     groups["More"] = [*groups["More"], TRY]
     return {"page": shown, "groups": groups.items(), "query": query, "headings": [], "version": __version__}

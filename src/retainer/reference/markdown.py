@@ -62,7 +62,7 @@ class Renderer(RendererHTML):
         wrap = ' class="wrap"' if language == "json" else ""
         code = f'<pre{wrap} tabindex="0"><code>{highlighted(token.content, language)}</code></pre>'
         block = f'<div class="code">{code}</div>\n'
-        if language not in LANGUAGES or not is_one_of_several(tokens, index):
+        if language not in LANGUAGES or not (is_sample(tokens, index - 1) or is_sample(tokens, index + 1)):
             return block
         first = not is_sample(tokens, index - 1)
         group = env["groups"] = env.get("groups", 0) + first
@@ -114,10 +114,6 @@ def slug(text: str) -> str:
 
 def is_sample(tokens: Sequence[Token], index: int) -> bool:
     return 0 <= index < len(tokens) and tokens[index].type == "fence" and tokens[index].info.strip() in LANGUAGES
-
-
-def is_one_of_several(tokens: Sequence[Token], index: int) -> bool:
-    return is_sample(tokens, index - 1) or is_sample(tokens, index + 1)
 
 
 def highlighted(code: str, language: str) -> str:

@@ -66,7 +66,6 @@ class Entry(NamedTuple):
     parameters: list[Field]
     sorts: list[str]
     headers: list[str]
-    body: str
     fields: list[Field]
     errors: dict[str, list[str]]
     example: Example
@@ -113,7 +112,9 @@ def resources_of(routes: Routes, document: Json) -> list[Resource]:
     for tag in document["tags"]:
         operations = [operation for operation in routes.operations if operation.resource.tag == tag["name"]]
         answered = [operation.answers for operation in operations]
-        models = models_of(answered, [operation.body for operation in operations], document)
+        in_answers = dict.fromkeys(walk(answered))
+        in_bodies = dict.fromkeys(walk([operation.body for operation in operations]))
+        models = [described(name, document, is_sent=name in in_bodies) for name in in_answers | in_bodies]
         text = tag["description"].removeprefix(f"{tag['name']}: ")
         entries = [entry(each, document) for each in operations]
         kept = len(models) if len(models) <= MAX_MODELS else 1
@@ -124,29 +125,32 @@ def resources_of(routes: Routes, document: Json) -> list[Resource]:
 def entry(operation: Operation, document: Json) -> Entry:
     described = document["paths"][operation.path][operation.method.lower()]
     parameters = [resolved(parameter, document) for parameter in described["parameters"]]
-    refusals = {status: codes_of(answer, document) for status, answer in described["responses"].items()}
-    refusals = {status: codes for status, codes in refusals.items() if codes and status not in ALWAYS}
-    refusals["422"] = [code for code in refusals["422"] if may_have(operation, code)]
+    headers = [each["name"] for each in parameters if each["in"] == "header"]
+    others = [each for each in parameters if each["name"] not in ELSEWHERE.union(headers)]
+    sorts = dict.fromkeys(name.removeprefix("-") for name in operation.query.sorts) if operation.paged else ()
+    fields = []
+    if operation.body:
+        body = resolved(described["requestBody"]["content"]["application/json"]["schema"], document)
+        for key, schema in writable(body).items():
+            use = "required" if key in body["required"] else ""
+            fields.append(field_of(key, schema, document, use, has_limits=True))
+    refusals = {}
+    for status, answer in described["responses"].items():
+        content = resolved(answer, document).get("content", {}).get("application/json", {})
+        codes = [code for code in content.get("examples", {}) if status != "422" or may_have(operation, code)]
+        if codes and status not in ALWAYS:
+            refusals[status] = codes
     return Entry(
         title_of(operation.id),
         operation,
         described["description"].rpartition("\n\n")[0],
-        [
-            parameter_of(each, document)
-            for each in parameters
-            if each["in"] != "header" and each["name"] not in ELSEWHERE
-        ],
-        list(dict.fromkeys(name.removeprefix("-") for name in operation.query.sorts)) if operation.paged else [],
-        [each["name"] for each in parameters if each["in"] == "header"],
-        title_of(operation.body.__name__) if operation.body else "",
-        body_fields(body_of(described, document), document) if operation.body else [],
+        [parameter_of(each, document) for each in others],
+        [*sorts],
+        headers,
+        fields,
         refusals,
         examples().operations[operation.id],
     )
-
-
-def body_of(described: Json, document: Json) -> Json:
-    return resolved(described["requestBody"]["content"]["application/json"]["schema"], document)
 
 
 def may_have(operation: Operation, code: str) -> bool:
@@ -155,11 +159,6 @@ def may_have(operation: Operation, code: str) -> bool:
     if code == "in_use" and operation.method != "DELETE":
         return False
     return operation.resource.tag in ONLY_IN.get(code, {operation.resource.tag})
-
-
-def codes_of(answer: Json, document: Json) -> list[str]:
-    content = resolved(answer, document).get("content", {"application/json": {}})
-    return list(content["application/json"].get("examples", {}))
 
 
 def parameter_of(parameter: Json, document: Json) -> Field:
@@ -176,11 +175,6 @@ def resolved(node: Json, document: Json) -> Json:
             found = found[part]
         node = found
     return node
-
-
-def models_of(answered: Iterable[Any], sent: Iterable[Any], document: Json) -> list[Model]:
-    in_answers, in_bodies = dict.fromkeys(walk(answered)), dict.fromkeys(walk(sent))
-    return [described(name, document, is_sent=name in in_bodies) for name in in_answers | in_bodies]
 
 
 def walk(hints: Iterable[Any]) -> Iterator[str]:
@@ -217,13 +211,6 @@ def described(name: str, document: Json, *, is_sent: bool) -> Model:
 
 def writable(body: Json) -> Json:
     return {key: schema for key, schema in body["properties"].items() if "readOnly" not in schema}
-
-
-def body_fields(body: Json, document: Json) -> list[Field]:
-    return [
-        field_of(key, schema, document, "required" if key in body["required"] else "", has_limits=True)
-        for key, schema in writable(body).items()
-    ]
 
 
 def field_of(name: str, schema: Json, document: Json, use: str, *, has_limits: bool = False) -> Field:

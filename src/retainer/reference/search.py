@@ -57,15 +57,6 @@ class Section(NamedTuple):
     """Whether others say it better: a change of a record repeats most of its creation, the changelog all pages."""
 
 
-class Result(NamedTuple):
-    """A section that matches a query, with an excerpt around the first match."""
-
-    address: str
-    title: str
-    page: str
-    excerpt: str
-
-
 @cache
 def sections_of(routes: Routes) -> list[Section]:
     found = []
@@ -87,10 +78,10 @@ def words_of(text: str) -> Counter[str]:
     return Counter(each for word in whole for each in {word, word.removesuffix("s"), *re.split(r"[_-]", word)})
 
 
-def search(routes: Routes, query: str) -> list[Result]:
-    """Return the sections with all words of a query, up to eight; matches in headings come first, whole words too.
+def search(routes: Routes, query: str) -> list[Section]:
+    """Return the sections with all words of a query, up to eight, each with an excerpt around the first as its text.
 
-    A page has at most three results, because its operations resemble each other.
+    Matches in headings come first, whole words too. A page has at most three results: its operations are alike.
     """
     words = list(dict.fromkeys(query.casefold().split()))[:MAX_WORDS]
     ranked = [(rank(section, words), section) for section in sections_of(routes) if words]
@@ -98,7 +89,7 @@ def search(routes: Routes, query: str) -> list[Result]:
     for points, section in sorted(ranked, key=lambda pair: -pair[0]):
         of_page[section.page] += 1
         if points and of_page[section.page] <= MAX_OF_PAGE:
-            best.append(Result(*section[:3], excerpt(section, words)))
+            best.append(section._replace(text=excerpt(section.text, words)))
     return best[:MAX_RESULTS]
 
 
@@ -122,8 +113,7 @@ def rank_of_word(section: Section, wanted: str) -> int:
     return 0
 
 
-def excerpt(section: Section, words: list[str]) -> str:
-    text = section.text
+def excerpt(text: str, words: list[str]) -> str:
     wanted = [each for word in words for each in meanings(word)]
     places = [place for word in wanted if (place := text.casefold().find(word)) >= 0]
     start = max(0, min(places, default=0) - BEFORE)
