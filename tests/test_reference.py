@@ -11,7 +11,7 @@ import pytest
 from retainer.app import ROUTES, App
 from retainer.errors import STATUS
 from retainer.identity.keys.keys import SCOPES
-from retainer.openapi.page import document_of
+from retainer.openapi.document import document_of
 from retainer.reference import pages
 from retainer.reference.examples import ADVICE, examples
 from retainer.reference.markdown import slug

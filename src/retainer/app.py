@@ -19,7 +19,7 @@ from retainer.kernel.limits import SlidingWindow
 from retainer.kernel.pipeline import Pipeline
 from retainer.kernel.routes import Routes
 from retainer.kernel.waiting import Waiting
-from retainer.openapi import page as openapi_page
+from retainer.openapi import document as openapi
 from retainer.reference import answers as reference
 from retainer.server.http import site
 from retainer.server.http.compression import compressed
@@ -64,8 +64,8 @@ PAGES: Mapping[str, site.Page] = {
     "favicon.ico": well_known.answer_icon,
     "llms.txt": partial(reference.answer_llms, routes=ROUTES),
     "llms-full.txt": partial(reference.answer_llms_full, routes=ROUTES),
-    "openapi.json": partial(openapi_page.answer, routes=ROUTES),
-    "openapi.yaml": partial(openapi_page.answer_yaml, routes=ROUTES),
+    "openapi.json": partial(openapi.answer, routes=ROUTES),
+    "openapi.yaml": partial(openapi.answer_yaml, routes=ROUTES),
     "robots.txt": well_known.answer_robots,
 }
 """The pages outside the base path, by the first part of the path."""

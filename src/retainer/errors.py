@@ -6,39 +6,28 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import Any
 
-STATUS = {
-    "malformed_json": 400,
-    "bad_request": 400,
-    "missing_key": 401,
-    "invalid_key": 401,
-    "revoked_key": 401,
-    "expired_key": 401,
-    "user_deactivated": 401,
-    "plan_required": 402,
-    "trial_ended": 402,
-    "api_disabled": 403,
-    "missing_scope": 403,
-    "not_found": 404,
-    "method_not_allowed": 405,
-    "not_acceptable": 406,
-    "idempotency_in_progress": 409,
-    "events_gone": 410,
-    "precondition_failed": 412,
-    "body_too_large": 413,
-    "unsupported_media_type": 415,
-    "validation_failed": 422,
-    "unknown_parameter": 422,
-    "invalid_transition": 422,
-    "in_use": 422,
-    "locked": 422,
-    "already_billed": 422,
-    "nothing_to_bill": 422,
-    "idempotency_key_reused": 422,
-    "not_owner": 422,
-    "rate_limited": 429,
-    "server_error": 500,
-    "unavailable": 503,
+CODES: dict[int, tuple[str, ...]] = {
+    400: ("malformed_json", "bad_request"),
+    401: ("missing_key", "invalid_key", "revoked_key", "expired_key", "user_deactivated"),
+    402: ("plan_required", "trial_ended"),
+    403: ("api_disabled", "missing_scope"),
+    404: ("not_found",),
+    405: ("method_not_allowed",),
+    406: ("not_acceptable",),
+    409: ("idempotency_in_progress",),
+    410: ("events_gone",),
+    412: ("precondition_failed",),
+    413: ("body_too_large",),
+    415: ("unsupported_media_type",),
+    422: (
+        *("validation_failed", "unknown_parameter", "invalid_transition", "in_use", "locked", "already_billed"),
+        *("nothing_to_bill", "idempotency_key_reused", "not_owner"),
+    ),
+    429: ("rate_limited",),
+    500: ("server_error",),
+    503: ("unavailable",),
 }
+STATUS = {code: status for status, codes in CODES.items() for code in codes}
 
 KEEPING = frozenset({"locked", "invalid_transition"})
 """The codes of errors after which a field has its former value, on which rules may rely."""

@@ -31,9 +31,6 @@ class RequestBody:
         self.errors = FieldErrors()
         self.values = read_fields(model, self.fields, self.errors, use=use)
 
-    def read_as(self, use: str, fields: dict[str, object]) -> "RequestBody":
-        return RequestBody(fields, self.model, use, self.refusal)
-
     @classmethod
     def read(cls, request: Request, raw: bytes, model: type[Record], use: str) -> Self:
         """Return the body of a request; an unreadable one has no fields, and the refusal of it."""

@@ -19,7 +19,7 @@ from retainer.values.kinds import MAX_INTEGER, read_day, read_instant
 Sort = tuple[str, ...]
 Whole = Annotated[int, Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 UNREADABLE = "Must be the cursor of a `links.next` of this list. Read the list from its first page to get one."
-FOREIGN = "This cursor belongs to another list or other filters. Send it with the parameters of its `links.next`."
+MISPLACED = "This cursor belongs to another list, page, order or filter. Send all parameters of its `links.next`."
 
 
 class Cursor(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

@@ -83,7 +83,8 @@ class ByExternalId(Operation):
             tx.error("external_id", "Must be that of the path. Leave it out.")
         elif not external_id:
             tx.error("external_id", "Must not be blank in the path.")
-        return sent.read_as("Create" if is_new else "Update", sent.fields | {"external_id": external_id})
+        fields = sent.fields | {"external_id": external_id}
+        return RequestBody(fields, sent.model, "Create" if is_new else "Update", sent.refusal)
 
 
 @cache

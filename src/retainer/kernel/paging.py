@@ -10,7 +10,7 @@ from msgspec import Meta
 from sqlalchemy import ColumnElement, Select, Table, bindparam, func, null, select, text
 
 from retainer.errors import invalid
-from retainer.kernel.cursors import FOREIGN, Cursor, Key, Sort, check_cursor, follows, keys_of, list_id, read_cursor
+from retainer.kernel.cursors import MISPLACED, Cursor, Key, Sort, check_cursor, follows, keys_of, list_id, read_cursor
 from retainer.kernel.http import Request
 from retainer.kernel.query import (
     Filter,
@@ -109,11 +109,11 @@ class PageMeta(msgspec.Struct):
 
 
 class Paged(msgspec.Struct, Generic[T]):
-    """A page of records."""
+    """A page of a list, its position, and links to other pages."""
 
-    data: list[T]
-    links: PageLinks
-    meta: PageMeta
+    data: Annotated[list[T], "The records of the page, in the order of `sort`."]
+    links: Annotated[PageLinks, "Addresses of other pages of the same list."]
+    meta: Annotated[PageMeta, "The position of the page in the list."]
     included: Included | msgspec.UnsetType = msgspec.UNSET
 
 
@@ -156,7 +156,7 @@ class FollowMeta(msgspec.Struct):
 class Followed(msgspec.Struct, Generic[T]):
     """What has come after a position."""
 
-    data: list[T]
+    data: Annotated[list[T], "What follows the position, oldest first; often nothing."]
     links: FollowLinks
     meta: FollowMeta
 
@@ -186,18 +186,10 @@ def read_list(
     found = {name: values.pop(name) for name in others if name in values}
     own_id = list_id(request.path, values)
     if cursor is not None and (cursor.list_id, cursor.page, cursor.sort) != (own_id, number, order):
-        raise invalid({"cursor": [_misplaced(cursor, own_id, number)]})
+        raise invalid({"cursor": [MISPLACED]})
     sent = others_of(pairs, "page", "cursor")
     page = Page(number, per_page, order, url, sent, has_totals, list_id=own_id, cursor=cursor)
     return model(**values), page, found
-
-
-def _misplaced(cursor: Cursor, own_id: str, number: int) -> str:
-    if cursor.list_id != own_id:
-        return FOREIGN
-    if cursor.page != number:
-        return f"This cursor begins page {cursor.page}. Leave `cursor` out to read page {number}."
-    return f"This cursor belongs to the order `sort={','.join(cursor.sort)}`. Send it with the same `sort`."
 
 
 def listing(tx: Tx, table: Table, model: type[R], filters: Filter, page: Page, **within: int) -> Paged[R]:

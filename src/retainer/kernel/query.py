@@ -162,17 +162,15 @@ def shapes_of(asked: Filter, me: int) -> tuple[FilterShapes, dict[str, Any]]:
 
 def conditions(table: Table, model: type[Filter], shapes: FilterShapes) -> list[ColumnElement[bool]]:
     limits = model.default_exclusion.conditions(table, dict(shapes)) if model.default_exclusion else []
-    sent = {name: _placeholder(name, shape) for name, shape in shapes}
+    sent: dict[str, object] = {}  # what a condition is built from: bound parameters, or what is part of the SQL text
+    for name, shape in shapes:
+        if isinstance(shape, tuple):
+            sent[name] = [bindparam(f"{name}__{position}") for position in range(shape[0])]
+        else:
+            sent[name] = bindparam(name) if shape is None else shape
     for name, shape in shapes:
         where = parameters(model)[name].where
         condition = where.condition(table, sent[name], *map(sent.get, where.beside)) if sent[name] != [] else false()
         is_or_null = isinstance(shape, tuple) and shape[1]
         limits.append(or_(condition, table.c[name].is_(None)) if is_or_null else condition)
     return limits
-
-
-def _placeholder(name: str, shape: FilterShape) -> object:
-    """Return what the condition of a filter is built from: bound parameters, or what is part of the SQL text."""
-    if isinstance(shape, tuple):
-        return [bindparam(f"{name}__{position}") for position in range(shape[0])]
-    return bindparam(name) if shape is None else shape

@@ -79,7 +79,8 @@ class Selectable:
                 field, source = self.relations[name]
                 _, ids = wanted.setdefault(str(source.table.name), (source, set()))
                 for record in records:
-                    ids.update(ids_of(getattr(record, field)))
+                    value = getattr(record, field)
+                    ids.update(value if isinstance(value, list) else () if value is None else (value,))
         included = {
             name: [source.visible_to(tx, record) for record in load_records(tx, source.table, source.model, ids)]
             for name, (source, ids) in wanted.items()
@@ -104,7 +105,3 @@ def read_names(names: Collection[str], text: str) -> tuple[str, ...]:
 def name_of(field: str) -> str:
     """Return the name by which a request includes what a field refers to: client_id is `client`, tag_ids are `tags`."""
     return f"{field.removesuffix('_ids')}s" if field.endswith("_ids") else field.removesuffix("_id")
-
-
-def ids_of(value: list[int] | int | None) -> Collection[int]:
-    return value if isinstance(value, list) else () if value is None else (value,)

@@ -1,17 +1,23 @@
-"""The OpenAPI 3.1 document, generated from the declarations of operations."""
+"""The OpenAPI 3.1 document, generated from the declarations of operations; and its pages."""
 
 import inspect
 import sys
+from functools import lru_cache
 
 import msgspec
 from msgspec import Struct
 
 from retainer import __version__
+from retainer.kernel import pipeline
+from retainer.kernel.http import Request, Response
 from retainer.kernel.resource import Operation, Resource
+from retainer.kernel.routes import Routes
 from retainer.openapi import headers, operations, refusals
 from retainer.openapi.schemas import Schemas
 from retainer.openapi.values import Json
+from retainer.web.responses import document as page_of
 
+ANYWHERE = "http://retainer.invalid"  # placeholder in the cached document
 CONVENTIONS = """\
 - **Keys** are sent in `Authorization: Bearer <key>` or `X-Api-Key`. Each operation needs a scope; write does not
   include read. **Rate limits** apply to each key in any 60 seconds; they depend on the plan, and headers of each
@@ -51,6 +57,10 @@ def document(declared: list[Operation], base_url: str) -> Json:
     if schemas.undescribed:
         raise TypeError(f'Describe these in Annotated[..., "..."]: {", ".join(dict.fromkeys(schemas.undescribed))}.')
     shared = operations.share([operation for methods in paths.values() for operation in methods.values()])
+    parameters = {
+        name: {"name": name, "in": "header", **headers.described(*header)}
+        for name, header in headers.REQUEST_HEADERS.items()
+    }
     bearer = {"type": "http", "scheme": "bearer", "description": "An API key as a Bearer token."}
     api_key = {"type": "apiKey", "in": "header", "name": "X-Api-Key", "description": "An API key in its own header."}
     about = {"title": "Retainer API", "version": __version__, "license": {"name": "MIT", "identifier": "MIT"}}
@@ -62,9 +72,35 @@ def document(declared: list[Operation], base_url: str) -> Json:
         "paths": paths,
         "components": {
             "securitySchemes": {"bearer": bearer, "apiKey": api_key},
-            "parameters": headers.parameters() | shared,
-            "headers": headers.response_headers(),
+            "parameters": parameters | shared,
+            "headers": {name: headers.described(*header) for name, header in headers.RESPONSE_HEADERS.items()},
             "responses": errors,
             "schemas": schemas.named,
         },
     }
+
+
+def answer(request: Request, routes: Routes) -> Response:
+    body = as_json(routes).replace(msgspec.json.encode(ANYWHERE), msgspec.json.encode(request.base_url), 1)
+    return page_of(request, pipeline.CONTENT[1], body)
+
+
+def answer_yaml(request: Request, routes: Routes) -> Response:
+    body = as_yaml(routes).replace(ANYWHERE.encode(), request.base_url.encode(), 1)
+    return page_of(request, "application/yaml", body)
+
+
+@lru_cache(maxsize=1)
+def document_of(routes: Routes) -> Json:
+    """Return the document for any address, cached because it takes 0.1 seconds."""
+    return document(routes.operations, ANYWHERE)
+
+
+@lru_cache(maxsize=1)
+def as_json(routes: Routes) -> bytes:
+    return msgspec.json.encode(document_of(routes))
+
+
+@lru_cache(maxsize=1)
+def as_yaml(routes: Routes) -> bytes:
+    return msgspec.yaml.encode(document_of(routes))

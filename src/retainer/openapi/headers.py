@@ -40,14 +40,6 @@ REQUEST_HEADERS: dict[str, tuple[str, str, Json]] = {
 }
 
 
-def response_headers() -> Json:
-    return {name: described(*header) for name, header in RESPONSE_HEADERS.items()}
-
-
-def parameters() -> Json:
-    return {name: {"name": name, "in": "header", **described(*header)} for name, header in REQUEST_HEADERS.items()}
-
-
 def described(description: str, example: str | int, more: Json | None = None) -> Json:
     """Return the Header Object; `more` goes into its schema."""
     kind = "integer" if isinstance(example, int) else "string"

@@ -75,17 +75,15 @@ def described(operation: Operation, responses: Json, schemas: Schemas, lists: se
 
 
 def answers_of(operation: Operation, schemas: Schemas) -> Json:
-    created, is_record = operation.created, _is_record(operation)
+    created = operation.created
+    is_record = isinstance(operation.record, type) and issubclass(operation.record, Record)
     carried = {"ETag": is_record, "Location": is_record and created, "Idempotency-Replayed": operation.writes}
     carried |= {"Preference-Applied": operation.followed}
     headers = {"headers": always_and([name for name in carried if carried[name]])}
     unchanged: Json = {"304": {"description": "The record still has the ETag that was sent.", **headers}}
     if operation.answers is NoneType:
         return {"204": {"description": "Done; the response has no body.", **headers}}
-    if operation.followed:
-        schema = schemas.followed(*get_args(operation.answers))
-    else:
-        schema = _whole_or_partial(operation, schemas)
+    schema = _whole_or_partial(operation, schemas)
     done = "The record was created." if created else "The current record." if is_record else "The result."
     content = {"application/json": {"schema": schema}}
     for form in operation.representations:
@@ -98,8 +96,8 @@ def answers_of(operation: Operation, schemas: Schemas) -> Json:
 
 
 def _whole_or_partial(operation: Operation, schemas: Schemas) -> Json:
-    if operation.paged:
-        made = partial(schemas.page, *get_args(operation.answers))
+    if operation.paged or operation.followed:
+        made = partial(schemas.page, operation.answers)
     else:
         meta = get_args(operation.answers)[1] if operation.record is not operation.answers else None
         made = partial(schemas.response, operation.record, meta)
@@ -127,10 +125,6 @@ def share(operations: list[Json]) -> Json:
             for parameter in operation["parameters"]
         ]
     return shared
-
-
-def _is_record(operation: Operation) -> bool:
-    return isinstance(operation.record, type) and issubclass(operation.record, Record)
 
 
 def _path_parameters(operation: Operation, lists: set[str], schemas: Schemas) -> list[Json]:

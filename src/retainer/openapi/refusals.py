@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from msgspec import Meta
 
-from retainer.errors import STATUS
+from retainer.errors import CODES, STATUS
 from retainer.identity.keys.keys import Scope
 from retainer.kernel import pipeline
 from retainer.openapi.headers import always_and
@@ -82,12 +82,14 @@ SHAPES = {402: PLAN, 403: FORBIDDEN, 422: INVALID}
 
 def responses(schemas: Schemas) -> Json:
     for model in (ERROR, *SHAPES.values()):
-        statuses = [status for status in {*STATUS.values()} if SHAPES.get(status, ERROR) is model]
-        codes = [code for code, status in STATUS.items() if status in statuses]
+        codes = [code for code, status in STATUS.items() if SHAPES.get(status, ERROR) is model]
         hints = _common_fields(codes, f"{model.name}Code") | model.members | OF_BATCH
-        fields = {name: _described(hint, schema_of(hint, name, schemas)) for name, hint in hints.items()}
-        bare = any(STATUS[code] in statuses for code in BARE)
-        required = [name for name in fields if name not in OF_BATCH and (not bare or name not in model.members)]
+        fields = {
+            name: {**schema_of(hint, name, schemas), "description": description_of(hint)}
+            for name, hint in hints.items()
+        }
+        optional = [*OF_BATCH, *(() if BARE.isdisjoint(codes) else model.members)]
+        required = [name for name in fields if name not in optional]
         schemas.add(model.name, model, {"description": model.description}, fields, required)
     return {f"Error{status}": _response(status, schemas) for status in ADVICE}
 
@@ -112,25 +114,16 @@ def _common_fields(codes: list[str], name: str) -> Json:
     }
 
 
-def _described(hint: Any, schema: Json) -> Json:
-    return {**schema, "description": description_of(hint)}
-
-
 def _response(status: int, schemas: Schemas) -> Json:
     model = SHAPES.get(status, ERROR)
-    codes = [code for code, code_status in STATUS.items() if code_status == status]
     fields = schemas.named[model.name]["properties"]
     values = {name: schemas.example(field) for name, field in fields.items() if name not in OF_BATCH}
     values["message"] = ADVICE[status]
-    examples = {
-        code: {
-            "value": {name: value for name, value in values.items() if code not in BARE or name not in model.members}
-        }
-        for code in codes
-    }
-    for code, example in examples.items():
-        example["value"] |= {"code": code, "docs_url": f"{DOCS_OF_ERRORS}#{code}"}
+    examples = {}
+    for code in CODES[status]:
+        shown = {name: value for name, value in values.items() if code not in BARE or name not in model.members}
+        examples[code] = {"value": shown | {"code": code, "docs_url": f"{DOCS_OF_ERRORS}#{code}"}}
     schema = {"$ref": f"#/components/schemas/{model.name}"}
     content = {"application/json": {"schema": schema, "examples": examples}}
-    description = f"{ADVICE[status]} Codes: {', '.join(f'`{code}`' for code in codes)}."
+    description = f"{ADVICE[status]} Codes: {', '.join(f'`{code}`' for code in CODES[status])}."
     return {"description": description, "headers": always_and(WITH_HEADERS.get(status, [])), "content": content}

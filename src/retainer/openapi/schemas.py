@@ -4,15 +4,15 @@ import inspect
 from collections.abc import Iterable, Mapping
 from functools import cache
 from types import MappingProxyType
-from typing import Any, NamedTuple, get_type_hints
+from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Struct
 
 from retainer.kernel import paging
-from retainer.kernel.paging import Followed, FollowLinks, FollowMeta
+from retainer.kernel.paging import Followed
 from retainer.openapi.values import Json, description_of, schema_of
-from retainer.values.reading import WritableField, writable_fields
+from retainer.values.reading import WritableField, unwrapped, writable_fields
 from retainer.values.records import SERVER_DEFAULT, WRITE_ONLY, DetailOnly, Record
 
 PARTIAL = "Partial"
@@ -23,7 +23,6 @@ INCLUDED = "Related records, each once, as their own GET returns them; only with
 RELATED = "The included {}, by id."
 ONLY_WITH = "Only with `include={}`."
 TOTALS = "The sums of the whole filtered list, an entry for each currency; only with `totals=true`."
-PAGE = "A page of a list, its position, and links to other pages."
 
 
 class Field(NamedTuple):
@@ -33,6 +32,10 @@ class Field(NamedTuple):
     hint: Any
     default: object
     place: str
+
+    @property
+    def bare(self) -> Any:
+        return unwrapped(self.hint)[0]
 
     @property
     def answered(self) -> bool:
@@ -102,15 +105,21 @@ class Schemas:
             return self._part(model, name if name.endswith(model.__name__) else model.__name__, "")
         return self.body(model, "Create")
 
-    def page(self, model: type[Struct], totals: type[Struct] | None = None, *, is_partial: bool = False) -> Json:
-        rows = {"type": "array", "description": "The records of the page, in the order of `sort`."}
-        fields = {
-            "data": {**rows, "items": self.partial(model) if is_partial else self.row(model)},
-            "links": {**self.answer(paging.PageLinks), "description": "Addresses of other pages of the same list."},
-            "meta": {**self._page_meta(model, totals), "description": "The position of the page in the list."},
-        }
+    def page(self, answers: Any, *, is_partial: bool = False) -> Json:
+        """Return the reference to a page of a list, or to what follows a position; their types describe their parts."""
+        kind, (model, *totals) = get_origin(answers), get_args(answers)
+        fields = {}
+        for field in fields_of(kind):
+            if field.name == "data":
+                schema = {"type": "array", "items": self.partial(model) if is_partial else self.row(model)}
+            elif field.answered:
+                schema = self._page_meta(model, *totals) if totals and field.name == "meta" else self.answer(field.bare)
+            else:
+                continue
+            fields[field.name] = {**schema, "description": description_of(field.hint) or docstring_of(field.bare)}
         name = f"{PARTIAL if is_partial else ''}{model.__name__}Page"
-        return self.add(name, model, {"description": PAGE}, fields | self._included(model), fields)
+        about = {"description": docstring_of(Followed if kind is Followed else paging.Paged)}
+        return self.add(name, model, about, fields | self._included(model), fields)
 
     def _included(self, model: type[Struct]) -> Json:
         related = self.included.get(model)
@@ -123,23 +132,12 @@ class Schemas:
         name, about = f"{model.__name__}Included", {"description": INCLUDED}
         return {"included": {**self.add(name, (model, "included"), about, records, ()), "description": INCLUDED}}
 
-    def _page_meta(self, model: type[Struct], totals: type[Struct] | None) -> Json:
-        plain = self.answer(paging.PageMeta)
-        if totals is None:
-            return plain
+    def _page_meta(self, model: type[Struct], totals: type[Struct]) -> Json:
+        self.answer(paging.PageMeta)
         name, fields = f"{model.__name__}PageMeta", self.named[paging.PageMeta.__name__]["properties"]
         about = {"description": docstring_of(paging.SummedMeta)}
         sums = {"type": "array", "description": TOTALS, "items": self.answer(totals)}
         return self.add(name, totals, about, fields | {"totals": sums}, fields)
-
-    def followed(self, model: type[Struct]) -> Json:
-        rows = {"type": "array", "description": "What follows the position, oldest first; often nothing."}
-        fields = {
-            "data": {**rows, "items": self.answer(model)},
-            "links": {**self.answer(FollowLinks), "description": docstring_of(FollowLinks)},
-            "meta": {**self.answer(FollowMeta), "description": docstring_of(FollowMeta)},
-        }
-        return self.add(f"{model.__name__}Page", model, {"description": docstring_of(Followed)}, fields, fields)
 
     def response(self, model: type[Struct], meta: type[Struct] | None, *, is_partial: bool = False) -> Json:
         """Return the reference to a response with a model under `data`, and another under `meta` if there is one.

@@ -6,12 +6,12 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from retainer.errors import STATUS
+from retainer.errors import CODES
 from retainer.identity.keys.keys import SCOPES
 from retainer.identity.plans import PLANS
 from retainer.kernel import paging
 from retainer.kernel.routes import Routes
-from retainer.openapi import page as openapi_page
+from retainer.openapi import document as openapi
 from retainer.openapi.headers import RESPONSE_HEADERS
 from retainer.reference import samples
 from retainer.reference.examples import ADVICE, ORIGIN, Example, examples, json_text
@@ -58,7 +58,7 @@ START, RESOURCES = "/docs", "Resources"
 @cache
 def pages_of(routes: Routes) -> dict[str, ReferencePage]:
     """Return all pages by path, in the order of the menu; URLs begin with `ORIGIN`."""
-    document = openapi_page.document_of(routes)
+    document = openapi.document_of(routes)
     resources = resources_of(routes, document)
     shared = [parameter_of(document["components"]["parameters"][name], document) for name in LISTED]
     written = examples()
@@ -67,7 +67,7 @@ def pages_of(routes: Routes) -> dict[str, ReferencePage]:
         "resources": resources,
         "errors": written.errors,
         "advice": ADVICE,
-        "by_status": codes_by_status().items(),
+        "by_status": [(f"{status} {HTTPStatus(status).phrase}", codes) for status, codes in CODES.items()],
         "plans": PLANS.values(),
         "headers": [(name, text) for name, (text, _) in RESPONSE_HEADERS.items() if name.startswith("X-RateLimit")],
         "every_list": shared,
@@ -102,13 +102,6 @@ def page_of(path: str, group: str, template: str, context: dict[str, Any]) -> Re
 
 def sample_blocks(example: Example) -> str:
     return "\n\n".join(f"```{name}\n{write(example)}\n```" for name, write in samples.LANGUAGES.items())
-
-
-def codes_by_status() -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for code, status in STATUS.items():
-        found.setdefault(f"{status} {HTTPStatus(status).phrase}", []).append(code)
-    return found
 
 
 def by_scope(resources: list[Resource]) -> list[tuple[str, list[Any]]]:

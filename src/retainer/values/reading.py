@@ -76,7 +76,8 @@ def writable_fields(model: type[msgspec.Struct], use: str = "Create") -> dict[st
         default = None if filled else field.default
         if field.default_factory is not msgspec.NODEFAULT:
             default = field.default_factory()
-        is_set = field.default is WRITE_ONLY and _is_list(hints[field.name])  # null is refused: it could mean empty
+        is_list = get_origin(unwrapped(hints[field.name])[0]) is list
+        is_set = field.default is WRITE_ONLY and is_list  # null is refused: it could mean empty
         hint = Id if field.name == "id" else hints[field.name]
         hint = hint | None if filled and not is_set else hint
         unless = frozenset(mark.other for mark in marks if isinstance(mark, RequiredUnless))
@@ -90,10 +91,6 @@ def _example(hint: Any) -> object:
     """Return an example of a kind with a parser of its own; None for a plain kind, for which rules accept None."""
     kinds = [meta for meta in unwrapped(hint)[1] if getattr(meta, "extra", None)]
     return next((meta.extra["read"](meta.extra_json_schema["examples"][0]) for meta in kinds), None)
-
-
-def _is_list(hint: Any) -> bool:
-    return get_origin(unwrapped(hint)[0]) is list
 
 
 def _is_withheld(mark: object, use: str) -> bool:

@@ -16,11 +16,17 @@ MAX_DEPTH = 32
 MAX_FIELDS = 1000
 
 
-def read_json(raw: bytes) -> object:
-    """Return parsed JSON (RFC 8259) with exact decimals.
+def read_object(raw: bytes, content_type: str, encoding: str | None) -> dict[str, object]:
+    """Return the fields of a body in JSON (RFC 8259) with exact decimals. Raises `unsupported_media_type`.
 
     Raises `malformed_json`, also for duplicate names, NaN, a byte order mark, and nesting deeper than MAX_DEPTH.
     """
+    media = content_type.split(";", maxsplit=1)[0].strip().lower()
+    if media != "application/json":
+        message = f"Send the header Content-Type: application/json, not {media or 'none'}."
+        raise Refusal("unsupported_media_type", message)
+    if encoding not in {None, "identity"}:
+        raise Refusal("unsupported_media_type", "Send the body without Content-Encoding.")
     if raw.startswith(BOM_UTF8):
         raise malformed("the body starts with a byte order mark. Remove the bytes EF BB BF")
     if not raw.strip():
@@ -29,7 +35,7 @@ def read_json(raw: bytes) -> object:
         text = raw.decode()
         if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH:
             _check_depth(text)
-        return DECODER.decode(text)
+        fields = DECODER.decode(text)
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
         raise malformed(
@@ -37,18 +43,6 @@ def read_json(raw: bytes) -> object:
         ) from None
     except UnicodeDecodeError:
         raise malformed("the body is not UTF-8") from None
-
-
-def read_object(raw: bytes, content_type: str, encoding: str | None) -> dict[str, object]:
-    """Return the fields of a body. Raises `unsupported_media_type` and `malformed_json`."""
-    media = content_type.split(";", maxsplit=1)[0].strip().lower()
-    if media != "application/json":
-        raise Refusal(
-            "unsupported_media_type", f"Send the header Content-Type: application/json, not {media or 'none'}."
-        )
-    if encoding not in {None, "identity"}:
-        raise Refusal("unsupported_media_type", "Send the body without Content-Encoding.")
-    fields = read_json(raw)
     if not isinstance(fields, dict):
         raise malformed('the body must be an object, like {"name": "..."}')
     return fields

@@ -63,18 +63,13 @@ def clean(text: str, characters: Characters = LINES) -> str:
 
 
 def refusal_of(characters: Characters, position: int, character: str) -> InvalidValue:
-    return InvalidValue(f"Must be {characters.form}; character {position} is {name_of(character)}. Remove it.")
-
-
-def name_of(character: str) -> str:
     code = f"U+{ord(character):04X}"
     name = NAMES.get(character, unicodedata.name(character, "").lower())
-    return f"{name} ({code})" if name else code
+    shown = f"{name} ({code})" if name else code
+    return InvalidValue(f"Must be {characters.form}; character {position} is {shown}. Remove it.")
 
 
 def encodes(text: str) -> bool:
-    if text.isascii():
-        return True
     try:
         text.encode()
     except UnicodeEncodeError:
