@@ -4,8 +4,16 @@ from decimal import Decimal
 
 import pytest
 
-from retainer.console.charts import Series, Subject, column_chart, compact, row_chart, scale_of, sparkline, status_chart
+from retainer.console.charts import Chart, Series, Subject, Unit, compact, draw, scale_of, sparkline, status_chart
 from retainer.traffic.counts import Counts
+
+
+def column_chart(title: str, unit: Unit, labels: list[str], series: list[Series]) -> Chart:
+    return draw(title, unit, [Subject(label) for label in labels], series)
+
+
+def row_chart(title: str, unit: Unit, subjects: list[Subject], series: list[Series], target: str = "") -> Chart:
+    return draw(title, unit, subjects, series, target, is_rows=True)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from retainer.console import names
 from retainer.console.catalogue import LISTS as NAMES
 from retainer.console.catalogue import Catalogue
 from retainer.console.displays import DISPLAYS
-from retainer.console.lists import downloads, list_pages
+from retainer.console.lists import list_pages
 from retainer.kernel.query import parameters
 from retainer.kernel.resource import Operation
 from retainer.kernel.routes import Routes
@@ -135,7 +135,7 @@ def test_a_list_its_sums_and_its_file_equal_the_list_of_the_api(agency, frozen, 
             assert totals_of(page) == [*sums_of(kind, every)], query
         file = file_of(visitor.get(f"/console/records/{kind}/csv?{sent(query)}"))
         assert len(file) == total, query
-        plain = downloads.plain_fields(KINDS[kind].record)
+        plain = list_pages.plain_fields(KINDS[kind].record)
         assert [[line[name] for name in plain] for line in file] == [
             [cell_of(row[name]) for name in plain] for row in every
         ], query

@@ -17,7 +17,7 @@ Pattern = Literal["solid", "striped", "outlined", "line", "dashed", "target"]
 """How a series is drawn: bars filled, striped or outlined; lines solid, dashed, or dotted without points."""
 LINES = frozenset({"line", "dashed", "target"})
 Unit = Literal["money", "percent", "milliseconds"]
-SUFFIXES = {"percent": "%", "milliseconds": " ms"}
+SUFFIXES = {"money": "", "percent": "%", "milliseconds": " ms"}
 
 TOP, HEIGHT = 10, 220
 """Pixels above the highest gridline, and from it to the lowest."""
@@ -51,9 +51,9 @@ class Box(NamedTuple):
 
     pattern: Pattern
     x: Decimal
-    y: int
+    y: Decimal
     width: Decimal
-    height: int
+    height: Decimal
 
 
 class Point(NamedTuple):
@@ -61,8 +61,8 @@ class Point(NamedTuple):
 
     pattern: Pattern
     x: Decimal
-    y: int
-    before: tuple[Decimal, int] | None
+    y: Decimal
+    before: tuple[Decimal, Decimal] | None
 
 
 class Tick(NamedTuple):
@@ -102,10 +102,10 @@ class Chart(NamedTuple):
     """The position of zero."""
     size: Decimal
     """The width of a column in percent, or the height of a row in pixels."""
-    is_rows: bool = False
-    target: str = ""
+    is_rows: bool
+    target: str
     """The name of the targets; empty without any."""
-    height: int = TOP + HEIGHT + LABELS_HEIGHT
+    height: Decimal
 
 
 class Subject(NamedTuple):
@@ -124,66 +124,58 @@ class Scale(NamedTuple):
     step: Decimal
 
     def x(self, value: Decimal) -> Decimal:
+        """Return the distance of a value in percent from the left of the drawing."""
         return (value - self.low) * FULL / (self.high - self.low)
 
-    def y(self, value: Decimal) -> int:
-        return TOP + int(((self.high - value) * HEIGHT / (self.high - self.low)).to_integral_value())
+    def y(self, value: Decimal) -> Decimal:
+        """Return the height of a value in pixels from the top of the drawing."""
+        return TOP + ((self.high - value) * HEIGHT / (self.high - self.low)).to_integral_value()
 
     def values(self) -> list[Decimal]:
         return [self.low + self.step * index for index in range(int((self.high - self.low) / self.step) + 1)]
 
 
-def column_chart(title: str, unit: Unit, labels: Sequence[str], series: list[Series]) -> Chart:
-    """Return a chart of groups of bars beside each other, and of lines above them."""
+def draw(
+    title: str,
+    unit: Unit,
+    subjects: Sequence[Subject],
+    series: list[Series],
+    target: str = "",
+    *,
+    is_rows: bool = False,
+) -> Chart:
+    """Return a chart of bars beside each other, with lines above them, or of rows of bars below each other."""
     series = _drawn(series)
-    values = [value for each in series for value in each.values if value]
-    scale, size = scale_of(values), FULL / max(1, len(labels))
     bars = [each for each in series if each.pattern not in LINES]
-    every, width = -(-len(labels) // MAX_LABELS), min(MAX_BAR, size * (1 - GAP) / max(1, len(bars)))
-    groups = []
-    for index, label in enumerate(labels if values else ()):
-        left = size * index
-        boxes = []
+    values = [value for each in series for value in each.values if value]
+    targets = [subject.target for subject in subjects if subject.target is not None]
+    scale, every = scale_of([*values, *targets]), -(-len(subjects) // MAX_LABELS)
+    place, height = scale.x if is_rows else scale.y, Decimal(TOP + HEIGHT + LABELS_HEIGHT)
+    size = FULL / max(1, len(subjects))
+    width = step = min(MAX_BAR, size * (1 - GAP) / max(1, len(bars)))
+    first, zero, groups = (size - width * len(bars)) / 2, place(Decimal(0)), []
+    if is_rows:
+        width, step, first = Decimal(BAR), Decimal(BAR + BAR_GAP), Decimal(ROW_LABEL)
+        size = first + step * len(bars) + ROW_GAP
+        height = size * len(subjects) + LABELS_HEIGHT
+    for index, (label, note, aim) in enumerate(subjects if values else ()):
+        boxes, points, middle = [], [], size * index + size / 2
         for position, each in enumerate(bars):
             if value := each.values[index]:
-                top, bottom = sorted((scale.y(value), scale.y(Decimal(0))))
-                x = left + (size - width * len(bars)) / 2 + width * position
-                boxes.append(Box(each.pattern, x, top, width, max(1, bottom - top)))
-        points = []
+                near, far = sorted((place(value), zero))
+                across, length = size * index + first + step * position, far - near
+                box = (near, across, length, width) if is_rows else (across, near, width, max(Decimal(1), length))
+                boxes.append(Box(each.pattern, *box))
         for each in series:
             value, earlier = each.values[index], each.values[index - 1] if index else None
             if value is not None and each.pattern in LINES:
-                x = left + size / 2
-                before = None if earlier is None else (x - size, scale.y(earlier))
-                points.append(Point(each.pattern, x, scale.y(value), before))
+                before = None if earlier is None else (middle - size, scale.y(earlier))
+                points.append(Point(each.pattern, middle, scale.y(value), before))
         fits = (index % every == 0, index // every % LABELS_ON_PHONE != 0)
-        groups.append(Group(label, left, description_of(series, index, unit), boxes, points, *fits))
-    ticks = [Tick(Decimal(scale.y(value)), compact(value, unit)) for value in scale.values()]
-    return Chart(title, series, groups, ticks, Decimal(scale.y(Decimal(0))), size)
-
-
-def row_chart(title: str, unit: Unit, subjects: Sequence[Subject], series: list[Series], target: str = "") -> Chart:
-    """Return a chart of subjects below each other, each with a bar for each series."""
-    series = _drawn(series)
-    ends = [value for each in series for value in each.values if value is not None]
-    targets = [subject.target for subject in subjects if subject.target is not None]
-    scale, size = scale_of([*ends, *targets]), ROW_LABEL + len(series) * (BAR + BAR_GAP) + ROW_GAP
-    zero, groups = scale.x(Decimal(0)), []
-    for index, (label, note, aim) in enumerate(subjects):
-        top, boxes = index * size, []
-        for position, each in enumerate(series):
-            if value := each.values[index]:
-                left, right = sorted((zero, scale.x(value)))
-                y = top + ROW_LABEL + position * (BAR + BAR_GAP)
-                boxes.append(Box(each.pattern, left, y, right - left, BAR))
-        at = None if aim is None else scale.x(aim)
-        description = description_of(series, index, unit)
-        groups.append(Group(label, Decimal(top), description, boxes, note=note, target=at))
-    ticks = [Tick(scale.x(value), compact(value, unit)) for value in scale.values()]
-    shown = groups if any(group.boxes for group in groups) else []
-    height = len(groups) * size + LABELS_HEIGHT
-    named = target if targets else ""
-    return Chart(title, series, shown, ticks, zero, Decimal(size), is_rows=True, target=named, height=height)
+        at, description = None if aim is None else place(aim), description_of(series, index, unit)
+        groups.append(Group(label, size * index, description, boxes, points, *fits, note, at))
+    ticks = [Tick(place(value), compact(value, unit)) for value in scale.values()]
+    return Chart(title, series, groups, ticks, zero, size, is_rows, target if targets else "", height)
 
 
 def _drawn(series: list[Series]) -> list[Series]:
@@ -211,12 +203,7 @@ def scale_of(values: Sequence[Decimal]) -> Scale:
 def description_of(series: list[Series], index: int, unit: Unit) -> str:
     """Return the values at a label in words: `Invoiced 1,200.00, collected 900.00`."""
     values = [(each.name, each.values[index]) for each in series]
-    text = ", ".join(f"{name} {exact(value, unit)}" for name, value in values if value is not None)
-    return text or "nothing"
-
-
-def exact(value: Decimal, unit: Unit) -> str:
-    return f"{value:,f}" + SUFFIXES.get(unit, "")
+    return ", ".join(f"{name} {value:,f}{SUFFIXES[unit]}" for name, value in values if value is not None) or "nothing"
 
 
 def compact(value: Decimal, unit: Unit) -> str:

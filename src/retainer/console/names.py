@@ -26,10 +26,11 @@ MAX_CHOICES = 500
 
 
 class Link(msgspec.Struct):
-    """A name, and the path of its page below `/console`; the path is empty without a page."""
+    """A name, the path of its page below `/console`, which is empty without a page, and what adds to the name."""
 
     text: str
     path: str
+    note: str = ""
 
 
 class Choice(NamedTuple):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import msgspec
@@ -92,6 +93,25 @@ class TableBlock(NamedTuple):
         used = [place for place in range(len(self.columns)) if any(row[place].kind != "none" for row in self.rows)]
         columns = [self.columns[place] for place in used]
         return self._replace(columns=columns, rows=[[row[place] for place in used] for row in self.rows])
+
+
+class Block(SimpleNamespace):
+    """A block of a record's page: the macro of `record_blocks.html` that draws it, and what the macro shows."""
+
+    def __init__(self, macro: str, **shown: Any) -> None:
+        super().__init__(macro=macro, **shown)
+
+
+AnyBlock = Block | TableBlock
+
+
+class Fact(NamedTuple):
+    """A field with its label; as a headline figure, also the list that it counts, and a note below it."""
+
+    label: str
+    value: Value
+    path: str = ""
+    note: str = ""
 
 
 def headings(*titles: str, numbers: int = 0) -> list[Heading]:

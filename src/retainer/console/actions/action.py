@@ -19,9 +19,8 @@ from retainer.console.forms import Form
 from retainer.console.labels import field_label, word_of
 from retainer.console.names import load_names, title_of
 from retainer.console.page_context import PageContext, Reply, View
-from retainer.console.records.blocks import FormBlock
 from retainer.console.records.page import AnyPage
-from retainer.console.values import Value, Values
+from retainer.console.values import Block, Value, Values
 from retainer.documents.wording import unit_text
 from retainer.errors import FieldErrors, Refusal, invalid
 from retainer.identity import audit
@@ -71,14 +70,6 @@ class Worded:
             raise Missing
         value = self.values.field(self.record, name)
         return value.text.lower() if value.kind == "badge" else value.text
-
-
-class Change(NamedTuple):
-    """A figure or word that an action changes, before and after it."""
-
-    label: str
-    now: Value
-    then: Value
 
 
 class Stage(NamedTuple):
@@ -293,13 +284,13 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
             seen=digest(sheet),
         )
 
-    def block(self, page: AnyPage, record: Any, title: str, *without: str) -> FormBlock:
+    def block(self, page: AnyPage, record: Any, title: str, *without: str) -> Block:
         """Return the form as a part of the record's page; `without` are fields that stand elsewhere on it."""
         sheet = self.sheet(page.tx, page.context, page.kind, record)
         sheet.fields = [field for field in sheet.fields if field.name not in without]
-        return FormBlock(
-            title, self.path, self.button or self.word, () if without else self.sentences, sheet, state_of(record)
-        )
+        advice, button = () if without else self.sentences, self.button or self.word
+        shown = {"path": self.path, "button": button, "advice": advice, "sheet": sheet, "state": state_of(record)}
+        return Block("form", title=title, **shown)
 
     def note(self, stage: Stage, seen: Seen) -> None:
         if self.audited is None:
@@ -313,15 +304,15 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         note(stage.tx, self.audited, target, before, stage.sheet.read() | after)
 
 
-def changes_of(values: Values, stage: Stage, seen: Seen, client: str) -> Iterator[Change]:
-    """Yield the fields that an action changes, and what the client owes."""
+def changes_of(values: Values, stage: Stage, seen: Seen, client: str) -> Iterator[tuple[str, Value, Value]]:
+    """Yield the fields that an action changes, and what the client owes: the label, and the values before and after."""
     for name in SHOWN:
         if getattr(stage.record, name, None) != getattr(seen.after, name, None):
             now, then = (values.field(record, name, stage.kind.table) for record in (stage.record, seen.after))
-            yield Change(field_label(name), now, then)
+            yield field_label(name), now, then
     if len(set(seen.effects.outstanding)) > 1:
         now, then = (Value("number", amount) for amount in seen.effects.outstanding)
-        yield Change(f"Outstanding of {client}", now, then)
+        yield f"Outstanding of {client}", now, then
 
 
 def digest(sheet: Sheet) -> str:

@@ -40,22 +40,6 @@ REWORDED = (
     (re.compile(r"\bnull\b"), "blank"),
 )
 """Terms of the API, and what people read instead."""
-RARE = frozenset(
-    {
-        *("external_id", "tax_exemption_reason", "registration_number", "early_payment_discount_percent", "region"),
-        *("early_payment_discount_days", "address_line2", "is_template", "expected_status", "keyword", "receipt_url"),
-        *("check_interval_seconds", "maintenance_until", "reimbursable", "markup_percent", "started_at", "ended_at"),
-        *("parent_id", "milestone_id", "requester_name", "requester_email", "payment_terms_days"),
-    }
-)
-"""Fields that a form shows under "More fields"."""
-WITHOUT = {
-    "invoices": ("status", "quote_id"),
-    "projects": ("quote_id",),
-    "quotes": ("accepted_by", "decline_reason"),
-    "sites": ("wp_version", "wp_update_version", "php_version"),
-}
-"""The fields of tables that an action sets, or that the site itself reports; a link can preset them."""
 
 
 class Field(NamedTuple):

@@ -1,28 +1,20 @@
 """The pages that create, change and delete a record: each calls the API's own function, as its operation does."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import msgspec
 
 from retainer.console.actions.basis import check_state, new_of, note, patch_of, state_of
 from retainer.console.catalogue import Kind
-from retainer.console.editing.locks import lock_of
+from retainer.console.displays import display_of
 from retainer.console.editing.sheet import Sheet, compact_rows
-from retainer.console.names import load_names, path_of, title_of
+from retainer.console.names import Link, load_names, path_of, title_of
 from retainer.console.page_context import PageContext, Reply
 from retainer.errors import Refusal
 from retainer.identity.audit import Fields, Target
 from retainer.kernel.resource import Operation, read_id
 from retainer.store.tx import Tx
 from retainer.values.records import Record
-
-
-class Back(NamedTuple):
-    """Where a form leads back to; the label is empty for a list, which the page names anyway."""
-
-    path: str
-    label: str
 
 
 def find(tx: Tx, context: PageContext, has: str) -> tuple[Kind, Record]:
@@ -34,12 +26,12 @@ def find(tx: Tx, context: PageContext, has: str) -> tuple[Kind, Record]:
 def show_new(tx: Tx, context: PageContext) -> Reply:
     """Show the form of a new record; a link can preset its fields: `?client_id=3`. Raises `not_found`."""
     kind = context.catalogue.find(context.path_parameters["kind"], "creating")
-    back = Back(f"/records/{kind.name}", "")
+    back = Link("", f"/records/{kind.name}")
     for parent_id in parent_of(context, kind):
         name = load_names(tx, kind.parent, [parent_id]).get(parent_id) if kind.parent is not None else None
         if kind.parent is None or name is None:
             raise Refusal("not_found", "This record does not exist.")
-        back = Back(path_of(context.catalogue, kind.parent, parent_id), name)
+        back = Link(name, path_of(context.catalogue, kind.parent, parent_id))
     return shown(Sheet(tx, context, kind), f"New {kind.noun}", back, f"Create {kind.noun}")
 
 
@@ -65,7 +57,7 @@ def show_edit(tx: Tx, context: PageContext) -> Reply:
     """Show the form that changes a record. Raises `not_found`."""
     kind, record = find(tx, context, "changing")
     name = title_of(kind.table, record)
-    return shown(Sheet(tx, context, kind, record), f"Edit {name}", Back(kind.path_of(record), name), "Save")
+    return shown(Sheet(tx, context, kind, record), f"Edit {name}", Link(name, kind.path_of(record)), "Save")
 
 
 def edit(tx: Tx, context: PageContext) -> Reply:
@@ -97,7 +89,7 @@ def show_delete(tx: Tx, context: PageContext) -> Reply:
         "record_delete",
         kind=kind,
         label=title_of(kind.table, record),
-        lock=lock_of(record),
+        lock=display_of(kind.name).lock(record),
         back=kind.path_of(record),
         state=state_of(record),
     )
@@ -153,7 +145,7 @@ def call(tx: Tx, operation: Operation | None, arguments: Sequence[object]) -> Re
     return record
 
 
-def shown(sheet: Sheet, title: str, back: Back, button: str) -> Reply:
+def shown(sheet: Sheet, title: str, back: Link, button: str) -> Reply:
     kind, record = sheet.kind, sheet.record
     sheet.word_errors()
     return sheet.context.render(
@@ -162,7 +154,7 @@ def shown(sheet: Sheet, title: str, back: Back, button: str) -> Reply:
         kind=kind,
         title=title,
         back=back.path,
-        back_to=back.label,
+        back_to=back.text,
         button=button,
         parent=sheet.context.typed.text(kind.parent_field) if kind.parent_field and record is None else "",
         state=state_of(record) if record is not None else "",

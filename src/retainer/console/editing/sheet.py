@@ -15,10 +15,11 @@ from sqlalchemy import Table
 
 from retainer.console import typed
 from retainer.console.catalogue import Kind
-from retainer.console.editing.fields import RARE, WITHOUT, Field, fields_of
+from retainer.console.displays import display_of
+from retainer.console.editing.fields import Field, fields_of
 from retainer.console.editing.inputs import ID, Inputs
-from retainer.console.editing.locks import FREE, lock_of
 from retainer.console.forms import YES_OR_NO, Form
+from retainer.console.kinds.display import FREE
 from retainer.console.labels import field_label, in_words
 from retainer.console.names import load_names
 from retainer.console.page_context import PageContext
@@ -59,8 +60,9 @@ class Sheet(Inputs):
         self.kind, self.record = kind, record
         self.preset = preset or (context.query if record is None else Form())
         offered = fields_of(kind.record, kind.table, "Create" if record is None else "Update")
-        self.lock = FREE if chosen is not None else lock_of(record)
-        without = {*kind.left_out, *self.lock.fields, *(WITHOUT.get(kind.table.name, ()) if chosen is None else ())}
+        self.display = display_of(kind.name)
+        self.lock = FREE if chosen is not None or record is None else self.display.lock(record)
+        without = {*kind.left_out, *self.lock.fields, *(self.display.preset_only if chosen is None else ())}
         offered = offered if chosen is None else tuple(chosen)
         self.fields = [field for field in offered if field.name not in without]
         sent = {*self.preset.texts, *self.form.texts}
@@ -80,11 +82,11 @@ class Sheet(Inputs):
     @property
     def after_lines(self) -> list[Field]:
         """The long texts of a document, which come below its lines."""
-        return [field for field in self.fields if self.lines and field.shape == "long" and field.name not in RARE]
+        return [field for field in self.fields if self.lines and field.shape == "long" and field not in self.rare]
 
     @property
     def rare(self) -> list[Field]:
-        return [field for field in self.fields if field.name in RARE]
+        return [field for field in self.fields if field.name in {"external_id", *self.display.rare}]
 
     @property
     def is_opened(self) -> bool:

@@ -10,9 +10,8 @@ from sqlalchemy import func, select
 from retainer.console import words
 from retainer.console.kinds.display import Display
 from retainer.console.names import Link
-from retainer.console.records.blocks import Block, Fact, GroupBlock
 from retainer.console.records.page import RecordPage
-from retainer.console.values import Column, TableBlock, Value, Values, headings, money
+from retainer.console.values import AnyBlock, Block, Column, Fact, TableBlock, Value, Values, headings, money
 from retainer.crm.clients import Client
 from retainer.reports import money as reported
 from retainer.reports import profitability
@@ -105,14 +104,14 @@ def facts(page: RecordPage[Client]) -> list[Fact]:
     ]
 
 
-def blocks(page: RecordPage[Client]) -> Iterator[Block]:
+def blocks(page: RecordPage[Client]) -> Iterator[AnyBlock]:
     amounts: dict[str, Amounts] = page.memo["amounts"]
     page.seen |= {"contacts_count", "projects_count", "sites_count"}
     if len(amounts) > 1:
         titles = ("Outstanding", "Overdue", "To refund", "Collected", "Revenue before tax", "Unbilled time")
         rows = [[Value("text", code), *(money(each, code) for each in own[:-1])] for code, own in amounts.items()]
         yield TableBlock("Amounts by currency", headings("Currency", *titles, numbers=len(titles)), rows)
-    yield GroupBlock([page.fields("Contact", CONTACT), page.fields("Billing", BILLING)])
+    yield Block("group", blocks=[page.fields("Contact", CONTACT), page.fields("Billing", BILLING)])
 
 
 DISPLAY = Display(
@@ -125,4 +124,8 @@ DISPLAY = Display(
         *("time-entries", "expenses", "tasks"),
     ),
     is_offered=True,
+    rare=(
+        *("address_line2", "region", "registration_number", "payment_terms_days"),
+        *("early_payment_discount_percent", "early_payment_discount_days"),
+    ),
 )

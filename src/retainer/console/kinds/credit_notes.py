@@ -5,14 +5,13 @@ from collections.abc import Iterator
 from retainer.billing.credit_notes.types import CreditNote
 from retainer.console.kinds.display import Display
 from retainer.console.records import documents
-from retainer.console.records.blocks import Block, Fact
 from retainer.console.records.page import RecordPage
-from retainer.console.values import Column
+from retainer.console.values import AnyBlock, Column, Fact
 from retainer.console.words import money
 from retainer.rollups.list_sums import Sum
 
 
-def blocks(page: RecordPage[CreditNote]) -> Iterator[Block]:
+def blocks(page: RecordPage[CreditNote]) -> Iterator[AnyBlock]:
     note = page.record
     applied = (("Applied to the balance", note.applied_amount), ("To refund", note.refundable_amount))
     own_sums = [(label, money(value, note.currency)) for label, value in applied if value]

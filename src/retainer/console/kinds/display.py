@@ -1,17 +1,22 @@
 """The declaration of a kind of record: its list, the headline facts of its page, its blocks, and related records."""
 
 from collections.abc import Callable, Collection, Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from retainer.console.records.blocks import Block, Fact
 from retainer.console.records.page import AnyPage
-from retainer.console.values import Column, as_columns
+from retainer.console.values import AnyBlock, Column, Fact, as_columns
 from retainer.rollups.list_sums import Sum
 
 
-def no_blocks(_: AnyPage) -> Iterable[Block]:
-    """Return nothing: the page has no blocks of its own."""
-    return ()
+class Lock(NamedTuple):
+    """The fields that cannot change, whether the record cannot be deleted, and the reason; empty without a lock."""
+
+    fields: Collection[str] = ()
+    stays: bool = False
+    reason: str = ""
+
+
+FREE = Lock()
 
 
 class Display(NamedTuple):
@@ -26,7 +31,15 @@ class Display(NamedTuple):
     sums: tuple[Sum, ...] = ()
     """The sums below the list, each of which is in one of its columns."""
     facts: tuple[str, ...] | Callable[[AnyPage], list[Fact]] = ()
-    blocks: Callable[[AnyPage], Iterable[Block]] = no_blocks
+    blocks: Callable[[AnyPage], Iterable[AnyBlock]] = lambda _: ()
+    forms: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
+    """The forms on its page: the path of an action, a title, and the fields that stand elsewhere on the page."""
+    lock: Callable[[Any], Lock] = lambda _: FREE
+    """What the API no longer changes of a record, and what to do instead."""
+    rare: tuple[str, ...] = ()
+    """The fields that its form shows under "More fields", beside the external id."""
+    preset_only: tuple[str, ...] = ()
+    """The fields that an action sets, or that a site itself reports; a link can preset them."""
     related: tuple[str, ...] = ()
     """The kinds whose records come first on its pages; others follow."""
     is_counted: bool = True

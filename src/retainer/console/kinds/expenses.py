@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 
 from retainer.billing.expenses import Expense
-from retainer.console.kinds.display import Display
+from retainer.console.kinds.display import FREE, Display, Lock
 from retainer.console.names import Link
 from retainer.console.values import Column, Value, Values, money
 from retainer.rollups.list_sums import Sum
+from retainer.values.reading import writable_fields
 
 
 def amounts(_: Values, expenses: Sequence[Expense]) -> dict[int, Value]:
@@ -17,6 +18,11 @@ def amounts(_: Values, expenses: Sequence[Expense]) -> dict[int, Value]:
         expense_id: value._replace(detail=Link("before tax", "")) if expense_id in without_tax else value
         for expense_id, value in found.items()
     }
+
+
+def lock(expense: Expense) -> Lock:
+    reason = "This expense is on an invoice, so it is fixed."
+    return FREE if expense.invoice_id is None else Lock(writable_fields(Expense), stays=True, reason=reason)
 
 
 DISPLAY = Display(
@@ -32,4 +38,6 @@ DISPLAY = Display(
     filters=("date_from", "date_to", "client_id", "billing_status"),
     sums=(Sum("amount"), Sum("billable_amount")),
     facts=("amount", "net_amount", "date", "client_id", "project_id", "user_id", "billing_status"),
+    lock=lock,
+    rare=("markup_percent", "receipt_url", "reimbursable"),
 )

@@ -4,13 +4,13 @@ from collections.abc import Iterator, Sequence
 
 from sqlalchemy import ColumnElement, Table
 
+from retainer.billing.invoices.invoices import LOCKED_FIELDS
 from retainer.billing.invoices.types import Invoice
 from retainer.console import words
-from retainer.console.kinds.display import Display
+from retainer.console.kinds.display import FREE, Display, Lock
 from retainer.console.records import documents
-from retainer.console.records.blocks import Block, Fact
 from retainer.console.records.page import RecordPage
-from retainer.console.values import Column, Value, Values
+from retainer.console.values import AnyBlock, Column, Fact, Value, Values
 from retainer.console.values import money as amount
 from retainer.console.words import money
 from retainer.rollups.list_sums import Sum
@@ -37,7 +37,7 @@ def facts(page: RecordPage[Invoice]) -> list[Fact]:
     return [*found, *page.facts("issue_date"), *(fact._replace(note=late) for fact in page.facts("due_date"))]
 
 
-def blocks(page: RecordPage[Invoice]) -> Iterator[Block]:
+def blocks(page: RecordPage[Invoice]) -> Iterator[AnyBlock]:
     invoice, document = page.record, page.document
     page.seen |= {"subject", "purchase_order", "credit_notes", "payments"}
     service = [each for each in (document.service_from, document.service_to) if each]
@@ -58,6 +58,11 @@ def sums(invoice: Invoice) -> list[tuple[str, str]]:
     if invoice.refund_due:
         found.append(("To refund", money(invoice.refund_due, invoice.currency)))
     return found
+
+
+def lock(invoice: Invoice) -> Lock:
+    reason = "This invoice is issued, so its client, date, lines and terms are fixed. To correct it, credit it."
+    return FREE if invoice.status == "draft" else Lock(LOCKED_FIELDS, stays=True, reason=reason)
 
 
 DISPLAY = Display(
@@ -82,4 +87,7 @@ DISPLAY = Display(
     facts=facts,
     blocks=blocks,
     related=("payments", *documents.RELATED),
+    lock=lock,
+    rare=("tax_exemption_reason",),
+    preset_only=("status", "quote_id"),
 )

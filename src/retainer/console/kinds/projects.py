@@ -8,10 +8,9 @@ from sqlalchemy import bindparam, func, select
 from retainer.billing.invoices.preview import load_preview
 from retainer.console import words
 from retainer.console.kinds.display import Display
-from retainer.console.records.blocks import Block, Fact, GroupBlock
 from retainer.console.records.page import RecordPage
 from retainer.console.statuses import badge_of
-from retainer.console.values import NOTHING, Column, TableBlock, Value, badge, headings, money
+from retainer.console.values import NOTHING, AnyBlock, Block, Column, Fact, TableBlock, Value, badge, headings, money
 from retainer.console.words import hours, short_day
 from retainer.schema.identity import users
 from retainer.schema.work import tasks, time_entries
@@ -66,12 +65,12 @@ def facts(page: RecordPage[Project]) -> list[Fact]:
     ]
 
 
-def blocks(page: RecordPage[Project]) -> Iterator[Block]:
+def blocks(page: RecordPage[Project]) -> Iterator[AnyBlock]:
     budget, terms = budget_table(page.record), page.fields("Terms", TERMS)
-    yield GroupBlock([*([budget] if budget.rows else []), terms])
+    yield Block("group", blocks=[*([budget] if budget.rows else []), terms])
     beside = [block for block in (next_invoice(page), tasks_by_status(page), hours_by_person(page)) if block.rows]
     if beside:
-        yield GroupBlock(beside)
+        yield Block("group", blocks=beside)
 
 
 def budget_table(project: Project) -> TableBlock:
@@ -154,4 +153,6 @@ DISPLAY = Display(
     blocks=blocks,
     related=("milestones", "tasks", "time-entries", "expenses", "invoices", "quotes", "tickets", "sites"),
     is_offered=True,
+    rare=("is_template",),
+    preset_only=("quote_id",),
 )

@@ -10,11 +10,21 @@ from typing import NamedTuple
 from sqlalchemy import Select, bindparam, case, func, select
 
 from retainer.console import words
-from retainer.console.charts import Series, column_chart
+from retainer.console.charts import Series, Subject, draw
 from retainer.console.kinds.display import Display
-from retainer.console.records.blocks import Block, ChartBlock, Fact, UptimeBlock
 from retainer.console.records.page import RecordPage
-from retainer.console.values import NOTHING, Column, TableBlock, Value, Values, headings, percent_text
+from retainer.console.values import (
+    NOTHING,
+    AnyBlock,
+    Block,
+    Column,
+    Fact,
+    TableBlock,
+    Value,
+    Values,
+    headings,
+    percent_text,
+)
 from retainer.console.words import short_day, span
 from retainer.schema.sites import site_hours
 from retainer.sites.incidents import Incident, list_incidents
@@ -129,7 +139,7 @@ def facts(page: RecordPage[Site]) -> list[Fact]:
     return found
 
 
-def blocks(page: RecordPage[Site]) -> Iterator[Block]:
+def blocks(page: RecordPage[Site]) -> Iterator[AnyBlock]:
     site = page.record
     days = load_days(page.tx, [page.own.id], DAYS)[page.own.id]
     if any(checks.total for checks in days.values()) and not is_untold(site):
@@ -142,7 +152,7 @@ def blocks(page: RecordPage[Site]) -> Iterator[Block]:
         yield plugin_table(page)
 
 
-def uptime_block(days: dict[str, Checks]) -> UptimeBlock:
+def uptime_block(days: dict[str, Checks]) -> Block:
     failing = [
         [
             Value("text", short_day(day)),
@@ -155,7 +165,8 @@ def uptime_block(days: dict[str, Checks]) -> UptimeBlock:
     columns = headings("Day", "Uptime", "Failed checks", "Checks", numbers=3)
     summary = f"{uptime_text(days.values())} in 90 days, {count}"
     value = Value("bars", uptime_text(days.values()), bars=[bar(day, each) for day, each in days.items()])
-    return UptimeBlock(summary, value, TableBlock("Days with a failed check", columns, failing))
+    failing_days = TableBlock("Days with a failed check", columns, failing)
+    return Block("uptime", summary=summary, days=value, failing=failing_days)
 
 
 def uptime_text(days: Collection[Checks]) -> str:
@@ -183,19 +194,19 @@ def length(page: RecordPage[Site], incident: Incident) -> Value:
     return Value("text", text) if incident.ended_at else Value("badge", f"Down for {text}", tone="bad")
 
 
-def response_chart(days: dict[str, Checks]) -> ChartBlock:
+def response_chart(days: dict[str, Checks]) -> Block:
     shown = dict(list(days.items())[-CHART_DAYS:])
     averages = [Decimal(day.response_ms // day.responses) if day.responses else None for day in shown.values()]
-    labels = [short_day(day).rsplit(" ", 1)[0] for day in shown]
-    chart = column_chart(
-        "Response time, daily average in ms", "milliseconds", labels, [Series("Average", "line", averages)]
-    )
+    subjects = [Subject(short_day(day).rsplit(" ", 1)[0]) for day in shown]
+    series = [Series("Average", "line", averages)]
+    chart = draw("Response time, daily average in ms", "milliseconds", subjects, series)
     rows = [
         [Value("text", short_day(day)), Value("number", f"{average:,f} ms")]
         for day, average in zip(shown, averages, strict=True)
         if average is not None
     ]
-    return ChartBlock(chart, TableBlock("Response times", headings("Day", "Average", numbers=1), rows[::-1]))
+    values = TableBlock("Response times", headings("Day", "Average", numbers=1), rows[::-1])
+    return Block("chart", chart=chart, values=values)
 
 
 def plugin_table(page: RecordPage[Site]) -> TableBlock:
@@ -228,4 +239,6 @@ DISPLAY = Display(
     facts=facts,
     blocks=blocks,
     related=("tickets",),
+    rare=("check_interval_seconds", "expected_status", "keyword", "maintenance_until"),
+    preset_only=("wp_version", "wp_update_version", "php_version"),
 )

@@ -2,11 +2,9 @@
 
 from collections.abc import Iterator
 
-from retainer.console.actions.tickets import HANDLE, REPLY
 from retainer.console.kinds.display import Display
-from retainer.console.records.blocks import Block, Fact, Message, ThreadBlock
 from retainer.console.records.page import RecordPage
-from retainer.console.values import NOTHING, Column, Value
+from retainer.console.values import NOTHING, AnyBlock, Block, Column, Fact, Value
 from retainer.console.words import span
 from retainer.kernel.paging import Page, listing
 from retainer.schema.crm import external_contacts
@@ -36,7 +34,7 @@ def facts(page: RecordPage[Ticket]) -> list[Fact]:
     return found
 
 
-def blocks(page: RecordPage[Ticket]) -> Iterator[Block]:
+def blocks(page: RecordPage[Ticket]) -> Iterator[AnyBlock]:
     ticket = page.record
     page.seen |= {"description", "contact_id", "requester_email", "last_reply_at", "last_reply_by"}
     last = max(1, -(-ticket.replies_count // MESSAGES))
@@ -45,22 +43,20 @@ def blocks(page: RecordPage[Ticket]) -> Iterator[Block]:
     replies = listing(page.tx, ticket_replies, TicketReply, ReplyFilter(), order, ticket_id=page.own.id).data
     messages = [request(page)] if number == 1 else []
     messages += [message(page, reply) for reply in replies]
-    yield ThreadBlock(
-        messages, f"?page={number - 1}" if number > 1 else "", f"?page={number + 1}" if number < last else ""
-    )
-    yield REPLY.block(page, page.own, "Reply")
-    yield HANDLE.block(page, page.own, "Assignment", "status")
+    older, newer = f"?page={number - 1}" if number > 1 else "", f"?page={number + 1}" if number < last else ""
+    yield Block("thread", messages=messages, older=older, newer=newer)
 
 
-def request(page: RecordPage[Ticket]) -> Message:
+def request(page: RecordPage[Ticket]) -> Block:
     ticket = page.record
     contact = page.value("contact_id")
     author = contact if contact != NOTHING else Value("text", ticket.requester_name or "Requester")
     text = ticket.description or ticket.subject
-    return Message(author, "Client", page.context.moment(ticket.created_at), text, is_internal=False)
+    at = page.context.moment(ticket.created_at)
+    return Block("message", author=author, role="Client", at=at, text=text, is_internal=False)
 
 
-def message(page: RecordPage[Ticket], reply: TicketReply) -> Message:
+def message(page: RecordPage[Ticket], reply: TicketReply) -> Block:
     """Return a reply as a message; a contact who was deleted leaves the name of the requester."""
     if reply.user_id is not None:
         author = Value("link", link=page.names.refer(users, reply.user_id))
@@ -69,7 +65,8 @@ def message(page: RecordPage[Ticket], reply: TicketReply) -> Message:
     else:
         author = Value("text", page.record.requester_name or "Requester")
     role = "Agency" if reply.author_type == "user" else "Client"
-    return Message(author, role, page.context.moment(reply.created_at), reply.body, reply.is_internal)
+    at, text = page.context.moment(reply.created_at), reply.body
+    return Block("message", author=author, role=role, at=at, text=text, is_internal=reply.is_internal)
 
 
 DISPLAY = Display(
@@ -93,4 +90,6 @@ DISPLAY = Display(
     facts=facts,
     blocks=blocks,
     related=("tasks", "time-entries"),
+    rare=("requester_name", "requester_email"),
+    forms=(("reply", "Reply", ()), ("handle", "Assignment", ("status",))),
 )

@@ -1,10 +1,12 @@
 """The pages of lists of records, and their CSV files: the API's own lists, with the same filters and orders."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import copy
+from decimal import Decimal
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
+import msgspec
 from sqlalchemy import Table
 
 from retainer.console import words
@@ -13,10 +15,9 @@ from retainer.console.displays import DISPLAYS
 from retainer.console.editing.inputs import Filters
 from retainer.console.kinds.display import Display
 from retainer.console.labels import field_label
-from retainer.console.lists.downloads import MAX_ROWS, build_table
 from retainer.console.names import Link, load_names
 from retainer.console.page_context import NO_STORE, PageContext, Reply
-from retainer.console.shapes import declared
+from retainer.console.shapes import declared, shapes_of
 from retainer.console.typed import read_moment
 from retainer.console.values import NOTHING, Heading, TableBlock, Value, Values, as_columns
 from retainer.console.words import hours
@@ -29,8 +30,11 @@ from retainer.store.constraints import references
 from retainer.store.engines.base import Row
 from retainer.store.tx import Tx
 from retainer.values.exact import amount_of
-from retainer.web.csv_files import csv_response
+from retainer.values.records import WRITE_ONLY, Record
+from retainer.web.csv_files import Cell, csv_response
 
+MAX_ROWS = 10_000
+"""Records in a file; the page says so, and the name of the file does."""
 PAGING = ("page", "per_page", "sort")
 DATES = ("day", "since")
 """The kinds of values whose latest are of interest first."""
@@ -38,16 +42,6 @@ COMMON = {*Filter.__struct_fields__, "external_id"}
 """The filters of every list, which come after its own."""
 OFFERED = {"users", *(name for name, display in DISPLAYS.items() if display.is_offered)}
 """The tables whose records a filter offers for choice."""
-
-
-class Chip(NamedTuple):
-    """A filter without a field, which a link set: its value in words, and the query without it."""
-
-    name: str
-    label: str
-    value: str
-    text: str
-    without: str
 
 
 class Asked(NamedTuple):
@@ -65,14 +59,6 @@ class Asked(NamedTuple):
     @property
     def is_filtered(self) -> bool:
         return bool(self.texts.keys() - {*PAGING})
-
-
-class Tab(NamedTuple):
-    """A view of a list as a tab, and whether it is shown."""
-
-    title: str
-    query: str
-    is_shown: bool
 
 
 def find(context: PageContext) -> tuple[Kind, Display]:
@@ -171,8 +157,8 @@ def read_asked(context: PageContext, kind: Kind) -> Asked | None:
     return Asked(kind.own(context.person.user_id, filters), page, texts)
 
 
-def chips_of(tx: Tx, context: PageContext, filters: Filters, asked: Asked) -> Iterator[Chip]:
-    """Yield the filters that a link set and no field shows; ids of records as their names."""
+def chips_of(tx: Tx, context: PageContext, filters: Filters, asked: Asked) -> Iterator[tuple[str, ...]]:
+    """Yield the filters that a link set and no field shows: name, value, both in words, and the query without it."""
     known = {field.name for field in filters.fields} | {"q", *PAGING}
     for name, sent in asked.texts.items():
         if name not in known:
@@ -180,16 +166,16 @@ def chips_of(tx: Tx, context: PageContext, filters: Filters, asked: Asked) -> It
             ids = [int(text) for text in value.split(",") if text.strip().isdecimal()]
             found = load_names(tx, target, ids, context.catalogue.owner_of(target)) if target is not None else {}
             text = ", ".join(found.values()) or value
-            yield Chip(name, field_label(name), value, text, asked.link(**{name: None}))
+            yield name, value, f"{field_label(name)}: {text}", asked.link(**{name: None})
 
 
-def tabs_of(display: Display, asked: Asked | None) -> list[Tab]:
-    """Return the views of a list; shown is the one whose filters are those of the page, in whatever order."""
+def tabs_of(display: Display, asked: Asked | None) -> list[tuple[str, str, bool]]:
+    """Return titles and queries of the views, and whether each is shown: the first whose filters are the page's."""
     filters = {name: texts for name, texts in asked.texts.items() if name not in PAGING} if asked else None
-    found = list[Tab]()
+    found = list[tuple[str, str, bool]]()
     for title, query in display.views:
         own = {name: [text] for name, text in parse_qsl(query) if name not in PAGING}
-        found.append(Tab(title, query or "page=1", own == filters and not any(tab.is_shown for tab in found)))
+        found.append((title, query or "page=1", own == filters and not any(is_shown for *_, is_shown in found)))
     return found
 
 
@@ -234,3 +220,43 @@ def sum_texts(table: Table, each: Sum, rows: list[Row], position: int) -> Iterat
         yield from (words.money(amount_of(row[position], row[0]), row[0]) for row in rows if row[position] is not None)
     elif minutes := sum(row[position] for row in rows):
         yield hours(minutes)
+
+
+def build_table(
+    tx: Tx, model: type[Record], records: Sequence[Record], targets: dict[str, Table]
+) -> tuple[list[str], Iterator[list[Cell]]]:
+    """Return the header and the rows of a file: a column for each field with a single value.
+
+    After an id of another record comes a column with its name: `client_id`, `client`.
+    """
+    fields = plain_fields(model)
+    names: dict[str, dict[int, str]] = {}
+    for field in fields:
+        if field in targets:
+            ids = {value for record in records if (value := getattr(record, field)) is not None}
+            names[field] = load_names(tx, targets[field], ids)
+    header = [
+        title for field in fields for title in ([field, field.removesuffix("_id")] if field in names else [field])
+    ]
+    return header, (list(row_of(record, fields, names)) for record in records)
+
+
+def plain_fields(model: type[Record]) -> list[str]:
+    shapes = shapes_of(model)
+    answered = [field.name for field in msgspec.structs.fields(model) if field.default is not WRITE_ONLY]
+    return [name for name in answered if shapes[name] not in {"", "list"}]
+
+
+def row_of(record: Record, fields: list[str], names: dict[str, dict[int, str]]) -> Iterator[Cell]:
+    for field in fields:
+        value = getattr(record, field)
+        yield cell_of(value)
+        if field in names:
+            yield names[field].get(value)
+
+
+def cell_of(value: bool | float | Cell) -> Cell:  # noqa: FBT001
+    """Return a value as it is in JSON: `true`, `12.50`, `2026-11-24`."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return Decimal(str(value)) if isinstance(value, float) else value

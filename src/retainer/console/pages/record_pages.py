@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from retainer.console.actions.offers import ACTIONS
 from retainer.console.catalogue import Relation, naming_field
 from retainer.console.displays import DISPLAYS
 from retainer.console.kinds.display import Display
@@ -10,10 +11,9 @@ from retainer.console.names import title_of
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.records import documents
 from retainer.console.records.actions import list_actions, new_links
-from retainer.console.records.blocks import Block, TextBlock
 from retainer.console.records.page import AnyPage, RecordPage
 from retainer.console.statuses import badges_of
-from retainer.console.values import TableBlock, as_columns
+from retainer.console.values import AnyBlock, Block, TableBlock, as_columns
 from retainer.identity import audit
 from retainer.identity.keys import key_list
 from retainer.kernel.resource import read_id
@@ -36,7 +36,9 @@ def show(tx: Tx, context: PageContext) -> Reply:
     page: AnyPage = RecordPage(tx, context, kind, record)
     display = DISPLAYS[kind.name]
     facts = display.facts(page) if callable(display.facts) else page.facts(*display.facts)
-    blocks = [*display.blocks(page), *related_blocks(page, display), *rest_of(page)]
+    actions_by_path = {action.path: action for action in ACTIONS.get(kind.name, ())}
+    forms = [actions_by_path[path].block(page, record, title, *without) for path, title, without in display.forms]
+    blocks = [*display.blocks(page), *forms, *related_blocks(page, display), *rest_of(page)]
     warnings = documents.warnings(page)
     written_by = requests_of_record(tx, kind.name, record.id, REQUESTS) if context.may("requests") else []
     actions, more = list_actions(kind, record, has_einvoice=documents.has_einvoice(page))
@@ -60,7 +62,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
     )
 
 
-def related_blocks(page: AnyPage, display: Display) -> Iterator[Block]:
+def related_blocks(page: AnyPage, display: Display) -> Iterator[AnyBlock]:
     order = {name: place for place, name in enumerate(display.related)}
     relations = [each for each in page.context.catalogue.relations(page.kind.table) if each.kind.name in DISPLAYS]
     for relation in sorted(relations, key=lambda each: order.get(each.kind.name, len(order))):
@@ -96,13 +98,13 @@ def repeats(page: AnyPage, field: str, records: list[Record]) -> bool:
     return known is not None and all(getattr(record, field) == known for record in records)
 
 
-def rest_of(page: AnyPage) -> Iterator[Block]:
+def rest_of(page: AnyPage) -> Iterator[AnyBlock]:
     """Yield the long texts of a record, and its other fields, unless they were shown or are in the heading."""
     hidden = page.seen | HEADING | {"number", naming_field(page.own)}
     names = [name for name in page.own.__struct_fields__ if name not in hidden]
     for name in TEXTS:
         if name in names and getattr(page.own, name):
-            yield TextBlock(field_label(name), getattr(page.own, name))
+            yield Block("text", title=field_label(name), text=getattr(page.own, name))
             names.remove(name)
     block = page.fields("More details", names)
     if block.fields:

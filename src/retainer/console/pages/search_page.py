@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from retainer.console import words
 from retainer.console.catalogue import label_of
-from retainer.console.names import load_names
+from retainer.console.names import Link, load_names
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.statuses import status_of
 from retainer.errors import Refusal
@@ -27,20 +27,12 @@ SHOWN, SUGGESTED = 8, 4
 MAX_LENGTH = 191
 
 
-class Result(NamedTuple):
-    """A result: its label, the path of its page, and what adds to the label."""
-
-    label: str
-    path: str
-    note: str = ""
-
-
 class Group(NamedTuple):
     """The first results of a kind, the number of all, and the path to all."""
 
     title: str
     total: int
-    results: list[Result]
+    results: list[Link]
     path: str
 
 
@@ -59,7 +51,7 @@ def suggest(tx: Tx, context: PageContext) -> Reply:
     position = find_request(tx, context, text)
     groups = find_groups(tx, context, text, SUGGESTED)
     if position is not None:
-        groups.insert(0, Group("Requests", 1, [Result(text, f"/requests/{position}")], ""))
+        groups.insert(0, Group("Requests", 1, [Link(text, f"/requests/{position}")], ""))
     total = sum(group.total for group in groups)
     return context.render("search_results", text=text, groups=groups, total=total, query=urlencode({"q": text}))
 
@@ -93,7 +85,7 @@ def find_records(tx: Tx, context: PageContext, text: str, shown: int) -> Iterato
     names = load_names(tx, clients, [client_id for client_id in ids if client_id is not None])
     for name, listed in found.items():
         results = [
-            Result(label_of(record), f"/records/{name}/{record.id}", note_of(record, names)) for record in listed.data
+            Link(label_of(record), f"/records/{name}/{record.id}", note_of(record, names)) for record in listed.data
         ]
         yield Group(
             context.catalogue.kinds[name].title, listed.meta.total, results, f"/records/{name}?{urlencode({'q': text})}"
@@ -112,7 +104,7 @@ def note_of(record: Record, names: dict[int, str]) -> str:
 def find_people(tx: Tx, text: str, shown: int) -> Group:
     wanted = base_letters(text)
     found = [
-        Result(user["name"], f"/people/{user['id']}", user["email"])
+        Link(user["name"], f"/people/{user['id']}", user["email"])
         for user in users.list_users(tx)
         if wanted in base_letters(f"{user['name']}\n{user['email']}")
     ]
@@ -121,5 +113,5 @@ def find_people(tx: Tx, text: str, shown: int) -> Group:
 
 def find_keys(tx: Tx, text: str, shown: int) -> Group:
     found = key_list.list_keys(tx, KeyFilter(q=text))
-    results = [Result(key.name, f"/keys/{key.id}", f"{key.prefix}…{key.last_four}") for key in found[:shown]]
+    results = [Link(key.name, f"/keys/{key.id}", f"{key.prefix}…{key.last_four}") for key in found[:shown]]
     return Group("Keys", len(found), results, f"/keys?{urlencode({'q': text})}")

@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl
 
 from retainer.console import charts, words
 from retainer.console.catalogue import Kind, label_of
+from retainer.console.names import Link
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.pages.today_lists import BEFORE_HOURS, BUDGETS, DRAFTS, SHOWN, ListCard, State, days_of
 from retainer.console.words import hours, money
@@ -25,30 +26,15 @@ from retainer.values.exact import amount_of
 from retainer.values.records import Record
 
 
-class Item(NamedTuple):
-    """A line of a card: a link, and a note beside it."""
-
-    label: str
-    link: str
-    note: str = ""
-
-
-class Figure(NamedTuple):
-    """A figure with the link to the list that it counts."""
-
-    text: str
-    link: str
-
-
 class Card(NamedTuple):
     """What needs attention in one respect; `calm` is said if there is nothing, `more` leads to all of a cut list."""
 
     title: str
     state: State
-    figures: Sequence[Figure]
-    items: Sequence[Item]
+    figures: Sequence[Link]
+    items: Sequence[Link]
     calm: str
-    more: Sequence[Figure] = ()
+    more: Sequence[Link] = ()
 
 
 class Found(NamedTuple):
@@ -57,7 +43,7 @@ class Found(NamedTuple):
     kind: Kind
     records: list[Record]
     total: int
-    figure: Figure
+    figure: Link
 
 
 class Today:
@@ -83,7 +69,7 @@ class Today:
         page = kind.page(self.tx, dict(parse_qsl(filters)), size=size, sort=sort)
         first, _, rest = (noun or kind.noun).partition(" ")
         text = words.count(page.meta.total, f"{first} {rest}".rstrip(), f"{first}s {rest}".rstrip())
-        return Found(kind, page.data, page.meta.total, Figure(text, f"/records/{name}?{filters}"))
+        return Found(kind, page.data, page.meta.total, Link(text, f"/records/{name}?{filters}"))
 
     def listed(self, card: ListCard) -> Card:
         found = [self.find(each.query, noun=each.noun, sort=each.sort, size=each.size) for each in card.listings]
@@ -92,7 +78,7 @@ class Today:
             lines.sort(key=lambda line: order(line[2]))
         lines, is_mixed = lines[:SHOWN], len({each.kind.name for each in found}) > 1
         items = [
-            Item(
+            Link(
                 f"{lst.kind.noun.capitalize()} {label_of(record)}" if is_mixed else label_of(record),
                 lst.kind.path_of(record),
                 listing.note(self.tx, record),
@@ -104,22 +90,22 @@ class Today:
         states = [listing.state for listing, lst in zip(card.listings, found, strict=True) if lst.total]
         return Card(card.title, next(iter(states), ""), figures, items, card.calm, more)
 
-    def amounts(self, rows: Iterable[Any], field: str, link: str) -> list[Figure]:
+    def amounts(self, rows: Iterable[Any], field: str, link: str) -> list[Link]:
         """Return a figure of a report in each currency, the account's first, without zeros."""
         found = [(getattr(each, field), each.currency) for each in own_first(rows, self.own)]
-        return [Figure(money(*each), f"{link}&currency={each[1]}") for each in found if each[0]]
+        return [Link(money(*each), f"{link}&currency={each[1]}") for each in found if each[0]]
 
-    def ranked(self, rows: Iterable[Any], field: str, line: Callable[[Any], tuple[str, str]]) -> list[Item]:
+    def ranked(self, rows: Iterable[Any], field: str, line: Callable[[Any], tuple[str, str]]) -> list[Link]:
         """Return the rows of a report with an amount, the account's currency and the largest first."""
         found = sorted((row for row in rows if getattr(row, field)), key=attrgetter(field), reverse=True)
-        return [Item(*line(row), money(getattr(row, field), row.currency)) for row in own_first(found, self.own)]
+        return [Link(*line(row), money(getattr(row, field), row.currency)) for row in own_first(found, self.own)]
 
     @cached_property
     def revenue(self) -> RevenueByClientReport:
         """What was collected this month, and the balances of invoices at the end of today, by client and currency."""
         return revenue.get_report_revenue_by_client(self.tx, ReportQuery(from_=self.days["month"])).data
 
-    def headline(self) -> dict[str, list[Figure]]:
+    def headline(self) -> dict[str, list[Link]]:
         links = {
             ("Collected this month", "collected"): "/records/payments?paid_date_from={month}&paid_date_to={today}",
             ("Outstanding", "outstanding"): "/records/invoices?status=open",
@@ -128,13 +114,13 @@ class Today:
         nothing = money(amount_of(0, self.own), self.own)
         return {
             title: self.amounts(self.revenue.totals, field, link.format_map(self.days))
-            or [Figure(nothing, link.format_map(self.days))]
+            or [Link(nothing, link.format_map(self.days))]
             for (title, field), link in links.items()
         }
 
     def balances(self, title: str, field: str, query: str, calm: str) -> Card:
         found = self.find(query)
-        link = found.figure.link
+        link = found.figure.path
         items = self.ranked(
             self.revenue.rows,
             field,
@@ -150,15 +136,15 @@ class Today:
         total, link = report.totals[0], "/reports/utilisation?from={monday}&to={sunday}".format_map(self.days)
         week = "date_from={monday}&date_to={sunday}".format_map(self.days)
         items = [
-            Item(
+            Link(
                 row.user_name,
                 f"/records/time-entries?user_id={row.user_id}&{week}",
                 f"{hours(row.tracked_minutes)} of {hours(row.available_minutes)}",
             )
             for row in sorted(report.rows, key=lambda row: row.tracked_minutes - row.available_minutes)
         ]
-        figures = [Figure(f"{hours(total.tracked_minutes)} of {hours(total.available_minutes)} h", link)]
-        more = [Figure(words.count(len(items), "person", "people"), link)] if len(items) > SHOWN else []
+        figures = [Link(f"{hours(total.tracked_minutes)} of {hours(total.available_minutes)} h", link)]
+        more = [Link(words.count(len(items), "person", "people"), link)] if len(items) > SHOWN else []
         return Card("Hours this week", "", figures if items else [], items[:SHOWN], "No working hours this week.", more)
 
     def unbilled(self) -> Card:
@@ -169,7 +155,7 @@ class Today:
         )
         figures = self.amounts(report.totals, "unbilled_amount", link)
         if minutes := sum(each.unpriced_minutes for each in report.totals):
-            figures.append(Figure(f"{hours(minutes)} h without a rate", unpriced))
+            figures.append(Link(f"{hours(minutes)} h without a rate", unpriced))
         expenses = self.find("expenses?billing_status=unbilled")
         figures += [expenses.figure] if expenses.total else []
         items = self.ranked(
@@ -180,7 +166,7 @@ class Today:
                 f"{link}&currency={row.currency}&project_id={row.project_id or 'none'}",
             ),
         )
-        more = [Figure("unbilled time", link)] if len(items) > SHOWN else []
+        more = [Link("unbilled time", link)] if len(items) > SHOWN else []
         return Card("Unbilled work until today", "", figures, items[:SHOWN], "No unbilled work.", more)
 
 
@@ -205,17 +191,17 @@ def show(tx: Tx, context: PageContext) -> Reply:
     )
 
 
-def first_steps(tx: Tx, today: Today) -> Iterator[Item]:
+def first_steps(tx: Tx, today: Today) -> Iterator[Link]:
     """Yield what to do first in an account that has no clients or no keys."""
     has_keys = bool(key_list.live_keys(tx).keys)
     if today.find("clients").total:
         return
     if may(tx.actor, "settings"):
-        yield Item("Fill in the settings", "/settings", "Documents show your address, tax numbers and bank account.")
-    yield Item("Create your first client", "/records/clients/new", "Projects, time and invoices belong to a client.")
+        yield Link("Fill in the settings", "/settings", "Documents show your address, tax numbers and bank account.")
+    yield Link("Create your first client", "/records/clients/new", "Projects, time and invoices belong to a client.")
     if may(tx.actor, "people"):
-        yield Item(
+        yield Link(
             "Add your team", "/people/new", "The people whose time you track, with their weekly capacity and target."
         )
     if not has_keys and may(tx.actor, "keys"):
-        yield Item("Create a key", "/keys/new", "With it, your programs can send records through the API.")
+        yield Link("Create a key", "/keys/new", "With it, your programs can send records through the API.")

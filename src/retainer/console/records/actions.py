@@ -7,8 +7,7 @@ from urllib.parse import urlencode
 from retainer.billing.quotes.types import Quote
 from retainer.console.actions.offers import offers_of
 from retainer.console.catalogue import Catalogue, Kind
-from retainer.console.editing.fields import WITHOUT
-from retainer.console.editing.locks import lock_of
+from retainer.console.displays import display_of
 from retainer.values.reading import writable_fields
 from retainer.values.records import Record
 
@@ -30,7 +29,9 @@ def list_actions(
     """Return the buttons of a record, the next step first, and those in its menu if there are many."""
     offers = offers_of(kind.name, record)
     edits = [ActionLink("Edit", "edit")] if kind.changing else []
-    deletes = [ActionLink("Delete…", "delete")] if kind.deleting and not lock_of(record).stays else []
+    deletes = (
+        [ActionLink("Delete…", "delete")] if kind.deleting and not display_of(kind.name).lock(record).stays else []
+    )
     links = [
         *conversions(record),
         *(
@@ -71,7 +72,7 @@ def new_links(catalogue: Catalogue, kind: Kind, record: Record) -> list[ActionLi
     """Return the links to the forms of records that would belong to this one, with what follows from it filled in."""
     found = []
     for part, field in catalogue.parts_of(kind):
-        if field in WITHOUT.get(part.table.name, ()):
+        if field in display_of(part.name).preset_only:
             continue
         fields = writable_fields(part.creating.body) if part.creating else {}
         client = getattr(record, "client_id", None) if "client_id" in fields else None

@@ -7,9 +7,8 @@ from retainer.billing.invoices.types import Invoice, InvoiceLine
 from retainer.billing.quotes.types import Quote, QuoteLine
 from retainer.console import words
 from retainer.console.labels import in_words
-from retainer.console.records.blocks import DocumentBlock, Fact, TextBlock
 from retainer.console.records.page import AnyPage
-from retainer.console.values import NOTHING, NUMBERS, Column, TableBlock, Value, Values, percent_text
+from retainer.console.values import NOTHING, NUMBERS, Block, Column, Fact, TableBlock, Value, Values, percent_text
 from retainer.console.words import money, short_day
 from retainer.documents.einvoice import missing_facts
 from retainer.documents.facts import Customer, Issuer
@@ -31,7 +30,7 @@ def has_einvoice(page: AnyPage) -> bool:
     return isinstance(page.own, Invoice | CreditNote) and not missing_facts(page.document)
 
 
-def document_block(page: AnyPage, own_facts: Iterable[Fact], own_sums: Sums) -> DocumentBlock:
+def document_block(page: AnyPage, own_facts: Iterable[Fact], own_sums: Sums) -> Block:
     """Return the document: after its number and date, and below its total, with what only its kind has."""
     record, document = page.record, page.document
     page.seen |= {"client_snapshot", "issue_date", "contact_id", "number", "tax_total"}
@@ -50,9 +49,8 @@ def document_block(page: AnyPage, own_facts: Iterable[Fact], own_sums: Sums) -> 
         text("Subject", document.subject),
         text("No e-invoice", in_words(" ".join(each.message for each in lacking), ())),
     ]
-    return DocumentBlock(
-        parties, [fact for fact in facts if fact.value != NOTHING], line_table(page), [*sums(record), *own_sums]
-    )
+    facts = [fact for fact in facts if fact.value != NOTHING]
+    return Block("document", parties=parties, facts=facts, lines=line_table(page), sums=[*sums(record), *own_sums])
 
 
 def line_table(page: AnyPage) -> TableBlock:
@@ -88,8 +86,8 @@ def work(_: Values, lines: Sequence[InvoiceLine]) -> dict[int, Value]:
     return found
 
 
-def texts(**named: str | None) -> list[TextBlock]:
-    return [TextBlock(title.capitalize(), text) for title, text in named.items() if text]
+def texts(**named: str | None) -> list[Block]:
+    return [Block("text", title=title.capitalize(), text=text) for title, text in named.items() if text]
 
 
 def day(label: str, value: str | None) -> Fact:

@@ -13,8 +13,7 @@ from retainer.console.catalogue import Kind
 from retainer.console.labels import field_label
 from retainer.console.names import Link
 from retainer.console.page_context import PageContext
-from retainer.console.records.blocks import Fact, FieldsBlock
-from retainer.console.values import Value, Values
+from retainer.console.values import Block, Fact, Value, Values
 from retainer.documents.facts import Document
 from retainer.store.tx import Tx
 from retainer.values.records import Record
@@ -63,8 +62,8 @@ class RecordPage(Values, Generic[R]):
         found = [Fact(field_label(name, self.kind.table), self.value(name)) for name in names]
         return [fact for fact in found if fact.value.kind != "none"]
 
-    def fields(self, title: str, names: Sequence[str]) -> FieldsBlock:
-        return FieldsBlock(title, self.facts(*names))
+    def fields(self, title: str, names: Sequence[str]) -> Block:
+        return Block("fields", title=title, fields=self.facts(*names))
 
     def path(self, kind: str, **filters: str) -> str:
         """Return the path of a list with filters; `urlencode` leaves commas as they are."""

@@ -6,15 +6,14 @@ from typing import Any, NamedTuple, get_args, get_type_hints
 from msgspec import Struct
 
 from retainer.console import charts
-from retainer.console.charts import Series, Subject, column_chart, row_chart
+from retainer.console.charts import Series, Subject, draw
 from retainer.console.labels import in_words
 from retainer.console.names import Link
-from retainer.console.records.blocks import Fact
 from retainer.console.reports.controls import Controls
 from retainer.console.reports.declarations import Chart, Declaration, Table
 from retainer.console.reports.figures import FIGURES, SECTIONS, decimal, fact, shown, unit_of
 from retainer.console.reports.readers import Fields, Figures
-from retainer.console.values import Heading, TableBlock, Value
+from retainer.console.values import Fact, Heading, TableBlock, Value
 from retainer.store.tx import Tx
 from retainer.values.exact import amount_of
 from retainer.web.csv_files import Cell
@@ -181,19 +180,15 @@ class Report(NamedTuple):
             first = next(iter(chart.series))
             earlier = [self.figure(pair.before, first) for pair in pairs]
             series[:1] = [series[0]._replace(name="This period"), Series(BEFORE, chart.before, earlier)]
-        if not count:
-            return column_chart(title, chart.unit, [pair.label() for pair in pairs], series)
-        note = FIGURES[chart.note]
-        named = "" if chart.note in chart.series else f"{note.title.lower()} "
-        subjects = [
-            Subject(
-                pair.label(),
-                f"{named}{shown(self.figure(pair.now, chart.note), note.format).text}",
-                self.figure(pair.now, chart.target) if chart.target else None,
-            )
-            for pair in pairs
-        ]
-        return row_chart(title, chart.unit, subjects, series, "Target" if chart.target else "")
+        subjects = [Subject(pair.label(), *(self.aim(chart, pair) if count else ())) for pair in pairs]
+        return draw(title, chart.unit, subjects, series, "Target" if chart.target else "", is_rows=count > 0)
+
+    def aim(self, chart: Chart, pair: Pair) -> tuple[str, Any]:
+        """Return the note and the target of a row."""
+        title, form, _ = FIGURES[chart.note]
+        note = shown(self.figure(pair.now, chart.note), form).text
+        target = self.figure(pair.now, chart.target) if chart.target else None
+        return note if chart.note in chart.series else f"{title.lower()} {note}", target
 
     @property
     def meanings(self) -> Mapping[str, str]:

@@ -3,8 +3,7 @@
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple
 
-from retainer.console.records.blocks import Fact
-from retainer.console.values import Value
+from retainer.console.values import Fact, Value
 from retainer.console.words import MINUS, hours
 from retainer.values.exact import half_up
 
