@@ -42,6 +42,16 @@ def test_what_an_einvoice_lacks_is_said_on_a_page(api, visitor):
     assert "The agency has no country: add it in the console under Settings." in page.text
 
 
+def test_the_settings_have_a_preview_of_an_invoice_that_leaves_nothing_behind(api, visitor):
+    api.set_account({"bank_name": "Nordbank"})
+    assert "/console/settings/preview" in visitor.get("/console/settings").links
+    page = visitor.call("GET", "/console/settings/preview")
+    assert (page.status, page.headers["content-type"]) == (200, "application/pdf")
+    for path in ("/clients", "/invoices", "/events"):
+        assert api.get(path).data == []
+    assert "Sample client" not in visitor.get("/console/audit").text
+
+
 def test_other_records_have_no_files(api, visitor):
     client = api.make("/clients")
     assert visitor.get(f"/console/records/clients/{client['id']}/pdf").status == 404

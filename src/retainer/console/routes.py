@@ -100,6 +100,7 @@ CONSOLE_ROUTES: dict[str, Route] = {
     "/settings": Route(settings_pages.show, settings_pages.save),
     "/settings/logo": Route(settings_pages.show_logo, settings_pages.save_logo, settings_pages.read_logo_file),
     "/settings/logo/image": Route(settings_pages.show_image),
+    "/settings/preview": from_store(file_page.show_sample),
     "/search": Route(search_page.show),
     "/search/results": Route(search_page.suggest),
     "/records/{kind}": Route(list_pages.show_list),

@@ -17,7 +17,6 @@ CLOCK = re.compile(r"([0-9]{1,6}):([0-5][0-9])")
 UNITS = re.compile(r"(?:([0-9]{1,6})h)?(?:([0-9]{1,8})(?:m|min)?)?", re.IGNORECASE)
 GROUP = 3
 """Digits between two separators of thousands."""
-EXAMPLES = {"en": "1,000.50", "de": "1.000,50"}
 
 
 def decimal_mark(language: str) -> str:
@@ -42,7 +41,8 @@ def read_number(text: str, language: str, *, is_money: bool = False) -> str:
     if len(marks) > 1:
         has_fraction = marks[-1] not in marks[:-1]
         if not _is_grouped(whole if has_fraction else parts) or len(set(marks[: len(whole) - has_fraction])) > 1:
-            raise _misplaced(language)
+            example = "1.000,50" if language == "de" else "1,000.50"
+            raise InvalidValue(f"Has a separator in the wrong place. Write it like {example}.")
         return plain if has_fraction else joined
     if _is_grouped(parts) and marks[0] != decimal_mark(language):
         return joined
@@ -55,10 +55,6 @@ def read_number(text: str, language: str, *, is_money: bool = False) -> str:
 
 def _is_grouped(parts: list[str]) -> bool:
     return 1 <= len(parts[0]) <= GROUP and parts[0] != "0" and all(len(part) == GROUP for part in parts[1:])
-
-
-def _misplaced(language: str) -> InvalidValue:
-    return InvalidValue(f"Has a separator in the wrong place. Write it like {EXAMPLES.get(language, EXAMPLES['en'])}.")
 
 
 def number_text(value: Decimal, language: str, *, is_money: bool = False) -> str:
@@ -103,8 +99,3 @@ def read_moment(text: str, timezone: str) -> str:
         return as_instant(at if at.tzinfo else at.replace(tzinfo=zone(timezone)))
     except (ValueError, OverflowError):
         return text
-
-
-def moment_text(instant: str, timezone: str) -> str:
-    """Return an instant as a field for local times shows it, to the minute."""
-    return f"{datetime.fromisoformat(instant).astimezone(zone(timezone)):%Y-%m-%dT%H:%M}"

@@ -6,6 +6,7 @@ that follow from others keep following, and what is locked stays as it is.
 
 import re
 from collections.abc import Sequence
+from datetime import datetime
 from decimal import Decimal
 from functools import cached_property
 from typing import NamedTuple
@@ -23,6 +24,7 @@ from retainer.console.kinds.display import FREE
 from retainer.console.labels import field_label, in_words
 from retainer.console.names import load_names
 from retainer.console.page_context import PageContext
+from retainer.console.words import zone
 from retainer.errors import FieldErrors, InvalidValue, Refusal, invalid
 from retainer.identity import accounts
 from retainer.store.constraints import singular
@@ -125,7 +127,7 @@ class Sheet(Inputs):
         if isinstance(value, list):
             return ", ".join(map(str, value))
         if field.shape == "moment":
-            return typed.moment_text(str(value), self.tx.actor.timezone)
+            return f"{datetime.fromisoformat(str(value)).astimezone(zone(self.tx.actor.timezone)):%Y-%m-%dT%H:%M}"
         return str(value)
 
     def rows(self, *, adds: bool = False) -> list[Row]:

@@ -27,7 +27,7 @@ from retainer.console.values import (
 )
 from retainer.console.words import short_day, span
 from retainer.schema.sites import site_hours
-from retainer.sites.incidents import Incident, list_incidents
+from retainer.sites.incidents import list_incidents
 from retainer.sites.sites import Site
 from retainer.sites.uptime import share
 from retainer.store.engines.sql import INTEGER, is_listed, listed
@@ -176,22 +176,14 @@ def uptime_text(days: Collection[Checks]) -> str:
 
 
 def incident_table(page: RecordPage[Site]) -> TableBlock:
-    rows = [
-        [
-            Value("moment", moment=page.context.moment(incident.started_at)),
-            length(page, incident),
-            Value("text", incident.cause) if incident.cause else NOTHING,
-        ]
-        for incident in list_incidents(page.tx, page.own.id, INCIDENTS)
-    ]
-    return TableBlock(
-        "Incidents", headings("Start", "Length", "Cause"), rows, note="" if rows else "No incident in 90 days."
-    )
-
-
-def length(page: RecordPage[Site], incident: Incident) -> Value:
-    text = span(incident.started_at, incident.ended_at or page.context.now)
-    return Value("text", text) if incident.ended_at else Value("badge", f"Down for {text}", tone="bad")
+    rows = []
+    for incident in list_incidents(page.tx, page.own.id, INCIDENTS):
+        text = span(incident.started_at, incident.ended_at or page.context.now)
+        length = Value("text", text) if incident.ended_at else Value("badge", f"Down for {text}", tone="bad")
+        started = Value("moment", moment=page.context.moment(incident.started_at))
+        rows.append([started, length, Value("text", incident.cause) if incident.cause else NOTHING])
+    note = "" if rows else "No incident in 90 days."
+    return TableBlock("Incidents", headings("Start", "Length", "Cause"), rows, note=note)
 
 
 def response_chart(days: dict[str, Checks]) -> Block:

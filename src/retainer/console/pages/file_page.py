@@ -1,10 +1,20 @@
-"""The files of a record in the console: the PDF of an invoice, quote or credit note, and its e-invoice."""
+"""Files in the console: the PDF of a document, its e-invoice, and a sample of a PDF by today's settings."""
 
+from contextlib import suppress
+
+from retainer.console.editing.pages import create_record
 from retainer.console.page_context import NO_STORE, PageContext, Reply
 from retainer.errors import Refusal
 from retainer.kernel.http import Response
+from retainer.kernel.representations import Prepared
 from retainer.kernel.resource import read_id
-from retainer.store.tx import Store
+from retainer.store.tx import RolledBack, Store
+
+CLIENT = {"name": "Sample client", "address_line1": "1 Main Street", "postal_code": "10115", "city": "Berlin"}
+LINES = (
+    {"description": "Design of the start page", "quantity": "12.5", "unit": "hour", "unit_price": "110"},
+    {"description": "Photographs", "unit_price": "480"},
+)
 
 
 def show(store: Store, context: PageContext) -> Reply:
@@ -18,9 +28,24 @@ def show(store: Store, context: PageContext) -> Reply:
     with store.begin(context.person, write=False) as tx:
         tx.snapshot()
         prepared = form.prepare(tx, kind.get(tx, record_id))
+    return respond(store, context, form.media_type, prepared)
+
+
+def show_sample(store: Store, context: PageContext) -> Reply:
+    """Return the PDF of a draft for a sample client: both exist only until their transaction is rolled back."""
+    clients, invoices = (context.catalogue.find(name, "creating") for name in ("clients", "invoices"))
+    form, *_ = invoices.reading.representations if invoices.reading else ()
+    with suppress(RolledBack), store.begin(context.person, write=True) as tx:
+        client = create_record(tx, clients, {**CLIENT})
+        prepared = form.prepare(tx, create_record(tx, invoices, {"client_id": client.id, "lines": [*LINES]}))
+        raise RolledBack
+    return respond(store, context, form.media_type, prepared)
+
+
+def respond(store: Store, context: PageContext, media_type: str, prepared: Prepared) -> Response:
     file = prepared.finish(store, context.person, context.run_apart)
     headers = [
-        ("content-type", form.media_type),
+        ("content-type", media_type),
         ("content-disposition", f'inline; filename="{file.name}"'),
         ("x-content-type-options", "nosniff"),
         NO_STORE,

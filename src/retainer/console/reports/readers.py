@@ -49,10 +49,6 @@ def total_of(totals: Iterable[Any], currency: str) -> dict[str, Any]:
     return {**in_currency(totals, currency, "currency").get(currency, {}), "label": "Total"}
 
 
-def currencies_of(totals: Iterable[Any]) -> list[str]:
-    return [each.currency for each in totals]
-
-
 def month_label(month: str) -> str:
     """Return a month as people read it: `Mar 2026`."""
     return f"{date.fromisoformat(f'{month}-01'):%b %Y}"
@@ -72,7 +68,7 @@ def read_overview(tx: Tx, controls: Controls, period: Period) -> Figures:
             link = "" if name in BALANCES and controls.period.to < tx.today else shown.link
             fields = {"label": shown.title, "figure": total.get(name, zero), "format": shown.format, "link": link}
             rows.setdefault(title, {})[name] = fields
-    return Figures(rows, total, currencies_of(report.money))
+    return Figures(rows, total, [each.currency for each in report.money])
 
 
 def read_months(tx: Tx, controls: Controls, period: Period) -> Figures:
@@ -86,7 +82,7 @@ def read_months(tx: Tx, controls: Controls, period: Period) -> Figures:
         own = {"label": month_label(month), "first": days.first, "to": days.to, "outstanding": outstanding}
         rows[position] = {**found.get(month, {}), **own}
     total = total_of(report.totals, currency) | {"outstanding": None, "outstanding_at_end": outstanding}
-    return Figures({"Month": rows}, total, currencies_of(report.totals))
+    return Figures({"Month": rows}, total, [each.currency for each in report.totals])
 
 
 def read_clients(tx: Tx, controls: Controls, period: Period) -> Figures:
@@ -95,7 +91,7 @@ def read_clients(tx: Tx, controls: Controls, period: Period) -> Figures:
     total = total_of(report.totals, controls.currency)
     total["clients"] = sum(row["revenue"] > 0 for row in rows.values())
     total["largest_share"] = next((row["share_percent"] for row in rows.values()), None)
-    return Figures({"Client": rows}, total, currencies_of(report.totals))
+    return Figures({"Client": rows}, total, [each.currency for each in report.totals])
 
 
 def read_people(tx: Tx, controls: Controls, period: Period) -> Figures:
@@ -109,7 +105,7 @@ def read_people(tx: Tx, controls: Controls, period: Period) -> Figures:
     }
     (total,) = report.totals
     rows = {"Person": people, "Month": months}
-    return Figures(rows, {**asdict(total), "label": "Total"}, currencies_of(total.other_currencies))
+    return Figures(rows, {**asdict(total), "label": "Total"}, [each.currency for each in total.other_currencies])
 
 
 def read_projects(tx: Tx, controls: Controls, period: Period) -> Figures:
@@ -123,7 +119,7 @@ def read_projects(tx: Tx, controls: Controls, period: Period) -> Figures:
     if minutes := total.get("unpriced_minutes"):
         notes.append(f"{hours(minutes)} billable hours have no rate, so they are in no amount.")
     rows = {key: with_cost(row) for key, row in found.items()}
-    return Figures({"Project": rows}, total, currencies_of(report.totals), notes)
+    return Figures({"Project": rows}, total, [each.currency for each in report.totals], notes)
 
 
 def with_cost(row: Fields) -> dict[str, Any]:
