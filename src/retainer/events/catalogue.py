@@ -36,10 +36,6 @@ class Announced(NamedTuple):
     def types(self) -> list[str]:
         return [f"{self.name}.{change}" for change in self.changes]
 
-    def shown_fields(self, changed: Iterable[str]) -> list[str]:
-        """Return the fields that an event names: those that were written, and those that are computed from them."""
-        return sorted({*changed, *(name for field in changed for name in self.computed.get(field, ()))})
-
 
 def is_announced(resource: Resource) -> bool:
     return resource.table is not None and resource.table.info["announced"] and resource.operations[0].paged

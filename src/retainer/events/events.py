@@ -102,10 +102,10 @@ def list_events(tx: Tx, caller: Caller, query: EventQuery, following: Following)
     size = query.per_page or PER_PAGE
     rows = load_rows(tx, caller, query, after, size + 1) if after < latest else []
     has_more = len(rows) > size
-    shown = [event_of(row, following.base_url) for row in rows[:size]]
-    next_after = shown[-1].id if has_more else latest
+    found = [event_of(row, following.base_url) for row in rows[:size]]
+    next_after = found[-1].id if has_more else latest
     meta = FollowMeta(next_after, has_more, latest, size)
-    return Followed(shown, FollowLinks(following.link(next_after)), meta)
+    return Followed(found, FollowLinks(following.link(next_after)), meta)
 
 
 def check_scopes(caller: Caller, **filters: tuple[str, ...] | None) -> None:
@@ -157,6 +157,7 @@ def event_of(row: Row, base_url: str) -> Event:
     values = dict(zip(SHOWN, row, strict=True))
     resource, _, change = values["type"].partition(".")
     announced = ANNOUNCED[resource]
-    values["fields"] = announced.shown_fields(decode(values["fields"]))
+    written = decode(values["fields"])
+    values["fields"] = sorted({*written, *(name for field in written for name in announced.computed.get(field, ()))})
     address = announced.address.format(parent_id=values["parent_id"], id=values["record_id"])
     return Event(resource=resource, url=None if change == DELETED else f"{base_url}{address}", **values)

@@ -136,12 +136,6 @@ def types_of(webhook: Webhook) -> list[str]:
     return readable if webhook.types is None else [kind for kind in readable if kind in webhook.types]
 
 
-def readable_scopes(tx: Tx) -> list[str]:
-    """Return the scopes whose records the caller may read; admins and operators may read all."""
-    caller = tx.actor
-    return [scope for scope in READ_SCOPES if not isinstance(caller, Caller) or caller.has_scope(scope)]
-
-
 def build_webhook(tx: Tx, webhook: Webhook, before: Webhook | None, allowed: Sequence[Network]) -> Webhook:
     """Return a webhook that is limited to what the caller may read. Notes every error.
 
@@ -155,7 +149,9 @@ def build_webhook(tx: Tx, webhook: Webhook, before: Webhook | None, allowed: Seq
     if webhook.types is not None:
         webhook.types = [kind for kind in TYPES if kind in webhook.types]
     if before is None or (webhook.url, webhook.types) != (before.url, before.types):
-        webhook.scopes, webhook.key_id = readable_scopes(tx), tx.actor.acting_key
+        caller = tx.actor  # admins and operators may read all
+        webhook.scopes = [each for each in READ_SCOPES if not isinstance(caller, Caller) or caller.has_scope(each)]
+        webhook.key_id = caller.acting_key
         for message in scope_errors(webhook.types or (), webhook.scopes.__contains__):
             tx.error("types", message)
         if not webhook.scopes and webhook.types is None:

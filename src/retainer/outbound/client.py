@@ -48,7 +48,9 @@ class GuardedClient:
     def __init__(self, allowed: Sequence[Network], host: str) -> None:
         self.allowed, self.host = allowed, host
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=0)
-        self._transport = httpx2.AsyncHTTPTransport(verify=_ssl_context(), trust_env=False, limits=limits, retries=0)
+        context = ssl.create_default_context()
+        context.verify_flags = ssl.VerifyFlags.VERIFY_X509_TRUSTED_FIRST  # as browsers; Python 3.13 is stricter
+        self._transport = httpx2.AsyncHTTPTransport(verify=context, trust_env=False, limits=limits, retries=0)
         self._transport._pool._network_backend = Backend()  # noqa: SLF001  # a test floods it
         self._beat_at, self._stalled_at = time.monotonic(), -math.inf
 
@@ -149,10 +151,3 @@ async def read_start(response: httpx2.Response, size: int) -> bytes:
         if len(body) >= size or parts >= MAX_PARTS:
             break
     return bytes(body[:size])
-
-
-def _ssl_context() -> ssl.SSLContext:
-    """Return a context that accepts what browsers accept; from Python 3.13 on, the default is stricter."""
-    context = ssl.create_default_context()
-    context.verify_flags = ssl.VerifyFlags.VERIFY_X509_TRUSTED_FIRST
-    return context

@@ -88,7 +88,11 @@ class Renderers:
         if not self.turns.acquire(account_id, min(self.wait_seconds, of_request.remaining() - time_for_job)):
             raise unavailable("Too many documents are asked for at once. Wait for some before asking for more.")
         try:
-            return self._run(function, arguments)
+            renderer = self._take()
+            try:
+                return renderer.call(self.job_seconds, function, *arguments)
+            finally:
+                self._give_back(renderer)
         except TimeoutError:
             raise unavailable(f"This document takes more than {self.job_seconds} seconds. {ADVICE}") from None
         except MemoryError:
@@ -99,13 +103,6 @@ class Renderers:
     def close(self) -> None:
         for renderer in [*self._idle]:
             self._end(renderer)
-
-    def _run(self, function: Callable[..., T], arguments: tuple[object, ...]) -> T:
-        renderer = self._take()
-        try:
-            return renderer.call(self.job_seconds, function, *arguments)
-        finally:
-            self._give_back(renderer)
 
     def _take(self) -> Renderer:
         with self._lock:

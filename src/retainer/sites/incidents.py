@@ -67,4 +67,4 @@ def suspend_all(tx: UnscopedTx, since: str) -> None:
 
 
 def list_incidents(tx: Tx, site_id: int, limit: int) -> list[Incident]:
-    return list(map(Incident._make, tx.all(NEWEST, site=site_id, limit=limit)))
+    return [Incident(*row) for row in tx.all(NEWEST, site=site_id, limit=limit)]

@@ -38,29 +38,23 @@ ADD_PLUGIN = insert(site_plugins).values(
 DELETE_PLUGINS = delete(site_plugins).where(site_plugins.c.site_id == bindparam("site"))
 
 
-def has_plugin(table: Table, slugs: list[BindParameter[str]]) -> ColumnElement[bool]:
-    return _plugin_exists(table, site_plugins.c.slug.in_(slugs))
+def has_plugin(table: Table, slugs: list[BindParameter[str]], *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
+    of_site = (site_plugins.c.site_id == table.c.id, site_plugins.c.slug.in_(slugs))
+    return select(site_plugins.c.slug).where(*of_site, *conditions).exists()
 
 
 def has_older_version(
     table: Table, version: BindParameter[str], slugs: list[BindParameter[str]]
 ) -> ColumnElement[bool]:
-    return _plugin_exists(table, site_plugins.c.slug.in_(slugs), site_plugins.c.version_order < version)
+    return has_plugin(table, slugs, site_plugins.c.version_order < version)
 
 
-def _plugin_exists(table: Table, *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
-    return select(site_plugins.c.slug).where(site_plugins.c.site_id == table.c.id, *conditions).exists()
-
-
-def validate_plugins(tx: Tx, plugins: list[Plugin]) -> None:
+def build_plugins(tx: Tx, plugins: list[Plugin]) -> list[Plugin]:
+    """Return the plugins of a site in the order of their slugs. Notes those that are sent twice."""
     slugs = [plugin.slug for plugin in plugins]
-    for position, slug in enumerate(slugs):
-        if slug in slugs[:position]:
-            tx.error(f"plugins.{position}.slug", f"Is sent twice: {slug}. Send each plugin once.")
-
-
-def build_plugins(plugins: list[Plugin]) -> list[Plugin]:
-    for plugin in plugins:
+    for position, plugin in enumerate(plugins):
+        if plugin.slug in slugs[:position]:
+            tx.error(f"plugins.{position}.slug", f"Is sent twice: {plugin.slug}. Send each plugin once.")
         plugin.name = plugin.name or plugin.slug
         plugin.update_available = newer(plugin.update_version, plugin.version)
     return sorted(plugins, key=lambda plugin: plugin.slug or "")

@@ -156,7 +156,6 @@ class SiteFilter(Filter):
     tag_id: TagFilter = None
 
     def __post_init__(self) -> None:
-        """Raise `validation_failed` for a version without exactly one plugin."""
         if self.plugin_version_lt is not None and len(self.plugin or ()) != 1:
             raise invalid(
                 {"plugin_version_lt": ["Requires exactly one plugin: plugin=woocommerce&plugin_version_lt=9.1."]}
@@ -167,14 +166,13 @@ RELATIONS = ("client_id", "project_id")
 
 
 def build_site(tx: Tx, site: Site, before: Site | None, sent: relations.SentFields) -> Site:
-    plugins.validate_plugins(tx, site.plugins or [])
+    site.plugins = plugins.build_plugins(tx, site.plugins or [])
     if relations.concerns(before, sent, *RELATIONS):
         project = relations.load_row(tx, relations.Parent, projects, site.project_id)
         if project:
             relations.derive_parent(tx, site, sent, "project_id", "client_id", project.client_id)
     site.name = site.name or (urlsplit(site.url).hostname or site.url)[:191]
     site.core_update_available = newer(site.wp_update_version, site.wp_version)
-    site.plugins = plugins.build_plugins(site.plugins or [])
     site.plugins_count = len(site.plugins)
     site.plugin_updates_count = sum(plugin.update_available for plugin in site.plugins)
     field = relations.first_sent(site, sent, *RELATIONS)

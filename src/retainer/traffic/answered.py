@@ -56,11 +56,9 @@ def reason_of(refusal: Refusal) -> Reason:
     """Return the reason of a refusal: at most MAX_NAMES names, each shortened, and without keys."""
     scope = refusal.members.get("required_scope")
     names = [scope] if scope else list(refusal.members.get("errors", ()))[:MAX_NAMES]
-    return Reason(refusal.code, [shown_name(name) for name in names])
-
-
-def shown_name(name: str) -> str:
-    return shown_path(name[:MAX_NAME_LENGTH]).encode(errors="replace").decode()
+    return Reason(
+        refusal.code, [shown_path(name[:MAX_NAME_LENGTH]).encode(errors="replace").decode() for name in names]
+    )
 
 
 def written_record(request: Request, response: Response, operation: Operation | None) -> str | None:

@@ -14,7 +14,7 @@ from retainer.values.exact import as_instant, day_after, instant_after, local_da
 
 
 class Counts(msgspec.Struct):
-    """Number of requests, of failed ones, and of those in the busiest minute.
+    """Number of requests, of failed ones, and of those in the busiest minute, in the order of COUNTS.
 
     A 429 counts as a client error and in the busiest minute, which can thus exceed the rate limit.
     """
@@ -52,7 +52,6 @@ class OperationCounts(msgspec.Struct):
     """Like `2026-03-10T09`, in UTC."""
 
 
-FIGURES = (*SUMS, "busiest_minute")
 COUNTS = (*(func.sum(request_hours.c[name]) for name in SUMS), func.max(request_hours.c.busiest_minute))
 IN_PERIOD = (request_hours.c.hour >= bindparam("since"), request_hours.c.hour <= bindparam("until"))
 BY_HOUR = select(request_hours.c.hour, *COUNTS).where(*IN_PERIOD)
@@ -68,8 +67,9 @@ LAST_HOUR = (
 SUMMED = [func.sum(operation_hours.c[name]).label(name) for name in SUMS]
 
 
-def last_hours(tx: Tx, hours: int = 24) -> Period:
-    return Period(f"{instant_after(tx.now, -timedelta(hours=hours - 1))[:HOUR]}:00:00.000000Z", tx.now)
+def last_hours(tx: Tx) -> Period:
+    """Return the last 24 hours, of which the current one has just begun."""
+    return Period(f"{instant_after(tx.now, -timedelta(hours=23))[:HOUR]}:00:00.000000Z", tx.now)
 
 
 def last_days(tx: Tx, days: int = 30, last: str = "") -> Period:
@@ -118,20 +118,19 @@ def usage(tx: Tx, days: int = 30) -> dict[int, list[int]]:
 def by_key(tx: Tx, since: str, until: str) -> dict[int, Counts]:
     """Return the counts of each key from the hour of `since` to that of `until`; keys without requests are omitted."""
     rows = tx.all(BY_KEY, since=since[:HOUR], until=until[:HOUR])
-    return {key_id: _counts(figures) for key_id, *figures in rows}
+    return {key_id: Counts(*figures) for key_id, *figures in rows}
 
 
 def last_hour(tx: Tx) -> dict[int, int]:
     """Return the number of requests of each key in the last 60 minutes; keys without requests are omitted."""
-    since = as_instant(datetime.fromisoformat(tx.now) - timedelta(hours=1))
-    return dict(tx.all(LAST_HOUR, since=since))
+    return dict(tx.all(LAST_HOUR, since=instant_after(tx.now, -timedelta(hours=1))))
 
 
 def operations(tx: Tx, since: str, key_id: int | None = None, operation: str | None = None) -> list[OperationCounts]:
     """Return the calls of each operation by each key from the hour of `since` on, the most frequent first."""
     values = {name: value for name, value in (("key_id", key_id), ("operation", operation)) if value is not None}
     rows = tx.all(_operations(frozenset(values)), since=since[:HOUR], **values)
-    return [OperationCounts(**dict(zip(OperationCounts.__struct_fields__, row, strict=True))) for row in rows]
+    return [OperationCounts(*row) for row in rows]
 
 
 @cache
@@ -149,11 +148,7 @@ def _operations(names: frozenset[str]) -> Select[Any]:
 def _hours(tx: Tx, since: str, until: str, key_id: int | None) -> dict[str, Counts]:
     statement = BY_HOUR_OF_ALL if key_id is None else BY_HOUR_OF_KEY
     rows = tx.all(statement, since=since[:HOUR], until=until[:HOUR], key_id=key_id)
-    return {hour: _counts(figures) for hour, *figures in rows}
-
-
-def _counts(figures: list[int]) -> Counts:
-    return Counts(**dict(zip(FIGURES, figures, strict=True)))
+    return {hour: Counts(*figures) for hour, *figures in rows}
 
 
 def _days_until(last: str, days: int) -> list[str]:

@@ -11,7 +11,6 @@ from retainer.errors import STATUS
 from retainer.kernel.http import ID_PREFIX, created_at
 from retainer.schema.columns import in_literals
 from retainer.schema.requests import HAS_FAILED, HAS_OWN_ID, refusals, requests, status_class
-from retainer.store.engines.base import Row
 from retainer.store.engines.sql import TEXT, is_rare
 from retainer.store.statements import Deferred
 from retainer.store.tx import Tx
@@ -164,21 +163,17 @@ def _search(tx: Tx, values: Values, limit: int) -> LogPage:
     names, values = _conditions(values)
     values |= {"limit": limit + 1, "scanned": MAX_SCANNED}
     tx.snapshot()
-    end = tx.one(Deferred(_end_of_scan, (names,)), **values) if _is_compared(names) else None
+    is_compared = not names - {_index_of(names)} <= RANGE.keys()
+    end = tx.one(Deferred(_end_of_scan, (names,)), **values) if is_compared else None
     if end is not None:
         values |= {"end_instant": end[0], "end_number": end[1]}
     rows = tx.all(Deferred(_page, (names, end is not None)), **values)
-    found = [_logged(row) for row in rows]
+    found = [LoggedRequest(*[*row, msgspec.json.decode(refused or "[]")]) for *row, refused in rows]
     if len(found) > limit:
         return LogPage(found[:limit], found[limit - 1].position, None)
     if end is not None:
         return LogPage(found, f"{end[0]}.{end[1] + 1}", end[0])
     return LogPage(found, None, None)
-
-
-def _logged(row: Row) -> LoggedRequest:
-    values = dict(zip(LoggedRequest.__struct_fields__, row, strict=True))
-    return LoggedRequest(**values | {"names": msgspec.json.decode(values["names"] or "[]")})
 
 
 def _conditions(values: Values) -> tuple[frozenset[str], Values]:
@@ -205,10 +200,6 @@ def _conditions(values: Values) -> tuple[frozenset[str], Values]:
 
 def _index_of(names: frozenset[str]) -> str | None:
     return next((name for name in INDEXED if name in names), None)
-
-
-def _is_compared(names: frozenset[str]) -> bool:
-    return not names - {_index_of(names)} <= RANGE.keys()
 
 
 def _along(names: frozenset[str]) -> list[ColumnElement[bool]]:

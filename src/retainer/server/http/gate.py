@@ -50,7 +50,6 @@ class Senders:
         self._accounts: OrderedDict[int, int] = OrderedDict()
 
     def subject_of(self, request: Request) -> Hashable:
-        """Return the account of a request, or its network as long as its credentials are unknown."""
         account_id = self._accounts.get(_credentials(request))
         return request.networks[-1] if account_id is None else account_id
 

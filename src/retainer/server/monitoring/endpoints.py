@@ -39,27 +39,27 @@ class MonitoringPages:
         return page()
 
 
-class MonitoringServer(ThreadingMixIn, WSGIServer):
-    """Serves pages on a listening socket that all workers share; one of them gets each request."""
-
-    daemon_threads = True
-
-    def __init__(self, listener: socket.socket, pages: MonitoringPages) -> None:
-        super().__init__(listener.getsockname()[:2], Handler, bind_and_activate=False)
-        self.socket.close()
-        self.socket = listener
-        self.server_name, self.server_port = listener.getsockname()[:2]
-        self.setup_environ()
-        self.set_app(pages)
-
-    def start(self) -> None:
-        threading.Thread(target=self.serve_forever, name="monitoring", daemon=True).start()
-
-
 class Handler(WSGIRequestHandler):
     """A request, with a short timeout and no line on standard error."""
 
     timeout = REQUEST_SECONDS
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the name in the standard library
-        """Write nothing, because these pages are requested every few seconds."""
+        pass
+
+
+class MonitoringServer(ThreadingMixIn, WSGIServer):
+    """Serves pages on a listening socket that all workers share; one of them gets each request."""
+
+    daemon_threads = True
+
+
+def serve_pages(listener: socket.socket, pages: MonitoringPages) -> None:
+    """Serve pages in a thread of their own."""
+    address = listener.getsockname()[:2]
+    server = MonitoringServer(address, Handler, bind_and_activate=False)
+    server.socket.close()
+    server.socket, (server.server_name, server.server_port) = listener, address
+    server.setup_environ()
+    server.set_app(pages)
+    threading.Thread(target=server.serve_forever, name="monitoring", daemon=True).start()

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 
-import msgspec
+from msgspec import json
 
 from retainer.kernel.http import Response
 from retainer.kernel.limits import SlidingWindow
@@ -19,8 +19,6 @@ FRESH_SECONDS = 1
 DEADLINE_SECONDS = 1
 """Timeout of the database check, in seconds."""
 OK, NO_ANSWER, PARTLY = "ok", "no answer in time", "partly out of reach"
-
-encode = msgspec.json.Encoder().encode
 
 
 class Health:
@@ -101,4 +99,4 @@ class Health:
 
 
 def reply(status: int, found: dict[str, str]) -> Response:
-    return Response(status, [("content-type", "application/json; charset=utf-8")], encode(found))
+    return Response(status, [("content-type", "application/json; charset=utf-8")], json.encode(found))

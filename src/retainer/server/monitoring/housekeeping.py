@@ -53,7 +53,6 @@ class KeysUsed:
         self._used[caller.account_id, caller.key_id] = time.time(), request.shown_address
 
     def write(self, store: Store) -> None:
-        """Write the entries that are due, and forget them."""
         now = time.time()
         # after now: the clock was ahead
         self._written = {key: moment for key, moment in self._written.items() if now - KEY_SECONDS < moment <= now}

@@ -109,7 +109,10 @@ class Writer:
             lines = [self._waiting.popleft() for _ in range(min(LINES_PER_WRITE, len(self._waiting)))]
             if not lines:
                 self._thread = None
-        return encoded(lines)
+        try:
+            return encode_lines(lines)
+        except UnicodeEncodeError:  # file names may have surrogates, which are escaped
+            return b"".join(json.dumps(msgspec.to_builtins(line)).encode() + b"\n" for line in lines)
 
 
 class Log:
@@ -204,7 +207,6 @@ class Log:
         self.drain()
 
     def flush(self) -> None:
-        """Let the writer begin, without waiting until all is written."""
         self.writer.start()
 
     def drain(self) -> None:
@@ -214,10 +216,3 @@ class Log:
 
 def event(name: str, level: str, **fields: object) -> dict[str, object]:
     return {"event": name, "time": datetime.now(UTC), **fields, "level": level}
-
-
-def encoded(lines: list[Line]) -> bytes:
-    try:
-        return encode_lines(lines)
-    except UnicodeEncodeError:  # file names may have surrogates, which are escaped
-        return b"".join(json.dumps(msgspec.to_builtins(line)).encode() + b"\n" for line in lines)

@@ -11,7 +11,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import NamedTuple
 
-from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric as MetricFamily
@@ -115,15 +114,15 @@ class Slot:
     """The metrics of one process."""
 
     def __init__(self, cells: memoryview, rows: dict[tuple[str, str], int]) -> None:
-        self._cells, self._rows = cells, rows
+        self.cells, self._rows = cells, rows
         self._lock = threading.Lock()  # held briefly, by the thread whose request is counted
 
     def __getitem__(self, name: str) -> int:
-        value: int = self._cells[CELLS[name]]
+        value: int = self.cells[CELLS[name]]
         return value
 
     def __setitem__(self, name: str, value: int) -> None:
-        self._cells[CELLS[name]] = value
+        self.cells[CELLS[name]] = value
 
     def count(self, operation: str | None, status: int, microseconds: int) -> None:
         """Count a request that has ended. Never raises."""
@@ -131,15 +130,12 @@ class Slot:
         row = self._rows.get((operation or NO_OPERATION, label)) or self._rows[OTHER, label]
         bucket = row + bisect_left(MICROSECONDS, microseconds)
         with self._lock:
-            self._cells[bucket] += 1
-            self._cells[row + WIDTH - 1] += microseconds
-
-    def row(self, start: int) -> list[int]:
-        return self._cells[start : start + WIDTH].tolist()
+            self.cells[bucket] += 1
+            self.cells[row + WIDTH - 1] += microseconds
 
     def clear(self) -> None:
         for cell in GAUGES:
-            self._cells[cell] = 0
+            self.cells[cell] = 0
 
 
 class State:
@@ -166,15 +162,9 @@ class MetricsPage(Collector):
 
     def __init__(self, metrics: SharedMetrics, store: Store, storage: Storage | None = None) -> None:
         self.metrics, self.store, self.storage = metrics, store, storage
-        self._registry = CollectorRegistry()
-        self._registry.register(self)
 
     def answer(self) -> Response:
-        return Response(200, [("content-type", CONTENT_TYPE_LATEST)], generate_latest(self._registry))
-
-    def describe(self) -> Iterator[MetricFamily]:
-        """Return nothing, because the names are distinct."""
-        return iter(())
+        return Response(200, [("content-type", CONTENT_TYPE_LATEST)], generate_latest(self))
 
     def collect(self) -> Iterator[MetricFamily]:
         build = GaugeMetricFamily(f"{PREFIX}build_info", "The version of Retainer.", labels=["version"])
@@ -198,7 +188,9 @@ class MetricsPage(Collector):
         name = f"{PREFIX}request_duration_seconds"
         histogram = HistogramMetricFamily(name, description, labels=["operation", "status"])
         for (operation, status), start in self.metrics.rows.items():
-            *counts, microseconds = map(sum, zip(*(slot.row(start) for slot in self.metrics.slots), strict=True))
+            *counts, microseconds = map(
+                sum, zip(*(slot.cells[start : start + WIDTH] for slot in self.metrics.slots), strict=True)
+            )
             if any(counts):
                 buckets = list(zip([*BOUNDS, "+Inf"], itertools.accumulate(counts), strict=True))
                 histogram.add_metric([operation, status], buckets, microseconds / 1_000_000)
@@ -207,11 +199,9 @@ class MetricsPage(Collector):
     def _lateness(self) -> Iterator[MetricFamily]:
         try:
             with self.store.unscoped() as tx:
-                sites, webhooks = checks.lateness(tx), deliveries.lateness(tx)
+                late = {"monitor": checks.lateness(tx), "webhook": deliveries.lateness(tx)}
         except Unavailable:
             return
-        for name, late, description in (
-            ("monitor", sites, "How long the most overdue site has waited for its check."),
-            ("webhook", webhooks, "How long the most overdue webhook has waited to be sent."),
-        ):
-            yield GaugeMetricFamily(f"{PREFIX}{name}_lateness_seconds", description, late.total_seconds())
+        for name, work in (("monitor", "site has waited for its check"), ("webhook", "webhook has waited to be sent")):
+            description = f"How long the most overdue {work}."
+            yield GaugeMetricFamily(f"{PREFIX}{name}_lateness_seconds", description, late[name].total_seconds())

@@ -11,8 +11,6 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from datetime import timedelta
-from functools import partial
-from multiprocessing import parent_process
 from typing import TYPE_CHECKING, Any
 
 from granian._granian import SocketHolder
@@ -26,7 +24,7 @@ from retainer.app import App
 from retainer.background import Background
 from retainer.server.http.connections import IDLE_SECONDS, MAX_CONNECTIONS, ConnectionGuard
 from retainer.server.http.gate import thread_count
-from retainer.server.monitoring.endpoints import MonitoringPages, MonitoringServer
+from retainer.server.monitoring.endpoints import MonitoringPages, serve_pages
 from retainer.server.monitoring.log import standard_error
 
 if TYPE_CHECKING:
@@ -47,13 +45,8 @@ DRAIN_SIGNAL = signal.SIGUSR1
 
 # Standard error, like the log; standard output is for results of commands.
 STDERR = {"class": "logging.StreamHandler", "stream": "ext://sys.stderr", "formatter": "generic"}
-LOGGING: dict[str, Any] = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {"generic": {"format": "[%(levelname)s] %(message)s"}},
-    "handlers": {"console": STDERR},
-    "loggers": {"_granian": {"handlers": ["console"], "level": "ERROR", "propagate": False}},
-}
+LOGGING = {"handlers": {"console": STDERR, "access": STDERR}}
+PR_SET_PDEATHSIG = 1
 
 
 def work(
@@ -70,6 +63,8 @@ def work(
     """
     with suppress(AttributeError):  # only glibc has arenas
         ctypes.CDLL(None).mallopt(M_ARENA_MAX, ARENAS)
+    with suppress(AttributeError):  # only Linux ends workers whose main process was killed
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     app = App(configuration.load(), standard_error(), is_stopping, metrics, worker_index)
     with ExitStack() as chores:
         chores.callback(app.renderers.close)
@@ -79,15 +74,17 @@ def work(
             chores.callback(background.stop)
         for address, sock in private.items():
             sock.setblocking(False)  # noqa: FBT003  # another process may have accepted the connection already
-            MonitoringServer(sock, MonitoringPages(app.pages(address))).start()
+            serve_pages(sock, MonitoringPages(app.pages(address)))
         sys.setswitchinterval(SWITCH_SECONDS)
         gc.freeze()  # the objects so far live as long as the process; no collection needs to scan them
         gc.set_threshold(20_000, 20, 50)
         install_drain(app, guard)
-        wake_for_signals(partial(end_if_orphaned, app))
+        # Python handles signals in its main thread, which misses one that arrives just as it begins to wait.
+        signal.signal(signal.SIGALRM, lambda *_: None)
+        signal.setitimer(signal.ITIMER_REAL, WAKE_SECONDS, WAKE_SECONDS)
         chores.callback(signal.setitimer, signal.ITIMER_REAL, 0)
         ready()
-        http_server(app.settings.threads).run(app, listener)
+        HttpServer(app.settings.threads).run(app, listener)
 
 
 class HttpServer(MPServer):
@@ -96,30 +93,28 @@ class HttpServer(MPServer):
     It uses private names of Granian, so pyproject.toml pins the version.
     """
 
+    def __init__(self, running: int) -> None:
+        super().__init__(
+            "",
+            interface=Interfaces.WSGI,
+            runtime_mode=RuntimeModes.mt,
+            blocking_threads=thread_count(running),
+            blocking_threads_idle_timeout=THREAD_SECONDS,
+            http=HTTPModes.http1,
+            # Granian counts from the last response, so this ends idle connections too.
+            http1_settings=HTTP1Settings(header_read_timeout=IDLE_SECONDS * 1000, max_buffer_size=MAX_HEAD),
+            backpressure=_max_connections(),
+            websockets=False,
+            log_level=LogLevels.error,
+            log_dictconfig=LOGGING,
+        )
+
     def run(self, app: App, listener: socket.socket) -> None:
         """Answer requests until SIGTERM, and finish those in flight."""
         listener.setblocking(False)  # noqa: FBT003
         self._shd: Any = SocketHolder(listener.fileno(), False, BACKLOG)  # type: ignore[call-arg]  # noqa: FBT003
         self._sso = None
-        process = self._spawn_worker(0, self._spawn_wsgi_worker, lambda: app).inner
-        process.run()  # runs in this process, because it is not started
-
-
-def http_server(running: int) -> HttpServer:
-    return HttpServer(
-        "",
-        interface=Interfaces.WSGI,
-        runtime_mode=RuntimeModes.mt,
-        blocking_threads=thread_count(running),
-        blocking_threads_idle_timeout=THREAD_SECONDS,
-        http=HTTPModes.http1,
-        # Granian counts from the last response, so this ends idle connections too.
-        http1_settings=HTTP1Settings(header_read_timeout=IDLE_SECONDS * 1000, max_buffer_size=MAX_HEAD),
-        backpressure=_max_connections(),
-        websockets=False,
-        log_level=LogLevels.error,
-        log_dictconfig=LOGGING,
-    )
+        self._spawn_worker(0, self._spawn_wsgi_worker, lambda: app).inner.run()  # in this process: it is not started
 
 
 def install_drain(app: App, guard: ConnectionGuard) -> None:
@@ -133,29 +128,6 @@ def install_drain(app: App, guard: ConnectionGuard) -> None:
         threading.Thread(target=drain, name="drain", daemon=True).start()
 
     signal.signal(DRAIN_SIGNAL, on_signal)
-
-
-def wake_for_signals(then: Callable[[], None]) -> None:
-    """Wake the main thread every second, and call `then`.
-
-    Python handles signals in its main thread, which misses one that arrives just as it begins to wait.
-    """
-    signal.signal(signal.SIGALRM, lambda *_: then())
-    signal.setitimer(signal.ITIMER_REAL, WAKE_SECONDS, WAKE_SECONDS)
-
-
-def end_if_orphaned(app: App) -> None:
-    """Stop this worker if its main process was killed, because nothing else would; kill it after the timeout.
-
-    Its socket still takes connections, which nothing would answer.
-    """
-    parent = parent_process()
-    if parent is not None and parent.pid != os.getppid() and not app.is_draining:
-        app.is_draining = True  # responses close their connections
-        killer = threading.Timer(STOP_SECONDS, os.kill, (os.getpid(), signal.SIGKILL))
-        killer.daemon = True
-        killer.start()
-        os.kill(os.getpid(), signal.SIGTERM)
 
 
 def background_work(app: App) -> Iterator[Background]:

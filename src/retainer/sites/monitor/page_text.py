@@ -108,11 +108,10 @@ def _declared(head: bytes) -> webencodings.Encoding | None:
 
 
 def _folded(text: str) -> str:
+    def without_most_marks(found: re.Match[str]) -> str:
+        runs = groupby(found[0], key=lambda character: unicodedata.combining(character) > 0)
+        return "".join(chain.from_iterable(islice(run, MAX_MARKS) if are_marks else run for are_marks, run in runs))
+
     if not unicodedata.is_normalized("NFC", text):
-        text = LONG_RUN.sub(_without_most_marks, text)
+        text = LONG_RUN.sub(without_most_marks, text)
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
-
-
-def _without_most_marks(found: re.Match[str]) -> str:
-    runs = groupby(found[0], key=lambda character: unicodedata.combining(character) > 0)
-    return "".join(chain.from_iterable(islice(run, MAX_MARKS) if are_marks else run for are_marks, run in runs))
