@@ -71,7 +71,7 @@ def build_unbilled_lines(tx: Tx, request: UnbilledWork, invoice: Invoice) -> tup
         return [], left_out
     if not count and not tx.errors:
         tx.error("unbilled_work", explain_nothing(invoice, left_out), "nothing_to_bill")
-    return [line for found in matches if found.size for line in found.build_lines()], left_out
+    return [line for found in matches if found.size for line in found.lines], left_out
 
 
 def explain_nothing(invoice: Invoice, left_out: Sequence[LeftOut]) -> str:

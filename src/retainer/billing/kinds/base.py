@@ -7,7 +7,7 @@ stay as history.
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from functools import cached_property
@@ -60,7 +60,8 @@ class Found(NamedTuple):
 
     size: int
     amount: int
-    build_lines: Callable[[], Iterable[InvoiceLine]]
+    lines: Iterable[InvoiceLine]
+    """Built as they are read."""
     minutes: int = 0
     left_out: Sequence[LeftOut] = ()
 

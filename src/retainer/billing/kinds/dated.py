@@ -6,9 +6,9 @@ project named.
 
 import json
 from abc import abstractmethod
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache, partial
+from functools import cache
 from typing import Any, ClassVar, NamedTuple
 
 import sqlalchemy as sa
@@ -36,7 +36,6 @@ from retainer.store.tx import Tx
 from retainer.values.reading import with_defaults
 
 DatedSelection = UnbilledTime | UnbilledExpenses
-GroupKey = int | str | None
 
 
 class Group(NamedTuple):
@@ -46,16 +45,6 @@ class Group(NamedTuple):
     text: sa.Column[str] | None = None
     """None for lines that pricing describes by their work."""
     without_text: str | None = None
-
-
-class GroupedItem(NamedTuple):
-    """A piece of work that can be billed: the key that groups it, and the text of that key."""
-
-    id: int
-    project_id: int | None
-    project_name: str | None
-    key: GroupKey
-    text: str | None
 
 
 class DatedKind(WorkKind):
@@ -89,25 +78,22 @@ class DatedKind(WorkKind):
         matches: dict[Any, Sequence[int]] = {state: figures for state, *figures in rows}
         size, minutes, amount = matches.pop("billable", (0, 0, 0))
         left_out = [LeftOut(state, *figures[:2]) for state, figures in matches.items()]
-        return Found(size, amount, partial(self.build_lines, tx, selection, parameters), minutes, left_out)
+        return Found(size, amount, self.build_lines(tx, selection, parameters), minutes, left_out)
 
     def build_lines(self, tx: Tx, selection: DatedSelection, parameters: dict[str, object]) -> Iterator[InvoiceLine]:
         """Yield a line for each group, by day, with at most MAX_ITEMS. A line never mixes projects."""
         group = self.groups[selection.group_by]
         statement = _select_items(self, selection.group_by, by_project=selection.project_ids is not None)
-        groups = defaultdict[tuple[GroupKey, int | None], list[GroupedItem]](list)
-        projects_of_key = defaultdict[GroupKey, set[int | None]](set)
-        for item in map(GroupedItem._make, tx.all(statement, **parameters)):
-            groups[item.key, item.project_id].append(item)
-            projects_of_key[item.key].add(item.project_id)
-        for (key, _), items in groups.items():
-            parts = [items[0].text or group.without_text]
-            if len(projects_of_key[key]) > 1:
-                parts.append(items[0].project_name)
+        groups = defaultdict[tuple[Any, ...], list[int]](list)
+        for item_id, *key_and_project in tx.all(statement, **parameters):
+            groups[tuple(key_and_project)].append(item_id)
+        projects_of_key = Counter(key for key, *_ in groups)
+        for (key, text, _, project_name), ids in groups.items():
+            parts = (text or group.without_text, project_name if projects_of_key[key] > 1 else None)
             description = ", ".join(filter(None, parts))[:MAX_DESCRIPTION].rstrip()
-            for start in range(0, len(items), MAX_ITEMS):
-                ids = [item.id for item in items[start : start + MAX_ITEMS]]
-                yield with_defaults(InvoiceLine, description=description or None, **{self.field: ids})
+            for start in range(0, len(ids), MAX_ITEMS):
+                named = {self.field: ids[start : start + MAX_ITEMS]}
+                yield with_defaults(InvoiceLine, description=description or None, **named)
 
 
 @cache
@@ -136,12 +122,12 @@ def _select_matches(kind: DatedKind, *, by_project: bool, takes_covered: bool) -
 
 @cache
 def _select_items(kind: DatedKind, group_by: str, *, by_project: bool) -> sa.Select[int]:
-    """In the order of GroupedItem's fields."""
+    """Select the ids of selected work that can be billed, with key, text, project and its name."""
     columns, source = kind.table.c, _with_projects(kind)
     key, text, _ = kind.groups[group_by]
     if text is not None and text.table not in {kind.table, projects}:
         source = source.outerjoin(text.table, text.table.c.id == key)
-    shown = (columns.id, columns.project_id, projects.c.name, key, sa.null() if text is None else text)
+    shown = (columns.id, key, sa.null() if text is None else text, columns.project_id, projects.c.name)
     is_billable = kind.state(takes_covered=by_project) == "billable"
     items = sa.select(*shown).select_from(source).where(*_matching(kind, by_project=by_project), is_billable)
     return items.order_by(columns.date, columns.id)

@@ -139,7 +139,7 @@ class Fees(WorkKind):
             tx.error("unbilled_work.fees", message)
             due = []
         lines = [with_defaults(InvoiceLine, project_id=fee.project_id, fee_month=fee.month) for fee, _ in due]
-        return Found(len(due), sum(amount for _, amount in due), lambda: lines)
+        return Found(len(due), sum(amount for _, amount in due), lines)
 
 
 FEES = Fees()

@@ -81,7 +81,7 @@ class Milestones(WorkKind):
     def find(self, tx: Tx, selection: UnbilledMilestones, invoice: Invoice) -> Found:
         due = tx.all(DUE[selection.project_ids is not None], **self.parameters(selection, invoice))
         lines = [with_defaults(InvoiceLine, milestone_id=milestone_id) for milestone_id, _ in due]
-        return Found(len(due), sum(amount for _, amount in due), lambda: lines)
+        return Found(len(due), sum(amount for _, amount in due), lines)
 
 
 MILESTONES = Milestones()
