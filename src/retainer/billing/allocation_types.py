@@ -68,9 +68,7 @@ Locked = Annotated[
     Derived(lambda table: table.c.invoice_line_id.is_not(None), bool),
     "True while it is on an invoice: then only `description` and `external_id` can change.",
 ]
-BillingInvoice = Annotated[
-    Id | None, "The invoice that bills it; null again when that is void, or when its line is credited in full."
-]
+BillingInvoice = Annotated[Id | None, "The invoice that bills it; null again if it is void, or the line credited."]
 BillingLine = Annotated[Id | None, "The line of that invoice; null without an invoice."]
 MILESTONE_INVOICE = Derived(_milestone_invoice)
 """The invoice that bills a milestone."""

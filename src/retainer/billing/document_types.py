@@ -21,9 +21,7 @@ NUMBERED = MustMatch("Retainer numbers it. Leave it out; external_id takes a num
 Subtotal = Annotated[SignedMoney, FOLLOWS_FROM_LINES, "Sum of the lines, before tax."]
 TaxTotal = Annotated[SignedMoney, FOLLOWS_FROM_LINES, "Sum of the `tax_amount` of each rate in `tax_breakdown`."]
 Total = Annotated[SignedMoney, FOLLOWS_FROM_LINES, "`subtotal` plus `tax_total`."]
-TaxBreakdown = Annotated[
-    list[TaxShare], FOLLOWS_FROM_LINES, "One entry for each tax rate, since tax is rounded once for each."
-]
+TaxBreakdown = Annotated[list[TaxShare], FOLLOWS_FROM_LINES, "One entry for each rate, whose tax is rounded once."]
 DocumentCurrency = Annotated[Currency, "Omitted: the client's. Fixed while the document keeps lines."]
 IssuedTo = Annotated[Id | None, "The contact of the client who receives it; null when that contact is deleted."]
 Notes = Annotated[
@@ -41,18 +39,14 @@ TaxExemptionReason = Annotated[
     "Why lines with a rate of 0 have no tax; printed, and in the e-invoice (BT-120). Only a draft can change it. "
     "Omitted: that in the settings, in the client's language.",
 ]
-Warnings = Annotated[
-    list[DocumentWarning], "What the draft, or the document that was issued by this request, probably should not say."
-]
+Warnings = Annotated[list[DocumentWarning], "What the draft, or what this request issued, probably should not say."]
 
 LineUnit = Annotated[Text20 | None, "Unit of the quantity, such as hours or pieces."]
 LineQuantity = Annotated[Quantity, "The quantity; negative for a rebate."]
 LineDiscount = Annotated[Percent, "Percent off `quantity` x `unit_price`; 0 on lines that bill work."]
 LineTaxRate = Annotated[Percent, "Tax rate in percent. Omitted: the client's, without one the account's."]
 LineProject = Annotated[Id | None, "A project of the client; null: the document's project, if it has one."]
-LineAmount = Annotated[
-    SignedMoney, FOLLOWS_FROM_LINE, "`quantity` x `unit_price` less discount, rounded half up; before tax."
-]
+LineAmount = Annotated[SignedMoney, FOLLOWS_FROM_LINE, "`quantity` x `unit_price` less discount, half up; before tax."]
 LineCurrency = Annotated[Currency, "The document's currency."]
 LinePosition = Annotated[Position, "Order within the document, lowest first; in a set of lines, the index counts."]
 

@@ -46,16 +46,12 @@ class Expense(Record):
     date: Annotated[kinds.Day, "Day for which it counts; omitted: today."] = SERVER_DEFAULT
     category: Annotated[kinds.Text50, "Your own category, such as travel; sorting ignores case."] = "other"
     vendor: Annotated[kinds.Text191 | None, "The seller; `q` searches it."] = None
-    description: Annotated[kinds.Text2000 | None, "What was bought; the default description of the invoice line."] = (
-        None
-    )
+    description: Annotated[kinds.Text2000 | None, "What was bought; the default description of its line."] = None
     currency: Annotated[kinds.Currency, "Omitted: the client's, without a client the account's."] = SERVER_DEFAULT
     tax_rate: Annotated[kinds.Percent, "Tax rate in percent."] = Decimal(0)
     amount_includes_tax: Annotated[bool, "If false, tax is added to `amount`."] = True
     net_amount: Annotated[kinds.SignedMoney, "`amount` without tax; reports count it as cost."] = READ_ONLY
-    billable: Annotated[
-        bool, "Whether the client is billed. Omitted: true with a client, unless the project is non-billable."
-    ] = SERVER_DEFAULT
+    billable: Annotated[bool, "Omitted: true with a client, unless the project is non-billable."] = SERVER_DEFAULT
     markup_percent: Annotated[kinds.Markup, "Percent added to `net_amount` when it is billed."] = Decimal(0)
     billable_amount: Annotated[kinds.SignedMoney, "`net_amount` and markup, before tax; 0 if not billable."] = READ_ONLY
     billing_status: ExpenseBillingStatusField = READ_ONLY

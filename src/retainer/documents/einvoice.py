@@ -183,9 +183,8 @@ def _price_of(line: Line, currency: str) -> tuple[Decimal, Decimal, Decimal | No
 def _add_agreement(agreement: ET.Element, document: Document) -> None:
     issuer, customer = document.issuer, document.customer
     seller, buyer = add(agreement, "SellerTradeParty"), add(agreement, "BuyerTradeParty")
-    is_taxable = "O" not in tax_categories.categories(
-        document
-    )  # what is not subject to tax names no VAT number (BR-O-02)
+    # what is not subject to tax names no VAT number (BR-O-02)
+    is_taxable = "O" not in tax_categories.categories(document)
     own, theirs = (tax_categories.vat_number(side) if is_taxable else None for side in (issuer, customer))
     number, registration = tax_categories.tax_number(issuer), clean(issuer.registration_number or "")
     if not (registration or own):  # clients know the seller by one of three numbers (BR-CO-26)

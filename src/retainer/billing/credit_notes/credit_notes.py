@@ -155,9 +155,8 @@ def credit_by_amount(tx: Tx, note: CreditNote, gross: int, remaining: list[Share
     """
     whole = sum(share.gross for share in remaining)
     if gross > whole:
-        tx.error(
-            "amount", f"Must be at most what is left to credit: {amount_of(whole, note.currency)} {note.currency}."
-        )
+        left = amount_of(whole, note.currency)
+        tx.error("amount", f"Must be at most what is left to credit: {left} {note.currency}.")
         return []
     credited, note.lines = [], []
     parts = money.allocate(gross, [share.gross for share in remaining]) if whole else []
@@ -224,10 +223,9 @@ def price_part(
     units = minor_units(whole.amount, currency)
     rest_units = units - sum(minor_units(other.amount, currency) for other in others)
     for field in ("unit_price", "tax_rate"):
-        if getattr(line, field) not in {None, getattr(whole, field)}:
-            tx.error(
-                field, f"Is that of the invoice's line: {getattr(whole, field):f}. Leave it out, or invoice_line_id."
-            )
+        value = getattr(whole, field)
+        if getattr(line, field) not in {None, value}:
+            tx.error(field, f"Is that of the invoice's line: {value:f}. Leave it out, or invoice_line_id.")
     line.description = line.description or whole.description
     for field in ("unit_price", "discount_percent", "tax_rate"):
         setattr(line, field, getattr(whole, field))

@@ -14,16 +14,12 @@ from retainer.values.records import READ_ONLY, SERVER_DEFAULT, WRITE_ONLY, Recor
 class CreditNoteLine(msgspec.Struct):
     """A line of a credit note: it credits part of an invoice's line, or anything else at one of its tax rates."""
 
-    description: Annotated[Text2000, "Omitted: that of the invoice's line; required without `invoice_line_id`."] = (
-        SERVER_DEFAULT
-    )
+    description: Annotated[Text2000, "Omitted: that of the line; required without `invoice_line_id`."] = SERVER_DEFAULT
     unit_price: Annotated[UnitPrice, "That of the invoice's line; required without `invoice_line_id`."] = SERVER_DEFAULT
     invoice_line_id: Annotated[Id | None, "The line of the invoice that it credits."] = None
     quantity: Annotated[Quantity, "The credited quantity. Omitted: all that is left of the line."] = SERVER_DEFAULT
     discount_percent: Annotated[Percent, "That of the invoice's line; 0 without one."] = READ_ONLY
-    tax_rate: Annotated[Percent, "That of the invoice's line. Without one, required if the invoice has several."] = (
-        SERVER_DEFAULT
-    )
+    tax_rate: Annotated[Percent, "That of the line; without one, required if the invoice has several."] = SERVER_DEFAULT
     amount: Annotated[SignedMoney, "The credited amount, before tax."] = READ_ONLY
 
 
@@ -41,9 +37,7 @@ class CreditNote(Record):
     client_id: Annotated[Id, "The invoice's client."] = READ_ONLY
     number: Annotated[Code50, "Next of the account's gapless series, like CN-2026-0001."] = READ_ONLY
     currency: Annotated[Currency, "The invoice's currency."] = READ_ONLY
-    issue_date: Annotated[Day, "Day for which reports count it, not before the invoice's; omitted: today."] = (
-        SERVER_DEFAULT
-    )
+    issue_date: Annotated[Day, "Day for reports, not before the invoice's; omitted: today."] = SERVER_DEFAULT
     reason: Reason = "correction"
     description: Annotated[Text2000 | None, "Explanation; `q` searches it."] = None
     lines: Annotated[
@@ -56,9 +50,5 @@ class CreditNote(Record):
     total: Annotated[Money, "The credited amount, with tax; all notes together never exceed the invoice."] = READ_ONLY
     tax_breakdown: document_types.TaxBreakdown = READ_ONLY
     applied_amount: Annotated[Money, "The part of `total` that reduced the balance, or was refunded."] = READ_ONLY
-    refundable_amount: Annotated[Money, "The part of `total` that was already paid, and is still to be refunded."] = (
-        READ_ONLY
-    )
-    amount: Annotated[Money, "What to credit, with tax, spread over the invoice's tax rates; instead of `lines`."] = (
-        WRITE_ONLY
-    )
+    refundable_amount: Annotated[Money, "The part of `total` that was paid, and is still to be refunded."] = READ_ONLY
+    amount: Annotated[Money, "What to credit, with tax, spread over the tax rates; instead of `lines`."] = WRITE_ONLY

@@ -62,9 +62,7 @@ class ProjectPreview(msgspec.Struct):
 
     project_id: Annotated[Id, "The project whose work the rows sum up."]
     client_id: Annotated[Id | None, "The client who would be billed; null for internal work, which is never billed."]
-    rows: Annotated[
-        list[PreviewRow], "The project's currency first, then any other in which there is work; not paginated."
-    ]
+    rows: Annotated[list[PreviewRow], "The project's currency first, then others in which there is work; all of them."]
 
 
 class Billed(NamedTuple):

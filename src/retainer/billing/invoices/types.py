@@ -73,9 +73,7 @@ Ids = Annotated[list[Id], Meta(max_length=MAX_ITEMS)]
 class InvoiceLine(Record):
     """A line of an invoice. If it bills work, quantity and price follow from the work."""
 
-    description: Annotated[Text2000, "Required, unless the line bills work; the default is the work's description."] = (
-        SERVER_DEFAULT
-    )
+    description: Annotated[Text2000, "Required, unless the line bills work; omitted: the work's."] = SERVER_DEFAULT
     unit_price: Annotated[UnitPrice, "Before discount and tax. Required, unless the line bills work."] = SERVER_DEFAULT
     invoice_id: Annotated[Id, "The invoice that has the line."] = READ_ONLY
     kind: LineKind = READ_ONLY
@@ -85,17 +83,13 @@ class InvoiceLine(Record):
     tax_rate: document_types.LineTaxRate = SERVER_DEFAULT
     project_id: document_types.LineProject = None
     time_entry_ids: Annotated[
-        Ids,
-        allocation_types.TIME_ON_LINE,
-        "Unbilled time entries of the client to bill; quantity and price follow from them.",
+        Ids, allocation_types.TIME_ON_LINE, "Unbilled time entries of the client; they set quantity and price."
     ] = []
     expense_ids: Annotated[
-        Ids, allocation_types.EXPENSES_ON_LINE, "Unbilled expenses of the client to bill; the price follows from them."
+        Ids, allocation_types.EXPENSES_ON_LINE, "Unbilled expenses of the client; they set the price."
     ] = []
     milestone_id: Annotated[
-        Id | None,
-        allocation_types.MILESTONE_ON_LINE,
-        "Unbilled milestone of a project of the client to bill; the price follows from it.",
+        Id | None, allocation_types.MILESTONE_ON_LINE, "Unbilled milestone of the client; it sets the price."
     ] = None
     fee_month: Annotated[
         Month | None,
@@ -103,9 +97,7 @@ class InvoiceLine(Record):
         "project's `retainer_amount`.",
     ] = None
     amount: Annotated[
-        SignedMoney,
-        document_types.FOLLOWS_FROM_LINE,
-        "`quantity` x `unit_price` less discount, or the sum of the work's amounts.",
+        SignedMoney, document_types.FOLLOWS_FROM_LINE, "`quantity` x `unit_price` less discount, or that of the work."
     ] = READ_ONLY
     currency: document_types.LineCurrency = READ_ONLY
     position: document_types.LinePosition = SERVER_DEFAULT
@@ -241,9 +233,7 @@ class Payment(Record):
         "Returned: negative for a refund.",
     ] = SERVER_DEFAULT
     currency: Annotated[Currency, "The invoice's currency."] = READ_ONLY
-    paid_date: Annotated[Day, "Day on which the money arrived or went back, not in the future; omitted: today."] = (
-        SERVER_DEFAULT
-    )
+    paid_date: Annotated[Day, "Day on which the money moved, not in the future; omitted: today."] = SERVER_DEFAULT
     method: PaymentMethod = "bank_transfer"
     reference: Annotated[
         Code191 | None, "Unique within the invoice. A retry with the same amount and day records nothing new."
@@ -254,12 +244,8 @@ class Payment(Record):
 class Invoice(Record):
     """An invoice to a client."""
 
-    client_id: Annotated[
-        Id, RequiredUnless("quote_id"), "Required without `quote_id`. Fixed once issued, and while work is attached."
-    ]
-    project_id: Annotated[
-        Id | None, "A project of the client, for lines without one. Omitted: the project that the quote became."
-    ] = None
+    client_id: Annotated[Id, RequiredUnless("quote_id"), "Required without `quote_id`; fixed once issued or with work."]
+    project_id: Annotated[Id | None, "A project of the client, for lines without one; omitted: the quote's."] = None
     contact_id: document_types.IssuedTo = None
     quote_id: Annotated[
         Id | None,
@@ -270,14 +256,10 @@ class Invoice(Record):
         Code50 | None, document_types.NUMBERED, "Next of the gapless series when issued, like INV-2026-0001; else null."
     ] = READ_ONLY
     status: Status = "draft"
-    is_overdue: Annotated[
-        bool, Derived(balance.overdue, bool), "True while something is due and `due_date` has passed."
-    ] = READ_ONLY
+    is_overdue: Annotated[bool, Derived(balance.overdue, bool), "True with a balance due after `due_date`."] = READ_ONLY
     days_overdue: Annotated[Days, balance.DAYS_OVERDUE, "Days since `due_date`; 0 when not overdue."] = READ_ONLY
     issue_date: Annotated[Day | None, "Issuing sets it to today if it is null, and fixes it."] = None
-    due_date: Annotated[
-        Day | None, "Issuing sets it to `issue_date` plus the client's payment terms if it is null; it can change."
-    ] = None
+    due_date: Annotated[Day | None, "Omitted: `issue_date` plus the client's payment terms; it can change."] = None
     purchase_order: Annotated[Code100 | None, "The client's order number; it can change after issuing."] = None
     subject: Annotated[Text255 | None, "Subject in one line; `q` searches it."] = None
     notes: document_types.Notes = None
@@ -290,9 +272,7 @@ class Invoice(Record):
     tax_breakdown: document_types.TaxBreakdown = READ_ONLY
     amount_paid: Annotated[Money, PAID, "Sum of its payments, less refunds."] = READ_ONLY
     amount_credited: Annotated[Money, CREDITED, "Sum of the totals of its credit notes."] = READ_ONLY
-    balance_due: Annotated[
-        SignedMoney, PAID, "The amount still to pay, even if it is written off; 0 for a void invoice."
-    ] = READ_ONLY
+    balance_due: Annotated[SignedMoney, PAID, "What is still to pay, even if written off; 0 if void."] = READ_ONLY
     refund_due: Annotated[
         Money,
         Derived(balance.refund_due, money=True),
@@ -319,12 +299,8 @@ class Invoice(Record):
         f"Adds lines to a draft for all unbilled work that matches, up to {MAX_WORK} items on one invoice. "
         "`meta.left_out` counts what was left out.",
     ] = WRITE_ONLY
-    record_payment: Annotated[Payment | None, AllowedOn("Update"), "Records a payment on an issued invoice."] = (
-        WRITE_ONLY
-    )
-    record_refund: Annotated[
-        Payment | None, AllowedOn("Update"), "Records money that you paid back, up to `refund_due`."
-    ] = WRITE_ONLY
+    record_payment: Annotated[Payment | None, AllowedOn("Update"), "Records a payment, once it is issued."] = WRITE_ONLY
+    record_refund: Annotated[Payment | None, AllowedOn("Update"), "Records a refund, up to `refund_due`."] = WRITE_ONLY
 
 
 class InvoiceTotals(msgspec.Struct):
