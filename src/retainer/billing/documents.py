@@ -243,12 +243,7 @@ def save_lines(tx: Tx, table: Table, before: Sequence[Line] | None, after: Seque
     If anything changes, the document counts as changed and positions are counted from 1.
     """
     current: dict[int, Line] = {line.id: line for line in before or ()}
-    unchanged = {
-        line.id
-        for line in after
-        if line.id in current and msgspec.structs.replace(line, position=current[line.id].position) == current[line.id]
-    }
-    if [*current] == [line.id for line in after] and len(unchanged) == len(current):
+    if [*current] == [line.id for line in after] and not any(has_changed(current[line.id], line) for line in after):
         return
     if before is not None:
         ((reference, document_id),) = parent.items()
@@ -259,8 +254,11 @@ def save_lines(tx: Tx, table: Table, before: Sequence[Line] | None, after: Seque
         placed = msgspec.structs.replace(line, position=position, **parent)
         if line.id is None:
             line.id = tx.insert(table, placed)
-        elif line.id not in unchanged:
+        elif placed != current[line.id]:
             tx.update(table, placed)
-            tx.touch(table, line.id)  # its row does not show which work it bills
-        elif current[line.id].position != position:
-            tx.update(table, placed)
+            if has_changed(current[line.id], line):
+                tx.touch(table, line.id)  # its row does not show which work it bills
+
+
+def has_changed(old: Line, new: Line) -> bool:
+    return msgspec.structs.replace(new, position=old.position) != old

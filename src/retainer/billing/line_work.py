@@ -19,6 +19,7 @@ from retainer.store import constraints
 from retainer.store.tx import Tx
 
 KINDS: tuple[WorkKind, ...] = (TIME, EXPENSES, MILESTONES, FEES)
+Lines = Sequence[InvoiceLine]
 NO_LINES: Mapping[int, InvoiceLine] = {}
 REASONS = {
     "covered": "that a fee covers (name its project in project_ids to bill it)",
@@ -95,13 +96,7 @@ def validate_projects(tx: Tx, path: str, project_ids: Sequence[int], client_id: 
 
 
 def load_context(
-    tx: Tx,
-    invoice: Invoice,
-    lines: Sequence[InvoiceLine],
-    tax_rate: Decimal,
-    *,
-    current: Sequence[InvoiceLine] = (),
-    others: Sequence[InvoiceLine] = (),
+    tx: Tx, invoice: Invoice, lines: Lines, tax_rate: Decimal, *, current: Lines = (), others: Lines = ()
 ) -> LineContext:
     """Read the work and the projects of lines; `current` are those that the invoice has, `others` those that stay.
 
@@ -125,7 +120,7 @@ def load_context(
     return LineContext(invoice, tax_rate, {line.id: line for line in current}, projects, rows, set())
 
 
-def build_lines(tx: Tx, invoice: Invoice, current: Sequence[InvoiceLine], tax_rate: Decimal) -> None:
+def build_lines(tx: Tx, invoice: Invoice, current: Lines, tax_rate: Decimal) -> None:
     """Price the lines of a draft, and set its totals; `current` are the lines that it has now."""
     count = len(invoice.lines)
     if count > MAX_LINES:
@@ -156,9 +151,7 @@ def price_line(tx: Tx, line: InvoiceLine, context: LineContext) -> None:
     documents.complete_line(tx, line, context.invoice, context.tax_rate, context.projects, amount=amount)
 
 
-def save_invoice_lines(
-    tx: Tx, invoice_id: int, before: Sequence[InvoiceLine] | None, after: Sequence[InvoiceLine]
-) -> None:
+def save_invoice_lines(tx: Tx, invoice_id: int, before: Lines | None, after: Lines) -> None:
     """Replace the lines of an invoice, which is new if it has none `before`, and the work on them."""
     old = {line.id: line for line in before or ()}
     new = {line.id: line for line in after}
@@ -168,7 +161,7 @@ def save_invoice_lines(
     attach(tx, invoice_id, [line for line in after if line.id not in kept])
 
 
-def attach(tx: Tx, invoice_id: int, lines: Sequence[InvoiceLine]) -> None:
+def attach(tx: Tx, invoice_id: int, lines: Lines) -> None:
     """Put the work that lines bill onto them. It was validated before.
 
     Raises `already_billed` if another transaction has billed some of it meanwhile.
@@ -178,9 +171,7 @@ def attach(tx: Tx, invoice_id: int, lines: Sequence[InvoiceLine]) -> None:
             kind.attach(tx, invoice_id, of_kind)
 
 
-def detach(
-    tx: Tx, lines: Sequence[InvoiceLine], after: Mapping[int, InvoiceLine] = NO_LINES, *, is_kept: bool = False
-) -> None:
+def detach(tx: Tx, lines: Lines, after: Mapping[int, InvoiceLine] = NO_LINES, *, is_kept: bool = False) -> None:
     """Let the work of lines be billed again; if `is_kept`, they still show what they billed; see `WorkKind.detach`."""
     for kind in KINDS:
         if of_kind := [line for line in lines if line.kind == kind.name]:

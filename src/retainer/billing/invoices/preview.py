@@ -1,10 +1,11 @@
 """Preview: what the next run of unbilled work would bill of a project, by the statements of the run itself."""
 
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import msgspec
 from sqlalchemy import bindparam, select, union
 
+from retainer.billing.documents import load_projects
 from retainer.billing.invoices import types
 from retainer.billing.kinds import fees
 from retainer.billing.kinds.dated import EXPENSES, TIME
@@ -14,7 +15,6 @@ from retainer.kernel.resource import Resource
 from retainer.schema.billing import expenses
 from retainer.schema.expressions import is_unbilled
 from retainer.schema.work import projects, time_entries
-from retainer.shared import relations
 from retainer.store.constraints import singular
 from retainer.store.tx import Tx
 from retainer.values.exact import amount_of
@@ -65,13 +65,6 @@ class ProjectPreview(msgspec.Struct):
     rows: Annotated[list[PreviewRow], "The project's currency first, then others in which there is work; all of them."]
 
 
-class Billed(NamedTuple):
-    """A project, and whom and how it bills."""
-
-    client_id: int | None
-    currency: str
-
-
 OF_PROJECT = (
     select(table.c.currency).where(table.c.project_id == bindparam("project"), is_unbilled(table))
     for table in (time_entries, expenses)
@@ -94,7 +87,7 @@ def get_unbilled_work(tx: Tx, project_id: Id) -> ProjectPreview:
 
 def load_preview(tx: Tx, project_id: int) -> ProjectPreview:
     """Return what the next run would bill of a project. Raises `not_found`."""
-    project = relations.load_row(tx, Billed, projects, project_id)
+    project = load_projects(tx, [project_id]).get(project_id)
     if project is None:
         raise not_found(singular(projects))
     found = {currency for (currency,) in tx.all(CURRENCIES, project=project_id)} - {project.currency}
