@@ -153,22 +153,22 @@ def words_of(document: Document) -> Mapping[str, str]:
     return words | TAX_WORDS if country in NO_VAT else words
 
 
-UNITS: dict[Language, dict[str, tuple[str, str]]] = {
-    "en": {name: (name, f"{name}s") for name in ("hour", "day", "week", "month", "year")},
-    "de": {
-        "hour": ("Std.", "Std."),
-        "day": ("Tag", "Tage"),
-        "week": ("Woche", "Wochen"),
-        "month": ("Monat", "Monate"),
-        "year": ("Jahr", "Jahre"),
-    },
+GERMAN_UNITS = {
+    "hour": ("Std.", "Std."),
+    "day": ("Tag", "Tage"),
+    "week": ("Woche", "Wochen"),
+    "month": ("Monat", "Monate"),
+    "year": ("Jahr", "Jahre"),
 }
 """The units that documents translate, for one and for more."""
 
 
 def unit_text(unit: str, quantity: Decimal, language: Language) -> str:
     """Return a unit in the language of a document, `month` or `months` by its quantity; other units as they are."""
-    one, more = UNITS[language].get(unit.casefold().removesuffix("s"), (unit, unit))
+    name = unit.casefold().removesuffix("s")
+    if name not in GERMAN_UNITS:
+        return unit
+    one, more = GERMAN_UNITS[name] if language == "de" else (name, f"{name}s")
     return one if abs(quantity) == 1 else more
 
 

@@ -10,12 +10,10 @@ from retainer.billing.invoices import types
 from retainer.billing.kinds import fees
 from retainer.billing.kinds.dated import EXPENSES, TIME
 from retainer.billing.kinds.milestones import MILESTONES
-from retainer.errors import not_found
 from retainer.kernel.resource import Resource
 from retainer.schema.billing import expenses
 from retainer.schema.expressions import is_unbilled
 from retainer.schema.work import projects, time_entries
-from retainer.store.constraints import singular
 from retainer.store.tx import Tx
 from retainer.values.exact import amount_of
 from retainer.values.kinds import Currency, Id, SignedMoney
@@ -86,10 +84,8 @@ def get_unbilled_work(tx: Tx, project_id: Id) -> ProjectPreview:
 
 
 def load_preview(tx: Tx, project_id: int) -> ProjectPreview:
-    """Return what the next run would bill of a project. Raises `not_found`."""
-    project = load_projects(tx, [project_id]).get(project_id)
-    if project is None:
-        raise not_found(singular(projects))
+    """Return what the next run would bill of a project that exists."""
+    project = load_projects(tx, [project_id])[project_id]
     found = {currency for (currency,) in tx.all(CURRENCIES, project=project_id)} - {project.currency}
     rows = [build_row(tx, project_id, project.client_id, each) for each in (project.currency, *sorted(found))]
     return ProjectPreview(project_id, project.client_id, rows)
