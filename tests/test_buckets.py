@@ -7,19 +7,19 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from retainer.rollups import buckets
+from retainer.rollups import summaries
 from tests.contract.cases import statements_of
 from tests.databases import only_sqlite
 
 days = st.dates(date(2023, 11, 1), date(2027, 2, 28))
 
 
-@given(days, days, st.sampled_from([buckets.YEAR, buckets.MONTH]))
-@example(date(2024, 2, 29), date(2024, 2, 29), buckets.YEAR)
-@example(date(2024, 1, 2), date(2025, 12, 30), buckets.YEAR)
+@given(days, days, st.sampled_from([summaries.YEAR, summaries.MONTH]))
+@example(date(2024, 2, 29), date(2024, 2, 29), summaries.YEAR)
+@example(date(2024, 1, 2), date(2025, 12, 30), summaries.YEAR)
 def test_buckets_contain_each_day_of_a_period_once_and_no_other(one, other, longest):
     first, last = sorted((one, other))
-    names = buckets.decompose(str(first), str(last), longest)
+    names = summaries.decompose(str(first), str(last), longest)
     around = {first - timedelta(days=1), first, last, last + timedelta(days=1)}
     around |= {date(2023, 11, 1) + timedelta(days=number) for number in range(0, 1216, 3)}
     counts = {day: sum(str(day).startswith(name) for name in names) for day in around}
@@ -42,7 +42,7 @@ def test_buckets_contain_each_day_of_a_period_once_and_no_other(one, other, long
     ],
 )
 def test_whole_years_and_months_are_one_bucket_and_other_days_one_each(first, last, names):
-    assert buckets.decompose(first, last) == tuple(names)
+    assert summaries.decompose(first, last) == tuple(names)
 
 
 @only_sqlite

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import inspect, text
 
 from retainer.schema import migrations
-from retainer.schema.migrations.pending import Lock, Migration
+from retainer.schema.migrations import Lock, Migration
 from retainer.store.engines import Engine, Unavailable, connect
 from retainer.store.engines.postgresql import SCHEMA_LOCK_SECONDS
 from tests.databases import only_postgresql

@@ -166,6 +166,6 @@ def distribute() -> dict[str, object]:
     """
     engine = connect(settings.load().database)
     migrate(engine, warn)
-    result = {"database": engine.location, **distribution.distribute(engine)._asdict()}
+    result = {"database": engine.location, **distribution.distribute(engine)}
     engine.close()
     return result

@@ -12,8 +12,7 @@ from retainer.kernel.query import Query
 from retainer.kernel.resource import WithMeta
 from retainer.reports import periods
 from retainer.reports.periods import Period
-from retainer.rollups.buckets import MONTH
-from retainer.rollups.summaries import Figures, Sums
+from retainer.rollups.summaries import MONTH, Figures, Sums
 from retainer.store.tx import Tx
 from retainer.values.exact import amount_of, half_up, percent
 from retainer.values.kinds import Currency, Day, Id, Instant, SignedMoney

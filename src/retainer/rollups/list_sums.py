@@ -51,10 +51,12 @@ def summed_listing(tx: Tx, table: Table, model: type[R], totals: type[S], filter
     if rows is None:
         raise invalid({"totals": [_too_many(filters, listed.meta.total)]})
     meta: SummedMeta[S] = SummedMeta(*msgspec.structs.astuple(listed.meta))
-    meta.totals = [
-        totals(currency, *(_exact(table, *pair, currency) for pair in zip(fields, sums, strict=True)))
-        for currency, *sums in rows
-    ]
+    meta.totals = []
+    for currency, *sums in rows:
+        units = zip(fields, (each or 0 for each in sums), strict=True)
+        meta.totals.append(
+            totals(currency, *(amount_of(unit, currency) if is_money(table, name) else unit for name, unit in units))
+        )
     return Summed(listed.data, listed.links, meta)
 
 
@@ -77,10 +79,6 @@ def is_money(table: Table, field: str) -> bool:
     return field in table.c and bool(table.c[field].info.get("money"))
 
 
-def _exact(table: Table, field: str, units: int | None, currency: str) -> object:
-    return amount_of(units or 0, currency) if is_money(table, field) else units or 0
-
-
 def _too_many(filters: Filter, total: int) -> str:
     days = [name for name in parameters(type(filters)) if name in {"date_from", "issue_date_from"}]
     return (
@@ -90,15 +88,14 @@ def _too_many(filters: Filter, total: int) -> str:
 
 
 def _sums(table: Table, model: type[Filter], shapes: FilterShapes, sums: tuple[Sum, ...]) -> Select[str]:
-    added = [func.sum(_summed(table, each)) for each in sums]
+    added = []
+    for field, where, _ in sums:
+        if field == "billable_minutes":
+            added.append(func.sum(case((table.c.billable, table.c.duration_minutes), else_=0)))
+        else:
+            added.append(func.sum(table.c[field] if where is None else case((where(table), table.c[field]))))
     limits = conditions(table, model, shapes)
     return select(table.c.currency, *added).where(*limits).group_by(table.c.currency).order_by(table.c.currency)
-
-
-def _summed(table: Table, each: Sum) -> ColumnElement[int]:
-    if each.field == "billable_minutes":
-        return case((table.c.billable, table.c.duration_minutes), else_=0)
-    return table.c[each.field] if each.where is None else case((each.where(table), table.c[each.field]))
 
 
 def _from_summaries(tx: Tx, fields: list[str], filters: Filter) -> list[Row] | None:

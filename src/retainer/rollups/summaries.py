@@ -1,21 +1,25 @@
 """Summaries: sums of time of each year, month and day, by project and client, and by user.
 
 They are updated in the transaction that changes the rows they sum, so a report adds up a few buckets instead of a
-million entries. The figures of a row are defined once, in `sources`.
+million entries. The figures of a row are defined once, in `sources`. The name of a bucket is the common prefix of its
+days (ISO 8601): `2026`, `2026-11`, `2026-11-22`.
 """
 
 import json
-from functools import cache
+from calendar import isleap, monthrange
+from collections.abc import Iterator
+from datetime import date
+from functools import cache, lru_cache
 from typing import Any
 
 import sqlalchemy as sa
 
-from retainer.rollups import buckets
 from retainer.rollups.record_totals import SIGN
 from retainer.rollups.sources import SOURCES, ZERO
 from retainer.store.engines.sql import insert_or_add, is_listed, listed
 from retainer.store.tx import Tx
 
+LENGTHS = YEAR, MONTH, DAY = len("2026"), len("2026-11"), len("2026-11-22")
 Days = tuple[str | None, str]
 """The first and the last day of a period; without a first day, all days up to the last."""
 Names = tuple[str, ...]
@@ -47,9 +51,9 @@ def read(
     """
     first, last = days
     if first is None:
-        oldest, newest = (str(bucket or last)[: buckets.YEAR] for bucket in tx.one(_first_and_last_bucket(table)) or ())
+        oldest, newest = (str(bucket or last)[:YEAR] for bucket in tx.one(_first_and_last_bucket(table)) or ())
         first, last = min(f"{oldest}-01-01", last), min(f"{newest}-12-31", last)
-    names = buckets.decompose(first, last, buckets.MONTH if "month" in by else buckets.YEAR)
+    names = decompose(first, last, MONTH if "month" in by else YEAR)
     rows = tx.all(_sums(table, by, sums, tuple(only), projects), buckets=json.dumps(names), **only)
     return {row[: len(by)]: Figures(zip(sums, row[len(by) :], strict=True)) for row in rows if any(row[len(by) :])}
 
@@ -70,8 +74,7 @@ def _sums(
     projects: sa.Select[Any] | None,
 ) -> sa.Select[Any]:
     keys = [
-        sa.func.substr(table.c.bucket, 1, buckets.MONTH).label("month") if name == "month" else table.c[name]
-        for name in by
+        sa.func.substr(table.c.bucket, 1, MONTH).label("month") if name == "month" else table.c[name] for name in by
     ]
     conditions = [table.c[name] == sa.bindparam(name) for name in limits]
     if projects is not None:
@@ -131,9 +134,35 @@ def _bucketed(table: sa.Table, rows: sa.FromClause, sums: Names) -> sa.Select[An
     _, *keys = _names(table)[0]
     columns = rows.c
     lengths = sa.union_all(
-        *(sa.select(sa.literal(length, sa.Integer).label("length")) for length in buckets.LENGTHS)
+        *(sa.select(sa.literal(length, sa.Integer).label("length")) for length in LENGTHS)
     ).subquery()
     bucket = sa.func.substr(sa.cast(columns.day, sa.Text), 1, lengths.c.length).label("bucket")
     figures = [columns.get(name, ZERO).label(name) for name in sums]
     referred = [sa.func.coalesce(columns[key], 0).label(key) if key != "currency" else columns[key] for key in keys]
     return sa.select(columns.account_id, bucket, *referred, *figures)
+
+
+@lru_cache(maxsize=128)
+def decompose(first: str, last: str, longest: int = YEAR) -> tuple[str, ...]:
+    """Return the buckets of a period, both ends included: whole years, whole months, and the days that remain.
+
+    `longest` is YEAR or MONTH.
+    """
+    names = []
+    day, end = (date.fromisoformat(text).toordinal() for text in (first, last))
+    while day <= end:
+        start = date.fromordinal(day)
+        fitting = (each for each in _starting_on(start) if each[0] >= longest and day + each[1] - 1 <= end)
+        length, days = next(fitting)
+        names.append(start.isoformat()[:length])
+        day += days
+    return tuple(names)
+
+
+def _starting_on(day: date) -> Iterator[tuple[int, int]]:
+    """Yield the length of the name and the number of days of each bucket that starts on a day, the longest first."""
+    if (day.month, day.day) == (1, 1):
+        yield YEAR, 366 if isleap(day.year) else 365
+    if day.day == 1:
+        yield MONTH, monthrange(day.year, day.month)[1]
+    yield DAY, 1

@@ -4,8 +4,6 @@ All rows of an account are on one node. Accounts and users are on every node, be
 an account. Tables that are small and must accept writes while a node is down are on the coordinator alone.
 """
 
-from typing import NamedTuple
-
 from retainer.schema import identity, installation
 from retainer.store.engines import Engine
 from retainer.store.engines.citus import distribute_tables
@@ -21,16 +19,11 @@ DISTRIBUTED = tuple(table for table in metadata.sorted_tables if table not in {*
 """By their account."""
 
 
-class Distribution(NamedTuple):
-    """How many tables are where, and how many of them were moved now."""
+def distribute(engine: Engine) -> dict[str, int]:
+    """Distribute all tables that are not distributed yet, in one transaction. Raises Unavailable.
 
-    moved: int
-    distributed: int
-    on_every_node: int
-    on_coordinator: int
-
-
-def distribute(engine: Engine) -> Distribution:
-    """Distribute all tables that are not distributed yet, in one transaction. Raises Unavailable."""
+    Returns how many tables were moved now, and how many are where.
+    """
     moved = distribute_tables(engine, [*map(str, DISTRIBUTED)], [*map(str, ON_EVERY_NODE)])
-    return Distribution(moved, len(DISTRIBUTED), len(ON_EVERY_NODE), len(ON_COORDINATOR))
+    numbers = {"distributed": len(DISTRIBUTED), "on_every_node": len(ON_EVERY_NODE)}
+    return {"moved": moved, **numbers, "on_coordinator": len(ON_COORDINATOR)}

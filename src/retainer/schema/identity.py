@@ -19,14 +19,11 @@ accounts = Table(
     "accounts",
     metadata,
     Column("id", INTEGER, primary_key=True),
-    col.instant("created_at"),
-    col.instant("updated_at"),
-    col.text("name"),
-    col.text("plan"),
+    *map(col.instant, ("created_at", "updated_at")),
+    *map(col.text, ("name", "plan")),
     col.instant("trial_ends_at", optional=True),
     col.flag("api_enabled"),
-    col.text("currency"),
-    col.text("timezone"),
+    *map(col.text, ("currency", "timezone")),
     col.money("hourly_rate", optional=True),
     col.decimal("tax_rate", optional=True),  # null until somebody has decided: documents then carry no tax
     col.integer("payment_terms_days"),
@@ -56,8 +53,7 @@ logos = col.account_table("logos", col.content("content"), col.text("sha256"))
 
 users = col.account_table(
     "users",
-    col.text("name"),
-    col.text("email"),
+    *map(col.text, ("name", "email")),
     col.folded("email"),
     col.text("role"),
     col.flag("is_active"),

@@ -46,23 +46,21 @@ def count_rows(connection: Connection, table: Table) -> int:
     return connection.execute(select(func.count()).select_from(table)).scalar_one()
 
 
-def stream(connection: Connection, table: Table) -> Generator[list[Row], None, None]:
+def stream(connection: Connection, table: Table, summary: Summary) -> Generator[list[Row], None, None]:
+    """Yield the rows of a table, a batch at a time, and add them to a summary."""
     columns = [cast(column, Integer) if isinstance(column.type, Boolean) else column for column in table.c]
     rows = select(*columns).order_by(*table.primary_key).execution_options(yield_per=BATCH_SIZE)
     with connection.execute(rows) as result:
-        for batch in result.partitions():
-            yield [*map(tuple, batch)]
-
-
-def insert_batch(connection: Connection, table: Table, batch: list[Row]) -> None:
-    names = [column.name for column in table.c]
-    connection.execute(insert(table), [dict(zip(names, row, strict=True)) for row in batch])
+        for partition in result.partitions():
+            batch = [*map(tuple, partition)]
+            summary.add(batch)
+            yield batch
 
 
 def summarize(connection: Connection, table: Table) -> Summary:
     summary = Summary()
-    for batch in stream(connection, table):
-        summary.add(batch)
+    for _ in stream(connection, table, summary):
+        pass
     return summary
 
 
@@ -84,18 +82,24 @@ def copy(source: Engine, target: Engine, progress: Progress) -> Copied:
             require_newest(source)
             reading = stack.enter_context(source.read_snapshot())
             counts = {table: count_rows(reading, table) for table in TABLES}
-            last_ids = {table: source.last_id(reading, table) for table in TABLES if has_ids(table)}
+            numbered = [table for table in TABLES if table.autoincrement_column is not None]
+            last_ids = {table: source.last_id(reading, table) for table in numbered}
         target.create_storage()
         writing = stack.enter_context(transaction(target))
         require_empty(target, writing)
         metadata.drop_all(writing)
-        create_tables(writing)
+        for table in TABLES:
+            inline = [] if writing.dialect.supports_alter else list(table.foreign_key_constraints)
+            writing.execute(CreateTable(table, include_foreign_key_constraints=inline))
         copied, total = {table: Summary() for table in TABLES}, sum(counts.values())
         for table in TABLES:
-            rows = read_rows(source, reading, table, copied[table])
-            with with_location(target, table.name), closing(rows) as batches:
+            names = [column.name for column in table.c]
+            with (
+                with_location(target, table.name),
+                closing(read_rows(source, reading, table, copied[table])) as batches,
+            ):
                 for batch in batches:
-                    insert_batch(writing, table, batch)
+                    writing.execute(insert(table), [dict(zip(names, row, strict=True)) for row in batch])
                     progress("Rows", sum(summary.rows for summary in copied.values()), total)
         complete_tables(writing, progress)
         for table, last_id in last_ids.items():
@@ -134,16 +138,6 @@ def require_empty(target: Engine, connection: Connection) -> None:
         raise Unavailable(f"{target.location} is not empty, it has {', '.join(filled)}. {advice}.")
 
 
-def has_ids(table: Table) -> bool:
-    return table.autoincrement_column is not None
-
-
-def create_tables(connection: Connection) -> None:
-    for table in TABLES:
-        inline = [] if connection.dialect.supports_alter else list(table.foreign_key_constraints)
-        connection.execute(CreateTable(table, include_foreign_key_constraints=inline))
-
-
 def complete_tables(connection: Connection, progress: Progress) -> None:
     """Create all indexes, then all references, which the database checks when it adds them."""
     steps: list[ExecutableDDLElement] = [CreateIndex(index) for table in TABLES for index in table.indexes]
@@ -158,10 +152,8 @@ def complete_tables(connection: Connection, progress: Progress) -> None:
 def read_rows(
     source: Engine, connection: Connection, table: Table, summary: Summary
 ) -> Generator[list[Row], None, None]:
-    with with_location(source, table.name), closing(stream(connection, table)) as batches:
-        for batch in batches:
-            summary.add(batch)
-            yield batch
+    with with_location(source, table.name), closing(stream(connection, table, summary)) as batches:
+        yield from batches
 
 
 def compare(counts: dict[Table, int], copied: dict[Table, Summary], connection: Connection, progress: Progress) -> None:

@@ -2,13 +2,12 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, text
 
 from retainer.schema import metadata
 from retainer.schema.distribution import DISTRIBUTED, ON_EVERY_NODE
-from retainer.schema.migrations.pending import Migration, announcements, pending
 from retainer.store.engines import Engine, Unavailable
 from retainer.store.engines.citus import placing
 from retainer.store.tx import Store
@@ -17,6 +16,27 @@ MIGRATIONS = Path(__file__).parent
 FIRST = "0018"
 """The first revision. Earlier ones were never released."""
 FROM_BEFORE = "run the version that wrote it, or start with a new database."
+
+
+class Lock(NamedTuple):
+    """A table that a migration locks."""
+
+    table: str
+    why: str
+    """The work under the lock, which shows its duration: `rewrites every row`."""
+    rows: int
+    """Number of rows of the table; on PostgreSQL at the time of the last ANALYZE."""
+
+    def __str__(self) -> str:
+        return f"{self.table} (about {self.rows:,} rows): it {self.why}"
+
+
+class Migration(NamedTuple):
+    """A migration that has not run yet."""
+
+    revision: str
+    title: str
+    locks: list[Lock]
 
 
 def head() -> str:
@@ -99,3 +119,28 @@ def configuration(connection: Connection) -> Any:
     config.set_main_option("script_location", str(MIGRATIONS))
     config.attributes["connection"] = connection
     return config
+
+
+def pending(engine: Engine, folder: Path, before: str | None) -> list[Migration]:
+    """Return the migrations in a folder that a database of a revision needs, in order.
+
+    The constant `LOCKS` of each says which tables it locks and why.
+    """
+    from alembic.script import ScriptDirectory  # noqa: PLC0415  # takes 0.2 s, which most starts need not spend
+
+    scripts = list(ScriptDirectory(str(folder)).iterate_revisions("head", before or "base"))
+    found = []
+    for script in reversed(scripts):
+        declared: dict[str, str] = getattr(script.module, "LOCKS", {})
+        locks = [Lock(table, why, engine.estimate_rows(table)) for table, why in declared.items()]
+        found.append(Migration(script.revision, script.doc.removesuffix("."), locks))
+    return found
+
+
+def announcements(engine: Engine, migrations: list[Migration]) -> list[str]:
+    """Return a sentence for each table that migrations lock."""
+    return [
+        f"Migration {migration.revision} ({migration.title}) locks {lock}. {engine.waits_for_schema.format(lock.table)}"
+        for migration in migrations
+        for lock in migration.locks
+    ]

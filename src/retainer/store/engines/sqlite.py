@@ -5,7 +5,7 @@ import fcntl
 import math
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -127,24 +127,22 @@ class Sqlite(Engine):
         return connection
 
     def run(self, connection: DriverConnection, text: str, values: Values) -> DriverCursor:
-        try:
-            return connection.execute(text, values)
-        except driver.DatabaseError as error:
-            raise self.translate_error(error) from error
+        return self._translated(connection.execute, text, values)
 
     def all(self, cursor: DriverCursor) -> list[Row]:
-        try:
-            rows: list[Row] = cursor.fetchall()
-        except driver.DatabaseError as error:
-            raise self.translate_error(error) from error
+        rows: list[Row] = self._translated(cursor.fetchall)
         return rows
 
     def first(self, cursor: DriverCursor) -> Row | None:
+        row: Row | None = self._translated(cursor.fetchone)
+        return row
+
+    def _translated(self, call: Callable[..., Any], *arguments: object) -> Any:
+        """Call the driver. Raises our errors for those of the driver."""
         try:
-            row: Row | None = cursor.fetchone()
+            return call(*arguments)
         except driver.DatabaseError as error:
             raise self.translate_error(error) from error
-        return row
 
     def limit(self, connection: DriverConnection, deadline: float) -> None:
         """Interrupt a statement at the deadline: SQLite rolls a transaction back when it interrupts a write."""
@@ -153,10 +151,8 @@ class Sqlite(Engine):
     def insert_rows(self, connection: DriverConnection, table: Table, rows: list[Row]) -> None:
         names = ", ".join(column.name for column in table.c)
         placeholders = ", ".join("?" * len(table.c))
-        try:
-            connection.executemany(f"INSERT INTO {table.name} ({names}) VALUES ({placeholders})", rows)
-        except driver.DatabaseError as error:
-            raise self.translate_error(error) from error
+        insertion = f"INSERT INTO {table.name} ({names}) VALUES ({placeholders})"
+        self._translated(connection.executemany, insertion, rows)
 
     def begin_write(self, account_id: int | None) -> DriverConnection:
         """Wait for the turn to write, and begin the only writing transaction; lend its connection."""
@@ -218,10 +214,7 @@ class Sqlite(Engine):
             return self._idle.pop()
         except IndexError:  # all are lent
             pass
-        try:
-            connection = self.connect()
-        except driver.DatabaseError as error:
-            raise self.translate_error(error) from error
+        connection = self._translated(self.connect)
         if os.access(self.path, os.W_OK):  # or SQLite opened it read-only, for good
             self._open.add(connection)
         return connection
