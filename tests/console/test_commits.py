@@ -16,7 +16,7 @@ FORMS = {
     "/keys/{key}/revoke": {"confirmation": "All"},
     "/webhooks/new": {"url": "https://receiver.example/hooks"},
     "/people/new": {"name": "Ada Admin", "email": "ada@north.example", "role": "admin"},
-    "/people/{user}": {"name": "Max Renamed"},
+    "/people/{user}/edit": {"name": "Max Renamed"},
     "/people/{user}/deactivate": {"confirmation": "Max Member"},
     "/people/{admin}/link": {},
     "/switch": {"confirmation": "switch off"},

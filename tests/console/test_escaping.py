@@ -148,7 +148,7 @@ def test_every_page_escapes_its_input(world):
 
 
 def test_notices_and_public_pages_escape_names(api, world):
-    pages = {"renamed": world.submit(f"/console/people/{api.member_id}", role="member")}
+    pages = {"renamed": world.submit(f"/console/people/{api.member_id}/edit", role="member")}
     pages["deactivated"] = world.submit(f"/console/people/{api.member_id}/deactivate", confirmation=EVIL)
     pages["revoked"] = world.submit(f"/console/keys/{api.key_id}/revoke", confirmation=EVIL)
     stranger = Visitor(api.app)
@@ -163,10 +163,9 @@ def test_notices_and_public_pages_escape_names(api, world):
     pages["asked"] = stranger.get(f"/console/sign-in?{urlencode({'next': EVIL, 'email': EVIL})}")
     pages["failed"] = stranger.post("/console/sign-in", {"email": EVIL, "password": EVIL, "next": EVIL})
     pages["nowhere"] = world.get(f"/console/{EVIL}")
-    for made in ("new-key", "new-link"):
-        world.cookies[f"retainer-{made}"] = quote(EVIL, safe="")
-    pages["new key"] = world.get(f"/console/keys/{api.key_id}/created")
-    pages["new link"] = world.get(f"/console/people/{api.admin_id}/link")
+    for kind in ("key", "link"):
+        world.cookies["retainer-secret"] = quote(f"{kind} {EVIL}", safe="")
+        pages[f"new {kind}"] = world.get(f"/console/keys/{api.key_id}")
     assert traces(pages) == []
     assert [name for name, page in pages.items() if name != "nowhere" and EVIL not in unescape(page.html)] == []
 

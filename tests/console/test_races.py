@@ -71,7 +71,7 @@ FORMS = {
     "/keys/new": {"name": "Zapier", "user_id": "1", "scopes": "clients:read"},
     "/keys/{key}/revoke": {"confirmation": "All"},
     "/people/new": {"name": "Mia Member", "email": "mia@north.example"},
-    "/people/{user}": {"name": "Max Renamed"},
+    "/people/{user}/edit": {"name": "Max Renamed"},
     "/switch": {"confirmation": "switch off"},
     "/records/{kind}/new": {"name": "Nordwind"},
     "/records/{kind}/{record}/edit": {"name": "Nordwind"},
@@ -113,7 +113,7 @@ def test_an_action_does_nothing_if_its_admin_was_deactivated_while_it_waited(api
 
 @pytest.mark.usefixtures("other_admin")
 def test_an_action_does_nothing_if_its_admin_lost_the_role_while_it_waited(api, visitor):
-    path = f"/console/people/{api.member_id}"
+    path = f"/console/people/{api.member_id}/edit"
     with behind(api, lambda: visitor.post(path, {"name": "Max Renamed"})) as (tx, answer):
         take_the_role(tx, api)
     refused = answer.result(60)

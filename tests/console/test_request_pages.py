@@ -82,8 +82,7 @@ def test_a_missing_scope_leads_to_the_form_of_the_key_which_saves_nothing_by_its
     (form,) = [link for link in page.links if "add=" in link]
     edit = visitor.get(form)
     assert {"clients:write", "clients:read"} <= {box["value"] for box in edit.all("input") if "checked" in box}
-    assert "Now Can read clients." in edit.text
-    assert "After saving Can read and edit clients." in edit.text
+    assert "Now: Can read clients. After saving: Can read and edit clients." in edit.text
     assert "clients:write" not in visitor.get(f"/console/keys/{reader}").text, "nothing is saved yet"
     visitor.submit(form, action=f"/console/keys/{reader}/edit")
     assert "clients:write" in visitor.get(f"/console/keys/{reader}").text

@@ -72,7 +72,7 @@ def test_numbers_are_read_and_shown_in_the_language_of_the_account(api, visitor)
     assert ("tax_rate", "7,5") in typed
     assert ("hourly_rate", "1110,50") in typed
     refused = visitor.submit(PATH, hourly_rate="1,100")
-    assert "Hourly rate: Can be read in two ways." in refused.text
+    assert "Can be read in two ways." in refused.error_of("hourly_rate")
     assert 'href="#hourly_rate"' in refused.html
     assert account_of(api)["hourly_rate"] == "1110.50"
 
@@ -86,7 +86,7 @@ def test_all_errors_are_shown_with_what_was_typed(api, visitor):
 
 
 def test_no_working_day_is_refused(visitor):
-    page = visitor.submit(PATH, leave=("working_weekdays",))
+    page = visitor.submit(PATH, working_weekdays="")
     assert "Choose at least one day." in page.text
 
 
@@ -129,8 +129,9 @@ def test_the_currency_is_a_choice_until_there_is_an_amount(api, visitor):
     assert account_of(api)["currency"] == "CHF"
     api.make("/expenses")
     assert 'name="currency"' not in visitor.get(PATH).html
-    page = visitor.submit(PATH, currency="EUR")
-    assert "Stays CHF" in page.text
+    assert "The currency is CHF, fixed since the first amount." in visitor.get(PATH).text
+    visitor.submit(PATH, currency="EUR", city="Bonn")
+    assert (account_of(api)["currency"], account_of(api)["city"]) == ("CHF", "Bonn")
 
 
 def test_plan_and_trial_cannot_be_set_by_admins(api, visitor):

@@ -1,8 +1,7 @@
 """Forms: reads submitted fields by the same rules as bodies, and shows them again with their errors."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date
-from functools import cache
 from io import BytesIO
 from typing import Any, TypeVar, get_type_hints
 from urllib.parse import parse_qsl
@@ -10,11 +9,11 @@ from urllib.parse import parse_qsl
 import msgspec
 from multipart import MultipartParser, parse_options_header
 
-from retainer.console import typed, words
-from retainer.console.shapes import Declared, declared
+from retainer.console import words
+from retainer.console.shapes import declared
 from retainer.errors import FieldErrors, InvalidValue, Refusal, invalid
 from retainer.values.parameters import read_whole
-from retainer.values.reading import complete, read_fields, writable_fields
+from retainer.values.reading import read_fields, writable_fields
 from retainer.values.texts import clean
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -23,8 +22,6 @@ MULTIPART = "multipart/form-data"
 """How browsers send a form with a file (RFC 7578)."""
 MAX_FIELDS = 2000
 """Fields of a form: an invoice of 200 lines has nine for each."""
-NUMBERS = {"money", "number", "percent"}
-"""The shapes of fields whose numbers are typed in the language of the account."""
 NO_DAY = "Must be a date, like 2026-03-10."
 YES_OR_NO = {"yes": True, "no": False}
 """The values of a box: a hidden field before it says no, which the box replaces."""
@@ -41,8 +38,6 @@ class Form:
         self.errors = FieldErrors()
         self.message = ""
         self.status = 200
-        self.language = "en"
-        """The language in which numbers are typed."""
 
     def __contains__(self, name: str) -> bool:
         return name in self.texts
@@ -107,19 +102,6 @@ def build_form(pairs: Iterable[tuple[str, str]]) -> Form:
     return Form(cleaned)
 
 
-def read_new(model: type[T], form: Form, **others: object) -> T:
-    """Return the record that a form describes; blank fields get their defaults. `others` are fields not in the form.
-
-    Raises `validation_failed` with the errors of all fields.
-    """
-    errors = FieldErrors()
-    sent = {name: value for name, value in sent_by(model, form, errors).items() if value != ""} | others
-    record = complete(model, read_fields(model, sent, errors), sent, errors)
-    if errors:
-        raise invalid(errors)
-    return record
-
-
 def read_password(form: Form) -> str:
     """Return the new password of a form. Raises `validation_failed` if its two inputs differ."""
     if form.text("password") != form.text("again"):
@@ -127,10 +109,10 @@ def read_password(form: Form) -> str:
     return form.text("password")
 
 
-def read_changes(model: type[msgspec.Struct], form: Form) -> dict[str, Any]:
-    """Return the fields that a form changes; blank is null. Raises `validation_failed`."""
+def read_changes(model: type[msgspec.Struct], sent: dict[str, Any]) -> dict[str, Any]:
+    """Return the values of the fields that a form changes; blank is null. Raises `validation_failed`."""
     errors = FieldErrors()
-    values = read_fields(model, sent_by(model, form, errors), errors)
+    values = read_fields(model, sent, errors)
     if errors:
         raise invalid(errors)
     return values
@@ -138,9 +120,13 @@ def read_changes(model: type[msgspec.Struct], form: Form) -> dict[str, Any]:
 
 def read_filters(model: type[T], form: Form) -> T:
     """Return the filters of a list; an invalid one is noted in the form, and left out."""
-    sent = {name: value for name, value in sent_by(model, form, form.errors).items() if value != ""}
-    values = read_fields(model, sent, form.errors)
-    return model(**values)
+    sent, hints = dict[str, object](), get_type_hints(model, include_extras=True)
+    for name, field in writable_fields(model).items():
+        if text := form.text(name):
+            kind = declared(hints[field.name]).type
+            value = read_whole(text) if kind is int else YES_OR_NO.get(text) if kind is bool else None
+            sent[name] = text if value is None else value
+    return model(**read_fields(model, sent, form.errors))
 
 
 def read_days(query: Form, timezone: str) -> dict[str, str | None]:
@@ -169,46 +155,3 @@ def confirm(form: Form, text: str) -> None:
     """Raise `validation_failed` unless a text was typed as confirmation."""
     if form.text("confirmation").casefold() != text.casefold():
         raise invalid({"confirmation": [f"To confirm, type “{text}”."]})
-
-
-def sent_by(model: type[msgspec.Struct], form: Form, errors: FieldErrors) -> dict[str, object]:
-    """Return a form's fields of a type as JSON would have them, and note an error for a number that cannot be read."""
-    sent: dict[str, object] = {}
-    for name, field in fields_of(model).items():
-        if field.shape == "list":
-            sent[name] = form.texts_of(name)
-        elif name in form:
-            text = form.text(name)
-            try:
-                sent[name] = _value(field, text, form.language) if text else text
-            except InvalidValue as error:
-                errors.note(name, str(error))
-    return sent
-
-
-def _value(field: Declared, text: str, language: str) -> object:
-    if field.shape == "minutes":
-        return typed.read_minutes(text, language, *field.bounds)
-    if field.shape in NUMBERS:
-        return typed.read_number(text, language, is_money=field.shape == "money")
-    value = read_whole(text) if field.type is int else YES_OR_NO.get(text) if field.type is bool else None
-    return text if value is None else value
-
-
-def shown_values(model: type[msgspec.Struct], values: Mapping[str, Any], language: str) -> dict[str, Any]:
-    """Return the values of a type as its form shows them: numbers in a language, minutes as hours."""
-    shown = dict(values)
-    for name, field in fields_of(model).items():
-        if (value := values.get(name)) is not None:
-            if field.shape in NUMBERS:
-                shown[name] = str(value).replace(".", typed.decimal_mark(language))
-            elif field.shape == "minutes":
-                shown[name] = typed.minutes_text(value)
-    return shown
-
-
-@cache
-def fields_of(model: type[msgspec.Struct]) -> dict[str, Declared]:
-    """Return what the type says about the fields that a form can write."""
-    hints = get_type_hints(model, include_extras=True)
-    return {name: declared(hints[field.name]) for name, field in writable_fields(model).items()}

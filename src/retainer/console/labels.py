@@ -22,6 +22,7 @@ LABELS = {
     "converted_project_id": "Project",
     "core_update_available": "Core update",
     "cost_rate": "Hourly cost",
+    "cost_rate_from": "New cost from",
     "date": "Day",
     "date_from": "From",
     "date_to": "To",
@@ -66,12 +67,16 @@ LABELS = {
     "remaining_minutes": "Remaining",
     "resolution_minutes": "Resolved after",
     "response_time_ms": "Response time",
+    "require_second_factor": "Everyone needs a second factor",
     "sort": "Order",
     "start_date": "Start",
     "ssl_expires_at": "Certificate expires",
     "ssl_expires_before": "Certificate expires before",
     "tag_ids": "Tags",
+    "target_percent": "Billable target",
+    "tax_outside_eu": "Services outside the EU",
     "tasks_done_count": "Done",
+    "timezone": "Time zone",
     "template_id": "From template",
     "tracked_minutes": "Tracked time",
     "type": "Kind",
@@ -85,6 +90,7 @@ LABELS = {
     "user_id": "Person",
     "vat_number": "VAT number",
     "weekly_capacity_minutes": "Hours per week",
+    "working_weekdays": "Working days",
     "wp_update_version": "WordPress update",
     "wp_version": "WordPress version",
 }
@@ -95,7 +101,7 @@ OF_KINDS = {
     "tickets": {"created_at": "Opened"},
 }
 """Labels of fields that a kind of record calls otherwise, by its table."""
-ENDS = {"_min": ", at least", "_max": ", at most"}
+ENDS = {"_min": ", at least", "_max": ", at most", "_en": ", English", "_de": ", German"}
 WORDS = {
     "covered": "Covered by a fee",
     "de": "German",

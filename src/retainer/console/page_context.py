@@ -37,7 +37,7 @@ class Notice(NamedTuple):
 
 
 class View(NamedTuple):
-    """A page to render: its template and values, and the one-time cookies to delete."""
+    """A page to render: its template and values, and cookies to set."""
 
     template: str
     values: dict[str, object]
@@ -113,17 +113,16 @@ class PageContext(msgspec.Struct):
         """Return an instant in the time zone of the account."""
         return None if instant is None else words.moment(instant, self.person.timezone, self.now)
 
-    def render(self, template: str, *, status: int = 200, uses_up: Cookie | None = None, **values: object) -> View:
-        is_sent = uses_up is not None and self.cookies.get(uses_up.name, uses_up.path) is not None
-        return View(template, values, status, (uses_up,) if uses_up and is_sent else ())
+    def render(self, template: str, *, status: int = 200, **values: object) -> View:
+        return View(template, values, status)
 
     def redirect(self, path: str, notice: str = "", *cookies: Cookie, kind: str = "good") -> Redirect:
         notices = (Cookie("notice", f"{kind} {notice}", seconds=ONE_TIME_SECONDS),) if notice else ()
         return Redirect(path, (*notices, *cookies))
 
-    def set_one_time_cookie(self, name: str, path: str, secret: str) -> Redirect:
-        """Return a redirect to the page that shows a secret, and deletes the cookie that carries it there."""
-        return self.redirect(path, "", Cookie(name, secret, seconds=ONE_TIME_SECONDS, path=ROOT + path))
+    def show_once(self, path: str, kind: str, secret: str) -> Redirect:
+        """Return a redirect to a page that shows a secret at its head, and deletes the cookie that carries it there."""
+        return self.redirect(path, "", Cookie("secret", f"{kind} {secret}", seconds=ONE_TIME_SECONDS, path=ROOT + path))
 
     def respond(self, reply: Reply) -> Response:
         """Return the response for a reply, once its transaction has ended.
@@ -139,6 +138,9 @@ class PageContext(msgspec.Struct):
         if text is not None:
             cookies.append(self.cookies.header(Cookie("notice")))
         kind, _, sentence = (text or "").partition(" ")
+        secret = (self.cookies.get("secret", ROOT) or "").partition(" ")
+        if any(secret):
+            cookies.append(self.cookies.header(Cookie("secret", path=self.request.path)))
         refused = 422 if self.query.errors else self.form.status
         return render(
             self.request,
@@ -150,6 +152,7 @@ class PageContext(msgspec.Struct):
             words=words,
             field_label=field_label,
             record_lists=self.catalogue.navigation,
+            once={"kind": secret[0], "value": secret[2]},
             notice=Notice(kind, sentence) if text else None,  # type: ignore[arg-type]
             **reply.values,
         )

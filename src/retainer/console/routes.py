@@ -6,16 +6,17 @@ from typing import Any, NamedTuple
 
 from retainer.console.actions.offers import ACTIONS
 from retainer.console.editing import pages as editing
+from retainer.console.editing.form_pages import FormPage
 from retainer.console.lists import list_pages
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.pages import (
     api_pages,
     audit_page,
     file_page,
+    key_forms,
     key_pages,
-    new_key_pages,
     people_pages,
-    person_pages,
+    person_forms,
     profile_page,
     record_pages,
     report_pages,
@@ -60,6 +61,11 @@ class Route(NamedTuple):
 from_store = partial(Route, has_store=True)
 public = partial(Route, has_store=True, is_public=True)
 
+
+def form_page(page: FormPage) -> Route:
+    return Route(page.show, page.send)
+
+
 CONSOLE_ROUTES: dict[str, Route] = {
     "": Route(today_page.show),
     "/week": Route(week_page.show, week_page.save, is_long=True),
@@ -67,33 +73,32 @@ CONSOLE_ROUTES: dict[str, Route] = {
     "/api": Route(api_pages.show),
     "/switch": Route(api_pages.show_switch, api_pages.switch),
     "/keys": Route(key_pages.show_list),
-    "/keys/new": Route(new_key_pages.show_form, new_key_pages.create),
+    "/keys/new": form_page(key_forms.NEW),
     "/keys/{key}": Route(key_pages.show),
-    "/keys/{key}/created": Route(new_key_pages.show_created),
-    "/keys/{key}/first-call": Route(new_key_pages.first_call),
-    "/keys/{key}/edit": Route(key_pages.show_edit, key_pages.edit),
-    "/keys/{key}/rotate": Route(key_pages.show_rotate, key_pages.rotate),
-    "/keys/{key}/revoke": Route(key_pages.show_revoke, key_pages.revoke),
+    "/keys/{key}/first-call": Route(key_pages.first_call),
+    "/keys/{key}/edit": form_page(key_forms.EDIT),
+    "/keys/{key}/rotate": form_page(key_forms.ROTATE),
+    "/keys/{key}/revoke": form_page(key_forms.REVOKE),
     "/webhooks": Route(webhook_pages.show_list),
-    "/webhooks/new": Route(webhook_forms.show_new, webhook_forms.create),
+    "/webhooks/new": form_page(webhook_forms.NEW),
     "/webhooks/{webhook}": Route(webhook_pages.show),
-    "/webhooks/{webhook}/secret": Route(webhook_forms.show_secret),
-    "/webhooks/{webhook}/edit": Route(webhook_forms.show_edit, webhook_forms.edit),
-    "/webhooks/{webhook}/rotate": Route(webhook_forms.show_rotate, webhook_forms.rotate),
-    "/webhooks/{webhook}/delete": Route(webhook_pages.show_delete, webhook_pages.delete),
-    "/webhooks/{webhook}/redeliver": Route(webhook_pages.show, webhook_pages.redeliver),
-    "/webhooks/{webhook}/test": Route(webhook_pages.show, webhook_pages.send_test),
-    "/webhooks/{webhook}/pause": Route(act=webhook_pages.pause),
-    "/webhooks/{webhook}/resume": Route(act=webhook_pages.resume),
+    "/webhooks/{webhook}/edit": form_page(webhook_forms.EDIT),
+    "/webhooks/{webhook}/rotate": form_page(webhook_forms.ROTATE),
+    "/webhooks/{webhook}/delete": form_page(webhook_forms.DELETE),
+    "/webhooks/{webhook}/redeliver": form_page(webhook_forms.REDELIVER),
+    "/webhooks/{webhook}/test": Route(webhook_pages.show, webhook_forms.send_test),
+    "/webhooks/{webhook}/pause": Route(act=webhook_forms.pause),
+    "/webhooks/{webhook}/resume": Route(act=webhook_forms.resume),
     "/requests": Route(request_pages.show_list),
     "/requests/{position}": Route(request_pages.show),
     "/people": Route(people_pages.show_list),
-    "/people/new": Route(people_pages.show_form, people_pages.add),
-    "/people/{user}": Route(person_pages.show, person_pages.edit),
-    "/people/{user}/link": Route(person_pages.show_link, person_pages.create_link),
-    "/people/{user}/deactivate": Route(person_pages.show_deactivate, person_pages.deactivate),
-    "/people/{user}/second-factor": Route(second_factor_pages.show_removal, second_factor_pages.remove),
-    "/people/{user}/activate": Route(act=person_pages.activate),
+    "/people/new": form_page(person_forms.ADD),
+    "/people/{user}": Route(people_pages.show),
+    "/people/{user}/edit": form_page(person_forms.EDIT),
+    "/people/{user}/link": form_page(person_forms.LINK),
+    "/people/{user}/deactivate": form_page(person_forms.DEACTIVATE),
+    "/people/{user}/second-factor": form_page(person_forms.REMOVE_SECOND_FACTOR),
+    "/people/{user}/activate": Route(act=person_forms.activate),
     "/audit": Route(audit_page.show_list),
     "/sessions": Route(session_pages.show_list),
     "/sessions/{session}/end": Route(act=session_pages.end),

@@ -91,7 +91,6 @@ class Console:
             return self._show(route, context)
         if request.method == "POST" and route.act is not None:
             context.form = self._read_form(context, route)
-            context.form.language = context.signed_in.language if context.signed_in else "en"
             context.is_restored = context.form.text("step") == sign_in_pages.RESTORE
             return self._show(route, context) if context.is_restored else self._act(route, context)
         allowed = [*(["GET, HEAD"] if route.show else []), *(["POST"] if route.act else [])]

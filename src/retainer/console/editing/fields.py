@@ -13,7 +13,7 @@ from sqlalchemy import Table
 
 from retainer.console.labels import field_label, in_words, word_of
 from retainer.console.shapes import Declared, declared, mark_of
-from retainer.console.typed import number_text
+from retainer.console.typed import minutes_text, number_text
 from retainer.store.constraints import reference_columns
 from retainer.store.row_mapper import RefersTo
 from retainer.store.tables import metadata
@@ -26,6 +26,8 @@ UNITS = {"percent": "%", "days": "days", "seconds": "seconds"}
 """Units that the label of a field repeats."""
 CONTROLS = {"minutes": "hours", "days": "whole", "seconds": "whole", "country": "choice"}
 """The controls of shapes that have none of their own."""
+SEVERAL = {"references", "choices", "scopes"}
+"""The controls that choose several values."""
 LINE_FIELDS = ("description", "quantity", "unit", "unit_price", "discount_percent", "tax_rate", "project_id")
 """The fields of a line of a document, in the order of the form; what bills work follows from the work."""
 HELPFUL = re.compile(
@@ -114,8 +116,8 @@ def _completed(field: Field, written: WritableField, found: Declared, model: typ
         hint=hint_of(description, model),
         is_required=written.required,
         is_filled_in=filled_in,
-        default=default_text(written.default),
-        options=tuple(options_of(found)) if field.shape in {"choice", "currency"} else (),
+        default=default_text(written.default, field.shape),
+        options=tuple(options_of(found)) if field.shape in {"choice", "choices", "currency"} else (),
         low=low,
         high=high,
         length=next((mark.max_length for mark in meta if mark.max_length is not None), 0),
@@ -125,8 +127,8 @@ def _completed(field: Field, written: WritableField, found: Declared, model: typ
 def control_of(found: Declared, target: Table | None) -> str:
     """Return the control of a field; empty for what only programs send."""
     if found.shape == "list":
-        is_whole = declared(get_args(found.type)[0]).shape == "whole"
-        return "references" if target is not None else "numbers" if is_whole else ""
+        of_items = {"whole": "numbers", "choice": "choices"}
+        return "references" if target is not None else of_items.get(declared(get_args(found.type)[0]).shape, "")
     if target is not None:
         return "reference"
     is_id = mark_of(kinds.Id) in found.marks
@@ -134,6 +136,8 @@ def control_of(found: Declared, target: Table | None) -> str:
 
 
 def options_of(found: Declared) -> list[tuple[str, str]]:
+    if found.shape == "list":
+        return options_of(declared(get_args(found.type)[0]))
     if found.shape == "choice":
         return [(value, word_of(value)) for value in get_args(found.type)]
     if found.shape == "flag":
@@ -155,10 +159,12 @@ def currencies() -> tuple[tuple[str, str], ...]:
     return tuple((code, f"{code} · {names[code]}" if code in names else code) for code in codes)
 
 
-def default_text(value: object) -> str:
+def default_text(value: object, shape: str) -> str:
     """Return the default of a field as its text; empty if the server fills it in."""
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, int) and shape == "hours":
+        return minutes_text(value)
     if isinstance(value, Decimal):
         return number_text(value, "en")
     return str(value) if isinstance(value, str | int) else ""
@@ -166,6 +172,8 @@ def default_text(value: object) -> str:
 
 def hint_of(description: str, model: type[msgspec.Struct]) -> str:
     """Return what a form says about a field: its description without what helps programs alone."""
+    if not issubclass(model, Record):  # a form of its own, whose texts are for people alone
+        return description
     for term, reworded in REWORDED:
         description = term.sub(reworded, description)
     sentences = re.split(r"(?<=[.;])\s+(?=[A-Z])", description)

@@ -8,25 +8,22 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal
-from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from sqlalchemy import Table
 
 from retainer.console import typed
-from retainer.console.catalogue import Kind
 from retainer.console.displays import display_of
-from retainer.console.editing.fields import Field, fields_of
+from retainer.console.editing.fields import SEVERAL, Field, fields_of
 from retainer.console.editing.inputs import ID, Inputs
 from retainer.console.forms import YES_OR_NO, Form
 from retainer.console.kinds.display import FREE
-from retainer.console.labels import field_label, in_words
+from retainer.console.labels import field_label, in_words, word_of
 from retainer.console.names import load_names
 from retainer.console.page_context import PageContext
 from retainer.console.words import zone
 from retainer.errors import FieldErrors, InvalidValue, Refusal, invalid
-from retainer.identity import accounts
 from retainer.store.constraints import singular
 from retainer.store.tx import Tx
 from retainer.values.records import Record
@@ -52,30 +49,30 @@ class Sheet(Inputs):
         self,
         tx: Tx,
         context: PageContext,
-        kind: Kind,
-        record: Record | None = None,
+        kind: Any,
+        record: Any = None,
         chosen: Sequence[Field] | None = None,
         preset: Form | None = None,
     ) -> None:
-        """Begin the form. That of an action has the `chosen` fields, whatever is locked, and texts of its own."""
+        """Begin the form. One of `chosen` fields has no lock, and may be about no kind of records."""
         super().__init__(tx, context, context.form)
         self.kind, self.record = kind, record
         self.preset = preset or (context.query if record is None else Form())
-        offered = fields_of(kind.record, kind.table, "Create" if record is None else "Update")
-        self.display = display_of(kind.name)
+        self.display = display_of(kind.name if kind else "")
         self.lock = FREE if chosen is not None or record is None else self.display.lock(record)
-        without = {*kind.left_out, *self.lock.fields, *(self.display.preset_only if chosen is None else ())}
-        offered = offered if chosen is None else tuple(chosen)
+        without = {*self.lock.fields, *(self.display.preset_only if chosen is None else ())}
+        use = "Create" if record is None else "Update"
+        offered = fields_of(kind.record, kind.table, use) if chosen is None else tuple(chosen)
+        offered = tuple(field for field in offered if kind is None or field.name not in kind.left_out)
         self.fields = [field for field in offered if field.name not in without]
         sent = {*self.preset.texts, *self.form.texts}
-        set_by_link = (without - kind.left_out) & sent if chosen is None else set()
-        self.hidden = [field for field in offered if field.name in set_by_link]
+        self.hidden = [field for field in offered if field.name in without and field.name in sent]
         """The fields that a link has set, and that are only shown."""
 
-    @cached_property
+    @property
     def language(self) -> str:
         """The language in which the account's people write numbers."""
-        return str(accounts.get_account(self.tx)["document_language"])
+        return self.context.person.language
 
     @property
     def first(self) -> list[Field]:
@@ -101,7 +98,13 @@ class Sheet(Inputs):
 
     def label(self, field: Field) -> str:
         currency = getattr(self.record, "currency", "") if field.shape == "money" else ""
-        unit = ", hours" if field.shape == "hours" else f", {currency}" if currency else ""
+        unit = (
+            ", hours"
+            if field.shape == "hours" and "hours" not in field.label.lower()
+            else f", {currency}"
+            if currency
+            else ""
+        )
         return f"{field.label}{unit}"
 
     def stored(self, field: Field) -> str:
@@ -109,11 +112,23 @@ class Sheet(Inputs):
         if self.record is None:
             default = field.default.replace(".", typed.decimal_mark(self.language))
             return self.preset.text(field.name, field.default if field.shape == "text" else default)
-        return self.text_of(field, getattr(self.record, field.name))
+        return self.text_of(field, getattr(self.record, field.name, None))
 
     def stored_ids(self, field: Field) -> list[str]:
-        stored = [str(each) for each in getattr(self.record, field.name, ())]
+        stored = [str(each) for each in getattr(self.record, field.name, None) or ()]
         return stored or self.preset.texts_of(field.name)
+
+    def chosen(self, field: Field) -> list[str]:
+        """Return the values that are chosen of several: as typed, as the default adds to them, or as stored."""
+        return self.form.texts_of(field.name) if self.form.texts else field.default.split() or self.stored_ids(field)
+
+    def grouped(self, field: Field) -> dict[str, list[tuple[str, str]]]:
+        """Return the values of a choice of several by their group, the part before a point, if they have one."""
+        groups = dict[str, list[tuple[str, str]]]()
+        for value, text in field.options:
+            group, _, rest = value.rpartition(".")
+            groups.setdefault(word_of(group), []).append((value, word_of(rest) if group else text))
+        return groups
 
     def text_of(self, field: Field, value: object) -> str:
         if value is None or value is msgspec.UNSET:
@@ -175,7 +190,7 @@ class Sheet(Inputs):
 
     def word_errors(self) -> None:
         """Write the labels of the page into the errors of the form."""
-        names = self.kind.record.__struct_encode_fields__
+        names = self.kind.record.__struct_encode_fields__ if self.kind else {field.name for field in self.fields}
         for path, sentences in self.form.errors.items():
             self.form.errors[path] = [in_words(sentence, names) for sentence in sentences]
 
@@ -192,7 +207,7 @@ class Sheet(Inputs):
         return body
 
     def _is_changed(self, field: Field) -> bool:
-        if field.shape == "references":
+        if field.shape in SEVERAL:
             return sorted(self._ids(field)) != sorted(self.stored_ids(field) if self.record is not None else ())
         text = self.form.text(field.name)
         return text != self.stored(field) if self.record is not None else text.strip() != ""
@@ -202,8 +217,8 @@ class Sheet(Inputs):
 
     def _read(self, field: Field, path: str, errors: FieldErrors) -> object:
         """Return a typed value as JSON would have it; note an error for one that cannot be read."""
-        if field.shape == "references":
-            return [int(text) if ID.fullmatch(text) else text for text in self._ids(field)]
+        if field.shape in SEVERAL:
+            return [int(text) if field.target is not None and ID.fullmatch(text) else text for text in self._ids(field)]
         text = self.form.text(path).strip()
         try:
             return None if not text else self._value(field, text)

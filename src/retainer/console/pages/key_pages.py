@@ -1,30 +1,24 @@
-"""The pages of keys: list, details, edit, rotate and revoke."""
-
-from collections import Counter
+"""The pages of keys: list and details."""
 
 import msgspec
 
-from retainer.console import charts, forms, scope_matrix, words
-from retainer.console.page_context import PageContext, Reply
+from retainer.console import charts, forms, words
+from retainer.console.page_context import NO_STORE, PageContext, Reply
 from retainer.events import webhooks
 from retainer.identity import accounts
-from retainer.identity.keys import key_changes, key_list
-from retainer.identity.keys.key_changes import KeyChanges, Rotation
+from retainer.identity.keys import key_list
 from retainer.identity.keys.key_list import Key, KeyFilter
-from retainer.identity.keys.keys import SCOPES
 from retainer.identity.people import users
+from retainer.kernel.http import Response
 from retainer.kernel.resource import read_id
 from retainer.schema.identity import api_keys
 from retainer.schema.requests import HOUR
 from retainer.store.tx import Tx
 from retainer.traffic import counts, request_log
 from retainer.traffic.counts import OperationCounts
-from retainer.values.exact import instant_after
 
 DAYS = 30
 RECENT, MAX_OPERATIONS = 10, 10
-HOURS = {0: "Immediately", 1: "1 hour", 24: "24 hours", 72: "3 days", 168: "7 days"}
-"""How long the former key remains valid after a rotation, by hours."""
 
 
 def show_list(tx: Tx, context: PageContext) -> Reply:
@@ -72,74 +66,10 @@ def show(tx: Tx, context: PageContext) -> Reply:
     )
 
 
-def show_edit(tx: Tx, context: PageContext) -> Reply:
-    """Show the form that changes name and scopes. `add` is a scope to be added: it is selected, but not saved."""
-    key = key_of(tx, context)
-    added = context.query.text("add")
-    if added not in SCOPES or added in key.scopes:
-        added = ""
-    return context.render(
-        "key_edit",
-        key=key,
-        matrix=scope_matrix.matrix(),
-        chosen=scope_matrix.chosen(context, [*key.scopes, added] if added else key.scopes),
-        added=added,
-        in_words=words.scopes_in_words,
-    )
-
-
-def edit(tx: Tx, context: PageContext) -> Reply:
-    """Change name and scopes. Raises `not_found`, `locked`, `validation_failed`."""
-    key = key_of(tx, context)
-    changed = key_changes.change_key(tx, key.id, forms.read_changes(KeyChanges, context.form))
-    return context.redirect(f"/keys/{key.id}", f"{changed.name} saved. Changes apply from the next request.")
-
-
-def show_rotate(tx: Tx, context: PageContext) -> Reply:
-    key = key_of(tx, context)
-    return context.render(
-        "key_rotate",
-        key=key,
-        last_hour=counts.last_hour(tx).get(key.id, 0),
-        hours=HOURS,
-        api_enabled=accounts.get_account(tx)["api_enabled"],
-    )
-
-
-def rotate(tx: Tx, context: PageContext) -> Reply:
-    """Create the new key, and show it. Raises `not_found`, `locked`, `api_disabled`, `validation_failed`."""
-    key = key_of(tx, context)
-    new = key_changes.rotate_key(tx, key.id, forms.read_new(Rotation, context.form))
-    return context.set_one_time_cookie("new-key", f"/keys/{new.id}/created", new.value)
-
-
-def show_revoke(tx: Tx, context: PageContext) -> Reply:
-    """Show what stops when a key is revoked."""
-    key = key_of(tx, context)
-    hour_ago = instant_after(tx.now, -key_list.RECENT)
-    recent = request_log.list_requests(tx, request_log.LogFilter(key_id=key.id, since=hour_ago))
-    frequent = Counter(request.operation or "other" for request in recent.requests).most_common(1)
-    return context.render(
-        "key_revoke",
-        key=key,
-        last_hour=counts.last_hour(tx).get(key.id, 0),
-        is_recent=key.last_used_at is not None and key.last_used_at >= hour_ago,
-        most_frequent=frequent[0][0] if frequent else None,
-        webhooks=webhooks.webhooks_of_key(tx, key.id),
-    )
-
-
-def revoke(tx: Tx, context: PageContext) -> Reply:
-    """Revoke a key, if its name was typed, and pause its webhooks on request.
-
-    Raises `not_found` and `validation_failed`.
-    """
-    key = key_of(tx, context)
-    forms.confirm(context.form, key.name)
-    key_changes.revoke_key(tx, key.id)
-    if context.form.text("pause_webhooks") == "yes":
-        webhooks.pause_webhooks(tx, webhooks.webhooks_of_key(tx, key.id))
-    return context.redirect(f"/keys/{key.id}", f"{key.name} revoked. It no longer works.", kind="warn")
+def first_call(tx: Tx, context: PageContext) -> Reply:
+    """Return as JSON whether a key was used, for the page's script."""
+    body = b"false" if key_of(tx, context).last_used_at is None else b"true"
+    return Response(200, [("content-type", "application/json"), NO_STORE], b'{"has_arrived":%b}' % body)
 
 
 def key_of(tx: Tx, context: PageContext) -> Key:

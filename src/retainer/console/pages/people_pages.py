@@ -1,11 +1,11 @@
-"""The pages that list and add people."""
+"""The pages of people: the list, and a person with keys, sessions and rates."""
 
-from retainer.console import forms
 from retainer.console.page_context import PageContext, Reply
+from retainer.console.pages.person_forms import PEOPLE
 from retainer.console.words import hours
 from retainer.identity.keys import key_list
-from retainer.identity.people import users
-from retainer.identity.people.users import UserDetails
+from retainer.identity.keys.key_list import KeyFilter
+from retainer.identity.people import second_factors, sessions, users
 from retainer.store.tx import Tx
 
 
@@ -21,11 +21,16 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
     )
 
 
-def show_form(_: Tx, context: PageContext) -> Reply:
-    return context.render("person_new")
-
-
-def add(tx: Tx, context: PageContext) -> Reply:
-    """Add a person, and show the link that lets them sign in. Raises `validation_failed`."""
-    user_id, link = users.invite(tx, forms.read_new(UserDetails, context.form))
-    return context.set_one_time_cookie("new-link", f"/people/{user_id}/link", link.url(context.request.origin))
+def show(tx: Tx, context: PageContext) -> Reply:
+    user = PEOPLE.find(tx, context)
+    rates = users.list_cost_rates(tx, user.id)
+    return context.render(
+        "person",
+        user=user,
+        hours=hours,
+        cost=next((amount for day, amount in reversed(rates) if day <= tx.today), ""),
+        is_self=user.id == context.person.user_id,
+        keys=key_list.list_keys(tx, KeyFilter(user_id=user.id)),
+        sessions=[session for session in sessions.list_sessions(tx) if session.user_id == user.id],
+        has_second_factor=second_factors.find(tx, user.id) is not None,
+    )

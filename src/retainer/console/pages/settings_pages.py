@@ -1,10 +1,14 @@
 """The pages of the account's settings and of the logo."""
 
+from contextlib import suppress
 from functools import cache
-from typing import NamedTuple
+from types import SimpleNamespace
 
 from retainer.console import forms
-from retainer.console.editing.fields import countries, currencies
+from retainer.console.editing.fields import Field, fields_of
+from retainer.console.editing.form_pages import stored
+from retainer.console.editing.sheet import Sheet
+from retainer.console.forms import Form
 from retainer.console.page_context import NO_STORE, PageContext, Reply
 from retainer.documents.logo_files import MAX_BYTES, read_logo
 from retainer.errors import Refusal
@@ -14,87 +18,87 @@ from retainer.identity.audit import Fields
 from retainer.identity.plans import PLANS, WITH_API, includes_api
 from retainer.identity.quotas import list_uses
 from retainer.kernel.http import Response
+from retainer.schema import identity as schema
 from retainer.shared.numbering import NUMBERED, NextNumbers, preview_number, set_next_numbers, upcoming_numbers
 from retainer.store.tx import Tx
 from retainer.values.common import grouped
 from retainer.values.kinds import read_pattern, timezones
 from retainer.values.parameters import read_whole
 
-WEEKDAYS = {
-    "mon": "Monday",
-    "tue": "Tuesday",
-    "wed": "Wednesday",
-    "thu": "Thursday",
-    "fri": "Friday",
-    "sat": "Saturday",
-    "sun": "Sunday",
+SECTIONS = {
+    "name": "Agency",
+    "tax_rate": "Billing",
+    "client_number_pattern": "Numbers",
+    "legal_name": "Sender of documents",
+    "iban": "Bank account",
+    "document_language": "Documents",
+    "quote_introduction_en": "Texts of new quotes",
+    "invoice_introduction_en": "Texts of new invoices",
+    "require_second_factor": "Security",
 }
-LANGUAGES = {"en": "English", "de": "German"}
-TAX_OUTSIDE_EU = {"not_subject": "Not subject to VAT", "exempt": "Exempt from VAT", "export": "Export"}
+"""The headings of the page, by the first field below each."""
 IMAGE_POLICY = ("content-security-policy", "default-src 'none'; sandbox")
-
-
-class NumberPreview(NamedTuple):
-    """A series: its pattern, if it has one, and the number that the next record would get; None if that is invalid."""
-
-    label: str
-    pattern_name: str
-    pattern: str | None
-    next_name: str
-    next_number: str | None
 
 
 def show(tx: Tx, context: PageContext) -> Reply:
     account = accounts.get_account(tx)
-    upcoming = upcoming_numbers(tx)
-    plan, form = PLANS[account["plan"]], context.form
-    shown = forms.shown_values(AccountSettings, account, account["document_language"])
-    chosen = form.texts_of("working_weekdays") if form.texts else account["working_weekdays"]
+    sheet, sections, title = sheet_of(tx, context, account), dict[str, list[Field]](), ""
+    for field in sheet.fields:
+        title = "Numbers" if field.name in NextNumbers.__struct_fields__ else SECTIONS.get(field.name) or title
+        sections.setdefault(title, []).append(field)
     return context.render(
         "settings",
-        account=shown | {"iban": account["iban"] and grouped(account["iban"])},
-        plan=plan,
+        account=account,
+        sheet=sheet,
+        sections=sections,
+        plan=PLANS[account["plan"]],
         plans_with_api=WITH_API,
         quotas=list_uses(tx),
         is_included=includes_api(account["plan"], account["trial_ends_at"], tx.now),
-        is_currency_fixed=accounts.has_amounts(tx),
-        currencies=list(currencies()),
-        timezones=timezone_options(),
-        countries=list(countries()),
-        weekdays=WEEKDAYS,
-        chosen_weekdays=chosen,
-        languages=LANGUAGES,
-        numbers=[preview(tx, context, account, name, number) for name, number in upcoming.items()],
-        tax_outside_eu=TAX_OUTSIDE_EU,
-        small_business=form.text("is_small_business", "yes" if account["is_small_business"] else "no"),
-        second_factor=form.text("require_second_factor", "yes" if account["require_second_factor"] else "no"),
     )
 
 
+def sheet_of(tx: Tx, context: PageContext, account: Fields) -> Sheet:
+    """Return the form of the settings; its series say their next numbers, and amounts fix the currency."""
+    settings = SimpleNamespace(**stored(AccountSettings, account))
+    settings.iban = settings.iban and grouped(settings.iban)
+    previews, left_out = next_numbers(tx, context.form, account), "currency" if accounts.has_amounts(tx) else ""
+    declared = (*fields_of(AccountSettings, schema.accounts), *fields_of(NextNumbers, schema.accounts))
+    fields = [
+        field._replace(hint=previews.get(field.name, field.hint))
+        if field.name != "timezone"
+        else field._replace(shape="choice", options=timezone_options())
+        for field in declared
+        if field.name != left_out
+    ]
+    return Sheet(tx, context, None, settings, fields)
+
+
 def save(tx: Tx, context: PageContext) -> Reply:
-    """Change the settings, or only show the next numbers. Raises `validation_failed` with all errors."""
-    values = forms.read_changes(AccountSettings, context.form)
-    numbers = forms.read_changes(NextNumbers, context.form)
+    """Change the settings, or only show the next numbers. Raises `validation_failed`."""
+    body = sheet_of(tx, context, accounts.get_account(tx)).read()
+    numbers = {name: body.pop(name) for name in NextNumbers.__struct_fields__ if name in body}
+    changes = forms.read_changes(AccountSettings, body)
     if context.form.text("preview"):
         return show(tx, context)
-    accounts.set_account(tx, values)
-    set_next_numbers(tx, numbers)
+    if changes:
+        accounts.set_account(tx, changes)
+    set_next_numbers(tx, forms.read_changes(NextNumbers, numbers))
     return context.redirect("/settings", "Settings saved. They apply to new records and documents.")
 
 
-def preview(tx: Tx, context: PageContext, account: Fields, next_name: str, upcoming: int) -> NumberPreview:
-    """Return a series with the pattern and the next number as typed or stored."""
-    table = NUMBERED[next_name]
-    label, pattern_name = table.name.replace("_", " ").capitalize(), f"{next_name.removeprefix('next_')}_pattern"
-    chosen = read_whole(context.form.text(next_name)) or 1
-    if pattern_name not in account:
-        return NumberPreview(label, pattern_name, None, next_name, str(max(upcoming, chosen)))
-    pattern = context.form.text(pattern_name, account[pattern_name])
-    try:
-        next_number = preview_number(tx, table, read_pattern(pattern), at_least=chosen)
-    except ValueError:
-        next_number = None
-    return NumberPreview(label, pattern_name, pattern, next_name, next_number)
+def next_numbers(tx: Tx, form: Form, account: Fields) -> dict[str, str]:
+    """Return the number that the next record of each series gets, by the field that decides it, as typed or stored."""
+    found = {}
+    for name, upcoming in upcoming_numbers(tx).items():
+        chosen, pattern_name = read_whole(form.text(name)) or 1, f"{name.removeprefix('next_')}_pattern"
+        if pattern_name not in account:
+            found[name] = f"Next: {max(upcoming, chosen)}"
+            continue
+        with suppress(ValueError):
+            pattern = read_pattern(form.text(pattern_name, account[pattern_name]))
+            found[pattern_name] = f"Next: {preview_number(tx, NUMBERED[name], pattern, at_least=chosen)}"
+    return found
 
 
 def show_logo(tx: Tx, context: PageContext) -> Reply:
@@ -123,6 +127,5 @@ def show_image(tx: Tx, _: PageContext) -> Reply:
 
 
 @cache
-def timezone_options() -> list[tuple[str, str]]:
-    """Return the names of time zones, twice: as value and as label."""
-    return [(name, name) for name in sorted(timezones())]
+def timezone_options() -> tuple[tuple[str, str], ...]:
+    return tuple((name, name) for name in sorted(timezones()))

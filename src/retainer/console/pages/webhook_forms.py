@@ -1,76 +1,111 @@
-"""The pages that create and edit a webhook, rotate its secret, and show a secret once."""
+"""The forms of webhooks: create, edit, delete, rotate the secret, send events again; and the buttons on their page."""
 
-from typing import Annotated
+from functools import partial
 
-import msgspec
-from msgspec import Meta
-
-from retainer.console import forms
-from retainer.console.cookies import Cookie
-from retainer.console.page_context import ROOT, PageContext, Reply
-from retainer.console.pages.webhook_pages import webhook_of
-from retainer.events import webhooks
-from retainer.events.catalogue import ANNOUNCED, EventType
-from retainer.events.webhooks import Webhook, WebhookUrl
+from retainer.console import words
+from retainer.console.actions.basis import new_of, patch_of
+from retainer.console.editing.fields import Field, choose_fields
+from retainer.console.editing.form_pages import FormPage, Section
+from retainer.console.page_context import PageContext, Reply
+from retainer.errors import invalid
+from retainer.events import deliveries, webhooks
+from retainer.events.catalogue import TYPES
+from retainer.events.deliveries import Redelivery
+from retainer.events.webhooks import Webhook
+from retainer.identity.audit import Fields
+from retainer.kernel.resource import AllowedNetworks, BaseUrl
+from retainer.schema import webhooks as schema
 from retainer.store.tx import Tx
-from retainer.values.kinds import Text191
+
+WEBHOOKS = Section(
+    "Webhooks",
+    "/webhooks",
+    schema.webhooks,
+    lambda tx, webhook_id: tx.get(schema.webhooks, webhook_id, Webhook),
+    lambda webhook: webhook.description or words.host(webhook.url),
+)
+URL, DESCRIPTION = choose_fields(Webhook, schema.webhooks, "url", "description")
+ALL = "If none is selected, all events are sent."
+FIELDS = (
+    URL._replace(label="Address", hint="Events are sent to it with POST. Use https."),
+    DESCRIPTION._replace(is_required=True, hint="What receives the events, such as Accounting."),
+    Field("types", "Events", "choices", hint=ALL, options=tuple((each, each) for each in TYPES)),
+)
+SINCE = Field("since", "From", "day", hint="Resends all events since this day, with their ids.", is_required=True)
+ROTATING = (
+    "You get a new secret. For 24 hours, requests are also signed with the former one, until your receiver switches."
+)
 
 
-class WebhookFields(msgspec.Struct):
-    """The fields of the form; no selected type means all."""
-
-    url: WebhookUrl
-    description: Text191 | None = None
-    types: Annotated[list[EventType], Meta(min_length=1)] | None = None
-
-
-def show_new(tx: Tx, context: PageContext) -> Reply:  # noqa: ARG001  # every page has a transaction
-    return _form(context, None)
+def create(tx: Tx, context: PageContext, _: None, body: Fields) -> Reply:
+    """Create a webhook, and show its secret once. Raises `validation_failed`."""
+    address, allowed = BaseUrl(context.request.base_url), AllowedNetworks(context.request.settings.monitor_allow)
+    made = webhooks.create_webhook(tx, address, allowed, new_of(tx, Webhook, body))
+    return context.show_once(f"/webhooks/{made.data.id}", "webhook", made.meta.secret)
 
 
-def create(tx: Tx, context: PageContext) -> Reply:
-    """Create a webhook, and redirect to the page that shows its secret. Raises `validation_failed`."""
-    webhook = forms.read_new(Webhook, context.form, types=context.form.texts_of("types") or None)
-    made, secret = webhooks.add_webhook(tx, webhook, context.request.base_url, context.request.settings.monitor_allow)
-    return _show_once(context, made, secret)
+def change(tx: Tx, context: PageContext, webhook: Webhook, body: Fields, notice: str) -> Reply:
+    """Change a webhook; no selected type means all. Raises `validation_failed`."""
+    changes = patch_of(tx, Webhook, {name: value or None for name, value in body.items()})
+    webhooks.update_webhook(tx, webhook.id, AllowedNetworks(context.request.settings.monitor_allow), changes)
+    return context.redirect(f"/webhooks/{webhook.id}", notice)
 
 
-def show_edit(tx: Tx, context: PageContext) -> Reply:
-    return _form(context, webhook_of(tx, context))
+def rotate(tx: Tx, context: PageContext, webhook: Webhook, _: Fields) -> Reply:
+    """Replace the secret, and show the new one once. Raises `locked`."""
+    made = webhooks.rotate_webhook_secret(tx, webhook.id)
+    return context.show_once(f"/webhooks/{webhook.id}", "webhook", made.meta.secret)
 
 
-def edit(tx: Tx, context: PageContext) -> Reply:
-    """Change a webhook. Raises `not_found`, `validation_failed`."""
-    before = webhook_of(tx, context)
-    fields = forms.read_new(WebhookFields, context.form, types=context.form.texts_of("types") or None)
-    after = msgspec.structs.replace(before, **msgspec.structs.asdict(fields))
-    webhooks.change_webhook(tx, before, after, context.request.settings.monitor_allow)
-    return context.redirect(f"/webhooks/{before.id}", "Saved. Changes apply from the next event.")
+def tell_deletion(_: Tx, __: PageContext, webhook: Webhook) -> list[str]:
+    pending = words.count(webhook.pending_count, "pending delivery", "pending deliveries")
+    return [
+        f"Nothing more is sent to {webhook.url}, and the log of its deliveries is deleted.",
+        *([f"{pending} will not be sent."] if webhook.pending_count else []),
+        "This can't be undone. To stop it for some time, pause it.",
+    ]
 
 
-def show_rotate(tx: Tx, context: PageContext) -> Reply:
-    return context.render("webhook_rotate", webhook=webhook_of(tx, context))
+def delete(tx: Tx, context: PageContext, webhook: Webhook, _: Fields) -> Reply:
+    webhooks.delete_webhook(tx, webhook.id)
+    return context.redirect("/webhooks", "Webhook deleted. Nothing more is sent to it.", kind="warn")
 
 
-def rotate(tx: Tx, context: PageContext) -> Reply:
-    """Replace the secret, and show the new one. Raises `not_found`."""
-    webhook = webhook_of(tx, context)
-    return _show_once(context, webhook, webhooks.rotate_secret(tx, webhook))
+def redeliver(tx: Tx, context: PageContext, webhook: Webhook, body: Fields) -> Reply:
+    """Send an event again, or all since a day. Raises `locked`, `validation_failed`."""
+    wanted: Fields = {"event_id": body.get("event_id")}
+    if wanted["event_id"] is None:
+        try:
+            wanted = {"since": words.day_start(str(body.get("since")), tx.actor.timezone)}
+        except (ValueError, OverflowError):
+            raise invalid({"since": ["Choose the first day whose events are sent again."]}) from None
+    redelivery = new_of(tx, Redelivery, wanted)
+    tx.raise_errors()
+    events = words.count(deliveries.redeliver(tx, webhook, redelivery), "event")
+    notice = f"Queued {events} to be sent again. Events keep their ids, so that receivers know them."
+    return context.redirect(f"/webhooks/{webhook.id}", notice)
 
 
-def show_secret(tx: Tx, context: PageContext) -> Reply:
-    webhook = webhook_of(tx, context)
-    secret = Cookie("webhook-secret", path=f"{ROOT}/webhooks/{webhook.id}/secret")
-    value = context.cookies.get(secret.name, secret.path)
-    return context.render("webhook_secret", uses_up=secret, webhook=webhook, value=value)
+def send_test(tx: Tx, context: PageContext) -> Reply:
+    """Queue a test. Raises `not_found`, and `locked` unless the webhook is active."""
+    webhook = WEBHOOKS.find(tx, context)
+    deliveries.queue_test(tx, webhook)
+    return context.redirect(f"/webhooks/{webhook.id}", "Test queued. Reload this page in a moment to see its result.")
 
 
-def _show_once(context: PageContext, webhook: Webhook, secret: str) -> Reply:
-    return context.set_one_time_cookie("webhook-secret", f"/webhooks/{webhook.id}/secret", secret)
+def set_status(status: str, notice: str, tx: Tx, context: PageContext) -> Reply:
+    return change(tx, context, WEBHOOKS.find(tx, context), {"status": status}, notice)
 
 
-def _form(context: PageContext, webhook: Webhook | None) -> Reply:
-    is_typed = bool(context.form.texts)
-    chosen = context.form.texts_of("types") if is_typed or webhook is None else webhook.types or []
-    groups = {each.name.replace("_", " ").capitalize(): each.types for each in ANNOUNCED.values()}
-    return context.render("webhook_form", webhook=webhook, groups=groups, chosen=set(chosen))
+def fields_of_redelivery(_: Tx, context: PageContext, __: Webhook) -> list[Field]:
+    return [Field("event_id", "Event", "whole")] if "event_id" in context.form else [SINCE]
+
+
+pause = partial(set_status, "paused", "Paused. Events wait until you resume it.")
+resume = partial(set_status, "active", "Resumed. What is pending is sent now.")
+save = partial(change, notice="Saved. Changes apply from the next event.")
+NEW = FormPage(WEBHOOKS, "Create webhook", "Create webhook", create, fields=lambda *_: FIELDS)
+EDIT = FormPage(WEBHOOKS, "Edit {name}", "Save", save, fields=lambda *_: FIELDS, values=lambda _, __, webhook: webhook)
+ROTATE = FormPage(WEBHOOKS, "Rotate the secret of {name}", "Rotate secret", rotate, lambda *_: [ROTATING])
+DELETE = FormPage(WEBHOOKS, "Delete {name}?", "Delete webhook", delete, tell_deletion)
+REDELIVER = FormPage(WEBHOOKS, "Send events of {name} again", "Send again", redeliver, fields=fields_of_redelivery)

@@ -1,19 +1,16 @@
-"""The pages of webhooks: list, details with the log of deliveries, tests, pauses, and sending again."""
+"""The pages of webhooks: list, and details with the log of deliveries."""
 
-import msgspec
-
-from retainer.console import forms, words
+from retainer.console import words
 from retainer.console.names import Link, Names
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.pages.request_pages import link_with
-from retainer.errors import invalid
+from retainer.console.pages.webhook_forms import WEBHOOKS
 from retainer.events import deliveries, webhooks
 from retainer.events.catalogue import RESOURCES
-from retainer.events.deliveries import DeliveryFilter, Redelivery, WebhookDelivery
+from retainer.events.deliveries import DeliveryFilter, WebhookDelivery
 from retainer.events.webhooks import Webhook
 from retainer.identity.quotas import find_excess
 from retainer.kernel.paging import Page, listing
-from retainer.kernel.resource import read_id
 from retainer.schema import webhooks as schema
 from retainer.store.announcements import DELETED
 from retainer.store.outbox import resource_of
@@ -33,7 +30,7 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
 
 
 def show(tx: Tx, context: PageContext) -> Reply:
-    webhook = webhook_of(tx, context)
+    webhook = WEBHOOKS.find(tx, context)
     status = context.query.text("status")
     filters = DeliveryFilter(status=(status,) if status in deliveries.STATUSES else None)
     number = read_whole(context.query.text("page")) or 1
@@ -49,59 +46,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
         records=links_of(tx, context, found.data),
         types_in_words=types_in_words,
         scopes_in_words=words.scopes_in_words,
-        today=tx.today,
     )
-
-
-def send_test(tx: Tx, context: PageContext) -> Reply:
-    """Queue a test. Raises `not_found`, and `locked` unless the webhook is active."""
-    webhook = webhook_of(tx, context)
-    deliveries.queue_test(tx, webhook)
-    return context.redirect(f"/webhooks/{webhook.id}", "Test queued. Reload this page in a moment to see its result.")
-
-
-def pause(tx: Tx, context: PageContext) -> Reply:
-    return _set_status(tx, context, "paused", "Paused. Events wait until you resume it.")
-
-
-def resume(tx: Tx, context: PageContext) -> Reply:
-    """Let a webhook continue where it was. Raises `not_found`."""
-    return _set_status(tx, context, "active", "Resumed. What is pending is sent now.")
-
-
-def redeliver(tx: Tx, context: PageContext) -> Reply:
-    """Send an event again, or all since a day. Raises `not_found`, `locked`, `validation_failed`."""
-    webhook, form = webhook_of(tx, context), context.form
-    if event_id := read_whole(form.text("event_id")):
-        wanted = forms.read_new(Redelivery, form, event_id=event_id, since=None)
-    else:
-        try:
-            since = words.day_start(form.text("since"), tx.actor.timezone)
-        except (ValueError, OverflowError):
-            raise invalid({"since": ["Choose the first day whose events are sent again."]}) from None
-        wanted = forms.read_new(Redelivery, form, event_id=None, since=since)
-    count = words.count(deliveries.redeliver(tx, webhook, wanted), "event")
-    notice = f"Queued {count} to be sent again. Events keep their ids, so that receivers know them."
-    return context.redirect(f"/webhooks/{webhook.id}", notice)
-
-
-def show_delete(tx: Tx, context: PageContext) -> Reply:
-    return context.render("webhook_delete", webhook=webhook_of(tx, context))
-
-
-def delete(tx: Tx, context: PageContext) -> Reply:
-    webhooks.remove_webhook(tx, webhook_of(tx, context))
-    return context.redirect("/webhooks", "Webhook deleted. Nothing more is sent to it.", kind="warn")
-
-
-def _set_status(tx: Tx, context: PageContext, status: webhooks.Status, notice: str) -> Reply:
-    webhook = webhook_of(tx, context)
-    webhooks.change_webhook(tx, webhook, msgspec.structs.replace(webhook, status=status))
-    return context.redirect(f"/webhooks/{webhook.id}", notice)
-
-
-def webhook_of(tx: Tx, context: PageContext) -> Webhook:
-    return tx.get(schema.webhooks, read_id(context.path_parameters["webhook"], schema.webhooks), Webhook)
 
 
 def links_of(tx: Tx, context: PageContext, found: list[WebhookDelivery]) -> dict[int, Link]:

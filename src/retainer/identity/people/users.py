@@ -44,11 +44,13 @@ class UserDetails(msgspec.Struct):
     name: Text191
     email: Email
     role: Role = "member"
-    weekly_capacity_minutes: WeeklyMinutes = 2400
+    weekly_capacity_minutes: Annotated[WeeklyMinutes, "Like 38:30 or 38.5."] = 2400
     target_percent: Percent = Decimal(75)
-    hourly_rate: Money | None = None
-    cost_rate: CostRate | None = None
-    cost_rate_from: Day = FIRST_DAY
+    hourly_rate: Annotated[
+        Money | None, "Used if neither the project nor the client has a rate. If blank: the account's."
+    ] = None
+    cost_rate: Annotated[CostRate | None, "Used in profitability reports."] = None
+    cost_rate_from: Annotated[Day, "If the cost is another than before: the first day of the new one."] = FIRST_DAY
     password: Password | None = None
 
 
