@@ -17,21 +17,8 @@ from retainer.schema.crm import clients
 from retainer.schema.filters import ONE_OF_NUMBERS, one_of, one_of_folded, truth
 from retainer.shared.numbering import next_number
 from retainer.store.tx import Tx
+from retainer.values import kinds
 from retainer.values.common import EARLY_PAYMENT, Days, DiscountPercent, ExternalId, missing_terms
-from retainer.values.kinds import (
-    Code50,
-    Code191,
-    Country,
-    Currency,
-    Email,
-    Id,
-    Money,
-    Percent,
-    Text50,
-    Text191,
-    Text10000,
-    Url,
-)
 from retainer.values.records import READ_ONLY, SERVER_DEFAULT, Record
 
 Status = Annotated[
@@ -51,42 +38,44 @@ Language = Annotated[
 class Client(Record):
     """A company or person the agency works for."""
 
-    name: Annotated[Text191, "Name on documents. Lists are sorted by it."]
-    number: Annotated[Code50, "Unique in the account, ignoring case. Default: the next of its series, like C-0001."] = (
-        SERVER_DEFAULT
-    )
+    name: Annotated[kinds.Text191, "Name on documents. Lists are sorted by it."]
+    number: Annotated[
+        kinds.Code50, "Unique in the account, ignoring case. Default: the next of its series, like C-0001."
+    ] = SERVER_DEFAULT
     status: Status = "active"
-    email: Annotated[Email | None, "General address of the client. People are external contacts."] = None
+    email: Annotated[kinds.Email | None, "General address of the client. People are external contacts."] = None
     invoice_email: Annotated[
-        Email | None, "Address for invoices, if different from `email`. Retainer sends no mail."
+        kinds.Email | None, "Address for invoices, if different from `email`. Retainer sends no mail."
     ] = None
-    phone: Annotated[Text50 | None, "Stored as sent, in any format."] = None
-    website: Annotated[Url | None, "Home page of the client. Websites that you maintain are sites."] = None
+    phone: Annotated[kinds.Text50 | None, "Stored as sent, in any format."] = None
+    website: Annotated[kinds.Url | None, "Home page of the client. Websites that you maintain are sites."] = None
     address_line1: Annotated[
-        Text191 | None, "First line of the postal address. Issued invoices keep a copy of the address."
+        kinds.Text191 | None, "First line of the postal address. Issued invoices keep a copy of the address."
     ] = None
-    address_line2: Annotated[Text191 | None, "Second line of the postal address, like a floor or a building."] = None
-    city: Annotated[Text191 | None, "Town of the postal address."] = None
-    region: Annotated[Text191 | None, "State, province or county of the postal address."] = None
-    postal_code: Annotated[Text191 | None, "Part of the postal address. Leading zeros are kept."] = None
-    country: Annotated[Country | None, "Country of the postal address."] = None
+    address_line2: Annotated[kinds.Text191 | None, "Second line of the postal address, like a floor or a building."] = (
+        None
+    )
+    city: Annotated[kinds.Text191 | None, "Town of the postal address."] = None
+    region: Annotated[kinds.Text191 | None, "State, province or county of the postal address."] = None
+    postal_code: Annotated[kinds.Text191 | None, "Part of the postal address. Leading zeros are kept."] = None
+    country: Annotated[kinds.Country | None, "Country of the postal address."] = None
     vat_number: Annotated[
-        Code50 | None,
+        kinds.Code50 | None,
         "VAT number, stored as sent. E-invoices name it if it has the pattern of a member state of the EU; the country "
         "gives a missing prefix. Issued invoices keep a copy; no register is checked.",
     ] = None
-    registration_number: Annotated[Code50 | None, "Number in a commercial register; not checked."] = None
+    registration_number: Annotated[kinds.Code50 | None, "Number in a commercial register; not checked."] = None
     currency: Annotated[
-        Currency,
+        kinds.Currency,
         "For the client's rates, projects and new documents. Default: that of the account. Fixed once an invoice is "
         "issued.",
     ] = SERVER_DEFAULT
     hourly_rate: Annotated[
-        Money | None, "For time on projects without a rate. Null: the rate of the user or the account applies."
+        kinds.Money | None, "For time on projects without a rate. Null: the rate of the user or the account applies."
     ] = None
-    tax_rate: Annotated[Percent | None, "Percent on new lines of invoices and quotes. Null: that of the account."] = (
-        None
-    )
+    tax_rate: Annotated[
+        kinds.Percent | None, "Percent on new lines of invoices and quotes. Null: that of the account."
+    ] = None
     payment_terms_days: Annotated[
         Days, Meta(ge=0, le=365), "Days from the issue of an invoice until it is due. Default: that of the account."
     ] = SERVER_DEFAULT
@@ -100,7 +89,7 @@ class Client(Record):
         "Days from the issue of an invoice in which the client can deduct `early_payment_discount_percent`.",
     ] = None
     language: Language | None = None
-    notes: Annotated[Text10000 | None, "Internal notes. `q` searches them."] = None
+    notes: Annotated[kinds.Text10000 | None, "Internal notes. `q` searches them."] = None
     external_id: ExternalId = None
     tag_ids: TagIds = []
     contacts_count: Annotated[int, "External contacts of the client, including inactive ones."] = READ_ONLY
@@ -116,15 +105,15 @@ def has_overdue_invoice(table: Table) -> ColumnElement[bool]:
 
 class ClientFilter(Filter):
     sorts = ("name", "number", "created_at", "updated_at")
-    name: Annotated[OneOf[Text191] | None, REPEATED, one_of("name", is_small=True)] = None
+    name: Annotated[OneOf[kinds.Text191] | None, REPEATED, one_of("name", is_small=True)] = None
     status: OneOf[Status] | None = None
-    country: OneOf[Country] | None = None
-    currency: OneOf[Currency] | None = None
-    number: Annotated[OneOf[Code50] | None, ONE_OF_NUMBERS] = None
-    email: Annotated[OneOf[Email] | None, one_of_folded("email", "invoice_email", is_small=True)] = None
-    vat_number: Annotated[OneOf[Code50] | None, one_of("vat_number", is_small=True)] = None
+    country: OneOf[kinds.Country] | None = None
+    currency: OneOf[kinds.Currency] | None = None
+    number: Annotated[OneOf[kinds.Code50] | None, ONE_OF_NUMBERS] = None
+    email: Annotated[OneOf[kinds.Email] | None, one_of_folded("email", "invoice_email", is_small=True)] = None
+    vat_number: Annotated[OneOf[kinds.Code50] | None, one_of("vat_number", is_small=True)] = None
     has_overdue: Annotated[bool | None, truth(has_overdue_invoice, "clients who have an overdue invoice")] = None
-    external_id: OneOf[Code191] | None = None
+    external_id: OneOf[kinds.Code191] | None = None
     tag_id: TagFilter = None
 
 
@@ -156,7 +145,7 @@ def create_client(tx: Tx, body: New[Client]) -> Client:
 
 @api.put("/{client_id}")
 @api.patch("/{client_id}")
-def update_client(tx: Tx, client_id: Id, patch: Patch[Client]) -> Client:
+def update_client(tx: Tx, client_id: kinds.Id, patch: Patch[Client]) -> Client:
     """Change a client; omitted fields keep their value."""
     before = tx.get(clients, client_id, Client)
     after = build_client(tx, patch.apply_to(before))
@@ -166,6 +155,6 @@ def update_client(tx: Tx, client_id: Id, patch: Patch[Client]) -> Client:
 
 
 @api.delete("/{client_id}")
-def delete_client(tx: Tx, client_id: Id) -> None:
+def delete_client(tx: Tx, client_id: kinds.Id) -> None:
     """Delete a client with its contacts. A client with other records cannot be deleted."""
     changes.delete(tx, clients, tx.get(clients, client_id, Client))
