@@ -12,8 +12,7 @@ from retainer.events import deliveries, events, webhooks
 from retainer.identity import quotas
 from retainer.identity.keys import access, me
 from retainer.identity.people import directory
-from retainer.identity.sign_in.failures import Failures, SharedFailures
-from retainer.identity.sign_in.throttle import Throttle
+from retainer.identity.sign_in.throttle import Failures, SharedFailures, Throttle
 from retainer.kernel.http import Request
 from retainer.kernel.limits import SlidingWindow
 from retainer.kernel.pipeline import Pipeline

@@ -12,7 +12,7 @@ from retainer.errors import Refusal
 from retainer.identity import audit
 from retainer.identity.audit import AuditFilter
 from retainer.identity.people import second_factors, sessions, tokens, users
-from retainer.identity.sign_in import failures
+from retainer.identity.sign_in import throttle
 from retainer.store.tx import ActorChanged
 from tests.console.visitor import HASH, PASSWORD, Fields, Visitor, admin_of
 
@@ -136,7 +136,7 @@ def test_a_sign_in_expires_and_ends_with_a_new_password(api, admin, clock):
 
 
 def test_many_wrong_codes_must_wait_and_the_right_password_does_not_help(api, admin, clock, monkeypatch):
-    monkeypatch.setattr(failures, "time", SimpleNamespace(monotonic=lambda: 0.0))  # a hash may take longer than a wait
+    monkeypatch.setattr(throttle, "time", SimpleNamespace(monotonic=lambda: 0.0))  # a hash may take longer than a wait
     app, _ = set_up(admin)
     clock.shift(60)
     other = Visitor(api.app, "203.0.113.9")

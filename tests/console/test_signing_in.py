@@ -8,7 +8,7 @@ import pytest
 
 from retainer.app import App
 from retainer.identity.people import password_links, passwords, users
-from retainer.identity.sign_in import failures
+from retainer.identity.sign_in import throttle
 from retainer.kernel.limits import ADDRESS_RATE_LIMIT
 from retainer.settings import Settings
 from tests.console.visitor import PASSWORD, Visitor, admin_of
@@ -59,7 +59,7 @@ def test_a_wrong_password_is_an_error_at_the_form_which_keeps_the_email(api):
 
 
 def test_after_many_failures_a_message_and_a_header_say_how_long_to_wait(api, monkeypatch):
-    monkeypatch.setattr(failures, "time", SimpleNamespace(monotonic=lambda: 0.0))  # a hash may take longer than a wait
+    monkeypatch.setattr(throttle, "time", SimpleNamespace(monotonic=lambda: 0.0))  # a hash may take longer than a wait
     admin_of(api)
     visitor = Visitor(api.app)
     answers = [visitor.sign_in("ana@north.example", "not the password") for _ in range(6)]

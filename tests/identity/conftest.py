@@ -8,7 +8,7 @@ import pytest
 import time_machine
 
 from retainer.identity.people import passwords
-from retainer.identity.sign_in import failures
+from retainer.identity.sign_in import throttle
 from tests.quick_hashes import hash_quickly
 
 NOW = datetime(2026, 3, 10, 9, 0, tzinfo=UTC)
@@ -23,7 +23,7 @@ def quick(monkeypatch):
 @pytest.fixture
 def clock(monkeypatch):
     """A frozen clock, which also measures waits."""
-    monkeypatch.setattr(failures, "time", SimpleNamespace(monotonic=time.time))
+    monkeypatch.setattr(throttle, "time", SimpleNamespace(monotonic=time.time))
     with time_machine.travel(NOW, tick=False) as clock:
         yield clock
 

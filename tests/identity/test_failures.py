@@ -7,8 +7,8 @@ import pytest
 from testing.process import PATIENCE
 
 from retainer.errors import Refusal
-from retainer.identity.sign_in import failures
-from retainer.identity.sign_in.failures import TTL, Failures, SharedFailures
+from retainer.identity.sign_in import throttle
+from retainer.identity.sign_in.throttle import TTL, Failures, SharedFailures
 from retainer.kernel.limits_valkey import PREFIX, SharedWindow
 from tests.valkey_process import ValkeyProcess
 
@@ -18,7 +18,7 @@ class InMemory:
 
     def __init__(self, monkeypatch):
         self.now = 1000.0
-        monkeypatch.setattr(failures, "time", SimpleNamespace(monotonic=lambda: self.now))
+        monkeypatch.setattr(throttle, "time", SimpleNamespace(monotonic=lambda: self.now))
         self.counters = [Failures()]
 
     def wait(self, seconds):
@@ -111,7 +111,7 @@ def test_concurrent_attempts_are_limited_to_the_free_failures(counting):
 
 
 def test_memory_keeps_the_subjects_that_failed_last(monkeypatch):
-    monkeypatch.setattr(failures, "MAX_SUBJECTS", 3)
+    monkeypatch.setattr(throttle, "MAX_SUBJECTS", 3)
     counter = Failures()
     for subject in ("a", "b", "c", "a", "d"):
         counter.hit(subject, 9)

@@ -14,7 +14,7 @@ import pytest
 import time_machine
 from testing.process import PATIENCE, at_once, until
 
-from retainer.identity.sign_in.failures import SharedFailures
+from retainer.identity.sign_in.throttle import SharedFailures
 from retainer.kernel.limits import WINDOW_SECONDS
 from retainer.kernel.limits_valkey import PREFIX, TIMEOUT_SECONDS, SharedWindow
 from tests.length import length, only_full
