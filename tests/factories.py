@@ -14,7 +14,7 @@ from retainer.app import App
 from retainer.billing import payments
 from retainer.identity import accounts
 from retainer.identity.actors import operator_of
-from retainer.identity.keys import key_changes, key_list, keys
+from retainer.identity.keys import key_list, keys
 from retainer.identity.keys.keys import SCOPES, KeyDetails
 from retainer.identity.people import users
 from retainer.identity.people.users import UserDetails
@@ -299,7 +299,7 @@ class ApiClient:
 
     def revoke_newest_key(self) -> None:
         with self.operating() as tx:
-            key_changes.revoke_key(tx, key_list.list_keys(tx)[-1].id)
+            keys.revoke_key(tx, key_list.list_keys(tx)[-1].id)
 
     def pay(self, invoice_id: int | None = None, **payment: Any) -> dict[str, Any]:
         """Record a payment on an invoice, by default on a new one; return it."""

@@ -15,8 +15,8 @@ from tests.databases import each_database, only_sqlite
 from retainer.events.catalogue import TYPES
 from retainer.events.deliveries import MAX_PENDING
 from retainer.events.webhooks import MAX_FORMER, READ_SCOPES
-from retainer.identity.keys import key_changes
-from retainer.identity.keys.key_changes import Rotation
+from retainer.identity.keys import keys
+from retainer.identity.keys.keys import Rotation
 
 HOOKS = {"url": "https://Receiver.example/hooks"}
 
@@ -75,7 +75,7 @@ def test_a_webhook_names_the_key_whose_scopes_it_has(api):
     moved = api.patch(path, {"url": "https://new.example"}, key=other).data
     assert moved["key_id"] not in {None, api.key_id}
     with api.operating() as tx:
-        new = key_changes.rotate_key(tx, moved["key_id"], Rotation())
+        new = keys.rotate_key(tx, moved["key_id"], Rotation())
     assert api.get(path).data["key_id"] == new.id
     chosen = api.patch(path, {"types": ["tag.created"]}, key=api.new_key()).data
     assert chosen["key_id"] not in {None, new.id}

@@ -10,7 +10,7 @@ import pytest
 from testing.agencies import open_agency, open_app
 from testing.process import running, until
 
-from retainer.identity.keys import key_changes
+from retainer.identity.keys import keys
 from retainer.settings import BASE_PATH
 from retainer.store.engines import PartlyUnavailable, connect
 from retainer.store.tx import Store
@@ -82,7 +82,7 @@ def test_a_key_of_an_account_on_the_lost_node_is_not_revoked_by_half(both_nodes)
     key = lost.new_key()
     worker.go_away()
     with pytest.raises(PartlyUnavailable), lost.operating() as tx:
-        key_changes.revoke_key(tx, lost.key_id)
+        keys.revoke_key(tx, lost.key_id)
     worker.come_back()
     until(lambda: lost.get("/me", key=key).status == 200, "the account can be read again")
 

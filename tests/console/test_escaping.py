@@ -9,7 +9,7 @@ from wsgiref.validate import WSGIWarning
 import pytest
 
 from retainer.identity import accounts
-from retainer.identity.keys import key_changes, keys
+from retainer.identity.keys import keys
 from retainer.identity.keys.keys import KeyDetails
 from retainer.identity.people import password_links, users
 from retainer.identity.people.users import UserDetails
@@ -81,7 +81,7 @@ def world(api: ApiClient) -> Visitor:
     assert make_records(api) > 30
     with api.operating() as tx:
         accounts.set_account(tx, {"name": EVIL})
-        key_changes.change_key(tx, api.key_id, {"name": EVIL})
+        keys.change_key(tx, api.key_id, {"name": EVIL})
         soon = instant_after(tx.now, timedelta(days=2))
         keys.create_key(tx, KeyDetails(EVIL, api.member_id, ["clients:read"], soon))
         users.change_user(tx, api.member_id, {"name": EVIL})

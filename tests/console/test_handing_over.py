@@ -5,7 +5,8 @@ import pytest
 from retainer.errors import Refusal
 from retainer.identity import audit
 from retainer.identity.audit import AuditFilter
-from retainer.identity.keys import key_changes, key_list
+from retainer.identity.keys import key_list
+from retainer.identity.keys.keys import hand_over, revoke_key
 from retainer.identity.people import users
 from tests.console.test_key_pages import made, value_of
 
@@ -83,14 +84,14 @@ def test_keys_of_others_cannot_be_handed_over_with_them(api, visitor, keys):
 @pytest.mark.usefixtures("visitor")
 def test_a_key_that_no_longer_works_is_not_handed_over(api):
     with api.operating() as tx:
-        key_changes.revoke_key(tx, api.key_id)
+        revoke_key(tx, api.key_id)
         with pytest.raises(Refusal, match="revoked"):
-            key_changes.hand_over(tx, api.key_id, api.member_id)
+            hand_over(tx, api.key_id, api.member_id)
 
 
 def test_a_key_of_another_account_is_not_found(both):
     north, south = both
     with south.operating() as tx, pytest.raises(Refusal, match="There is no key"):
-        key_changes.hand_over(tx, north.key_id, south.admin_id)
+        hand_over(tx, north.key_id, south.admin_id)
     with north.operating() as tx, pytest.raises(Refusal, match="no such user"):
-        key_changes.hand_over(tx, north.key_id, 999_999)
+        hand_over(tx, north.key_id, 999_999)

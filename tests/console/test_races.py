@@ -13,7 +13,7 @@ from retainer.console.pages.sign_in_pages import NOT_CARRIED
 from retainer.console.routes import CONSOLE_ROUTES
 from retainer.errors import Refusal
 from retainer.identity import accounts
-from retainer.identity.keys import key_changes
+from retainer.identity.keys import keys
 from retainer.identity.people import password_links, sessions, users
 from retainer.identity.people.users import UserDetails
 from retainer.values.exact import instant_after, utcnow
@@ -168,10 +168,10 @@ def test_a_link_that_became_void_while_it_waited_sets_no_password(api, other_adm
 @pytest.mark.parametrize(
     ("change", "code"),
     [
-        (lambda tx, api: key_changes.revoke_key(tx, api.key_id), "revoked_key"),
+        (lambda tx, api: keys.revoke_key(tx, api.key_id), "revoked_key"),
         (deactivate, "user_deactivated"),
         (lambda tx, _: accounts.switch_api(tx, on=False), "api_disabled"),
-        (lambda tx, api: key_changes.change_key(tx, api.key_id, {"scopes": ["clients:read"]}), "missing_scope"),
+        (lambda tx, api: keys.change_key(tx, api.key_id, {"scopes": ["clients:read"]}), "missing_scope"),
     ],
 )
 @pytest.mark.parametrize("body", [{"name": "Late"}, {"name": ""}], ids=["good", "refused"])
@@ -189,7 +189,7 @@ def test_a_write_has_the_role_that_its_user_has_after_waiting(api, other_admin):
     assert answer.result(60).code == "not_owner"
     client = api.make("/clients")
     with behind(api, lambda: api.patch(f"/clients/{client['id']}", {"city": "Bonn"})) as (tx, answer):
-        key_changes.change_key(tx, api.key_id, {"name": "Renamed"})
+        keys.change_key(tx, api.key_id, {"name": "Renamed"})
     assert answer.result(60).data["city"] == "Bonn"
 
 

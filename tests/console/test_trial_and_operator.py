@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from retainer.identity.keys import key_changes
+from retainer.identity.keys import keys
 from retainer.values.exact import instant_after, utcnow
 
 ENDS = "Your trial ends in"
@@ -54,7 +54,7 @@ def test_a_key_that_cannot_be_rotated_has_no_button_for_it(api, visitor):
     assert "The API is" in visitor.post(f"{path}/rotate").text
     visitor.post("/console/switch", {"on": "1"})
     with api.operating() as tx:
-        key_changes.revoke_key(tx, api.key_id)
+        keys.revoke_key(tx, api.key_id)
     assert {f"{path}/rotate", f"{path}/edit"}.isdisjoint(visitor.get(path).links)
 
 

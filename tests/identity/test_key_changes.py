@@ -8,10 +8,9 @@ import time_machine
 from retainer.errors import Refusal
 from retainer.identity import audit
 from retainer.identity.audit import AuditFilter
-from retainer.identity.keys import key_changes, key_list, keys
-from retainer.identity.keys.key_changes import Rotation
+from retainer.identity.keys import key_list, keys
 from retainer.identity.keys.key_list import KeyFilter
-from retainer.identity.keys.keys import SCOPES, KeyDetails
+from retainer.identity.keys.keys import SCOPES, KeyDetails, Rotation
 from retainer.schema.identity import api_keys
 
 NOW = datetime(2026, 3, 10, 9, 0, tzinfo=UTC)
@@ -56,10 +55,10 @@ def actions(api, key_id):
 def test_changes_of_name_and_scopes_apply_from_the_next_request(api):
     key_id, value = create(api)
     assert api.get("/projects", key=value).code == "missing_scope"
-    changed = change(api, key_changes.change_key, key_id, {"name": "Till", "scopes": ["projects:read", "clients:read"]})
+    changed = change(api, keys.change_key, key_id, {"name": "Till", "scopes": ["projects:read", "clients:read"]})
     assert (changed.name, changed.scopes) == ("Till", ["clients:read", "projects:read"])
     assert api.get("/projects", key=value).status == 200
-    change(api, key_changes.change_key, key_id, {"name": "Till"})
+    change(api, keys.change_key, key_id, {"name": "Till"})
     before = {"name": "Shop", "scopes": ["clients:read"]}
     assert actions(api, key_id) == [
         ("key changed", before, {"name": "Till", "scopes": ["clients:read", "projects:read"]})
@@ -68,7 +67,7 @@ def test_changes_of_name_and_scopes_apply_from_the_next_request(api):
 
 def test_a_rotated_key_is_valid_for_the_hours_and_the_new_one_immediately(api, clock):
     key_id, former = create(api)
-    new_id, value = change(api, key_changes.rotate_key, key_id, Rotation(hours=2))
+    new_id, value = change(api, keys.rotate_key, key_id, Rotation(hours=2))
     new, old = get(api, new_id), get(api, key_id)
     assert (new.name, new.user_id, new.scopes, new.expires_at) == (old.name, old.user_id, old.scopes, None)
     assert (old.expires_at, old.replaced_by_id) == ("2026-03-10T11:00:00.000000Z", new_id)
@@ -84,35 +83,35 @@ def test_a_rotated_key_is_valid_for_the_hours_and_the_new_one_immediately(api, c
 def test_a_rotated_key_never_lives_longer_and_the_new_key_has_its_lifetime(api, clock):
     key_id, _ = create(api, expires_at="2026-03-20T09:00:00.000000Z")
     clock.shift(timedelta(days=9, hours=23))
-    new_id, _ = change(api, key_changes.rotate_key, key_id, Rotation(hours=48))
+    new_id, _ = change(api, keys.rotate_key, key_id, Rotation(hours=48))
     assert get(api, key_id).expires_at == "2026-03-20T09:00:00.000000Z"
     assert get(api, new_id).expires_at == "2026-03-30T08:00:00.000000Z"
-    third, _ = change(api, key_changes.rotate_key, new_id, Rotation(0, "2027-01-01T00:00:00.000000Z"))
+    third, _ = change(api, keys.rotate_key, new_id, Rotation(0, "2027-01-01T00:00:00.000000Z"))
     assert (get(api, new_id).status, get(api, third).expires_at) == ("expired", "2027-01-01T00:00:00.000000Z")
 
 
 def test_a_key_that_is_not_active_cannot_be_rotated_nor_a_key_twice(api, other_tenant, clock):
     rotated, revoked = create(api).id, create(api).id
     expired = create(api, expires_at="2026-03-10T09:00:01.000000Z").id
-    change(api, key_changes.rotate_key, rotated, Rotation())
-    change(api, key_changes.revoke_key, revoked)
+    change(api, keys.rotate_key, rotated, Rotation())
+    change(api, keys.revoke_key, revoked)
     clock.shift(1)
     for key_id in (rotated, revoked, expired):
-        assert refusal(api, key_changes.rotate_key, key_id, Rotation()) == "locked"
-    assert refusal(api, key_changes.change_key, revoked, {"name": "Other"}) == "locked"
+        assert refusal(api, keys.rotate_key, key_id, Rotation()) == "locked"
+    assert refusal(api, keys.change_key, revoked, {"name": "Other"}) == "locked"
     for function, more in (
-        (key_changes.rotate_key, [Rotation()]),
-        (key_changes.change_key, [{"name": "Other"}]),
-        (key_changes.revoke_key, []),
+        (keys.rotate_key, [Rotation()]),
+        (keys.change_key, [{"name": "Other"}]),
+        (keys.revoke_key, []),
     ):
         assert refusal(other_tenant, function, rotated, *more) == "not_found", "another account's"
 
 
 def test_revoking_again_changes_nothing(api, clock):
     key_id, _ = create(api)
-    first = change(api, key_changes.revoke_key, key_id)
+    first = change(api, keys.revoke_key, key_id)
     clock.shift(60)
-    assert change(api, key_changes.revoke_key, key_id) == first
+    assert change(api, keys.revoke_key, key_id) == first
     assert actions(api, key_id) == [("key revoked", None, None)]
 
 
@@ -156,7 +155,7 @@ def test_an_earlier_use_does_not_replace_a_later_one_of_another_server(api):
 def test_keys_are_filtered_searched_and_sorted(api, clock):
     create(api, "Zebra", expires_at="2026-03-11T00:00:00.000000Z")
     create(api, "Älva", expires_at="2026-03-10T12:00:00.000000Z")
-    change(api, key_changes.revoke_key, create(api, "Moth").id)
+    change(api, keys.revoke_key, create(api, "Moth").id)
     clock.shift(timedelta(hours=4))
     assert listed(api, status="active") == ["All", "Zebra"]
     assert (listed(api, status="expired"), listed(api, status="revoked")) == (["Älva"], ["Moth"])
@@ -178,7 +177,7 @@ def test_unused_and_expiring_keys_have_warnings(api, clock):
     assert [get(api, key_id).warnings for key_id in ids.values()] == [[], ["unused"], []]
     clock.shift(timedelta(days=3))
     assert get(api, ids["expiring"]).warnings == ["expiring"]
-    change(api, key_changes.rotate_key, ids["expiring"], Rotation())
+    change(api, keys.rotate_key, ids["expiring"], Rotation())
     assert get(api, ids["expiring"]).warnings == [], "it expires as it should"
 
 

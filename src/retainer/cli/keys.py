@@ -20,10 +20,9 @@ from retainer.cli.common import (
     whole,
 )
 from retainer.events import webhooks
-from retainer.identity.keys import key_changes, key_list, keys
-from retainer.identity.keys.key_changes import MAX_OVERLAP_HOURS, OVERLAP_HOURS, KeyChanges, Rotation
+from retainer.identity.keys import key_list, keys
 from retainer.identity.keys.key_list import KeyFilter
-from retainer.identity.keys.keys import SCOPES, KeyDetails
+from retainer.identity.keys.keys import MAX_OVERLAP_HOURS, OVERLAP_HOURS, SCOPES, KeyChanges, KeyDetails, Rotation
 from retainer.schema.identity import api_keys
 from retainer.values.kinds import MAX_INTEGER
 
@@ -83,14 +82,14 @@ def set_key(key: Key, **given: Any) -> object:
     """Change a key's name or scopes; the change applies from the next request."""
     values = changes(KeyChanges, given | {"scopes": scope_list(given["scopes"])})
     with acting_on(api_keys, key) as tx:
-        return key_changes.change_key(tx, key, values)
+        return keys.change_key(tx, key, values)
 
 
 @command(key_cli, "rotate", ROTATING)
 def rotate_key(key: Key, **given: Any) -> dict[str, object]:
     """Create a key that replaces another, which remains valid for some hours; the new value is shown only once."""
     with acting_on(api_keys, key) as tx:
-        new = key_changes.rotate_key(tx, key, whole(Rotation, given))
+        new = keys.rotate_key(tx, key, whole(Rotation, given))
         former = key_list.get_key(tx, key)
     return {"key_id": new.id, "key": new.value, "former_key_id": key, "former_expires_at": former.expires_at}
 
@@ -99,6 +98,6 @@ def rotate_key(key: Key, **given: Any) -> dict[str, object]:
 def revoke_key(key: Key, *, pause_webhooks: Pause = False) -> dict[str, object]:
     """Revoke a key permanently; other keys are not affected. Its webhooks send on unless they are paused."""
     with acting_on(api_keys, key) as tx:
-        revoked, found = key_changes.revoke_key(tx, key), webhooks.webhooks_of_key(tx, key)
+        revoked, found = keys.revoke_key(tx, key), webhooks.webhooks_of_key(tx, key)
         found = webhooks.pause_webhooks(tx, found) if pause_webhooks else found
     return msgspec.structs.asdict(revoked) | {"webhooks": Listing(found, ("id", "url", "status"))}

@@ -21,7 +21,7 @@ from retainer.cli.common import (
 )
 from retainer.errors import invalid
 from retainer.identity.audit import Fields
-from retainer.identity.keys import key_changes, key_list
+from retainer.identity.keys import key_list, keys
 from retainer.identity.people import password_links, passwords, second_factors, sessions, users
 from retainer.identity.people.users import UserDetails
 from retainer.schema import identity as schema
@@ -96,7 +96,7 @@ def deactivate_user(user: User, **given: Any) -> Fields:
     with acting_on(schema.users, user) as tx:
         if given["keys_to"] is not None:
             for key in key_list.live_keys(tx, user_id=user).keys:
-                key_changes.hand_over(tx, key.id, given["keys_to"])
+                keys.hand_over(tx, key.id, given["keys_to"])
         return cost_rates.change_user(tx, user, {"is_active": False})
 
 

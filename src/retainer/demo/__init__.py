@@ -19,9 +19,8 @@ from retainer.documents.logo_files import draw
 from retainer.identity import accounts, logos
 from retainer.identity.account_types import AccountDetails
 from retainer.identity.actors import Person, operator_of
-from retainer.identity.keys import key_changes, keys
-from retainer.identity.keys.key_changes import Rotation
-from retainer.identity.keys.keys import SCOPES, KeyDetails
+from retainer.identity.keys import keys
+from retainer.identity.keys.keys import SCOPES, KeyDetails, Rotation
 from retainer.identity.people import passwords, users
 from retainer.identity.people.users import UserDetails
 from retainer.store.tx import Store
@@ -107,14 +106,14 @@ def _employ(scene: Scene, others: list[UserDetails]) -> str:
     tracker = create_key("Time tracker", scene.people[1], TRACKER)
     imported = create_key("Data import", admin_id, list(SCOPES))
     scene.ago(290)
-    key_changes.change_key(tx, tracker.id, {"scopes": [*TRACKER, "time:write"]})
-    key_changes.revoke_key(tx, imported.id)
+    keys.change_key(tx, tracker.id, {"scopes": [*TRACKER, "time:write"]})
+    keys.revoke_key(tx, imported.id)
     scene.ago(200)
     users.change_user(tx, scene.people[-1], {"weekly_capacity_minutes": 1920, "hourly_rate": Decimal(90)})
     scene.ago(80)
     create_key("Reporting dashboard", admin_id, DASHBOARD, expires_at=instant_after(tx.now, timedelta(days=89)))
     scene.ago(1)
-    key_changes.rotate_key(tx, tracker.id, Rotation(hours=72))
+    keys.rotate_key(tx, tracker.id, Rotation(hours=72))
     return create_key("Demo", admin_id, list(SCOPES)).value
 
 

@@ -12,10 +12,9 @@ from retainer.errors import FieldErrors, Refusal, invalid
 from retainer.events import webhooks
 from retainer.identity import accounts
 from retainer.identity.audit import Fields
-from retainer.identity.keys import key_changes, key_list, keys
-from retainer.identity.keys.key_changes import KeyChanges, Rotation
+from retainer.identity.keys import key_list, keys
 from retainer.identity.keys.key_list import Key
-from retainer.identity.keys.keys import SCOPES, KeyDetails
+from retainer.identity.keys.keys import SCOPES, KeyChanges, KeyDetails, Rotation
 from retainer.identity.people import users
 from retainer.schema.identity import api_keys
 from retainer.store.tx import Tx
@@ -133,7 +132,7 @@ def fields_of_edit(_: Tx, context: PageContext, key: Key) -> list[Field]:
 
 def edit(tx: Tx, context: PageContext, key: Key, body: Fields) -> Reply:
     """Change name and scopes. Raises `locked`, `validation_failed`."""
-    changed = key_changes.change_key(tx, key.id, forms.read_changes(KeyChanges, body))
+    changed = keys.change_key(tx, key.id, forms.read_changes(KeyChanges, body))
     return context.redirect(f"/keys/{key.id}", f"{changed.name} saved. Changes apply from the next request.")
 
 
@@ -147,7 +146,7 @@ def tell_rotate(tx: Tx, _: PageContext, key: Key) -> Iterator[str]:
 def rotate(tx: Tx, context: PageContext, key: Key, body: Fields) -> Reply:
     """Create the new key, and show it once. Raises `locked`, `api_disabled`, `validation_failed`."""
     rotation = read_record(Rotation, {"hours": read_whole(body.get("hours", HOURS.default))})
-    new = key_changes.rotate_key(tx, key.id, rotation)
+    new = keys.rotate_key(tx, key.id, rotation)
     return context.show_once(f"/keys/{new.id}", "key", new.value)
 
 
@@ -172,7 +171,7 @@ def tell_revoke(tx: Tx, context: PageContext, key: Key) -> Iterator[str]:
 
 def revoke(tx: Tx, context: PageContext, key: Key, body: Fields) -> Reply:
     """Revoke a key, and pause its webhooks on request."""
-    key_changes.revoke_key(tx, key.id)
+    keys.revoke_key(tx, key.id)
     if body.get("pause_webhooks"):
         webhooks.pause_webhooks(tx, webhooks.webhooks_of_key(tx, key.id))
     return context.redirect(f"/keys/{key.id}", f"{key.name} revoked. It no longer works.", kind="warn")

@@ -11,7 +11,7 @@ from retainer.console.page_context import PageContext, Reply
 from retainer.console.values import TableBlock, Value, headings
 from retainer.errors import Refusal, invalid
 from retainer.identity.audit import Fields
-from retainer.identity.keys import key_changes, key_list
+from retainer.identity.keys import key_list, keys
 from retainer.identity.keys.key_list import Key
 from retainer.identity.people import password_links, second_factors, users
 from retainer.identity.people.tokens import LINKS
@@ -144,17 +144,17 @@ def deactivate(tx: Tx, context: PageContext, user: Any, body: Fields) -> Reply:
     return context.redirect(f"/people/{user.id}", " ".join(sentences), kind="warn")
 
 
-def hand_over(tx: Tx, keys: list[Key], body: Fields) -> list[Key]:
+def hand_over(tx: Tx, held: list[Key], body: Fields) -> list[Key]:
     """Hand the chosen keys over to the chosen person; return them. Raises `validation_failed`."""
     if not body.get("new_user_id"):
         return []
     user_id, chosen = read_whole(body["new_user_id"]), set(body.get("keys", ()))
-    if user_id is None or user_id in {key.user_id for key in keys}:
+    if user_id is None or user_id in {key.user_id for key in held}:
         raise invalid({"new_user_id": ["Choose somebody else."]})
-    if chosen - {str(key.id) for key in keys}:
+    if chosen - {str(key.id) for key in held}:
         raise invalid({"keys": ["These keys have changed meanwhile. Check which to hand over."]})
     try:
-        return [key_changes.hand_over(tx, key.id, user_id) for key in keys if str(key.id) in chosen]
+        return [keys.hand_over(tx, key.id, user_id) for key in held if str(key.id) in chosen]
     except Refusal as refusal:
         raise invalid({"new_user_id": refusal.members["errors"]["user"]}) from None
 
