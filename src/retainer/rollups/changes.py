@@ -26,11 +26,11 @@ RECORDS = "records"
 """Finds rows of a source by a list of records instead of by a column."""
 
 
-def insert(tx: Tx, table: Table, record: Record) -> int:
+def insert(tx: Tx, table: Table, record: Record, **hidden: object) -> int:
     """Insert a new record and add its row to the sums; return its id. Raises `validation_failed` with all errors."""
     source = SOURCE_OF.get(table)
     targets = () if source is None else _referred(source, record)
-    record_id = tx.insert(table, record)
+    record_id = tx.insert(table, record, **hidden)
     if source is not None:
         _apply(tx, source, targets, "record_id", record_id, 1)
     return record_id

@@ -229,8 +229,7 @@ SET_CLIENT_OF_TASKS = updating(
 
 def sum_milestone_amounts(tx: Tx, project_id: int, *, exclude_id: int = 0) -> int:
     """Return the sum of a project's milestones in minor units, without one of them."""
-    units: int = tx.value(MILESTONE_SUM, project=project_id, exclude_id=exclude_id)
-    return units
+    return int(tx.value(MILESTONE_SUM, project=project_id, exclude_id=exclude_id))
 
 
 def build_project(tx: Tx, project: Project, before: Project | None = None) -> Project:

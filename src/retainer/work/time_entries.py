@@ -176,10 +176,7 @@ def validate_relations(
 
 def record_time(tx: Tx, entry: TimeEntry) -> int:
     entry, rate_is_sent = build_time_entry(tx, entry, None, relations.sent_fields(entry))
-    entry_id = changes.insert(tx, time_entries, entry)
-    if rate_is_sent:
-        tx.run(SET_RATE_SOURCE, entry=entry_id, is_sent=True)
-    return entry_id
+    return changes.insert(tx, time_entries, entry, rate_is_sent=rate_is_sent)
 
 
 api = Resource("/time-entries", tag="Time entries", scope="time", table=time_entries)

@@ -128,16 +128,9 @@ def _key(row: Row, now: str) -> Key:
         key.status = "revoked"
     elif key.expires_at is not None and key.expires_at <= now:
         key.status = "expired"
-    else:
-        key.warnings = _warnings(key, now)
+    if key.status == "active" and (key.last_used_at or key.created_at) <= instant_after(now, -UNUSED):
+        key.warnings.append("unused")
+    is_expected = key.status != "active" or key.replaced_by_id is not None
+    if key.expires_at is not None and not is_expected and key.expires_at <= instant_after(now, EXPIRING):
+        key.warnings.append("expiring")
     return key
-
-
-def _warnings(key: Key, now: str) -> list[KeyWarning]:
-    """Return the warnings of an active key; the expiry of a replaced key is expected."""
-    warnings: list[KeyWarning] = []
-    if (key.last_used_at or key.created_at) <= instant_after(now, -UNUSED):
-        warnings.append("unused")
-    if key.expires_at is not None and key.replaced_by_id is None and key.expires_at <= instant_after(now, EXPIRING):
-        warnings.append("expiring")
-    return warnings

@@ -17,7 +17,6 @@ from retainer.schema.identity import recovery_codes, second_factors, users
 from retainer.schema.identity import sessions as sessions_table
 from retainer.store.tx import Tx
 
-ISSUER = "Retainer"
 RECOVERY_CODES = 10
 WRONG = "Wrong code. Enter the six digits that the app shows now, or a recovery code."
 USED = "This code was already used. Wait for the next one."
@@ -41,7 +40,7 @@ NAME = select(users.c.name).where(users.c.id == bindparam("id"))
 
 def setup_address(secret: str, email: str) -> str:
     """Return the otpauth address that an app reads from a QR code."""
-    return pyotp.TOTP(secret).provisioning_uri(name=email, issuer_name=ISSUER)
+    return pyotp.TOTP(secret).provisioning_uri(name=email, issuer_name="Retainer")
 
 
 def find(tx: Tx, user_id: int) -> SecondFactor | None:
@@ -50,8 +49,7 @@ def find(tx: Tx, user_id: int) -> SecondFactor | None:
 
 
 def count_codes(tx: Tx, user_id: int) -> int:
-    count: int = tx.value(CODES, user=user_id)
-    return count
+    return int(tx.value(CODES, user=user_id))
 
 
 def propose(tx: Tx, session_id: int | None) -> str:
@@ -127,12 +125,10 @@ def matching_step(secret: str, code: str, now: str) -> int | None:
     if len(digits) != 6 or not digits.isascii() or not digits.isdigit():
         return None
     try:
-        step: int = pyotp.TOTP(secret).verify_and_get_timecode(
-            digits, for_time=datetime.fromisoformat(now), valid_window=1
-        )
+        moment = datetime.fromisoformat(now)
+        return int(pyotp.TOTP(secret).verify_and_get_timecode(digits, for_time=moment, valid_window=1))
     except OTPVerificationError:
         return None
-    return step
 
 
 def code_hash(code: str) -> str:
