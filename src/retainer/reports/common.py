@@ -90,12 +90,10 @@ def total(rows: Iterable[Figures]) -> Figures:
     return sums
 
 
-def by_currency(rows: Iterable[tuple[str, Figures]]) -> dict[str, Figures]:
-    """Add up rows by currency, in the order of the currency codes."""
-    groups: dict[str, list[Figures]] = {}
-    for currency, figures in rows:
-        groups.setdefault(currency, []).append(figures)
-    return {currency: total(groups[currency]) for currency in sorted(groups)}
+def by_currency(figures: Sums) -> dict[str, Figures]:
+    """Add up figures by currency, which comes last in their keys, in the order of the currency codes."""
+    codes = sorted({key[-1] for key in figures})
+    return {code: total(sums for key, sums in figures.items() if key[-1] == code) for code in codes}
 
 
 def make_row(row: type[S], currency: str, sums: Figures, **others: object) -> S:

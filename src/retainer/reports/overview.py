@@ -191,7 +191,7 @@ def read_money(
     """Return the money of a period: a row for each currency, or one of zeros."""
     figures = money.read(tx, period, ("currency",), SUMS, **query.only())
     balances = money.balances(tx, period, ("currency",), **query.only())
-    time_totals = common.by_currency((currency, sums) for (_, currency), sums in time_sums.items())
+    time_totals = common.by_currency(time_sums)
     currencies = {currency for (currency,) in (*balances, *figures)}
     currencies |= {currency for currency, sums in time_totals.items() if sums["billable_value"]}
     rows = []

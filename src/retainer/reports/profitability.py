@@ -136,9 +136,9 @@ def get_report_project_profitability(
         for (project_id, currency), sums in figures.items()
     ]
     rows.sort(key=lambda row: (-row.revenue, sort_key(row.project_name or ""), row.project_id or 0, row.currency))
-    total_sums = common.by_currency((currency, sums) for (_, currency), sums in figures.items())
     totals = [
-        row_of(ProjectProfitabilityTotal, currency, sums, cost_currency, {}) for currency, sums in total_sums.items()
+        row_of(ProjectProfitabilityTotal, currency, sums, cost_currency, {})
+        for currency, sums in common.by_currency(figures).items()
     ]
     return common.with_meta(tx, ProjectProfitabilityReport(period, rows, totals))
 

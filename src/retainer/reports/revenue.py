@@ -101,7 +101,7 @@ def get_report_revenue_by_client(
     for key, balances in money.balances(tx, period, by, **query.only()).items():
         figures.setdefault(key, Figures()).update(balances)
     names: dict[int, str] = dict(tx.all(NAMES))
-    total_sums = common.by_currency((currency, sums) for (_, currency), sums in figures.items())
+    total_sums = common.by_currency(figures)
     rows = [
         common.make_row(
             RevenueByClient,
@@ -125,17 +125,12 @@ def get_report_revenue_by_client(
 def get_report_revenue_by_month(tx: Tx, query: common.ReportQuery) -> WithMeta[RevenueByMonthReport, common.ReportMeta]:
     """Read revenue by month, including empty months. Default period: the last twelve months and this one."""
     period = common.begin(tx, query, lambda last: last.replace(year=max(1, last.year - 1), day=1))
-    figures = money.read(tx, period, ("month", "currency"), (*SUMS, "expenses"), **query.only())
-    currencies = sorted({currency for _, currency in figures})
-    keys = [
-        (month, code) for month in periods.months(period) for code in currencies or [common.default_currency(tx, query)]
-    ]
-    total_sums = common.by_currency((key[1], figures.get(key, Figures())) for key in keys)
-    rows = [
-        common.make_row(RevenueByMonth, code, figures.get((month, code), Figures()), month=month)
-        for month, code in keys
-    ]
-    totals = [common.make_row(RevenueByMonthTotal, currency, sums) for currency, sums in total_sums.items()]
+    found = money.read(tx, period, ("month", "currency"), (*SUMS, "expenses"), **query.only())
+    currencies = sorted({code for _, code in found}) or [common.default_currency(tx, query)]
+    keys = [(month, code) for month in periods.months(period) for code in currencies]
+    figures = {key: found.get(key, Figures()) for key in keys}
+    rows = [common.make_row(RevenueByMonth, code, sums, month=month) for (month, code), sums in figures.items()]
+    totals = [common.make_row(RevenueByMonthTotal, code, sums) for code, sums in common.by_currency(figures).items()]
     return common.with_meta(tx, RevenueByMonthReport(period, rows, totals))
 
 

@@ -259,8 +259,7 @@ def total_of(team: list[Capacity], currency: str, figures: Sums) -> UtilisationT
     weighted = sum((user.minutes * user.target for user in team), Decimal(0))
     thousandths = half_up(int(weighted * 1000), available) if available else None
     target = None if thousandths is None else Decimal(decimal_text(Decimal(thousandths).scaleb(-3)))
-    total_sums = common.by_currency((code, sums) for (_, code), sums in figures.items())
-    return UtilisationTotal(**use(available, target, currency, total_sums))
+    return UtilisationTotal(**use(available, target, currency, common.by_currency(figures)))
 
 
 def totals_by_month(tx: Tx, period: Period, query: UtilisationQuery) -> dict[str, UtilisationTotal]:
