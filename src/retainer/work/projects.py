@@ -237,7 +237,13 @@ def build_project(tx: Tx, project: Project, before: Project | None = None) -> Pr
     project.manager_id = relations.read_user(
         tx, "manager_id", project.manager_id, before.manager_id if before else None
     )
-    validate_project(tx, project, before, client)
+    if before is None and project.is_template and project.quote_id is not None:
+        tx.error("is_template", "Must be false with quote_id: a template takes no money. Create it without the quote.")
+    former = before.client_id if before else None
+    relations.validate_client_open(tx, "client_id", project.client_id, former, client and client.status)
+    validate_billing(tx, project)
+    relations.validate_date_order(tx, project)
+    relations.validate_transition(tx, before.status if before else None, project.status, TRANSITIONS)
     project.currency = client.currency if client else tx.actor.currency
     project.billing_type = project.billing_type or default_billing_type(project)
     project.archived_at = (project.archived_at or tx.now) if project.status == "archived" else None
@@ -252,12 +258,7 @@ def default_billing_type(project: Project) -> BillingType:
     return "time_and_materials" if project.client_id or project.is_template else "non_billable"
 
 
-def validate_project(tx: Tx, project: Project, before: Project | None, client: ClientState | None) -> None:
-    if before is None and project.is_template and project.quote_id is not None:
-        tx.error("is_template", "Must be false with quote_id: a template takes no money. Create it without the quote.")
-    relations.validate_client_open(
-        tx, "client_id", project.client_id, before.client_id if before else None, client and client.status
-    )
+def validate_billing(tx: Tx, project: Project) -> None:
     billing_type = project.billing_type or default_billing_type(project)
     deciding = ("billing_type",) if project.billing_type else ("billing_type", "client_id")
     is_internal = project.client_id is None and not project.is_template
@@ -266,8 +267,6 @@ def validate_project(tx: Tx, project: Project, before: Project | None, client: C
     for field, required in ONLY_FOR.items():
         if getattr(project, field) is not None and billing_type != required and tx.readable(*deciding):
             tx.error(field, f"Is only for the billing_type {required}, not for {billing_type}. Send null.")
-    relations.validate_date_order(tx, project)
-    relations.validate_transition(tx, before.status if before else None, project.status, TRANSITIONS)
 
 
 def validate_change(tx: Tx, project: Project, before: Project) -> None:

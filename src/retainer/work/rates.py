@@ -13,13 +13,12 @@ PRICED_BY = ("client_id", "project_id", "user_id")
 MAX_AMOUNT = 10**10  # the sums of a project fit into the database's integers
 
 
-def derive_price(
-    entry: TimeEntry, context: Context, before: TimeEntry | None, sent: Collection[str], account_currency: str
-) -> bool:
+def build_price(tx: Tx, entry: TimeEntry, context: Context, before: TimeEntry | None, sent: Collection[str]) -> bool:
     """Fill in whether an entry is billable, its currency, rate and amount; return whether the rate was ever sent.
 
     Recorded time keeps its rate until it gets another project, client or user: then a derived one is derived again. A
-    rate that was sent in another currency is removed.
+    rate that was sent in another currency is removed. Notes errors of billable time without a client, of a rate in
+    another currency, and of too high an amount.
     """
     if entry.billable is None:
         default = context.project_billing_type != "non_billable" if context.task_id is None else context.task_billable
@@ -29,23 +28,27 @@ def derive_price(
     is_removed = before is not None and before.hourly_rate is not None and entry.hourly_rate is None
     source = _rate_source(entry, before, sent, was_sent=bool(context.entry_rate_is_sent))
     if has_new_client or (is_moved and source == "derived"):
-        entry.currency = (context.client_currency if entry.client_id else None) or account_currency
+        entry.currency = (context.client_currency if entry.client_id else None) or tx.actor.currency
     if source == "derived" and (is_moved or is_removed):
-        entry.hourly_rate = _derive_rate(context, entry.currency, account_currency)
+        rates = (  # the first one in the currency applies
+            (context.project_hourly_rate, context.project_currency),
+            (context.client_hourly_rate, context.client_currency),
+            (context.user_hourly_rate, tx.actor.currency),
+            (context.account_hourly_rate, tx.actor.currency),
+        )
+        found = (
+            amount_of(units, entry.currency) for units, code in rates if units is not None and code == entry.currency
+        )
+        entry.hourly_rate = next(found, None)
     elif source == "kept" and before and entry.currency != before.currency:
         entry.hourly_rate = None  # it was sent in the former currency
     rate = entry.hourly_rate if entry.billable else Decimal(0)
     entry.amount = None if rate is None else time_amount(entry.duration_minutes or 0, rate, entry.currency)
-    return source != "derived"
-
-
-def validate_price(tx: Tx, entry: TimeEntry, context: Context, before: TimeEntry | None, *, rate_is_sent: bool) -> None:
-    """Note errors of billable time without a client, of a rate in another currency, and of too high an amount."""
     lacks_client = entry.billable and entry.client_id is None
     is_known = all(getattr(entry, name) in {None, getattr(context, name)} for name in ("project_id", "task_id"))
     if lacks_client and is_known and tx.readable("client_id", "project_id", "task_id", "ticket_id"):
         tx.error("billable", "Must be false without a client. Send false, or name a client.")
-    if before and rate_is_sent and entry.hourly_rate is None:
+    if before and source != "derived" and entry.hourly_rate is None:
         tx.error(
             "hourly_rate",
             f"Was sent in {before.currency}, but the entry is now in {entry.currency}. "
@@ -55,6 +58,7 @@ def validate_price(tx: Tx, entry: TimeEntry, context: Context, before: TimeEntry
         tx.error(
             "hourly_rate", f"Makes the entry worth {entry.amount} {entry.currency}; at most {MAX_AMOUNT} is possible."
         )
+    return source != "derived"
 
 
 def _rate_source(
@@ -70,15 +74,3 @@ def _rate_source(
         return "kept" if was_sent else "derived"
     is_sent_back = before is not None and not was_sent and entry.hourly_rate == before.hourly_rate
     return "derived" if is_sent_back else "sent"
-
-
-def _derive_rate(context: Context, currency: str, account_currency: str) -> Decimal | None:
-    """Return the rate of the project, else of the client, user or account, if it is in the currency."""
-    rates = (
-        (context.project_hourly_rate, context.project_currency),
-        (context.client_hourly_rate, context.client_currency),
-        (context.user_hourly_rate, account_currency),
-        (context.account_hourly_rate, account_currency),
-    )
-    units = next((units for units, rate_currency in rates if units is not None and rate_currency == currency), None)
-    return None if units is None else amount_of(units, currency)

@@ -126,11 +126,10 @@ def build_time_entry(
     context = Context(*decode_row(row))
     if relations.concerns(before, sent, *RELATIONS):
         derive_parents(tx, entry, context, sent)
-    rate_is_sent = rates.derive_price(entry, context, before, sent, tx.actor.currency)
+    rate_is_sent = rates.build_price(tx, entry, context, before, sent)
     relations.validate_owner(tx, entry.user_id, before.user_id if before else None, "time entry")
     timing.validate_times(tx, entry, before, context.tracked_minutes)
     validate_relations(tx, entry, before, context, sent)
-    rates.validate_price(tx, entry, context, before, rate_is_sent=rate_is_sent)
     return entry, rate_is_sent
 
 
