@@ -6,6 +6,6 @@ from retainer.cli import cli
 from retainer.rollups import changes
 
 changes._apply = lambda *_: None  # noqa: SLF001
-changes.insert = lambda tx, table, record: tx.insert(table, record)
+changes.insert = lambda tx, table, record, **hidden: tx.insert(table, record, **hidden)
 sys.argv = ["retainer", "serve", "--threads", "16", "--port", sys.argv[1]]
 cli()
