@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from retainer.identity.people import password_links
+from retainer.identity.people import users
 from tests.browser.desks import Desk, DeskWithoutScript, DeskWithScript
 from tests.console.serving import serving
 from tests.console.visitor import PASSWORD
@@ -131,7 +131,7 @@ def support(desk: Desk, client: str, assignee: str) -> None:
 
 def test_a_month_of_an_agency_needs_no_api(api: ApiClient, desk: Desk) -> None:
     with api.operating() as tx:
-        link = password_links.create(tx, api.admin_id)
+        link = users.create_link(tx, api.admin_id)
     enter(desk, f"/console/password?token={link.token}")
     desk.open("/console/settings")
     desk.send("/console/settings", name="North Studio", city="Kiel")

@@ -11,7 +11,7 @@ import pytest
 from retainer.identity import accounts
 from retainer.identity.keys import keys
 from retainer.identity.keys.keys import KeyDetails
-from retainer.identity.people import password_links, users
+from retainer.identity.people import users
 from retainer.identity.people.users import UserDetails
 from retainer.values.exact import instant_after
 from tests.console.test_hostile import fields_of
@@ -157,7 +157,7 @@ def test_notices_and_public_pages_escape_names(api, world):
         pages[f"forged {path}"] = visiting.get(path)
     with api.operating() as tx:
         admins = [user["id"] for user in users.list_users(tx) if user["role"] == "admin"]
-        links = [password_links.create(tx, user_id) for user_id in admins]
+        links = [users.create_link(tx, user_id) for user_id in admins]
     pages |= {f"invited {link}": stranger.get(f"/console/password?token={link.token}") for link in links}
     pages["no text"] = world.get(f"/console/keys?{quote(EVIL)}%00=1")
     pages["asked"] = stranger.get(f"/console/sign-in?{urlencode({'next': EVIL, 'email': EVIL})}")

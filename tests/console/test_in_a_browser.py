@@ -22,7 +22,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.wait import WebDriverWait
 
-from retainer.identity.people import password_links
+from retainer.identity.people import users
 from retainer.schema.webhooks import webhook_deliveries
 from retainer.values.reading import unwrapped, writable_fields
 from tests.browser import Browser
@@ -98,7 +98,7 @@ def call(site: str, key: str, path: str) -> int:
 
 def test_an_admin_goes_from_the_first_link_to_the_last_key(api, screen):
     with api.operating() as tx:
-        link = password_links.create(tx, api.admin_id)
+        link = users.create_link(tx, api.admin_id)
     screen.browser.get(link.url(screen.site))
     screen.type(password=PASSWORD, again=PASSWORD)
     screen.press("Set password and sign in")

@@ -14,7 +14,7 @@ from retainer.console.routes import CONSOLE_ROUTES
 from retainer.errors import Refusal
 from retainer.identity import accounts
 from retainer.identity.keys import keys
-from retainer.identity.people import password_links, sessions, users
+from retainer.identity.people import sessions, users
 from retainer.identity.people.users import UserDetails
 from retainer.values.exact import instant_after, utcnow
 from tests.console.visitor import HASH, PASSWORD, Visitor
@@ -156,7 +156,7 @@ def test_if_two_admins_deactivate_each_other_one_remains(api, visitor, other_adm
 
 def test_a_link_that_became_void_while_it_waited_sets_no_password(api, other_admin):
     with api.operating() as tx:
-        link = password_links.create(tx, api.admin_id)
+        link = users.create_link(tx, api.admin_id)
     stranger = Visitor(api.app)
     form = {"token": link.token, "password": PASSWORD, "again": PASSWORD}
     with behind(api, lambda: stranger.post("/console/password", form)) as (tx, answer):

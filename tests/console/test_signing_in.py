@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from retainer.app import App
-from retainer.identity.people import password_links, passwords, users
+from retainer.identity.people import passwords, users
 from retainer.identity.sign_in import throttle
 from retainer.kernel.limits import ADDRESS_RATE_LIMIT
 from retainer.settings import Settings
@@ -18,7 +18,7 @@ FORM = {"email": "ana@north.example", "password": PASSWORD}
 
 def link_of(api, user_id: int) -> str:
     with api.operating() as tx:
-        return password_links.create(tx, user_id).url("http://agency.example").removeprefix("http://agency.example")
+        return users.create_link(tx, user_id).url("http://agency.example").removeprefix("http://agency.example")
 
 
 def test_a_page_without_a_session_redirects_to_the_sign_in_and_back(api):

@@ -8,7 +8,7 @@ import pytest
 from retainer.errors import Refusal
 from retainer.identity import audit
 from retainer.identity.audit import AuditFilter
-from retainer.identity.people import password_links, passwords, sessions, tokens, users
+from retainer.identity.people import passwords, sessions, tokens, users
 from retainer.identity.people.tokens import LINKS
 from retainer.identity.people.users import UserDetails
 from retainer.identity.sign_in import sign_in
@@ -61,7 +61,7 @@ def test_an_admin_signs_in_and_is_known_by_the_session(api, admin):
 def test_no_stored_value_is_a_password_token_or_link(api, admin):
     token = enter(api, admin).token
     with api.operating() as tx:
-        link = password_links.create(tx, api.admin_id)
+        link = users.create_link(tx, api.admin_id)
     stored = repr(api.sql("SELECT * FROM sessions")) + repr(api.sql("SELECT * FROM password_links"))
     stored += repr(api.sql("SELECT * FROM audit_entries")) + repr(api.sql("SELECT * FROM users"))
     for secret in (token, link.token, PASSWORD):
@@ -143,7 +143,7 @@ def test_deactivation_ends_sessions_and_links_permanently(api, admin):
     api.add_user("Bea Boss", role="admin")
     token = enter(api, admin).token
     with api.operating() as tx:
-        link = password_links.create(tx, api.admin_id)
+        link = users.create_link(tx, api.admin_id)
     api.set_user(api.admin_id, {"is_active": False})
     assert admin_of(api, token) is None
     api.set_user(api.admin_id, {"is_active": True})
@@ -215,7 +215,7 @@ def test_a_link_sets_a_password_once_and_signs_in(api, clock):
 
 def test_a_link_is_void_after_a_week_and_when_there_is_a_newer_one(api, admin, clock):
     with api.operating() as tx:
-        first, second = password_links.create(tx, api.admin_id), password_links.create(tx, api.admin_id)
+        first, second = users.create_link(tx, api.admin_id), users.create_link(tx, api.admin_id)
     assert refusal(LINKS.find, api.store, first.token).code == "not_found"
     clock.shift(timedelta(days=7) - timedelta(seconds=1))
     assert LINKS.find(api.store, second.token).has_password
@@ -225,7 +225,7 @@ def test_a_link_is_void_after_a_week_and_when_there_is_a_newer_one(api, admin, c
 
 def test_of_two_concurrent_uses_of_a_link_one_sets_the_password(api, monkeypatch):
     with api.operating() as tx:
-        link = password_links.create(tx, api.admin_id)
+        link = users.create_link(tx, api.admin_id)
     found, results = threading.Barrier(2), []
     read = sign_in.read_new_password  # after the link was found
     monkeypatch.setattr(sign_in, "read_new_password", lambda text: (found.wait(5) and None) or read(text))
@@ -249,11 +249,11 @@ def test_of_two_concurrent_uses_of_a_link_one_sets_the_password(api, monkeypatch
 
 def test_only_active_users_get_links(api, other_tenant):
     with api.operating() as tx:
-        assert password_links.create(tx, api.member_id).token
+        assert users.create_link(tx, api.member_id).token
     api.set_user(api.member_id, {"is_active": False})
     with api.operating() as tx:
-        assert refusal(password_links.create, tx, api.member_id).code == "validation_failed"
-        assert refusal(password_links.create, tx, other_tenant.admin_id).code == "not_found"
+        assert refusal(users.create_link, tx, api.member_id).code == "validation_failed"
+        assert refusal(users.create_link, tx, other_tenant.admin_id).code == "not_found"
 
 
 # Throttling
@@ -336,7 +336,7 @@ def test_a_hash_with_former_parameters_is_renewed(api, clock):
 def test_expired_sessions_and_links_are_deleted(api, admin, clock):
     enter(api, admin)
     with api.operating() as tx:
-        password_links.create(tx, api.admin_id)
+        users.create_link(tx, api.admin_id)
     tokens.delete_expired(api.store)
     assert counts(api) == {"sessions": 1, "password_links": 1}
     clock.shift(timedelta(days=7))
@@ -355,7 +355,7 @@ def counts(api):
 def test_after_a_restore_no_session_and_no_link_is_valid(api, admin):
     token = enter(api, admin).token
     with api.operating() as tx:
-        link = password_links.create(tx, api.admin_id)
+        link = users.create_link(tx, api.admin_id)
     tokens.revoke_all(api.store)
     assert admin_of(api, token) is None
     assert refusal(LINKS.find, api.store, link.token).code == "not_found"

@@ -30,7 +30,7 @@ from retainer.errors import FieldErrors, invalid
 from retainer.identity import accounts, logos
 from retainer.identity.account_types import AccountDetails
 from retainer.identity.audit import Fields
-from retainer.identity.people import password_links, passwords, users
+from retainer.identity.people import passwords, users
 from retainer.identity.people.users import UserDetails
 from retainer.identity.plans import PLANS, WITH_API
 from retainer.identity.quotas import QUOTAS, limits_of
@@ -157,7 +157,7 @@ def create_account(*, json: bool, **given: Any) -> dict[str, object]:
     result: dict[str, object] = {"account_id": account_id, "user_id": user_id}
     if chosen is None:
         with acting_for(account_id) as tx:
-            link = password_links.create(tx, user_id)
+            link = users.create_link(tx, user_id)
         result |= {"link": link.url(address), "expires_at": link.expires_at}
     if details.tax_rate is None and not json:
         warn(f"Documents carry no tax until you set a rate: retainer account set {account_id} --tax-rate PERCENT")

@@ -22,7 +22,7 @@ from retainer.cli.common import (
 from retainer.errors import invalid
 from retainer.identity.audit import Fields
 from retainer.identity.keys import key_list, keys
-from retainer.identity.people import password_links, passwords, second_factors, sessions, users
+from retainer.identity.people import passwords, second_factors, sessions, users
 from retainer.identity.people.users import UserDetails
 from retainer.schema import identity as schema
 from retainer.values.kinds import MAX_INTEGER
@@ -111,7 +111,7 @@ def create_link(user: User, *, json: bool, **given: Any) -> dict[str, object]:
     """Print a one-time link with which a user sets a new password."""
     address = public_address(given["base_url"], json=json)
     with acting_on(schema.users, user) as tx:
-        link = password_links.create(tx, user)
+        link = users.create_link(tx, user)
     return {"user_id": user, "link": link.url(address), "expires_at": link.expires_at}
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from datetime import timedelta
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy import Select, Table, and_, bindparam, case, select
 
@@ -75,21 +75,6 @@ class Person(Actor, frozen=True, gc=False):
         return lambda: any(
             role == self.role and (self.lacks_second_factor or not lacks_it) for role, lacks_it in rows()
         )
-
-
-class UserState(NamedTuple):
-    """Whether a user can be acted for."""
-
-    name: str
-    is_active: bool
-
-
-STATE = select(*users.c[UserState._fields]).where(users.c.id == bindparam("id"))
-
-
-def find_state(tx: Tx, user_id: int) -> UserState | None:
-    row = tx.one(STATE, id=user_id)
-    return None if row is None else UserState(*row)
 
 
 def session_limits(now: str) -> dict[str, str]:

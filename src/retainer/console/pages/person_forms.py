@@ -13,7 +13,7 @@ from retainer.errors import Refusal, invalid
 from retainer.identity.audit import Fields
 from retainer.identity.keys import key_list, keys
 from retainer.identity.keys.key_list import Key
-from retainer.identity.people import password_links, second_factors, users
+from retainer.identity.people import second_factors, users
 from retainer.identity.people.tokens import LINKS
 from retainer.identity.people.users import UserDetails
 from retainer.schema import identity as schema
@@ -94,7 +94,7 @@ def tell_link(_: Tx, __: PageContext, user: Any) -> Iterator[str]:
 
 def create_link(tx: Tx, context: PageContext, user: Any, _: Fields) -> Reply:
     """Create a link with which a person sets a password, and show it once. Raises `validation_failed`."""
-    link = password_links.create(tx, user.id)
+    link = users.create_link(tx, user.id)
     return context.show_once(f"/people/{user.id}", "link", link.url(context.request.origin))
 
 

@@ -15,12 +15,11 @@ from sqlalchemy import bindparam, select, update
 
 from retainer.errors import Refusal, invalid
 from retainer.identity import audit
-from retainer.identity.actors import UserState, find_state
 from retainer.identity.audit import Fields, Target
 from retainer.identity.keys.key_list import Key, get_key
 from retainer.identity.plans import PLANS
 from retainer.kernel.caller import CALLER_COLUMNS, CALLERS, Caller
-from retainer.schema.identity import accounts, api_keys
+from retainer.schema.identity import accounts, api_keys, users
 from retainer.schema.webhooks import webhooks
 from retainer.store.engines.sql import INTEGER
 from retainer.store.row_mapper import decode_row
@@ -84,6 +83,7 @@ class Rotation(msgspec.Struct):
 
 PLAN = list(CALLER_COLUMNS).index("plan")
 BY_HASH = CALLERS.where(api_keys.c.hash == bindparam("hash"))
+HOLDER = select(users.c.name, users.c.is_active).where(users.c.id == bindparam("id"))
 API_ENABLED = select(accounts.c.api_enabled).where(accounts.c.id == ACCOUNT)
 
 
@@ -121,17 +121,17 @@ def create_key(tx: Tx, details: KeyDetails) -> NewKey:
     }
     key_id = tx.insert_raw(api_keys, values | {"hash": digest(value)})
     target = Target("key", key_id, details.name)
-    audit.note(tx, "key created", target, after=values | {"user_name": holder.name})
+    audit.note(tx, "key created", target, after=values | {"user_name": holder})
     return NewKey(key_id, value)
 
 
-def require_holder(tx: Tx, user_id: int) -> UserState:
-    """Return the user as whom a key may act. Raises `validation_failed` unless it is an active user of the account."""
-    holder = find_state(tx, user_id)
-    if holder is None or not holder.is_active:
-        reason = "There is no such user in this account." if holder is None else "This user is deactivated."
+def require_holder(tx: Tx, user_id: int) -> str:
+    """Return the name of an active user, as whom a key may act. Raises `validation_failed` for any other."""
+    name, is_active = tx.one(HOLDER, id=user_id) or (None, False)
+    if not is_active:
+        reason = "There is no such user in this account." if name is None else "This user is deactivated."
         raise invalid({"user": [f"{reason} Choose an active user of account {tx.actor.account_id}."]})
-    return holder
+    return str(name)
 
 
 def scope_text(scopes: list[str]) -> str:

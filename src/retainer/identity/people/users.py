@@ -14,7 +14,7 @@ from retainer.identity.account_types import AccountDetails
 from retainer.identity.accounts import account_values, in_units
 from retainer.identity.actors import OPERATOR, operator
 from retainer.identity.audit import Fields, Target
-from retainer.identity.people import password_links, sessions
+from retainer.identity.people import sessions
 from retainer.identity.people.tokens import LINKS, Token
 from retainer.kernel.roles import Role
 from retainer.schema.identity import accounts, users
@@ -111,7 +111,18 @@ def create_user(tx: Tx, details: UserDetails, password_hash: str | None = None) 
 def invite(tx: Tx, details: UserDetails) -> tuple[int, Token]:
     """Create a user without a password; return the id and a password link. Raises `validation_failed`."""
     user_id = create_user(tx, details)
-    return user_id, password_links.create(tx, user_id)
+    return user_id, create_link(tx, user_id)
+
+
+def create_link(tx: Tx, user_id: int) -> Token:
+    """Create a password link for an active user, and void the former one. Raises `not_found`, `validation_failed`."""
+    user = get_user(tx, user_id)
+    if not user["is_active"]:
+        raise invalid({"user": [f"{user['name']} is deactivated. Activate the user first."]})
+    LINKS.void_all_of(tx, user_id)
+    link = LINKS.create(tx, user_id)
+    audit.note(tx, "link created", Target("user", user_id, user["name"]), after={"expires_at": link.expires_at})
+    return link
 
 
 def list_users(tx: Tx) -> list[Fields]:
