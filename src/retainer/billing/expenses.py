@@ -72,8 +72,6 @@ class ExpenseTotals(msgspec.Struct):
 
 
 class ExpenseFilter(Filter):
-    """The filters of expenses."""
-
     sorts = ("-date", "amount", "category", "created_at", "updated_at")
     client_id: OneOf[kinds.Id | None] | None = None
     project_id: OneOf[kinds.Id | None] | None = None

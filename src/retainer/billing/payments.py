@@ -34,8 +34,6 @@ def has_client(table: Table, clients: Sequence[ColumnElement[int]]) -> ColumnEle
 
 
 class PaymentFilter(Filter):
-    """The filters of payments."""
-
     sorts = ("-paid_date", "amount", "created_at", "updated_at")
     invoice_id: OneOf[Id] | None = None
     client_id: Annotated[

@@ -68,8 +68,6 @@ class WebhookDelivery(Record):
 
 
 class DeliveryFilter(Filter):
-    """Filters of the deliveries of a webhook."""
-
     sorts = ("-id",)
     q: Annotated[
         Searched | None,

@@ -98,8 +98,6 @@ class Webhook(Record):
 
 
 class WebhookFilter(Filter):
-    """Filters of webhooks."""
-
     sorts = ("created_at", "updated_at")
     status: OneOf[Status] | None = None
 

@@ -127,8 +127,6 @@ def awaits_updates(table: Table) -> ColumnElement[bool]:
 
 
 class SiteFilter(Filter):
-    """Filters of sites."""
-
     sorts = ("name", "url", "status", "uptime_percent_30d", "plugin_updates_count", "created_at", "updated_at")
     client_id: OneOf[Id | None] | None = None
     project_id: OneOf[Id] | None = None

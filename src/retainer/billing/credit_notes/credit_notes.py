@@ -44,8 +44,6 @@ CREDITED = (
 
 
 class CreditNoteFilter(Filter):
-    """The filters of credit notes."""
-
     sorts = ("-created_at", "issue_date", "number", "total")
     client_id: OneOf[Id] | None = None
     invoice_id: OneOf[Id] | None = None

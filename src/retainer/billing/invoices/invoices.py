@@ -95,8 +95,6 @@ PAID_DATES = ("paid_date_from", "paid_date_to")
 
 
 class InvoiceFilter(Filter):
-    """The filters of invoices."""
-
     sorts = ("-created_at", "issue_date", "due_date", "number", "total", "balance_due", "updated_at")
     q: Annotated[Searched | None, documents.SEARCH_WITH_CLIENT] = None
     client_id: OneOf[Id] | None = None

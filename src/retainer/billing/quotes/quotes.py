@@ -51,8 +51,6 @@ VALID_DAYS = 30
 
 
 class QuoteFilter(Filter):
-    """The filters of quotes."""
-
     sorts = ("-created_at", "issue_date", "valid_until", "number", "total")
     q: Annotated[Searched | None, documents.SEARCH_WITH_CLIENT] = None
     client_id: OneOf[Id] | None = None
