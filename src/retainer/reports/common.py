@@ -9,7 +9,6 @@ import msgspec
 from sqlalchemy import Select, Text, bindparam, cast, func
 
 from retainer.kernel.query import Query
-from retainer.kernel.resource import WithMeta
 from retainer.reports import periods
 from retainer.reports.periods import Period
 from retainer.rollups.summaries import MONTH, Figures, Sums
@@ -71,15 +70,6 @@ def begin(tx: Tx, query: ReportQuery, default_start: Callable[[date], date] | No
     """
     tx.snapshot()
     return periods.resolve_period(tx, query.from_, query.to, default_start)
-
-
-def with_meta(tx: Tx, report: Any) -> WithMeta[Any, ReportMeta]:
-    return WithMeta(report, ReportMeta(tx.now))
-
-
-def default_currency(tx: Tx, query: ReportQuery) -> str:
-    """Return the currency of rows without amounts: the requested one, or the account's."""
-    return query.currency or tx.actor.currency
 
 
 def total(rows: Iterable[Figures]) -> Figures:

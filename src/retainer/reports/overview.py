@@ -143,7 +143,7 @@ api = Resource("/reports/overview", tag="Reports", scope="reports")
 @api.get()
 def get_report_overview(tx: Tx, query: common.ReportQuery) -> WithMeta[Overview, common.ReportMeta]:
     """Read the key figures of the agency. Default period: this month."""
-    return common.with_meta(tx, read_overview(tx, query, common.begin(tx, query, periods.month_begins)))
+    return WithMeta(read_overview(tx, query, common.begin(tx, query, periods.month_begins)), common.ReportMeta(tx.now))
 
 
 def read_overview(tx: Tx, query: common.ReportQuery, period: Period, *, since_arrival: bool = False) -> Overview:
@@ -195,7 +195,7 @@ def read_money(
     currencies = {currency for (currency,) in (*balances, *figures)}
     currencies |= {currency for currency, sums in time_totals.items() if sums["billable_value"]}
     rows = []
-    for currency in sorted(currencies) or [common.default_currency(tx, query)]:
+    for currency in sorted(currencies) or [query.currency or tx.actor.currency]:
         time_total, covered = time_totals.get(currency, Figures()), covered_sums.get((currency,), Figures())
         unbilled, covered_unbilled = (each["billable_value"] - each["billed_value"] for each in (time_total, covered))
         sums = Figures(figures.get((currency,), {}) | balances.get((currency,), {}))

@@ -140,7 +140,7 @@ def get_report_project_profitability(
         row_of(ProjectProfitabilityTotal, currency, sums, cost_currency, {})
         for currency, sums in common.by_currency(figures).items()
     ]
-    return common.with_meta(tx, ProjectProfitabilityReport(period, rows, totals))
+    return WithMeta(ProjectProfitabilityReport(period, rows, totals), common.ReportMeta(tx.now))
 
 
 def settled(sums: Figures, billing_type: str | None) -> Figures:

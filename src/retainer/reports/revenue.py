@@ -118,7 +118,7 @@ def get_report_revenue_by_client(
         common.make_row(RevenueByClientTotal, currency, sums, share_percent=ratio(net_of(sums), net_of(sums)))
         for currency, sums in total_sums.items()
     ]
-    return common.with_meta(tx, RevenueByClientReport(period, rows, totals))
+    return WithMeta(RevenueByClientReport(period, rows, totals), common.ReportMeta(tx.now))
 
 
 @by_month.get()
@@ -126,12 +126,12 @@ def get_report_revenue_by_month(tx: Tx, query: common.ReportQuery) -> WithMeta[R
     """Read revenue by month, including empty months. Default period: the last twelve months and this one."""
     period = common.begin(tx, query, lambda last: last.replace(year=max(1, last.year - 1), day=1))
     found = money.read(tx, period, ("month", "currency"), (*SUMS, "expenses"), **query.only())
-    currencies = sorted({code for _, code in found}) or [common.default_currency(tx, query)]
+    currencies = sorted({code for _, code in found}) or [query.currency or tx.actor.currency]
     keys = [(month, code) for month in periods.months(period) for code in currencies]
     figures = {key: found.get(key, Figures()) for key in keys}
     rows = [common.make_row(RevenueByMonth, code, sums, month=month) for (month, code), sums in figures.items()]
     totals = [common.make_row(RevenueByMonthTotal, code, sums) for code, sums in common.by_currency(figures).items()]
-    return common.with_meta(tx, RevenueByMonthReport(period, rows, totals))
+    return WithMeta(RevenueByMonthReport(period, rows, totals), common.ReportMeta(tx.now))
 
 
 def net_of(sums: Figures) -> int:

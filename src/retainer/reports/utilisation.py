@@ -145,7 +145,7 @@ api = Resource("/reports/utilisation", tag="Reports", scope="reports")
 @api.get()
 def get_report_utilisation(tx: Tx, query: UtilisationQuery) -> WithMeta[UtilisationReport, common.ReportMeta]:
     """Read the utilisation of each user, by name. Default period: this month."""
-    return common.with_meta(tx, read_report(tx, query, common.begin(tx, query, periods.month_begins)))
+    return WithMeta(read_report(tx, query, common.begin(tx, query, periods.month_begins)), common.ReportMeta(tx.now))
 
 
 def read_report(tx: Tx, query: UtilisationQuery, period: Period, *, since_arrival: bool = False) -> UtilisationReport:
@@ -153,7 +153,7 @@ def read_report(tx: Tx, query: UtilisationQuery, period: Period, *, since_arriva
     only_user = tx.actor.user_id if query.user_id == ME else query.user_id
     limits = query.only() | ({} if only_user is None else {"user_id": only_user})
     figures = worked(tx, period, limits)
-    currency = common.default_currency(tx, query)
+    currency = query.currency or tx.actor.currency
     users_figures: dict[int, dict[str, Figures]] = defaultdict(dict)
     for (user_id, code), sums in figures.items():
         users_figures[user_id][code] = sums
@@ -270,7 +270,7 @@ def totals_by_month(tx: Tx, period: Period, query: UtilisationQuery) -> dict[str
     sums_by_month: dict[str, Sums] = defaultdict(dict)
     for (month, *key), sums in worked(tx, period, query.only(), ("month", *KEYS)).items():
         sums_by_month[month][tuple(key)] = sums
-    team, currency, totals = read_team(tx, since_arrival=True), common.default_currency(tx, query), {}
+    team, currency, totals = read_team(tx, since_arrival=True), query.currency or tx.actor.currency, {}
     for month in periods.months(period):
         figures = sums_by_month[month]
         present = team.present(periods.month_of(month, period), {user_id for user_id, _ in figures})
