@@ -134,7 +134,7 @@ class App:
             response = compressed(request, answer(request), keep=not is_api)
         finally:
             self.gate.end(request)
-        if self.is_ending() and CLOSE not in response.headers:
+        if (self.is_draining or self.is_stopping()) and CLOSE not in response.headers:
             response.headers.append(CLOSE)
         start_response(STATUS_LINES[response.status], response.headers)
         return [b"" if request.method == "HEAD" else response.body]

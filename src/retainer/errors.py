@@ -173,6 +173,8 @@ class BodyErrors:
 
         Otherwise, its error would report a consequence beside its cause.
         """
+        if not self.unreadable and not self.refused:
+            return True
         names = [self.prefix + field for field in fields]
         nested = tuple(f"{name}." for name in names)
         if not self.refused.isdisjoint(names) or any(map(self._is_unreadable, names)):

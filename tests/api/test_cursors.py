@@ -7,7 +7,9 @@ import msgspec
 import pytest
 from tests.databases import each_database, only_sqlite
 
+from retainer.crm.tags import TagsFilter
 from retainer.kernel.cursors import list_id
+from retainer.work.time_entries import TimeEntryFilter
 
 UNREADABLE = "Must be the cursor of a `links.next` of this list. Read the list from its first page to get one."
 MISPLACED = "This cursor belongs to another list, page, order or filter. Send all parameters of its `links.next`."
@@ -26,7 +28,11 @@ def cursor_of(page):
 
 def written(*parts):
     """A cursor of the list of time entries without filters."""
-    return urlsafe_b64encode(msgspec.json.encode((list_id("/time-entries", {}), *parts))).decode().rstrip("=")
+    return (
+        urlsafe_b64encode(msgspec.json.encode((list_id("/time-entries", TimeEntryFilter()), *parts)))
+        .decode()
+        .rstrip("=")
+    )
 
 
 def names(page):
@@ -157,7 +163,7 @@ def test_what_is_not_a_cursor_of_the_list_is_refused(api, sort, text):
 @each_database
 @pytest.mark.parametrize("escaped", [r"a\u0000b", r"\ud800"])
 def test_a_text_that_no_database_takes_is_refused(api, escaped):
-    tags = list_id("/tags", {})
+    tags = list_id("/tags", TagsFilter())
     text = urlsafe_b64encode(f'["{tags}", 2, ["name"], ["{escaped}", 1]]'.encode()).decode()
     refused = api.get("/tags", urlencode({"sort": "name", "cursor": text.replace("=", "")}))
     assert (refused.status, refused.json["errors"]) == (422, {"cursor": [UNREADABLE]})

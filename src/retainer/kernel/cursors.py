@@ -1,7 +1,7 @@
 """Cursors: the position after a record of a sorted list, stable while records are added or removed."""
 
 from base64 import urlsafe_b64decode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Annotated, NamedTuple
 from zlib import crc32
@@ -32,12 +32,11 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
 
 
 decode = decoder(Cursor)
-encode_sorted = msgspec.json.Encoder(order="sorted").encode
 
 
-def list_id(path: str, filters: Mapping[str, object]) -> str:
+def list_id(path: str, filters: msgspec.Struct) -> str:
     """Return what distinguishes a list with some filters from others, however they are written in the query."""
-    return f"{crc32(path.encode() + encode_sorted(filters)):08x}"
+    return f"{crc32(path.encode() + msgspec.json.encode(filters)):08x}"
 
 
 class Key(NamedTuple):

@@ -15,13 +15,11 @@ from retainer.kernel.http import Request
 from retainer.kernel.query import (
     Filter,
     FilterShapes,
-    Others,
     Readers,
     conditions,
     others_of,
     parameters,
     read_pairs,
-    read_values,
     shapes_of,
 )
 from retainer.kernel.selection import Included
@@ -161,35 +159,30 @@ class Followed(msgspec.Struct, Generic[T]):
     meta: FollowMeta
 
 
-def read_list(
-    request: Request, model: type[Filter], others: Readers, *, is_summed: bool = False
-) -> tuple[Filter, Page, Others]:
-    """Return the filters and the page of a list request, and the values of its `others`.
+def page_readers(model: type[Any], *, is_summed: bool) -> Readers:
+    """Return the parsers of the parameters that say which page of a list is requested."""
+    return {
+        "page": read_number,
+        "per_page": partial(read_number, maximum=MAX_PAGE_SIZE),
+        "sort": partial(read_sort, [name.lstrip("-") for name in model.sorts]),
+        "cursor": read_cursor,
+        **({"totals": from_text(bool)} if is_summed else {}),
+    }
 
-    Raises one refusal for all invalid parameters.
+
+def take_page(request: Request, filters: Filter, pairs: list[tuple[str, str]], found: dict[str, Any]) -> Page:
+    """Return the page of a list request, and remove its parameters from what was `found`.
+
+    Raises `validation_failed` for a cursor of another list, page, order or filter.
     """
-    url = request.base_url + request.path
-    if not request.query:
-        return model(), Page(1, PER_PAGE, model.sorts[:1], url, "", list_id=list_id(request.path, {})), {}
-    pairs = read_pairs(request)
-    readers = {name: parameter.read for name, parameter in parameters(model).items()}
-    size = partial(read_number, maximum=MAX_PAGE_SIZE)
-    sort = partial(read_sort, [name.lstrip("-") for name in model.sorts])
-    totals = {"totals": from_text(bool)} if is_summed else {}
-    values = read_values(
-        pairs,
-        {"page": read_number, "per_page": size, "sort": sort, "cursor": read_cursor, **totals, **others, **readers},
-    )
-    cursor: Cursor | None = values.pop("cursor", None)
-    defaults = {"page": cursor.page if cursor else 1, "per_page": PER_PAGE, "sort": model.sorts[:1], "totals": False}
-    number, per_page, order, has_totals = (values.pop(name, default) for name, default in defaults.items())
-    found = {name: values.pop(name) for name in others if name in values}
-    own_id = list_id(request.path, values)
-    if cursor is not None and (cursor.list_id, cursor.page, cursor.sort) != (own_id, number, order):
+    cursor: Cursor | None = found.pop("cursor", None)
+    number, size = found.pop("page", cursor.page if cursor else 1), found.pop("per_page", PER_PAGE)
+    sort, has_totals = found.pop("sort", filters.sorts[:1]), found.pop("totals", False)
+    own_id = list_id(request.path, filters)
+    if cursor is not None and (cursor.list_id, cursor.page, cursor.sort) != (own_id, number, sort):
         raise invalid({"cursor": [MISPLACED]})
-    sent = others_of(pairs, "page", "cursor")
-    page = Page(number, per_page, order, url, sent, has_totals, list_id=own_id, cursor=cursor)
-    return model(**values), page, found
+    others = others_of(pairs, "page", "cursor") if pairs else ""
+    return Page(number, size, sort, request.base_url + request.path, others, has_totals, own_id, cursor)
 
 
 def listing(tx: Tx, table: Table, model: type[R], filters: Filter, page: Page, **within: int) -> Paged[R]:
@@ -296,5 +289,4 @@ def _order(keys: list[Key]) -> Iterator[ColumnElement[object]]:
 
 
 def read_following(request: Request) -> Following:
-    pairs = read_pairs(request) if request.query else []
-    return Following(request.base_url, request.path, others_of(pairs, "after"))
+    return Following(request.base_url, request.path, others_of(read_pairs(request), "after"))

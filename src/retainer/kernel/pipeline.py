@@ -72,7 +72,8 @@ class Pipeline:
             request.account_id = caller.account_id
             self.admit(caller)  # 402, 403 API off
             allowance = self.limiter.hit(f"key:{caller.key_id}", caller.requests_per_minute)
-            allowance.admit()  # 429
+            if allowance.retry_after is not None:
+                allowance.admit()  # 429
             self.note_key_use(caller, request)
             methods, ids = self.routes.find(request)  # 404
             if request.method == "OPTIONS":

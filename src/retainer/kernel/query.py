@@ -17,6 +17,7 @@ from retainer.values.kinds import ME, Id, Instant, Searched
 from retainer.values.parameters import MAX_LIST, from_text, validate_ranges
 
 T = TypeVar("T")
+Q = TypeVar("Q", bound="Query")
 OneOf = tuple[T, ...]
 """Several values: a comma-separated list, or a repeated parameter."""
 REPEATED = object()
@@ -70,6 +71,8 @@ def _parameter(name: str, hint: Any) -> Parameter:
 
 def read_pairs(request: Request) -> list[tuple[str, str]]:
     """Return the query parameters as they were sent. Raises `bad_request` for an unreadable query."""
+    if not request.query:
+        return []
     try:
         return parse_qsl(request.query, keep_blank_values=True, errors="strict", max_num_fields=200)
     except ValueError:
@@ -84,16 +87,16 @@ def others_of(pairs: list[tuple[str, str]], *names: str) -> str:
 
 Readers = Mapping[str, Callable[[str], object]]
 """The parsers of parameters by name."""
-Others = dict[str, tuple[str, ...]]
-"""The values of parameters that lists and single records share."""
 
 
-def read_values(pairs: list[tuple[str, str]], readers: Readers) -> dict[str, Any]:
-    """Return the values of parameters.
+def read_query(pairs: list[tuple[str, str]], model: type[Q], others: Readers) -> tuple[Q, dict[str, Any]]:
+    """Return the query of an operation, and the values of its `others`.
 
-    Raises one refusal for all invalid ones: `unknown_parameter` if one is unknown (ignoring a misspelt filter would
-    return the wrong records), else `validation_failed`.
+    Raises one refusal for all invalid parameters: `unknown_parameter` if one is unknown (ignoring a misspelt filter
+    would return the wrong records), else `validation_failed`.
     """
+    declared = parameters(model)
+    readers = {**others, **{name: parameter.read for name, parameter in declared.items()}} if pairs else {}
     errors = FieldErrors()
     values: dict[str, Any] = {}
     for name, text in pairs:
@@ -115,14 +118,6 @@ def read_values(pairs: list[tuple[str, str]], readers: Readers) -> dict[str, Any
     validate_ranges(values, errors)
     if errors:
         raise invalid(errors, "unknown_parameter" if errors.keys() - readers.keys() else "validation_failed")
-    return values
-
-
-def read_query(request: Request, model: type[Query], others: Readers) -> tuple[Query, Others]:
-    """Return the query of an operation other than a list, and the values of its `others`."""
-    declared = parameters(model)
-    readers = {name: parameter.read for name, parameter in declared.items()}
-    values = read_values(read_pairs(request), {**others, **readers})
     found = {name: values.pop(name) for name in others if name in values}
     return model(**{declared[name].field: value for name, value in values.items()}), found
 

@@ -20,8 +20,18 @@ from retainer.kernel.batch import Batch, BatchResult, Performer
 from retainer.kernel.caller import Caller
 from retainer.kernel.http import Request
 from retainer.kernel.limits import Allowance
-from retainer.kernel.paging import Followed, Following, Page, Paged, Summed, listing, read_following, read_list
-from retainer.kernel.query import Filter, Query, read_query
+from retainer.kernel.paging import (
+    Followed,
+    Following,
+    Page,
+    Paged,
+    Summed,
+    listing,
+    page_readers,
+    read_following,
+    take_page,
+)
+from retainer.kernel.query import Filter, Query, read_pairs, read_query
 from retainer.kernel.representations import Representation
 from retainer.kernel.selection import Selectable, Selection, VisibleTo
 from retainer.settings import Network
@@ -158,6 +168,8 @@ class Operation:
         self.body: Any = None
         self.parameters = re.findall(r"\{(\w+)\}", self.path)
         self._arguments = [self._argument(name, hint) for name, hint in declared.arguments.items()]
+        self.readers = page_readers(self.query, is_summed=self.summed) if self.paged else {}
+        """The parsers of its parameters besides those of the query; `Routes` adds those of `selectable`."""
         verb, _, noun = declared.name.partition("_")
         words = ["replace" if method == "PUT" else verb, *noun.split("_")]
         self.id = words[0] + "".join(word.title() for word in words[1:])
@@ -169,12 +181,9 @@ class Operation:
         """Return the query, the page of a list, and the selection. Raises `unknown_parameter`, `validation_failed`."""
         if not self.paged and not request.query:
             return self.query(), None, None
-        page, others = None, self.selectable.readers if self.selectable else {}
-        query: Query
-        if self.paged:
-            query, page, found = read_list(request, self.query, others, is_summed=self.summed)
-        else:
-            query, found = read_query(request, self.query, others)
+        pairs = read_pairs(request)
+        query, found = read_query(pairs, self.query, self.readers)
+        page = take_page(request, query, pairs, found) if self.paged else None
         return query, page, Selection(**found) if found else None
 
     @property

@@ -93,6 +93,7 @@ def relate(operations: list[Operation]) -> None:
     }
     for each, table, model in reads:
         each.selectable = Selectable(table, model, sources, is_list=each.paged)
+        each.readers = {**each.readers, **each.selectable.readers}
     made = {each.resource.table: each.record for each in operations if each.created}  # a line cannot be read alone
     forms = dict.fromkeys(form.media_type for each in operations for form in each.representations)
     for each in operations:

@@ -102,7 +102,7 @@ class Transaction:
         if change is not None and self.outbox is None:
             message = f"Records of {change.table} change only in a transaction of their account: they become events."
             raise RuntimeError(message)
-        cursor = self.engine.run(self.connection, text, [values[name] for name in names])
+        cursor = self.engine.run(self.connection, text, list(map(values.__getitem__, names)))
         if change is not None and self.outbox is not None and change.kind != CREATED:  # `Tx` knows the id of a new one
             self.outbox.note(change, self.now, self.engine.rows_returned(cursor), values)
         return cursor

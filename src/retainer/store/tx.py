@@ -319,7 +319,7 @@ class Store:
 
     def unscoped_one(self, statement: Statement, **values: object) -> Row | None:
         compiled = self.statements.of_all(statement)
-        return self.engine.one(compiled.text, [values[name] for name in compiled.names])
+        return self.engine.one(compiled.text, list(map(values.__getitem__, compiled.names)))
 
 
 COUNTED = {"account_id": ACCOUNT, "name": bindparam("counted"), "count": bindparam("change")}

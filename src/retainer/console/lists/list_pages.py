@@ -22,8 +22,8 @@ from retainer.console.typed import read_moment
 from retainer.console.values import NOTHING, Heading, TableBlock, Value, Values, as_columns
 from retainer.console.words import hours
 from retainer.errors import Refusal, invalid
-from retainer.kernel.paging import Page, read_list
-from retainer.kernel.query import Filter, parameters
+from retainer.kernel.paging import Page, page_readers, take_page
+from retainer.kernel.query import Filter, parameters, read_pairs, read_query
 from retainer.rollups.list_sums import MAX_SUMMED, Sum, is_money, load_sums
 from retainer.schema.crm import tags
 from retainer.store.constraints import references
@@ -150,7 +150,9 @@ def read_asked(context: PageContext, kind: Kind) -> Asked | None:
         ]
     )
     try:
-        filters, page, _ = read_list(request, kind.listing.query, {})
+        pairs, model = read_pairs(request), kind.listing.query
+        filters, found = read_query(pairs, model, page_readers(model, is_summed=False))
+        page = take_page(request, filters, pairs, found)
     except Refusal as refusal:
         context.query.errors = refusal.members["errors"]
         return None

@@ -21,7 +21,7 @@ def compressed(request: Request, response: Response, *, keep: bool = False) -> R
     The ETag of a compressed response has a suffix, because a strong tag identifies bytes. With `keep`, the bytes of a
     response with an ETag are kept for the next one.
     """
-    accepted = request.header("ACCEPT_ENCODING")
+    accepted = request.environ.get("HTTP_ACCEPT_ENCODING")
     if accepted is None or not ACCEPTS_GZIP.search(accepted):
         return response
     headers, body = response.headers, response.body
