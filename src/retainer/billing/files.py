@@ -34,7 +34,7 @@ from retainer.store.tx import Actor, Store, Tx
 from retainer.values.common import EARLY_PAYMENT
 from retainer.values.decoding import decoder, json_text
 from retainer.values.exact import day_after
-from retainer.values.months import last_day
+from retainer.values.kinds import last_day
 
 T = TypeVar("T", bound=msgspec.Struct)
 Printable = Quote | Invoice | CreditNote

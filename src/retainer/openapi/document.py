@@ -12,9 +12,9 @@ from retainer.kernel import pipeline
 from retainer.kernel.http import Request, Response
 from retainer.kernel.resource import Operation, Resource
 from retainer.kernel.routes import Routes
-from retainer.openapi import headers, operations, refusals
+from retainer.openapi import operations, refusals
 from retainer.openapi.schemas import Schemas
-from retainer.openapi.values import Json
+from retainer.openapi.values import REQUEST_HEADERS, RESPONSE_HEADERS, Json, header_of
 from retainer.web.responses import document as page_of
 
 ANYWHERE = "http://retainer.invalid"  # placeholder in the cached document
@@ -58,8 +58,7 @@ def document(declared: list[Operation], base_url: str) -> Json:
         raise TypeError(f'Describe these in Annotated[..., "..."]: {", ".join(dict.fromkeys(schemas.undescribed))}.')
     shared = operations.share([operation for methods in paths.values() for operation in methods.values()])
     parameters = {
-        name: {"name": name, "in": "header", **headers.described(*header)}
-        for name, header in headers.REQUEST_HEADERS.items()
+        name: {"name": name, "in": "header", **header_of(*header)} for name, header in REQUEST_HEADERS.items()
     }
     bearer = {"type": "http", "scheme": "bearer", "description": "An API key as a Bearer token."}
     api_key = {"type": "apiKey", "in": "header", "name": "X-Api-Key", "description": "An API key in its own header."}
@@ -73,7 +72,7 @@ def document(declared: list[Operation], base_url: str) -> Json:
         "components": {
             "securitySchemes": {"bearer": bearer, "apiKey": api_key},
             "parameters": parameters | shared,
-            "headers": {name: headers.described(*header) for name, header in headers.RESPONSE_HEADERS.items()},
+            "headers": {name: header_of(*header) for name, header in RESPONSE_HEADERS.items()},
             "responses": errors,
             "schemas": schemas.named,
         },

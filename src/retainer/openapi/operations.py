@@ -13,9 +13,8 @@ from sqlalchemy import Table
 from retainer.kernel import paging, query
 from retainer.kernel.resource import Operation
 from retainer.openapi import refusals
-from retainer.openapi.headers import always_and
 from retainer.openapi.schemas import Schemas
-from retainer.openapi.values import Json, description_of, schema_of
+from retainer.openapi.values import Json, always_and, description_of, schema_of
 from retainer.rollups.list_sums import MAX_SUMMED
 from retainer.store.constraints import singular
 from retainer.store.row_mapper import folds

@@ -7,9 +7,8 @@ from msgspec import Meta
 from retainer.errors import CODES, STATUS
 from retainer.identity.keys.keys import Scope
 from retainer.kernel import pipeline
-from retainer.openapi.headers import always_and
 from retainer.openapi.schemas import Schemas
-from retainer.openapi.values import Json, description_of, schema_of
+from retainer.openapi.values import Json, always_and, description_of, schema_of
 
 ADVICE = {
     400: "The request cannot be read. Correct it and send it again.",

@@ -1,7 +1,8 @@
 """Kinds of values: for each, its parser, its JSON schema and a description of what it accepts."""
 
 import re
-from collections.abc import Callable, Collection
+from calendar import monthrange
+from collections.abc import Callable, Collection, Iterator
 from datetime import date, datetime
 from decimal import Decimal
 from functools import cache
@@ -26,6 +27,7 @@ COUNTRIES = frozenset(country.alpha_2 for country in pycountry.countries)
 
 DECIMAL = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,10})?")
 DIGITS_ALONE = re.compile(r"-?[0-9]+(\.[0-9]+)?")
+MONTH = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 INSTANT = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?([Zz]|[+-][0-9]{2}:[0-9]{2})"
@@ -295,3 +297,37 @@ Percent = Annotated[
 Markup = Annotated[
     Decimal, exact(Decimal(0), Decimal(1000), 3, "a percentage from 0 to 1000 with at most 3 decimal places", "15")
 ]
+
+
+def read_month(value: object) -> str:
+    text = read_text(value)
+    if DAY.fullmatch(text):
+        raise InvalidValue(hint="this has a day. Remove it.")
+    if not MONTH.fullmatch(text):
+        raise ValueError
+    return text
+
+
+Month = Annotated[
+    str,
+    kind(
+        read_month,
+        "a month like 2026-03",
+        read_field=read_likely(read_month),
+        pattern="^[0-9]{4}-(0[1-9]|1[0-2])$",
+        examples=["2026-03"],
+    ),
+]
+
+
+def last_day(month: str) -> str:
+    year, number = int(month[:4]), int(month[5:])
+    return f"{month}-{monthrange(year, number)[1]:02}"
+
+
+def months_of(first: str, last: str) -> Iterator[str]:
+    month = first[:7]
+    while month <= last[:7]:
+        yield month
+        year, number = int(month[:4]), int(month[5:])
+        month = f"{year + number // 12:04}-{number % 12 + 1:02}"

@@ -16,8 +16,7 @@ from retainer.schema.expressions import is_unbilled
 from retainer.schema.work import projects, time_entries
 from retainer.store.tx import Tx
 from retainer.values.exact import amount_of
-from retainer.values.kinds import Currency, Id, SignedMoney
-from retainer.values.months import Month
+from retainer.values.kinds import Currency, Id, Month, SignedMoney
 from retainer.values.reading import with_defaults
 
 

@@ -23,6 +23,7 @@ from retainer.values.kinds import (
     Id,
     Instant,
     Money,
+    Month,
     SignedMoney,
     Text50,
     Text191,
@@ -31,7 +32,6 @@ from retainer.values.kinds import (
     Text10000,
     UnitPrice,
 )
-from retainer.values.months import Month
 from retainer.values.records import (
     READ_ONLY,
     SERVER_DEFAULT,

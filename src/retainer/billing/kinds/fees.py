@@ -23,7 +23,7 @@ from retainer.store.engines.sql import INTEGER, is_listed, listed
 from retainer.store.tables import NOW
 from retainer.store.tx import Tx
 from retainer.values.exact import FIRST_DAY, LAST_DAY, amount_of, local_day
-from retainer.values.months import months_of
+from retainer.values.kinds import months_of
 from retainer.values.reading import with_defaults
 
 
