@@ -92,9 +92,7 @@ class InvoiceLine(Record):
         Id | None, allocation_types.MILESTONE_ON_LINE, "Unbilled milestone of the client; it sets the price."
     ] = None
     fee_month: Annotated[
-        Month | None,
-        "Month of the retainer of `project_id` that the line bills, each once. The default of the price is the "
-        "project's `retainer_amount`.",
+        Month | None, "Month of the retainer of `project_id` to bill, each once; by default at its `retainer_amount`."
     ] = None
     amount: Annotated[
         SignedMoney, document_types.FOLLOWS_FROM_LINE, "`quantity` x `unit_price` less discount, or that of the work."
@@ -170,9 +168,7 @@ class UnbilledWork(msgspec.Struct):
     time: Annotated[UnbilledTime | None, "Which time to bill, `{}` for all; null: none."] = None
     expenses: Annotated[UnbilledExpenses | None, "Which expenses to bill, `{}` for all; null: none."] = None
     milestones: Annotated[
-        UnbilledMilestones | None,
-        "Which milestones to bill, `{}` for all; null: none. Those that are completed, have an amount, and are on no "
-        "invoice match.",
+        UnbilledMilestones | None, "Which completed milestones with an amount to bill, `{}` for all; null: none."
     ] = None
     fees: Annotated[
         UnbilledFees | None,
@@ -235,9 +231,7 @@ class Payment(Record):
     currency: Annotated[Currency, "The invoice's currency."] = READ_ONLY
     paid_date: Annotated[Day, "Day on which the money moved, not in the future; omitted: today."] = SERVER_DEFAULT
     method: PaymentMethod = "bank_transfer"
-    reference: Annotated[
-        Code191 | None, "Unique within the invoice. A retry with the same amount and day records nothing new."
-    ] = None
+    reference: Annotated[Code191 | None, "Unique within the invoice; an equal retry records nothing new."] = None
     notes: Annotated[Text10000 | None, "For internal use."] = None
 
 
@@ -274,10 +268,7 @@ class Invoice(Record):
     amount_credited: Annotated[Money, CREDITED, "Sum of the totals of its credit notes."] = READ_ONLY
     balance_due: Annotated[SignedMoney, PAID, "What is still to pay, even if written off; 0 if void."] = READ_ONLY
     refund_due: Annotated[
-        Money,
-        Derived(balance.refund_due, money=True),
-        REFUNDED,
-        "What you owe the client: the amount that was paid and then credited, less refunds.",
+        Money, Derived(balance.refund_due, money=True), REFUNDED, "What was paid, then credited, and not yet refunded."
     ] = READ_ONLY
     client_snapshot: Annotated[ClientSnapshot | None, "The client when it was issued; null in a draft."] = READ_ONLY
     sent_at: Annotated[Instant | None, "When it was issued; null in a draft."] = READ_ONLY
@@ -287,9 +278,7 @@ class Invoice(Record):
     external_id: ExternalId = None
     lines: Annotated[list[InvoiceLine], Lines, DetailOnly("invoice_lines"), document_types.SET_OF_LINES] = WRITE_ONLY
     payments: Annotated[
-        list[Payment],
-        DetailOnly("payments", read_only=True),
-        "Payments and refunds, oldest first; `record_payment` and `record_refund` add one.",
+        list[Payment], DetailOnly("payments", read_only=True), "Oldest first, with refunds; `record_payment` adds one."
     ] = WRITE_ONLY
     credit_notes: Annotated[
         list[CreditNote], DetailOnly("credit_notes", read_only=True), "Oldest first, as in /credit-notes."
