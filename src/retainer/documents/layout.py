@@ -213,22 +213,14 @@ def grouped(iban: str) -> str:
 
 def _footer(document: Document) -> list[list[str]]:
     issuer, words = document.issuer, words_of(document)
-    bank: list[str | None] = [
-        issuer.bank_name,
-        f"IBAN {grouped(issuer.iban)}" if issuer.iban else None,
-        f"BIC {issuer.bic}" if issuer.bic else None,
-    ]
     label, number = _tax_number_of(issuer)
-    registrations: list[str | None] = [
-        f"{words[label]} {number}" if number else None,
-        f"{words['registration']} {issuer.registration_number}" if issuer.registration_number else None,
-    ]
-    columns: list[list[str | None]] = [
-        [issuer.name, *address_lines(issuer, document)],
-        [issuer.phone, issuer.email, SCHEME.sub("", issuer.website or "").rstrip("/")],
-        bank,
-        registrations,
-    ]
+    registration = issuer.registration_number
+    columns = (
+        (issuer.name, *address_lines(issuer, document)),
+        (issuer.phone, issuer.email, SCHEME.sub("", issuer.website or "").rstrip("/")),
+        (issuer.bank_name, issuer.iban and f"IBAN {grouped(issuer.iban)}", issuer.bic and f"BIC {issuer.bic}"),
+        (number and f"{words[label]} {number}", registration and f"{words['registration']} {registration}"),
+    )
     texts = [[printable_line(text) for text in column if text] for column in columns]
     return [column for column in texts if column]
 

@@ -107,7 +107,7 @@ def writing_once(tx: Tx) -> Iterator[None]:
     """Write which lines bill work that was validated before. Raises `already_billed` if another transaction has.
 
     Requests that bill the same work at the same time wait for each other. A unique index of the database refuses the
-    second; it is repeated, and finds the work taken. Only one that is repeated for long, or a command, ends here.
+    second. Its transaction is repeated once, and rules find the work taken; only what may not be repeated ends here.
     """
     try:
         with tx.engine.savepoint(tx.connection, may_repeat=tx.may_repeat):
