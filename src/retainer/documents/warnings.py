@@ -71,13 +71,14 @@ def _about_untaxed_lines(document: Document, _: str) -> Iterator[DocumentWarning
     field = _rate_field(document, is_taxed=False)
     if field is None:
         return
+    country = country_name(customer.country or "", "en")
     here, there = vat_territory(issuer.country), vat_territory(customer.country)
     if is_elsewhere_in_eu(document) and vat_number(customer) is None:
         known = f"`{customer.vat_number}` is no VAT number" if customer.vat_number else "there is no VAT number"
         yield DocumentWarning(
             "zero_rate_without_vat_number",
             field,
-            f"{customer.name} in {_country(document)} is billed without tax, and {known}. Add `vat_number` to the "
+            f"{customer.name} in {country} is billed without tax, and {known}. Add `vat_number` to the "
             "client if it is a business that owes the tax, or charge tax.",
         )
     has_reason = issuer.is_small_business or document.tax_exemption_reason
@@ -96,11 +97,12 @@ def _about_taxed_lines(document: Document, _: str) -> Iterator[DocumentWarning]:
         message = f"{rate}% tax is charged, and the settings say that the agency is a small business without tax."
         yield DocumentWarning("tax_of_small_business", field, f"{message} Set the rate to 0, or change the settings.")
     elif is_business_elsewhere_in_eu(document) or (is_outside_eu(document) and tax_number(customer)):
+        country = country_name(customer.country or "", "en")
         owed = "owes the tax itself (reverse charge)" if is_elsewhere_in_eu(document) else "is outside the EU"
         yield DocumentWarning(
             "tax_for_business_abroad",
             field,
-            f"{rate}% tax is charged to {customer.name} in {_country(document)}, a business that {owed}. Set the rate "
+            f"{rate}% tax is charged to {customer.name} in {country}, a business that {owed}. Set the rate "
             "to 0, unless the service is taxed where the agency is.",
         )
 
@@ -151,7 +153,3 @@ def _rate_field(document: Document, *, is_taxed: bool) -> str | None:
     """Return the field of the first rate above 0, or of the first 0; None without one."""
     places = (place for place, line in enumerate(document.lines) if (line.tax_rate > 0) == is_taxed)
     return next((f"lines.{place}.tax_rate" for place in places), None)
-
-
-def _country(document: Document) -> str:
-    return country_name(document.customer.country or "", "en")
