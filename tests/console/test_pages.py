@@ -1,6 +1,7 @@
 """The pages of the console: what they show, to whom, and what they lead to."""
 
 import re
+from decimal import Decimal
 
 import pytest
 
@@ -203,6 +204,19 @@ def test_people_are_added_invited_changed_deactivated_and_activated(api, visitor
     assert api.get("/me", key=key).code == "user_deactivated"
     assert "reactivated" in visitor.follow(visitor.post(f"{person}/activate")).text
     assert api.get("/me", key=key).status == 200
+
+
+def test_the_list_of_people_shows_hours_cost_and_last_use(api, visitor):
+    api.set_user(api.member_id, {"hourly_rate": Decimal(90), "cost_rate": Decimal("41.50")})
+    client = api.make("/clients")["id"]
+    api.make("/time-entries", client_id=client, user_id=api.member_id, duration_minutes=480, date=api.today)
+    row = next(row for row in visitor.get("/console/people").all("tr") if "Max Member" in row.text)
+    cells = {cell["data-label"]: cell.text for cell in row.all("td")}
+    assert cells["Hourly cost"] == "41.50"
+    assert cells["Last active"] == "Never"
+    assert Decimal(cells["Used, 30 days"].rstrip("%")) > 0
+    own = next(row for row in visitor.get("/console/people").all("tr") if "Ana Admin" in row.text)
+    assert "just now" in own.text
 
 
 def test_hours_per_week_are_typed_as_hours_and_past_costs_are_recalculated_only_if_that_is_chosen(api, visitor):

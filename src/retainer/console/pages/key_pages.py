@@ -1,21 +1,199 @@
-"""The pages of keys: list and details."""
+"""The pages of keys: the list, details, and their forms."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
 
 import msgspec
 
 from retainer.console import charts, forms, words
+from retainer.console.editing.fields import Field, choose_fields
+from retainer.console.editing.form_pages import FormPage, Section, always
 from retainer.console.page_context import NO_STORE, PageContext, Reply
+from retainer.errors import FieldErrors, Refusal, invalid
 from retainer.events import webhooks
 from retainer.identity import accounts
-from retainer.identity.keys import key_list
+from retainer.identity.audit import Fields
+from retainer.identity.keys import key_list, keys
 from retainer.identity.keys.key_list import Key, KeyFilter
+from retainer.identity.keys.keys import SCOPES, KeyChanges, KeyDetails, Rotation
 from retainer.identity.people import users
 from retainer.kernel.http import Response
-from retainer.kernel.resource import read_id
 from retainer.schema.identity import api_keys
 from retainer.schema.requests import HOUR
 from retainer.store.tx import Tx
 from retainer.traffic import counts, request_log
-from retainer.traffic.counts import OperationCounts
+from retainer.values.exact import instant_after, local_day
+from retainer.values.parameters import read_whole
+from retainer.values.reading import read_record
+
+COVERED = {
+    "clients": "Clients, contacts and tags",
+    "projects": "Projects, milestones and templates",
+    "tasks": "Tasks",
+    "time": "Time entries",
+    "invoices": "Quotes, invoices, payments and credit notes",
+    "expenses": "Expenses",
+    "tickets": "Tickets and replies",
+    "sites": "Sites, plugins and uptime",
+    "webhooks": "Webhooks and their deliveries",
+    "reports": "All reports",
+}
+"""The resources of the scopes, and what each covers."""
+PRESETS = {
+    "Read everything": tuple(scope for scope in SCOPES if scope.endswith(":read")),
+    "Time tracking": ("clients:read", "projects:read", "tasks:read", "time:read", "time:write"),
+    "Billing": (
+        *("clients:read", "projects:read", "time:read"),
+        *("invoices:read", "invoices:write", "expenses:read", "expenses:write"),
+    ),
+    "Reporting": ("clients:read", "projects:read", "reports:read"),
+}
+"""Scopes for common integrations."""
+EXPIRIES = {"7": "7 days", "30": "30 days", "90": "90 days", "365": "1 year", "day": "On a date", "never": "Never"}
+OVERLAPS = {"0": "Immediately", "1": "After an hour", "24": "After a day", "72": "After 3 days", "168": "After a week"}
+API_OFF = "The API is off. Switch it on first, on the page API."
+
+KEYS = Section("Keys", "/keys", api_keys, key_list.get_key)
+NAME, USER = choose_fields(KeyDetails, api_keys, "name", "user_id")
+NAME = NAME._replace(hint="The integration that uses this key, such as Zapier, Looker or your website.")
+ACTS_AS = (
+    "Changes made with this key are attributed to this person. As a member, it can change only that member's time and "
+    "expenses. If the person is deactivated, the key stops working."
+)
+EXPIRY = Field("expiry", "Expires", "choice", is_required=True, default="90", options=tuple(EXPIRIES.items()))
+LAST_DAY = Field("expiry_day", "Last day", "day", hint="For “On a date”: the key works until the end of this day.")
+SCOPES_FIELD = Field("scopes", "Permissions", "scopes", options=tuple(COVERED.items()))
+HOURS = Field(
+    "hours", "The current key stops", "choice", is_required=True, default="24", options=tuple(OVERLAPS.items())
+)
+PAUSE = Field("pause_webhooks", "Pause the webhooks that were set up with this key", "flag")
+
+
+def fields_of_new(tx: Tx, context: PageContext, _: None) -> list[Field]:
+    """Return the fields of a new key; a button without script fills the scopes in by a link."""
+    people = [each for each in users.list_users(tx) if each["is_active"]]
+    options = tuple((f"{each['id']}", f"{each['name']} ({each['role']})") for each in people)
+    me, preset = f"{context.person.user_id}", PRESETS.get(context.query.text("preset"), ())
+    acts_as = USER._replace(label="Acts as", shape="choice", target=None, default=me, options=options, hint=ACTS_AS)
+    return [NAME, acts_as, EXPIRY, LAST_DAY, SCOPES_FIELD._replace(default=" ".join(preset))]
+
+
+def create(tx: Tx, context: PageContext, _: None, body: Fields) -> Reply:
+    """Create a key, and show it once. Raises `api_disabled`, and `validation_failed` with the errors of all fields."""
+    errors = FieldErrors()
+    body["expires_at"] = read_expiry(tx, body.pop("expiry", EXPIRY.default), str(body.pop("expiry_day", "")), errors)
+    try:
+        user_id = read_whole(body.get("user_id", f"{context.person.user_id}"))
+        details = read_record(KeyDetails, body | {"user_id": user_id})
+    except Refusal as refusal:
+        raise invalid(refusal.members["errors"] | errors) from None
+    if errors:
+        raise invalid(errors)
+    try:
+        new = keys.create_key(tx, details)
+    except Refusal as refusal:
+        if refusal.code == "api_disabled":
+            raise Refusal(refusal.code, API_OFF) from None
+        found = refusal.members["errors"]
+        raise invalid({"user_id" if name == "user" else name: found[name] for name in found}) from None
+    return context.show_once(f"/keys/{new.id}", "key", new.value)
+
+
+def read_expiry(tx: Tx, choice: str, day: str, errors: FieldErrors) -> str | None:
+    """Return when the key expires: the end of a day in the account's time zone, or None for never; notes errors."""
+    if choice == "never":
+        return None
+    if choice != "day":
+        return instant_after(tx.now, timedelta(days=int(choice if choice in EXPIRIES else EXPIRY.default)))
+    try:
+        end = words.day_end(day, tx.actor.timezone)
+    except (ValueError, OverflowError):
+        errors["expiry_day"] = ["Choose the last day on which the key should work."]
+        return None
+    if end <= tx.now:
+        errors["expiry_day"] = [f"Must not be in the past. Today is {local_day(tx.now, tx.actor.timezone)}."]
+    return end
+
+
+def added_scopes(context: PageContext, key: Key) -> list[str]:
+    """Return the scope that a link proposes for a key: it is selected, but not saved."""
+    return [scope for scope in context.query.texts_of("add") if scope in SCOPES and scope not in key.scopes]
+
+
+def tell_edit(_: Tx, context: PageContext, key: Key) -> Iterator[str]:
+    if added := added_scopes(context, key):
+        yield f"The permission {added[0]} is selected below and not saved yet. Saved, it is for all who use this key."
+        yield f"Now: {words.scopes_in_words(key.scopes)} After saving: {words.scopes_in_words([*key.scopes, *added])}"
+        yield "Was the request a mistake? Then change the integration, not the key."
+    yield "Changes apply from the next request. To act as a different person, create a new key."
+
+
+def fields_of_edit(_: Tx, context: PageContext, key: Key) -> list[Field]:
+    added = added_scopes(context, key)
+    return [NAME, SCOPES_FIELD._replace(default=" ".join([*key.scopes, *added] if added else ()))]
+
+
+def edit(tx: Tx, context: PageContext, key: Key, body: Fields) -> Reply:
+    """Change name and scopes. Raises `locked`, `validation_failed`."""
+    changed = keys.change_key(tx, key.id, forms.read_changes(KeyChanges, body))
+    return context.redirect(f"/keys/{key.id}", f"{changed.name} saved. Changes apply from the next request.")
+
+
+def tell_rotate(tx: Tx, _: PageContext, key: Key) -> Iterator[str]:
+    current, requests = f"{key.prefix}…{key.last_four}", words.count(counts.last_hour(tx).get(key.id, 0), "request")
+    yield "Rotating creates a key with the same name, person and permissions."
+    yield f"The current key, {current}, works for the time you choose, so that its integration can switch."
+    yield f"It made {requests} in the last hour."
+
+
+def rotate(tx: Tx, context: PageContext, key: Key, body: Fields) -> Reply:
+    """Create the new key, and show it once. Raises `locked`, `api_disabled`, `validation_failed`."""
+    rotation = read_record(Rotation, {"hours": read_whole(body.get("hours", HOURS.default))})
+    new = keys.rotate_key(tx, key.id, rotation)
+    return context.show_once(f"/keys/{new.id}", "key", new.value)
+
+
+def tell_revoke(tx: Tx, context: PageContext, key: Key) -> Iterator[str]:
+    """Yield what stops: how the key was used in the last hour, and the webhooks that were set up with it."""
+    recent = request_log.LogFilter(key_id=key.id, since=instant_after(tx.now, -key_list.RECENT))
+    operations = Counter(each.operation or "other" for each in request_log.list_requests(tx, recent).requests)
+    last_used = context.moment(key.last_used_at)
+    yield "It stops immediately. This can't be undone. Other keys are not affected."
+    if last_used is None:
+        yield "This key has never been used."
+    else:
+        address = f" from {key.last_used_address}" if key.last_used_address else ""
+        requests = words.count(counts.last_hour(tx).get(key.id, 0), "request")
+        yield f"{requests} in the last hour. Last used {last_used.distance}{address}."
+    for operation, _ in operations.most_common(1):
+        yield f"Most frequent operation: {operation}."
+    if found := webhooks.webhooks_of_key(tx, key.id):
+        names = ", ".join(each.description or words.host(each.url) for each in found)
+        yield f"Webhooks that were set up with this key send on unless you pause them: {names}."
+
+
+def revoke(tx: Tx, context: PageContext, key: Key, body: Fields) -> Reply:
+    """Revoke a key, and pause its webhooks on request."""
+    keys.revoke_key(tx, key.id)
+    if body.get("pause_webhooks"):
+        webhooks.pause_webhooks(tx, webhooks.webhooks_of_key(tx, key.id))
+    return context.redirect(f"/keys/{key.id}", f"{key.name} revoked. It no longer works.", kind="warn")
+
+
+def tell_if_off(tx: Tx, _: PageContext, __: None) -> Iterable[str]:
+    return [] if accounts.get_account(tx)["api_enabled"] else [API_OFF]
+
+
+def fields_of_revoke(tx: Tx, _: PageContext, key: Key) -> list[Field]:
+    return [PAUSE] if webhooks.webhooks_of_key(tx, key.id) else []
+
+
+NEW = FormPage(KEYS, "Create key", "Create key", create, tell_if_off, fields_of_new, presets=PRESETS)
+EDIT = FormPage(KEYS, "Edit {name}", "Save", edit, tell_edit, fields_of_edit, lambda *given: given[2])
+ROTATE = FormPage(KEYS, "Rotate {name}", "Rotate key", rotate, tell_rotate, lambda *_: [HOURS])
+REVOKE = FormPage(KEYS, "Revoke {name}?", "Revoke key", revoke, tell_revoke, fields_of_revoke, is_confirmed=always)
+
 
 DAYS = 30
 RECENT, MAX_OPERATIONS = 10, 10
@@ -46,7 +224,7 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
 
 
 def show(tx: Tx, context: PageContext) -> Reply:
-    key = key_of(tx, context)
+    key = KEYS.find(tx, context)
     chart = charts.daily_chart(tx, DAYS, key.id)
     operations = counts.operations(tx, counts.last_days(tx, DAYS).since, key.id)
     return context.render(
@@ -59,7 +237,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
         rate_limit=accounts.get_plan(tx).requests_per_minute,
         in_words=words.scopes_in_words,
         names={key.id: key.name},
-        hour_of=hour_of,
+        hour_of=lambda operation: f"{operation.last_hour[:HOUR]}:00:00.000000Z",
         has_been_used=key.last_used_at is not None,
         api_enabled=accounts.get_account(tx)["api_enabled"],
         webhooks=webhooks.webhooks_of_key(tx, key.id),
@@ -68,14 +246,5 @@ def show(tx: Tx, context: PageContext) -> Reply:
 
 def first_call(tx: Tx, context: PageContext) -> Reply:
     """Return as JSON whether a key was used, for the page's script."""
-    body = b"false" if key_of(tx, context).last_used_at is None else b"true"
+    body = b"false" if KEYS.find(tx, context).last_used_at is None else b"true"
     return Response(200, [("content-type", "application/json"), NO_STORE], b'{"has_arrived":%b}' % body)
-
-
-def key_of(tx: Tx, context: PageContext) -> Key:
-    return key_list.get_key(tx, read_id(context.path_parameters["key"], api_keys))
-
-
-def hour_of(operation: OperationCounts) -> str:
-    """Return the instant at which the last hour of an operation began."""
-    return f"{operation.last_hour[:HOUR]}:00:00.000000Z"

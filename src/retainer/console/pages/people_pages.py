@@ -1,34 +1,222 @@
-"""The pages of people: the list, and a person with keys, sessions and rates."""
+"""The pages of people: the list, a person with keys and sessions, and their forms."""
 
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+from retainer.console import forms, words
+from retainer.console.editing.fields import Field, choose_fields
+from retainer.console.editing.form_pages import FormPage, Section, always, stored
 from retainer.console.page_context import PageContext, Reply
-from retainer.console.pages.person_forms import PEOPLE
+from retainer.console.values import TableBlock, Value, headings
 from retainer.console.words import hours
-from retainer.identity.keys import key_list
-from retainer.identity.keys.key_list import KeyFilter
+from retainer.errors import Refusal, invalid
+from retainer.identity.audit import Fields
+from retainer.identity.keys import key_list, keys
+from retainer.identity.keys.key_list import Key, KeyFilter
 from retainer.identity.people import second_factors, sessions, users
+from retainer.identity.people.tokens import LINKS
+from retainer.identity.people.users import UserDetails
+from retainer.reports.utilisation import UtilisationQuery, get_report_utilisation
+from retainer.schema import identity as schema
 from retainer.store.tx import Tx
+from retainer.traffic import counts
+from retainer.values.exact import day_after
+from retainer.values.parameters import read_whole
+from retainer.values.reading import read_record
+from retainer.work import cost_rates
+
+PEOPLE = Section("People", "/people", schema.users, lambda tx, user_id: SimpleNamespace(**users.get_user(tx, user_id)))
+NAMES = (
+    "name",
+    "email",
+    "role",
+    "weekly_capacity_minutes",
+    "target_percent",
+    "hourly_rate",
+    "cost_rate",
+    "cost_rate_from",
+)
+ROLES = "A member sees their own week, tasks and tickets, a manager all records and reports, an admin everything."
+ALL_DAYS = Field("all_days", "The new cost counts for all days, also past ones; their costs are recalculated", "flag")
+HANDED_OVER = (
+    "Integrations keep working: the keys and their permissions stay the same, and new changes are attributed to this "
+    "person. If nobody is chosen, all keys stop."
+)
+
+
+def fields_of(tx: Tx, context: PageContext, user: Any) -> Iterator[Field]:
+    """Yield the fields of a person, with the rates in the account's currency; nobody changes their own role."""
+    for field in choose_fields(UserDetails, schema.users, *NAMES):
+        label = (
+            f"{field.label}, {context.person.currency}" if field.name in {"hourly_rate", "cost_rate"} else field.label
+        )
+        left_out = "cost_rate_from" if user is None else "role" if user.id == context.person.user_id else ""
+        if field.name != left_out:
+            yield field._replace(label=label, hint=ROLES if field.name == "role" else field.hint)
+    if user is not None and users.list_cost_rates(tx, user.id):
+        yield ALL_DAYS
+
+
+def values_of(_: Tx, __: PageContext, user: Any) -> Any:
+    """Return the stored fields of a person; a cost is typed anew, for it begins at a day."""
+    return SimpleNamespace(**stored(UserDetails, {**vars(user), "password": None}) | {"cost_rate_from": None})
+
+
+def tell_costs(tx: Tx, context: PageContext, user: Any) -> Iterator[TableBlock]:
+    if found := users.list_cost_rates(tx, user.id):
+        days = [words.short_day(day) if day else "The beginning" for day, _ in found]
+        rows = [[Value("text", day), Value("number", amount)] for day, (_, amount) in zip(days, found, strict=True)]
+        yield TableBlock("Hourly cost", headings("From", context.person.currency, numbers=1), rows)
+
+
+def add(tx: Tx, context: PageContext, _: None, body: Fields) -> Reply:
+    """Add a person, and show the link that lets them sign in. Raises `validation_failed`."""
+    user_id, link = users.invite(tx, read_record(UserDetails, body))
+    return context.show_once(f"/people/{user_id}", "link", link.url(context.request.origin))
+
+
+def edit(tx: Tx, context: PageContext, user: Any, body: Fields) -> Reply:
+    """Change a person; another cost needs its first day, or counts for all days. Raises `validation_failed`."""
+    is_for_all_days, day = body.pop("all_days", False), body.get("cost_rate_from")
+    if not body.get("cost_rate") or not day:
+        body.pop("cost_rate_from", None)
+    if body.get("cost_rate") is None:
+        body.pop("cost_rate", None)
+    elif not day and not is_for_all_days and users.list_cost_rates(tx, user.id):
+        sentence = "Enter the first day of the new cost, or choose that it counts for all days."
+        raise invalid({"cost_rate_from": [sentence]})
+    changed = cost_rates.change_user(tx, user.id, forms.read_changes(UserDetails, body))
+    return context.redirect(f"/people/{user.id}", f"{changed['name']} saved.")
+
+
+def tell_link(_: Tx, __: PageContext, user: Any) -> Iterator[str]:
+    yield f"{user.name} can use the link once, within {LINKS.valid.days} days, to set a password."
+    yield "Earlier links stop working. The current password works until a new one is set."
+
+
+def create_link(tx: Tx, context: PageContext, user: Any, _: Fields) -> Reply:
+    """Create a link with which a person sets a password, and show it once. Raises `validation_failed`."""
+    link = users.create_link(tx, user.id)
+    return context.show_once(f"/people/{user.id}", "link", link.url(context.request.origin))
+
+
+def keys_of(tx: Tx, _: PageContext, user: Any) -> list[Key]:
+    return key_list.live_keys(tx, user_id=user.id).keys
+
+
+def fields_of_deactivation(tx: Tx, context: PageContext, user: Any) -> list[Field]:
+    """Return to whom the keys can be handed over, and which: each with what it may do, and how it is used."""
+    keys, last_hour, options = keys_of(tx, context, user), counts.last_hour(tx), list[tuple[str, str]]()
+    others = [each for each in users.list_users(tx) if each["is_active"] and each["id"] != user.id]
+    for key in keys:
+        used, allowed = context.moment(key.last_used_at), words.scopes_in_words(key.scopes)
+        use = (
+            f"Last used {used.distance}, in the last hour {last_hour.get(key.id, 0)} times." if used else "Never used."
+        )
+        options.append((f"{key.id}", f"{key.name} ({key.prefix}…{key.last_four}). {allowed} {use}"))
+    people = tuple((f"{each['id']}", f"{each['name']} ({each['role']})") for each in others)
+    chosen = " ".join(key_id for key_id, _ in options)
+    fields = [
+        Field("new_user_id", "Hand keys over to", "choice", hint=HANDED_OVER, options=people, empty="Nobody"),
+        Field("keys", "Keys to hand over", "choices", default=chosen, options=tuple(options)),
+    ]
+    return fields if keys and others else []
+
+
+def tell_deactivation(tx: Tx, context: PageContext, user: Any) -> Iterator[str]:
+    keys = words.count(len(keys_of(tx, context, user)), "key")
+    yield f"{user.name} is signed out immediately. Time, expenses and all other records are kept."
+    yield f"Acting as {user.name}: {keys}. All stop immediately, unless you hand them over."
+
+
+def deactivate(tx: Tx, context: PageContext, user: Any, body: Fields) -> Reply:
+    """Deactivate a person; sessions stop immediately, as do the keys that are not handed over.
+
+    Raises `validation_failed`.
+    """
+    keys = keys_of(tx, context, user)
+    moved = hand_over(tx, keys, body)
+    cost_rates.change_user(tx, user.id, {"is_active": False})
+    sentences = [f"{user.name} deactivated."]
+    if moved:
+        act = "acts" if len(moved) == 1 else "act"
+        sentences.append(f"{words.count(len(moved), 'key')} now {act} as {moved[0].user_name}.")
+    if len(keys) > len(moved):
+        sentences.append(f"{words.count(len(keys) - len(moved), 'key')} stopped working.")
+    return context.redirect(f"/people/{user.id}", " ".join(sentences), kind="warn")
+
+
+def hand_over(tx: Tx, held: list[Key], body: Fields) -> list[Key]:
+    """Hand the chosen keys over to the chosen person; return them. Raises `validation_failed`."""
+    if not body.get("new_user_id"):
+        return []
+    user_id, chosen = read_whole(body["new_user_id"]), set(body.get("keys", ()))
+    if user_id is None or user_id in {key.user_id for key in held}:
+        raise invalid({"new_user_id": ["Choose somebody else."]})
+    if chosen - {str(key.id) for key in held}:
+        raise invalid({"keys": ["These keys have changed meanwhile. Check which to hand over."]})
+    try:
+        return [keys.hand_over(tx, key.id, user_id) for key in held if str(key.id) in chosen]
+    except Refusal as refusal:
+        raise invalid({"new_user_id": refusal.members["errors"]["user"]}) from None
+
+
+def activate(tx: Tx, context: PageContext) -> Reply:
+    user = PEOPLE.find(tx, context)
+    cost_rates.change_user(tx, user.id, {"is_active": True})
+    return context.redirect(f"/people/{user.id}", f"{user.name} reactivated. Their keys work again.")
+
+
+def tell_removal(_: Tx, __: PageContext, user: Any) -> Iterator[str]:
+    yield f"Remove it only if {user.name} has lost the phone and the recovery codes, and has asked you personally."
+    yield "From then on, the password alone is enough to sign in, until a new second factor is set up."
+
+
+def remove_second_factor(tx: Tx, context: PageContext, user: Any, _: Fields) -> Reply:
+    """Remove the second factor of somebody else, who has lost it. Raises `validation_failed`."""
+    if user.id == context.person.user_id:
+        raise invalid({"confirmation": ["Remove your own on your profile, with a code."]})
+    second_factors.remove(tx, user.id)
+    return context.redirect(f"/people/{user.id}", f"The second factor of {user.name} was removed.", kind="warn")
+
+
+ADD = FormPage(PEOPLE, "Add person", "Add", add, fields=fields_of)
+EDIT = FormPage(PEOPLE, "Edit {name}", "Save", edit, tell_costs, fields_of, values_of)
+LINK = FormPage(PEOPLE, "Password link for {name}", "Create link", create_link, tell_link)
+DEACTIVATE = FormPage(
+    *(PEOPLE, "Deactivate {name}?", "Deactivate", deactivate, tell_deactivation, fields_of_deactivation),
+    is_confirmed=keys_of,
+)
+REMOVE_SECOND_FACTOR = FormPage(
+    *(PEOPLE, "Remove the second factor of {name}?", "Remove", remove_second_factor, tell_removal), is_confirmed=always
+)
 
 
 def show_list(tx: Tx, context: PageContext) -> Reply:
-    people = users.list_users(tx)
-    keys = key_list.live_keys(tx).keys
+    people, keys = users.list_users(tx), key_list.live_keys(tx).keys
+    month = UtilisationQuery(from_=day_after(tx.today, -29), to=tx.today)
+    utilisation = {row.user_id: row.utilisation_percent for row in get_report_utilisation(tx, month).data.rows}
+    last_used = sessions.last_uses(tx)
     return context.render(
         "people",
         hours=hours,
         active=[user for user in people if user["is_active"]],
         deactivated=[user for user in people if not user["is_active"]],
         key_counts={user["id"]: sum(key.user_id == user["id"] for key in keys) for user in people},
+        utilisation=utilisation,
+        costs=users.current_costs(tx),
+        last_active={user_id: context.moment(at) for user_id, at in last_used.items()},
     )
 
 
 def show(tx: Tx, context: PageContext) -> Reply:
     user = PEOPLE.find(tx, context)
-    rates = users.list_cost_rates(tx, user.id)
     return context.render(
         "person",
         user=user,
         hours=hours,
-        cost=next((amount for day, amount in reversed(rates) if day <= tx.today), ""),
+        cost=users.current_costs(tx).get(user.id),
         is_self=user.id == context.person.user_id,
         keys=key_list.list_keys(tx, KeyFilter(user_id=user.id)),
         sessions=[session for session in sessions.list_sessions(tx) if session.user_id == user.id],

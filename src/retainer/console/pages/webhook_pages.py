@@ -1,21 +1,122 @@
-"""The pages of webhooks: list, and details with the log of deliveries."""
+"""The pages of webhooks: the list, details with the log of deliveries, and their forms."""
+
+from functools import partial
 
 from retainer.console import words
+from retainer.console.actions.basis import new_of, patch_of
+from retainer.console.editing.fields import Field, choose_fields
+from retainer.console.editing.form_pages import FormPage, Section
 from retainer.console.names import Link, Names
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.pages.request_pages import link_with
-from retainer.console.pages.webhook_forms import WEBHOOKS
+from retainer.errors import invalid
 from retainer.events import deliveries, webhooks
-from retainer.events.catalogue import RESOURCES
-from retainer.events.deliveries import DeliveryFilter, WebhookDelivery
+from retainer.events.catalogue import RESOURCES, TYPES
+from retainer.events.deliveries import DeliveryFilter, Redelivery, WebhookDelivery
 from retainer.events.webhooks import Webhook
+from retainer.identity.audit import Fields
 from retainer.identity.quotas import find_excess
 from retainer.kernel.paging import Page, listing
+from retainer.kernel.resource import AllowedNetworks, BaseUrl
 from retainer.schema import webhooks as schema
 from retainer.store.announcements import DELETED
 from retainer.store.outbox import resource_of
 from retainer.store.tx import Tx
 from retainer.values.parameters import read_whole
+
+WEBHOOKS = Section(
+    "Webhooks",
+    "/webhooks",
+    schema.webhooks,
+    lambda tx, webhook_id: tx.get(schema.webhooks, webhook_id, Webhook),
+    lambda webhook: webhook.description or words.host(webhook.url),
+)
+URL, DESCRIPTION = choose_fields(Webhook, schema.webhooks, "url", "description")
+ALL = "If none is selected, all events are sent."
+FIELDS = (
+    URL._replace(label="Address", hint="Events are sent to it with POST. Use https."),
+    DESCRIPTION._replace(is_required=True, hint="What receives the events, such as Accounting."),
+    Field("types", "Events", "choices", hint=ALL, options=tuple((each, each) for each in TYPES)),
+)
+SINCE = Field("since", "From", "day", hint="Resends all events since this day, with their ids.", is_required=True)
+ROTATING = (
+    "You get a new secret. For 24 hours, requests are also signed with the former one, until your receiver switches."
+)
+
+
+def create(tx: Tx, context: PageContext, _: None, body: Fields) -> Reply:
+    """Create a webhook, and show its secret once. Raises `validation_failed`."""
+    address, allowed = BaseUrl(context.request.base_url), AllowedNetworks(context.request.settings.monitor_allow)
+    made = webhooks.create_webhook(tx, address, allowed, new_of(tx, Webhook, body))
+    return context.show_once(f"/webhooks/{made.data.id}", "webhook", made.meta.secret)
+
+
+def change(tx: Tx, context: PageContext, webhook: Webhook, body: Fields, notice: str) -> Reply:
+    """Change a webhook; no selected type means all. Raises `validation_failed`."""
+    changes = patch_of(tx, Webhook, {name: value or None for name, value in body.items()})
+    webhooks.update_webhook(tx, webhook.id, AllowedNetworks(context.request.settings.monitor_allow), changes)
+    return context.redirect(f"/webhooks/{webhook.id}", notice)
+
+
+def rotate(tx: Tx, context: PageContext, webhook: Webhook, _: Fields) -> Reply:
+    """Replace the secret, and show the new one once. Raises `locked`."""
+    made = webhooks.rotate_webhook_secret(tx, webhook.id)
+    return context.show_once(f"/webhooks/{webhook.id}", "webhook", made.meta.secret)
+
+
+def tell_deletion(_: Tx, __: PageContext, webhook: Webhook) -> list[str]:
+    pending = words.count(webhook.pending_count, "pending delivery", "pending deliveries")
+    return [
+        f"Nothing more is sent to {webhook.url}, and the log of its deliveries is deleted.",
+        *([f"{pending} will not be sent."] if webhook.pending_count else []),
+        "This can't be undone. To stop it for some time, pause it.",
+    ]
+
+
+def delete(tx: Tx, context: PageContext, webhook: Webhook, _: Fields) -> Reply:
+    webhooks.delete_webhook(tx, webhook.id)
+    return context.redirect("/webhooks", "Webhook deleted. Nothing more is sent to it.", kind="warn")
+
+
+def redeliver(tx: Tx, context: PageContext, webhook: Webhook, body: Fields) -> Reply:
+    """Send an event again, or all since a day. Raises `locked`, `validation_failed`."""
+    wanted: Fields = {"event_id": body.get("event_id")}
+    if wanted["event_id"] is None:
+        try:
+            wanted = {"since": words.day_start(str(body.get("since")), tx.actor.timezone)}
+        except (ValueError, OverflowError):
+            raise invalid({"since": ["Choose the first day whose events are sent again."]}) from None
+    redelivery = new_of(tx, Redelivery, wanted)
+    tx.raise_errors()
+    events = words.count(deliveries.redeliver(tx, webhook, redelivery), "event")
+    notice = f"Queued {events} to be sent again. Events keep their ids, so that receivers know them."
+    return context.redirect(f"/webhooks/{webhook.id}", notice)
+
+
+def send_test(tx: Tx, context: PageContext) -> Reply:
+    """Queue a test. Raises `not_found`, and `locked` unless the webhook is active."""
+    webhook = WEBHOOKS.find(tx, context)
+    deliveries.queue_test(tx, webhook)
+    return context.redirect(f"/webhooks/{webhook.id}", "Test queued. Reload this page in a moment to see its result.")
+
+
+def set_status(status: str, notice: str, tx: Tx, context: PageContext) -> Reply:
+    return change(tx, context, WEBHOOKS.find(tx, context), {"status": status}, notice)
+
+
+def fields_of_redelivery(_: Tx, context: PageContext, __: Webhook) -> list[Field]:
+    return [Field("event_id", "Event", "whole")] if "event_id" in context.form else [SINCE]
+
+
+pause = partial(set_status, "paused", "Paused. Events wait until you resume it.")
+resume = partial(set_status, "active", "Resumed. What is pending is sent now.")
+save = partial(change, notice="Saved. Changes apply from the next event.")
+NEW = FormPage(WEBHOOKS, "Create webhook", "Create webhook", create, fields=lambda *_: FIELDS)
+EDIT = FormPage(WEBHOOKS, "Edit {name}", "Save", save, fields=lambda *_: FIELDS, values=lambda _, __, webhook: webhook)
+ROTATE = FormPage(WEBHOOKS, "Rotate the secret of {name}", "Rotate secret", rotate, lambda *_: [ROTATING])
+DELETE = FormPage(WEBHOOKS, "Delete {name}?", "Delete webhook", delete, tell_deletion)
+REDELIVER = FormPage(WEBHOOKS, "Send events of {name} again", "Send again", redeliver, fields=fields_of_redelivery)
+
 
 PAGE = 25
 TABLES = {resource_of(resource.table): resource.table for resource in RESOURCES if resource.table is not None}

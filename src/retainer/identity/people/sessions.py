@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import NamedTuple
 
 import msgspec
-from sqlalchemy import bindparam, case, delete, select, update
+from sqlalchemy import bindparam, case, delete, func, select, update
 
 from retainer.errors import Refusal
 from retainer.identity import actors, audit
@@ -69,6 +69,7 @@ LIVE = (
     .where(actors.IS_LIVE)
     .order_by(sessions.c.last_used_at.desc(), sessions.c.id.desc())
 )
+LAST_USES = select(sessions.c.user_id, func.max(sessions.c.last_used_at)).group_by(sessions.c.user_id)
 END_ALL_OF_USER = (
     update(sessions)
     .where(
@@ -80,6 +81,11 @@ END_ALL_OF_USER = (
 )
 VOID_PENDING = delete(pending_sign_ins).where(pending_sign_ins.c.user_id == bindparam("user"))
 ONE = select(users.c.name, sessions.c.ended_at).select_from(OF_USERS).where(sessions.c.id == bindparam("id"))
+
+
+def last_uses(tx: Tx) -> dict[int, str]:
+    """Return when each user last opened a page, by the sessions that are kept."""
+    return dict(tx.all(LAST_USES))
 
 
 def digest(token: str) -> str:

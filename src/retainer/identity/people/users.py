@@ -22,7 +22,7 @@ from retainer.schema.work import cost_rates
 from retainer.store.engines.base import Row
 from retainer.store.engines.sql import DAY
 from retainer.store.row_mapper import folds
-from retainer.store.tables import ACCOUNT
+from retainer.store.tables import ACCOUNT, TODAY
 from retainer.store.tx import Store, Tx
 from retainer.values.collation import folded_text
 from retainer.values.common import Minutes
@@ -64,6 +64,11 @@ COST_RATE = select(cost_rates.c.amount).where(*_rate)
 COST_RATES = (
     select(cost_rates.c.from_date, cost_rates.c.amount)
     .where(cost_rates.c.user_id == bindparam("user"))
+    .order_by(cost_rates.c.from_date)
+)
+CURRENT_COSTS = (
+    select(cost_rates.c.user_id, cost_rates.c.amount)
+    .where(cost_rates.c.from_date <= TODAY)
     .order_by(cost_rates.c.from_date)
 )
 NO_COST_RATE = delete(cost_rates).where(*_rate)
@@ -169,6 +174,12 @@ def list_cost_rates(tx: Tx, user_id: int) -> list[tuple[str, str]]:
     """Return the cost rates of a user, oldest first: the first day, blank for all days before the next, and amount."""
     rows = tx.all(COST_RATES, user=user_id)
     return [("" if day == FIRST_DAY else day, str(amount_of(amount, tx.actor.currency))) for day, amount in rows]
+
+
+def current_costs(tx: Tx) -> dict[int, str]:
+    """Return what an hour of each user costs today, as far as that is known."""
+    rows = tx.all(CURRENT_COSTS)
+    return {user_id: str(amount_of(amount, tx.actor.currency)) for user_id, amount in rows}
 
 
 def set_password(tx: Tx, user_id: int, name: str, password_hash: str) -> None:
