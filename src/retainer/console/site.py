@@ -6,7 +6,7 @@ from retainer.console.catalogue import Catalogue
 from retainer.console.cookies import SESSION, Cookies
 from retainer.console.forms import Form
 from retainer.console.page_context import ROOT, PageContext, Reply, View, quoted, redirect_response
-from retainer.console.pages import second_factor_pages, sign_in_pages
+from retainer.console.pages import profile_pages, sign_in_pages
 from retainer.console.routes import HOME, Handler, Route, area_of, find
 from retainer.errors import Refusal, method_not_allowed
 from retainer.identity.people import sessions
@@ -83,7 +83,7 @@ class Console:
             raise Refusal("not_found", "This page does not exist. It may have moved.")
         route, context.path_parameters = found
         if context.signed_in and context.signed_in.lacks_second_factor and not _is_open(route, path):
-            return context.redirect(second_factor_pages.PATH)
+            return context.redirect(profile_pages.PATH)
         if context.signed_in and not context.may(area_of(path)):
             return _forbidden(context) if path else context.redirect(HOME)
         context.query = forms.parse(request.query)
@@ -201,7 +201,7 @@ def _with_headers(reply: Reply, refusal: Refusal) -> Reply:
 
 def _is_open(route: Route, path: str) -> bool:
     """Whether a page is open to a user who must set up a second factor first."""
-    return route.is_public or path in {second_factor_pages.PATH, "/sign-out"}
+    return route.is_public or path in {profile_pages.PATH, "/sign-out"}
 
 
 def _check_record(tx: Tx, context: PageContext) -> None:

@@ -1,4 +1,4 @@
-"""The pages of people: the list, a person with keys and sessions, and their forms."""
+"""The pages of people: the list, a person with keys and sessions, their forms, and all sessions."""
 
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -17,7 +17,8 @@ from retainer.identity.keys.key_list import Key, KeyFilter
 from retainer.identity.people import second_factors, sessions, users
 from retainer.identity.people.tokens import LINKS
 from retainer.identity.people.users import UserDetails
-from retainer.reports.utilisation import UtilisationQuery, get_report_utilisation
+from retainer.kernel.resource import read_id
+from retainer.reports import utilisation
 from retainer.schema import identity as schema
 from retainer.store.tx import Tx
 from retainer.traffic import counts
@@ -195,8 +196,8 @@ REMOVE_SECOND_FACTOR = FormPage(
 
 def show_list(tx: Tx, context: PageContext) -> Reply:
     people, keys = users.list_users(tx), key_list.live_keys(tx).keys
-    month = UtilisationQuery(from_=day_after(tx.today, -29), to=tx.today)
-    utilisation = {row.user_id: row.utilisation_percent for row in get_report_utilisation(tx, month).data.rows}
+    month = utilisation.UtilisationQuery(from_=day_after(tx.today, -29), to=tx.today)
+    report = utilisation.get_report_utilisation(tx, month).data
     last_used = sessions.last_uses(tx)
     return context.render(
         "people",
@@ -204,7 +205,7 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
         active=[user for user in people if user["is_active"]],
         deactivated=[user for user in people if not user["is_active"]],
         key_counts={user["id"]: sum(key.user_id == user["id"] for key in keys) for user in people},
-        utilisation=utilisation,
+        utilisation={row.user_id: row.utilisation_percent for row in report.rows},
         costs=users.current_costs(tx),
         last_active={user_id: context.moment(at) for user_id, at in last_used.items()},
     )
@@ -222,3 +223,27 @@ def show(tx: Tx, context: PageContext) -> Reply:
         sessions=[session for session in sessions.list_sessions(tx) if session.user_id == user.id],
         has_second_factor=second_factors.find(tx, user.id) is not None,
     )
+
+
+def show_sessions(tx: Tx, context: PageContext) -> Reply:
+    return context.render("sessions", sessions=sessions.list_sessions(tx), browser_in_words=browser_in_words)
+
+
+def end_session(tx: Tx, context: PageContext) -> Reply:
+    session_id = read_id(context.path_parameters["session"], schema.sessions)
+    sessions.end(tx, session_id)
+    if session_id == context.person.session_id:
+        return context.redirect("/sign-in", "You have signed out.")
+    return context.redirect("/sessions", "Session ended.")
+
+
+def browser_in_words(user_agent: str | None) -> str:
+    """Return the browser and system of a user agent: `Firefox on Linux`."""
+    text = user_agent or ""
+    browsers = {"Edg/": "Edge", "OPR/": "Opera", "Firefox/": "Firefox", "Chrome/": "Chrome", "Safari/": "Safari"}
+    systems = {"iPhone": "iPhone", "iPad": "iPad", "Android": "Android", "Windows": "Windows", "Mac OS": "macOS"}
+    browser = next((name for mark, name in browsers.items() if mark in text), "")
+    system = next((name for mark, name in {**systems, "Linux": "Linux"}.items() if mark in text), "")
+    if browser and system:
+        return f"{browser} on {system}"
+    return browser or system or text[:60] or "Unknown browser"

@@ -14,14 +14,13 @@ from retainer.console.page_context import PageContext, Reply
 from retainer.errors import STATUS, Refusal
 from retainer.identity import accounts
 from retainer.identity.keys import key_list
-from retainer.identity.keys.key_list import Key
 from retainer.reference.examples import ADVICE
 from retainer.reference.markdown import html_of
 from retainer.store.tx import Tx
 from retainer.traffic import counts, request_log
 from retainer.traffic.answered import MAX_NAMES
 from retainer.traffic.counts import Period
-from retainer.traffic.request_log import LogFilter, LoggedRequest, LogPage
+from retainer.traffic.request_log import LogFilter
 from retainer.values.exact import day_after
 
 PER_PAGE = 50
@@ -31,19 +30,7 @@ MAX_DAYS, OLDEST = 92, 400
 """Days of a chart, and days from today to the oldest one: sums are deleted earlier."""
 HOURLY_DAYS = 2
 """Up to this many chosen days, a chart has a bar for each hour."""
-METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 STATUSES = {"2xx": "2xx, successful", "4xx": "4xx, client error", "5xx": "5xx, server error"}
-
-
-class Share(NamedTuple):
-    """A key's share of the rate limit in its busiest minute."""
-
-    key_id: int
-    name: str
-    requests: int
-    limited: int
-    busiest_minute: int
-    percent: int
 
 
 class Span(NamedTuple):
@@ -52,27 +39,18 @@ class Span(NamedTuple):
     name: str
     label: str
     period: Period
-    days: int
-    last: str
-
-    @property
-    def is_hourly(self) -> bool:
-        """Return whether the chart has a bar for each hour."""
-        return self.days <= HOURLY_DAYS and self.name not in DAYS
-
-    def chart(self, tx: Tx, key_id: int | None) -> RequestChart:
-        """Return the chart of these hours, of one key or all."""
-        if self.is_hourly:
-            return charts.hourly_chart(tx, key_id, self.period)
-        return charts.daily_chart(tx, self.days, key_id, self.last)
+    chart: RequestChart
 
 
 def show_list(tx: Tx, context: PageContext) -> Reply:
     query = context.query
     filters = replace(forms.read_filters(LogFilter, query), **forms.read_days(query, tx.actor.timezone))
-    page = read_page(tx, filters, query.text("after") or None)
+    try:
+        page = request_log.list_requests(tx, filters, after=query.text("after") or None, limit=PER_PAGE)
+    except ValueError:  # no position in the log
+        page = request_log.list_requests(tx, filters, limit=PER_PAGE)
     names = {key.id: key.name for key in key_list.list_keys(tx)}
-    span = read_span(tx, query)
+    span = read_span(tx, query, filters.key_id)
     rate_limit = accounts.get_plan(tx).requests_per_minute
     return context.render(
         "requests",
@@ -82,12 +60,10 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
         keys=names,
         spans=SPANS,
         span=span,
-        methods=METHODS,
         statuses=STATUSES,
         codes=list(STATUS),
-        chart=span.chart(tx, filters.key_id),
         rate_limit=rate_limit,
-        shares=shares_of(tx, span.period, names, rate_limit),
+        shares=sorted(counts.by_key(tx, *span.period).items(), key=lambda each: (-each[1].busiest_minute, each[0])),
         next_link=page.next and link_with(context, after=page.next),
         days=context.request.settings.request_log_days,
         link_with=lambda **others: link_with(context, **others),
@@ -95,73 +71,44 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
 
 
 def show(tx: Tx, context: PageContext) -> Reply:
-    request = find_request(tx, context.path_parameters["position"])
+    """Show a request, and why it was refused: for want of a scope, the key can be given it."""
+    try:
+        request = request_log.request_at(tx, context.path_parameters["position"])
+    except ValueError:
+        request = None
+    if request is None:
+        raise Refusal("not_found", "This request is not in the log. Older requests are deleted.")
     key = next((key for key in key_list.list_keys(tx) if key.id == request.key_id), None)
+    scope = request.names[0] if request.code == "missing_scope" and request.names else ""
     return context.render(
         "request",
         logged=request,
         key=key,
         advice=Markup(html_of(ADVICE.get(request.code or "", ""))),  # noqa: S704  # ours
-        missing_scope=missing_scope(request),
-        can_add_scope=key is not None and can_add_scope(key, missing_scope(request)),
+        missing_scope=scope,
+        can_add_scope=bool(scope) and key is not None and key.status == "active" and scope not in key.scopes,
         max_names=MAX_NAMES,
     )
 
 
-def missing_scope(request: LoggedRequest) -> str:
-    """Return the scope that the key of a refused request did not have; empty if that was not the reason."""
-    return request.names[0] if request.code == "missing_scope" and request.names else ""
+def read_span(tx: Tx, query: Form, key_id: int | None) -> Span:
+    """Return the hours to count: those of the days `from` and `to`, or those of `span`, with the chart of a key or all.
 
-
-def can_add_scope(key: Key, scope: str) -> bool:
-    return bool(scope) and key.status == "active" and scope not in key.scopes
-
-
-def read_span(tx: Tx, query: Form) -> Span:
-    """Return the hours to count: those of the days `from` and `to`, or those of `span`."""
+    Up to two chosen days, the chart has a bar for each hour.
+    """
     since, until = forms.read_day(query, "from"), forms.read_day(query, "to")
     if not since and not until:
         name = query.text("span") if query.text("span") in SPANS else "24h"
-        period = counts.last_days(tx, DAYS[name]) if name in DAYS else counts.last_hours(tx)
-        return Span(name, f"the last {SPANS[name]}", period, DAYS.get(name, 1), tx.today)
+        label = f"the last {SPANS[name]}"
+        if name in DAYS:
+            return Span(name, label, counts.last_days(tx, DAYS[name]), charts.daily_chart(tx, DAYS[name], key_id))
+        return Span(name, label, counts.last_hours(tx), charts.hourly_chart(tx, key_id))
     last = max(min(until or tx.today, tx.today), day_after(tx.today, -OLDEST))
     first = min(last, max(since or day_after(last, 1 - DAYS["30d"]), day_after(last, 1 - MAX_DAYS)))
     days = (date.fromisoformat(last) - date.fromisoformat(first)).days + 1
-    return Span("", words.days(first, last), counts.last_days(tx, days, last), days, last)
-
-
-def read_page(tx: Tx, filters: LogFilter, after: str | None) -> LogPage:
-    """Return a page of the log; the first one for an invalid position."""
-    try:
-        return request_log.list_requests(tx, filters, after=after, limit=PER_PAGE)
-    except ValueError:
-        return request_log.list_requests(tx, filters, limit=PER_PAGE)
-
-
-def find_request(tx: Tx, position: str) -> LoggedRequest:
-    try:
-        found = request_log.request_at(tx, position)
-    except ValueError:
-        found = None
-    if found is None:
-        raise Refusal("not_found", "This request is not in the log. Older requests are deleted.")
-    return found
-
-
-def shares_of(tx: Tx, period: Period, names: dict[int, str], rate_limit: int) -> list[Share]:
-    """Return each key's share of the rate limit in a period, the highest first."""
-    shares = [
-        Share(
-            key_id=key_id,
-            name=names.get(key_id, f"Key {key_id}"),
-            requests=each.requests,
-            limited=each.limited,
-            busiest_minute=each.busiest_minute,
-            percent=min(100, max(1, each.busiest_minute * 100 // rate_limit)),
-        )
-        for key_id, each in counts.by_key(tx, *period).items()
-    ]
-    return sorted(shares, key=lambda share: (-share.busiest_minute, -share.requests, share.name))
+    period, is_hourly = counts.last_days(tx, days, last), days <= HOURLY_DAYS
+    chart = charts.hourly_chart(tx, key_id, period) if is_hourly else charts.daily_chart(tx, days, key_id, last)
+    return Span("", words.days(first, last), period, chart)
 
 
 def link_with(context: PageContext, **others: str | None) -> str:

@@ -1,5 +1,6 @@
-"""The page of one's own second factor."""
+"""The pages of the signed-in user: the profile with its password, and the second factor."""
 
+from retainer.console.forms import read_password
 from retainer.console.page_context import PageContext, Reply
 from retainer.identity import accounts
 from retainer.identity.people import second_factors
@@ -38,3 +39,19 @@ def act(store: Store, context: PageContext) -> Reply:
         return context.redirect("/profile", "Second factor removed. Your password is enough to sign in.", kind="warn")
     codes = sign_in.replace_recovery_codes(store, context.throttle, person, form.text("code"))
     return context.show_once(PATH, "codes", "\n".join(codes))
+
+
+def show_profile(store: Store, context: PageContext) -> Reply:
+    """Show the signed-in admin, the state of the second factor, and the form that changes the password."""
+    with store.begin(context.person, write=False) as tx:
+        tx.snapshot()
+        factor = second_factors.find(tx, context.person.user_id)
+        codes = second_factors.count_codes(tx, context.person.user_id)
+    return context.render("profile", factor=factor, codes=codes)
+
+
+def change_password(store: Store, context: PageContext) -> Reply:
+    """Change the password; all other sessions end. Raises `validation_failed`, `rate_limited`."""
+    current, password = context.form.text("current"), read_password(context.form)
+    sign_in.change_password(store, context.throttle, context.person, current, password)
+    return context.redirect("/profile", "Password changed. Your other sessions were signed out.")
