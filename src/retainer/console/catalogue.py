@@ -77,7 +77,6 @@ class Kind(NamedTuple):
         return self.shown([record])[0]
 
     def shown(self, records: list[Record]) -> list[Record]:
-        """Return records without what the role may not see of them."""
         for record in records if self.owner else ():
             for name in HIDDEN.intersection(record.__struct_fields__):
                 setattr(record, name, None)
@@ -139,7 +138,11 @@ class Catalogue:
     def __init__(self, operations: list[Operation], role: str) -> None:
         self.areas: frozenset[Area] = ROLES[role]
         by_path = {(operation.method, operation.path): operation for operation in operations}
-        on_one = {(each.method, each.resource.path): each for each in operations if _is_on_one(each)}
+        on_one = {
+            (each.method, each.resource.path): each
+            for each in operations
+            if each.parameters and each.path == f"{each.resource.path}/{{{each.parameters[-1]}}}"
+        }
         self.kinds: dict[str, Kind] = {}
         for listing in operations:
             path, table = listing.path, listing.resource.table
@@ -201,12 +204,10 @@ def noun_of(table: Table) -> str:
 
 
 def label_of(record: Record) -> str:
-    """Return the number and name of a record, or its id without either."""
     return label_from({name: getattr(record, name, None) for name in ("number", *NAMES)}, record.id)
 
 
 def naming_field(record: Record) -> str:
-    """Return the field whose text names a record; empty without one."""
     return next((name for name in NAMES if getattr(record, name, None)), "")
 
 
@@ -224,9 +225,3 @@ def shortened(name: str) -> str:
 
 def is_announced(table: Table | None) -> bool:
     return table is not None and bool(table.info["announced"])
-
-
-def _is_on_one(operation: Operation) -> bool:
-    return bool(operation.parameters) and operation.path == (
-        f"{operation.resource.path}/{{{operation.parameters[-1]}}}"
-    )

@@ -6,6 +6,7 @@ in print.
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Literal, NamedTuple
 
@@ -247,7 +248,8 @@ class Sparkline(NamedTuple):
 
 def hourly_chart(tx: Tx, key_id: int | None = None, period: Period | None = None) -> RequestChart:
     counts = by_hour(tx, *(period or last_hours(tx)), key_id)
-    return status_chart({words.hour_label(hour, tx.actor.timezone): each for hour, each in counts.items()})
+    starts = {datetime.fromisoformat(hour).astimezone(words.zone(tx.actor.timezone)): hour for hour in counts}
+    return status_chart({f"{at.day} {at:%b, %H:%M}": counts[hour] for at, hour in starts.items()})
 
 
 def daily_chart(tx: Tx, days: int, key_id: int | None = None, last: str = "") -> RequestChart:

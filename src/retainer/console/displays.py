@@ -1,25 +1,75 @@
 """The displays of all kinds of records, by the names of the kinds in paths."""
 
-from retainer.console.kinds import clients, credit_notes, expenses, invoices, projects, quotes, sites, tags, tickets
+import json
+from collections.abc import Sequence
+
+from sqlalchemy import select
+
+from retainer.billing.expenses import Expense
+from retainer.console.kinds import clients, documents, projects, sites, tickets
 from retainer.console.kinds.display import FREE, Display, Lock
-from retainer.console.values import Column
+from retainer.console.names import Link
+from retainer.console.values import Column, Value, Values, money
+from retainer.crm.tags import Tag
 from retainer.rollups.list_sums import Sum
+from retainer.schema import TAG_LINKS
+from retainer.store.engines.sql import INTEGER, is_listed, listed
 from retainer.values.reading import writable_fields
-from retainer.work.milestones import Milestone
 from retainer.work.time_entry_types import TimeEntry
 
-
-def lock_of_milestone(milestone: Milestone) -> Lock:
-    reason = "This milestone is on an invoice, so its amount is fixed."
-    return FREE if milestone.invoice_id is None else Lock({"amount"}, stays=True, reason=reason)
-
-
-def lock_of_time_entry(entry: TimeEntry) -> Lock:
-    reason = "This time is on an invoice, so only its description can change."
-    fields = writable_fields(TimeEntry).keys() - {"description", "external_id"}
-    return Lock(fields, stays=True, reason=reason) if entry.is_locked else FREE
+IDS = listed("ids", INTEGER).scalar_subquery()
+TAGGED = {
+    owner: select(links.c.tag_id).where(is_listed(links.c.tag_id, IDS)).distinct() for owner, links in TAG_LINKS.items()
+}
 
 
+def tagged_lists(values: Values, tags: Sequence[Tag]) -> dict[int, Value]:
+    ids, found = json.dumps([tag.id for tag in tags]), dict[int, list[Link]]()
+    for table, statement in TAGGED.items():
+        kind = values.context.catalogue.by_table[table.name]
+        for (tag_id,) in values.tx.all(statement, ids=ids):
+            found.setdefault(tag_id, []).append(Link(kind.title, f"/records/{kind.name}?tag_id={tag_id}"))
+    return {tag_id: Value("links", links=links) for tag_id, links in found.items()}
+
+
+TAGS = Display(columns=("name", "usage_count", Column("used_on", load=tagged_lists), "created_at"), is_offered=True)
+
+
+def amounts(_: Values, expenses: Sequence[Expense]) -> dict[int, Value]:
+    """Return the amounts paid by expense; those without tax say so."""
+    found = {each.id: money(each.amount, each.currency) for each in expenses}
+    without_tax = {each.id for each in expenses if not each.amount_includes_tax and each.tax_rate}
+    return {
+        expense_id: value._replace(detail=Link("before tax", "")) if expense_id in without_tax else value
+        for expense_id, value in found.items()
+    }
+
+
+SPENT = Lock(writable_fields(Expense), stays=True, reason="This expense is on an invoice, so it is fixed.")
+EXPENSES = Display(
+    columns=(
+        Column("date", "description"),
+        "client_id",
+        "project_id",
+        Column("category", "vendor"),
+        Column("amount", load=amounts),
+        "billable_amount",
+        "billing_status",
+    ),
+    filters=("date_from", "date_to", "client_id", "billing_status"),
+    sums=(Sum("amount"), Sum("billable_amount")),
+    facts=("amount", "net_amount", "date", "client_id", "project_id", "user_id", "billing_status"),
+    lock=lambda expense: FREE if expense.invoice_id is None else SPENT,
+    rare=("markup_percent", "receipt_url", "reimbursable"),
+)
+
+
+ON_INVOICE = Lock({"amount"}, stays=True, reason="This milestone is on an invoice, so its amount is fixed.")
+BILLED = Lock(
+    writable_fields(TimeEntry).keys() - {"description", "external_id"},
+    stays=True,
+    reason="This time is on an invoice, so only its description can change.",
+)
 DISPLAYS = {
     "clients": clients.DISPLAY,
     "external-contacts": Display(
@@ -30,10 +80,11 @@ DISPLAYS = {
         filters=("client_id", "role", "status"),
         facts=("client_id", "job_title", "role", "email", "phone", "mobile"),
     ),
-    "tags": tags.DISPLAY,
+    "tags": TAGS,
     "projects": projects.DISPLAY,
     "milestones": Display(
-        columns=("name", "status", "due_date", "amount", "tasks_done_count", "tasks_count"), lock=lock_of_milestone
+        columns=("name", "status", "due_date", "amount", "tasks_done_count", "tasks_count"),
+        lock=lambda milestone: FREE if milestone.invoice_id is None else ON_INVOICE,
     ),
     "tasks": Display(
         columns=(Column("title", "project_id"), "assignee_id", "priority", "due_date", "tracked_minutes", "status"),
@@ -67,19 +118,19 @@ DISPLAYS = {
         sums=(Sum("duration_minutes"), Sum("amount")),
         facts=("date", "duration_minutes", "user_id", "client_id", "project_id", "amount", "billing_status"),
         is_counted=False,
-        lock=lock_of_time_entry,
+        lock=lambda entry: BILLED if entry.is_locked else FREE,
         rare=("started_at", "ended_at"),
     ),
-    "quotes": quotes.DISPLAY,
-    "invoices": invoices.DISPLAY,
+    "quotes": documents.QUOTES,
+    "invoices": documents.INVOICES,
     "payments": Display(
         columns=(Column("paid_date", "reference"), "client_id", "invoice_id", "kind", "method", "notes", "amount"),
         filters=("paid_date_from", "paid_date_to", "client_id", "method"),
         sums=(Sum("amount"),),
         facts=("client_id", "invoice_id", "amount", "paid_date", "method"),
     ),
-    "credit-notes": credit_notes.DISPLAY,
-    "expenses": expenses.DISPLAY,
+    "credit-notes": documents.CREDIT_NOTES,
+    "expenses": EXPENSES,
     "tickets": tickets.DISPLAY,
     "sites": sites.DISPLAY,
 }

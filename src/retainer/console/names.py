@@ -87,7 +87,6 @@ def load_choices(tx: Tx, table: Table, owner: str = "", *, only_open: bool = Fal
 
 
 def used_first(tx: Tx, currencies: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return the choice of currencies with that of the account and those of its clients above the others."""
     used = {tx.actor.currency, *(code for (code,) in tx.all(USED_CURRENCIES))}
     return sorted(currencies, key=lambda option: (option[0] not in used, option[0]))
 

@@ -81,7 +81,6 @@ def declared(hint: object) -> Declared:
 
 @cache
 def shapes_of(model: type[msgspec.Struct]) -> dict[str, str]:
-    """Return the shapes of the fields of a type; the times of a record's changes are moments."""
     shapes = {name: declared(hint).shape for name, hint in get_type_hints(model, include_extras=True).items()}
     return shapes | ({"created_at": "moment", "updated_at": "moment"} if issubclass(model, Record) else {})
 

@@ -10,11 +10,10 @@ from sqlalchemy import Table
 
 from retainer.console import words
 from retainer.console.catalogue import noun_of, shortened
-from retainer.console.labels import field_label
+from retainer.console.labels import TONES, Status, badge_of, field_label, status_of
 from retainer.console.names import Link, Names, path_of
 from retainer.console.page_context import PageContext
 from retainer.console.shapes import choices_of, shapes_of
-from retainer.console.statuses import TONES, Status, badge_of, status_of
 from retainer.console.words import hours
 from retainer.documents.wording import country_name
 from retainer.schema.crm import tags
@@ -127,7 +126,6 @@ class Values:
         self.names = Names(tx, context.catalogue)
 
     def field(self, record: msgspec.Struct, name: str, table: Table | None = None) -> Value:
-        """Return a field of a record, which is a row of a table or a part of a record."""
         value = getattr(record, name)
         if value is None or value is msgspec.UNSET or value in ("", []):
             return NOTHING
@@ -182,7 +180,6 @@ class Values:
         return Value("link", link=link, tone="date" if is_day else "")
 
     def detail(self, record: Record, column: Column, table: Table | None) -> Link | None:
-        """Return what stands below a value: a name, or a text if it says something else."""
         below, raw = self.field(record, column.detail, table), getattr(record, column.detail)
         if below.link is not None and below.kind == "link":
             return below.link
@@ -192,7 +189,6 @@ class Values:
 
 
 def percent_text(value: object) -> str:
-    """Return a percentage without trailing zeros."""
     text = f"{Decimal(str(value)):,f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 

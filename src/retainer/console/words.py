@@ -70,12 +70,6 @@ def host(url: str) -> str:
     return urlsplit(url).netloc
 
 
-def hour_label(hour: str, timezone: str) -> str:
-    """Return an hour as the label of a bar, like `22 Nov, 14:00`."""
-    at = datetime.fromisoformat(hour).astimezone(zone(timezone))
-    return f"{at.day} {at:%b, %H:%M}"
-
-
 def money(amount: Decimal, currency: str) -> str:
     """Return an amount with its currency: `1,190.00 EUR`; the amount alone if the currency is empty."""
     return f"{amount:,f} {currency}".rstrip().replace("-", MINUS)
@@ -96,11 +90,6 @@ def days(first: str, last: str) -> str:
     """Return a period: `1 Dec 2025 to 24 Nov 2026`, or a single day."""
     texts = [f"{day.day} {day:%b %Y}" for day in map(date.fromisoformat, (first, last))]
     return texts[0] if first == last else " to ".join(texts)
-
-
-def long_day(day: str) -> str:
-    at = date.fromisoformat(day)
-    return f"{at:%A}, {at.day} {at:%B %Y}"
 
 
 def day_label(day: str) -> str:
@@ -137,6 +126,5 @@ def scopes_in_words(scopes: list[str]) -> str:
 
 
 def listed(names: set[str]) -> str:
-    """Return resources as part of a sentence, in the order of the reference."""
     words = [name for name in (*SCOPE_RESOURCES, "reports") if name in names]
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

@@ -142,7 +142,6 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         return {**self.fixed, **values}
 
     def field_of(self, path: str, _: dict[str, Any]) -> str:
-        """Return the field of the form that an error of the body is about."""
         return path.rpartition(".")[2]
 
     def run(self, stage: Stage, body: dict[str, Any]) -> Any:

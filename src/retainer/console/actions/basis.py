@@ -48,7 +48,6 @@ def check_state(table: Table, record: Record, form: Form) -> None:
 
 
 def patch_of(tx: Tx, model: type[R], fields: dict[str, object]) -> Patch[R]:
-    """Return fields as the body of a PATCH, which the API's function applies."""
     return Patch(tx, RequestBody(fields, model, "Update"))
 
 

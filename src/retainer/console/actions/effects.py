@@ -42,7 +42,6 @@ class Effects(NamedTuple):
     work: tuple[int, ...] = (0, 0, 0, 0, 0)
 
     def until(self, later: "Effects") -> "Effects":
-        """Return what the client owes before and after, and the work that was freed."""
         freed = tuple(before - after for before, after in zip(self.work, later.work, strict=True))
         return Effects(self.outstanding + later.outstanding, freed)
 

@@ -7,11 +7,8 @@ from retainer.billing import payments
 from retainer.billing.invoices import invoices
 from retainer.billing.quotes import quotes
 from retainer.billing.quotes.types import Quote
-from retainer.console.actions import tasks
 from retainer.console.actions.action import Action, Stage
-from retainer.console.actions.billing import Bill
-from retainer.console.actions.credit_notes import Credit
-from retainer.console.actions.payments import RecordPayment, RemovePayment
+from retainer.console.actions.money import Bill, Credit, RecordPayment, RemovePayment
 from retainer.console.actions.tickets import HANDLE, REPLY
 from retainer.console.editing.fields import choose_fields
 from retainer.crm.clients import Client
@@ -19,9 +16,11 @@ from retainer.errors import invalid
 from retainer.schema import billing
 from retainer.schema.billing import ISSUED_INVOICES
 from retainer.schema.sites import sites
+from retainer.schema.work import tasks
 from retainer.sites.sites import SUSPENDED, Site
 from retainer.sites.uptime import check_now
 from retainer.values.records import Record
+from retainer.work.tasks import Task
 
 
 def can_become(status: str, transitions: Mapping[str, tuple[str, ...]]) -> Callable[[Any], bool]:
@@ -225,12 +224,24 @@ SITE_ACTIONS = (
         notice=("{after.name} is monitored again.",),
     ),
 )
+TASK_ACTIONS = (
+    Action(
+        path="handle",
+        label="Status and assignee…",
+        button="Save",
+        when=lambda _: True,
+        fields=tuple(choose_fields(Task, tasks, "status", "priority", "assignee_id", "due_date", use="Update")),
+        notice=("Task saved.", "It is {became} now."),
+        unchanged="Nothing was changed.",
+        is_inline=True,
+    ),
+)
 ACTIONS: dict[str, tuple[Action, ...]] = {
     "clients": (BILL,),
     "projects": (BILL,),
     "invoices": INVOICE_ACTIONS,
     "quotes": QUOTE_ACTIONS,
-    "tasks": (tasks.HANDLE,),
+    "tasks": TASK_ACTIONS,
     "tickets": (REPLY, HANDLE),
     "sites": SITE_ACTIONS,
 }

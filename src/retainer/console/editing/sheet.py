@@ -15,8 +15,7 @@ from sqlalchemy import Table
 
 from retainer.console import typed
 from retainer.console.displays import display_of
-from retainer.console.editing.fields import SEVERAL, Field, fields_of
-from retainer.console.editing.inputs import ID, Inputs
+from retainer.console.editing.fields import ID, SEVERAL, Field, Inputs, fields_of
 from retainer.console.forms import YES_OR_NO, Form
 from retainer.console.kinds.display import FREE
 from retainer.console.labels import field_label, in_words, word_of
@@ -71,7 +70,6 @@ class Sheet(Inputs):
 
     @property
     def language(self) -> str:
-        """The language in which the account's people write numbers."""
         return self.context.person.language
 
     @property
@@ -80,7 +78,6 @@ class Sheet(Inputs):
 
     @property
     def after_lines(self) -> list[Field]:
-        """The long texts of a document, which come below its lines."""
         return [field for field in self.fields if self.lines and field.shape == "long" and field not in self.rare]
 
     @property
@@ -89,7 +86,6 @@ class Sheet(Inputs):
 
     @property
     def is_opened(self) -> bool:
-        """Whether a rare field has something to show."""
         return any(field.name in self.form.errors or field.name in self.preset for field in self.rare)
 
     @property

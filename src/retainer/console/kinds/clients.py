@@ -42,7 +42,6 @@ OUTSTANDING = (
 
 
 def outstanding(values: Values, clients: Sequence[Client]) -> dict[int, Value]:
-    """Return what is due on the open invoices of each client, with a link to them."""
     amounts = dict[int, list[Link]]()
     for client_id, currency, units in values.tx.all(OUTSTANDING, ids=json.dumps([each.id for each in clients])):
         if units:

@@ -8,8 +8,8 @@ from sqlalchemy import bindparam, func, select
 from retainer.billing.invoices.preview import load_preview
 from retainer.console import words
 from retainer.console.kinds.display import Display
+from retainer.console.labels import badge_of
 from retainer.console.records.page import RecordPage
-from retainer.console.statuses import badge_of
 from retainer.console.values import NOTHING, AnyBlock, Block, Column, Fact, TableBlock, Value, badge, headings, money
 from retainer.console.words import hours, short_day
 from retainer.schema.identity import users

@@ -170,7 +170,6 @@ def uptime_block(days: dict[str, Checks]) -> Block:
 
 
 def uptime_text(days: Collection[Checks]) -> str:
-    """Return the share of checks that found a site up as the API rounds it."""
     thousandths = share(sum(each.up for each in days), sum(each.total for each in days))
     return f"{percent_text(Decimal(thousandths or 0).scaleb(-3))}%"
 

@@ -12,7 +12,7 @@ from sqlalchemy import Table
 from retainer.console import words
 from retainer.console.catalogue import Kind
 from retainer.console.displays import DISPLAYS
-from retainer.console.editing.inputs import Filters
+from retainer.console.editing.fields import Filters
 from retainer.console.kinds.display import Display
 from retainer.console.labels import field_label
 from retainer.console.names import Link, load_names

@@ -7,9 +7,9 @@ from urllib.parse import urlencode
 
 from retainer.console import words
 from retainer.console.catalogue import label_of
+from retainer.console.labels import status_of
 from retainer.console.names import Link, load_names
 from retainer.console.page_context import PageContext, Reply
-from retainer.console.statuses import status_of
 from retainer.errors import Refusal
 from retainer.identity.keys import key_list
 from retainer.identity.keys.key_list import KeyFilter
@@ -93,7 +93,6 @@ def find_records(tx: Tx, context: PageContext, text: str, shown: int) -> Iterato
 
 
 def note_of(record: Record, names: dict[int, str]) -> str:
-    """Return the client, the status, the total and the due date of a record, as far as it has them."""
     status, total, due = status_of(record), getattr(record, "total", None), getattr(record, "due_date", None)
     client = names.get(getattr(record, "client_id", None) or 0, "")
     amount = "" if total is None else words.money(total, getattr(record, "currency", ""))

@@ -1,6 +1,7 @@
 """The first page: what needs attention today, each figure with the list that it counts."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import date
 from functools import cached_property
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -91,18 +92,15 @@ class Today:
         return Card(card.title, next(iter(states), ""), figures, items, card.calm, more)
 
     def amounts(self, rows: Iterable[Any], field: str, link: str) -> list[Link]:
-        """Return a figure of a report in each currency, the account's first, without zeros."""
         found = [(getattr(each, field), each.currency) for each in own_first(rows, self.own)]
         return [Link(money(*each), f"{link}&currency={each[1]}") for each in found if each[0]]
 
     def ranked(self, rows: Iterable[Any], field: str, line: Callable[[Any], tuple[str, str]]) -> list[Link]:
-        """Return the rows of a report with an amount, the account's currency and the largest first."""
         found = sorted((row for row in rows if getattr(row, field)), key=attrgetter(field), reverse=True)
         return [Link(*line(row), money(getattr(row, field), row.currency)) for row in own_first(found, self.own)]
 
     @cached_property
     def revenue(self) -> RevenueByClientReport:
-        """What was collected this month, and the balances of invoices at the end of today, by client and currency."""
         return revenue.get_report_revenue_by_client(self.tx, ReportQuery(from_=self.days["month"])).data
 
     def headline(self) -> dict[str, list[Link]]:
@@ -171,16 +169,15 @@ class Today:
 
 
 def own_first(rows: Iterable[Any], own: str) -> list[Any]:
-    """Return the rows of a report by currency, those in the account's own first."""
     return sorted(rows, key=lambda row: (row.currency != own, row.currency))
 
 
 def show(tx: Tx, context: PageContext) -> Reply:
     account = accounts.get_account(tx)
-    today = Today(tx, context)
+    today, day = Today(tx, context), date.fromisoformat(tx.today)
     return context.render(
         "today",
-        day=words.long_day(tx.today),
+        day=f"{day:%A}, {day.day} {day:%B %Y}",
         headline=today.headline(),
         cards=today.cards(),
         first_steps=list(first_steps(tx, today)),
@@ -192,7 +189,6 @@ def show(tx: Tx, context: PageContext) -> Reply:
 
 
 def first_steps(tx: Tx, today: Today) -> Iterator[Link]:
-    """Yield what to do first in an account that has no clients or no keys."""
     has_keys = bool(key_list.live_keys(tx).keys)
     if today.find("clients").total:
         return

@@ -49,7 +49,6 @@ class RecordPage(Values, Generic[R]):
 
     @cached_property
     def document(self) -> Document:
-        """What the PDF of an invoice, quote or credit note prints."""
         if not isinstance(self.own, Invoice | Quote | CreditNote):
             raise TypeError(f"A {self.kind.noun} is not printed.")
         return build_facts(self.tx, self.own)

@@ -192,7 +192,6 @@ class Report(NamedTuple):
 
     @property
     def meanings(self) -> Mapping[str, str]:
-        """What the reports of the API say about the figures, by title."""
         names = [name for table in self.declared.tables for name in (*table.figures, *self.now.rows[table.subjects])]
         found = {FIGURES[name].title: meaning_of(name, self.declared.models) for name in names if name in FIGURES}
         return {title: text for title, text in found.items() if text}

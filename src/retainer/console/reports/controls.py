@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from retainer.console.editing.inputs import Filters
+from retainer.console.editing.fields import Filters
 from retainer.console.forms import read_filters
 from retainer.console.names import load_names
 from retainer.console.page_context import PageContext
@@ -46,7 +46,6 @@ class Controls(NamedTuple):
         return urlencode({name: value for name, value in values.items() if value is not None})
 
     def ask(self, model: type[Q], period: Period) -> Q:
-        """Return the query of a report of the API about a period."""
         query = model()
         query.from_, query.to = period.from_, period.to
         query.currency, query.client_id = self.chosen_currency, self.client_id
@@ -66,7 +65,10 @@ def read_controls(tx: Tx, context: PageContext, default_start: Callable[[date], 
     asked = read_filters(ReportQuery, form)
     try:
         period = periods.resolve_period(tx, asked.from_, asked.to, default_start)
-        validate_year_before(tx, a_year_before(period))
+        before = a_year_before(period)
+        if (days := periods.days_from(before.first, before.to)) > periods.MAX_DAYS:  # with one more leap day
+            advice = f"at most {periods.MAX_DAYS} are possible. Ask for less."
+            tx.error("from", f"A year before, these days are {days}; {advice}")
         tx.raise_errors()
     except Refusal as refusal:
         form.errors |= refusal.members["errors"]
@@ -103,16 +105,7 @@ def a_year_before(period: Period) -> Period:
     return msgspec.structs.replace(period, from_=begins.isoformat(), to=ends.isoformat())
 
 
-def validate_year_before(tx: Tx, before: Period) -> None:
-    """Note an error if the days a year before are too many for a report: with one more leap day."""
-    if (days := periods.days_from(before.first, before.to)) > periods.MAX_DAYS:
-        tx.error(
-            "from", f"A year before, these days are {days}; at most {periods.MAX_DAYS} are possible. Ask for less."
-        )
-
-
 def presets(today: str, chosen: Period, kept: dict[str, str]) -> list[tuple[str, str, bool]]:
-    """Return the periods that a link offers, with the other controls as they are."""
     day = date.fromisoformat(today)
     month, year = day.replace(day=1), day.replace(month=1, day=1)
     quarter = month.replace(month=(month.month - 1) // MONTHS_OF_QUARTER * MONTHS_OF_QUARTER + 1)

@@ -1,0 +1,224 @@
+"""Actions on invoices, and on what becomes one: bill work, record and remove payments, and credit."""
+
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from typing import Any
+
+from retainer.billing import payments
+from retainer.billing.credit_notes.types import CreditNote
+from retainer.billing.invoices.types import Invoice, Payment, UnbilledTime
+from retainer.console.actions.action import Action, Seen, Stage, Wording
+from retainer.console.actions.basis import new_of
+from retainer.console.editing.fields import Field, choose_fields, options_of
+from retainer.console.kinds.projects import LEFT_OUT
+from retainer.console.page_context import PageContext
+from retainer.console.shapes import declared
+from retainer.console.typed import number_text
+from retainer.console.values import Values
+from retainer.console.words import hours, money, short_day
+from retainer.crm.clients import Client
+from retainer.documents.wording import unit_text
+from retainer.errors import Refusal, invalid
+from retainer.identity import accounts, audit
+from retainer.identity.audit import Target
+from retainer.schema import billing
+from retainer.schema.billing import credit_notes
+from retainer.store.tx import Tx
+from retainer.values.exact import decimal_text
+from retainer.work.projects import Project
+
+WORK = {"time": "Time", "expenses": "Expenses", "milestones": "Completed milestones", "fees": "Months of retainers"}
+WITHOUT_DAYS = ("milestones",)
+GROUPS = tuple(options_of(declared(UnbilledTime.__annotations__["group_by"])))
+
+
+class Bill(Action, frozen=True, kw_only=True):
+    """Create a draft invoice from unbilled work."""
+
+    def stage(self, name: str, tx: Tx, context: PageContext) -> Stage:
+        """Return the client or the project of the path. Raises `not_found`, also for internal projects."""
+        stage = super().stage(name, tx, context)
+        if isinstance(stage.record, Project) and stage.record.client_id is None:
+            raise Refusal("not_found", "Only clients and their projects are billed.")
+        return stage
+
+    def fields_of(self, record: Client | Project) -> Sequence[Field]:
+        covered = " that the fee covers" if is_covered(record) else ""
+        return [
+            *(Field(name, f"{text}{covered if name == 'time' else ''}", "flag") for name, text in WORK.items()),
+            Field("from", "From", "day", hint="If blank: all work before the last day."),
+            Field("to", "To", "day", hint="If blank: all work so far."),
+            Field("group_by", "One line of time for each", "choice", is_required=True, options=GROUPS),
+        ]
+
+    def preset(self, _: Tx, record: Client | Project) -> dict[str, str]:
+        usual = {work: "no" if work == "time" and is_covered(record) else "yes" for work in WORK}
+        return {**usual, "group_by": "project"}
+
+    def build_body(self, record: Client | Project, values: dict[str, Any]) -> dict[str, Any]:
+        chosen = [work for work in WORK if values.get(work) is True]
+        if not chosen:
+            raise invalid({"time": ["Select what to bill."]})
+        days = {name: values[name] for name in ("from", "to") if name in values}
+        projects = {"project_ids": [record.id]} if isinstance(record, Project) else {}
+        asked: dict[str, Any] = {work: projects | ({} if work in WITHOUT_DAYS else days) for work in chosen}
+        if "time" in asked:
+            asked["time"] |= {"group_by": values.get("group_by")}
+        if isinstance(record, Project):
+            return {"client_id": record.client_id, "project_id": record.id, "unbilled_work": asked}
+        return {"client_id": record.id, "unbilled_work": asked}
+
+    def run(self, stage: Stage, body: dict[str, Any]) -> Any:
+        create = stage.context.catalogue.operation("POST", "/invoices").handler
+        return create(stage.tx, new_of(stage.tx, Invoice, body))
+
+    def facts(self, stage: Stage, seen: Seen, values: Values) -> Wording:
+        found = getattr(seen.meta, "left_out", ())
+        left_out = ", ".join(f"{hours(each.minutes)} h {LEFT_OUT[each.reason]}" for each in found)
+        return Wording(super().facts(stage, seen, values) | {"left_out": left_out})
+
+    def note(self, stage: Stage, seen: Seen) -> None:
+        body = self.build_body(stage.record, stage.sheet.read())
+        audit.note(stage.tx, "record created", Target("invoice", seen.made.id, "draft"), after=body)
+
+    def next_path(self, _: Stage, seen: Seen) -> str:
+        return f"/records/invoices/{seen.made.id}"
+
+
+def is_covered(record: Client | Project) -> bool:
+    return isinstance(record, Project) and record.billing_type in {"fixed_fee", "retainer"}
+
+
+AMOUNT, DAY, METHOD, REFERENCE, NOTES = choose_fields(
+    Payment, billing.payments, "amount", "paid_date", "method", "reference", "notes"
+)
+OTHERS = (
+    DAY._replace(label="Payment date", hint="", is_required=True),
+    METHOD,
+    REFERENCE._replace(hint="For example, that of the bank. On an invoice, each is recorded once."),
+    NOTES._replace(label="Internal notes", hint=""),
+)
+
+
+class RecordPayment(Action, frozen=True, kw_only=True):
+    """Record a payment, or a refund: all of what is due, unless the form says otherwise."""
+
+    due: str
+    """The field of the invoice that says what is due."""
+    within: str
+    """The field of the body that has the payment."""
+
+    def fields_of(self, record: Invoice) -> Sequence[Field]:
+        return AMOUNT._replace(label=f"Amount, {record.currency}", hint="", is_required=True), *OTHERS
+
+    def preset(self, tx: Tx, record: Invoice) -> dict[str, str]:
+        amount = number_text(getattr(record, self.due), accounts.get_account(tx)["document_language"], is_money=True)
+        return {"amount": amount, "paid_date": tx.today, "method": "bank_transfer"}
+
+    def build_body(self, _: Invoice, values: dict[str, Any]) -> dict[str, Any]:
+        missing = {name: ["Is required."] for name in ("amount", "paid_date") if name not in values}
+        if missing:
+            raise invalid(missing)
+        return {self.within: values}
+
+
+class RemovePayment(Action, frozen=True, kw_only=True):
+    """Remove one of the payments."""
+
+    def fields_of(self, record: Invoice) -> Sequence[Field]:
+        found = [(str(payment.id), payment_text(payment)) for payment in record.payments]
+        options = found if len(found) == 1 else [("", "Select…"), *found]
+        return [Field("payment", "Payment", "choice", is_required=True, options=tuple(options))]
+
+    def preset(self, _: Tx, record: Invoice) -> dict[str, str]:
+        return {"payment": str(record.payments[0].id) if len(record.payments) == 1 else ""}
+
+    def build_body(self, record: Invoice, values: dict[str, Any]) -> dict[str, Any]:
+        if not record.payments:
+            raise invalid({"": ["This invoice has no payments."]})
+        if values.get("payment") not in {str(payment.id) for payment in record.payments}:
+            raise invalid({"payment": ["Select a payment."]})
+        return values
+
+    def field_of(self, path: str, _: dict[str, Any]) -> str:
+        return path.removesuffix("s")
+
+    def run(self, stage: Stage, body: dict[str, Any]) -> Any:
+        return payments.remove(stage.tx, int(body["payment"]))
+
+
+def payment_text(payment: Payment) -> str:
+    """Return a payment as an option: `Payment of 30.00 EUR on 3 Sep 2026, card, TX-1`."""
+    amount = f"{payment.kind.capitalize()} of {money(abs(payment.amount), payment.currency)}"
+    parts = [f"{amount} on {short_day(payment.paid_date)}", payment.method.replace("_", " "), payment.reference]
+    return ", ".join(part for part in parts if part)
+
+
+CREDITED, REASON, CREDIT_DAY, DESCRIPTION = choose_fields(
+    CreditNote, credit_notes, "amount", "reason", "issue_date", "description"
+)
+LINE = "line_"
+"""The prefix of the fields with quantities of lines."""
+
+
+class Credit(Action, frozen=True, kw_only=True):
+    """Issue a credit note."""
+
+    def fields_of(self, record: Invoice) -> Sequence[Field]:
+        lines = list(creditable_lines(record))
+        what = {"everything": f"The full remaining amount, {left_of(record)}", "amount": "An amount"}
+        options = [*what.items(), *([("lines", "Selected lines")] if lines else [])]
+        return [
+            Field("what", "What to credit", "choice", is_required=True, options=tuple(options)),
+            *lines,
+            CREDITED._replace(label=f"Amount with tax, {record.currency}", hint=""),
+            REASON,
+            CREDIT_DAY._replace(label="Date", hint="Counts in reports on this date."),
+            DESCRIPTION._replace(label="Explanation", hint="Printed on the credit note."),
+        ]
+
+    def preset(self, tx: Tx, record: Invoice) -> dict[str, str]:
+        day = max(tx.today, record.issue_date or tx.today)
+        return {"what": "everything", "reason": "correction", "issue_date": day}
+
+    def build_body(self, _: Invoice, values: dict[str, Any]) -> dict[str, Any]:
+        what, amount = values.pop("what", ""), values.pop("amount", None)
+        names = [name for name in values if name.startswith(LINE)]
+        parts = [{"invoice_line_id": int(name.removeprefix(LINE)), "quantity": values.pop(name)} for name in names]
+        if what == "amount" and amount is None:
+            raise invalid({"amount": ["Is required."]})
+        if what == "lines" and not parts:
+            raise invalid({"what": ["Enter a quantity for at least one line."]})
+        if what not in {"everything", "lines", "amount"}:
+            raise invalid({"what": ["Select what to credit."]})
+        return values | {"amount": {"amount": amount}, "lines": {"lines": parts}}.get(what, {})
+
+    def field_of(self, path: str, body: dict[str, Any]) -> str:
+        first, _, rest = path.partition(".")
+        if first == "lines":
+            return f"{LINE}{body['lines'][int(rest.partition('.')[0])]['invoice_line_id']}" if rest else "what"
+        return path
+
+    def run(self, stage: Stage, body: dict[str, Any]) -> Any:
+        create = stage.context.catalogue.operation("POST", "/invoices/{invoice_id}/credit-notes").handler
+        return create(stage.tx, stage.record.id, new_of(stage.tx, CreditNote, body))
+
+    def facts(self, stage: Stage, seen: Seen, values: Values) -> Wording:
+        return Wording(super().facts(stage, seen, values) | {"left": left_of(stage.record)})
+
+
+def left_of(invoice: Invoice) -> str:
+    return money(invoice.total - invoice.amount_credited, invoice.currency)
+
+
+def creditable_lines(invoice: Invoice) -> Iterator[Field]:
+    """Yield a field for the quantity of each line that is not credited in full."""
+    former = [part for credit_note in invoice.credit_notes for part in credit_note.lines]
+    for line in invoice.lines:
+        parts = [part for part in former if part.invoice_line_id == line.id]
+        quantity = line.quantity - sum((part.quantity for part in parts), Decimal(0))
+        if quantity:
+            amount = line.amount - sum((part.amount for part in parts), Decimal(0))
+            unit = f" {unit_text(line.unit, quantity, 'en')}" if line.unit else ""
+            hint = f"Quantity, of {decimal_text(quantity)}{unit} left ({money(amount, line.currency)} before tax)."
+            yield Field(f"{LINE}{line.id}", line.description, "number", hint=hint)

@@ -1,0 +1,271 @@
+"""Documents: invoices, quotes and credit notes, whose pages look like them: parties, dates, lines and sums."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from sqlalchemy import ColumnElement, Table, literal
+
+from retainer.billing.credit_notes.types import CreditNote, CreditNoteLine
+from retainer.billing.invoices import invoices
+from retainer.billing.invoices.types import Invoice, InvoiceLine
+from retainer.billing.quotes import quotes
+from retainer.billing.quotes.types import Quote, QuoteLine, effective_status
+from retainer.console import words
+from retainer.console.kinds.display import FREE, Display, Lock
+from retainer.console.labels import in_words
+from retainer.console.records.page import AnyPage, RecordPage
+from retainer.console.values import (
+    NOTHING,
+    NUMBERS,
+    AnyBlock,
+    Block,
+    Column,
+    Fact,
+    TableBlock,
+    Value,
+    Values,
+    percent_text,
+)
+from retainer.console.words import money, short_day
+from retainer.documents.einvoice import missing_facts
+from retainer.documents.facts import Customer, Issuer
+from retainer.documents.warnings import warnings_of
+from retainer.documents.wording import country_name, unit_text
+from retainer.rollups.list_sums import Sum
+from retainer.schema import metadata
+from retainer.schema.billing import OPEN_INVOICES, is_issued
+from retainer.schema.columns import in_literals
+from retainer.values.reading import writable_fields
+
+Printable = Invoice | Quote | CreditNote
+Sums = Sequence[tuple[str, str]]
+RELATED = ("invoices", "projects", "credit-notes")
+
+
+def warnings(page: AnyPage) -> list[str]:
+    is_draft = isinstance(page.own, Invoice | Quote) and page.own.status == "draft"
+    return [warning.message for warning in warnings_of(page.document, page.tx.today)] if is_draft else []
+
+
+def has_einvoice(page: AnyPage) -> bool:
+    return isinstance(page.own, Invoice | CreditNote) and not missing_facts(page.document)
+
+
+def document_block(page: AnyPage, own_facts: Iterable[Fact], own_sums: Sums) -> Block:
+    record, document = page.record, page.document
+    page.seen |= {"client_snapshot", "issue_date", "contact_id", "number", "tax_total"}
+    parties = [
+        Fact("From", Value("text", document.issuer.name), note=address(document.issuer)),
+        Fact("To", page.value("client_id")._replace(text=document.customer.name), note=address(document.customer)),
+    ]
+    is_issued = isinstance(page.own, Invoice | CreditNote) and not document.is_draft
+    lacking = missing_facts(document) if is_issued else []
+    issued = "Issue date" if not document.is_draft or page.own.issue_date else "Issue date (if issued today)"
+    facts = [
+        Fact("Number", Value("text", document.number or "set when issued")),
+        day(issued, document.issue_date),
+        *own_facts,
+        text("Order number", document.purchase_order),
+        text("Subject", document.subject),
+        text("No e-invoice", in_words(" ".join(each.message for each in lacking), ())),
+    ]
+    facts = [fact for fact in facts if fact.value != NOTHING]
+    return Block("document", parties=parties, facts=facts, lines=line_table(page), sums=[*sums(record), *own_sums])
+
+
+def line_table(page: AnyPage) -> TableBlock:
+    lines = page.record.lines
+    discount = ["discount_percent"] if any(each.discount_percent for each in lines) else []
+    has_work = bool(lines) and isinstance(lines[0], InvoiceLine)
+    has_unit = bool(lines) and not isinstance(lines[0], CreditNoteLine)
+    columns: list[str | Column] = [
+        Column("description", "project_id" if has_unit else ""),
+        *([Column("work", load=work)] if has_work else []),
+        Column("quantity", load=quantities if has_unit else None),
+        *("unit_price", *discount, "tax_rate", "amount"),
+    ]
+    table = metadata.tables.get(f"{page.kind.table.name.removesuffix('s')}_lines")
+    block = page.table("Lines", lines, table, columns)
+    return block.without_empty() if lines else block
+
+
+def quantities(_: Values, lines: Sequence[QuoteLine | InvoiceLine]) -> dict[int, Value]:
+    units = {each.id: unit_text(each.unit, each.quantity, "en") if each.unit else "" for each in lines}
+    return {each.id: Value("number", f"{NUMBERS['number'](each.quantity)} {units[each.id]}".rstrip()) for each in lines}
+
+
+def work(_: Values, lines: Sequence[InvoiceLine]) -> dict[int, Value]:
+    found = {}
+    for each in lines:
+        parts = [(len(each.time_entry_ids), "time entry", "time entries"), (len(each.expense_ids), "expense", "")]
+        parts.append((int(each.milestone_id is not None), "milestone", ""))
+        texts = [words.count(*part) for part in parts if part[0]]
+        found[each.id] = Value("text", ", ".join(texts)) if texts else NOTHING
+    return found
+
+
+def texts(**named: str | None) -> list[Block]:
+    return [Block("text", title=title.capitalize(), text=text) for title, text in named.items() if text]
+
+
+def day(label: str, value: str | None) -> Fact:
+    return Fact(label, Value("day", short_day(value)) if value else NOTHING)
+
+
+def text(label: str, value: str | None) -> Fact:
+    return Fact(label, Value("text", value) if value else NOTHING)
+
+
+def address(party: Issuer | Customer) -> str:
+    place = " ".join(filter(None, (party.postal_code, party.city)))
+    country = country_name(party.country, "en") if party.country else ""
+    vat = f"VAT number {party.vat_number}" if party.vat_number else ""
+    lines = (party.address_line1, party.address_line2, place, party.region, country, vat)
+    return "\n".join(each for each in lines if each)
+
+
+def sums(record: Printable) -> list[tuple[str, str]]:
+    taxes = [
+        (f"Tax {percent_text(tax.tax_rate)}% on {tax.taxable_amount:,f}", money(tax.tax_amount, record.currency))
+        for tax in record.tax_breakdown
+    ]
+    return [
+        ("Subtotal", money(record.subtotal, record.currency)),
+        *taxes,
+        ("Total", money(record.total, record.currency)),
+    ]
+
+
+def is_open_invoice(table: Table) -> ColumnElement[bool]:
+    return in_literals(table.c.status, OPEN_INVOICES)
+
+
+def balances(_: Values, found: Sequence[Invoice]) -> dict[int, Value]:
+    """Return what is left to pay by invoice; nothing is owed on a draft."""
+    return {
+        each.id: Value("number", money(each.balance_due, each.currency)) for each in found if each.status != "draft"
+    }
+
+
+def facts_of_invoice(page: RecordPage[Invoice]) -> list[Fact]:
+    invoice = page.record
+    found = page.facts("client_id", "total")
+    if invoice.status != "draft":
+        tone = "bad" if invoice.is_overdue else ""
+        found.append(Fact("Balance due", page.value("balance_due")._replace(tone=tone)))
+    late = f"{words.count(invoice.days_overdue, 'day')} late" if invoice.is_overdue else ""
+    return [*found, *page.facts("issue_date"), *(fact._replace(note=late) for fact in page.facts("due_date"))]
+
+
+def blocks_of_invoice(page: RecordPage[Invoice]) -> Iterator[AnyBlock]:
+    invoice, document = page.record, page.document
+    page.seen |= {"subject", "purchase_order", "credit_notes", "payments"}
+    service = [each for each in (document.service_from, document.service_to) if each]
+    own_facts = [
+        day("Due", document.due_date),
+        text("Service date", words.days(service[0], service[-1]) if service else None),
+        Fact("Contact", page.value("contact_id")),
+    ]
+    yield document_block(page, own_facts, payments_of(invoice))
+    yield from texts(notes=invoice.notes, terms=invoice.terms)
+
+
+def payments_of(invoice: Invoice) -> list[tuple[str, str]]:
+    less = (("Paid", invoice.amount_paid), ("Credited", invoice.amount_credited))
+    found = [(label, money(-value, invoice.currency)) for label, value in less if value]
+    if invoice.status != "draft":
+        found.append(("Balance due", money(invoice.balance_due, invoice.currency)))
+    if invoice.refund_due:
+        found.append(("To refund", money(invoice.refund_due, invoice.currency)))
+    return found
+
+
+ISSUED = Lock(
+    invoices.LOCKED_FIELDS,
+    stays=True,
+    reason="This invoice is issued, so its client, date, lines and terms are fixed. To correct it, credit it.",
+)
+INVOICES = Display(
+    columns=(
+        Column("number", "subject"),
+        "client_id",
+        "issue_date",
+        "due_date",
+        "total",
+        Column("balance_due", load=balances),
+        "status",
+    ),
+    filters=("client_id", "status", "issue_date_from", "issue_date_to"),
+    views=(
+        ("All", ""),
+        ("Open", "status=open&sort=due_date"),
+        ("Overdue", "status=overdue&sort=due_date"),
+        ("Draft", "status=draft"),
+        ("Paid", "status=paid"),
+    ),
+    sums=(Sum("total", is_issued, "Issued"), Sum("balance_due", is_open_invoice, "Outstanding")),
+    facts=facts_of_invoice,
+    blocks=blocks_of_invoice,
+    related=("payments", *RELATED),
+    lock=lambda invoice: FREE if invoice.status == "draft" else ISSUED,
+    rare=("tax_exemption_reason",),
+    preset_only=("status", "quote_id"),
+)
+
+
+def is_open_quote(table: Table) -> ColumnElement[bool]:
+    return effective_status(table) == literal("sent")
+
+
+def blocks_of_quote(page: RecordPage[Quote]) -> Iterator[AnyBlock]:
+    page.seen |= {"title"}
+    facts = [day("Valid until", page.record.valid_until), Fact("Contact", page.value("contact_id"))]
+    yield document_block(page, facts, [])
+    yield from texts(notes=page.record.notes, terms=page.record.terms)
+
+
+def lock_of_quote(quote: Quote) -> Lock:
+    if quotes.is_in_use(quote):
+        reason = "This quote has become a project or an invoice, so it is fixed."
+        return Lock(writable_fields(Quote).keys() - {"external_id"}, stays=True, reason=reason)
+    reason = "The lines and the client of a quote change only in a draft: set its status to Draft first."
+    return (
+        FREE if quote.status == "draft" else Lock(quotes.LOCKED_FIELDS, stays=quote.status == "accepted", reason=reason)
+    )
+
+
+QUOTES = Display(
+    columns=(Column("number", "title"), "client_id", "issue_date", "valid_until", "total", "status"),
+    filters=("client_id", "status", "issue_date_from", "issue_date_to"),
+    views=(
+        ("All", ""),
+        ("Draft", "status=draft"),
+        ("Sent", "status=sent&sort=valid_until"),
+        ("Accepted", "status=accepted"),
+        ("Expired", "status=expired"),
+    ),
+    sums=(Sum("total", is_open_quote, "Open"),),
+    facts=("client_id", "total", "issue_date", "valid_until"),
+    blocks=blocks_of_quote,
+    related=RELATED,
+    lock=lock_of_quote,
+    rare=("tax_exemption_reason",),
+    preset_only=("accepted_by", "decline_reason"),
+)
+
+
+def blocks_of_credit_note(page: RecordPage[CreditNote]) -> Iterator[AnyBlock]:
+    note = page.record
+    applied = (("Applied to the balance", note.applied_amount), ("To refund", note.refundable_amount))
+    own_sums = [(label, money(value, note.currency)) for label, value in applied if value]
+    yield document_block(page, [Fact("Invoice", page.value("invoice_id"))], own_sums)
+    yield from texts(explanation=note.description)
+
+
+CREDIT_NOTES = Display(
+    columns=(Column("number", "description"), "client_id", "invoice_id", "issue_date", "reason", "total"),
+    filters=("client_id", "reason", "issue_date_from", "issue_date_to"),
+    sums=(Sum("total"),),
+    facts=("client_id", "invoice_id", "total", "issue_date", "reason"),
+    blocks=blocks_of_credit_note,
+    related=RELATED,
+)
