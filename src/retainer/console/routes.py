@@ -17,7 +17,6 @@ from retainer.console.pages import (
     people_pages,
     profile_pages,
     record_pages,
-    report_pages,
     request_pages,
     search_page,
     settings_pages,
@@ -27,6 +26,7 @@ from retainer.console.pages import (
     webhook_pages,
     week_page,
 )
+from retainer.console.reports import building
 from retainer.kernel.roles import Area
 from retainer.kernel.routes import Paths, first_part
 
@@ -117,8 +117,8 @@ CONSOLE_ROUTES: dict[str, Route] = {
         for action in actions
     },
     "/records/{kind}/{record}/{suffix}": from_store(file_page.show),
-    "/reports/{report}": Route(report_pages.show),
-    "/reports/{report}/csv": Route(report_pages.download),
+    "/reports/{report}": Route(building.show),
+    "/reports/{report}/csv": Route(building.download),
     "/profile": from_store(profile_pages.show_profile, profile_pages.change_password),
     "/profile/second-factor": from_store(profile_pages.show, profile_pages.act),
     "/sign-out": Route(act=sign_in_pages.sign_out),

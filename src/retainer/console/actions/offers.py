@@ -1,26 +1,102 @@
 """All actions of the console by the kind of their records, and those that a record offers at its head."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
+
+from sqlalchemy import Table
 
 from retainer.billing import payments
 from retainer.billing.invoices import invoices
 from retainer.billing.quotes import quotes
 from retainer.billing.quotes.types import Quote
 from retainer.console.actions.action import Action, Stage
+from retainer.console.actions.basis import new_of
 from retainer.console.actions.money import Bill, Credit, RecordPayment, RemovePayment
-from retainer.console.actions.tickets import HANDLE, REPLY
-from retainer.console.editing.fields import choose_fields
+from retainer.console.editing.fields import Field, choose_fields
+from retainer.console.labels import word_of
 from retainer.crm.clients import Client
 from retainer.errors import invalid
 from retainer.schema import billing
 from retainer.schema.billing import ISSUED_INVOICES
 from retainer.schema.sites import sites
+from retainer.schema.support import ticket_replies, tickets
 from retainer.schema.work import tasks
 from retainer.sites.sites import SUSPENDED, Site
 from retainer.sites.uptime import check_now
+from retainer.store.tx import Tx
+from retainer.support.ticket_replies import TicketReply
+from retainer.support.tickets import Ticket
 from retainer.values.records import Record
 from retainer.work.tasks import Task
+
+BODY, IS_INTERNAL, STATUS = choose_fields(TicketReply, ticket_replies, "body", "is_internal", "status")
+
+
+class Reply(Action, frozen=True, kw_only=True):
+    """Add a reply or an internal note."""
+
+    def fields_of(self, record: Ticket) -> Sequence[Field]:
+        hint = f"Only for colleagues. Otherwise it is a public reply to {record.requester_name or 'the requester'}."
+        unchanged = ("", f"Unchanged: {word_of(record.status).lower()}")
+        return [
+            BODY._replace(is_required=True),
+            IS_INTERNAL._replace(label="Internal note", hint=hint),
+            STATUS._replace(label="Status afterwards", hint="", is_required=True, options=(unchanged, *STATUS.options)),
+        ]
+
+    def preset(self, _tx: Tx, _record: Ticket) -> dict[str, str]:
+        return {}
+
+    def build_body(self, _: Ticket, values: dict[str, Any]) -> dict[str, Any]:
+        if not values.get("body"):
+            raise invalid({"body": ["Enter a text."]})
+        return values
+
+    def run(self, stage: Stage, body: dict[str, Any]) -> Any:
+        create = stage.context.catalogue.operation("POST", "/tickets/{ticket_id}/replies").handler
+        return create(stage.tx, stage.record.id, new_of(stage.tx, TicketReply, body))
+
+
+REPLY = Reply(
+    path="reply",
+    label="Reply",
+    button="Add reply",
+    when=lambda _: True,
+    next_in=None,
+    sentences=(
+        "After a public reply, the ticket waits for the requester. An internal note does not change that.",
+        "Retainer sends no mail: your integration shows the reply. Replies can't be changed.",
+    ),
+    notice=("Added to the ticket.", "It is {became} now."),
+    audited="ticket answered",
+    is_inline=True,
+)
+
+
+def handle(model: type[Record], table: Table, due: str, notice: str, **others: Any) -> Action:
+    """Return the action that sets who works on a record, until when, and how far it is."""
+    return Action(
+        path="handle",
+        label="Status and assignee…",
+        button="Save",
+        when=lambda _: True,
+        fields=tuple(choose_fields(model, table, "status", "priority", "assignee_id", due, use="Update")),
+        notice=(notice, "It is {became} now."),
+        unchanged="Nothing was changed.",
+        **others,
+    )
+
+
+HANDLE_TICKET = handle(
+    Ticket,
+    tickets,
+    "due_at",
+    "Ticket {after.number} saved.",
+    sentences=(
+        "Resolving or closing stops the response clock. Any other status opens the ticket again.",
+        "A public reply of the requester opens a pending, resolved or closed ticket again.",
+    ),
+)
 
 
 def can_become(status: str, transitions: Mapping[str, tuple[str, ...]]) -> Callable[[Any], bool]:
@@ -224,25 +300,13 @@ SITE_ACTIONS = (
         notice=("{after.name} is monitored again.",),
     ),
 )
-TASK_ACTIONS = (
-    Action(
-        path="handle",
-        label="Status and assignee…",
-        button="Save",
-        when=lambda _: True,
-        fields=tuple(choose_fields(Task, tasks, "status", "priority", "assignee_id", "due_date", use="Update")),
-        notice=("Task saved.", "It is {became} now."),
-        unchanged="Nothing was changed.",
-        is_inline=True,
-    ),
-)
 ACTIONS: dict[str, tuple[Action, ...]] = {
     "clients": (BILL,),
     "projects": (BILL,),
     "invoices": INVOICE_ACTIONS,
     "quotes": QUOTE_ACTIONS,
-    "tasks": TASK_ACTIONS,
-    "tickets": (REPLY, HANDLE),
+    "tasks": (handle(Task, tasks, "due_date", "Task saved.", is_inline=True),),
+    "tickets": (REPLY, HANDLE_TICKET),
     "sites": SITE_ACTIONS,
 }
 

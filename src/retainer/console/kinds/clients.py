@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
-from typing import NamedTuple
 
 from sqlalchemy import func, select
 
@@ -24,6 +23,14 @@ from retainer.store.engines.sql import INTEGER, is_listed, listed
 from retainer.values.exact import amount_of
 
 SUMS = ("invoiced", "credited", "collected")
+TITLES = {
+    "outstanding": "Outstanding",
+    "overdue": "Overdue",
+    "refund_due": "To refund",
+    "collected": "Collected",
+    "revenue": "Revenue before tax",
+    "unbilled": "Unbilled time",
+}
 BILLING = (
     *("address_line1", "address_line2", "postal_code", "city", "region", "country", "vat_number"),
     *("registration_number", "invoice_email", "tax_rate", "hourly_rate", "payment_terms_days"),
@@ -50,66 +57,51 @@ def outstanding(values: Values, clients: Sequence[Client]) -> dict[int, Value]:
     return {client_id: Value("amounts", links=links) for client_id, links in amounts.items()}
 
 
-class Amounts(NamedTuple):
-    """What a client owes, is owed and has paid up to today, and its unbilled time, in a currency."""
-
-    outstanding: Decimal
-    overdue: Decimal
-    to_refund: Decimal
-    collected: Decimal
-    revenue: Decimal
-    unbilled: Decimal
-    overdue_count: int
-
-
-def amounts_by_currency(page: RecordPage[Client]) -> dict[str, Amounts]:
-    """Return the amounts of a client, those in its own currency first."""
+def amounts_by_currency(page: RecordPage[Client]) -> dict[str, dict[str, Decimal]]:
+    """Return what a client owes, is owed and has paid, and its unbilled time, in its own currency first."""
     today, only = Period(None, page.tx.today, page.tx.actor.timezone), page.own.id
     found = {page.own.currency: Figures()}
-    for (currency,), figures in sorted(reported.read(page.tx, today, ("currency",), SUMS, client_id=only).items()):
-        found.setdefault(currency, Figures()).update(figures)
-    for (currency,), figures in sorted(reported.balances(page.tx, today, ("currency",), client_id=only).items()):
-        found.setdefault(currency, Figures()).update(figures)
+    paid = reported.read(page.tx, today, ("currency",), SUMS, client_id=only)
+    for part in (paid, reported.balances(page.tx, today, ("currency",), client_id=only)):
+        for (currency,), figures in sorted(part.items()):
+            found.setdefault(currency, Figures()).update(figures)
     report = profitability.get_report_project_profitability(page.tx, ProfitabilityQuery(client_id=only)).data
-    unbilled = {each.currency: each.unbilled_amount for each in report.totals if each.unbilled_amount}
-    return {code: amounts_of(code, found.get(code, Figures()), unbilled.get(code)) for code in {**found, **unbilled}}
-
-
-def amounts_of(currency: str, figures: Figures, unbilled: Decimal | None) -> Amounts:
-    outstanding, overdue, to_refund, collected = (
-        amount_of(figures[name], currency) for name in ("outstanding", "overdue", "refund_due", "collected")
-    )
-    revenue = amount_of(figures["invoiced"] - figures["credited"], currency)
-    waiting = unbilled or amount_of(0, currency)
-    return Amounts(outstanding, overdue, to_refund, collected, revenue, waiting, figures["overdue_count"])
+    unbilled = {each.currency: {"unbilled": each.unbilled_amount} for each in report.totals if each.unbilled_amount}
+    for figures in found.values():
+        figures["revenue"] = figures["invoiced"] - figures["credited"]
+    page.memo["late"] = found[page.own.currency]["overdue_count"]
+    return {
+        code: {name: amount_of(found.get(code, Figures())[name], code) for name in TITLES} | unbilled.get(code, {})
+        for code in {**found, **unbilled}
+    }
 
 
 def facts(page: RecordPage[Client]) -> list[Fact]:
     amounts = page.memo["amounts"] = amounts_by_currency(page)
     (currency, own), *others = amounts.items()
     note = f"and {' and '.join(code for code, _ in others)}, see below" if others else ""
-    late = words.count(own.overdue_count, "invoice") if own.overdue_count else "Nothing is late"
+    late = words.count(page.memo["late"], "invoice") if page.memo["late"] else "Nothing is late"
 
-    def to(kind: str = "invoices", **filters: str) -> str:
-        return page.path(kind, client_id=f"{page.own.id}", **filters)
+    def fact(label: str, name: str, tone: str = "", note: str = "", kind: str = "invoices", **filters: str) -> Fact:
+        path = page.path(kind, client_id=f"{page.own.id}", **filters)
+        return Fact(label, money(own[name], currency, tone), path, note)
 
-    refund = Fact("To refund", money(own.to_refund, currency, "bad"), to(has_refund_due="true"))
+    has_refund = any(each["refund_due"] for each in amounts.values())
     return [
-        Fact("Outstanding", money(own.outstanding, currency), to(status="open"), note),
-        Fact("Overdue", money(own.overdue, currency, "bad" if own.overdue else ""), to(status="overdue"), late),
-        *([refund] if any(each.to_refund for each in amounts.values()) else []),
-        Fact("Unbilled time", money(own.unbilled, currency), to("time-entries", billing_status="unbilled")),
-        Fact("Revenue", money(own.revenue, currency), to(), "before tax, all time"),
+        fact("Outstanding", "outstanding", note=note, status="open"),
+        fact("Overdue", "overdue", "bad" if own["overdue"] else "", late, status="overdue"),
+        *([fact("To refund", "refund_due", "bad", has_refund_due="true")] if has_refund else []),
+        fact("Unbilled time", "unbilled", kind="time-entries", billing_status="unbilled"),
+        fact("Revenue", "revenue", note="before tax, all time"),
     ]
 
 
 def blocks(page: RecordPage[Client]) -> Iterator[AnyBlock]:
-    amounts: dict[str, Amounts] = page.memo["amounts"]
+    amounts: dict[str, dict[str, Decimal]] = page.memo["amounts"]
     page.seen |= {"contacts_count", "projects_count", "sites_count"}
     if len(amounts) > 1:
-        titles = ("Outstanding", "Overdue", "To refund", "Collected", "Revenue before tax", "Unbilled time")
-        rows = [[Value("text", code), *(money(each, code) for each in own[:-1])] for code, own in amounts.items()]
-        yield TableBlock("Amounts by currency", headings("Currency", *titles, numbers=len(titles)), rows)
+        rows = [[Value("text", code), *(money(own[name], code) for name in TITLES)] for code, own in amounts.items()]
+        yield TableBlock("Amounts by currency", headings("Currency", *TITLES.values(), numbers=len(TITLES)), rows)
     yield Block("group", blocks=[page.fields("Contact", CONTACT), page.fields("Billing", BILLING)])
 
 

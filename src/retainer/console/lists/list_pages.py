@@ -226,35 +226,25 @@ def sum_texts(table: Table, each: Sum, rows: list[Row], position: int) -> Iterat
 
 def build_table(
     tx: Tx, model: type[Record], records: Sequence[Record], targets: dict[str, Table]
-) -> tuple[list[str], Iterator[list[Cell]]]:
+) -> tuple[list[str], Iterator[tuple[Cell, ...]]]:
     """Return the header and the rows of a file: a column for each field with a single value.
 
     After an id of another record comes a column with its name: `client_id`, `client`.
     """
-    fields = plain_fields(model)
-    names: dict[str, dict[int, str]] = {}
-    for field in fields:
+    columns = dict[str, list[Cell]]()
+    for field in plain_fields(model):
+        values = [getattr(record, field) for record in records]
+        columns[field] = [cell_of(value) for value in values]
         if field in targets:
-            ids = {value for record in records if (value := getattr(record, field)) is not None}
-            names[field] = load_names(tx, targets[field], ids)
-    header = [
-        title for field in fields for title in ([field, field.removesuffix("_id")] if field in names else [field])
-    ]
-    return header, (list(row_of(record, fields, names)) for record in records)
+            names = load_names(tx, targets[field], {value for value in values if value is not None})
+            columns[field.removesuffix("_id")] = [names.get(value) for value in values]
+    return list(columns), zip(*columns.values(), strict=True)
 
 
 def plain_fields(model: type[Record]) -> list[str]:
     shapes = shapes_of(model)
     answered = [field.name for field in msgspec.structs.fields(model) if field.default is not WRITE_ONLY]
     return [name for name in answered if shapes[name] not in {"", "list"}]
-
-
-def row_of(record: Record, fields: list[str], names: dict[str, dict[int, str]]) -> Iterator[Cell]:
-    for field in fields:
-        value = getattr(record, field)
-        yield cell_of(value)
-        if field in names:
-            yield names[field].get(value)
 
 
 def cell_of(value: bool | float | Cell) -> Cell:  # noqa: FBT001

@@ -1,4 +1,4 @@
-"""The one builder of the business reports: facts, charts and tables of a period beside the same days a year before."""
+"""The pages of the business reports: facts, charts and tables of a period beside the same days a year before."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, get_args, get_type_hints
@@ -9,14 +9,16 @@ from retainer.console import charts
 from retainer.console.charts import Series, Subject, draw
 from retainer.console.labels import in_words
 from retainer.console.names import Link
-from retainer.console.reports.controls import Controls
-from retainer.console.reports.declarations import Chart, Declaration, Table
+from retainer.console.page_context import NO_STORE, PageContext, Reply
+from retainer.console.reports.controls import Controls, read_controls
+from retainer.console.reports.declarations import REPORTS, Chart, Declaration, Table
 from retainer.console.reports.figures import FIGURES, SECTIONS, decimal, fact, shown, unit_of
 from retainer.console.reports.readers import Fields, Figures
 from retainer.console.values import Fact, Heading, TableBlock, Value
+from retainer.errors import Refusal, invalid
 from retainer.store.tx import Tx
 from retainer.values.exact import amount_of
-from retainer.web.csv_files import Cell
+from retainer.web.csv_files import Cell, csv_response
 
 BEFORE = "A year before"
 STOCKS = ("unbilled_amount",)
@@ -214,3 +216,31 @@ def meaning_of(name: str, models: Sequence[type[Struct]]) -> str:
             if isinstance(said, str):
                 return in_words(said, model.__struct_encode_fields__)
     return ""
+
+
+def show(tx: Tx, context: PageContext) -> Reply:
+    declared = find(context)
+    controls = read_controls(tx, context, declared.default_start)
+    return context.render(
+        "report",
+        name=context.path_parameters["report"],
+        title=declared.title,
+        asked=controls,
+        report=build(tx, declared, controls),
+    )
+
+
+def download(tx: Tx, context: PageContext) -> Reply:
+    """Return the tables of a report as a CSV file. Raises `not_found`, and `validation_failed` for invalid controls."""
+    declared = find(context)
+    controls = read_controls(tx, context, declared.default_start)
+    if context.query.errors:
+        raise invalid(context.query.errors)
+    file = f"{context.path_parameters['report']}-{controls.period.first}-to-{controls.period.to}"
+    return csv_response(file, *build(tx, declared, controls).csv(), NO_STORE)
+
+
+def find(context: PageContext) -> Declaration:
+    if declared := REPORTS.get(context.path_parameters["report"]):
+        return declared
+    raise Refusal("not_found", "This report does not exist.")
