@@ -10,7 +10,7 @@ import msgspec
 from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.invoices.types import Invoice
 from retainer.console import words
-from retainer.console.actions.basis import Rehearsed, check_state, note, patch_of, state_of, worded
+from retainer.console.actions.basis import Rehearsed, check_state, patch_of, state_of, worded
 from retainer.console.actions.effects import Effects, load_effects
 from retainer.console.catalogue import Kind
 from retainer.console.editing.fields import Field
@@ -300,7 +300,8 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
             for record in (stage.record, seen.after)
         )
         target = Target(stage.kind.noun, seen.after.id, title_of(stage.kind.table, seen.after))
-        note(stage.tx, self.audited, target, before, stage.sheet.read() | after)
+        after = stage.sheet.read() | after
+        audit.note(stage.tx, self.audited, target, before=before or None, after=after or None)
 
 
 def changes_of(values: Values, stage: Stage, seen: Seen, client: str) -> Iterator[tuple[str, Value, Value]]:

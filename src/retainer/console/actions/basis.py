@@ -9,8 +9,6 @@ from retainer.console.forms import Form
 from retainer.console.labels import in_words
 from retainer.console.page_context import View
 from retainer.errors import FieldErrors, Refusal
-from retainer.identity import audit
-from retainer.identity.audit import Action, Fields, Target
 from retainer.kernel import etag
 from retainer.kernel.body import Patch, RequestBody
 from retainer.store.constraints import singular
@@ -55,10 +53,6 @@ def new_of(tx: Tx, model: type[R], fields: dict[str, object]) -> R:
     """Return the record that fields describe as the body of a POST; note their errors."""
     record: R = RequestBody(fields, model, "Create").new(tx)
     return record
-
-
-def note(tx: Tx, action: Action, target: Target, before: Fields, after: Fields) -> None:
-    audit.note(tx, action, target, before=before or None, after=after or None)
 
 
 def worded(refusal: Refusal, names: Collection[str]) -> str:

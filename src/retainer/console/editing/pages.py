@@ -4,13 +4,14 @@ from collections.abc import Sequence
 
 import msgspec
 
-from retainer.console.actions.basis import check_state, new_of, note, patch_of, state_of
+from retainer.console.actions.basis import check_state, new_of, patch_of, state_of
 from retainer.console.catalogue import Kind
 from retainer.console.displays import display_of
 from retainer.console.editing.sheet import Sheet, compact_rows
 from retainer.console.names import Link, load_names, path_of, title_of
 from retainer.console.page_context import PageContext, Reply
 from retainer.errors import Refusal
+from retainer.identity import audit
 from retainer.identity.audit import Fields, Target
 from retainer.kernel.resource import Operation, read_id
 from retainer.store.tx import Tx
@@ -49,7 +50,7 @@ def create(tx: Tx, context: PageContext) -> Reply:
 def create_record(tx: Tx, kind: Kind, body: Fields, *parent: int) -> Record:
     """Create a record as its operation does, and note it in the audit log. Raises the errors of the API."""
     record = call(tx, kind.creating, [*parent, new_of(tx, kind.record, body)])
-    note(tx, "record created", target_of(kind, record), {}, body)
+    audit.note(tx, "record created", target_of(kind, record), after=body or None)
     return record
 
 
@@ -79,7 +80,7 @@ def change_record(tx: Tx, kind: Kind, record: Record, body: Fields) -> Record:
     """Change a record as its operation does, and note it in the audit log. Raises the errors of the API."""
     before = {field: msgspec.to_builtins(getattr(record, field, None), enc_hook=str) for field in body}
     changed = call(tx, kind.changing, [*ids_of(kind, record), patch_of(tx, kind.record, body)])
-    note(tx, "record changed", target_of(kind, record), before, body)
+    audit.note(tx, "record changed", target_of(kind, record), before=before, after=body)
     return changed
 
 
@@ -108,7 +109,7 @@ def delete_record(tx: Tx, kind: Kind, record: Record) -> None:
     """Delete a record as its operation does, and note it in the audit log. Raises the errors of the API."""
     whole = record if not kind.owner else tx.get(kind.table, record.id, kind.record)
     call(tx, kind.deleting, ids_of(kind, record))
-    note(tx, "record deleted", target_of(kind, record), msgspec.to_builtins(whole, enc_hook=str), {})
+    audit.note(tx, "record deleted", target_of(kind, record), before=msgspec.to_builtins(whole, enc_hook=str))
 
 
 def ids_of(kind: Kind, record: Record) -> list[int]:

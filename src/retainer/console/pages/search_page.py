@@ -72,7 +72,9 @@ def find_groups(tx: Tx, context: PageContext, text: str, shown: int) -> list[Gro
     if context.may("people"):
         found.append(find_people(tx, text, shown))
     if context.may("keys"):
-        found.append(find_keys(tx, text, shown))
+        keys = key_list.list_keys(tx, KeyFilter(q=text))
+        results = [Link(key.name, f"/keys/{key.id}", f"{key.prefix}…{key.last_four}") for key in keys[:shown]]
+        found.append(Group("Keys", len(keys), results, f"/keys?{urlencode({'q': text})}"))
     return [group for group in found if group.total]
 
 
@@ -108,9 +110,3 @@ def find_people(tx: Tx, text: str, shown: int) -> Group:
         if wanted in base_letters(f"{user['name']}\n{user['email']}")
     ]
     return Group("People", len(found), found[:shown], "/people")
-
-
-def find_keys(tx: Tx, text: str, shown: int) -> Group:
-    found = key_list.list_keys(tx, KeyFilter(q=text))
-    results = [Link(key.name, f"/keys/{key.id}", f"{key.prefix}…{key.last_four}") for key in found[:shown]]
-    return Group("Keys", len(found), results, f"/keys?{urlencode({'q': text})}")

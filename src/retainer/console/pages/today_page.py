@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, timedelta
-from decimal import Decimal
 from functools import cached_property
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
@@ -89,10 +88,6 @@ def amount(_: Tx, document: Any) -> str:
     return words.money(document.total, document.currency)
 
 
-def used_percent(project: Any) -> Decimal:
-    return Decimal(str(project.budget_used_percent))
-
-
 DUE = "due_date_from={today}&due_date_to={sunday}"
 OPEN_PROJECTS = "projects?status=planned,active,on_hold"
 BEFORE_HOURS = (
@@ -162,12 +157,12 @@ BUDGETS = ListCard(
     (
         Listing(
             f"{OPEN_PROJECTS}&budget_used_percent_min=80",
-            lambda _, project: f"{used_percent(project):.0f}%",
+            lambda _, project: f"{project.budget_used_percent:.0f}%",
             state="warn",
             size=READ,
         ),
     ),
-    lambda project: -used_percent(project),
+    lambda project: -project.budget_used_percent,
 )
 DRAFTS = ListCard(
     "Drafts", "No drafts.", (Listing("invoices?status=draft", amount), Listing("quotes?status=draft", amount))
@@ -336,7 +331,6 @@ def show(tx: Tx, context: PageContext) -> Reply:
 
 
 def first_steps(tx: Tx, today: Today) -> Iterator[Link]:
-    has_keys = bool(key_list.live_keys(tx).keys)
     if today.find("clients").total:
         return
     if may(tx.actor, "settings"):
@@ -346,5 +340,5 @@ def first_steps(tx: Tx, today: Today) -> Iterator[Link]:
         yield Link(
             "Add your team", "/people/new", "The people whose time you track, with their weekly capacity and target."
         )
-    if not has_keys and may(tx.actor, "keys"):
+    if may(tx.actor, "keys") and not key_list.live_keys(tx).keys:
         yield Link("Create a key", "/keys/new", "With it, your programs can send records through the API.")
