@@ -3,7 +3,9 @@
 So each sample works on a new demo, from the first page to the last.
 """
 
+from collections.abc import Callable
 from datetime import date, timedelta
+from typing import Any
 
 from retainer.billing import expenses
 from retainer.billing.credit_notes import credit_notes
@@ -31,53 +33,38 @@ def create_samples(tx: Tx, today: date) -> None:
     the third; invoice 4 is paid, and has credit note 1. Quotes can be accepted until 30 days after `today`, even if the
     transaction is in the past.
     """
-    for name, color in (("Optician", "#1971c2"), ("Trade fair", "#868e96")):
-        create(tags.create_tag, tx, name=name, color=color)
-    for name, status in (("Lindner Optik GmbH", "active"), ("Messebau Thiel", "prospect")):
-        create(clients.create_client, tx, name=name, city="Köln", country="DE", status=status, tag_ids=[1])
+
+    def save(handler: Callable[..., Any], *rows: dict[str, Any], ids: tuple[int, ...] = (), **fields: Any) -> None:
+        for row in rows:
+            create(handler, tx, *ids, **fields, **row)
+
+    save(tags.create_tag, {"name": "Optician", "color": "#1971c2"}, {"name": "Trade fair", "color": "#868e96"})
+    names = ({"name": "Lindner Optik GmbH", "status": "active"}, {"name": "Messebau Thiel", "status": "prospect"})
+    save(clients.create_client, *names, city="Köln", country="DE", tag_ids=[1])
     for first, last, phone in (("Sofie", "Lindner", "+49 221 4710 101"), ("Paul", "Petersen", "+49 221 4710 102")):
         fields = {"client_id": 1, "first_name": first, "last_name": last, "phone": phone}
-        create(contacts.create_external_contact, tx, email=f"{first.lower()}@lindner-optik.example", **fields)
-    _work(tx)
-    _documents(tx, (today + timedelta(days=30)).isoformat())
-    _care(tx)
-
-
-def _work(tx: Tx) -> None:
-    for name in ("Online shop", "Catalogue"):
-        create(projects.create_project, tx, name=name, client_id=1, hourly_rate="95")
-    for name in ("Launch", "Training"):
-        create(milestones.create_milestone, tx, 1, name=name)
-    for title in ("Import the product data", "Call back"):
-        create(tasks.create_task, tx, title=title, project_id=1, assignee_id=2)
-    for minutes in (210, 15):
-        create(time_entries.create_time_entry, tx, task_id=1, duration_minutes=minutes)
-    for amount, vendor in (("119.00", "Typehaus"), ("12.50", "Copy shop")):
-        fields = {"amount": amount, "vendor": vendor, "category": "Licences", "tax_rate": "19"}
-        create(expenses.create_expense, tx, project_id=1, **fields)
-
-
-def _documents(tx: Tx, valid_until: str) -> None:
-    document = {"client_id": 1, "contact_id": 1}
-    for _ in range(3):
-        fields = {**document, "title": "Online shop", "valid_until": valid_until}
-        create(quotes.create_quote, tx, lines=SHOP_LINES, **fields)
-    for lines in (SHOP_LINES, SHOP_LINES[:1], SHOP_LINES[1:], SHOP_LINES[1:]):
-        create(invoices.create_invoice, tx, client_id=1, subject="Online shop", lines=lines)
+        save(contacts.create_external_contact, fields, email=f"{first.lower()}@lindner-optik.example")
+    save(projects.create_project, {"name": "Online shop"}, {"name": "Catalogue"}, client_id=1, hourly_rate="95")
+    save(milestones.create_milestone, {"name": "Launch"}, {"name": "Training"}, ids=(1,))
+    titles = ({"title": "Import the product data"}, {"title": "Call back"})
+    save(tasks.create_task, *titles, project_id=1, assignee_id=2)
+    save(time_entries.create_time_entry, {"duration_minutes": 210}, {"duration_minutes": 15}, task_id=1)
+    spent = ({"amount": "119.00", "vendor": "Typehaus"}, {"amount": "12.50", "vendor": "Copy shop"})
+    save(expenses.create_expense, *spent, project_id=1, category="Licences", tax_rate="19")
+    quote = {"client_id": 1, "contact_id": 1, "title": "Online shop", "valid_until": str(today + timedelta(days=30))}
+    save(quotes.create_quote, *[quote] * 3, lines=SHOP_LINES)
+    billed = ({"lines": lines} for lines in (SHOP_LINES, SHOP_LINES[:1], SHOP_LINES[1:], SHOP_LINES[1:]))
+    save(invoices.create_invoice, *billed, client_id=1, subject="Online shop")
     change(invoices.update_invoice, tx, 4, status="sent")
     credit = {"amount": "59.50", "reason": "goodwill", "description": "For the late import"}
     create(credit_notes.create_credit_note, tx, 4, **credit)
     change(invoices.update_invoice, tx, 4, status="paid")
-
-
-def _care(tx: Tx) -> None:
     plugins = [{"slug": "woocommerce", "name": "WooCommerce", "version": "9.6.1", "update_version": "9.7.0"}]
-    for host in ("www", "staging"):
-        fields = {"url": f"https://{host}.lindner-optik.example", "wp_version": "6.7.2", "plugins": plugins}
-        create(sites.create_site, tx, client_id=1, monitoring_enabled=False, **fields)
+    hosts = ({"url": f"https://{host}.lindner-optik.example"} for host in ("www", "staging"))
+    save(sites.create_site, *hosts, client_id=1, monitoring_enabled=False, wp_version="6.7.2", plugins=plugins)
     for subject in ("The checkout is slow", "New opening hours"):
-        people = {"client_id": 1, "contact_id": 1}
-        ticket = create(tickets.create_ticket, tx, subject=subject, site_id=1, type="incident", **people)
+        about = {"subject": subject, "site_id": 1, "type": "incident", "client_id": 1, "contact_id": 1}
+        ticket = create(tickets.create_ticket, tx, **about)
         reply = {"body": "We are looking into it.", "status": "pending"}
         create(ticket_replies.create_ticket_reply, tx, ticket.id, **reply)
     for path in ("invoices", "archive"):

@@ -26,10 +26,8 @@ from retainer.values.exact import as_instant, instant_after
 ACCEPTED = Outcome(200, '{"received": true}', 87)
 DELAY = timedelta(seconds=1)
 """Time from an event to its delivery."""
-SENT = (
-    select(webhook_deliveries.c.id, events.c.at)
-    .select_from(webhook_deliveries.join(events, events.c.id == webhook_deliveries.c.event_id))
-    .where(webhook_deliveries.c.webhook_id == bindparam("webhook"))
+SENT = select(webhook_deliveries.c.id, events.c.at).where(
+    webhook_deliveries.c.webhook_id == bindparam("webhook"), events.c.id == webhook_deliveries.c.event_id
 )
 
 DAYS = 30
