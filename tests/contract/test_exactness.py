@@ -3,19 +3,14 @@
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from sqlalchemy import Float, Integer, Numeric
 
-import retainer
-import retainer.app  # so that every table is known
+import retainer.app  # noqa: F401  # so that every table is known
 from retainer.schema import metadata
+from tests.contract.test_house import SRC, name_of, tree
 
-SRC = Path(retainer.__file__).parent
-TREES = {
-    path.relative_to(SRC).as_posix(): ast.parse(path.read_text(encoding="utf-8")) for path in sorted(SRC.rglob("*.py"))
-}
 NO_MONEY = (
     *("background.py", "fairness.py", "kernel/idempotency.py", "kernel/limits", "kernel/routes.py"),
     *("kernel/waiting.py", "store/", "identity/", "outbound/", "events/sender/", "sites/", "backup/", "traffic/"),
@@ -118,17 +113,23 @@ def findings(tree: ast.AST, where: str = "") -> Iterator[tuple[str, str]]:
         yield from findings(child, where)
 
 
+def trees() -> dict[str, ast.Module]:
+    return {name_of(path): tree(path) for path in SRC.rglob("*.py")}
+
+
 def test_no_floating_point_is_anywhere_near_money():
     found: dict[str, set[str]] = {}
-    for name, tree in TREES.items():
-        rules = {rule for _, rule in findings(tree)}
+    for name, module in trees().items():
+        rules = {rule for _, rule in findings(module)}
         if rules and not name.startswith(NO_MONEY):
             found[name] = rules
     assert found == ALLOWED
 
 
 def test_one_module_rounds_money_and_few_others_minutes_and_shares():
-    used = {name: {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} for name, tree in TREES.items()}
+    used = {
+        name: {node.id for node in ast.walk(module) if isinstance(node, ast.Name)} for name, module in trees().items()
+    }
     rounding = {name for name, names in used.items() if "half_up" in names}
     reports = {f"reports/{name}.py" for name in ("common", "overview", "profitability", "utilisation")}
     assert rounding == {"values/exact.py", "values/money.py", "sites/uptime.py", "console/reports/figures.py", *reports}
