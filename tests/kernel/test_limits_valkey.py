@@ -219,6 +219,14 @@ def test_a_server_starts_without_valkey_and_finds_it_later(disposable_process, o
     assert subjects(warnings) == CHANGES
 
 
+def test_a_server_without_requests_finds_valkey_by_its_sweep(disposable_process, open_window):
+    disposable_process.kill()
+    window, warnings = open_window(disposable_process.url)
+    disposable_process.start()
+    until(lambda: window.sweep() or window.is_shared, "requests are limited together")
+    assert subjects(warnings) == CHANGES
+
+
 def test_a_user_needs_few_rights_and_a_wrong_password_is_not_shown(disposable_process, open_window):
     rights = ("reset", "on", ">s3cr3t/?", f"~{PREFIX}*", *COMMANDS.split())
     disposable_process.client.execute_command("ACL", "SETUSER", "office", *rights)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from retainer.kernel.routes import Paths
+from retainer.crm import clients
+from retainer.kernel.routes import Paths, Routes
 
 PATHS = Paths(
     {
@@ -42,3 +43,10 @@ def test_a_literal_part_is_preferred_to_a_parameter(path, pattern, parameters):
 )
 def test_no_pattern_matches_another_path(path):
     assert PATHS.find(path) is None
+
+
+def test_routes_leave_the_declarations_of_resources_as_they_are():
+    before = [dict(vars(each)) for each in clients.api.operations]
+    assert any(each.selectable for each in Routes([clients.api]).operations)
+    assert [vars(each) for each in clients.api.operations] == before
+    assert not any(each.selectable for each in clients.api.operations)

@@ -25,7 +25,6 @@ CASES = [
     ("application/pdf;q=x", None),
     ("application/pdf;q=nan", None),
     (";;", None),
-    ("application/pdf," + " " * 300, None),
 ]
 
 
@@ -52,7 +51,6 @@ def test_a_form_that_is_not_offered_is_not_chosen():
         ("application/*", 200),
         ("text/html", 200),
         ("application/pdf;q=x", 200),
-        ("application/pdf," + " " * 300, 200),
         ("", 200),
     ],
 )

@@ -75,7 +75,6 @@ class SlidingWindow:
                 amount -= 1
 
     def sweep(self) -> None:
-        """Delete empty windows."""
         with self._lock:
             start = time.monotonic() - WINDOW_SECONDS
             self._hits = {key: hits for key, hits in self._hits.items() if hits and hits[-1] > start}

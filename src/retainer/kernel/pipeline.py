@@ -229,8 +229,9 @@ def prepare(request: Request, caller: Caller, allowance: Allowance, operation: O
     accept = environ.get("HTTP_ACCEPT")
     form = representations.negotiate(operation.representations, operation.elsewhere, accept) if accept else None
     if selection and operation.selectable:
-        for name, scope in operation.selectable.scopes(selection):
-            caller.require_scope(scope, f"include={name}")
+        for name in selection.include:
+            if name in operation.selectable.relations:
+                caller.require_scope(operation.selectable.relations[name][1].scope, f"include={name}")
     return Call(request, caller, allowance, operation, ids, (query, page), form, selection)
 
 

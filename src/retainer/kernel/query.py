@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from functools import cache
 from types import NoneType
-from typing import Annotated, Any, ClassVar, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, TypeVar, get_args, get_type_hints
 from urllib.parse import parse_qsl, urlencode
 
 import msgspec
@@ -15,6 +15,7 @@ from retainer.schema import filters
 from retainer.schema.filters import DefaultExclusion, Where, since
 from retainer.values.kinds import ME, Id, Instant, Searched
 from retainer.values.parameters import MAX_LIST, from_text, validate_ranges
+from retainer.values.reading import unwrapped
 
 T = TypeVar("T")
 Q = TypeVar("Q", bound="Query")
@@ -55,18 +56,15 @@ class Parameter(msgspec.Struct, frozen=True):
 
 @cache
 def parameters(model: type[Query]) -> dict[str, Parameter]:
-    hints = get_type_hints(model, include_extras=True)
-    return {field.encode_name: _parameter(field.name, hints[field.name]) for field in msgspec.structs.fields(model)}
-
-
-def _parameter(name: str, hint: Any) -> Parameter:
-    marks = hint.__metadata__ if get_origin(hint) is Annotated else ()
-    bare = hint.__origin__ if marks else hint
-    inner = next((part for part in get_args(bare) if part is not NoneType), bare)
-    where = next((mark for mark in marks if isinstance(mark, Where)), None)
-    read = from_text(inner, split=REPEATED not in marks)
-    description = " ".join(mark for mark in marks if isinstance(mark, str))
-    return Parameter(name, inner, read, where or filters.default(name, inner), description)
+    hints, found = get_type_hints(model, include_extras=True), {}
+    for field in msgspec.structs.fields(model):
+        bare, marks = unwrapped(hints[field.name])
+        inner = next((part for part in get_args(bare) if part is not NoneType), bare)
+        where = next((mark for mark in marks if isinstance(mark, Where)), None) or filters.default(field.name, inner)
+        read = from_text(inner, split=REPEATED not in marks)
+        description = " ".join(mark for mark in marks if isinstance(mark, str))
+        found[field.encode_name] = Parameter(field.name, inner, read, where, description)
+    return found
 
 
 def read_pairs(request: Request) -> list[tuple[str, str]]:

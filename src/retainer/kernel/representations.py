@@ -10,8 +10,6 @@ from retainer.store.tx import Actor, Store
 
 T = TypeVar("T")
 JSON = "application/json"
-MAX_HEADER_LENGTH = 256
-"""Of `Accept`; a longer one gets JSON."""
 WEIGHT = re.compile(r"0(\.[0-9]{0,3})?|1(\.0{0,3})?")
 
 
@@ -56,12 +54,13 @@ def negotiate(offered: Sequence[Representation], elsewhere: Collection[str], acc
     A header that names nothing of what is offered, or that cannot be read, gets JSON. Raises `not_acceptable` if it
     takes neither JSON nor what is offered, but a form that is offered `elsewhere`: so nobody mistakes JSON for a PDF.
     """
-    if len(accept) > MAX_HEADER_LENGTH:
-        return None
-    try:
-        weights = weights_of(accept.lower())
-    except ValueError:
-        return None
+    weights: dict[str, Decimal] = {}  # of each range, without other parameters than `q`
+    for part in accept.lower().split(","):
+        name, *options = (text.strip() for text in part.split(";"))
+        weight = next((option[2:] for option in options if option.startswith("q=")), "1")
+        if not WEIGHT.fullmatch(weight):
+            return None
+        weights[name] = Decimal(weight)
     best = max(offered, key=lambda form: weight_of(form.media_type, weights), default=None)
     of_json = weight_of(JSON, weights)
     if best is not None and weight_of(best.media_type, weights) > of_json:
@@ -71,21 +70,6 @@ def negotiate(offered: Sequence[Representation], elsewhere: Collection[str], acc
         own = " or ".join([JSON, *(form.media_type for form in offered)])
         raise Refusal("not_acceptable", f"There is no {wanted[0]} at this path. Send Accept: {own}.")
     return None
-
-
-def weights_of(accept: str) -> dict[str, Decimal]:
-    """Return the weight of each range in an `Accept` in lower case, without other parameters than `q`.
-
-    Raises ValueError for a malformed weight.
-    """
-    weights = {}
-    for part in accept.split(","):
-        name, *options = (text.strip() for text in part.split(";"))
-        weight = next((option[2:] for option in options if option.startswith("q=")), "1")
-        if not WEIGHT.fullmatch(weight):
-            raise ValueError(f"{weight} is no weight.")
-        weights[name] = Decimal(weight)
-    return weights
 
 
 def weight_of(media_type: str, weights: Mapping[str, Decimal]) -> Decimal:

@@ -221,15 +221,12 @@ class Operation:
             tx.require(parent, read_id(call.ids[self.parameters[0]], parent))
         if_match = call.request.environ.get("HTTP_IF_MATCH")
         if if_match is not None:
-            self._check_state(tx, call, if_match)
+            if self.target is None or self.guarded is None:
+                raise TypeError(f"{self} has no record for If-Match.")
+            ids = {name: read_id(call.ids[name], self.target) for name in self.parameters}
+            _, record_id = ids.popitem()
+            etag.check_unchanged(if_match, tx.get(self.target, record_id, self.guarded, **ids))
         return self.handler(*[argument(tx, call) for argument in self._arguments])
-
-    def _check_state(self, tx: Tx, call: Call, if_match: str) -> None:
-        if self.target is None or self.guarded is None:
-            raise TypeError(f"{self} has no record for If-Match.")
-        ids = {name: read_id(call.ids[name], self.target) for name in self.parameters}
-        _, record_id = ids.popitem()
-        etag.check_unchanged(if_match, tx.get(self.target, record_id, self.guarded, **ids))
 
     def _argument(self, name: str, hint: Any) -> ArgumentFactory:
         if hint in ARGUMENT_FACTORIES:

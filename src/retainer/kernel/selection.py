@@ -1,6 +1,6 @@
 """Selections: the related records that a response includes, and the fields to which its records are limited."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -63,11 +63,6 @@ class Selectable:
         self.readers = {"fields": partial(read_names, self.fields)}
         if self.names:
             self.readers["include"] = partial(read_names, self.names)
-
-    def scopes(self, selection: Selection) -> Iterator[tuple[str, str | None]]:
-        for name in selection.include:
-            if name in self.relations:
-                yield name, self.relations[name][1].scope
 
     def load(self, tx: Tx, records: Sequence[Record], selection: Selection) -> Included | None:
         """Read what a request includes, with one statement for each kind of record and part; None for nothing."""

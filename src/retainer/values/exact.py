@@ -14,9 +14,7 @@ UNITS = {currency: Decimal(1).scaleb(-digits) for currency, digits in DIGITS.ite
 """The minor unit of each currency. Multiplying by it gives the decimal places of the currency, and is exact."""
 
 FIRST_DAY = date.min.isoformat()
-"""The first day of the calendar."""
 LAST_DAY = date.max.isoformat()
-"""The last day of the calendar."""
 
 
 def as_instant(moment: datetime) -> str:
