@@ -149,9 +149,3 @@ def read_day(query: Form, name: str) -> str:
     except ValueError:
         query.errors[name] = [NO_DAY]
         return ""
-
-
-def confirm(form: Form, text: str) -> None:
-    """Raise `validation_failed` unless a text was typed as confirmation."""
-    if form.text("confirmation").casefold() != text.casefold():
-        raise invalid({"confirmation": [f"To confirm, type “{text}”."]})

@@ -1,7 +1,7 @@
 """The context of a page, and its reply: a view, a redirect or a response."""
 
 from datetime import timedelta
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 from urllib.parse import quote
 
 import msgspec
@@ -27,13 +27,6 @@ POLICY = {"connect_src": "'self'"}
 """The script polls for the first call of a new key."""
 ONE_TIME_SECONDS = 60
 """How long a browser keeps a notice, or a secret, for the page that shows it."""
-
-
-class Notice(NamedTuple):
-    """A message that is shown once, on the next page."""
-
-    kind: Literal["good", "warn", "bad"]
-    text: str
 
 
 class View(NamedTuple):
@@ -153,7 +146,7 @@ class PageContext(msgspec.Struct):
             field_label=field_label,
             record_lists=self.catalogue.navigation,
             once={"kind": secret[0], "value": secret[2]},
-            notice=Notice(kind, sentence) if text else None,  # type: ignore[arg-type]
+            notice={"kind": kind, "text": sentence} if text else None,
             **reply.values,
         )
 

@@ -1,6 +1,8 @@
 """The console's requests: cross-site check, session, route, transaction, and error pages."""
 
-from retainer.console import cross_site, forms
+from urllib.parse import urlsplit
+
+from retainer.console import forms
 from retainer.console.actions.basis import Rehearsed
 from retainer.console.catalogue import Catalogue
 from retainer.console.cookies import SESSION, Cookies
@@ -68,7 +70,7 @@ class Console:
         path = request.path.removeprefix(ROOT)
         if len(path) > 1 and path.endswith("/"):
             return context.redirect(path.rstrip("/"))
-        if cross_site.is_refused(request):
+        if _is_cross_site(request):
             sentence = "This request came from another site, so it was refused. Open the console at {} and try again."
             return _problem(context, 403, sentence.format(request.origin + ROOT))
         token = self._recognize(context)
@@ -82,7 +84,8 @@ class Console:
         if found is None:
             raise Refusal("not_found", "This page does not exist. It may have moved.")
         route, context.path_parameters = found
-        if context.signed_in and context.signed_in.lacks_second_factor and not _is_open(route, path):
+        is_open = route.is_public or path in {profile_pages.PATH, "/sign-out"}
+        if context.signed_in and context.signed_in.lacks_second_factor and not is_open:
             return context.redirect(profile_pages.PATH)
         if context.signed_in and not context.may(area_of(path)):
             return _forbidden(context) if path else context.redirect(HOME)
@@ -188,6 +191,29 @@ class Console:
         return forms.parse(request.body.decode(errors="replace"))
 
 
+def _is_cross_site(request: Request) -> bool:
+    """Whether a request with an unsafe method comes from another origin than a page of the console.
+
+    Browsers send `Sec-Fetch-Site`. If it is missing or `none`, `Origin` must be the public address of this server,
+    scheme included.
+    """
+    site = request.header("SEC_FETCH_SITE")
+    if request.method in {"GET", "HEAD", "OPTIONS"} or site == "same-origin":
+        return False
+    sent = _origin(request.header("ORIGIN") or "")
+    return site not in {None, "none"} or sent is None or sent != _origin(request.origin)
+
+
+def _origin(address: str) -> tuple[str, str, int] | None:
+    """Return scheme, host and port of a URL; None for an invalid one."""
+    try:
+        url = urlsplit(address)
+        port = url.port or {"http": 80, "https": 443}.get(url.scheme)
+    except ValueError:
+        return None
+    return (url.scheme, url.hostname, port) if url.hostname and port else None
+
+
 def _rehearse(tx: Tx, context: PageContext, show: Handler) -> Reply:
     """Raise Rehearsed with the page, so that nothing is written."""
     shown = show(tx, context)
@@ -197,11 +223,6 @@ def _rehearse(tx: Tx, context: PageContext, show: Handler) -> Reply:
 def _with_headers(reply: Reply, refusal: Refusal) -> Reply:
     """Return a page with the headers of a refusal, such as `Retry-After`."""
     return reply._replace(headers=tuple(refusal.headers.items())) if isinstance(reply, View) else reply
-
-
-def _is_open(route: Route, path: str) -> bool:
-    """Whether a page is open to a user who must set up a second factor first."""
-    return route.is_public or path in {profile_pages.PATH, "/sign-out"}
 
 
 def _check_record(tx: Tx, context: PageContext) -> None:

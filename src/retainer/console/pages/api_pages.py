@@ -1,8 +1,8 @@
 """The page of the API: its switch, plan, keys and last requests; and the page that switches it on or off."""
 
-from retainer.console import charts, forms, words
+from retainer.console import charts, words
 from retainer.console.page_context import PageContext, Reply
-from retainer.errors import Refusal
+from retainer.errors import Refusal, invalid
 from retainer.events import webhooks
 from retainer.identity import accounts
 from retainer.identity.keys import key_list
@@ -57,7 +57,8 @@ def switch(tx: Tx, context: PageContext) -> Reply:
             advice = f"For one that does ({WITH_API}), ask {context.operator}."
             raise Refusal(refusal.code, f"Your plan does not include the API. {advice}") from None
         return context.redirect("/api", "The API is on.")
-    forms.confirm(context.form, CONFIRMATION)
+    if context.form.text("confirmation").casefold() != CONFIRMATION:
+        raise invalid({"confirmation": [f"To confirm, type “{CONFIRMATION}”."]})
     live = key_list.live_keys(tx).keys
     accounts.switch_api(tx, on=False)
     return context.redirect("/api", f"The API is off. {words.count(len(live), 'key')} stopped working.", kind="warn")

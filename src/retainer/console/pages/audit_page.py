@@ -2,15 +2,13 @@
 
 import re
 from functools import partial
+from typing import Any
 
 from msgspec.structs import replace
 
 from retainer.console import forms, words
-from retainer.console.catalogue import Catalogue
-from retainer.console.labels import field_label
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.pages.request_pages import link_with
-from retainer.console.words import hours
 from retainer.errors import Refusal
 from retainer.identity import audit
 from retainer.identity.audit import ACTIONS, AuditEntry, AuditFilter
@@ -29,22 +27,18 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
         page = audit.list_entries(tx, filters, cursor=query.text("cursor") or None)
     except Refusal:
         page = audit.list_entries(tx, filters)
-    people = users.list_users(tx)
+    people = {user["id"]: user["name"] for user in users.list_users(tx)}
+    pages = {kind.noun: f"/records/{kind.name}/{{}}" for kind in context.catalogue.kinds.values() if kind.reading}
     return context.render(
         "audit",
         page=page,
         actions=ACTIONS,
-        users=people,
+        people=people,
         is_filtered=filters != AuditFilter(),
         next_link=page.next_cursor and link_with(context, cursor=page.next_cursor),
-        page_of=partial(page_of, record_pages(context.catalogue) | PAGES),
-        changes_of=partial(changes_of, context, {user["id"]: user["name"] for user in people}),
+        page_of=partial(page_of, pages | PAGES),
+        in_words=partial(in_words, context, people),
     )
-
-
-def record_pages(catalogue: Catalogue) -> dict[str, str]:
-    """Return the pages of records by their nouns."""
-    return {kind.noun: f"/records/{kind.name}/{{}}" for kind in catalogue.kinds.values() if kind.reading}
 
 
 def page_of(pages: dict[str, str], entry: AuditEntry) -> str:
@@ -54,26 +48,12 @@ def page_of(pages: dict[str, str], entry: AuditEntry) -> str:
     return path.format(known.get("invoice_id") if is_payment else entry.target_id)
 
 
-def changes_of(context: PageContext, names: dict[int, str], entry: AuditEntry) -> list[tuple[str, object, object]]:
-    """Return the fields of an action with their values before and after, in the words of the console."""
-    before, after = (
-        {name: in_words(context, names, name, value) for name, value in (each or {}).items()}
-        for each in (entry.before, entry.after)
-    )
-    return [(field_label(name), before.get(name), after.get(name)) for name in {**before, **after}]
-
-
-def in_words(context: PageContext, names: dict[int, str], name: str, value: object) -> object:
-    if isinstance(value, list) and name == "scopes":
+def in_words(context: PageContext, people: dict[int, str], name: str, value: Any) -> object:
+    """Return a field of an action in the words of the console."""
+    if name == "scopes" and value:
         return words.scopes_in_words(value)
-    if isinstance(value, int) and not isinstance(value, bool):
-        return (
-            hours(value)
-            if name.endswith("_minutes")
-            else names.get(value, value)
-            if name.endswith("user_id")
-            else value
-        )
-    if isinstance(value, str) and INSTANT.match(value):
-        return words.moment(value, context.person.timezone, context.now).text
-    return value
+    if name.endswith("_minutes") and value is not None:
+        return words.hours(value)
+    if name.endswith("user_id"):
+        return people.get(value, value)
+    return words.moment(value, context.person.timezone, context.now).text if INSTANT.match(str(value)) else value
