@@ -17,7 +17,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from threading import Lock
 from typing import IO
@@ -171,16 +172,43 @@ def number(told: bytes) -> int:
 
 
 def rehearse() -> None:
-    """Do once what each copy would do first: compile the templates, and migrate a database."""
-    from retainer.schema.migrations import migrate  # noqa: PLC0415  # it is loaded by now
+    """Do once what copies do first: read the command line, compile templates and statements, migrate, answer."""
+    import typer  # noqa: PLC0415  # it is loaded by now
+
+    from retainer.cli import cli  # noqa: PLC0415
+    from retainer.identity.accounts import list_accounts  # noqa: PLC0415
+    from retainer.schema.migrations import migrate  # noqa: PLC0415
+    from retainer.settings import BASE_PATH  # noqa: PLC0415
     from retainer.store.engines import connect  # noqa: PLC0415
     from retainer.web.pages import compile_templates  # noqa: PLC0415
+    from testing.agencies import bare_request, open_agency, open_app  # noqa: PLC0415
 
     compile_templates("console")
+    typer.main.get_command = cache(typer.main.get_command)
+    typer.main.get_command(cli)
     with tempfile.TemporaryDirectory() as folder:
         engine = connect(f"sqlite:///{folder}/rehearsal.db")
         migrate(engine)
-        engine.close()  # copies close its file
+        engine.close()
+        app = open_app(Path(folder) / "rehearsal.db")
+        key = open_agency(app.store, "Rehearsal", "agency")["key"]
+        list_accounts(app.store)
+        for path in ("/me", "/clients", "/unknown"):
+            sent = bare_request(app.settings, HTTP_AUTHORIZATION=f"Bearer {key}", PATH_INFO=f"{BASE_PATH}{path}")
+            list(app(sent.environ, lambda *_: None))
+        app.store.engine.close()  # copies close its file
+
+
+def end_at_once(command: Callable[[], None]) -> None:
+    """Run a command, and end with its status, but without dismantling what this process shares with other copies."""
+    status = 0
+    try:
+        command()
+    except SystemExit as ended:
+        status = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
 
 
 def main() -> None:
@@ -193,7 +221,7 @@ def main() -> None:
     from retainer.cli import main as run_command  # noqa: PLC0415  # it is loaded by now
 
     sys.argv = [str(Path(sys.modules["retainer"].__file__).with_name("__main__.py")), *serve(link)]
-    run_command()
+    end_at_once(run_command)
 
 
 if __name__ == "__main__":

@@ -1,15 +1,14 @@
 """Compression of responses with gzip."""
 
+import gzip
 import re
-import zlib
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from retainer.kernel.etag import GZIP_SUFFIX
 from retainer.kernel.http import Request, Response
 
 MIN_BYTES = 1024  # smaller responses fit into one packet
 LEVEL = 3
-GZIP_FORMAT = 31
 MAX_KEPT = 32  # documents of up to 1 MB, which contain the host: a client may send any
 ACCEPTS_GZIP = re.compile(r"(?:^|,)\s*(?:x-)?gzip\s*(?:;\s*q=(?!0(?:\.0*)?\s*(?:,|$))[\d.]+\s*)?(?=,|$)", re.IGNORECASE)
 """Finds gzip in an Accept-Encoding (RFC 9110, 12.5.3), unless its weight is 0."""
@@ -30,18 +29,14 @@ def compressed(request: Request, response: Response, *, keep: bool = False) -> R
         return response._replace(headers=[(name, marked(name, value, cached_tags)) for name, value in headers])
     if len(body) <= MIN_BYTES:
         return response
-    body = gzip_once(body) if keep and any(name == "etag" for name, _ in headers) else gzip(body)
+    body = compress_once(body) if keep and any(name == "etag" for name, _ in headers) else compress(body)
     changed = {"content-length": str(len(body))}
     headers = [(name, changed.get(name) or marked(name, value)) for name, value in headers]
     return Response(response.status, [*headers, ("content-encoding", "gzip")], body)
 
 
-def gzip(body: bytes) -> bytes:
-    compressor = zlib.compressobj(LEVEL, zlib.DEFLATED, GZIP_FORMAT)
-    return compressor.compress(body) + compressor.flush()
-
-
-gzip_once = lru_cache(MAX_KEPT)(gzip)
+compress = partial(gzip.compress, compresslevel=LEVEL, mtime=0)
+compress_once = lru_cache(MAX_KEPT)(compress)
 
 
 def marked(name: str, value: str, cached_tags: str | None = None) -> str:
