@@ -7,9 +7,8 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
-from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Table, bindparam
+from sqlalchemy import ColumnElement, Table, bindparam
 from sqlalchemy.sql.dml import UpdateBase
 
 from retainer.rollups import record_totals, summaries
@@ -88,7 +87,7 @@ def _subtract_deleted(tx: Tx, record: Record, step: Step) -> None:
         _apply(tx, source, _referred(source, record), "record_id", record.id, -1)
         return
     remaining = (table for table, field in source.records.items() if field != step.found_by)
-    for statement in _of_doomed(source, (*remaining, *source.summaries), step.doomed):
+    for statement in _statements(source, (*remaining, *source.summaries), step.doomed):
         tx.run(statement, id=record.id, sign=-1)
 
 
@@ -98,21 +97,13 @@ def _apply(tx: Tx, source: Source, targets: Targets, by: str, record_id: int | s
 
 
 @cache
-def _statements(source: Source, targets: Targets, by: str) -> list[UpdateBase]:
+def _statements(source: Source, targets: Targets, by: str | ColumnElement[bool]) -> list[UpdateBase]:
+    """Return the statements that add to targets the rows of a source, found by a column, by RECORDS or a condition."""
     columns = source.rows.selected_columns
-    if by == RECORDS:
-        condition: ColumnElement[bool] = is_listed(columns.record_id, listed("record_id", INTEGER).scalar_subquery())
+    if isinstance(by, str) and by == RECORDS:
+        rows = source.rows.where(is_listed(columns.record_id, listed("record_id", INTEGER).scalar_subquery()))
     else:
-        condition = columns[by] == bindparam("record_id")
-    return _adding_to(source, source.rows.where(condition), targets)
-
-
-@cache
-def _of_doomed(source: Source, targets: Targets, doomed: ColumnElement[bool]) -> list[UpdateBase]:
-    return _adding_to(source, source.rows.where(doomed), targets)
-
-
-def _adding_to(source: Source, rows: Select[Any], targets: Targets) -> list[UpdateBase]:
+        rows = source.rows.where(columns[by] == bindparam("record_id") if isinstance(by, str) else by)
     return [
         record_totals.adding(target, rows, source.records[target])
         if target in source.records

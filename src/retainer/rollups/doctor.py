@@ -67,7 +67,6 @@ def counted() -> list[Table]:
 
 
 def _miscount(tx: Tx, table: Table) -> int:
-    """Return the rows of a table less its counter."""
     return int(tx.value(_rows(table)) - (tx.value(COUNTER, name=table.name) or 0))
 
 

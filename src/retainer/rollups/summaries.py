@@ -93,7 +93,6 @@ def adding(table: sa.Table, rows: sa.Select[Any]) -> sa.Insert:
 
 @cache
 def rebuilding(table: sa.Table) -> tuple[sa.Delete, sa.Insert]:
-    """Return the statements that clear a summary and fill it from its rows."""
     key, sums = _names(table)
     totals = _totals(key, sums, _all(table))
     return sa.delete(table), sa.insert(table).from_select(("account_id", *key, *sums), totals)
@@ -124,7 +123,6 @@ def _totals(
 
 
 def _all(table: sa.Table) -> list[sa.Select[Any]]:
-    """Return selects of all rows of a summary, one for each source."""
     sums = _names(table)[1]
     return [_bucketed(table, source.rows.subquery(), sums) for source in SOURCES if table in source.summaries]
 

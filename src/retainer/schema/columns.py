@@ -26,7 +26,6 @@ def integer(name: str, *, optional: bool = False, server_default: str | None = N
 
 
 def optional(kind: Callable[..., sa.Column[T]], *names: str) -> list[sa.Column[T]]:
-    """Columns of a kind that can be null."""
     return [kind(name, optional=True) for name in names]
 
 
@@ -119,7 +118,6 @@ def ref(
 
 
 def hidden(column: sa.Column[T]) -> sa.Column[T]:
-    """Mark a column that is not a field of the record."""
     column.info["hidden"] = True
     return column
 
@@ -148,7 +146,6 @@ def indexes(*columns: str) -> list[sa.Index]:
 def index_where(
     name: str, *columns: str | sa.ColumnElement[int], condition: sa.ColumnElement[bool], unique: bool = False
 ) -> sa.Index:
-    """An index of the account over the rows that meet a condition."""
     return sa.Index(name, "account_id", *columns, unique=unique, sqlite_where=condition, postgresql_where=condition)
 
 
@@ -160,7 +157,6 @@ def partial_index(table: str, *names: str) -> sa.Index:
 def index_rows(
     name: str, table: sa.Table, *names: str, condition: sa.ColumnElement[bool], unique: bool = False
 ) -> None:
-    """Add an index over the rows of a declared table that meet a condition on its columns."""
     columns = (table.c[column] for column in ("account_id", *names))
     sa.Index(name, *columns, unique=unique, sqlite_where=condition, postgresql_where=condition)
 
@@ -171,7 +167,6 @@ def own_amounts(table: sa.Table) -> list[sa.Column[int]]:
 
 
 def has_amount(table: sa.Table) -> sa.ColumnElement[bool]:
-    """Return whether a row has an amount of its own other than 0."""
     return sa.or_(*(column != sa.literal_column("0") for column in own_amounts(table)))
 
 

@@ -7,7 +7,6 @@ from retainer.values.collation import printed_form
 
 
 def tag_links(owner: str) -> Table:
-    """Declare the table that links the rows of `owner` to their tags."""
     return col.keyed_table(
         f"{owner}_tags",
         *col.ref("record_id", owner, on_delete="cascade"),

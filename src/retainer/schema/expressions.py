@@ -35,7 +35,6 @@ def is_covered(table: Table) -> ColumnElement[bool]:
 
 
 def has_covered_hours(table: Table) -> ColumnElement[bool]:
-    """Return whether the fee of its project covers the hours of a time entry."""
     project = projects.alias()
     billing_type = select(project.c.billing_type).where(project.c.id == table.c.project_id).scalar_subquery()
     return in_literals(billing_type, COVERED)

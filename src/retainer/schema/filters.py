@@ -58,7 +58,6 @@ def one_of(name: str, description: str = "", *, is_small: bool = False) -> Where
 
 
 def one_of_folded(*names: str, is_small: bool = False, fold: Fold = str.casefold) -> Where:
-    """Return a filter for one of the texts of a comma list, ignoring case, in one of these fields."""
     description = f"Records whose {' or '.join(f'`{name}`' for name in names)} is one of these, ignoring case."
     return Where(
         lambda table, texts: or_(*(table.c[f"{name}_folded"].in_(texts) for name in names)), fold, description, is_small
@@ -80,7 +79,6 @@ class DefaultExclusion(NamedTuple):
     """The filters that have the same effect in a list without filters."""
 
     def conditions(self, table: Table, filters: Collection[str]) -> list[ColumnElement[bool]]:
-        """Return the conditions that exclude the rows from a list; none if one of its filters includes them."""
         return [self.rows(table).is_not(True)] if self.unless.isdisjoint(filters) else []
 
 
@@ -125,7 +123,6 @@ def _unit(name: str) -> str:
 
 
 def scaled(value: Decimal) -> int:
-    """Convert an amount to the unit of `comparable_amount`."""
     return int(value.scaleb(4))
 
 

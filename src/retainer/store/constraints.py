@@ -61,8 +61,6 @@ Blockers = list[tuple[Table, Select[int]]]
 
 
 class Step(NamedTuple):
-    """A statement of a deletion."""
-
     statement: UpdateBase
     table: Table | None = None
     """The table that it deletes from; None for an update."""

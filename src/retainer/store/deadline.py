@@ -11,7 +11,6 @@ class Deadline(threading.local):
     at = math.inf
 
     def remaining(self) -> float:
-        """Return the seconds until the deadline."""
         return self.at - time.monotonic()
 
 

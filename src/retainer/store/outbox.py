@@ -43,18 +43,15 @@ class Event(msgspec.Struct):
 class Outbox:
     """The changes that a transaction has noted, in their order, and the rows that it has read."""
 
-    __slots__ = ("_noted", "_read")
+    __slots__ = ("_noted", "read")
 
     def __init__(self) -> None:
         self._noted: list[Noted] = []
-        self._read: dict[tuple[Table, int], Callable[[], Columns]] = {}
+        self.read: dict[tuple[Table, int], Callable[[], Columns]] = {}
 
     def note_read(self, table: Table, record_id: int, former: Callable[[], Columns]) -> None:
         """Note the columns of a row as it was first read: an update writes whole records, and is compared with it."""
-        self._read.setdefault((table, record_id), former)
-
-    def has_read(self, table: Table, record_id: int) -> bool:
-        return (table, record_id) in self._read
+        self.read.setdefault((table, record_id), former)
 
     def note_created(self, table: Table, at: str, *ids: int) -> None:
         """Note a new record, by its id and that of its parent, if it has one."""
@@ -63,14 +60,13 @@ class Outbox:
     def note(self, change: Change, at: str, rows: Rows, values: Columns) -> None:
         """Note a change; fields of a single record that was read count only if they differ from what was read."""
         fields: Collection[str] = change.fields
-        if change.is_single and (read := self._read.get((change.table, values[ROW]))):
+        if change.is_single and (read := self.read.get((change.table, values[ROW]))):
             former = read()
             fields = [name for name in fields if name not in former or former[name] != values.get(name)]
         turned = values["status"] if "status" in fields else None
         self._noted.append(Noted(at, resource_of(change.table), rows, change.kind, (*fields, *change.parts), turned))
 
     def announce(self, table: Table, at: str, record_id: int, turned: str, fields: Collection[str]) -> None:
-        """Note what a record has become, if no field that is written says so."""
         self._noted.append(Noted(at, resource_of(table), lambda: [(record_id,)], UPDATED, fields, turned))
 
     def rows(self) -> list[Row]:

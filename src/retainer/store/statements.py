@@ -36,8 +36,6 @@ Statement = ClauseElement | Deferred
 
 
 class Compiled(NamedTuple):
-    """A statement for the driver."""
-
     text: str
     names: list[str]
     """The names of the values of the placeholders 1, 2 and so on; a value that is used twice has one placeholder."""
@@ -62,7 +60,13 @@ class Statements:
 
     def _compile(self, statement: Statement, *, scope: bool) -> Compiled:
         built = statement.build(*statement.arguments) if isinstance(statement, Deferred) else statement
-        check_names(built)
+        for element in visitors.iterate(built):  # such a bind would take the place of the transaction's value
+            if (
+                isinstance(element, BindParameter)
+                and element.key in RESERVED
+                and not isinstance(element.value, Supplied)
+            ):
+                raise TypeError(f"The bind {element.key} has the name of a value of the transaction. Rename it.")
         change = announcement_of(built)
         whole = with_constants(scoped(built) if scope else built, self.dialect)
         compiled: Any = whole.compile(dialect=self.dialect)
@@ -77,15 +81,7 @@ class Statements:
 
 @cache
 def statements_of(dialect: Dialect, marker: str) -> Statements:
-    """Return the statements of a dialect, with the marker of its placeholders."""
     return Statements(dialect, marker)
-
-
-def check_names(statement: ClauseElement) -> None:
-    """Raise TypeError for a bind that has the name of a value of the transaction, which would take its place."""
-    for element in visitors.iterate(statement):
-        if isinstance(element, BindParameter) and element.key in RESERVED and not isinstance(element.value, Supplied):
-            raise TypeError(f"The bind {element.key} has the name of a value of the transaction. Rename it.")
 
 
 def scoped(statement: ClauseElement) -> ClauseElement:

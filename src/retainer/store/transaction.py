@@ -2,6 +2,7 @@
 
 import math
 import time
+from functools import cached_property
 from typing import Any, Self
 
 from sqlalchemy import Table
@@ -32,7 +33,6 @@ class Transaction:
     is_snapshot = False
     outbox: Outbox | None = None
     """The changes of records; a transaction without one cannot change any."""
-    _now = ""
     _is_used = False
 
     def __init__(
@@ -44,15 +44,10 @@ class Transaction:
         self.seconds = seconds
         self._compile = statements.of_all if account_id is None else statements.of_account
 
-    @property
+    @cached_property
     def now(self) -> str:
-        """The moment of the transaction; the same for all that it writes."""
-        self._now = self._now or utcnow()
-        return self._now
-
-    @now.setter
-    def now(self, moment: str) -> None:  # the demo writes about the past
-        self._now = moment
+        """The moment of the transaction; the same for all that it writes. The demo sets it, to write about the past."""
+        return utcnow()
 
     def __enter__(self) -> Self:
         engine = self.engine
@@ -134,7 +129,5 @@ class Transaction:
 
 
 class UnscopedTx(Transaction):
-    """A transaction over all accounts."""
-
     def _start(self) -> None:
         self.snapshot()

@@ -197,7 +197,7 @@ class Tx(BodyErrors, Transaction):
         """Read the status of a record before it is written, if the record was not read: events say what it becomes."""
         if self.outbox is None or "status" not in values or not is_announced(table):
             return
-        if not self.outbox.has_read(table, record_id):
+        if (table, record_id) not in self.outbox.read:
             former = {"status": self.value(_status(table), id=record_id)}
             self.outbox.note_read(table, record_id, lambda: former)
 

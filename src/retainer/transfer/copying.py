@@ -65,8 +65,6 @@ def summarize(connection: Connection, table: Table) -> Summary:
 
 
 class Copied(NamedTuple):
-    """The size of a copy."""
-
     tables: int
     rows: int
 

@@ -19,8 +19,6 @@ FROM_BEFORE = "run the version that wrote it, or start with a new database."
 
 
 class Lock(NamedTuple):
-    """A table that a migration locks."""
-
     table: str
     why: str
     """The work under the lock, which shows its duration: `rewrites every row`."""
@@ -32,15 +30,12 @@ class Lock(NamedTuple):
 
 
 class Migration(NamedTuple):
-    """A migration that has not run yet."""
-
     revision: str
     title: str
     locks: list[Lock]
 
 
 def head() -> str:
-    """Return the newest revision of this version of the program."""
     return max(path.stem.split("_")[0] for path in (MIGRATIONS / "versions").glob("[0-9]*.py"))
 
 
@@ -91,7 +86,6 @@ def revision_of(connection: Connection) -> str | None:
 
 
 def create(connection: Connection, revision: str) -> None:
-    """Create all tables within a change of the schema, and record their revision."""
     metadata.create_all(connection)
     stamp(connection, revision)
 
@@ -104,7 +98,6 @@ def stamp(connection: Connection, revision: str) -> None:
 
 
 def upgrade(connection: Connection, revision: str) -> None:
-    """Run the migrations up to a revision, within a change of the schema."""
     from alembic import command  # noqa: PLC0415  # as above
 
     with placing(connection, [*map(str, DISTRIBUTED)], [*map(str, ON_EVERY_NODE)]):
@@ -112,7 +105,6 @@ def upgrade(connection: Connection, revision: str) -> None:
 
 
 def configuration(connection: Connection) -> Any:
-    """Return the configuration of Alembic for our migrations and a connection."""
     from alembic.config import Config  # noqa: PLC0415
 
     config = Config()
@@ -138,7 +130,6 @@ def pending(engine: Engine, folder: Path, before: str | None) -> list[Migration]
 
 
 def announcements(engine: Engine, migrations: list[Migration]) -> list[str]:
-    """Return a sentence for each table that migrations lock."""
     return [
         f"Migration {migration.revision} ({migration.title}) locks {lock}. {engine.waits_for_schema.format(lock.table)}"
         for migration in migrations

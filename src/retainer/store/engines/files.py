@@ -28,16 +28,11 @@ def private(name: str, flags: int) -> int:
 def make_local_folder(folder: Path) -> None:
     for each in [*reversed(folder.parents), folder]:
         each.mkdir(mode=0o700, exist_ok=True)
-    kind = file_system(folder.resolve())
-    if NETWORK_FILE_SYSTEMS.fullmatch(kind):
-        raise Unavailable(f"{folder} is on a network share ({kind}), where SQLite loses data. Use a local disk.")
-
-
-def file_system(folder: Path) -> str:
-    """Return the type of the file system of a folder, like `ext4`; `unknown` if the operating system does not say."""
-    mounts = Path("/proc/mounts")
-    if not mounts.exists():
-        return "unknown"
+    folder, mounts = folder.resolve(), Path("/proc/mounts")
+    if not mounts.exists():  # the operating system does not say
+        return
     lines = [line.split()[1:3] for line in mounts.read_text(encoding="utf-8").splitlines()]
     parents = [(len(mount_point), kind) for mount_point, kind in lines if folder.is_relative_to(mount_point)]
-    return max(parents, default=(0, "unknown"))[1]
+    _, kind = max(parents, default=(0, ""))
+    if NETWORK_FILE_SYSTEMS.fullmatch(kind):
+        raise Unavailable(f"{folder} is on a network share ({kind}), where SQLite loses data. Use a local disk.")

@@ -139,11 +139,9 @@ class Connection(psycopg.Connection[Row]):
 
     @property
     def limits_transactions(self) -> bool:
-        """Whether the server ends transactions that take too long."""
         return self.info.server_version >= 170000
 
     def is_reusable(self) -> bool:
-        """Return whether the last transaction has ended."""
         return self.info.transaction_status == TransactionStatus.IDLE and self.sent is None
 
     def exit_pipeline(self) -> None:

@@ -94,7 +94,6 @@ class Pool:
             end.close()
 
     def _lose(self, reason: str) -> None:
-        """Refuse new connections until a thread has reconnected."""
         with self._lock:
             if self._is_back.is_set():
                 self._reason = reason

@@ -59,10 +59,6 @@ class Connection(driver.Connection):  # type: ignore[misc]  # its driver has no 
 
     deadline: list[float]  # a list, so that SQLite's handler does not keep the connection alive
 
-    def watch_deadline(self) -> None:
-        self.deadline = deadline = [math.inf]
-        self.set_progress_handler(lambda: time.monotonic() > deadline[0], DEADLINE_STEPS)
-
 
 class Sqlite(Engine):
     """One SQLite file and its connections."""
@@ -121,7 +117,8 @@ class Sqlite(Engine):
             raise Unavailable(f"The database {self.path} does not exist. Check that its disk is mounted.")
         options = {"timeout": WAIT_SECONDS, "isolation_level": None, "check_same_thread": False}
         connection = driver.connect(str(self.path), **options, cached_statements=CACHED_STATEMENTS, factory=Connection)
-        connection.watch_deadline()
+        connection.deadline = deadline = [math.inf]
+        connection.set_progress_handler(lambda: time.monotonic() > deadline[0], DEADLINE_STEPS)
         for pragma in PRAGMAS:
             connection.execute(f"PRAGMA {pragma}")
         return connection
