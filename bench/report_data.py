@@ -28,7 +28,7 @@ LINE = (
     *(*STAMPS, "invoice_id", "description", "quantity", "unit_price", "discount_percent", "tax_rate", "project_id"),
     *("amount", "currency", "position", "kind"),
 )
-PAYMENT = (*STAMPS, "invoice_id", "amount", "currency", "paid_date", "method")
+PAYMENT = (*STAMPS, "invoice_id", "client_id", "amount", "currency", "paid_date", "method")
 NOTE = (
     *(*STAMPS, "invoice_id", "client_id", "number", "currency", "issue_date", "reason", "lines", "subtotal"),
     *("tax_total", "total", "tax_breakdown", "applied_amount", "refundable_amount", "number_folded", "number_sort"),
@@ -120,7 +120,8 @@ def parts(rng: random.Random, account: int, number: int, day: date, project: int
     terms = ("Work", "1", f"{half // 100}.{half % 100:02}", "0", "19", None, half, "EUR")
     lines = [(*stamps, number, *terms, place, "item") for place in range(1, LINES + 1)]
     payments = [
-        (*stamps, number, part, "EUR", str(paid_date), "bank_transfer") for part in (paid // 2, paid - paid // 2)
+        (*stamps, number, client, part, "EUR", str(paid_date), "bank_transfer")
+        for part in (paid // 2, paid - paid // 2)
     ]
     sums = (credited, back, credited + back, taxes, 0, credited + back, text, text, text)
     price = f"{credited // 100}.{credited % 100:02}"

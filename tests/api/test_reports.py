@@ -402,6 +402,8 @@ def test_a_report_finds_money_in_indexes(books):
         ),
         *("INDEX credit_notes_by_account_id_issue_date", "INTEGER PRIMARY KEY"),
     }
+    (collected,) = (text for text in ran if text.startswith("SELECT payments.client_id"))
+    assert "invoices" not in collected, "a payment knows its client"
 
 
 def test_a_refund_is_due_from_the_credit_on_and_lowers_what_was_collected_on_its_day(api, clock):

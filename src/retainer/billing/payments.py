@@ -11,7 +11,6 @@ from itertools import accumulate
 from typing import Annotated
 
 import msgspec
-from sqlalchemy import ColumnElement, Table, select
 
 from retainer.billing import balance, documents
 from retainer.billing.invoices.types import CONTENTS, Invoice, Payment, PaymentKind, PaymentMethod, kind_of
@@ -21,7 +20,7 @@ from retainer.identity.audit import Target
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.schema.billing import OPEN_INVOICES, invoices, payments
-from retainer.schema.filters import Where, at_least, at_most, since, until
+from retainer.schema.filters import Where, at_least, at_most, one_of, since, until
 from retainer.store.details import load_details
 from retainer.store.tx import Tx
 from retainer.values.exact import amount_of
@@ -29,16 +28,10 @@ from retainer.values.kinds import Currency, Day, Id, SignedMoney
 from retainer.values.reading import with_defaults
 
 
-def has_client(table: Table, clients: Sequence[ColumnElement[int]]) -> ColumnElement[bool]:
-    return table.c.invoice_id.in_(select(invoices.c.id).where(invoices.c.client_id.in_(clients)))
-
-
 class PaymentFilter(Filter):
     sorts = ("-paid_date", "amount", "created_at", "updated_at")
     invoice_id: OneOf[Id] | None = None
-    client_id: Annotated[
-        OneOf[Id] | None, Where(has_client, description="Payments on invoices of one of these clients.")
-    ] = None
+    client_id: Annotated[OneOf[Id] | None, one_of("client_id", "Payments on invoices of one of these clients.")] = None
     paid_date_from: Annotated[Day | None, since("paid_date")] = None
     paid_date_to: Annotated[Day | None, until("paid_date")] = None
     kind: Annotated[
@@ -116,7 +109,7 @@ def fill_in(tx: Tx, field: str, payment: Payment, invoice: Invoice, due: Decimal
                 message = f"Is that of {text}. Give another {field.removeprefix('record_')} another reference."
                 tx.error(f"{field}.reference", message)
             return earlier
-    payment.invoice_id, payment.currency = invoice.id, invoice.currency
+    payment.invoice_id, payment.client_id, payment.currency = invoice.id, invoice.client_id, invoice.currency
     payment.amount = due if payment.amount is None else payment.amount
     payment.paid_date = payment.paid_date or tx.today
     if payment.paid_date > tx.today:

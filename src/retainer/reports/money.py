@@ -50,9 +50,8 @@ CREDITED_ON_PROJECTS = select(
     credit_note_shares.c.project_id,
     credit_note_shares.c.amount.label("credited"),
 ).select_from(credit_notes.join(credit_note_shares, credit_note_shares.c.credit_note_id == credit_notes.c.id))
-COLLECTED = select(payments.c.paid_date.label("day"), payments.c.currency, payments.c.amount.label("collected"))
-COLLECTED_FROM_CLIENTS = COLLECTED.add_columns(invoices.c.client_id).select_from(
-    payments.join(invoices, invoices.c.id == payments.c.invoice_id)
+COLLECTED = select(
+    payments.c.paid_date.label("day"), *payments.c["client_id", "currency"], payments.c.amount.label("collected")
 )
 SPENT = select(
     expenses.c.date.label("day"),
@@ -70,7 +69,7 @@ def read(tx: Tx, period: Period, by: tuple[str, ...], figures: tuple[str, ...], 
     `only` limits the rows to a client, a project or a currency. Payments have no project.
     """
     keys = {*by, *only}
-    sources = [INVOICED, CREDITED, COLLECTED_FROM_CLIENTS if "client_id" in keys else COLLECTED, SPENT]
+    sources = [INVOICED, CREDITED, COLLECTED, SPENT]
     if "project_id" in keys:
         sources = [INVOICED_ON_PROJECTS, CREDITED_ON_PROJECTS, SPENT]
     sums: Sums = {}

@@ -154,6 +154,7 @@ allocations = col.account_table(
 payments = col.account_table(
     "payments",
     *col.ref("invoice_id", "invoices"),
+    *col.ref("client_id", "clients", on_delete="none"),  # that of the invoice, which blocks a deletion
     col.money("amount"),
     col.text("currency"),
     col.day("paid_date"),
@@ -161,8 +162,9 @@ payments = col.account_table(
     *col.optional(col.text, "reference", "notes"),
     col.searchable("reference", "notes", optional=True),
     sa.Index("payments_unique_reference", "account_id", "invoice_id", "reference", unique=True),
-    sa.Index("payments_by_day", "account_id", "paid_date", "id", "invoice_id", "currency", "amount"),
+    sa.Index("payments_by_day", "account_id", "paid_date", "id", "invoice_id", "client_id", "currency", "amount"),
     sa.Index(None, "account_id", "updated_at", "id"),
+    *col.indexes("client_id paid_date id"),
     sa.Index("payments_by_invoice", "account_id", "invoice_id", "paid_date", "amount"),
     named_by=("reference",),
 )

@@ -5,13 +5,12 @@ from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
-from sqlalchemy import ColumnElement, Table, case, literal_column, select
+from sqlalchemy import ColumnElement, Table, case, literal_column
 
 from retainer.billing import allocation_types, balance, document_types
 from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.document_types import Lines
-from retainer.schema.billing import invoices
-from retainer.store.row_mapper import Derived, RefersTo
+from retainer.store.row_mapper import Derived
 from retainer.values.common import Days, ExternalId
 from retainer.values.kinds import (
     Code50,
@@ -208,11 +207,6 @@ PaymentKind = Annotated[
 ]
 
 
-def client_of_payment(table: Table) -> ColumnElement[int]:
-    invoice = invoices.alias()
-    return select(invoice.c.client_id).where(invoice.c.id == table.c.invoice_id).scalar_subquery()
-
-
 def kind_of(table: Table) -> ColumnElement[str]:
     return case((table.c.amount < literal_column("0"), "refund"), else_="payment")
 
@@ -221,7 +215,7 @@ class Payment(Record):
     """A payment of a client on an invoice, or a refund to the client."""
 
     invoice_id: Annotated[Id, "The invoice that it belongs to."] = READ_ONLY
-    client_id: Annotated[Id, Derived(client_of_payment), RefersTo("clients"), "The client of the invoice."] = READ_ONLY
+    client_id: Annotated[Id, "The client of the invoice."] = READ_ONLY
     kind: Annotated[PaymentKind, Derived(kind_of)] = READ_ONLY
     amount: Annotated[
         SignedMoney,

@@ -1098,6 +1098,7 @@ CREATE TABLE payments (
 	created_at TIMESTAMP WITH TIME ZONE NOT NULL,
 	updated_at TIMESTAMP WITH TIME ZONE NOT NULL,
 	invoice_id BIGINT NOT NULL,
+	client_id BIGINT NOT NULL,
 	amount BIGINT NOT NULL,
 	currency TEXT COLLATE "C" NOT NULL,
 	paid_date DATE NOT NULL,
@@ -1107,12 +1108,15 @@ CREATE TABLE payments (
 	search TEXT COLLATE "C",
 	CONSTRAINT payments_pk PRIMARY KEY (account_id, id),
 	CONSTRAINT payments_ref_account_id_invoice_id FOREIGN KEY(account_id, invoice_id) REFERENCES invoices (account_id, id),
+	CONSTRAINT payments_ref_account_id_client_id FOREIGN KEY(account_id, client_id) REFERENCES clients (account_id, id),
 	CONSTRAINT payments_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
 
+CREATE INDEX payments_by_account_id_client_id_paid_date_id ON payments (account_id, client_id, paid_date, id);
+
 CREATE INDEX payments_by_account_id_updated_at_id ON payments (account_id, updated_at, id);
 
-CREATE INDEX payments_by_day ON payments (account_id, paid_date, id, invoice_id, currency, amount);
+CREATE INDEX payments_by_day ON payments (account_id, paid_date, id, invoice_id, client_id, currency, amount);
 
 CREATE INDEX payments_by_invoice ON payments (account_id, invoice_id, paid_date, amount);
 

@@ -1162,6 +1162,7 @@ CREATE TABLE payments (
 	created_at TEXT NOT NULL,
 	updated_at TEXT NOT NULL,
 	invoice_id INTEGER NOT NULL,
+	client_id INTEGER NOT NULL,
 	amount INTEGER NOT NULL,
 	currency TEXT NOT NULL,
 	paid_date TEXT NOT NULL,
@@ -1170,14 +1171,17 @@ CREATE TABLE payments (
 	notes TEXT,
 	search TEXT,
 	CONSTRAINT payments_ref_account_id_invoice_id FOREIGN KEY(account_id, invoice_id) REFERENCES invoices (account_id, id),
+	CONSTRAINT payments_ref_account_id_client_id FOREIGN KEY(account_id, client_id) REFERENCES clients (account_id, id),
 	CONSTRAINT payments_unique_account_id_id UNIQUE (account_id, id),
 	CONSTRAINT payments_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 )
  STRICT;
 
+CREATE INDEX payments_by_account_id_client_id_paid_date_id ON payments (account_id, client_id, paid_date, id);
+
 CREATE INDEX payments_by_account_id_updated_at_id ON payments (account_id, updated_at, id);
 
-CREATE INDEX payments_by_day ON payments (account_id, paid_date, id, invoice_id, currency, amount);
+CREATE INDEX payments_by_day ON payments (account_id, paid_date, id, invoice_id, client_id, currency, amount);
 
 CREATE INDEX payments_by_invoice ON payments (account_id, invoice_id, paid_date, amount);
 
