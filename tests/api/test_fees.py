@@ -129,7 +129,7 @@ def test_a_quote_needs_a_line_to_be_sent_or_accepted(api):
 )
 def test_a_pattern_of_numbers_with_an_unknown_placeholder_is_refused(api, pattern):
     from retainer.cli.common import changes  # noqa: PLC0415
-    from retainer.identity.account_types import AccountDetails  # noqa: PLC0415
+    from retainer.identity.accounts import AccountDetails  # noqa: PLC0415
 
     with pytest.raises(Refusal) as refusal:
         changes(AccountDetails, {"invoice_number_pattern": pattern})

@@ -11,7 +11,7 @@ from tests.console.visitor import admin_of
 from tests.contract.cases import BODIES
 from tests.factories import ApiClient
 
-from retainer.identity.account_types import AccountSettings
+from retainer.identity.accounts import AccountSettings
 from retainer.values.reading import unwrapped, writable_fields
 from retainer.values.texts import CODE, TOO_MANY_MARKS
 

@@ -3,7 +3,7 @@
 import re
 
 from retainer.identity import accounts, audit, logos
-from retainer.identity.account_types import AccountSettings
+from retainer.identity.accounts import AccountSettings
 from retainer.identity.audit import AuditFilter
 from tests.console.visitor import Fields, admin_of
 from tests.documents.test_logo_files import SHAPE, png, svg

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from retainer.app import ROUTES
 from retainer.demo import samples
 from retainer.identity import accounts
-from retainer.identity.account_types import AccountDetails
+from retainer.identity.accounts import AccountDetails
 from retainer.identity.actors import operator_of
 from retainer.identity.keys import keys
 from retainer.identity.keys.keys import SCOPES, KeyDetails

@@ -7,7 +7,7 @@ import pytest
 
 from retainer.errors import FieldErrors, Refusal
 from retainer.identity import accounts, audit
-from retainer.identity.account_types import AccountSettings
+from retainer.identity.accounts import AccountSettings
 from retainer.identity.audit import AuditFilter
 from retainer.schema.billing import credit_notes, invoices
 from retainer.schema.crm import clients

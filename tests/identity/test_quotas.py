@@ -7,7 +7,7 @@ from testing.process import at_once, running, statuses, tell
 
 from retainer.errors import Refusal
 from retainer.identity import logos
-from retainer.identity.quotas import limits_of
+from retainer.identity.plans import limits_of
 from retainer.settings import SettingsError, load
 from tests.databases import each_database
 from tests.length import only_full

@@ -28,12 +28,11 @@ from retainer.cli.common import (
 from retainer.documents.logo_files import read_logo
 from retainer.errors import FieldErrors, invalid
 from retainer.identity import accounts, logos
-from retainer.identity.account_types import AccountDetails
+from retainer.identity.accounts import AccountDetails
 from retainer.identity.audit import Fields
 from retainer.identity.people import passwords, users
 from retainer.identity.people.users import UserDetails
-from retainer.identity.plans import PLANS, WITH_API
-from retainer.identity.quotas import QUOTAS, limits_of
+from retainer.identity.plans import PLANS, QUOTAS, WITH_API, limits_of
 from retainer.kernel.representations import run_here
 from retainer.shared import numbering
 from retainer.shared.numbering import NextNumbers

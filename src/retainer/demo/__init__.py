@@ -17,7 +17,7 @@ from retainer.demo.samples import create_samples
 from retainer.demo.work import offer, spend, work
 from retainer.documents.logo_files import draw
 from retainer.identity import accounts, logos
-from retainer.identity.account_types import AccountDetails
+from retainer.identity.accounts import AccountDetails
 from retainer.identity.actors import Person, operator_of
 from retainer.identity.keys import keys
 from retainer.identity.keys.keys import SCOPES, KeyDetails, Rotation

@@ -23,7 +23,7 @@ from retainer.events.catalogue import ANNOUNCED, TYPES, EventType, scope_errors
 from retainer.identity import audit
 from retainer.identity.audit import Fields, Target
 from retainer.identity.keys.keys import Scope
-from retainer.identity.quotas import find_excess
+from retainer.identity.plans import find_excess
 from retainer.kernel.body import New, Patch
 from retainer.kernel.caller import Caller
 from retainer.kernel.paging import Page, listing

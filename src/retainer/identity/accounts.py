@@ -1,9 +1,12 @@
-"""Accounts: settings, plan, and the API's switch."""
+"""Accounts: their fields, settings, plan, and the API's switch."""
 
 import json
 from decimal import Decimal
 from itertools import permutations
+from typing import Annotated, Literal
 
+import msgspec
+from msgspec import Meta
 from sqlalchemy import select
 
 from retainer.errors import FieldErrors, invalid
@@ -15,10 +18,88 @@ from retainer.schema.identity import accounts
 from retainer.store.engines.base import Row
 from retainer.store.tables import ACCOUNT, metadata
 from retainer.store.tx import Store, Tx
+from retainer.values import kinds
 from retainer.values.collation import printed_form
-from retainer.values.common import EARLY_PAYMENT, missing_terms
+from retainer.values.common import EARLY_PAYMENT, Bic, Color, DiscountPercent, Iban, missing_terms
 from retainer.values.exact import amount_of, decimal_text, minor_units
-from retainer.values.kinds import ZEROS
+
+Weekday = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
+Weekdays = Annotated[list[Weekday], Meta(max_length=7)]
+PaymentTerms = Annotated[int, Meta(ge=0, le=365)]
+Language = Literal["en", "de"]
+"""The languages of documents."""
+TaxOutsideEu = Literal["not_subject", "exempt", "export"]
+"""What services to clients outside the EU are, if they have no tax, in documents of an agency in the EU."""
+DEFAULT_COLOR = "#4b53d6"
+
+
+class AccountSettings(msgspec.Struct, kw_only=True):
+    """The fields of an account that its admins set. Documents print most of them."""
+
+    name: kinds.Text191
+    currency: Annotated[kinds.Currency, "Fixed once there is an amount."] = "EUR"
+    timezone: Annotated[kinds.Timezone, "Decides when a day begins, in reports and due dates."] = "UTC"
+    working_weekdays: Weekdays = msgspec.field(default_factory=lambda: ["mon", "tue", "wed", "thu", "fri"])
+    tax_rate: Annotated[
+        kinds.Percent | None, "For new lines, unless the client has another. Enter 0 if you bill without tax."
+    ] = None
+    """Null until somebody has decided, which counts as 0."""
+    hourly_rate: Annotated[kinds.Money | None, "Used if the project, the client and the person have none."] = None
+    payment_terms_days: Annotated[PaymentTerms, "Days from the date of an invoice until it is due."] = 30
+    early_payment_discount_percent: Annotated[
+        DiscountPercent | None, "What clients can deduct if they pay early (Skonto), unless the client has another."
+    ] = None
+    early_payment_discount_days: Annotated[
+        PaymentTerms | None, "Days from the date of an invoice in which clients can deduct the discount."
+    ] = None
+    is_small_business: Annotated[
+        bool, "Exempt from VAT: documents print the sentence that your country prescribes, like § 19 UStG in Germany."
+    ] = False
+    tax_outside_eu: Annotated[
+        TaxOutsideEu, "What documents call services to clients outside the EU that have no tax. Ask your tax adviser."
+    ] = "not_subject"
+    tax_exemption_reason_en: Annotated[kinds.Text255 | None, "Printed on new documents, for lines without tax."] = None
+    tax_exemption_reason_de: Annotated[kinds.Text255 | None, "Printed on new documents, for lines without tax."] = None
+    client_number_pattern: kinds.NumberPattern = "C-{0000}"
+    quote_number_pattern: kinds.NumberPattern = "Q-{YYYY}-{0000}"
+    invoice_number_pattern: kinds.NumberPattern = "INV-{YYYY}-{0000}"
+    credit_note_number_pattern: kinds.NumberPattern = "CN-{YYYY}-{0000}"
+    legal_name: Annotated[kinds.Text191 | None, "If the name on documents differs, like one with GmbH or Ltd."] = None
+    address_line1: kinds.Text191 | None = None
+    address_line2: kinds.Text191 | None = None
+    postal_code: kinds.Text191 | None = None
+    city: kinds.Text191 | None = None
+    region: kinds.Text191 | None = None
+    country: kinds.Country | None = None
+    vat_number: Annotated[kinds.Code50 | None, "A VAT ID (DE…) or your Steuernummer. No register is asked."] = None
+    registration_number: Annotated[kinds.Code50 | None, "Like HRB 12345, Amtsgericht Köln."] = None
+    email: kinds.Email | None = None
+    phone: kinds.Text50 | None = None
+    website: kinds.Url | None = None
+    iban: Annotated[Iban | None, "The check digits are verified."] = None
+    bic: Bic | None = None
+    bank_name: kinds.Text191 | None = None
+    document_language: Annotated[Language, "Used if the client has none."] = "en"
+    document_color: Color = DEFAULT_COLOR
+    document_footer_en: Annotated[kinds.Text1000 | None, "Printed on each page, like the managing directors."] = None
+    document_footer_de: Annotated[kinds.Text1000 | None, "Printed on each page, like the managing directors."] = None
+    quote_introduction_en: Annotated[kinds.Text5000 | None, "Printed above the lines."] = None
+    quote_introduction_de: Annotated[kinds.Text5000 | None, "Printed above the lines."] = None
+    quote_terms_en: Annotated[kinds.Text5000 | None, "Printed below the lines."] = None
+    quote_terms_de: Annotated[kinds.Text5000 | None, "Printed below the lines."] = None
+    invoice_introduction_en: Annotated[kinds.Text5000 | None, "Printed above the lines."] = None
+    invoice_introduction_de: Annotated[kinds.Text5000 | None, "Printed above the lines."] = None
+    invoice_terms_en: Annotated[kinds.Text5000 | None, "Printed below the lines."] = None
+    invoice_terms_de: Annotated[kinds.Text5000 | None, "Printed below the lines."] = None
+    require_second_factor: Annotated[bool, "People set it up the next time they open a page."] = False
+
+
+class AccountDetails(AccountSettings, kw_only=True):
+    """All fields of an account that operators set; by default the trial ends 90 days after its creation."""
+
+    plan: Literal["solo", "studio", "agency", "scale", "enterprise"]
+    trial_ends_at: kinds.Instant | None = None
+
 
 ALL = select(accounts).order_by(accounts.c.id)
 PATTERN_NAME = "_number_pattern"
@@ -88,7 +169,7 @@ def set_account(tx: Tx, changes: Fields) -> Fields:
 def check_patterns(before: Fields, after: Fields) -> None:
     """Raise `validation_failed` if a changed number pattern gives the numbers of another series."""
     errors = FieldErrors()
-    numbers = {name: ZEROS.sub("{0}", printed_form(after[name])) for name in after if name.endswith(PATTERN_NAME)}
+    numbers = {name: kinds.ZEROS.sub("{0}", printed_form(after[name])) for name in after if name.endswith(PATTERN_NAME)}
     for name, other in permutations(numbers, 2):
         if after[name] != before[name] and numbers[name] == numbers[other]:
             series = other.removesuffix(PATTERN_NAME).replace("_", " ")

@@ -9,7 +9,7 @@ from retainer.errors import invalid
 from retainer.identity import audit
 from retainer.identity.accounts import get_account
 from retainer.identity.audit import Target
-from retainer.identity.quotas import find_excess
+from retainer.identity.plans import find_excess
 from retainer.schema.billing import credit_notes, invoices
 from retainer.schema.identity import accounts, logos
 from retainer.store.engines.sql import TEXT

@@ -1,8 +1,16 @@
-"""Plans: whether they include the API, and the rate limit of their keys."""
+"""Plans: whether they include the API, the rate limit of their keys, and quotas of sites, webhooks and logos."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import msgspec
+from sqlalchemy import Select, func, select
 
 from retainer.errors import Refusal
+from retainer.schema.identity import accounts, logos
+from retainer.settings import PREFIX, Settings, SettingsError
+from retainer.store.tables import ACCOUNT, totals
+from retainer.store.tx import Tx
 from retainer.values.exact import utcnow
 
 
@@ -44,3 +52,85 @@ def require_api(plan: str, trial_ends_at: str | None) -> None:
         f"The trial ended on {trial_ends_at[:10]} and the plan {plan} does not include the API. {change}",
         plan=plan,
     )
+
+
+class Quota(NamedTuple):
+    """What an account can have only so much of."""
+
+    noun: str
+    setting: str
+    used: Select[tuple[int]]
+    """The statement that counts what an account has."""
+    advice: str
+    unit: int = 1
+    """How much of what is counted makes one of the quota, like 1024 bytes."""
+
+
+def _count(name: str) -> Select[tuple[int]]:
+    return select(totals.c.count).where(totals.c.name == name)
+
+
+PLAN = select(accounts.c.plan).where(accounts.c.id == ACCOUNT)
+QUOTAS = {
+    "sites": Quota("sites", "max_sites", _count("sites"), "Delete sites that are no longer maintained"),
+    "webhooks": Quota("webhooks", "max_webhooks", _count("webhooks"), "Delete a webhook that is no longer needed"),
+    "logos": Quota(
+        "KB of logos",
+        "max_logo_kb",
+        select(func.sum(func.length(logos.c.content))),
+        "Logos on issued documents are kept. Choose a smaller file",
+        unit=1024,
+    ),
+}
+
+Limits = Mapping[str, Mapping[str, int]]
+"""The limit of each quota for each plan."""
+
+
+def limits_of(settings: Settings) -> Limits:
+    """Return the limits that the operator has set. Raises SettingsError for a plan that does not exist."""
+    limits = {}
+    for name, quota in QUOTAS.items():
+        default, *others = getattr(settings, quota.setting)
+        exceptions = dict(part.split("=") for part in others)
+        if unknown := [plan for plan in exceptions if plan not in PLANS]:
+            setting = f"{PREFIX}{quota.setting.upper()}"
+            raise SettingsError(f"{setting} names the plan {unknown[0]}. Plans: {', '.join(PLANS)}.")
+        limits[name] = {plan: int(exceptions.get(plan, default)) for plan in PLANS}
+    return limits
+
+
+class Use(NamedTuple):
+    """How much of a quota an account uses, and the limit of its plan."""
+
+    used: int
+    limit: int
+    noun: str
+
+
+def list_uses(tx: Tx) -> list[Use]:
+    """Return how much of each quota the account uses."""
+    plan = str(tx.value(PLAN))
+    return [Use(_used(tx, quota), tx.store.limits[name][plan], quota.noun) for name, quota in QUOTAS.items()]
+
+
+def find_excess(tx: Tx, name: str, added: int = 1) -> str | None:
+    """Return the error if the account would have more than its plan includes with what is `added` to what is written.
+
+    Writers of an account wait for each other, so the result holds until the transaction ends.
+    """
+    if name not in tx.store.limits:
+        return None
+    quota, limits = QUOTAS[name], tx.store.limits[name]
+    total = _used(tx, quota) + added
+    if total <= min(limits.values()):  # most accounts: the plan need not be read
+        return None
+    limit = limits[str(tx.value(PLAN))]
+    if total <= limit:
+        return None
+    includes = f"The account would have {total:,} {quota.noun}, and its plan includes {limit:,}."
+    return f"{includes} {quota.advice}, or ask the operator for more."
+
+
+def _used(tx: Tx, quota: Quota) -> int:
+    return -(-int(tx.value(quota.used) or 0) // quota.unit)

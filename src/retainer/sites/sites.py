@@ -17,7 +17,7 @@ from sqlalchemy import ColumnElement, Table, or_
 
 from retainer.crm.tags import TagFilter, TagIds, save_tags
 from retainer.errors import invalid
-from retainer.identity.quotas import find_excess
+from retainer.identity.plans import find_excess
 from retainer.kernel.body import New, Patch
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource

@@ -13,10 +13,9 @@ from retainer.console.page_context import NO_STORE, PageContext, Reply
 from retainer.documents.logo_files import MAX_BYTES, read_logo
 from retainer.errors import Refusal
 from retainer.identity import accounts, logos
-from retainer.identity.account_types import AccountSettings
+from retainer.identity.accounts import AccountSettings
 from retainer.identity.audit import Fields
-from retainer.identity.plans import PLANS, WITH_API, includes_api
-from retainer.identity.quotas import list_uses
+from retainer.identity.plans import PLANS, WITH_API, includes_api, list_uses
 from retainer.kernel.http import Response
 from retainer.schema import identity as schema
 from retainer.shared.numbering import NUMBERED, NextNumbers, preview_number, set_next_numbers, upcoming_numbers

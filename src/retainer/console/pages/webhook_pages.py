@@ -15,7 +15,7 @@ from retainer.events.catalogue import RESOURCES, TYPES
 from retainer.events.deliveries import DeliveryFilter, Redelivery, WebhookDelivery
 from retainer.events.webhooks import Webhook
 from retainer.identity.audit import Fields
-from retainer.identity.quotas import find_excess
+from retainer.identity.plans import find_excess
 from retainer.kernel.paging import Page, listing
 from retainer.kernel.resource import AllowedNetworks, BaseUrl
 from retainer.schema import webhooks as schema

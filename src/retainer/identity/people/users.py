@@ -10,8 +10,7 @@ from sqlalchemy import bindparam, delete, insert, literal_column, select
 
 from retainer.errors import Refusal, invalid
 from retainer.identity import audit
-from retainer.identity.account_types import AccountDetails
-from retainer.identity.accounts import account_values, in_units
+from retainer.identity.accounts import AccountDetails, account_values, in_units
 from retainer.identity.actors import OPERATOR, operator
 from retainer.identity.audit import Fields, Target
 from retainer.identity.people import sessions
