@@ -6,7 +6,7 @@ import pytest
 import time_machine
 from tests.reference.arithmetic import half_up
 
-from retainer.work.rates import MAX_AMOUNT
+from retainer.work.time_rules import MAX_AMOUNT
 
 NINE, HALF_PAST_TEN = "2026-03-10T09:00:00.000000Z", "2026-03-10T10:30:00.000000Z"
 LEVELS = ("project", "client", "user", "account")

@@ -38,7 +38,7 @@ from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
 from retainer.values.kinds import Code191, Currency, Day, Id, UserId
 from retainer.values.reading import writable_fields
-from retainer.work import rates, timing
+from retainer.work import time_rules
 from retainer.work.time_entry_types import Context, TimeEntry, TimeTotals
 
 RELATIONS = ("client_id", "project_id", "ticket_id", "task_id")  # the broader first
@@ -118,17 +118,17 @@ def build_time_entry(
 ) -> tuple[TimeEntry, bool]:
     """Return an entry with its derived fields, and whether its rate was sent; note every error."""
     entry.user_id = relations.build_owner(tx, entry.user_id)
-    timing.derive_duration(entry, before, sent)
-    timing.derive_date(tx, entry, before, sent)
+    time_rules.derive_duration(entry, before, sent)
+    time_rules.derive_date(tx, entry, before, sent)
     ids = {"client": entry.client_id, "project": entry.project_id, "ticket": entry.ticket_id, "task": entry.task_id}
     found = {name: record_id or 0 for name, record_id in ids.items()}  # Citus cannot plan joins with a bound null
     row = tx.value(LOAD_CONTEXT, **found, user=entry.user_id, day=entry.date, entry=before.id if before else 0)
     context = Context(*decode_row(row))
     if relations.concerns(before, sent, *RELATIONS):
         derive_parents(tx, entry, context, sent)
-    rate_is_sent = rates.build_price(tx, entry, context, before, sent)
+    rate_is_sent = time_rules.build_price(tx, entry, context, before, sent)
     relations.validate_owner(tx, entry.user_id, before.user_id if before else None, "time entry")
-    timing.validate_times(tx, entry, before, context.tracked_minutes)
+    time_rules.validate_times(tx, entry, before, context.tracked_minutes)
     validate_relations(tx, entry, before, context, sent)
     return entry, rate_is_sent
 

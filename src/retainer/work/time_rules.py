@@ -1,0 +1,153 @@
+"""Rules of recorded time: its duration and its day, with a limit of minutes a day, and its price."""
+
+from collections.abc import Collection
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Literal
+
+from retainer.shared import relations
+from retainer.store.tx import Tx
+from retainer.values.exact import amount_of, instant_after, local_day, minutes_between
+from retainer.values.money import time_amount
+from retainer.work.time_entry_types import MAX_MINUTES, Context, TimeEntry
+
+MAX_DURATION = timedelta(minutes=MAX_MINUTES)
+PRICED_BY = ("client_id", "project_id", "user_id")
+MAX_AMOUNT = 10**10  # the sums of a project fit into the database's integers
+
+
+def derive_duration(entry: TimeEntry, before: TimeEntry | None, sent: relations.SentFields) -> None:
+    """Fill in the end that follows from start and duration, or the duration between start and end."""
+    passed, now = _passed(entry), (entry.started_at, entry.duration_minutes)
+    is_changed = before is None or now != (before.started_at, before.duration_minutes)
+    is_moved = "started_at" in sent or "ended_at" in sent
+    is_implied = entry.duration_minutes is None or (is_moved and "duration_minutes" not in sent)
+    if entry.started_at and entry.duration_minutes and "ended_at" not in sent and is_changed:
+        entry.ended_at = instant_after(entry.started_at, timedelta(minutes=entry.duration_minutes))
+    elif is_implied and passed and timedelta() < passed <= MAX_DURATION:
+        entry.duration_minutes = _minutes(entry)
+
+
+def derive_date(tx: Tx, entry: TimeEntry, before: TimeEntry | None, sent: relations.SentFields) -> None:
+    """Fill in the day of the start, else today. If the start moves to another day and no day is sent, the day follows.
+
+    Notes an error if the start has no day in the account's time zone.
+    """
+    has_new_start = before is not None and entry.started_at and "started_at" in sent
+    if entry.date is not None and (not has_new_start or "date" in sent):
+        return
+    day = _day_of(tx, entry.started_at) if entry.started_at else tx.today
+    if day is None:
+        tx.error("started_at", "Lies outside the calendar in the account's time zone.")
+    former_day = before and (_day_of(tx, before.started_at) if before.started_at else before.date)
+    if entry.date is None or day != former_day:
+        entry.date = day or tx.today
+
+
+def validate_times(tx: Tx, entry: TimeEntry, before: TimeEntry | None, tracked: int) -> None:
+    """Note errors of start, end and duration, and of the day, on which the user has `tracked` other minutes.
+
+    Recorded time can always be reduced.
+    """
+    passed = _passed(entry)
+    if passed is not None and not timedelta() < passed <= MAX_DURATION:
+        tx.error(
+            "ended_at", f"Must be after started_at, by at most {MAX_MINUTES} minutes. Make one entry for each day."
+        )
+    elif entry.duration_minutes is None:
+        if tx.readable("started_at", "ended_at"):
+            tx.error("duration_minutes", "Is required, unless started_at and ended_at are given.")
+    elif passed is not None and abs(passed - timedelta(minutes=entry.duration_minutes)) >= timedelta(minutes=1):
+        message = f"Must be the {_minutes(entry)} minutes between started_at and ended_at, or left out."
+        tx.error("duration_minutes", message)
+    names = ("user_id", "date", "duration_minutes")
+    if entry.duration_minutes is None or not tx.readable(*names, "started_at", "ended_at"):
+        return
+    changed = [name for name in names if before is None or getattr(entry, name) != getattr(before, name)]
+    is_reduced = before and changed == ["duration_minutes"] and entry.duration_minutes < before.duration_minutes
+    total = tracked + entry.duration_minutes
+    if total > MAX_MINUTES and changed and not is_reduced:
+        room = max(0, MAX_MINUTES - tracked)
+        message = f"Makes {total} minutes on {entry.date} for user {entry.user_id}: a day has {MAX_MINUTES}, "
+        tx.error(changed[-1], f"{message}and {room} are left. Record less, or choose another day.")
+
+
+def _passed(entry: TimeEntry) -> timedelta | None:
+    if entry.started_at is None or entry.ended_at is None:
+        return None
+    return datetime.fromisoformat(entry.ended_at) - datetime.fromisoformat(entry.started_at)
+
+
+def _minutes(entry: TimeEntry) -> int:
+    return max(1, minutes_between(str(entry.started_at), str(entry.ended_at)))
+
+
+def _day_of(tx: Tx, instant: str) -> str | None:
+    """Return the day of an instant in the account's time zone, or None if it lies outside the calendar."""
+    try:
+        return local_day(instant, tx.actor.timezone)
+    except OverflowError:
+        return None
+
+
+def build_price(tx: Tx, entry: TimeEntry, context: Context, before: TimeEntry | None, sent: Collection[str]) -> bool:
+    """Fill in whether an entry is billable, its currency, rate and amount; return whether the rate was ever sent.
+
+    Recorded time keeps its rate until it gets another project, client or user: then a derived one is derived again. A
+    rate that was sent in another currency is removed. Notes errors of billable time without a client, of a rate in
+    another currency, and of too high an amount.
+    """
+    if entry.billable is None:
+        default = context.project_billing_type != "non_billable" if context.task_id is None else context.task_billable
+        entry.billable = bool(default) and entry.client_id is not None
+    is_moved = before is None or any(getattr(entry, name) != getattr(before, name) for name in PRICED_BY)
+    has_new_client = before is None or entry.client_id != before.client_id
+    is_removed = before is not None and before.hourly_rate is not None and entry.hourly_rate is None
+    source = _rate_source(entry, before, sent, was_sent=bool(context.entry_rate_is_sent))
+    if has_new_client or (is_moved and source == "derived"):
+        entry.currency = (context.client_currency if entry.client_id else None) or tx.actor.currency
+    if source == "derived" and (is_moved or is_removed):
+        rates = (  # the first one in the currency applies
+            (context.project_hourly_rate, context.project_currency),
+            (context.client_hourly_rate, context.client_currency),
+            (context.user_hourly_rate, tx.actor.currency),
+            (context.account_hourly_rate, tx.actor.currency),
+        )
+        found = (
+            amount_of(units, entry.currency) for units, code in rates if units is not None and code == entry.currency
+        )
+        entry.hourly_rate = next(found, None)
+    elif source == "kept" and before and entry.currency != before.currency:
+        entry.hourly_rate = None  # it was sent in the former currency
+    rate = entry.hourly_rate if entry.billable else Decimal(0)
+    entry.amount = None if rate is None else time_amount(entry.duration_minutes or 0, rate, entry.currency)
+    lacks_client = entry.billable and entry.client_id is None
+    is_known = all(getattr(entry, name) in {None, getattr(context, name)} for name in ("project_id", "task_id"))
+    if lacks_client and is_known and tx.readable("client_id", "project_id", "task_id", "ticket_id"):
+        tx.error("billable", "Must be false without a client. Send false, or name a client.")
+    if before and source != "derived" and entry.hourly_rate is None:
+        tx.error(
+            "hourly_rate",
+            f"Was sent in {before.currency}, but the entry is now in {entry.currency}. "
+            f"Send the rate in {entry.currency}, or null for the default rate.",
+        )
+    if entry.amount is not None and entry.amount > MAX_AMOUNT:
+        tx.error(
+            "hourly_rate", f"Makes the entry worth {entry.amount} {entry.currency}; at most {MAX_AMOUNT} is possible."
+        )
+    return source != "derived"
+
+
+def _rate_source(
+    entry: TimeEntry, before: TimeEntry | None, sent: Collection[str], *, was_sent: bool
+) -> Literal["derived", "kept", "sent"]:
+    """Return where the rate of an entry comes from: this request sent it, it is `kept` from an earlier one, or neither.
+
+    A derived rate that is sent back unchanged is still derived.
+    """
+    if entry.hourly_rate is None:
+        return "derived"
+    if "hourly_rate" not in sent:
+        return "kept" if was_sent else "derived"
+    is_sent_back = before is not None and not was_sent and entry.hourly_rate == before.hourly_rate
+    return "derived" if is_sent_back else "sent"
