@@ -270,8 +270,8 @@ class Resource:
     """The path of new records if it differs."""
     advice: str = ""
     """What the sender of a POST is told if there is no handler for it."""
-    visible_to: VisibleTo = lambda _, record: record
-    """Returns a record with what the caller may see."""
+    visible_to: VisibleTo | None = None
+    """Returns a record with what the caller may see; None: everything."""
     operations: "list[Operation]" = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
@@ -300,7 +300,10 @@ class Resource:
 
         def handle(tx: Tx, *arguments: Any) -> Paged[Record]:
             *ids, sent, page = arguments
-            return listing(tx, table, record, sent, page, **dict(zip(parents, ids, strict=True)))
+            found = listing(tx, table, record, sent, page, **dict(zip(parents, ids, strict=True)))
+            if self.visible_to is not None:
+                found.data = [self.visible_to(tx, each) for each in found.data]
+            return found
 
         arguments = {"tx": Tx, **dict.fromkeys(parents, Id), "filters": filters, "page": Page}
         answers = Paged[record]  # type: ignore[valid-type]
@@ -312,7 +315,8 @@ class Resource:
         table: Any = self.table
 
         def handle(tx: Tx, record_id: int) -> Record:
-            return tx.get(table, record_id, record)
+            found = tx.get(table, record_id, record)
+            return found if self.visible_to is None else self.visible_to(tx, found)
 
         name, arguments = f"get_{singular(table).replace(' ', '_')}", {"tx": Tx, path.strip("/{}"): Id}
         self.operations.append(Operation(self, "GET", path, Declaration(name, about, arguments, record, handle)))

@@ -24,7 +24,7 @@ class Source(NamedTuple):
     table: Table
     model: type[Record]
     scope: str | None
-    visible_to: VisibleTo
+    visible_to: VisibleTo | None
 
 
 class Selection(NamedTuple):
@@ -77,7 +77,10 @@ class Selectable:
                     value = getattr(record, field)
                     ids.update(value if isinstance(value, list) else () if value is None else (value,))
         included = {
-            name: [source.visible_to(tx, record) for record in load_records(tx, source.table, source.model, ids)]
+            name: [
+                source.visible_to(tx, record) if source.visible_to else record
+                for record in load_records(tx, source.table, source.model, ids)
+            ]
             for name, (source, ids) in wanted.items()
         }
         return included or None

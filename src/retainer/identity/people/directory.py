@@ -7,14 +7,13 @@ new ones.
 
 from typing import Annotated
 
-from retainer.kernel.paging import Page, Paged, listing
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.kernel.roles import Role, may
 from retainer.schema.identity import users
 from retainer.store.row_mapper import Derived
 from retainer.store.tx import Tx
-from retainer.values.kinds import Email, Id, Text191
+from retainer.values.kinds import Email, Text191
 from retainer.values.records import READ_ONLY, Record
 
 
@@ -43,17 +42,5 @@ def shown_to(tx: Tx, user: User) -> User:
 
 
 api = Resource("/users", tag="Users", scope=None, table=users, visible_to=shown_to)
-
-
-@api.get()
-def list_users(tx: Tx, filters: UserFilter, page: Page) -> Paged[User]:
-    """List the users of the account, by name. Any valid key can call it."""
-    found = listing(tx, users, User, filters, page)
-    found.data = [shown_to(tx, user) for user in found.data]
-    return found
-
-
-@api.get("/{user_id}")
-def get_user(tx: Tx, user_id: Id) -> User:
-    """Read a user. Any valid key can call it."""
-    return shown_to(tx, tx.get(users, user_id, User))
+api.lists(User, UserFilter, "List the users of the account, by name. Any valid key can call it.")
+api.reads("/{user_id}", User, "Read a user. Any valid key can call it.")
