@@ -226,7 +226,8 @@ def test_nobody_imports_handlers_but_the_demo():
 
 
 def test_every_resource_is_one_file_of_an_area_or_of_a_room_in_it():
-    declared = {each.__module__.removeprefix("retainer.") for each in HANDLERS}
+    queries = {each.query for each in OPERATIONS if each.paged}  # plain lists are declared where their filters are
+    declared = {each.__module__.removeprefix("retainer.") for each in (*HANDLERS, *queries)}
     assert {name.split(".")[0] for name in declared} == set(AREAS)
     rooms = {name.rpartition(".")[0] for name in declared}
     inner = {"billing.quotes", "billing.invoices", "billing.credit_notes", "identity.keys", "identity.people"}
