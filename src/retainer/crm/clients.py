@@ -134,13 +134,15 @@ def build_client(tx: Tx, client: Client) -> Client:
 
 api = Resource("/clients", tag="Clients", scope="clients", table=clients)
 api.lists(Client, ClientFilter, "List clients, by name.")
-api.reads("/{client_id}", Client, "Read a client.")
 
 
 @api.post()
 def create_client(tx: Tx, body: New[Client]) -> Client:
     """Create a client; the account has defaults for number, currency and payment terms."""
     return insert_tagged(tx, clients, build_client(tx, body))
+
+
+api.reads("/{client_id}", Client, "Read a client.")
 
 
 @api.put("/{client_id}")

@@ -120,10 +120,10 @@ def build_contact(
     return contact
 
 
-def demote_others(tx: Tx, contact: ExternalContact) -> ExternalContact:
-    """Demote the former primary contact of the client, if this one is primary; return this one."""
+def demote_others(tx: Tx, contact: ExternalContact, contact_id: int = 0) -> ExternalContact:
+    """Demote the primary contact of the client, if this one becomes primary; return this one."""
     if contact.is_primary:
-        tx.run(DEMOTE_OTHERS, client=contact.client_id, contact=contact.id)
+        tx.run(DEMOTE_OTHERS, client=contact.client_id, contact=contact_id)
     return contact
 
 
@@ -135,14 +135,16 @@ def promote_next(tx: Tx, former: ExternalContact) -> None:
 
 api = Resource("/external-contacts", tag="External contacts", scope="clients", table=external_contacts)
 api.lists(ExternalContact, ContactFilter, "List external contacts, by last name.")
-api.reads("/{external_contact_id}", ExternalContact, "Read an external contact.")
 
 
 @api.post()
 def create_external_contact(tx: Tx, body: New[ExternalContact]) -> ExternalContact:
     """Create an external contact; the first of a client becomes primary."""
     contact = build_contact(tx, body, None, relations.sent_fields(body))
-    return demote_others(tx, insert_tagged(tx, external_contacts, contact))
+    return insert_tagged(tx, external_contacts, demote_others(tx, contact))
+
+
+api.reads("/{external_contact_id}", ExternalContact, "Read an external contact.")
 
 
 @api.put("/{external_contact_id}")
@@ -151,7 +153,7 @@ def update_external_contact(tx: Tx, external_contact_id: Id, patch: Patch[Extern
     """Change an external contact; if it becomes primary, the client's former primary contact no longer is."""
     before = tx.get(external_contacts, external_contact_id, ExternalContact)
     built = build_contact(tx, patch.apply_to(before), before, patch.given)
-    after = demote_others(tx, update_tagged(tx, external_contacts, before, built))
+    after = update_tagged(tx, external_contacts, before, demote_others(tx, built, before.id))
     if after.client_id != before.client_id:
         promote_next(tx, before)
     return after

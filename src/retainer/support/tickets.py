@@ -241,7 +241,6 @@ def update_resolution(ticket: Ticket, former_status: str, created_at: str, now: 
 
 api = Resource("/tickets", tag="Tickets", scope="tickets", table=tickets)
 api.lists(Ticket, TicketFilter, "List tickets, newest first.")
-api.reads("/{ticket_id}", Ticket, "Read a ticket; its replies are at /tickets/{ticket_id}/replies.")
 
 
 @api.post()
@@ -249,6 +248,9 @@ def create_ticket(tx: Tx, body: New[Ticket]) -> Ticket:
     """Create a ticket. The client follows from contact, site or project, the requester from the contact."""
     body.number, body.reopened_count = next_ticket_number(tx), 0
     return insert_tagged(tx, tickets, build_ticket(tx, body, None, relations.sent_fields(body)))
+
+
+api.reads("/{ticket_id}", Ticket, "Read a ticket; its replies are at /tickets/{ticket_id}/replies.")
 
 
 @api.put("/{ticket_id}")

@@ -285,7 +285,6 @@ def validate_change(tx: Tx, project: Project, before: Project) -> None:
 
 api = Resource("/projects", tag="Projects", scope="projects", table=projects)
 api.lists(Project, ProjectFilter, "List projects, by name; templates are excluded unless is_template=true.")
-api.reads("/{project_id}", Project, "Read a project.")
 
 
 @api.post()
@@ -300,6 +299,9 @@ def create_project(tx: Tx, body: New[Project]) -> Project:
     if template is not None:
         templates.copy_work(tx, template, project_id)
     return tx.get(projects, project_id, Project)
+
+
+api.reads("/{project_id}", Project, "Read a project.")
 
 
 @api.put("/{project_id}")

@@ -241,13 +241,15 @@ api = Resource("/tasks", tag="Tasks", scope="tasks", table=tasks)
 api.lists(
     Task, TaskFilter, "List tasks, newest first; those of templates are excluded unless project_id or ids names them."
 )
-api.reads("/{task_id}", Task, "Read a task.")
 
 
 @api.post()
 def create_task(tx: Tx, body: New[Task]) -> Task:
     """Create a task. The client follows from the project, the project from a milestone or a parent task."""
     return insert_tagged(tx, tasks, build_task(tx, body, None, relations.sent_fields(body)))
+
+
+api.reads("/{task_id}", Task, "Read a task.")
 
 
 @api.put("/{task_id}")
