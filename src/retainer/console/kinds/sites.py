@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection, Iterator, Sequence
-from datetime import date, datetime, time, timedelta
+from datetime import timedelta
 from decimal import Decimal
 from functools import lru_cache
 from typing import NamedTuple
@@ -32,7 +32,7 @@ from retainer.sites.sites import Site
 from retainer.sites.uptime import share
 from retainer.store.engines.sql import INTEGER, is_listed, listed
 from retainer.store.tx import Tx
-from retainer.values.exact import as_instant, day_after, instant_after
+from retainer.values.exact import day_after, instant_after
 
 DAYS, CHART_DAYS = 90, 30
 INCIDENTS, PLUGINS = 10, 300
@@ -59,14 +59,6 @@ class Checks(NamedTuple):
         return self.up + self.down
 
 
-class Bar(NamedTuple):
-    """A day of a site: its label, the percentage of checks that found it up, and the height of its bar."""
-
-    day: str
-    share: Decimal | None
-    height: int
-
-
 @lru_cache(maxsize=2)
 def checks_by_day(days: int) -> Select[int, int, int, int, int, int]:
     """Return the statement that adds up the hours of sites by the place of their day, of which each has its begin."""
@@ -83,10 +75,8 @@ def checks_by_day(days: int) -> Select[int, int, int, int, int, int]:
 
 def load_days(tx: Tx, site_ids: list[int], days: int) -> dict[int, dict[str, Checks]]:
     """Return the checks of sites on the last days in the account's time zone, the oldest first."""
-    zone = words.zone(tx.actor.timezone)
     names = [day_after(tx.today, -ago) for ago in range(days - 1, -1, -1)]
-    starts = [as_instant(datetime.combine(date.fromisoformat(day), time(), zone)) for day in names]
-    begun = {f"begun_{place}": start[:13] for place, start in enumerate(starts)}
+    begun = {f"begun_{place}": words.day_start(day, tx.actor.timezone)[:13] for place, day in enumerate(names)}
     found = {site_id: dict.fromkeys(names, Checks()) for site_id in site_ids}
     for site_id, place, *sums in tx.all(checks_by_day(days), ids=json.dumps(site_ids), **begun):
         found[site_id][names[place]] = Checks(*sums)
@@ -107,13 +97,13 @@ def uptimes(values: Values, sites: Sequence[Site]) -> dict[int, Value]:
     }
 
 
-def bar(day: str, checks: Checks) -> Bar:
-    label = words.day_label(day)
+def bar(day: str, checks: Checks) -> tuple[str, Decimal | None, int]:
+    """Return the label of a day, the percentage of checks that found the site up, and the height of its bar."""
     thousandths = share(checks.up, checks.total)
     if thousandths is None:
-        return Bar(label, None, 1)
+        return words.day_label(day), None, 1
     part = max(0, thousandths - LOWEST_SHARE) * (BAR_HEIGHT - 3) // (100_000 - LOWEST_SHARE)
-    return Bar(label, Decimal(thousandths).scaleb(-3), 3 + part)
+    return words.day_label(day), Decimal(thousandths).scaleb(-3), 3 + part
 
 
 def is_untold(site: Site) -> bool:
