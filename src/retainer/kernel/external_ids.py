@@ -48,13 +48,13 @@ class ByExternalId(Operation):
     """
 
     def __init__(self, by_id: Operation, create: Operation, table: Table) -> None:
-        vars(self).update(vars(by_id))  # it takes and returns the same, and needs the same scope
+        about = ABOUT[by_id.method].format(noun=singular(table), path=by_id.path)
+        declared = by_id.declared._replace(about=about, arguments={})
+        super().__init__(by_id.resource, by_id.method, "/external:{external_id}", declared, by_id.representations)
         self.by_id: Operation = by_id
         self.create, self.table = create, table
-        self.path, self.parameters = f"{self.resource.path}/external:{{external_id}}", ["external_id"]
-        self.upserts = self.method == "PUT"
+        self.query, self.body, self.upserts = by_id.query, by_id.body, by_id.method == "PUT"
         self.id = create.id.replace("create", "upsert", 1) if self.upserts else f"{by_id.id}ByExternalId"
-        self.about = ABOUT[self.method].format(noun=singular(table), path=by_id.path)
 
     def call(self, tx: Tx, call: Call) -> object:
         """Call the operation by id, or create the record. Raises `not_found` and `precondition_failed`."""

@@ -93,8 +93,10 @@ def read_query(pairs: list[tuple[str, str]], model: type[Q], others: Readers) ->
     Raises one refusal for all invalid parameters: `unknown_parameter` if one is unknown (ignoring a misspelt filter
     would return the wrong records), else `validation_failed`.
     """
+    if not pairs:
+        return model(), {}
     declared = parameters(model)
-    readers = {**others, **{name: parameter.read for name, parameter in declared.items()}} if pairs else {}
+    readers = {**others, **{name: parameter.read for name, parameter in declared.items()}}
     errors = FieldErrors()
     values: dict[str, Any] = {}
     for name, text in pairs:
