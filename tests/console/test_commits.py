@@ -14,7 +14,7 @@ FORMS = {
     "/keys/new": {"name": "Zapier", "user_id": "{user}", "scopes": "clients:read"},
     "/keys/{key}/rotate": {"hours": "1"},
     "/keys/{key}/revoke": {"confirmation": "All"},
-    "/webhooks/new": {"url": "https://receiver.example/hooks"},
+    "/webhooks/new": {"url": "https://receiver.example/hooks", "description": "Books"},
     "/people/new": {"name": "Ada Admin", "email": "ada@north.example", "role": "admin"},
     "/people/{user}/edit": {"name": "Max Renamed"},
     "/people/{user}/deactivate": {"confirmation": "Max Member"},

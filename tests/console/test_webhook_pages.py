@@ -23,7 +23,7 @@ def send(api):
 
 def made(visitor, receiver, **fields):
     """Create a webhook; return its path and its secret."""
-    shown = visitor.submit(NEW, url=receiver.url, **fields)
+    shown = visitor.submit(NEW, **{"url": receiver.url, "description": "Books"} | fields)
     (number,) = set(re.findall(r"/console/webhooks/(\d+)", shown.html))
     return f"/console/webhooks/{number}", re.search(r"whsec_[\w+/]+=*", shown.html)[0]
 
@@ -53,6 +53,12 @@ def test_types_are_chosen_and_changed(api, visitor, receiver):
     assert api.get("/webhooks").data[0]["types"] == ["tag.deleted"]
     visitor.submit(f"{path}/edit", types="")
     assert api.get("/webhooks").data[0]["types"] is None
+
+
+def test_a_new_webhook_needs_a_description(api, visitor):
+    refused = visitor.submit(NEW, url="https://receiver.example/hooks")
+    assert (refused.status, refused.error_of("description")) == (422, "Is required.")
+    assert api.get("/webhooks").data == []
 
 
 def test_a_refused_form_shows_its_errors_and_keeps_the_input(visitor):

@@ -1,7 +1,7 @@
 """The pages of keys: the list, details, and their forms."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 
 import msgspec
@@ -181,18 +181,19 @@ def revoke(tx: Tx, context: PageContext, key: Key, body: Fields) -> Reply:
     return context.redirect(f"/keys/{key.id}", f"{key.name} revoked. It no longer works.", kind="warn")
 
 
-def tell_if_off(tx: Tx, _: PageContext, __: None) -> Iterable[str]:
-    return [] if accounts.get_account(tx)["api_enabled"] else [API_OFF]
-
-
-def fields_of_revoke(tx: Tx, _: PageContext, key: Key) -> list[Field]:
-    return [PAUSE] if webhooks.webhooks_of_key(tx, key.id) else []
-
-
-NEW = FormPage(KEYS, "Create key", "Create key", create, tell_if_off, fields_of_new, presets=PRESETS)
+NEW = FormPage(
+    *(KEYS, "Create key", "Create key", create),
+    lambda tx, *_: [] if accounts.get_account(tx)["api_enabled"] else [API_OFF],
+    fields_of_new,
+    presets=PRESETS,
+)
 EDIT = FormPage(KEYS, "Edit {name}", "Save", edit, tell_edit, fields_of_edit, lambda *given: given[2])
 ROTATE = FormPage(KEYS, "Rotate {name}", "Rotate key", rotate, tell_rotate, lambda *_: [HOURS])
-REVOKE = FormPage(KEYS, "Revoke {name}?", "Revoke key", revoke, tell_revoke, fields_of_revoke, is_confirmed=always)
+REVOKE = FormPage(
+    *(KEYS, "Revoke {name}?", "Revoke key", revoke, tell_revoke),
+    lambda tx, _, key: [PAUSE] if webhooks.webhooks_of_key(tx, key.id) else [],
+    is_confirmed=always,
+)
 
 
 DAYS = 30

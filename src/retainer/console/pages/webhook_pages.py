@@ -45,7 +45,9 @@ ROTATING = (
 
 
 def create(tx: Tx, context: PageContext, _: None, body: Fields) -> Reply:
-    """Create a webhook, and show its secret once. Raises `validation_failed`."""
+    """Create a webhook, and show its secret once; people must describe it. Raises `validation_failed`."""
+    if not body.get("description"):
+        tx.error("description", "Is required.")
     address, allowed = BaseUrl(context.request.base_url), AllowedNetworks(context.request.settings.monitor_allow)
     made = webhooks.create_webhook(tx, address, allowed, new_of(tx, Webhook, body))
     return context.show_once(f"/webhooks/{made.data.id}", "webhook", made.meta.secret)
