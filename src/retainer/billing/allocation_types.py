@@ -71,7 +71,6 @@ Locked = Annotated[
 BillingInvoice = Annotated[Id | None, "The invoice that bills it; null again if it is void, or the line credited."]
 BillingLine = Annotated[Id | None, "The line of that invoice; null without an invoice."]
 MILESTONE_INVOICE = Derived(_milestone_invoice)
-"""The invoice that bills a milestone."""
 
 
 def billed_work(work: ColumnElement[Any], out: Callable[[str], Any] | None = None) -> Derived:

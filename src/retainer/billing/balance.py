@@ -18,7 +18,6 @@ from retainer.store.tables import TODAY
 from retainer.store.tx import Tx
 
 overdue = expressions.overdue(*OPEN_INVOICES)
-"""Whether an open invoice with a balance has passed its due date."""
 
 
 def has_status(table: Table, statuses: Any) -> ColumnElement[bool]:
@@ -32,7 +31,6 @@ STATUS_FILTER = Where(
     description="Records whose `status` is one of these; `overdue` means `is_overdue`, `open` is `sent` or "
     "`partially_paid`.",
 )
-"""The filter of invoices by status."""
 
 
 def _today_and_due(table: Table) -> ColumnElement[Any]:
@@ -54,7 +52,6 @@ REFUND_FILTER = Where(
     description="With true, invoices with a `refund_due`; with false, the others.",
     is_small=True,
 )
-"""The filter of invoices by whether their client is owed money."""
 
 
 def refund_due(table: Table) -> ColumnElement[Any]:

@@ -72,9 +72,7 @@ class DocumentProject(NamedTuple):
 
 
 TEXTS = ("tax_exemption_reason", "notes", "terms")
-"""The texts of documents that have defaults."""
 Projects = dict[int, DocumentProject]
-"""Projects by their ids."""
 ACCOUNT_TAX_RATE = case((accounts.c.is_small_business.is_(True), "0"), else_=accounts.c.tax_rate)
 CLIENT = {
     kind: select(

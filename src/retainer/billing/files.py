@@ -277,4 +277,3 @@ def load_file(store: Store, actor: Actor, suffix: str, load: Callable[[Tx], Prin
 PRINTED_AS = (Representation(PDF, "pdf", partial(prepare, "pdf")),)
 """The representations of a quote, which has no e-invoice."""
 ISSUED_AS = (*PRINTED_AS, Representation(XML, "xml", partial(prepare, "xml")))
-"""The representations of an invoice or credit note."""

@@ -134,7 +134,6 @@ WORDS: dict[Language, dict[str, str]] = {
 NO_VAT: AbstractSet[str] = frozenset(["AU", "CA", "HK", "IN", "JP", "MY", "NZ", "SG", "US"])
 """Countries whose tax is no VAT: sales tax, GST, consumption tax."""
 REGISTERS = {"DE": "Handelsregister", "AT": "Firmenbuch", **dict.fromkeys(("CH", "LI", "LU"), "Handelsregister")}
-"""The German names of the registers of companies."""
 TAX_WORDS = {
     "customer_vat": "Your tax no.",
     "tax_rate": "Tax",

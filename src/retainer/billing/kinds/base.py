@@ -36,7 +36,6 @@ from retainer.values.exact import FIRST_DAY, LAST_DAY, amount_of
 Key = Any
 """What tells a piece of work from others of its kind: its id, or the project and the month of a fee."""
 Work = tuple[LineKind, Key]
-"""A piece of work: its kind, and the key that tells it from others of its kind."""
 Rows = dict[Work, Any]
 """The rows of work: its project, and the invoice and the line that bill it, if any do."""
 
@@ -147,7 +146,6 @@ class WorkKind(ABC):
         return f"{self.noun} {key}"
 
     def load(self, tx: Tx, keys: Collection[Key]) -> Rows:
-        """Return the rows of work, as far as there are any."""
         items = map(RecordedItem._make, tx.all(self.items, ids=json.dumps(sorted(keys))))
         return {(self.name, item.id): item for item in items}
 

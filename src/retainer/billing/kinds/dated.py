@@ -53,7 +53,6 @@ class DatedKind(WorkKind):
     totals: ClassVar[tuple[sa.ColumnElement[int], sa.ColumnElement[int]]]
     """The sum of the minutes and that of the amounts, in minor units."""
     groups: ClassVar[dict[str, Group]]
-    """The groups by the names of `group_by`."""
 
     @abstractmethod
     def state(self, *, takes_covered: bool) -> sa.ColumnElement[str]:
