@@ -42,8 +42,6 @@ SEARCH_WITH_CLIENT = Where(_mentions, searched, f"{FOUND}, or in the client's na
 
 
 class ClientDefaults(NamedTuple):
-    """The status of a client, and the defaults of its documents."""
-
     status: str
     currency: str
     tax_rate: str

@@ -90,8 +90,6 @@ class ExpenseFilter(Filter):
 
 
 class ProjectDefaults(NamedTuple):
-    """The fields of a project from which those of its expenses follow."""
-
     client_id: int | None
     status: str
     is_template: int

@@ -54,8 +54,6 @@ class Issuer(Address, frozen=True, kw_only=True):
 
 
 class Customer(Address, frozen=True, kw_only=True):
-    """The client that receives a document."""
-
     name: str
     vat_number: str | None = None
     contact_name: str | None = None
@@ -84,8 +82,6 @@ class TaxShare(msgspec.Struct, frozen=True):
 
 
 class Credited(msgspec.Struct, frozen=True):
-    """The invoice that a credit note credits."""
-
     number: str
     issue_date: str
 

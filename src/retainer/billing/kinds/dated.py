@@ -157,8 +157,6 @@ REFERENCES = ("invoice_id", "invoice_line_id")
 
 
 class Time(DatedKind):
-    """Time entries."""
-
     name = "time"
     field = "time_entry_ids"
     selection = "time"
@@ -189,8 +187,6 @@ class Time(DatedKind):
 
 
 class Expenses(DatedKind):
-    """Expenses."""
-
     name = "expense"
     field = "expense_ids"
     selection = "expenses"

@@ -28,15 +28,11 @@ from retainer.values.reading import with_defaults
 
 
 class Fee(NamedTuple):
-    """A month of a retainer."""
-
     project_id: int
     month: str
 
 
 class BilledFee(NamedTuple):
-    """A month that is on an invoice, and where."""
-
     project_id: int
     month: str
     invoice_id: int
@@ -61,8 +57,6 @@ RELEASE = update(invoice_lines).where(LINES, invoice_lines.c.fee_is_live == 1).v
 
 
 class Fees(WorkKind):
-    """Months of retainers."""
-
     name = "fee"
     field = "fee_month"
     selection = "fees"

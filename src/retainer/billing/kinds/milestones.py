@@ -46,8 +46,6 @@ DUE = {by_project: _select_due(by_project=by_project) for by_project in (False, 
 
 
 class Milestones(WorkKind):
-    """Milestones."""
-
     name = "milestone"
     field = "milestone_id"
     selection = "milestones"

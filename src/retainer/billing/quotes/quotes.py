@@ -83,8 +83,6 @@ SET_PROJECT_OF_SHARES = (
 
 
 class ProjectFromQuote(Protocol):
-    """The fields of a project that follow from its quote."""
-
     quote_id: int | None
     client_id: int | None
     name: str
