@@ -16,7 +16,7 @@ from retainer.openapi.values import RESPONSE_HEADERS
 from retainer.reference import samples
 from retainer.reference.examples import ADVICE, ORIGIN, Example, examples, json_text
 from retainer.reference.markdown import Heading, headings, slug
-from retainer.reference.resources import EVERY_LIST, Resource, parameter_of, resources_of
+from retainer.reference.resources import EVERY_LIST, parameter_of, resources_of
 from retainer.web.pages import TEMPLATES, markup
 
 CHANGELOG = Path(__file__).parent / "changelog.md"
@@ -73,7 +73,10 @@ def pages_of(routes: Routes) -> dict[str, ReferencePage]:
         "every_list": shared,
         "per_page": paging.PER_PAGE,
         "max_page_size": paging.MAX_PAGE_SIZE,
-        "scopes": by_scope(resources),
+        "scopes": [
+            (scope, [(each, entry) for each in resources for entry in each.entries if entry.operation.scope == scope])
+            for scope in SCOPES
+        ],
     }
     shown = {"lists": "listTags", "reports": "getReportRevenueByClient"}
     found = [page_of(START, "Guide", "start.md", context | {"example": written.operations["getMe"]})]
@@ -102,11 +105,6 @@ def page_of(path: str, group: str, template: str, context: dict[str, Any]) -> Re
 
 def sample_blocks(example: Example) -> str:
     return "\n\n".join(f"```{name}\n{write(example)}\n```" for name, write in samples.LANGUAGES.items())
-
-
-def by_scope(resources: list[Resource]) -> list[tuple[str, list[Any]]]:
-    needed = [(entry.operation.scope, (resource, entry)) for resource in resources for entry in resource.entries]
-    return [(scope, [pair for name, pair in needed if name == scope]) for scope in SCOPES]
 
 
 def groups_of(pages: dict[str, ReferencePage]) -> dict[str, list[ReferencePage]]:

@@ -3,7 +3,6 @@
 import hashlib
 from mimetypes import guess_type
 from pathlib import Path
-from typing import NamedTuple
 
 import retainer
 from retainer.errors import Refusal
@@ -15,15 +14,8 @@ ROOT = "/assets/"
 CACHED_FOREVER = ("cache-control", "public, max-age=31536000, immutable")
 
 
-class Asset(NamedTuple):
-    """A served file."""
-
-    content_type: str
-    body: bytes
-
-
-PUBLISHED: dict[str, Asset] = {}
-"""The served files, by path."""
+PUBLISHED: dict[str, tuple[str, bytes]] = {}
+"""The content type and the content of each file, by path."""
 
 
 def publish(file: Path) -> str:
@@ -31,7 +23,7 @@ def publish(file: Path) -> str:
     path = f"{ROOT}{file.stem}.{hashlib.sha256(body).hexdigest()[:12]}{file.suffix}"
     kind = guess_type(file.name)[0] or "application/octet-stream"
     is_text = kind.startswith("text/") or kind.endswith(("+xml", "json"))
-    PUBLISHED[path] = Asset(f"{kind}; charset=utf-8" if is_text else kind, body)
+    PUBLISHED[path] = (f"{kind}; charset=utf-8" if is_text else kind, body)
     return path
 
 
@@ -44,4 +36,4 @@ def answer(request: Request) -> Response:
     asset = PUBLISHED.get(request.path)
     if asset is None:
         raise Refusal("not_found", "There is no such asset. Reload the page: its assets may have changed.")
-    return document(request, asset.content_type, asset.body, CACHED_FOREVER)
+    return document(request, *asset, CACHED_FOREVER)

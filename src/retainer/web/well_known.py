@@ -18,8 +18,7 @@ VALID = timedelta(days=180)
 
 def answer_icon(request: Request) -> Response:
     """Return the icon to clients that do not read the address in our pages."""
-    icon = assets.PUBLISHED[assets.ADDRESSES["icon.svg"]]
-    return document(request, icon.content_type, icon.body)
+    return document(request, *assets.PUBLISHED[assets.ADDRESSES["icon.svg"]])
 
 
 def answer_robots(request: Request) -> Response:
