@@ -6,6 +6,9 @@ import pytest
 from tools.openapi import current, losses, promised
 
 PROMISE = promised()
+COMPARED = ("/clients", "/projects", "/tags")
+PART = PROMISE | {"paths": {path: each for path, each in PROMISE["paths"].items() if path.startswith(COMPARED)}}
+"""A promise that is quick to compare."""
 
 
 def test_nothing_that_was_promised_is_gone():
@@ -46,21 +49,21 @@ CLIENT = (*SCHEMAS, "Client")
     ids=lambda value: value[-1] if isinstance(value, tuple) else "",
 )
 def test_what_is_lost_is_named(path, loss):
-    lost = list(losses(PROMISE, gone(PROMISE, *path)))
+    lost = list(losses(PART, gone(PART, *path)))
     assert any(loss in message for message in lost) if loss else lost == []
 
 
 @pytest.mark.parametrize("status", [{"anyOf": [{"$ref": "#/components/schemas/ClientStatus"}, {"type": "null"}]}, {}])
 def test_what_may_become_null_or_anything_is_a_loss(status):
-    changed = copy.deepcopy(PROMISE)
+    changed = copy.deepcopy(PART)
     changed["components"]["schemas"]["Client"]["properties"]["status"] = status
-    assert [loss for loss in losses(PROMISE, changed) if loss.startswith("GET /clients/{client_id} data status: ")]
+    assert [loss for loss in losses(PART, changed) if loss.startswith("GET /clients/{client_id} data status: ")]
 
 
 def test_what_is_answered_with_other_fields_where_any_could_be_added_is_a_loss():
-    changed = copy.deepcopy(PROMISE)
+    changed = copy.deepcopy(PART)
     changed["components"]["schemas"]["Client"]["additionalProperties"] = False
-    assert [loss for loss in losses(PROMISE, changed) if loss.endswith("no other field can be added now.")]
+    assert [loss for loss in losses(PART, changed) if loss.endswith("no other field can be added now.")]
 
 
 def test_a_response_that_is_no_longer_among_the_choices_is_a_loss():
@@ -68,18 +71,18 @@ def test_a_response_that_is_no_longer_among_the_choices_is_a_loss():
         [{"$ref": "#/components/schemas/PartialClientPage"}],
         [{"$ref": "#/components/schemas/TagPage"}] * 2,
     ):
-        changed = copy.deepcopy(PROMISE)
+        changed = copy.deepcopy(PART)
         answer = changed["paths"]["/clients"]["get"]["responses"]["200"]["content"]["application/json"]
         answer["schema"] = {"anyOf": choices}
-        assert [loss for loss in losses(PROMISE, changed) if loss.startswith("GET /clients")]
+        assert [loss for loss in losses(PART, changed) if loss.startswith("GET /clients")]
 
 
 def test_what_becomes_required_is_a_loss():
-    changed = copy.deepcopy(PROMISE)
+    changed = copy.deepcopy(PART)
     changed["components"]["schemas"]["ClientCreate"]["required"].append("email")
-    assert [loss for loss in losses(PROMISE, changed) if "email is required now" in loss]
+    assert [loss for loss in losses(PART, changed) if "email is required now" in loss]
 
 
 def test_what_is_gained_is_no_loss():
-    less = gone(PROMISE, "paths", "/tags", "post")
-    assert list(losses(less, PROMISE)) == []
+    less = gone(PART, "paths", "/tags", "post")
+    assert list(losses(less, PART)) == []

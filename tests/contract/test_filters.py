@@ -62,7 +62,7 @@ def agency(prototype: tuple[Path, dict[str, Any]], fast_disk: Path) -> Iterator[
     with time_machine.travel(NOW - timedelta(days=60), tick=False) as clock:
         ours, theirs = Filler(api, clock), Filler(other_tenant, clock)
         for filler, seed in ((ours, "one"), (theirs, "one"), (ours, "two")):
-            filler.fill(22, seed)
+            filler.fill(22 if IS_FULL else 12, seed)
         ours.add_edges()
         ours.add_care()
         ours.add_payments()
