@@ -51,7 +51,7 @@ def nothing_counted(process):
     process.client.flushall()
 
 
-@pytest.fixture(params=["one_server", "two_servers"])
+@pytest.fixture(params=first(["one_server", "two_servers"]))
 def servers(request):
     """The one server, and the two."""
     return request.getfixturevalue(request.param)

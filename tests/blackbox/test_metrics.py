@@ -109,27 +109,20 @@ def test_gauges_tell_the_state_of_all_workers(place):
     assert value(samples, "monitor_lateness_seconds") == value(samples, "webhook_lateness_seconds") == 0
 
 
-def test_a_site_that_nobody_checks_is_late(tmp_path):
-    port = free_port()
-    with running(with_database(tmp_path), "--no-monitor", RETAINER_METRICS=f"127.0.0.1:{port}") as server:
-        agency = server.agency("North", "enterprise")
-        with server.client(agency["key"]) as client:
-            client_id = client.post("/clients", {"name": "Acme"}).data["id"]
-            site = {"client_id": client_id, "name": "Shop", "url": "https://shop.example", "monitoring_enabled": True}
-            assert client.post("/sites", site).status == 201
-        until(lambda: value(scrape(server, port), "monitor_lateness_seconds") > 0.5, "the site waits")
-
-
-def test_an_event_that_nobody_sends_is_late(tmp_path):
+def test_a_site_that_nobody_checks_and_an_event_that_nobody_sends_are_late(tmp_path):
     port = free_port()
     settings = {"RETAINER_METRICS": f"127.0.0.1:{port}", "RETAINER_MONITOR_ALLOW": "127.0.0.0/8"}
     with running(with_database(tmp_path), "--no-monitor", "--no-webhooks", **settings) as server:
-        agency = server.agency("North", "enterprise")
-        with server.client(agency["key"]) as client:
+
+        def lateness(name):
+            return value(scrape(server, port), f"{name}_lateness_seconds")
+
+        with server.client(server.agency("North", "enterprise")["key"]) as client:
             client.insist("POST", "/webhooks", {"url": "http://127.0.0.1:9/hooks"})
-            assert value(scrape(server, port), "webhook_lateness_seconds") == 0
-            client.insist("POST", "/tags", {"name": "New"})
-        until(lambda: value(scrape(server, port), "webhook_lateness_seconds") > 0.5, "the event waits")
+            assert lateness("webhook") == lateness("monitor") == 0
+            client.insist("POST", "/sites", {"url": "https://shop.example"})
+        for name in ("webhook", "monitor"):
+            until(lambda name=name: lateness(name) > 0.5, f"{name}: something waits")
 
 
 def test_labels_are_operations_and_statuses_alone(place):
