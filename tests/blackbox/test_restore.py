@@ -20,7 +20,7 @@ from retainer.store.engines import Sqlite
 from retainer.values.exact import utcnow
 from tests.blackbox.backups import bulky, database, refused, with_agency
 from tests.blackbox.test_monitoring import ALLOW, change, checked_sites, sites
-from tests.length import length, only_full
+from tests.length import length, only_full, sampled
 from tests.monitor.test_probe import FakeSite
 
 
@@ -204,7 +204,7 @@ def test_a_flipped_bit_is_detected_unless_the_content_is_the_same(file, tmp_path
     rng = random.Random(6)
     places = [*range(length(1000)), *(rng.randrange(len(good)) for _ in range(length(1000)))]
     flips = [(at, 1 << rng.randrange(8)) for at in places]
-    flips += [(len(good) - each, 1 << bit) for each in range(1, 120) for bit in range(8)]
+    flips += sampled((len(good) - each, 1 << bit) for each in range(1, 120) for bit in range(8))
     detected = 0
     for at, bit in flips:
         flipped = bytearray(good)
