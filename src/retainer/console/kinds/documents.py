@@ -13,18 +13,7 @@ from retainer.console import words
 from retainer.console.kinds.display import FREE, Display, Lock
 from retainer.console.labels import in_words
 from retainer.console.records.page import AnyPage, RecordPage
-from retainer.console.values import (
-    NOTHING,
-    NUMBERS,
-    AnyBlock,
-    Block,
-    Column,
-    Fact,
-    TableBlock,
-    Value,
-    Values,
-    percent_text,
-)
+from retainer.console.values import NOTHING, NUMBERS, AnyBlock, Block, Column, Fact, TableBlock, Value, Values
 from retainer.console.words import money, short_day
 from retainer.documents.einvoice import missing_facts
 from retainer.documents.facts import Customer, Issuer
@@ -125,7 +114,7 @@ def address(party: Issuer | Customer) -> str:
 
 def sums(record: Printable) -> list[tuple[str, str]]:
     taxes = [
-        (f"Tax {percent_text(tax.tax_rate)}% on {tax.taxable_amount:,f}", money(tax.tax_amount, record.currency))
+        (f"Tax {NUMBERS['percent'](tax.tax_rate)} on {tax.taxable_amount:,f}", money(tax.tax_amount, record.currency))
         for tax in record.tax_breakdown
     ]
     return [

@@ -13,18 +13,7 @@ from retainer.console import words
 from retainer.console.charts import Series, Subject, draw
 from retainer.console.kinds.display import Display
 from retainer.console.records.page import RecordPage
-from retainer.console.values import (
-    NOTHING,
-    AnyBlock,
-    Block,
-    Column,
-    Fact,
-    TableBlock,
-    Value,
-    Values,
-    headings,
-    percent_text,
-)
+from retainer.console.values import NOTHING, NUMBERS, AnyBlock, Block, Column, Fact, TableBlock, Value, Values, headings
 from retainer.console.words import short_day, span
 from retainer.schema.sites import site_hours
 from retainer.sites.incidents import list_incidents
@@ -90,7 +79,7 @@ def uptimes(values: Values, sites: Sequence[Site]) -> dict[int, Value]:
     return {
         site_id: Value(
             "bars",
-            "" if percent is None else f"{percent_text(percent)}%",
+            "" if percent is None else NUMBERS["percent"](percent),
             bars=[bar(day, checks) for day, checks in found[site_id].items()] if percent is not None else (),
         )
         for site_id, percent in told.items()
@@ -161,7 +150,7 @@ def uptime_block(days: dict[str, Checks]) -> Block:
 
 def uptime_text(days: Collection[Checks]) -> str:
     thousandths = share(sum(each.up for each in days), sum(each.total for each in days))
-    return f"{percent_text(Decimal(thousandths or 0).scaleb(-3))}%"
+    return NUMBERS["percent"](Decimal(thousandths or 0).scaleb(-3))
 
 
 def incident_table(page: RecordPage[Site]) -> TableBlock:
