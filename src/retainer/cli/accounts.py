@@ -7,24 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from retainer import settings
-from retainer.cli.common import (
-    BASE_URL,
-    Account,
-    Listing,
-    acting_for,
-    changes,
-    comma_list,
-    command,
-    fields_of,
-    flag,
-    given_fields,
-    number,
-    opened,
-    option,
-    public_address,
-    text,
-    warn,
-)
+from retainer.cli import common as cli
 from retainer.documents.logo_files import read_logo
 from retainer.errors import FieldErrors, invalid
 from retainer.identity import accounts, logos
@@ -40,69 +23,69 @@ from retainer.traffic.usage import NOTHING, usage_by_account
 from retainer.values.kinds import PATTERN
 from retainer.values.reading import read_fields, read_part
 
-account_cli = typer.Typer(name="account", help="Open, list, show and change accounts.", no_args_is_help=True)
-api_cli = typer.Typer(name="api", help="Switch an account's API on or off.", no_args_is_help=True)
+account_cli = cli.group("account", "Open, list, show and change accounts.")
+api_cli = cli.group("api", "Switch an account's API on or off.")
 
 LIMITS = ", ".join(f"{plan.name} {plan.requests_per_minute}" for plan in PLANS.values())
 PLAN = (
     f"What the account may use, one of: {', '.join(PLANS)}. {WITH_API} include the API; the others do so in a trial. "
     f"Requests a minute of each key: {LIMITS}."
 )
-NEXT = number("Number with which the series goes on, like 124. It only goes up.", "NUMBER")
-ADDRESS_LINE = text("A line of the postal address on documents.")
-INTRODUCTION = text("Text above the lines of new documents of this kind in this language.", "TEXT")
-TERMS = text("Text below the lines of new documents of this kind in this language.", "TEXT")
-FOOTER = text("Text at the foot of each page of documents in this language.", "TEXT")
-EXEMPTION = text("Why new documents in this language charge no tax, if they charge none.", "TEXT")
+NEXT = cli.number("Number with which the series goes on, like 124. It only goes up.", "NUMBER")
+ADDRESS_LINE = cli.text("A line of the postal address on documents.")
+INTRODUCTION = cli.text("Text above the lines of new documents of this kind in this language.", "TEXT")
+TERMS = cli.text("Text below the lines of new documents of this kind in this language.", "TEXT")
+FOOTER = cli.text("Text at the foot of each page of documents in this language.", "TEXT")
+EXEMPTION = cli.text("Why new documents in this language charge no tax, if they charge none.", "TEXT")
 OPTIONS = {
-    "name": text("The agency's name."),
-    "plan": text(PLAN),
-    "trial_ends_at": text(
+    "name": cli.text("The agency's name."),
+    "plan": cli.text(PLAN),
+    "trial_ends_at": cli.text(
         "End of the trial, like 2027-01-01T00:00:00Z. Until then, every plan includes the API.", "INSTANT"
     ),
-    "currency": text("The account's currency, like EUR. Fixed once there is an amount.", "CODE"),
-    "timezone": text("Time zone in which days begin and end, like Europe/Berlin."),
-    "hourly_rate": text("Default price of an hour, in the account's currency, like 95.50.", "AMOUNT"),
-    "tax_rate": text("Default tax rate of documents, like 19 or 7.5; 0 for documents without tax.", "PERCENT"),
-    "payment_terms_days": number("Days until an invoice is due, from 0 to 365.", "DAYS"),
-    "early_payment_discount_percent": text(
+    "currency": cli.text("The account's currency, like EUR. Fixed once there is an amount.", "CODE"),
+    "timezone": cli.text("Time zone in which days begin and end, like Europe/Berlin."),
+    "hourly_rate": cli.text("Default price of an hour, in the account's currency, like 95.50.", "AMOUNT"),
+    "tax_rate": cli.text("Default tax rate of documents, like 19 or 7.5; 0 for documents without tax.", "PERCENT"),
+    "payment_terms_days": cli.number("Days until an invoice is due, from 0 to 365.", "DAYS"),
+    "early_payment_discount_percent": cli.text(
         "What clients can deduct from an invoice if they pay early, like 2 or 2.5.", "PERCENT"
     ),
-    "early_payment_discount_days": number(
+    "early_payment_discount_days": cli.number(
         "Days in which clients can deduct the early-payment discount, from 0 to 365.", "DAYS"
     ),
-    "working_weekdays": text("Working weekdays, separated by commas: mon,tue,wed,thu,fri.", "LIST"),
-    "client_number_pattern": text(f"Pattern of client numbers, like C-{{0000}}: {PATTERN}.", "PATTERN"),
-    "quote_number_pattern": text("Pattern of quote numbers, like Q-{YYYY}-{0000}.", "PATTERN"),
-    "invoice_number_pattern": text("Pattern of invoice numbers, like INV-{YYYY}-{0000}.", "PATTERN"),
-    "credit_note_number_pattern": text("Pattern of credit note numbers, like CN-{YYYY}-{0000}.", "PATTERN"),
+    "working_weekdays": cli.text("Working weekdays, separated by commas: mon,tue,wed,thu,fri.", "LIST"),
+    "client_number_pattern": cli.text(f"Pattern of client numbers, like C-{{0000}}: {PATTERN}.", "PATTERN"),
+    "quote_number_pattern": cli.text("Pattern of quote numbers, like Q-{YYYY}-{0000}.", "PATTERN"),
+    "invoice_number_pattern": cli.text("Pattern of invoice numbers, like INV-{YYYY}-{0000}.", "PATTERN"),
+    "credit_note_number_pattern": cli.text("Pattern of credit note numbers, like CN-{YYYY}-{0000}.", "PATTERN"),
     **dict.fromkeys(NextNumbers.__struct_fields__, NEXT),
-    "legal_name": text("The name on documents, if it is not the agency's name."),
+    "legal_name": cli.text("The name on documents, if it is not the agency's name."),
     "address_line1": ADDRESS_LINE,
     "address_line2": ADDRESS_LINE,
-    "postal_code": text("Postal code of the address."),
-    "city": text("Town of the address."),
-    "region": text("State, province or county of the address."),
-    "country": text("Country of the address, like DE.", "CODE"),
-    "vat_number": text("VAT number; no register is asked."),
-    "registration_number": text("Number in the commercial register."),
-    "email": text("Email address on documents."),
-    "phone": text("Telephone number on documents."),
-    "website": text("Website on documents, like https://agency.example.", "URL"),
-    "iban": text("IBAN of the bank account to which clients pay. It is checked."),
-    "bic": text("BIC of the bank."),
-    "bank_name": text("Name of the bank."),
-    "is_small_business": flag(
+    "postal_code": cli.text("Postal code of the address."),
+    "city": cli.text("Town of the address."),
+    "region": cli.text("State, province or county of the address."),
+    "country": cli.text("Country of the address, like DE.", "CODE"),
+    "vat_number": cli.text("VAT number; no register is asked."),
+    "registration_number": cli.text("Number in the commercial register."),
+    "email": cli.text("Email address on documents."),
+    "phone": cli.text("Telephone number on documents."),
+    "website": cli.text("Website on documents, like https://agency.example.", "URL"),
+    "iban": cli.text("IBAN of the bank account to which clients pay. It is checked."),
+    "bic": cli.text("BIC of the bank."),
+    "bank_name": cli.text("Name of the bank."),
+    "is_small_business": cli.flag(
         "--small-business/--no-small-business",
         "Whether the agency is exempt from tax as a small business. Documents then print the prescribed sentence.",
     ),
-    "tax_outside_eu": text(
+    "tax_outside_eu": cli.text(
         "What untaxed services to clients outside the EU are: not_subject, exempt or export.", "KIND"
     ),
     "tax_exemption_reason_en": EXEMPTION,
     "tax_exemption_reason_de": EXEMPTION,
-    "document_language": text("Language of documents, en or de, for clients without their own.", "LANGUAGE"),
-    "document_color": text("Colour of documents, like #4b53d6.", "COLOR"),
+    "document_language": cli.text("Language of documents, en or de, for clients without their own.", "LANGUAGE"),
+    "document_color": cli.text("Colour of documents, like #4b53d6.", "COLOR"),
     **{
         f"{document}_{part}_{language}": annotation
         for document in ("quote", "invoice")
@@ -111,19 +94,19 @@ OPTIONS = {
     },
     "document_footer_en": FOOTER,
     "document_footer_de": FOOTER,
-    "require_second_factor": flag(
+    "require_second_factor": cli.flag(
         "--require-second-factor/--allow-password-only", "Whether all admins must sign in with a second factor."
     ),
 }
 OPENING = (
-    *fields_of(AccountDetails, OPTIONS, "name", "plan", "currency", "timezone", "tax_rate"),
-    option("admin_name", text("The first admin's name."), Parameter.empty),
-    option("admin_email", text("The email with which the first admin signs in."), Parameter.empty),
-    option(
+    *cli.fields_of(AccountDetails, OPTIONS, "name", "plan", "currency", "timezone", "tax_rate"),
+    cli.option("admin_name", cli.text("The first admin's name."), Parameter.empty),
+    cli.option("admin_email", cli.text("The email with which the first admin signs in."), Parameter.empty),
+    cli.option(
         "password",
-        text("The first admin's password, 12 to 1000 characters.", show_default="the admin chooses it by a link"),
+        cli.text("The first admin's password, 12 to 1000 characters.", show_default="the admin chooses it by a link"),
     ),
-    option("base_url", BASE_URL),
+    cli.option("base_url", cli.BASE_URL),
 )
 Logo = Annotated[
     Path | None,
@@ -140,60 +123,60 @@ COLUMNS = ("id", "name", "plan", "trial_ends_at", "api_enabled", "currency", "ti
 OF_USAGE = ("id", "name", "plan", *NOTHING, *(quota.setting for quota in QUOTAS.values()))
 
 
-@command(account_cli, "create", OPENING)
+@cli.command(account_cli, "create", OPENING)
 def create_account(*, json: bool, **given: Any) -> dict[str, object]:
     """Open an account with its first admin; print the one-time link with which the admin chooses a password."""
     errors = FieldErrors()
-    details = read_part(AccountDetails, given_fields(AccountDetails, given), errors)
+    details = read_part(AccountDetails, cli.given_fields(AccountDetails, given), errors)
     first: dict[str, object] = {"name": given["admin_name"], "email": given["admin_email"], "role": "admin"}
     admin = read_part(UserDetails, first, errors, "admin_")
     secret = read_fields(UserDetails, {name: given[name] for name in ("password",) if given[name] is not None}, errors)
     if errors:
         raise invalid(errors)
-    address, chosen = public_address(given["base_url"], json=json), secret.get("password")
+    address, chosen = cli.public_address(given["base_url"], json=json), secret.get("password")
     password_hash = None if chosen is None else passwords.hash_password(chosen)
-    account_id, user_id = users.open_account(opened(), details, admin, password_hash)
+    account_id, user_id = users.open_account(cli.opened(), details, admin, password_hash)
     result: dict[str, object] = {"account_id": account_id, "user_id": user_id}
     if chosen is None:
-        with acting_for(account_id) as tx:
+        with cli.acting_for(account_id) as tx:
             link = users.create_link(tx, user_id)
         result |= {"link": link.url(address), "expires_at": link.expires_at}
     if details.tax_rate is None and not json:
-        warn(f"Documents carry no tax until you set a rate: retainer account set {account_id} --tax-rate PERCENT")
+        cli.warn(f"Documents carry no tax until you set a rate: retainer account set {account_id} --tax-rate PERCENT")
     return result
 
 
-@command(account_cli, "list")
+@cli.command(account_cli, "list")
 def list_accounts(*, usage: Annotated[bool, typer.Option("--usage", help=USAGE)] = False) -> dict[str, object]:
     """List all accounts."""
-    store = opened()
+    store = cli.opened()
     rows = accounts.list_accounts(store)
     if usage:
         figures, limits = usage_by_account(store), limits_of(settings.load())
         for row in rows:
             row.update(figures.get(row["id"], NOTHING))
             row.update({quota.setting: limits[name][row["plan"]] for name, quota in QUOTAS.items()})
-    return {"accounts": Listing(rows, OF_USAGE if usage else COLUMNS)}
+    return {"accounts": cli.Listing(rows, OF_USAGE if usage else COLUMNS)}
 
 
-@command(account_cli, "show")
-def show_account(account: Account) -> Fields:
+@cli.command(account_cli, "show")
+def show_account(account: cli.Account) -> Fields:
     """Show an account."""
-    with acting_for(account) as tx:
+    with cli.acting_for(account) as tx:
         return accounts.get_account(tx)
 
 
-@command(account_cli, "set", OPTIONS)
+@cli.command(account_cli, "set", OPTIONS)
 def set_account(
-    account: Account, *, logo: Logo = None, remove_logo: RemoveLogo = False, **given: Any
+    account: cli.Account, *, logo: Logo = None, remove_logo: RemoveLogo = False, **given: Any
 ) -> dict[str, object]:
     """Change an account, with effect from the next request. An empty text ("") clears a field."""
     has_logo = logo is not None or remove_logo
-    numbers = changes(NextNumbers, given, may_be_none=True)
-    chosen = given | {"working_weekdays": comma_list(given["working_weekdays"])}
-    values = changes(AccountDetails, chosen, may_be_none=has_logo or bool(numbers))
+    numbers = cli.changes(NextNumbers, given, may_be_none=True)
+    chosen = given | {"working_weekdays": cli.comma_list(given["working_weekdays"])}
+    values = cli.changes(AccountDetails, chosen, may_be_none=has_logo or bool(numbers))
     image = read_logo(account, logo.read_bytes(), run_here) if logo else None
-    with acting_for(account) as tx:
+    with cli.acting_for(account) as tx:
         accounts.set_account(tx, values)
         numbering.set_next_numbers(tx, numbers)
         if has_logo:
@@ -201,19 +184,19 @@ def set_account(
         return accounts.get_account(tx) | (numbering.upcoming_numbers(tx) if numbers else {})
 
 
-@command(api_cli, "on")
-def switch_on(account: Account) -> dict[str, object]:
+@cli.command(api_cli, "on")
+def switch_on(account: cli.Account) -> dict[str, object]:
     """Switch the API on; refused if neither the plan nor a trial includes it."""
     return switch_api(account, on=True)
 
 
-@command(api_cli, "off")
-def switch_off(account: Account) -> dict[str, object]:
+@cli.command(api_cli, "off")
+def switch_off(account: cli.Account) -> dict[str, object]:
     """Switch the API off; all keys of the account stop working immediately."""
     return switch_api(account, on=False)
 
 
 def switch_api(account: int, *, on: bool) -> dict[str, object]:
-    with acting_for(account) as tx:
+    with cli.acting_for(account) as tx:
         accounts.switch_api(tx, on=on)
     return {"account_id": account, "api_enabled": on}

@@ -12,7 +12,7 @@ from retainer.billing import files, payments
 from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.invoices.invoices import load_invoice
 from retainer.billing.quotes.quotes import load_quote
-from retainer.cli.common import acting_on, command, opened
+from retainer.cli import common as cli
 from retainer.errors import Refusal
 from retainer.identity.actors import operator_for
 from retainer.schema import billing as schema
@@ -20,7 +20,7 @@ from retainer.store.tx import Tx
 from retainer.values.kinds import MAX_INTEGER
 
 document_cli = typer.Typer()
-payment_cli = typer.Typer(name="payment", help="Remove payments that were recorded by mistake.", no_args_is_help=True)
+payment_cli = cli.group("payment", "Remove payments that were recorded by mistake.")
 
 Payment = Annotated[int, typer.Argument(metavar="PAYMENT", min=1, max=MAX_INTEGER, help="The payment's id.")]
 
@@ -36,7 +36,7 @@ OUTPUT = typer.Option(
 )
 
 
-@command(document_cli)
+@cli.command(document_cli)
 def pdf(
     document: Annotated[Literal["invoice", "quote", "credit-note"], typer.Argument(help="What to write.")],
     record: Record,
@@ -46,7 +46,7 @@ def pdf(
 ) -> dict[str, object] | None:
     """Write an invoice, quote or credit note as PDF; issued ones carry their e-invoice (Factur-X)."""
     table, load = LOADERS[document]
-    store = opened()
+    store = cli.opened()
     actor = operator_for(store, table, record)
     try:
         file = files.load_file(store, actor, "xml" if xml else "pdf", lambda tx: load(tx, record))
@@ -60,8 +60,8 @@ def pdf(
     return {"file": str(path), "bytes": len(file.content)}
 
 
-@command(payment_cli, "remove")
+@cli.command(payment_cli, "remove")
 def remove_payment(payment: Payment) -> object:
     """Remove a payment, so that its amount is due again; the audit log keeps its details."""
-    with acting_on(schema.payments, payment) as tx:
+    with cli.acting_on(schema.payments, payment) as tx:
         return payments.remove(tx, payment)

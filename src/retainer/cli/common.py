@@ -32,6 +32,10 @@ Until = Annotated[str | None, typer.Option(metavar="INSTANT", help="Before this 
 WORDS = {None: "-", True: "yes", False: "no"}
 
 
+def group(name: str, description: str) -> typer.Typer:
+    return typer.Typer(name=name, help=description, no_args_is_help=True)
+
+
 class Listing(NamedTuple):
     """Records of a result: whole as JSON, and as a table with some of their fields or what `row` makes of them."""
 

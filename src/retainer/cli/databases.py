@@ -14,7 +14,7 @@ import typer
 
 from retainer import settings
 from retainer.backup import BackupError, Progress, postgresql
-from retainer.cli.common import command, warn
+from retainer.cli import common as cli
 from retainer.outbound import pause
 from retainer.schema import distribution
 from retainer.schema.migrations import migrate
@@ -56,7 +56,7 @@ def progress_bars() -> Iterator[Progress]:
         yield show
 
 
-@command(database_cli)
+@cli.command(database_cli)
 def backup(file: Written, *, force: Overwrite = False, json: bool) -> dict[str, object] | None:
     """Write a consistent backup of the database to a file, even while the server runs."""
     from retainer.backup.create import create  # noqa: PLC0415  # other commands need none of this
@@ -75,7 +75,7 @@ def backup(file: Written, *, force: Overwrite = False, json: bool) -> dict[str, 
     return None
 
 
-@command(database_cli)
+@cli.command(database_cli)
 def restore(file: Read, *, check: Check = False, force: Displace = False) -> dict[str, object]:
     """Replace the configured database with a backup; its monitor and webhooks stay paused until you resume them.
 
@@ -99,7 +99,7 @@ def restore(file: Read, *, check: Check = False, force: Displace = False) -> dic
     with engine.serve_alone(), progress_bars() as progress:
         restored, former = restoring.restore(file, database, progress, force=force)
     if restored.wrong_sums:
-        warn(repair(restored.wrong_sums))
+        cli.warn(repair(restored.wrong_sums))
     result = {"database": str(database), "former_database": None if former is None else str(former)}
     paused = {work.name: f"paused; resume with: retainer {work.command} --resume" for work in pause.EVERY}
     return {**result, **paused, **described(file, restored)}
@@ -143,7 +143,7 @@ Target = Annotated[
 ]
 
 
-@command(database_cli)
+@cli.command(database_cli)
 def copy(*, source: Source = None, target: Target) -> dict[str, object]:
     """Copy everything into another database of either kind, all or nothing, and compare both.
 
@@ -158,14 +158,14 @@ def copy(*, source: Source = None, target: Target) -> dict[str, object]:
     return {"from": first.location, "to": second.location, **copied._asdict(), "differences": 0}
 
 
-@command(database_cli)
+@cli.command(database_cli)
 def distribute() -> dict[str, object]:
     """Distribute the tables over the nodes of a Citus cluster by account, or those that are not distributed yet.
 
     All or nothing. Every table that is moved is locked until the end, so stop the servers first.
     """
     engine = connect(settings.load().database)
-    migrate(engine, warn)
+    migrate(engine, cli.warn)
     result = {"database": engine.location, **distribution.distribute(engine)}
     engine.close()
     return result

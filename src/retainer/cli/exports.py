@@ -14,7 +14,7 @@ import msgspec
 import typer
 from sqlalchemy import Select, Table, bindparam
 
-from retainer.cli.common import Account, acting_for, command
+from retainer.cli import common as cli
 from retainer.errors import invalid
 from retainer.identity import accounts
 from retainer.store.details import load_details
@@ -32,8 +32,8 @@ Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder to write
 Formats = Annotated[str, typer.Option("--format", help="csv, json, or both: csv,json.")]
 
 
-@command(export_cli)
-def export(account: Account, folder: Folder, *, formats: Formats = "csv,json", json: bool) -> dict[str, object]:
+@cli.command(export_cli)
+def export(account: cli.Account, folder: Folder, *, formats: Formats = "csv,json", json: bool) -> dict[str, object]:
     """Write everything of an account to files: its settings, and the records of each list of the API.
 
     All files show the same moment. Secrets, passwords and logs are not in them, and neither are PDFs.
@@ -45,7 +45,7 @@ def export(account: Account, folder: Folder, *, formats: Formats = "csv,json", j
         raise invalid({"dir": [f"{folder} exists already. Name a new folder."]})
     folder.parent.mkdir(parents=True, exist_ok=True)
     with (
-        acting_for(account, write=False) as tx,
+        cli.acting_for(account, write=False) as tx,
         tempfile.TemporaryDirectory(prefix=".retainer-export-", dir=folder.parent) as unfinished,
     ):
         tx.snapshot()

@@ -16,7 +16,7 @@ import typer
 
 from retainer import __version__, settings
 from retainer.background import Background
-from retainer.cli.common import Listing, command, opened, option, say, site, warn
+from retainer.cli import common as cli
 from retainer.errors import Refusal
 from retainer.identity.accounts import has_accounts
 from retainer.outbound import pause
@@ -42,12 +42,12 @@ Threads = Annotated[
 NoMonitor = Annotated[bool, typer.Option("--no-monitor", help="Do not check the sites.")]
 NoWebhooks = Annotated[bool, typer.Option("--no-webhooks", help="Do not send webhooks.")]
 SERVING = (
-    option("host", Host, "127.0.0.1"),
-    option("port", Port, 8000),
-    option("workers", Workers, 1),
-    option("threads", Threads),
-    option("no_monitor", NoMonitor, default=False),
-    option("no_webhooks", NoWebhooks, default=False),
+    cli.option("host", Host, "127.0.0.1"),
+    cli.option("port", Port, 8000),
+    cli.option("workers", Workers, 1),
+    cli.option("threads", Threads),
+    cli.option("no_monitor", NoMonitor, default=False),
+    cli.option("no_webhooks", NoWebhooks, default=False),
 )
 """The options of `serve` and `demo`."""
 Once = Annotated[bool, typer.Option("--once", help="Do what is due, then exit.")]
@@ -59,13 +59,13 @@ Plan = Annotated[bool, typer.Option("--plan", help="Show what would run and whic
 Out = Annotated[Path | None, typer.Option(help="The file to write.", show_default="standard output")]
 
 
-@command(operating_cli, options=SERVING)
+@cli.command(operating_cli, options=SERVING)
 def serve(*, json: bool, **given: Any) -> None:
     """Serve the API, check the sites and send webhooks; migrates the database first if needed."""
-    run(given, {"base_url": site(given["host"], given["port"]) + BASE_PATH}, json=json)
+    run(given, {"base_url": cli.site(given["host"], given["port"]) + BASE_PATH}, json=json)
 
 
-@command(operating_cli, options=SERVING)
+@cli.command(operating_cli, options=SERVING)
 def demo(*, json: bool, **given: Any) -> None:
     """Serve two demo agencies on a separate database, which is created again at every start."""
     from retainer.demo import fill  # noqa: PLC0415  # only this command needs it
@@ -83,16 +83,16 @@ def demo(*, json: bool, **given: Any) -> None:
             path.with_name(path.name + end).unlink(missing_ok=True)
     migrate(engine)
     if sys.stderr.isatty():
-        warn("Creating two agencies with a year of work. This takes a few seconds.")
+        cli.warn("Creating two agencies with a year of work. This takes a few seconds.")
     access = fill(Store(engine))
     engine.close()
-    url = site(host, port) + BASE_PATH
+    url = cli.site(host, port) + BASE_PATH
     curl = f'curl -H "Authorization: Bearer {access.key}" {url}/clients'
-    sign_in = {"console": f"{site(host, port)}/console", "email": access.email, "password": access.password}
+    sign_in = {"console": f"{cli.site(host, port)}/console", "email": access.email, "password": access.password}
     run(given, {"base_url": url, "key": access.key, "curl": curl, **sign_in}, json=json)
 
 
-@command(operating_cli)
+@cli.command(operating_cli)
 def monitor(*, once: Once = False, paused: Paused = None) -> dict[str, object]:
     """Check the sites of all accounts without a server, until SIGTERM or once."""
     from retainer.sites.incidents import suspend_all  # noqa: PLC0415  # only this command and the server need them
@@ -104,7 +104,7 @@ def monitor(*, once: Once = False, paused: Paused = None) -> dict[str, object]:
     return {"checked": until_stopped(Monitor(store, loaded.monitor_allow, log.report), log, once=once)}
 
 
-@command(operating_cli)
+@cli.command(operating_cli)
 def deliver(*, once: Once = False, paused: Paused = None) -> dict[str, object]:
     """Send the webhooks of all accounts without a server, until SIGTERM or once."""
     from retainer.events.sender.loop import Sender  # noqa: PLC0415  # only this command and the server need them
@@ -118,7 +118,7 @@ def deliver(*, once: Once = False, paused: Paused = None) -> dict[str, object]:
 
 
 def switch(work: Work, begin_anew: "Callable[[UnscopedTx, str], None]", *, paused: bool) -> dict[str, object]:
-    store = opened()
+    store = cli.opened()
     if paused:
         pause.pause(store, work, "an operator paused it")
     else:
@@ -160,12 +160,12 @@ def until_stopped(loop: "Monitor | Sender", log: "Log", *, once: bool) -> int:
     return loop.done
 
 
-@command(operating_cli, "migrate")
+@cli.command(operating_cli, "migrate")
 def migrate_database(*, only_plan: Plan = False, json: bool) -> dict[str, object]:
     """Bring the database's schema up to date; table locks are announced first."""
     engine = connect(settings.load().database)
     if not only_plan:
-        before, after = migrate(engine, warn)
+        before, after = migrate(engine, cli.warn)
         return {"before": before, "after": after}
     before, migrations = plan(engine)
     steps = [
@@ -179,13 +179,13 @@ def migrate_database(*, only_plan: Plan = False, json: bool) -> dict[str, object
     return {"before": before, "after": head(), "migrations": steps}
 
 
-@command(operating_cli)
+@cli.command(operating_cli)
 def config() -> dict[str, object]:
     """Show the settings in force, each with its source; passwords are masked."""
-    return {"settings": Listing(settings.in_force(settings.load()), ("name", "value", "source"))}
+    return {"settings": cli.Listing(settings.in_force(settings.load()), ("name", "value", "source"))}
 
 
-@command(operating_cli)
+@cli.command(operating_cli)
 def openapi(*, out: Out = None, json: bool) -> None:  # noqa: ARG001  # it is JSON with and without --json
     """Write the OpenAPI 3.1 document."""
     from retainer.app import ROUTES  # noqa: PLC0415  # the API is not needed by other commands
@@ -199,7 +199,7 @@ def openapi(*, out: Out = None, json: bool) -> None:  # noqa: ARG001  # it is JS
         out.write_text(document + "\n", encoding="utf-8")
 
 
-@command(operating_cli)
+@cli.command(operating_cli)
 def doctor(*, repair: Repair = False) -> dict[str, object]:
     """Show settings, database, versions, schema and clock; recompute stored totals and report mismatches."""
     from retainer.rollups import doctor as recount  # noqa: PLC0415
@@ -213,7 +213,7 @@ def doctor(*, repair: Repair = False) -> dict[str, object]:
         advice = "Run retainer doctor --repair, and report a bug."
         raise Refusal("server_error", f"Stored totals do not match their rows: {', '.join(mismatched)}. {advice}")
     for message in (*warnings(engine), *(pause.warnings(Store(engine)) if schema == head() else [])):
-        warn(message)
+        cli.warn(message)
     return {
         "version": __version__,
         "python": platform.python_version(),
@@ -254,7 +254,7 @@ def run(serving: dict[str, Any], result: dict[str, object], *, json: bool) -> No
     engine.close()
     log.drain()
     address = {"host": serving["host"], "port": serving["port"]}
-    ready = partial(say, result, json=json)
+    ready = partial(cli.say, result, json=json)
     server.serve(**address, workers=workers, settings=loaded, log=log, ready=ready)
 
 

@@ -4,21 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from retainer.cli.common import (
-    BASE_URL,
-    Account,
-    Listing,
-    acting_for,
-    acting_on,
-    changes,
-    command,
-    fields_of,
-    number,
-    option,
-    public_address,
-    text,
-    whole,
-)
+from retainer.cli import common as cli
 from retainer.errors import invalid
 from retainer.identity.audit import Fields
 from retainer.identity.keys import key_list, keys
@@ -28,116 +14,114 @@ from retainer.schema import identity as schema
 from retainer.values.kinds import MAX_INTEGER
 from retainer.work import cost_rates
 
-user_cli = typer.Typer(
-    name="user",
-    help="Create, list, change, deactivate and activate users; remove their second factor.",
-    no_args_is_help=True,
-)
-session_cli = typer.Typer(name="session", help="List and revoke the sessions in the console.", no_args_is_help=True)
+user_cli = cli.group("user", "Create, list, change, deactivate and activate users; remove their second factor.")
+session_cli = cli.group("session", "List and revoke the sessions in the console.")
 
 User = Annotated[int, typer.Argument(metavar="USER", min=1, max=MAX_INTEGER, help="The user's id.")]
 Session = Annotated[int, typer.Argument(metavar="SESSION", min=1, max=MAX_INTEGER, help="The session's id.")]
 OPTIONS = {
-    "name": text("The user's name."),
-    "email": text("The user's email, to sign in with."),
-    "role": text("admin, manager or member: what the user may do."),
-    "weekly_capacity_minutes": number("Working minutes a week, from 0 to 10080.", "MINUTES"),
-    "target_percent": text("Billable part of the working time to aim for, like 75.", "PERCENT"),
-    "hourly_rate": text(
+    "name": cli.text("The user's name."),
+    "email": cli.text("The user's email, to sign in with."),
+    "role": cli.text("admin, manager or member: what the user may do."),
+    "weekly_capacity_minutes": cli.number("Working minutes a week, from 0 to 10080.", "MINUTES"),
+    "target_percent": cli.text("Billable part of the working time to aim for, like 75.", "PERCENT"),
+    "hourly_rate": cli.text(
         "Price of an hour in the account's currency, like 80.00. Without one, the account's applies.", "AMOUNT"
     ),
-    "cost_rate": text("Cost of an hour in the account's currency, like 45.", "AMOUNT"),
+    "cost_rate": cli.text("Cost of an hour in the account's currency, like 45.", "AMOUNT"),
 }
 CREATING = (
-    *fields_of(UserDetails, OPTIONS),
-    option("password", text("The user's password, 12 to 1000 characters.", show_default="chosen by a link")),
-    option("base_url", BASE_URL),
+    *cli.fields_of(UserDetails, OPTIONS),
+    cli.option("password", cli.text("The user's password, 12 to 1000 characters.", show_default="chosen by a link")),
+    cli.option("base_url", cli.BASE_URL),
 )
 CHANGING = OPTIONS | {
-    "cost_rate_from": text("First day of the cost rate, like 2026-01-01.", "DAY", show_default="all days"),
-    "password": text("A new password, 12 to 1000 characters."),
+    "cost_rate_from": cli.text("First day of the cost rate, like 2026-01-01.", "DAY", show_default="all days"),
+    "password": cli.text("A new password, 12 to 1000 characters."),
 }
-KEYS_TO = number("The user as whom the keys then act.", "USER", min=1, max=MAX_INTEGER, show_default="the keys stop")
+KEYS_TO = cli.number(
+    "The user as whom the keys then act.", "USER", min=1, max=MAX_INTEGER, show_default="the keys stop"
+)
 COLUMNS = ("id", "name", "email", "role", "is_active", "weekly_capacity_minutes", "hourly_rate")
 
 
-@command(user_cli, "create", CREATING)
-def create_user(account: Account, *, json: bool, **given: Any) -> dict[str, object]:
+@cli.command(user_cli, "create", CREATING)
+def create_user(account: cli.Account, *, json: bool, **given: Any) -> dict[str, object]:
     """Add a user to an account; without a password, print a one-time link to choose one."""
-    details = whole(UserDetails, given)
+    details = cli.whole(UserDetails, given)
     if details.password is None:
-        address = public_address(given["base_url"], json=json)
-        with acting_for(account) as tx:
+        address = cli.public_address(given["base_url"], json=json)
+        with cli.acting_for(account) as tx:
             user_id, link = users.invite(tx, details)
         return {"user_id": user_id, "link": link.url(address), "expires_at": link.expires_at}
     password_hash = passwords.hash_password(details.password)
-    with acting_for(account) as tx:
+    with cli.acting_for(account) as tx:
         return {"user_id": users.create_user(tx, details, password_hash)}
 
 
-@command(user_cli, "list")
-def list_users(account: Account) -> dict[str, object]:
+@cli.command(user_cli, "list")
+def list_users(account: cli.Account) -> dict[str, object]:
     """List the users of an account."""
-    with acting_for(account) as tx:
-        return {"users": Listing(users.list_users(tx), COLUMNS)}
+    with cli.acting_for(account) as tx:
+        return {"users": cli.Listing(users.list_users(tx), COLUMNS)}
 
 
-@command(user_cli, "set", CHANGING)
+@cli.command(user_cli, "set", CHANGING)
 def set_user(user: User, **given: Any) -> Fields:
     """Change a user; a cost rate applies from --cost-rate-from."""
     if given["cost_rate_from"] is not None and given["cost_rate"] is None:
         raise invalid({"cost_rate_from": ["Set the rate that applies from then on: --cost-rate."]})
-    return change_user(user, passwords.hashed_fields(changes(UserDetails, given)))
+    return change_user(user, passwords.hashed_fields(cli.changes(UserDetails, given)))
 
 
-@command(user_cli, "deactivate", {"keys_to": KEYS_TO})
+@cli.command(user_cli, "deactivate", {"keys_to": KEYS_TO})
 def deactivate_user(user: User, **given: Any) -> Fields:
     """Deactivate a user; the user's keys stop working immediately, or act as another user."""
-    with acting_on(schema.users, user) as tx:
+    with cli.acting_on(schema.users, user) as tx:
         if given["keys_to"] is not None:
             for key in key_list.live_keys(tx, user_id=user).keys:
                 keys.hand_over(tx, key.id, given["keys_to"])
         return cost_rates.change_user(tx, user, {"is_active": False})
 
 
-@command(user_cli, "activate")
+@cli.command(user_cli, "activate")
 def activate_user(user: User) -> Fields:
     """Activate a user again; the user's keys work again."""
     return change_user(user, {"is_active": True})
 
 
-@command(user_cli, "link", {"base_url": BASE_URL})
+@cli.command(user_cli, "link", {"base_url": cli.BASE_URL})
 def create_link(user: User, *, json: bool, **given: Any) -> dict[str, object]:
     """Print a one-time link with which a user sets a new password."""
-    address = public_address(given["base_url"], json=json)
-    with acting_on(schema.users, user) as tx:
+    address = cli.public_address(given["base_url"], json=json)
+    with cli.acting_on(schema.users, user) as tx:
         link = users.create_link(tx, user)
     return {"user_id": user, "link": link.url(address), "expires_at": link.expires_at}
 
 
-@command(user_cli, "remove-second-factor")
+@cli.command(user_cli, "remove-second-factor")
 def remove_second_factor(user: User) -> dict[str, object]:
     """Remove a user's second factor, if the phone and the recovery codes are lost."""
-    with acting_on(schema.users, user) as tx:
+    with cli.acting_on(schema.users, user) as tx:
         second_factors.remove(tx, user)
     return {"user_id": user, "second_factor": False}
 
 
-@command(session_cli, "list")
-def list_sessions(account: Account) -> dict[str, object]:
+@cli.command(session_cli, "list")
+def list_sessions(account: cli.Account) -> dict[str, object]:
     """List the sessions of an account, most recently used first."""
-    with acting_for(account) as tx:
-        return {"sessions": Listing(sessions.list_sessions(tx))}
+    with cli.acting_for(account) as tx:
+        return {"sessions": cli.Listing(sessions.list_sessions(tx))}
 
 
-@command(session_cli, "revoke")
+@cli.command(session_cli, "revoke")
 def revoke_session(session: Session) -> dict[str, object]:
     """End a session immediately."""
-    with acting_on(schema.sessions, session) as tx:
+    with cli.acting_on(schema.sessions, session) as tx:
         sessions.end(tx, session)
     return {"session_id": session, "revoked": True}
 
 
 def change_user(user: int, values: Fields) -> Fields:
-    with acting_on(schema.users, user) as tx:
+    with cli.acting_on(schema.users, user) as tx:
         return cost_rates.change_user(tx, user, values)

@@ -6,20 +6,7 @@ import msgspec
 import typer
 
 from retainer import settings
-from retainer.cli.common import (
-    Account,
-    Listing,
-    Since,
-    acting_for,
-    acting_on,
-    changes,
-    comma_list,
-    command,
-    fields_of,
-    site,
-    text,
-    whole,
-)
+from retainer.cli import common as cli
 from retainer.events import deliveries, webhooks
 from retainer.events.deliveries import DeliveryFilter, Redelivery, WebhookDelivery
 from retainer.events.webhooks import Webhook
@@ -29,19 +16,17 @@ from retainer.settings import BASE_PATH
 from retainer.store.tx import Tx
 from retainer.values.kinds import MAX_INTEGER
 
-webhook_cli = typer.Typer(
-    name="webhook", help="Create, list, change, test, rotate and delete webhooks.", no_args_is_help=True
-)
+webhook_cli = cli.group("webhook", "Create, list, change, test, rotate and delete webhooks.")
 
 WebhookId = Annotated[int, typer.Argument(metavar="WEBHOOK", min=1, max=MAX_INTEGER, help="The webhook's id.")]
 FIELDS = {
-    "url": text("The address to which events are sent, like https://example.com/hooks."),
-    "description": text("What receives the events."),
-    "types": text("Types of events separated by commas, like invoice.paid,client.created; by default all."),
+    "url": cli.text("The address to which events are sent, like https://example.com/hooks."),
+    "description": cli.text("What receives the events."),
+    "types": cli.text("Types of events separated by commas, like invoice.paid,client.created; by default all."),
 }
 CHANGES = FIELDS | {
-    "types": text("All types from now on, separated by commas; or all."),
-    "status": text("active or paused."),
+    "types": cli.text("All types from now on, separated by commas; or all."),
+    "status": cli.text("active or paused."),
 }
 OfStatus = Annotated[str | None, typer.Option("--status", help="Only pending, delivered or failed deliveries.")]
 EventId = Annotated[int | None, typer.Option("--event", min=1, max=MAX_INTEGER, help="Send this event again, by id.")]
@@ -49,73 +34,73 @@ COLUMNS = ("id", "url", "description", "status", "status_reason", "pending_count
 OF_DELIVERIES = ("event_id", "type", "record_id", "status", "attempts", "attempted_at", "next_attempt_at", "error")
 
 
-@command(webhook_cli, "create", fields_of(Webhook, FIELDS))
-def create_webhook(account: Account, **given: Any) -> dict[str, object]:
+@cli.command(webhook_cli, "create", cli.fields_of(Webhook, FIELDS))
+def create_webhook(account: cli.Account, **given: Any) -> dict[str, object]:
     """Create a webhook; its secret is shown only once."""
-    webhook = whole(Webhook, given | {"types": comma_list(given["types"])})
-    with acting_for(account) as tx:
-        made, secret = webhooks.add_webhook(tx, webhook, site() + BASE_PATH, settings.load().monitor_allow)
+    webhook = cli.whole(Webhook, given | {"types": cli.comma_list(given["types"])})
+    with cli.acting_for(account) as tx:
+        made, secret = webhooks.add_webhook(tx, webhook, cli.site() + BASE_PATH, settings.load().monitor_allow)
     return {"webhook_id": made.id, "secret": secret}
 
 
-@command(webhook_cli, "list")
-def list_webhooks(account: Account) -> dict[str, object]:
+@cli.command(webhook_cli, "list")
+def list_webhooks(account: cli.Account) -> dict[str, object]:
     """List the webhooks of an account, without their secrets."""
-    with acting_for(account, write=False) as tx:
-        return {"webhooks": Listing(webhooks.load_webhooks(tx), COLUMNS)}
+    with cli.acting_for(account, write=False) as tx:
+        return {"webhooks": cli.Listing(webhooks.load_webhooks(tx), COLUMNS)}
 
 
-@command(webhook_cli, "set", CHANGES)
+@cli.command(webhook_cli, "set", CHANGES)
 def set_webhook(webhook: WebhookId, **given: Any) -> Webhook:
     """Change a webhook, pause it, or let it continue where it was."""
     types = given["types"]
-    values = changes(Webhook, given | {"types": "" if types == "all" else comma_list(types)})
-    with acting_on(schema.webhooks, webhook) as tx:
+    values = cli.changes(Webhook, given | {"types": "" if types == "all" else cli.comma_list(types)})
+    with cli.acting_on(schema.webhooks, webhook) as tx:
         before = _get(tx, webhook)
         after = msgspec.structs.replace(before, **values)
         return webhooks.change_webhook(tx, before, after, settings.load().monitor_allow)
 
 
-@command(webhook_cli, "rotate")
+@cli.command(webhook_cli, "rotate")
 def rotate_secret(webhook: WebhookId) -> dict[str, object]:
     """Replace the secret, which is shown only once; for 24 hours, the former one also signs."""
-    with acting_on(schema.webhooks, webhook) as tx:
+    with cli.acting_on(schema.webhooks, webhook) as tx:
         return {"webhook_id": webhook, "secret": webhooks.rotate_secret(tx, _get(tx, webhook))}
 
 
-@command(webhook_cli, "test")
+@cli.command(webhook_cli, "test")
 def send_test(webhook: WebhookId) -> WebhookDelivery:
     """Queue a test event; `retainer webhook deliveries` shows its result."""
-    with acting_on(schema.webhooks, webhook) as tx:
+    with cli.acting_on(schema.webhooks, webhook) as tx:
         return deliveries.queue_test(tx, _get(tx, webhook))
 
 
-@command(webhook_cli, "redeliver")
-def redeliver(webhook: WebhookId, *, event: EventId = None, since: Since = None) -> dict[str, object]:
+@cli.command(webhook_cli, "redeliver")
+def redeliver(webhook: WebhookId, *, event: EventId = None, since: cli.Since = None) -> dict[str, object]:
     """Send an event again, or all since an instant."""
-    wanted = whole(Redelivery, {"event_id": event, "since": since})
-    with acting_on(schema.webhooks, webhook) as tx:
+    wanted = cli.whole(Redelivery, {"event_id": event, "since": since})
+    with cli.acting_on(schema.webhooks, webhook) as tx:
         count = deliveries.redeliver(tx, _get(tx, webhook), wanted)
         queued = _get(tx, webhook)
     return {"webhook_id": webhook, "events": count, "position": queued.position, "pending": queued.pending_count}
 
 
-@command(webhook_cli, "deliveries")
+@cli.command(webhook_cli, "deliveries")
 def list_deliveries(webhook: WebhookId, *, status: OfStatus = None) -> dict[str, object]:
     """List the newest deliveries of a webhook."""
     if status not in {None, *deliveries.STATUSES}:
         raise typer.BadParameter(f"--status must be one of: {', '.join(deliveries.STATUSES)}")
-    with acting_on(schema.webhooks, webhook) as tx:
+    with cli.acting_on(schema.webhooks, webhook) as tx:
         filters = DeliveryFilter(status=None if status is None else (status,))
         page = Page(1, MAX_PAGE_SIZE, ("-id",), "", "")
         found = listing(tx, schema.webhook_deliveries, WebhookDelivery, filters, page, webhook_id=webhook).data
-    return {"deliveries": Listing(found, OF_DELIVERIES)}
+    return {"deliveries": cli.Listing(found, OF_DELIVERIES)}
 
 
-@command(webhook_cli, "delete")
+@cli.command(webhook_cli, "delete")
 def delete_webhook(webhook: WebhookId) -> dict[str, object]:
     """Delete a webhook and the log of its deliveries."""
-    with acting_on(schema.webhooks, webhook) as tx:
+    with cli.acting_on(schema.webhooks, webhook) as tx:
         webhooks.remove_webhook(tx, _get(tx, webhook))
     return {"deleted": webhook}
 
