@@ -25,7 +25,7 @@ REPEATED = object()
 """Marks free text, which may contain commas: several values need a repeated parameter."""
 
 
-class Query(msgspec.Struct):
+class Query(msgspec.Struct, omit_defaults=True):
     """The query parameters of an operation."""
 
 
