@@ -33,21 +33,13 @@ if TYPE_CHECKING:
     from retainer.store.transaction import UnscopedTx
 
 operating_cli = typer.Typer()
-Host = Annotated[str, typer.Option(help="The address to listen on.")]
-Port = Annotated[int, typer.Option(min=1, max=65535, help="The port to listen on.")]
-Workers = Annotated[int, typer.Option(min=1, help="Worker processes; more than one needs PostgreSQL and Valkey.")]
-Threads = Annotated[
-    int | None, typer.Option(min=1, max=256, help="Threads of each worker.", show_default="RETAINER_THREADS")
-]
-NoMonitor = Annotated[bool, typer.Option("--no-monitor", help="Do not check the sites.")]
-NoWebhooks = Annotated[bool, typer.Option("--no-webhooks", help="Do not send webhooks.")]
 SERVING = (
-    cli.option("host", Host, "127.0.0.1"),
-    cli.option("port", Port, 8000),
-    cli.option("workers", Workers, 1),
-    cli.option("threads", Threads),
-    cli.option("no_monitor", NoMonitor, default=False),
-    cli.option("no_webhooks", NoWebhooks, default=False),
+    cli.option("host", cli.text("The address to listen on."), "127.0.0.1"),
+    cli.option("port", cli.number("The port to listen on.", min=1, max=65535), 8000),
+    cli.option("workers", cli.number("Worker processes; more than one needs PostgreSQL and Valkey.", min=1), 1),
+    cli.option("threads", cli.number("Threads of each worker.", min=1, max=256, show_default="RETAINER_THREADS")),
+    cli.option("no_monitor", cli.flag("--no-monitor", "Do not check the sites.")),
+    cli.option("no_webhooks", cli.flag("--no-webhooks", "Do not send webhooks.")),
 )
 """The options of `serve` and `demo`."""
 Once = Annotated[bool, typer.Option("--once", help="Do what is due, then exit.")]
