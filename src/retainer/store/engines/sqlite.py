@@ -124,14 +124,23 @@ class Sqlite(Engine):
         return connection
 
     def run(self, connection: DriverConnection, text: str, values: Values) -> DriverCursor:
-        return self._translated(connection.execute, text, values)
+        try:
+            return connection.execute(text, values)
+        except driver.DatabaseError as error:
+            raise self.translate_error(error) from error
 
     def all(self, cursor: DriverCursor) -> list[Row]:
-        rows: list[Row] = self._translated(cursor.fetchall)
+        try:
+            rows: list[Row] = cursor.fetchall()
+        except driver.DatabaseError as error:
+            raise self.translate_error(error) from error
         return rows
 
     def first(self, cursor: DriverCursor) -> Row | None:
-        row: Row | None = self._translated(cursor.fetchone)
+        try:
+            row: Row | None = cursor.fetchone()
+        except driver.DatabaseError as error:
+            raise self.translate_error(error) from error
         return row
 
     def _translated(self, call: Callable[..., Any], *arguments: object) -> Any:
