@@ -242,6 +242,23 @@ def test_a_webhook_that_goes_back_sends_the_events_of_a_record_in_order(api, hoo
 
 
 @only_sqlite
+def test_an_event_that_is_sent_again_waits_behind_an_earlier_one_that_fails(api, hooked, clock):
+    hook = hooked()
+    client = api.make("/clients")["id"]
+    api.patch(f"/clients/{client}", {"name": "Renamed"})
+    hook.send()
+    api.post(f"{hook.path}/redeliver", {"since": "2020-01-01T00:00:00Z"})
+    hook.receiver.fail()
+    hook.send()
+    assert [each["status"] for each in hook.deliveries()] == ["pending", "pending"]
+    hook.receiver.recover()
+    clock.shift(timedelta(seconds=6))
+    hook.send()
+    assert hook.receiver.events == [1, 2, 1, 2]
+    assert hook.read()["pending_count"] == 0
+
+
+@only_sqlite
 def test_an_event_that_is_sent_again_begins_with_short_pauses(api, hooked, clock):
     hook = hooked()
     hook.receiver.fail()

@@ -53,6 +53,8 @@ class DeliveryAttempt(msgspec.Struct):
     attempts: int = 0
     failing_since: str | None = None
     next_attempt_at: str | None = None
+    is_ended: bool = False
+    """Whether its delivery had ended, before the webhook went back."""
     outcome: Outcome | None = None
     """None while it was not tried."""
 
@@ -175,7 +177,9 @@ def _new(tx: Tx, webhook_id: int, rows: list[Row], pending: set[int | None]) -> 
         event_id, kind, record_id = row[:3]
         if event_id not in pending:
             delivery_id, attempts = former.get(event_id, (None, 0))
-            yield DeliveryAttempt(event_id, kind, record_id, row, delivery_id, attempts)
+            yield DeliveryAttempt(
+                event_id, kind, record_id, row, delivery_id, attempts, is_ended=delivery_id is not None
+            )
 
 
 def _grouped(attempts: list[DeliveryAttempt]) -> list[list[DeliveryAttempt]]:

@@ -96,7 +96,8 @@ def _results(group: list[DeliveryAttempt], now: str) -> Iterator[tuple[DeliveryA
     for attempt in group:
         outcome = attempt.outcome
         if outcome is None:
-            yield attempt, {"next_attempt_at": (attempt.next_attempt_at or now) if is_first else None}
+            due = (attempt.next_attempt_at or now) if is_first else None
+            yield attempt, {"status": "pending", "next_attempt_at": due}
             is_first = False
             continue
         values = _outcome_columns(attempt, outcome, now)
@@ -124,10 +125,9 @@ def _save_attempt(tx: Tx, webhook_id: int, attempt: DeliveryAttempt, values: Col
     """Write a delivery; return 1 if it is new."""
     if attempt.delivery_id is None:
         named = {name: getattr(attempt, name) for name in ("event_id", "type", "record_id")}
-        new = {"webhook_id": webhook_id, "status": "pending", "attempts": 0}
-        tx.insert_raw(webhook_deliveries, {**named, **new, **values})
+        tx.insert_raw(webhook_deliveries, {**named, "webhook_id": webhook_id, "attempts": 0, **values})
         return 1
-    if attempt.outcome is not None or values["next_attempt_at"] != attempt.next_attempt_at:
+    if attempt.outcome is not None or attempt.is_ended or values["next_attempt_at"] != attempt.next_attempt_at:
         tx.update_columns(webhook_deliveries, attempt.delivery_id, values)
     return 0
 
