@@ -128,6 +128,12 @@ def test_a_timer_becomes_a_time_entry_when_it_is_stopped(api, visitor, project):
     assert "No timer is running." in timer(visitor, timer="stop").text
 
 
+def test_a_timer_does_not_begin_with_a_description_that_no_entry_can_have(api, visitor, project):
+    refused = timer(visitor, timer="start", work=f"project_id-{project}", description="x" * 5001)
+    assert "5000" in refused.error_of("description")
+    assert "so far" not in visitor.get(WEEK).text
+
+
 def test_a_timer_that_cannot_be_recorded_goes_on_until_it_is_discarded(api, visitor, project):
     for work in ("", "project_id-999999", f"client_id-{api.make('/clients')['id']}"):
         assert "Choose the work" in timer(visitor, timer="start", work=work).text

@@ -5,6 +5,7 @@ from sqlalchemy import bindparam, delete, select
 from retainer.schema.work import timers
 from retainer.store.tx import Tx
 from retainer.values.kinds import Id, Instant, Text191, Text5000
+from retainer.values.reading import read_record
 from retainer.values.records import Record
 
 OF_USER = timers.c.user_id == bindparam("user")
@@ -17,8 +18,8 @@ class Timer(Record):
 
     user_id: Id
     work: Text191
-    description: Text5000 | None
     started_at: Instant
+    description: Text5000 | None = None
 
 
 def find(tx: Tx) -> Timer | None:
@@ -26,9 +27,10 @@ def find(tx: Tx) -> Timer | None:
     return tx.find(timers, tx.value(FIND, user=tx.actor.user_id), Timer)
 
 
-def start(tx: Tx, work: str, description: str | None) -> None:
-    """Start the timer of the acting user. Raises `validation_failed` if it runs already."""
-    tx.insert(timers, Timer(0, tx.now, tx.now, tx.actor.user_id, work, description, tx.now))
+def start(tx: Tx, work: str, description: str) -> None:
+    """Start the timer of the acting user. Raises `validation_failed` for a text that is too long."""
+    fields = {"user_id": tx.actor.user_id, "work": work, "started_at": tx.now}
+    tx.insert(timers, read_record(Timer, fields | ({"description": description} if description else {})))
 
 
 def discard(tx: Tx) -> None:

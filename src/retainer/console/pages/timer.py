@@ -21,7 +21,7 @@ def act(tx: Tx, context: PageContext) -> Reply:
         offered = {name for _, options in Week(tx, context).offered for name, _ in options}
         if form.text("work") not in offered:
             raise invalid({"work": ["Choose the work that you begin."]})
-        timers.start(tx, form.text("work"), form.text("description").strip() or None)
+        timers.start(tx, form.text("work"), form.text("description").strip())
         return context.redirect("/week", "Timer started.")
     if running is None:
         return context.redirect("/week", "No timer is running.", kind="warn")
