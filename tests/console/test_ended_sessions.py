@@ -119,3 +119,7 @@ def test_a_form_from_another_site_is_refused_and_not_carried(api):
     end_sessions(api)
     sent = visitor.post("/console/people/new", {"name": "Mia"}, HTTP_SEC_FETCH_SITE="cross-site")
     assert (sent.status, "Mia" in sent.html) == (403, False)
+
+
+def test_a_form_without_a_page_of_its_own_does_not_open(api, visitor):
+    assert visitor.post("/console/sign-out", {"step": "restore"}).location == SIGN_IN

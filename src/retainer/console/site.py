@@ -94,7 +94,7 @@ class Console:
             return self._show(route, context)
         if request.method == "POST" and route.act is not None:
             context.form = self._read_form(context, route)
-            context.is_restored = context.form.text("step") == sign_in_pages.RESTORE
+            context.is_restored = route.show is not None and context.form.text("step") == sign_in_pages.RESTORE
             return self._show(route, context) if context.is_restored else self._act(route, context)
         allowed = [*(["GET, HEAD"] if route.show else []), *(["POST"] if route.act else [])]
         raise method_not_allowed(request.method, ", ".join(allowed))
