@@ -1,8 +1,7 @@
 """Charts of amounts, durations, percentages and requests, which templates render as SVG.
 
-In the first three, horizontal positions are percentages of the drawing's width and vertical ones are pixels, so that
-text keeps its size on every screen. Series differ in their pattern, not only in their colour: charts must be readable
-in print.
+Horizontal positions are percentages of the drawing's width and vertical ones are pixels, so that text keeps its size on
+every screen. Series differ in their pattern, not only in their colour: charts must be readable in print.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,12 +12,17 @@ from typing import Literal, NamedTuple
 from retainer.console import words
 from retainer.store.tx import Tx
 from retainer.traffic.counts import Counts, Period, by_day, by_hour, last_hours
+from retainer.values.exact import decimal_text
 
-Pattern = Literal["solid", "striped", "outlined", "line", "dashed", "target"]
-"""How a series is drawn: bars filled, striped or outlined; lines solid, dashed, or dotted without points."""
+Pattern = Literal["solid", "striped", "outlined", "good", "warn", "limited", "bad", "line", "dashed", "target"]
+"""How a series is drawn: bars filled, striped, outlined or in a colour; lines solid, dashed, or dotted without points.
+
+Bars in colours stand on each other, in the order of the legend.
+"""
 LINES = frozenset({"line", "dashed", "target"})
-Unit = Literal["money", "percent", "milliseconds"]
-SUFFIXES = {"money": "", "percent": "%", "milliseconds": " ms"}
+STACKED = frozenset({"good", "warn", "limited", "bad"})
+Unit = Literal["money", "percent", "milliseconds", "requests"]
+SUFFIXES = {"money": "", "percent": "%", "milliseconds": " ms", "requests": ""}
 
 TOP, HEIGHT = 10, 220
 """Pixels above the highest gridline, and from it to the lowest."""
@@ -34,9 +38,8 @@ MAX_BAR = Decimal(7)
 BAR, BAR_GAP, ROW_LABEL, ROW_GAP = 11, 3, 22, 12
 """Pixels of a bar in a chart with rows, between bars, of a row's label, and between rows."""
 FULL = Decimal(100)
-REQUESTS_HEIGHT, MIN_REQUESTS_HEIGHT = 100, 3
-SPARKLINE_HEIGHT, MIN_SPARKLINE_HEIGHT = 20, 2
-"""Heights of charts of requests; a value above 0 has a minimum, so that one failure among a thousand is visible."""
+MIN_HEIGHT = Decimal(3)
+"""Pixels of a bar at least, so that one failure among a thousand requests is visible."""
 
 
 class Series(NamedTuple):
@@ -148,24 +151,30 @@ def draw(
     """Return a chart of bars beside each other, with lines above them, or of rows of bars below each other."""
     series = _drawn(series)
     bars = [each for each in series if each.pattern not in LINES]
+    is_stacked = any(each.pattern in STACKED for each in bars)
     values = [value for each in series for value in each.values if value]
+    sums = [sum(filter(None, column), Decimal(0)) for column in zip(*(each.values for each in bars), strict=True)]
     targets = [subject.target for subject in subjects if subject.target is not None]
-    scale, every = scale_of([*values, *targets]), -(-len(subjects) // MAX_LABELS)
+    scale = scale_of([*(sums if is_stacked else values), *targets], is_whole=unit == "requests")
+    every = -(-len(subjects) // MAX_LABELS)
     place, height = scale.x if is_rows else scale.y, Decimal(TOP + HEIGHT + LABELS_HEIGHT)
     size = FULL / max(1, len(subjects))
-    width = step = min(MAX_BAR, size * (1 - GAP) / max(1, len(bars)))
-    first, zero, groups = (size - width * len(bars)) / 2, place(Decimal(0)), []
+    columns = 1 if is_stacked else len(bars)
+    width = step = min(MAX_BAR, size * (1 - GAP) / max(1, columns))
+    first, zero, groups = (size - width * columns) / 2, place(Decimal(0)), []
     if is_rows:
         width, step, first = Decimal(BAR), Decimal(BAR + BAR_GAP), Decimal(ROW_LABEL)
         size = first + step * len(bars) + ROW_GAP
         height = size * len(subjects) + LABELS_HEIGHT
     for index, (label, note, aim) in enumerate(subjects if values else ()):
-        boxes, points, middle = [], [], size * index + size / 2
+        boxes, points, middle, floor = [], [], size * index + size / 2, zero
         for position, each in enumerate(bars):
             if value := each.values[index]:
                 near, far = sorted((place(value), zero))
-                across, length = size * index + first + step * position, far - near
-                box = (near, across, length, width) if is_rows else (across, near, width, max(Decimal(1), length))
+                across, length = size * index + first + step * (0 if is_stacked else position), far - near
+                if is_stacked:
+                    near = floor = floor - max(MIN_HEIGHT, length)
+                box = (near, across, length, width) if is_rows else (across, near, width, max(MIN_HEIGHT, length))
                 boxes.append(Box(each.pattern, *box))
         for each in series:
             value, earlier = each.values[index], each.values[index - 1] if index else None
@@ -189,14 +198,14 @@ def _drawn(series: list[Series]) -> list[Series]:
     return found or series[:1]
 
 
-def scale_of(values: Sequence[Decimal]) -> Scale:
-    """Return an axis of round numbers that includes 0 and all values."""
+def scale_of(values: Sequence[Decimal], *, is_whole: bool = False) -> Scale:
+    """Return an axis of round numbers that includes 0 and all values; a count has only whole ones."""
     low, high = min([*values, Decimal(0)]), max([*values, Decimal(0)])
     if low == high:
         return Scale(Decimal(0), Decimal(1), Decimal(1))
-    rough = (high - low) / MAX_TICKS
-    power = Decimal(1).scaleb(rough.adjusted())
-    step = next(each * power for each in STEPS if each * power >= rough)
+    rough = max((high - low) / MAX_TICKS, Decimal(is_whole))
+    steps = [each.scaleb(rough.adjusted()) for each in STEPS]
+    step = next(each for each in steps if each >= rough and not (is_whole and each % 1))
     lowest, highest = (low / step).to_integral_value(ROUND_FLOOR), (high / step).to_integral_value(ROUND_CEILING)
     return Scale(lowest * step, highest * step, step)
 
@@ -210,40 +219,19 @@ def description_of(series: list[Series], index: int, unit: Unit) -> str:
 def compact(value: Decimal, unit: Unit) -> str:
     """Return a value of an axis: `12k`, `1.5M`, `80%`."""
     if unit == "percent":
-        return f"{_plain(value)}%"
+        return f"{decimal_text(value)}%"
     for digits, suffix in ((9, "B"), (6, "M"), (3, "k")):
         if abs(value) >= Decimal(10) ** digits:
-            return f"{_plain(value.scaleb(-digits))}{suffix}"
-    return _plain(value)
-
-
-def _plain(value: Decimal) -> str:
-    text = f"{value:f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-class Bar(NamedTuple):
-    """A stacked bar of requests, with its figures for the table."""
-
-    label: str
-    counts: Counts
-    segments: list[tuple[str, int, int]]
-    """The kind, top and height of each segment, from below."""
+            return f"{decimal_text(value.scaleb(-digits))}{suffix}"
+    return decimal_text(value)
 
 
 class RequestChart(NamedTuple):
-    """A chart of requests by the status of their responses; the highest bar shows `maximum`."""
+    """A chart of requests by the status of their responses, with the figures of each bar and their total."""
 
-    bars: list[Bar]
-    maximum: int
+    chart: Chart
+    rows: Mapping[str, Counts]
     total: Counts
-
-
-class Sparkline(NamedTuple):
-    """The requests of some days as small bars."""
-
-    heights: list[int]
-    total: int
 
 
 def hourly_chart(tx: Tx, key_id: int | None = None, period: Period | None = None) -> RequestChart:
@@ -256,32 +244,20 @@ def daily_chart(tx: Tx, days: int, key_id: int | None = None, last: str = "") ->
     return status_chart({words.day_label(day): each for day, each in by_day(tx, days, key_id, last).items()})
 
 
-def status_chart(counts: Mapping[str, Counts]) -> RequestChart:
-    maximum, total = max((each.requests for each in counts.values()), default=0), Counts()
-    for each in counts.values():
+def status_chart(rows: Mapping[str, Counts]) -> RequestChart:
+    total = Counts()
+    for each in rows.values():
         total.add(each)
-    return RequestChart([Bar(label, each, _segments(each, maximum)) for label, each in counts.items()], maximum, total)
-
-
-def sparkline(days: list[int]) -> Sparkline:
-    maximum = max(days, default=0)
-    return Sparkline([_scaled(count, maximum, SPARKLINE_HEIGHT, MIN_SPARKLINE_HEIGHT) for count in days], sum(days))
-
-
-def _segments(counts: Counts, maximum: int) -> list[tuple[str, int, int]]:
-    kinds = {
-        "good": counts.requests - counts.client_errors - counts.server_errors,
-        "warn": counts.client_errors - counts.limited,
-        "limited": counts.limited,
-        "bad": counts.server_errors,
+    failed = [each.client_errors + each.server_errors for each in rows.values()]
+    series: dict[Pattern, tuple[str, list[int]]] = {
+        "good": ("Successful", [each.requests - errors for each, errors in zip(rows.values(), failed, strict=True)]),
+        "warn": ("Client error (4xx)", [each.client_errors - each.limited for each in rows.values()]),
+        "limited": ("Rate limited (429)", [each.limited for each in rows.values()]),
+        "bad": ("Server error (5xx)", [each.server_errors for each in rows.values()]),
     }
-    segments, y = [], REQUESTS_HEIGHT
-    for kind, count in kinds.items():
-        if height := _scaled(count, maximum, REQUESTS_HEIGHT, MIN_REQUESTS_HEIGHT):
-            y = max(0, y - height)
-            segments.append((kind, y, height))
-    return segments
-
-
-def _scaled(count: int, maximum: int, height: int, min_height: int) -> int:
-    return max(min_height, count * height // maximum) if count > 0 else 0
+    drawn = [
+        Series(name, pattern, [Decimal(value) if value else None for value in values])
+        for pattern, (name, values) in series.items()
+    ]
+    subjects = [Subject(label.rpartition(", ")[2]) for label in rows]  # of an hour, its time: the table has its day
+    return RequestChart(draw("Requests", "requests", subjects, drawn), rows, total)

@@ -209,7 +209,6 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
     filters = msgspec.structs.replace(filters, status=None if asked == "all" else filters.status or "active")
     if filters.sort.removeprefix("-") not in key_list.ORDERS or "sort" not in query:
         filters = msgspec.structs.replace(filters, sort="-created_at")
-    usage = counts.usage(tx, DAYS)
     return context.render(
         "keys",
         keys=key_list.list_keys(tx, filters),
@@ -217,7 +216,8 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
         remarkable=[key for key in every if key.warnings],
         filters=filters,
         sums={status: sum(key.status == status for key in every) for status in ("active", "expired", "revoked")},
-        sparklines={key.id: charts.sparkline(usage.get(key.id, [0] * DAYS)) for key in every},
+        sparklines=counts.usage(tx, DAYS),
+        nothing=[0] * DAYS,
         users=users.list_users(tx),
         api_enabled=accounts.get_account(tx)["api_enabled"],
         in_words=words.scopes_in_words,
