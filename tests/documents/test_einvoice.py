@@ -88,8 +88,6 @@ def test_missing_fact_is_named(changes: dict[str, object], sentence: str) -> Non
     made = document(**changes)
     (reason,) = missing_facts(made)
     assert reason.message.startswith(sentence)
-    with pytest.raises(ValueError, match=sentence):
-        build_einvoice(made)
 
 
 CATEGORIES: list[tuple[str, str | None, str]] = [

@@ -2,7 +2,6 @@
 
 import io
 import re
-from decimal import Decimal
 
 from retainer.documents.facts import Address, Customer, Document, Issuer, Line
 from retainer.documents.printable import font_names, printable, printable_line
@@ -30,13 +29,7 @@ LONGEST_TIED, MOST_TIED = 400, 12
 """Characters of the last line, and its lines or those of the totals, up to which they stand on one page for sure."""
 INK = "#16202c"
 MAX_NAME, MAX_TEXT = 70, 140
-SMALLEST, LARGEST = Decimal("0.01"), Decimal("999999999.99")
-"""The limits of EPC069-12: characters of the name and the text, and amounts."""
-
-
-def title_of(document: Document) -> str:
-    """Return the title of a document, like `Invoice INV-2026-0001`."""
-    return " ".join(filter(None, (words_of(document)[f"title_{document.kind}"], document.number)))
+"""The characters of a name and a text that EPC069-12 takes."""
 
 
 def build_layout(document: Document) -> dict[str, object]:
@@ -48,7 +41,7 @@ def build_layout(document: Document) -> dict[str, object]:
     return {
         "language": language,
         "fonts": font_names(customer.country),
-        "title": printable_line(title_of(document)),
+        "title": printable_line(f"{words[f'title_{document.kind}']} {document.number or ''}"),
         "watermark": words["draft"] if document.is_draft else "",
         "color": issuer.color,
         "ink": issuer.color if is_readable(issuer.color) else INK,
@@ -228,13 +221,11 @@ def _footer(document: Document) -> list[list[str]]:
 def payment_code(document: Document) -> str | None:
     """Return the QR code of EPC069-12 that banking apps read, as SVG.
 
-    None unless an issued invoice is due in euros to a bank account.
-    None also for what the code cannot hold, such as an IBAN of 40 characters: no code is better than a wrong one.
+    None unless an issued invoice is due in euros to a bank account, and for what the code cannot hold, such as an IBAN
+    of 40 characters or an amount of a billion: no code is better than a wrong one.
     """
     issuer = document.issuer
     if document.kind != "invoice" or document.is_draft or document.currency != "EUR" or not issuer.iban:
-        return None
-    if not SMALLEST <= document.total <= LARGEST:
         return None
     from segno import helpers  # noqa: PLC0415  # only documents and second factors need it
 

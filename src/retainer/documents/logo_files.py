@@ -8,7 +8,7 @@ import struct
 
 from typst import TypstError
 
-from retainer.documents.typesetting import typeset
+from retainer.documents.pdf import typeset
 from retainer.errors import invalid
 from retainer.kernel.representations import RunApart
 

@@ -1,17 +1,29 @@
-"""PDF: renders a document as PDF/A-3a, with its e-invoice attached if it has one.
+"""PDF: renders a document as PDF/A-3a, with its e-invoice attached if it has one, and sets templates with typst.
+
+Texts reach a template as JSON strings, which are never markup. Fonts come from a package, not from the system, so the
+same data and the same version of `typst` give the same bytes.
 
 typst cannot write the metadata that declare a Factur-X invoice (Factur-X 1.0, 6.2). An incremental update (ISO 32000-1,
 7.5.6) appends a new version of the metadata object; all other bytes stay as typst wrote them.
 """
 
+import json
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+import typst
 
 from retainer.documents.einvoice import build_einvoice, missing_facts
 from retainer.documents.facts import Document
 from retainer.documents.layout import build_layout
-from retainer.documents.typesetting import typeset
+from retainer.documents.printable import FILES
 
+TEMPLATES = Path(__file__).parent / "templates"
+"""The only folder that typst can read. It has no images, which an SVG could name."""
 TRAILER = re.compile(rb"trailer\s*<<(?P<entries>.*?)>>\s*startxref\s*(?P<xref>\d+)\s*%%EOF\s*", re.DOTALL)
 ROOT = re.compile(rb"/Root (\d+) 0 R")
 METADATA = re.compile(rb"/Metadata (\d+) 0 R")
@@ -95,3 +107,29 @@ def _object(pdf: bytes, number: int) -> bytes:
 def _stream(content: bytes) -> bytes:
     start = content.find(b"stream\n") + len(b"stream\n")
     return content[start : content.rfind(b"\nendstream")]
+
+
+def typeset(
+    template: str, data: Mapping[str, object], form: Literal["pdf", "png"], issued: datetime | None = None
+) -> bytes:
+    """Return a template with its data as PDF/A-3a, or as PNG with a pixel for each point. Raises TypstError.
+
+    `issued` is the date in the metadata of the PDF.
+    """
+    compiler = typst.Compiler(
+        TEMPLATES.joinpath(template).read_bytes(),
+        root=str(TEMPLATES),
+        font_paths=_fonts(),
+        ignore_system_fonts=True,
+        sys_inputs={"data": json.dumps(data)},
+    )
+    made = compiler.compile(format=form, ppi=72, pdf_standards=["a-3a"], timestamp=issued)
+    if not isinstance(made, bytes):
+        raise TypeError("typst wrote no file, or several.")
+    return made
+
+
+@cache
+def _fonts() -> typst.Fonts:
+    folders = [str(paths[0].parent) for paths in FILES.values()]
+    return typst.Fonts(include_system_fonts=False, include_embedded_fonts=False, font_paths=folders)

@@ -122,11 +122,8 @@ def _about_issuing(document: Document, today: str) -> Iterator[DocumentWarning]:
 
 def _about_characters(document: Document, _: str) -> Iterator[DocumentWarning]:
     """Yield a warning for each field with characters that the fonts of documents lack."""
-    texts = [(field, " ".join(filter(None, parts))) for field, parts in _printed_texts(document)]
-    if not unprintable_characters(" ".join(text for _, text in texts)):  # as almost always: one look at all is quick
-        return
-    for field, text in texts:
-        if found := unprintable_characters(text):
+    for field, parts in _printed_texts(document):
+        if found := unprintable_characters(" ".join(filter(None, parts))):
             more = len(found) - SHOWN_CHARACTERS
             shown = " ".join(found[:SHOWN_CHARACTERS]) + (f" and {more} more" if more > 0 else "")
             yield DocumentWarning("unprintable_characters", field, f"The PDF prints squares instead of {shown}.")
