@@ -143,5 +143,6 @@ def test_the_database_refuses_work_on_a_line_to_which_its_row_does_not_refer(wor
     else:
         refused = world.api.create("/invoices", client_id=world.client, lines=[{"time_entry_ids": [world.entry]}])
     assert refused.code == "already_billed"
-    assert refused.errors["lines"][0].startswith("Another request has billed some of this work meanwhile.")
+    named = f"some of this work meanwhile: time entry {world.entry}"
+    assert named in refused.errors["lines"][0]
     assert [invoice["id"] for invoice in world.api.get("/invoices").data] == [other["id"]]

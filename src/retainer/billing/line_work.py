@@ -17,6 +17,7 @@ from retainer.billing.kinds.milestones import MILESTONES
 from retainer.schema.billing import invoice_lines
 from retainer.store import constraints
 from retainer.store.tx import Tx
+from retainer.values import money
 
 KINDS: tuple[WorkKind, ...] = (TIME, EXPENSES, MILESTONES, FEES)
 Lines = Sequence[InvoiceLine]
@@ -77,12 +78,8 @@ def build_unbilled_lines(tx: Tx, request: UnbilledWork, invoice: Invoice) -> tup
 
 def explain_nothing(invoice: Invoice, left_out: Sequence[LeftOut]) -> str:
     message = f"Client {invoice.client_id} has no unbilled work in {invoice.currency} that matches."
-    parts = []
-    for part in left_out:
-        noun = "entry" if part.count == 1 else "entries"
-        unit = "minute" if part.minutes == 1 else "minutes"
-        parts.append(f"{part.count} {noun} of {part.minutes} {unit} {REASONS[part.reason]}")
-    return f"{message} Left out: {', '.join(parts)}." if parts else message
+    parts = ", ".join(f"{money.hours(part.minutes)} h {REASONS[part.reason]}" for part in left_out)
+    return f"{message} Left out: {parts}." if parts else message
 
 
 def validate_projects(tx: Tx, path: str, project_ids: Sequence[int], client_id: int | None) -> None:

@@ -6,7 +6,7 @@ billed again when its whole quantity is credited, and all work of the invoice, o
 The last credit leaves exactly 0 at every rate and for every project.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Annotated
@@ -140,9 +140,9 @@ def freed_lines(invoice: Invoice, note: CreditNote) -> list[InvoiceLine]:
 
 
 def credited_lines(invoice: Invoice, notes: Sequence[CreditNote]) -> list[InvoiceLine]:
-    credited: dict[int | None, Decimal] = {}
+    credited = defaultdict[int | None, Decimal](Decimal)
     for part in (part for note in notes for part in note.lines):
-        credited[part.invoice_line_id] = credited.get(part.invoice_line_id, Decimal(0)) + part.quantity
+        credited[part.invoice_line_id] += part.quantity
     return [line for line in invoice.lines if credited.get(line.id) == line.quantity]
 
 
@@ -157,8 +157,7 @@ def credit_by_amount(tx: Tx, note: CreditNote, gross: int, remaining: list[Share
         tx.error("amount", f"Must be at most what is left to credit: {left} {note.currency}.")
         return []
     credited, note.lines = [], []
-    parts = money.allocate(gross, [share.gross for share in remaining]) if whole else []
-    for part, share in zip(parts, remaining, strict=False):
+    for part, share in zip(money.allocate(gross, [share.gross for share in remaining]), remaining, strict=True):
         net = money.net_of_part(part, share)
         if part:
             credited.append(Share(share.tax_rate, net, part - net))

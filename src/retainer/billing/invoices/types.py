@@ -167,7 +167,8 @@ class UnbilledWork(msgspec.Struct):
     time: Annotated[UnbilledTime | None, "Which time to bill, `{}` for all; null: none."] = None
     expenses: Annotated[UnbilledExpenses | None, "Which expenses to bill, `{}` for all; null: none."] = None
     milestones: Annotated[
-        UnbilledMilestones | None, "Which completed milestones with an amount to bill, `{}` for all; null: none."
+        UnbilledMilestones | None,
+        "Which completed milestones with an amount, on no invoice, to bill, `{}` for all; null: none.",
     ] = None
     fees: Annotated[
         UnbilledFees | None,
@@ -272,7 +273,9 @@ class Invoice(Record):
     external_id: ExternalId = None
     lines: Annotated[list[InvoiceLine], Lines, DetailOnly("invoice_lines"), document_types.SET_OF_LINES] = WRITE_ONLY
     payments: Annotated[
-        list[Payment], DetailOnly("payments", read_only=True), "Oldest first, with refunds; `record_payment` adds one."
+        list[Payment],
+        DetailOnly("payments", read_only=True),
+        "Oldest first, with refunds; `record_payment` and `record_refund` add one.",
     ] = WRITE_ONLY
     credit_notes: Annotated[
         list[CreditNote], DetailOnly("credit_notes", read_only=True), "Oldest first, as in /credit-notes."

@@ -13,7 +13,7 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
-from sqlalchemy import Column, ColumnElement, Insert, Select, Table, delete, insert, literal, select, update
+from sqlalchemy import Column, ColumnElement, Insert, Select, Table, delete, insert, literal, null, select, update
 
 from retainer.billing.documents import Projects
 from retainer.billing.invoices.types import (
@@ -35,6 +35,8 @@ from retainer.values.exact import FIRST_DAY, LAST_DAY, amount_of
 
 Key = Any
 """What tells a piece of work from others of its kind: its id, or the project and the month of a fee."""
+SHOWN = 5
+"""How many pieces of work an error names."""
 Work = tuple[LineKind, Key]
 Rows = dict[Work, Any]
 """The rows of work: its project, and the invoice and the line that bill it, if any do."""
@@ -92,29 +94,14 @@ def ids_of(lines: Sequence[InvoiceLine]) -> str:
     return json.dumps([line.id for line in lines])
 
 
-def select_items(table: Table, *columns: ColumnElement[Any]) -> Select[int]:
-    """Select the items of a table in the parameter `ids`; the columns are in the order of RecordedItem's fields."""
-    return select(table.c.id, *columns).where(is_listed(table.c.id, listed("ids", INTEGER).scalar_subquery()))
+def select_items(table: Table, **different: ColumnElement[Any]) -> Select[int]:
+    """Select the items of a table in the parameter `ids`: the fields of RecordedItem, with those that are different."""
+    columns = {name: table.c.get(name, null()) for name in RecordedItem._fields} | different
+    return select(*columns.values()).where(is_listed(table.c.id, listed("ids", INTEGER).scalar_subquery()))
 
 
 FORGET = delete(allocations).where(on_lines(allocations.c.invoice_line_id))
 END = update(allocations).where(on_lines(allocations.c.invoice_line_id)).values(is_live=None, updated_at=NOW)
-
-
-@contextmanager
-def writing_once(tx: Tx) -> Iterator[None]:
-    """Write which lines bill work that was validated before. Raises `already_billed` if another transaction has.
-
-    Requests that bill the same work at the same time wait for each other. A unique index of the database refuses the
-    second. Its transaction is repeated once, and rules find the work taken; only what may not be repeated ends here.
-    """
-    try:
-        with tx.engine.savepoint(tx.connection, may_repeat=tx.may_repeat):
-            yield
-    except tx.engine.conflict:
-        message = "Another request has billed some of this work meanwhile. Send this one again to see which."
-        tx.error("lines", message, "already_billed")
-        tx.raise_errors()
 
 
 class WorkKind(ABC):
@@ -128,7 +115,6 @@ class WorkKind(ABC):
     noun: ClassVar[str]
     table: ClassVar[Table]
     items: ClassVar[Select[int]]
-    """Selects listed work, in the order of the fields of RecordedItem."""
     heading: ClassVar[str]
     """The default description of a line, before the days of its work."""
     without_amount: ClassVar[str] = "has no amount. Give it one first."
@@ -185,10 +171,28 @@ class WorkKind(ABC):
         rows = select(ACCOUNT, NOW, NOW.label("updated"), *pairs.c, literal(1, INTEGER))
         return insert(allocations).from_select(("account_id", "created_at", "updated_at", *names, "is_live"), rows)
 
+    @contextmanager
+    def writing_once(self, tx: Tx, lines: Sequence[InvoiceLine]) -> Iterator[None]:
+        """Write which lines bill work that was validated before. Raises `already_billed` if another transaction has.
+
+        Requests that bill the same work at the same time wait for each other. A unique index of the database refuses
+        the second. Its transaction is repeated once, and rules find the work taken; only what may not be repeated ends
+        here.
+        """
+        try:
+            with tx.engine.savepoint(tx.connection, may_repeat=tx.may_repeat):
+                yield
+        except tx.engine.conflict:
+            names = [self.describe(key) for line in lines for key in self.keys_of(line)]
+            shown = ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
+            message = f"Another request has billed some of this work meanwhile: {shown}. Send this one again to see"
+            tx.error("lines", f"{message} which.", "already_billed")
+            tx.raise_errors()
+
     def attach(self, tx: Tx, invoice_id: int, lines: Sequence[InvoiceLine]) -> None:
         """Put the work of lines onto them. Raises `already_billed` if another transaction has billed it meanwhile."""
         pairs = [(line.id, key) for line in lines for key in self.keys_of(line)]
-        with writing_once(tx):
+        with self.writing_once(tx, lines):
             tx.change(self.insertion, pairs=json.dumps(pairs))
         tx.count(allocations, len(pairs))
 

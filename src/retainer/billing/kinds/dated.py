@@ -151,11 +151,6 @@ def _matching(kind: DatedKind, *, by_project: bool) -> tuple[sa.ColumnElement[bo
     )
 
 
-TIME_COLUMNS = ("client_id", "project_id", "currency", "billable", "amount", "date", "description")
-EXPENSE_COLUMNS = ("client_id", "project_id", "currency", "billable", "billable_amount", "date", "description")
-REFERENCES = ("invoice_id", "invoice_line_id")
-
-
 class Time(DatedKind):
     name = "time"
     field = "time_entry_ids"
@@ -164,7 +159,9 @@ class Time(DatedKind):
     heading = "Work"
     without_amount = "has no rate. Give it an hourly_rate first, or leave it out."
     table = time_entries
-    items = select_items(time_entries, *time_entries.c[*TIME_COLUMNS, *REFERENCES, "duration_minutes", "hourly_rate"])
+    items = select_items(
+        time_entries, day=time_entries.c.date, minutes=time_entries.c.duration_minutes, rate=time_entries.c.hourly_rate
+    )
     totals = (sa.func.sum(time_entries.c.duration_minutes), sa.func.coalesce(sa.func.sum(time_entries.c.amount), 0))
     groups = {
         "entry": Group(time_entries.c.id, time_entries.c.description),
@@ -193,7 +190,9 @@ class Expenses(DatedKind):
     noun = "expense"
     heading = "Expenses"
     table = expenses
-    items = select_items(expenses, *expenses.c[*EXPENSE_COLUMNS, *REFERENCES], sa.literal(0), sa.null())
+    items = select_items(
+        expenses, amount=expenses.c.billable_amount, day=expenses.c.date, minutes=sa.literal(0, INTEGER)
+    )
     totals = (sa.literal(0), sa.func.coalesce(sa.func.sum(expenses.c.billable_amount), 0))
     groups = {
         "entry": Group(expenses.c.id, expenses.c.description),

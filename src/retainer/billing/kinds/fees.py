@@ -15,7 +15,7 @@ from sqlalchemy import bindparam, literal_column, select, update
 from retainer.billing.document_types import MAX_LINES
 from retainer.billing.documents import PROJECTS, DocumentProject
 from retainer.billing.invoices.types import Invoice, InvoiceLine, UnbilledFees
-from retainer.billing.kinds.base import Found, LineContext, Rows, WorkKind, ids_of, writing_once
+from retainer.billing.kinds.base import Found, LineContext, Rows, WorkKind, ids_of, on_lines
 from retainer.documents.wording import fee_text
 from retainer.schema.billing import invoice_lines
 from retainer.schema.work import projects
@@ -51,9 +51,12 @@ BILLED = select(*invoice_lines.c["project_id", "fee_month", "invoice_id", "id"])
     invoice_lines.c.fee_is_live == literal_column("1"),  # as in the index
     is_listed(invoice_lines.c.project_id, listed("ids", INTEGER).scalar_subquery()),
 )
-LINES = is_listed(invoice_lines.c.id, listed("lines", INTEGER).scalar_subquery())
-CLAIM = update(invoice_lines).where(LINES).values(fee_is_live=1, updated_at=NOW)
-RELEASE = update(invoice_lines).where(LINES, invoice_lines.c.fee_is_live == 1).values(fee_is_live=None, updated_at=NOW)
+CLAIM = update(invoice_lines).where(on_lines(invoice_lines.c.id)).values(fee_is_live=1, updated_at=NOW)
+RELEASE = (
+    update(invoice_lines)
+    .where(on_lines(invoice_lines.c.id), invoice_lines.c.fee_is_live == 1)
+    .values(fee_is_live=None, updated_at=NOW)
+)
 
 
 class Fees(WorkKind):
@@ -73,7 +76,7 @@ class Fees(WorkKind):
         return {(self.name, fee): where for fee, where in billed.items()}
 
     def attach(self, tx: Tx, invoice_id: int, lines: Sequence[InvoiceLine]) -> None:
-        with writing_once(tx):
+        with self.writing_once(tx, lines):
             tx.change(CLAIM, lines=ids_of(lines))
 
     def detach(self, tx: Tx, lines: Sequence[InvoiceLine], after: Mapping[int, InvoiceLine], *, is_kept: bool) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import Select, and_, bindparam, literal, null, or_, select
+from sqlalchemy import Select, and_, bindparam, literal, or_, select
 
 from retainer.billing.invoices.types import Invoice, InvoiceLine, UnbilledMilestones
 from retainer.billing.kinds.base import Found, WorkKind, ids_of, on_lines, select_items
@@ -54,13 +54,13 @@ class Milestones(WorkKind):
     table = milestones
     items = select_items(
         milestones,
-        projects.c.client_id,
-        *milestones.c["project_id", "currency"],
-        projects.c.is_template.is_(False),
-        *milestones.c["amount", "completed_at", "name"],
-        *invoice_lines.c["invoice_id", "id"],
-        literal(0),
-        null(),
+        client_id=projects.c.client_id,
+        billable=projects.c.is_template.is_(False),
+        day=milestones.c.completed_at,
+        description=milestones.c.name,
+        invoice_id=invoice_lines.c.invoice_id,
+        invoice_line_id=invoice_lines.c.id,
+        minutes=literal(0),
     ).select_from(WITH_LINES)
 
     def attach(self, tx: Tx, invoice_id: int, lines: Sequence[InvoiceLine]) -> None:
