@@ -16,7 +16,6 @@ from retainer.store.tx import Store
 from retainer.values.exact import utcnow
 
 PAGES = 256  # copied at a time
-FIRST_READ = text("SELECT count(*) FROM sqlite_master")
 ANYTHING = text("SELECT name FROM sqlite_master")
 
 
@@ -37,7 +36,7 @@ def snapshot(database: Path, copy: Path, progress: Progress) -> str:
                 Store(engine).unscoped(seconds=math.inf) as tx,
             ):
                 target.execute("PRAGMA synchronous=OFF")  # it is checked afterwards, and only the backup must last
-                tx.value(FIRST_READ)
+                tx.value(ANYTHING)
                 moment = utcnow()
                 tx.connection.backup(target, pages=PAGES, progress=show, sleep=0)
         except engine.driver.Error as error:

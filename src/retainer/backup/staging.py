@@ -29,7 +29,14 @@ def staging_dir(folder: Path) -> Iterator[Path]:
     except OSError as error:
         raise BackupError(f"Nothing can be written to {folder}: {error.strerror}.") from None
     with file:
-        _lock(file.fileno(), folder)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_deleted = os.fstat(file.fileno()).st_nlink == 0  # its holder has ended between open and flock
+        except BlockingIOError:
+            is_deleted = True
+        if is_deleted:
+            advice = "Run the command again when it has ended."
+            raise Busy(f"Another backup is being made or restored in {folder}. {advice}")
         shutil.rmtree(staging, ignore_errors=True)
         staging.mkdir(mode=0o700)
         try:
@@ -51,13 +58,3 @@ def sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _lock(descriptor: int, folder: Path) -> None:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        is_deleted = os.fstat(descriptor).st_nlink == 0  # its holder has ended between open and flock
-    except BlockingIOError:
-        is_deleted = True
-    if is_deleted:
-        raise Busy(f"Another backup is being made or restored in {folder}. Run the command again when it has ended.")

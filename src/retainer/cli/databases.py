@@ -153,9 +153,10 @@ def copy(*, source: Source = None, target: Target) -> dict[str, object]:
 
     first, second = connect(source or settings.load().database), connect(target)
     with progress_bars() as progress:
-        copied = copying.copy(first, second, progress)
+        rows = copying.copy(first, second, progress)
     first.close()
-    return {"from": first.location, "to": second.location, **copied._asdict(), "differences": 0}
+    copied = {"tables": len(copying.TABLES), "rows": rows}
+    return {"from": first.location, "to": second.location, **copied, "differences": 0}
 
 
 @cli.command(database_cli)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, bindparam, delete, exists, insert, select
 
-from retainer.schema.installation import pauses
+from retainer.schema.identity import pauses
 from retainer.store.tables import NOW
 from retainer.store.transaction import UnscopedTx
 from retainer.store.tx import Store

@@ -49,7 +49,12 @@ def summed_listing(tx: Tx, table: Table, model: type[R], totals: type[S], filter
     _, *fields = totals.__struct_fields__
     rows = load_sums(tx, table, tuple(map(Sum, fields)), filters, listed.meta.total)
     if rows is None:
-        raise invalid({"totals": [_too_many(filters, listed.meta.total)]})
+        days = next(name for name in parameters(type(filters)) if name in {"date_from", "issue_date_from"})
+        message = (
+            f"Sums are computed for up to {MAX_SUMMED:,} records; {listed.meta.total:,} match. Narrow the list, "
+            f"for example with {days} and {days.removesuffix('from')}to, or leave totals out."
+        )
+        raise invalid({"totals": [message]})
     meta: SummedMeta[S] = SummedMeta(*msgspec.structs.astuple(listed.meta))
     meta.totals = []
     for currency, *sums in rows:
@@ -77,14 +82,6 @@ def load_sums(tx: Tx, table: Table, sums: tuple[Sum, ...], filters: Filter, tota
 def is_money(table: Table, field: str) -> bool:
     """Return whether the sum of a field is an amount; else it is a number of minutes."""
     return field in table.c and bool(table.c[field].info.get("money"))
-
-
-def _too_many(filters: Filter, total: int) -> str:
-    days = [name for name in parameters(type(filters)) if name in {"date_from", "issue_date_from"}]
-    return (
-        f"Sums are computed for up to {MAX_SUMMED:,} records; {total:,} match. Narrow the list, for example with "
-        f"{days[0]} and {days[0].removesuffix('from')}to, or leave totals out."
-    )
 
 
 def _sums(table: Table, model: type[Filter], shapes: FilterShapes, sums: tuple[Sum, ...]) -> Select[str]:

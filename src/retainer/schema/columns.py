@@ -7,7 +7,7 @@ from typing import TypeVar
 import sqlalchemy as sa
 from sqlalchemy.schema import SchemaItem
 
-from retainer.store.engines.sql import DAY, FLAG, INSTANT, INTEGER, KEYED, NUMBERED, TEXT, key_with_account
+from retainer.store.engines.sql import DAY, FLAG, INSTANT, INTEGER, KEYED, NUMBERED, TEXT
 from retainer.store.tables import metadata
 from retainer.values.collation import Fold, base_letters, number_key, printed_form, sort_key
 from retainer.values.decoding import json_text
@@ -201,7 +201,8 @@ def account_table(
         instant("created_at"),
         instant("updated_at"),
         *items,
-        key_with_account(),
+        # the target of references, which include the account; PostgreSQL's primary key has both columns already
+        sa.UniqueConstraint("account_id", "id").ddl_if(dialect="sqlite"),
         info={"of_account": True, "announced": is_announced, "parent": parent, "named_by": named_by},
         **NUMBERED,
     )

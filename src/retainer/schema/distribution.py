@@ -4,7 +4,7 @@ All rows of an account are on one node. Accounts and users are on every node, be
 an account. Tables that are small and must accept writes while a node is down are on the coordinator alone.
 """
 
-from retainer.schema import identity, installation
+from retainer.schema import identity
 from retainer.store.engines import Engine
 from retainer.store.engines.citus import distribute_tables
 from retainer.store.tables import metadata
@@ -12,7 +12,7 @@ from retainer.store.tables import metadata
 ON_EVERY_NODE = (identity.accounts, identity.users)
 """A change reaches all nodes or none, so it fails while one is down."""
 ON_COORDINATOR = (
-    *(installation.pauses, identity.api_keys, identity.sessions),
+    *(identity.pauses, identity.api_keys, identity.sessions),
     *(identity.second_factors, identity.password_links, identity.pending_sign_ins),
 )
 DISTRIBUTED = tuple(table for table in metadata.sorted_tables if table not in {*ON_EVERY_NODE, *ON_COORDINATOR})

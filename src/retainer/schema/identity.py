@@ -1,9 +1,9 @@
-"""Identity: accounts and their logos, users and API keys, how users sign in, the audit, and the last numbers."""
+"""Identity: accounts and their logos, users and API keys, how users sign in, the audit, last numbers, and pauses."""
 
 from sqlalchemy import Column, Index, Table
 
 from retainer.schema import columns as col
-from retainer.store.engines.sql import INTEGER, NUMBERED, TEXT
+from retainer.store.engines.sql import INTEGER, KEYED, NUMBERED, TEXT
 from retainer.store.tables import metadata
 
 LANGUAGES = ("en", "de")
@@ -137,3 +137,8 @@ audit_entries = col.account_table(
 
 series = col.keyed_table("series", col.text("name"), col.integer("last"), key=("name",))
 """The last number of each series of an account, like that of its invoices."""
+
+pauses = Table(
+    "pauses", metadata, Column("name", TEXT, primary_key=True), col.instant("since"), col.text("reason"), **KEYED
+)
+"""Background work of the whole installation that is paused until an operator resumes it; a row is a pause."""

@@ -8,7 +8,6 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import NamedTuple
 
 from sqlalchemy import Boolean, Connection, Integer, Table, cast, func, insert, inspect, select
 from sqlalchemy.exc import DBAPIError
@@ -64,13 +63,8 @@ def summarize(connection: Connection, table: Table) -> Summary:
     return summary
 
 
-class Copied(NamedTuple):
-    tables: int
-    rows: int
-
-
-def copy(source: Engine, target: Engine, progress: Progress) -> Copied:
-    """Copy all rows of one snapshot of the source into an empty target, and compare both.
+def copy(source: Engine, target: Engine, progress: Progress) -> int:
+    """Copy all rows of one snapshot of the source into an empty target, and compare both; return how many.
 
     Raises Unavailable if the source has another schema, the target is not empty, or anything fails; then the target is
     still empty.
@@ -79,7 +73,7 @@ def copy(source: Engine, target: Engine, progress: Progress) -> Copied:
         with with_location(source):
             require_newest(source)
             reading = stack.enter_context(source.read_snapshot())
-            counts = {table: count_rows(reading, table) for table in TABLES}
+            total = sum(count_rows(reading, table) for table in TABLES)
             numbered = [table for table in TABLES if table.autoincrement_column is not None]
             last_ids = {table: source.last_id(reading, table) for table in numbered}
         target.create_storage()
@@ -89,7 +83,7 @@ def copy(source: Engine, target: Engine, progress: Progress) -> Copied:
         for table in TABLES:
             inline = [] if writing.dialect.supports_alter else list(table.foreign_key_constraints)
             writing.execute(CreateTable(table, include_foreign_key_constraints=inline))
-        copied, total = {table: Summary() for table in TABLES}, sum(counts.values())
+        copied = {table: Summary() for table in TABLES}
         for table in TABLES:
             names = [column.name for column in table.c]
             with (
@@ -102,11 +96,11 @@ def copy(source: Engine, target: Engine, progress: Progress) -> Copied:
         complete_tables(writing, progress)
         for table, last_id in last_ids.items():
             target.set_sequence(writing, table, last_id)
-        compare(counts, copied, writing, progress)
+        compare(copied, writing, progress)
         stamp(writing, head())
     with suppress(Unavailable):  # the copy is complete, and the server will do it, too
         target.vacuum(TABLES)
-    return Copied(len(TABLES), total)
+    return total
 
 
 def require_newest(source: Engine) -> None:
@@ -154,14 +148,14 @@ def read_rows(
         yield from batches
 
 
-def compare(counts: dict[Table, int], copied: dict[Table, Summary], connection: Connection, progress: Progress) -> None:
-    """Read the copy back; raise Unavailable unless its rows are those that the source counted and sent."""
+def compare(copied: dict[Table, Summary], connection: Connection, progress: Progress) -> None:
+    """Read the copy back; raise Unavailable unless its rows are those that the source sent."""
     for number, table in enumerate(TABLES):
         progress("Comparing", number, len(TABLES))
         found = summarize(connection, table)
-        if found.rows != counts[table] or found != copied[table]:
-            numbers = f"{counts[table]} rows in the source and {found.rows} in the copy"
-            difference = numbers if found.rows != counts[table] else "other values in the copy"
+        if found != copied[table]:
+            numbers = f"{copied[table].rows} rows in the source and {found.rows} in the copy"
+            difference = numbers if found.rows != copied[table].rows else "other values in the copy"
             raise Unavailable(f"The copy is wrong: {table.name} has {difference}. Report it as a defect.")
     progress("Comparing", len(TABLES), len(TABLES))
 

@@ -72,7 +72,8 @@ def migrate(engine: Engine, announce: Callable[[str], None] = lambda _: None) ->
             if before is not None and before < FIRST:
                 raise Unavailable(f"The database has revision {before}, from before the first release: {FROM_BEFORE}")
             if before is None:
-                create(connection, newest)
+                metadata.create_all(connection)
+                stamp(connection, newest)
             elif before != newest:
                 upgrade(connection, newest)
     return before, newest
@@ -83,11 +84,6 @@ def revision_of(connection: Connection) -> str | None:
     from alembic.runtime.migration import MigrationContext  # noqa: PLC0415  # takes 0.2 s, which most starts need not spend
 
     return MigrationContext.configure(connection).get_current_revision()
-
-
-def create(connection: Connection, revision: str) -> None:
-    metadata.create_all(connection)
-    stamp(connection, revision)
 
 
 def stamp(connection: Connection, revision: str) -> None:

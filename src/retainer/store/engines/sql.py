@@ -12,7 +12,6 @@ from sqlalchemy import (
     PrimaryKeyConstraint,
     Select,
     Table,
-    UniqueConstraint,
     bindparam,
     cast,
     literal_column,
@@ -39,11 +38,6 @@ TEXT = Text().with_variant(Text(collation="C"), "postgresql")  # compared by cod
 
 NUMBERED: dict[str, Any] = {"sqlite_strict": True, "sqlite_autoincrement": True}  # an id is never assigned twice
 KEYED: dict[str, Any] = {"sqlite_strict": True, "sqlite_with_rowid": False}  # rows are found only by their key
-
-
-def key_with_account() -> UniqueConstraint:
-    """The target of references, which include the account. PostgreSQL needs none: its primary key has both columns."""
-    return UniqueConstraint("account_id", "id").ddl_if(dialect="sqlite")
 
 
 @compiles(PrimaryKeyConstraint, "postgresql")
