@@ -367,3 +367,7 @@ def test_a_record_shows_its_relations_and_the_request_that_wrote_it(api, visitor
 @pytest.mark.parametrize("path", ["//keys", "///audit", "//sign-in", "/keys//1", "/records//clients"])
 def test_a_path_with_more_slashes_than_a_page_has_is_404(api, path):
     assert admin_of(api).get(f"/console{path}").status == 404
+
+
+def test_a_path_with_a_slash_at_its_end_leads_to_the_page(visitor):
+    assert [visitor.get(f"/console/{path}").location for path in ("", "people/")] == ["/console", "/console/people"]

@@ -68,7 +68,7 @@ class Console:
     def _answer(self, context: PageContext) -> Reply:
         request = context.request
         path = request.path.removeprefix(ROOT)
-        if len(path) > 1 and path.endswith("/"):
+        if path.endswith("/"):
             return context.redirect(path.rstrip("/"))
         if _is_cross_site(request):
             sentence = "This request came from another site, so it was refused. Open the console at {} and try again."
