@@ -175,6 +175,7 @@ def test_no_key_is_created_while_the_api_is_off(api, visitor):
     assert "Switch it on" in visitor.get(NEW).text
     refused = visitor.post(NEW, {"name": "A", "user_id": str(api.admin_id), "scopes": "clients:read"})
     assert "The API is off." in refused.text
+    assert "on the page API of the console" in visitor.post(f"/console/keys/{api.key_id}/rotate", {}).text
     assert "The API is on." in visitor.submit("/console/switch").text
     assert api.get("/clients").status == 200
 

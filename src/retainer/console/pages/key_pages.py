@@ -94,7 +94,7 @@ def create(tx: Tx, context: PageContext, _: None, body: Fields) -> Reply:
         new = keys.create_key(tx, details)
     except Refusal as refusal:
         if refusal.code == "api_disabled":
-            raise Refusal(refusal.code, API_OFF) from None
+            raise
         found = refusal.members["errors"]
         raise invalid({"user_id" if name == "user" else name: found[name] for name in found}) from None
     return context.show_once(f"/keys/{new.id}", "key", new.value)

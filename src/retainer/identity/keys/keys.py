@@ -103,9 +103,9 @@ def _caller(row: str) -> Caller:
 
 def create_key(tx: Tx, details: KeyDetails) -> NewKey:
     """Create a key. Raises `api_disabled`, `validation_failed`."""
-    account_id = tx.actor.account_id
     if not tx.value(API_ENABLED):
-        raise Refusal("api_disabled", f"The API is off. Switch it on first: retainer api on {account_id}")
+        switch = f"on the page API of the console, or with: retainer api on {tx.actor.account_id}"
+        raise Refusal("api_disabled", f"The API is off. Switch it on first, {switch}")
     holder = require_holder(tx, details.user_id)
     if details.expires_at is not None and details.expires_at <= tx.now:
         reason = f"Must be later than now, which is {tx.now}. Leave it out for a key that does not expire."
