@@ -279,8 +279,8 @@ def test_the_audit_log_shows_the_admin_the_action_and_the_address(api, visitor):
     assert "Ana Admin" in page.text
     assert "from 203.0.113.7" in page.text
     assert "signed in" not in page.text.replace("Action Any", "").split("Apply")[1]
-    assert "No actions match." in visitor.get("/console/audit?to=2020-01-01").text
-    assert visitor.get("/console/audit?cursor=odd&from=odd&user_id=odd").status == 422
+    assert "No actions match." in visitor.get("/console/audit?until=2020-01-01").text
+    assert visitor.get("/console/audit?cursor=odd&since=odd&user_id=odd").status == 422
     with api.operating() as tx:
         for _ in range(audit.PAGE + 1):
             audit.note(tx, "account changed", audit.Target("account", 1, "North"), before={"a": 1}, after={"a": 2})

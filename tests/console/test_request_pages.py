@@ -47,21 +47,22 @@ def test_the_log_is_filtered_by_days_writes_and_code(api, visitor):
         answered(api, time=days[2], path="/third", status=404, reason=Reason("not_found", [])),
     )
     found = lambda query: re.findall(r"/(first|second|third)\b", visitor.get(f"/console/requests?{query}").text)  # noqa: E731
-    assert found("from=2026-03-10") == ["third", "second"]
-    assert found("to=2026-03-10") == ["second", "first"]
-    assert found("from=2026-03-10&to=2026-03-10") == ["second"]
-    assert found("writes=yes") == ["second"]
+    assert found("since=2026-03-10") == ["third", "second"]
+    assert found("until=2026-03-10") == ["second", "first"]
+    assert found("since=2026-03-10&until=2026-03-10") == ["second"]
+    assert found("writes=true") == ["second"]
+    assert found("writes=false") == ["third", "first"]
     assert found("code=not_found") == ["third"]
     page = visitor.get("/console/requests")
     assert "/console/records/clients/7" in page.links
     assert "/console/requests?code=not_found" in page.links
-    assert visitor.get("/console/requests?from=odd").status == 422
+    assert visitor.get("/console/requests?since=odd").status == 422
     for query in (
-        f"from={today}&to=2020-01-01",
-        "to=0001-01-05",
-        "from=0001-01-01",
-        "to=9999-12-31",
-        "from=9999-12-31",
+        f"since={today}&until=2020-01-01",
+        "until=0001-01-05",
+        "since=0001-01-01",
+        "until=9999-12-31",
+        "since=9999-12-31",
     ):
         assert visitor.get(f"/console/requests?{query}").status in {200, 422}, query
 
@@ -139,7 +140,7 @@ def test_all_pages_count_the_same_requests_in_the_same_span(api, visitor, reader
     for key, html in of_keys.items():
         rows = html.partition("Operations in the last 30 days")[2].partition("</table>")[0]
         assert sum(map(int, re.findall(r'</th><td class="number">(\d+)</td>', rows))) == charts[key]
-    days = f"from={(midnight - timedelta(days=6)).date()}&to={midnight.date()}"
+    days = f"since={(midnight - timedelta(days=6)).date()}&until={midnight.date()}"
     chosen = visitor.get(f"/console/requests?{days}").text
     assert number(chosen, TOTAL) == shown["7d"]
     listed = visitor.get(f"/console/requests?{days}").html.count('href="/console/requests/2')

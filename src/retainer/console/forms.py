@@ -1,7 +1,6 @@
 """Forms: reads submitted fields by the same rules as bodies, and shows them again with their errors."""
 
 from collections.abc import Iterable, Sequence
-from datetime import date
 from io import BytesIO
 from typing import Any, TypeVar, get_type_hints
 from urllib.parse import parse_qsl
@@ -12,11 +11,13 @@ from multipart import MultipartParser, parse_options_header
 from retainer.console import words
 from retainer.console.shapes import declared
 from retainer.errors import FieldErrors, InvalidValue, Refusal, invalid
+from retainer.kernel.query import Query
+from retainer.values.kinds import read_day
 from retainer.values.parameters import read_whole
 from retainer.values.reading import read_fields, writable_fields
 from retainer.values.texts import clean
 
-T = TypeVar("T", bound=msgspec.Struct)
+Q = TypeVar("Q", bound=Query)
 CONTENT_TYPE = "application/x-www-form-urlencoded"
 MULTIPART = "multipart/form-data"
 """How browsers send a form with a file (RFC 7578)."""
@@ -25,6 +26,8 @@ MAX_FIELDS = 2000
 NO_DAY = "Must be a date, like 2026-03-10."
 YES_OR_NO = {"yes": True, "no": False}
 """The values of a box: a hidden field before it says no, which the box replaces."""
+FLAGS = {"true": True, "false": False}
+"""The values of a filter."""
 
 
 class Form:
@@ -118,34 +121,21 @@ def read_changes(model: type[msgspec.Struct], sent: dict[str, Any]) -> dict[str,
     return values
 
 
-def read_filters(model: type[T], form: Form) -> T:
-    """Return the filters of a list; an invalid one is noted in the form, and left out."""
+def read_filters(model: type[Q], form: Form, timezone: str) -> Q:
+    """Return the filters of a list; an invalid one is noted in the form, and left out.
+
+    A day is the instant at which it begins in the time zone; as the end `until`, it is included.
+    """
     sent, hints = dict[str, object](), get_type_hints(model, include_extras=True)
     for name, field in writable_fields(model).items():
-        if text := form.text(name):
-            kind = declared(hints[field.name]).type
-            value = read_whole(text) if kind is int else YES_OR_NO.get(text) if kind is bool else None
+        text, found = form.text(name), declared(hints[field.name])
+        try:
+            if text and found.shape == "moment":
+                text = (words.day_end if name == "until" else words.day_start)(read_day(text), timezone)
+        except (ValueError, OverflowError):
+            form.errors[name] = [NO_DAY]
+            continue
+        value = read_whole(text) if found.type is int else FLAGS.get(text) if found.type is bool else None
+        if text:
             sent[name] = text if value is None else value
     return model(**read_fields(model, sent, form.errors))
-
-
-def read_days(query: Form, timezone: str) -> dict[str, str | None]:
-    """Return the days `from` and `to` of a query, both included, as the instants `since` and `until` of a filter."""
-    bounds = {"since": ("from", words.day_start), "until": ("to", words.day_end)}
-    found: dict[str, str | None] = dict.fromkeys(bounds)
-    for name, (field, bound) in bounds.items():
-        if day := read_day(query, field):
-            try:
-                found[name] = bound(day, timezone)
-            except OverflowError:
-                query.errors[field] = [NO_DAY]
-    return found
-
-
-def read_day(query: Form, name: str) -> str:
-    """Return a day of the query; empty if there is none. An invalid day is noted."""
-    try:
-        return date.fromisoformat(query.text(name)).isoformat() if query.text(name) else ""
-    except ValueError:
-        query.errors[name] = [NO_DAY]
-        return ""

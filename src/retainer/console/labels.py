@@ -71,6 +71,7 @@ LABELS = {
     "resolution_minutes": "Resolved after",
     "response_time_ms": "Response time",
     "require_second_factor": "Everyone needs a second factor",
+    "since": "From",
     "sort": "Order",
     "start_date": "Start",
     "ssl_expires_at": "Certificate expires",
@@ -84,6 +85,7 @@ LABELS = {
     "tracked_minutes": "Tracked time",
     "type": "Kind",
     "unbilled_minutes": "Unbilled time",
+    "until": "To",
     "update_version": "Available",
     "uptime_percent_24h": "Uptime, 24 hours",
     "uptime_percent_30d": "Uptime, 30 days",
@@ -136,7 +138,7 @@ def field_label(name: str, table: Table | None = None) -> str:
 
 
 def word_of(value: str) -> str:
-    return WORDS.get(value) or value.replace("_", " ").capitalize()
+    return WORDS.get(value) or f"{value[:1].upper()}{value[1:]}".replace("_", " ")
 
 
 def in_words(sentence: str, names: Collection[str]) -> str:

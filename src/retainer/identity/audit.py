@@ -8,6 +8,7 @@ from sqlalchemy import ColumnElement, bindparam, func, or_, select
 
 from retainer.errors import invalid
 from retainer.identity.actors import Person
+from retainer.kernel.query import Query
 from retainer.schema.identity import audit_entries, users
 from retainer.store.engines.sql import INSTANT, INTEGER
 from retainer.store.tx import Tx
@@ -59,7 +60,7 @@ class AuditEntry(msgspec.Struct):
     after: Fields | None
 
 
-class AuditFilter(msgspec.Struct, frozen=True):
+class AuditFilter(Query):
     """The filters of the list. `user_id` 0 means actions without a user; `until` is exclusive."""
 
     action: Action | None = None

@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, Select, and_, bindparam, func, not_, selec
 
 from retainer.errors import STATUS
 from retainer.kernel.http import ID_PREFIX, created_at
+from retainer.kernel.query import Query
 from retainer.schema.columns import in_literals
 from retainer.schema.requests import HAS_FAILED, HAS_OWN_ID, refusals, requests, status_class
 from retainer.store.engines.sql import TEXT, is_rare
@@ -55,7 +56,7 @@ class LoggedRequest(msgspec.Struct, frozen=True):
         return f"{self.answered_at}.{self.number}"
 
 
-class LogFilter(msgspec.Struct, frozen=True, kw_only=True):
+class LogFilter(Query, kw_only=True):
     """Which requests are listed. None means any."""
 
     key_id: Id | None = None

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping
 from decimal import Decimal
 from functools import cache
 from types import NoneType
-from typing import NamedTuple, get_args, get_type_hints
+from typing import Any, NamedTuple, get_args, get_type_hints
 
 import msgspec
 import pycountry
@@ -295,13 +295,18 @@ class Filters(Inputs):
             text = ",".join(context.query.texts_of(field.name))
             self.form.texts[field.name] = [self.day(text) if field.shape == "day" else text]
 
+    def change(self, changes: Mapping[str, Mapping[str, Any]]) -> "Filters":
+        """Let a page say something else about fields than their types."""
+        self.fields = [field._replace(**changes.get(field.name, {})) for field in self.fields]
+        return self
+
     def field(self, name: str, hint: object) -> Field:
         """Return the field of a filter; one by records also takes none of them, or the user, where the API does."""
         found, target = declared(hint), self.targets.get(name)
         field = Field(name, field_label(name), "text", empty="Any", target=target)
         if target is not None:
             is_me = self.context.query.text(name) == "me"
-            none = [("none", "None")] if NoneType in get_args(get_args(hint)[0]) else []
+            none = [("none", "None")] if any(NoneType in get_args(part) for part in get_args(hint)[:1]) else []
             me = [("me", f"Me ({self.context.person.name})")] if is_me else []
             return field._replace(shape="reference", options=(*none, *me))
         options, shape = tuple(options_of(found)), control_of(found, None)

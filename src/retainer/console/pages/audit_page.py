@@ -4,15 +4,16 @@ import re
 from functools import partial
 from typing import Any
 
-from msgspec.structs import replace
-
-from retainer.console import forms, words
+from retainer.console import words
+from retainer.console.editing.fields import Filters
+from retainer.console.forms import read_filters
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.pages.request_pages import link_with
 from retainer.errors import Refusal
 from retainer.identity import audit
-from retainer.identity.audit import ACTIONS, AuditEntry, AuditFilter
+from retainer.identity.audit import AuditEntry, AuditFilter
 from retainer.identity.people import users
+from retainer.schema import identity as schema
 from retainer.store.tx import Tx
 
 INSTANT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T")
@@ -22,19 +23,18 @@ PAGES = {"key": "/keys/{}", "user": "/people/{}", "webhook": "/webhooks/{}", "pa
 
 def show_list(tx: Tx, context: PageContext) -> Reply:
     query = context.query
-    filters = replace(forms.read_filters(AuditFilter, query), **forms.read_days(query, tx.actor.timezone))
+    asked = read_filters(AuditFilter, query, tx.actor.timezone)
     try:
-        page = audit.list_entries(tx, filters, cursor=query.text("cursor") or None)
+        page = audit.list_entries(tx, asked, cursor=query.text("cursor") or None)
     except Refusal:
-        page = audit.list_entries(tx, filters)
+        page = audit.list_entries(tx, asked)
     people = {user["id"]: user["name"] for user in users.list_users(tx)}
     pages = {kind.noun: f"/records/{kind.name}/{{}}" for kind in context.catalogue.kinds.values() if kind.reading}
     return context.render(
         "audit",
         page=page,
-        actions=ACTIONS,
-        people=people,
-        is_filtered=filters != AuditFilter(),
+        filters=Filters(tx, context, AuditFilter, {"user_id": schema.users}, {"users"}, {"target", "target_id"}),
+        is_filtered=asked != AuditFilter(),
         next_link=page.next_cursor and link_with(context, cursor=page.next_cursor),
         page_of=partial(page_of, pages | PAGES),
         in_words=partial(in_words, context, people),

@@ -3,11 +3,12 @@
 from collections import Counter
 from collections.abc import Iterator
 from datetime import timedelta
+from typing import get_args
 
 import msgspec
 
 from retainer.console import charts, forms, words
-from retainer.console.editing.fields import Field, choose_fields
+from retainer.console.editing.fields import Field, Filters, choose_fields
 from retainer.console.editing.form_pages import FormPage, Section, always
 from retainer.console.page_context import NO_STORE, PageContext, Reply
 from retainer.errors import FieldErrors, Refusal, invalid
@@ -19,7 +20,7 @@ from retainer.identity.keys.key_list import Key, KeyFilter
 from retainer.identity.keys.keys import SCOPES, KeyChanges, KeyDetails, Rotation
 from retainer.identity.people import users
 from retainer.kernel.http import Response
-from retainer.schema.identity import api_keys
+from retainer.schema import identity as schema
 from retainer.schema.requests import HOUR
 from retainer.store.tx import Tx
 from retainer.traffic import counts, request_log
@@ -54,8 +55,8 @@ EXPIRIES = {"7": "7 days", "30": "30 days", "90": "90 days", "365": "1 year", "d
 OVERLAPS = {"0": "Immediately", "1": "After an hour", "24": "After a day", "72": "After 3 days", "168": "After a week"}
 API_OFF = "The API is off. Switch it on first, on the page API."
 
-KEYS = Section("Keys", "/keys", api_keys, key_list.get_key)
-NAME, USER = choose_fields(KeyDetails, api_keys, "name", "user_id")
+KEYS = Section("Keys", "/keys", schema.api_keys, key_list.get_key)
+NAME, USER = choose_fields(KeyDetails, schema.api_keys, "name", "user_id")
 NAME = NAME._replace(hint="The integration that uses this key, such as Zapier, Looker or your website.")
 ACTS_AS = (
     "Changes made with this key are attributed to this person. As a member, it can change only that member's time and "
@@ -196,29 +197,28 @@ REVOKE = FormPage(
 )
 
 
-DAYS = 30
+DAYS, STATUSES = 30, get_args(key_list.Status)
 RECENT, MAX_OPERATIONS = 10, 10
 
 
 def show_list(tx: Tx, context: PageContext) -> Reply:
     """Show the keys, filtered and sorted; by default the active ones."""
-    query = context.query
-    asked = query.text("status", "active")
-    every = key_list.list_keys(tx)
-    filters = forms.read_filters(KeyFilter, query)
-    filters = msgspec.structs.replace(filters, status=None if asked == "all" else filters.status or "active")
-    if filters.sort.removeprefix("-") not in key_list.ORDERS or "sort" not in query:
-        filters = msgspec.structs.replace(filters, sort="-created_at")
+    query, every = context.query, key_list.list_keys(tx)
+    query.texts = {"status": ["active"], "sort": ["-created_at"], **query.texts}
+    asked = forms.read_filters(KeyFilter, query, tx.actor.timezone)
+    if asked.sort.removeprefix("-") not in key_list.ORDERS:
+        asked = msgspec.structs.replace(asked, sort="-created_at")
+    statuses = Counter(key.status for key in every)
+    options = tuple((status, f"{status.capitalize()} ({statuses[status]})") for status in STATUSES)
+    changed: dict[str, Fields] = {"status": {"options": options}, "user_id": {"label": "Acts as"}}
     return context.render(
         "keys",
-        keys=key_list.list_keys(tx, filters),
+        keys=key_list.list_keys(tx, asked),
         has_any=bool(every),
         remarkable=[key for key in every if key.warnings],
-        filters=filters,
-        sums={status: sum(key.status == status for key in every) for status in ("active", "expired", "revoked")},
+        filters=Filters(tx, context, KeyFilter, {"user_id": schema.users}, {"users"}, {"sort"}).change(changed),
         sparklines=counts.usage(tx, DAYS),
         nothing=[0] * DAYS,
-        users=users.list_users(tx),
         api_enabled=accounts.get_account(tx)["api_enabled"],
         in_words=words.scopes_in_words,
     )

@@ -5,14 +5,15 @@ from typing import NamedTuple
 from urllib.parse import urlencode
 
 from markupsafe import Markup
-from msgspec.structs import replace
 
-from retainer.console import charts, forms, words
+from retainer.console import charts, words
 from retainer.console.charts import RequestChart
-from retainer.console.forms import Form
+from retainer.console.editing.fields import Filters
+from retainer.console.forms import Form, read_filters
 from retainer.console.page_context import PageContext, Reply
 from retainer.errors import STATUS, Refusal
 from retainer.identity import accounts
+from retainer.identity.audit import Fields
 from retainer.identity.keys import key_list
 from retainer.reference.examples import ADVICE
 from retainer.reference.markdown import html_of
@@ -30,7 +31,17 @@ MAX_DAYS, OLDEST = 92, 400
 """Days of a chart, and days from today to the oldest one: sums are deleted earlier."""
 HOURLY_DAYS = 2
 """Up to this many chosen days, a chart has a bar for each hour."""
-STATUSES = {"2xx": "2xx, successful", "4xx": "4xx, client error", "5xx": "5xx, server error"}
+STATUSES = (("2xx", "2xx, successful"), ("4xx", "4xx, client error"), ("5xx", "5xx, server error"))
+FIELDS: dict[str, Fields] = {
+    "status": {"options": STATUSES},
+    "code": {"label": "Error code", "shape": "choice", "options": tuple((code, code) for code in STATUS)},
+    "path": {"label": "Path starts with"},
+    "request_id": {"label": "Request ID"},
+    "address": {"label": "IP address"},
+    "record": {"label": "Changed record"},
+    "writes": {"label": "Writes only"},
+}
+"""What the filters say beside their types."""
 
 
 class Span(NamedTuple):
@@ -44,24 +55,24 @@ class Span(NamedTuple):
 
 def show_list(tx: Tx, context: PageContext) -> Reply:
     query = context.query
-    filters = replace(forms.read_filters(LogFilter, query), **forms.read_days(query, tx.actor.timezone))
+    asked = read_filters(LogFilter, query, tx.actor.timezone)
     try:
-        page = request_log.list_requests(tx, filters, after=query.text("after") or None, limit=PER_PAGE)
+        page = request_log.list_requests(tx, asked, after=query.text("after") or None, limit=PER_PAGE)
     except ValueError:  # no position in the log
-        page = request_log.list_requests(tx, filters, limit=PER_PAGE)
+        page = request_log.list_requests(tx, asked, limit=PER_PAGE)
     names = {key.id: key.name for key in key_list.list_keys(tx)}
-    span = read_span(tx, query, filters.key_id)
+    keys = {"shape": "choice", "options": tuple((f"{key_id}", name) for key_id, name in names.items())}
+    span = read_span(tx, query, asked.key_id)
     rate_limit = accounts.get_plan(tx).requests_per_minute
     return context.render(
         "requests",
         page=page,
-        filters=filters,
-        is_filtered=filters != LogFilter(),
+        asked=asked,
+        filters=Filters(tx, context, LogFilter, {}, ()).change(FIELDS | {"key_id": keys}),
+        is_filtered=asked != LogFilter(),
         keys=names,
         spans=SPANS,
         span=span,
-        statuses=STATUSES,
-        codes=list(STATUS),
         rate_limit=rate_limit,
         shares=sorted(counts.by_key(tx, *span.period).items(), key=lambda each: (-each[1].busiest_minute, each[0])),
         next_link=page.next and link_with(context, after=page.next),
@@ -92,11 +103,11 @@ def show(tx: Tx, context: PageContext) -> Reply:
 
 
 def read_span(tx: Tx, query: Form, key_id: int | None) -> Span:
-    """Return the hours to count: those of the days `from` and `to`, or those of `span`, with the chart of a key or all.
+    """Return the hours to count, of the days `since` to `until` or of `span`, with the chart of a key or all.
 
     Up to two chosen days, the chart has a bar for each hour.
     """
-    since, until = forms.read_day(query, "from"), forms.read_day(query, "to")
+    since, until = ("" if name in query.errors else query.text(name) for name in ("since", "until"))
     if not since and not until:
         name = query.text("span") if query.text("span") in SPANS else "24h"
         label = f"the last {SPANS[name]}"

@@ -62,7 +62,7 @@ def last_year(day: date) -> date:
 def read_controls(tx: Tx, context: PageContext, default_start: Callable[[date], date]) -> Controls:
     """Return the controls of a report; a field with an error gets its default, and the form shows the error."""
     form, own = context.query, tx.actor.currency
-    asked = read_filters(ReportQuery, form)
+    asked = read_filters(ReportQuery, form, tx.actor.timezone)
     try:
         period = periods.resolve_period(tx, asked.from_, asked.to, default_start)
         before = a_year_before(period)
@@ -77,9 +77,8 @@ def read_controls(tx: Tx, context: PageContext, default_start: Callable[[date], 
     if asked.client_id is not None and not load_names(tx, clients, [asked.client_id]):
         form.errors["client_id"] = ["There is no client with this id."]
         asked.client_id = None
-    filters = Filters(tx, context, ReportQuery, {"client_id": clients}, {"clients"})
-    empty = {"currency": f"{own} (account)", "client_id": "All clients"}
-    filters.fields = [field._replace(empty=empty.get(field.name, "")) for field in filters.fields]
+    empty = {"currency": {"empty": f"{own} (account)"}, "client_id": {"empty": "All clients"}}
+    filters = Filters(tx, context, ReportQuery, {"client_id": clients}, {"clients"}).change(empty)
     for name, day in (("from", period.first), ("to", period.to)):
         filters.form.texts[name] = [form.text(name, day)]
     kept = {name: str(value) for name, value in asked.only().items()}

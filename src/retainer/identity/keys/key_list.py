@@ -8,6 +8,7 @@ import msgspec
 from sqlalchemy import bindparam, select
 
 from retainer.errors import Refusal, invalid
+from retainer.kernel.query import Query
 from retainer.schema.identity import api_keys, users
 from retainer.store.engines.base import Row
 from retainer.store.tx import Tx
@@ -50,7 +51,7 @@ class Key(msgspec.Struct):
         return f"{self.name}\n{self.prefix}\n{self.last_four}\n{self.user_name}"
 
 
-class KeyFilter(msgspec.Struct, frozen=True):
+class KeyFilter(Query):
     """The filters of the list: `q` searches name, prefix, last four and user; `-name` sorts descending."""
 
     status: Status | None = None
