@@ -230,7 +230,7 @@ def test_a_month_stands_once_on_an_invoice_and_needs_a_price_in_its_currency(api
 
 def test_more_months_than_lines_are_refused(api, client):
     retainer(api, client, start_date="1990-01-01")
-    assert "more than 200 months" in bill(api, client).errors["unbilled_work.fees"][0]
+    assert "at most 200" in bill(api, client).errors["lines"][0]
     assert len(bill(api, client, to="2006-08-31").data["lines"]) == 200
 
 

@@ -144,8 +144,8 @@ def test_a_refusal_explains_why_all_work_is_left_out(world):
     refused = bill(world, unbilled_work={"time": {}})
     assert refused.code == "nothing_to_bill"
     (message,) = refused.errors["unbilled_work"]
-    assert "1 entry of 2 minutes that a fee covers" in message
-    assert "1 entry of 4 minutes without a rate" in message
+    assert "Left out: 2 min that a fee covers (" in message
+    assert "), 4 min without a rate (" in message
 
 
 def test_a_line_cannot_name_hours_without_a_rate(world):

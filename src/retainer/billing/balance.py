@@ -60,11 +60,11 @@ def refund_due(table: Table) -> ColumnElement[Any]:
     return case((table.c.status == "void", 0), else_=beyond)
 
 
-INVOICE = select(*invoices.c["status", "total", "paid_at", "written_off_at", "amount_paid"]).where(
-    invoices.c.id == bindparam("id")
-)
-PAID = select(func.coalesce(func.sum(payments.c.amount), 0)).where(payments.c.invoice_id == bindparam("invoice"))
-"""The payments of an invoice less refunds."""
+PAID = select(func.coalesce(func.sum(payments.c.amount), 0)).where(payments.c.invoice_id == bindparam("id"))
+INVOICE = select(
+    *invoices.c["status", "total", "paid_at", "written_off_at", "amount_paid"], PAID.scalar_subquery()
+).where(invoices.c.id == bindparam("id"))
+"""An invoice, with its payments less refunds."""
 NOTES = (
     select(*credit_notes.c["id", "total"])
     .where(credit_notes.c.invoice_id == bindparam("invoice"))
@@ -77,8 +77,7 @@ def recompute_balance(tx: Tx, invoice_id: int, *, by_payment: bool) -> None:
 
     An invoice that was written off stays so until a payment.
     """
-    ((status, total, paid_at, written_off_at, former_paid),) = tx.all(INVOICE, id=invoice_id)
-    paid: int = tx.value(PAID, invoice=invoice_id)
+    ((status, total, paid_at, written_off_at, former_paid, paid),) = tx.all(INVOICE, id=invoice_id)
     due, credited = total - paid, 0
     changed = ["payments"] if paid != former_paid else []
     for note_id, note_total in tx.all(NOTES, invoice=invoice_id):

@@ -17,7 +17,6 @@ from retainer.billing.kinds.milestones import MILESTONES
 from retainer.schema.billing import invoice_lines
 from retainer.store import constraints
 from retainer.store.tx import Tx
-from retainer.values import money
 
 KINDS: tuple[WorkKind, ...] = (TIME, EXPENSES, MILESTONES, FEES)
 Lines = Sequence[InvoiceLine]
@@ -78,7 +77,7 @@ def build_unbilled_lines(tx: Tx, request: UnbilledWork, invoice: Invoice) -> tup
 
 def explain_nothing(invoice: Invoice, left_out: Sequence[LeftOut]) -> str:
     message = f"Client {invoice.client_id} has no unbilled work in {invoice.currency} that matches."
-    parts = ", ".join(f"{money.hours(part.minutes)} h {REASONS[part.reason]}" for part in left_out)
+    parts = ", ".join(f"{part.minutes} min {REASONS[part.reason]}" for part in left_out)
     return f"{message} Left out: {parts}." if parts else message
 
 
@@ -118,10 +117,15 @@ def load_context(
 
 
 def build_lines(tx: Tx, invoice: Invoice, current: Lines, tax_rate: Decimal) -> None:
-    """Price the lines of a draft, and set its totals; `current` are the lines that it has now."""
+    """Price the lines of a draft, and set its totals; `current` are the lines that it has now.
+
+    Raises `validation_failed` for too many lines.
+    """
     count = len(invoice.lines)
     if count > MAX_LINES:
-        tx.error("lines", f"Would be {count}; at most {MAX_LINES} are possible. Bill less at once, or group more.")
+        advice = "Bill less at once, by days or projects, or group more"
+        tx.error("lines", f"Would be {count}; at most {MAX_LINES} are possible. {advice}.")
+        tx.raise_errors()
     context = load_context(tx, invoice, invoice.lines, tax_rate, current=current)
     for line in documents.each_line(tx, invoice.lines):
         price_line(tx, line, context)

@@ -109,21 +109,22 @@ def compute_credit(tx: Tx, note: CreditNote, invoice: Invoice) -> None:
     else:
         sent = None if note.amount is None else documents.units_of(tx, "amount", note.amount, invoice.currency)
         gross = whole if sent is None else sent
-        credited = credit_by_amount(tx, note, gross, list(remaining.values()), invoice)
+        credited = credit_by_amount(note, gross, list(remaining.values()), invoice)
     documents.set_totals(note, credited)
     if not tx.errors:
         validate_bounds(tx, note, remaining, amount_of(whole, invoice.currency))
 
 
 def validate_bounds(tx: Tx, note: CreditNote, remaining: dict[Decimal, Share], whole: Decimal) -> None:
-    """Note an error for a credit note of 0 or less, or of more than the whole that is left.
+    """Note an error for a credit note of 0 or less, or of more than the whole that is left, on what was sent.
 
     A credit of the whole must leave 0 at every rate.
     """
+    field = "lines" if note.amount is None else "amount"
     if note.total <= 0:
-        tx.error("lines" if note.lines else "amount", f"The total must be more than 0; it is {note.total}.")
+        tx.error(field, f"The total must be more than 0; it is {note.total}.")
     elif note.total > whole:
-        tx.error("lines", f"The total is {note.total} {note.currency}, but only {whole} is left to credit.")
+        tx.error(field, f"The total is {note.total}, but only {whole} {note.currency} is left to credit.")
     elif note.total == whole and len(note.tax_breakdown) < sum(share.taxable != 0 for share in remaining.values()):
         tx.error("lines", f"The total is all {whole} that is left, but not at each tax rate. Omit lines to credit all.")
 
@@ -146,16 +147,11 @@ def credited_lines(invoice: Invoice, notes: Sequence[CreditNote]) -> list[Invoic
     return [line for line in invoice.lines if credited.get(line.id) == line.quantity]
 
 
-def credit_by_amount(tx: Tx, note: CreditNote, gross: int, remaining: list[Share], invoice: Invoice) -> list[Share]:
+def credit_by_amount(note: CreditNote, gross: int, remaining: list[Share], invoice: Invoice) -> list[Share]:
     """Return the shares of a gross amount at each rate, in proportion to what is left there, in minor units.
 
     Sets the lines of the credit note: one for each rate.
     """
-    whole = sum(share.gross for share in remaining)
-    if gross > whole:
-        left = amount_of(whole, note.currency)
-        tx.error("amount", f"Must be at most what is left to credit: {left} {note.currency}.")
-        return []
     credited, note.lines = [], []
     for part, share in zip(money.allocate(gross, [share.gross for share in remaining]), remaining, strict=True):
         net = money.net_of_part(part, share)

@@ -7,8 +7,8 @@ from sqlalchemy import bindparam, select, union
 
 from retainer.billing.documents import load_projects
 from retainer.billing.invoices import types
-from retainer.billing.kinds import fees
 from retainer.billing.kinds.dated import EXPENSES, TIME
+from retainer.billing.kinds.fees import FEES
 from retainer.billing.kinds.milestones import MILESTONES
 from retainer.kernel.resource import Resource
 from retainer.schema.billing import expenses
@@ -96,14 +96,13 @@ def build_row(tx: Tx, project_id: int, client_id: int | None, currency: str) -> 
     time = TIME.find(tx, types.UnbilledTime(project_ids=ids), invoice, takes_covered=False)
     expenses = EXPENSES.find(tx, types.UnbilledExpenses(project_ids=ids), invoice)
     milestones = MILESTONES.find(tx, types.UnbilledMilestones(project_ids=ids), invoice)
-    months = list(fees.load_due(tx, types.UnbilledFees(project_ids=ids), invoice))
-    of_months = sum(amount for _, amount in months)
+    fees = FEES.find(tx, types.UnbilledFees(project_ids=ids), invoice)
     return PreviewRow(
         currency=currency,
         time=TimePreview(time.size, time.minutes, amount_of(time.amount, currency)),
         expenses=WorkPreview(expenses.size, amount_of(expenses.amount, currency)),
         milestones=WorkPreview(milestones.size, amount_of(milestones.amount, currency)),
-        fees=FeesPreview([fee.month for fee, _ in months], amount_of(of_months, currency)),
-        subtotal=amount_of(time.amount + expenses.amount + milestones.amount + of_months, currency),
+        fees=FeesPreview([line.fee_month for line in fees.lines if line.fee_month], amount_of(fees.amount, currency)),
+        subtotal=amount_of(time.amount + expenses.amount + milestones.amount + fees.amount, currency),
         left_out=list(time.left_out),
     )

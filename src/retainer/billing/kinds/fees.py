@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 from sqlalchemy import bindparam, literal_column, select, update
 
-from retainer.billing.document_types import MAX_LINES
 from retainer.billing.documents import PROJECTS, DocumentProject
-from retainer.billing.invoices.types import Invoice, InvoiceLine, UnbilledFees
+from retainer.billing.invoices.types import MAX_WORK, Invoice, InvoiceLine, UnbilledFees
 from retainer.billing.kinds.base import Found, LineContext, Rows, WorkKind, ids_of, on_lines
 from retainer.documents.wording import fee_text
 from retainer.schema.billing import invoice_lines
@@ -126,15 +125,7 @@ class Fees(WorkKind):
             tx.error("unit_price", f"Is required: the fee is in {project.currency}, the invoice in {currency}.")
 
     def find(self, tx: Tx, selection: UnbilledFees, invoice: Invoice) -> Found:
-        """Return the months that can be billed. Notes an error and finds none if one invoice cannot take them all."""
-        named = {fee for line in invoice.lines for fee in self.keys_of(line)}
-        found = ((fee, amount) for fee, amount in load_due(tx, selection, invoice) if fee not in named)
-        due = list(islice(found, MAX_LINES + 1))
-        if len(due) > MAX_LINES:
-            advice = "Bill them with several: limit the months with from and to, or the projects with project_ids."
-            message = f"Matches more than {MAX_LINES} months, the most that one invoice takes. {advice}"
-            tx.error("unbilled_work.fees", message)
-            due = []
+        due = list(islice(load_due(tx, selection, invoice), MAX_WORK + 1))
         lines = [with_defaults(InvoiceLine, project_id=fee.project_id, fee_month=fee.month) for fee, _ in due]
         return Found(len(due), sum(amount for _, amount in due), lines)
 
@@ -150,13 +141,15 @@ def load_billed(tx: Tx, project_ids: Collection[int]) -> dict[Fee, BilledFee]:
 def load_due(tx: Tx, selection: UnbilledFees, invoice: Invoice) -> Iterator[tuple[Fee, int]]:
     """Yield the months that can be billed, project by project, with their amounts in minor units.
 
-    They have begun by today, from the start of their project to its end. Those on the invoice itself count.
+    They have begun by today, from the start of their project to its end. Those on the invoice itself count, unless one
+    of its lines names them.
     """
     wanted = selection.project_ids
     rows = tx.all(OF_CLIENT, client=invoice.client_id, currency=invoice.currency)
     found = [project for project in map(DocumentProject._make, rows) if wanted is None or project.id in wanted]
     billed = load_billed(tx, [project.id for project in found])
     taken = {fee for fee, where in billed.items() if where.invoice_id != invoice.id}
+    taken |= {fee for line in invoice.lines for fee in FEES.keys_of(line)}
     for project in found:
         moments = (project.completed_at, project.archived_at)
         ends = [local_day(moment, tx.actor.timezone) for moment in moments if moment]
