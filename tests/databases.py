@@ -21,7 +21,8 @@ from testing.agencies import open_agency, open_app
 from retainer.app import App
 from retainer.schema import metadata
 from retainer.schema.migrations import migrate
-from retainer.store.engines import Engine, Unavailable, connect
+from retainer.store.engines import Engine, connect
+from retainer.store.engines.base import Unavailable
 from retainer.store.engines.postgresql import WRITES
 from retainer.store.tx import Store
 from tests.length import IS_FULL, IS_UNIT

@@ -16,7 +16,8 @@ from testing.agencies import open_app
 
 from retainer.rollups import doctor
 from retainer.schema import metadata, migrations
-from retainer.store.engines import Sqlite, Unavailable, connect
+from retainer.store.engines import Sqlite, connect
+from retainer.store.engines.base import Unavailable
 from retainer.transfer import copying
 from retainer.transfer.copying import TABLES, Summary, copy, summarize
 from retainer.values.kinds import MAX_INTEGER

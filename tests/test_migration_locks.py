@@ -10,7 +10,8 @@ from sqlalchemy import inspect, text
 
 from retainer.schema import migrations
 from retainer.schema.migrations import Lock, Migration
-from retainer.store.engines import Engine, Unavailable, connect
+from retainer.store.engines import Engine, connect
+from retainer.store.engines.base import Unavailable
 from retainer.store.engines.postgresql import SCHEMA_LOCK_SECONDS
 from tests.databases import only_postgresql
 from tests.factories import ApiClient

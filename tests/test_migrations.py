@@ -8,7 +8,8 @@ import psycopg
 import pytest
 
 from retainer.schema import metadata, migrations
-from retainer.store.engines import Engine, Sqlite, Unavailable, connect
+from retainer.store.engines import Engine, Sqlite, connect
+from retainer.store.engines.base import Unavailable
 from retainer.store.tx import Store
 from tests.databases import PostgresqlDatabases
 

@@ -17,6 +17,7 @@ from testing.process import COMMAND, PATIENCE, contents, environment, opened, qu
 from retainer.backup import BackupError, restore
 from retainer.schema import migrations
 from retainer.store.engines import Sqlite
+from retainer.store.engines.files import exclusive
 from retainer.values.exact import utcnow
 from tests.blackbox.backups import bulky, database, refused, with_agency
 from tests.blackbox.test_monitoring import ALLOW, change, checked_sites, sites
@@ -176,7 +177,7 @@ def test_a_database_that_is_served_or_open_elsewhere_is_left_alone(folder, file)
 
 def test_no_process_creates_a_log_while_a_database_is_replaced(folder, file, tmp_path):
     unpacked(file, tmp_path / "new")
-    with Sqlite(database(folder)).exclusive():
+    with exclusive(database(folder), Sqlite.driver):
         late = Sqlite.driver.connect(str(database(folder)), timeout=0, isolation_level=None)
         with pytest.raises(Sqlite.driver.OperationalError, match="locked"):
             late.execute("PRAGMA journal_mode=WAL").fetchall()

@@ -9,7 +9,8 @@ from testing.process import tell
 
 from retainer.schema import distribution, migrations
 from retainer.schema.distribution import DISTRIBUTED, ON_COORDINATOR, ON_EVERY_NODE
-from retainer.store.engines import Unavailable, connect
+from retainer.store.engines import connect
+from retainer.store.engines.base import Unavailable
 from tests.contract_checker import NoChecks
 from tests.databases import open_agencies
 from tests.factories import ApiClient

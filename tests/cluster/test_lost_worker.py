@@ -12,7 +12,8 @@ from testing.process import running, until
 
 from retainer.identity.keys import keys
 from retainer.settings import BASE_PATH
-from retainer.store.engines import PartlyUnavailable, connect
+from retainer.store.engines import connect
+from retainer.store.engines.base import PartlyUnavailable
 from retainer.store.tx import Store
 from tests.console.visitor import Visitor, admin_of
 from tests.contract_checker import NoChecks

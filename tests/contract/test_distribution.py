@@ -16,7 +16,8 @@ from retainer.server.monitoring.housekeeping import USED
 from retainer.sites import uptime
 from retainer.sites.monitor import schedule
 from retainer.store import constraints
-from retainer.store.engines import Unavailable, connect
+from retainer.store.engines import connect
+from retainer.store.engines.base import Unavailable
 from retainer.store.engines.postgresql import Postgresql
 from retainer.store.row_mapper import row_mapper
 from retainer.store.statements import statements_of

@@ -12,7 +12,7 @@ from retainer.schema import metadata
 from retainer.server.monitoring import outages
 from retainer.server.monitoring.metrics import SharedMetrics
 from retainer.settings import Settings
-from retainer.store.engines import Busy, DeadlineExceeded
+from retainer.store.engines.base import Busy, DeadlineExceeded
 from tests.console.visitor import Visitor
 from tests.contract.cases import (
     OPERATIONS,

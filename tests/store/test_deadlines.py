@@ -7,7 +7,7 @@ import time
 import pytest
 from sqlalchemy import insert, select, text
 
-from retainer.store.engines import DeadlineExceeded
+from retainer.store.engines.base import DeadlineExceeded
 from retainer.store.tables import totals
 from tests.databases import each_database, only_postgresql, only_sqlite
 

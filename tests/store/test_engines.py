@@ -13,7 +13,8 @@ from sqlalchemy import func, insert, select
 from retainer.schema.migrations import migrate
 from retainer.schema.requests import idempotency_keys
 from retainer.settings import SettingsError
-from retainer.store.engines import Sqlite, Unavailable, connect
+from retainer.store.engines import Sqlite, connect
+from retainer.store.engines.base import Unavailable
 from retainer.store.tables import totals
 from retainer.store.tx import Store
 

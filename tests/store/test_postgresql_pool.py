@@ -12,7 +12,8 @@ from psycopg.conninfo import make_conninfo
 from testing.ports import free_port
 from testing.process import until
 
-from retainer.store.engines import DeadlineExceeded, DiskFull, Unavailable, connect, postgresql
+from retainer.store.engines import connect, postgresql
+from retainer.store.engines.base import DeadlineExceeded, DiskFull, Unavailable
 
 
 def threads():

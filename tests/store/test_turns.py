@@ -9,7 +9,8 @@ from sqlalchemy import insert, select
 from testing.process import until
 
 from retainer.errors import Refusal
-from retainer.store.engines import Busy, DeadlineExceeded, OutcomeUnknown, Sqlite, Unavailable, turns
+from retainer.store.engines import Sqlite, turns
+from retainer.store.engines.base import Busy, DeadlineExceeded, OutcomeUnknown, Unavailable
 from retainer.store.tables import totals
 from tests.databases import only_sqlite
 

@@ -8,7 +8,7 @@ from retainer.errors import Refusal
 from retainer.schema.crm import clients, external_contacts
 from retainer.schema.identity import users
 from retainer.store.announcements import deleting, updating
-from retainer.store.engines import Unavailable
+from retainer.store.engines.base import Unavailable
 from retainer.store.statements import CACHE_SIZE, Deferred
 from retainer.store.tables import ACCOUNT, NOW, totals
 from retainer.store.tx import Actor

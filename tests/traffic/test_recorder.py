@@ -9,7 +9,7 @@ from testing.process import at_once
 
 from retainer.schema.requests import operation_hours, request_hours, requests
 from retainer.server.monitoring import retention
-from retainer.store.engines import OutcomeUnknown, Unavailable
+from retainer.store.engines.base import OutcomeUnknown, Unavailable
 from retainer.traffic import counts, recorder
 from retainer.traffic.recorder import RequestRecorder
 from retainer.values.exact import LAST_DAY, utcnow

@@ -11,7 +11,9 @@ from retainer.backup import BackupError, Progress
 from retainer.backup.staging import move, sync
 from retainer.identity.accounts import has_accounts
 from retainer.schema.migrations import current
-from retainer.store.engines import Sqlite, Unavailable
+from retainer.store.engines import Sqlite
+from retainer.store.engines.base import Unavailable
+from retainer.store.engines.files import exclusive
 from retainer.store.tx import Store
 from retainer.values.exact import utcnow
 
@@ -87,7 +89,7 @@ def replace(database: Path, new: Path, former: Path) -> None:
         owner = (database if database.exists() else database.parent).stat()
         os.chown(new, owner.st_uid, owner.st_gid)
     sync(new)
-    with Sqlite(database).exclusive() if database.exists() else contextlib.nullcontext():
+    with exclusive(database, Sqlite.driver) if database.exists() else contextlib.nullcontext():
         if database.exists():
             os.link(database, former)
         for suffix in ("-wal", "-journal"):  # SQLite would apply those of a damaged database to the new one

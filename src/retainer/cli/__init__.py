@@ -18,7 +18,8 @@ from retainer.cli.users import session_cli, user_cli
 from retainer.cli.webhooks import webhook_cli
 from retainer.errors import Refusal
 from retainer.settings import SettingsError
-from retainer.store.engines import Busy, DiskFull, Engine, OutcomeUnknown, Unavailable, connect
+from retainer.store.engines import Engine, connect
+from retainer.store.engines.base import Busy, DiskFull, OutcomeUnknown, Unavailable
 
 cli = typer.Typer(name="retainer", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 

@@ -21,7 +21,7 @@ from retainer.kernel.representations import RunApart
 from retainer.kernel.resource import Operation, read_id
 from retainer.kernel.roles import ROLES
 from retainer.server.http.site import no_page
-from retainer.store.engines import TransientConflict
+from retainer.store.engines.base import TransientConflict
 from retainer.store.tx import ActorChanged, Store, Tx
 from retainer.values.exact import utcnow
 from retainer.web.pages import compile_templates

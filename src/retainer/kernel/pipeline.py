@@ -22,7 +22,7 @@ from retainer.kernel.resource import Call, Created, Operation, WithMeta
 from retainer.kernel.routes import Routes
 from retainer.kernel.selection import Selected
 from retainer.kernel.waiting import Left, Waiting, preferred_seconds
-from retainer.store.engines import TransientConflict, Unavailable
+from retainer.store.engines.base import TransientConflict, Unavailable
 from retainer.store.tx import ActorChanged, Store, Tx
 from retainer.values.records import Record
 

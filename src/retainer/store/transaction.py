@@ -9,7 +9,8 @@ from sqlalchemy import Table
 
 from retainer.store.announcements import CREATED, is_announced
 from retainer.store.deadline import of_request
-from retainer.store.engines.base import Columns, DeadlineExceeded, DriverConnection, DriverCursor, Engine, Row
+from retainer.store.engines import Engine
+from retainer.store.engines.base import Columns, DeadlineExceeded, DriverConnection, DriverCursor, Row
 from retainer.store.outbox import Outbox
 from retainer.store.statements import Statement, Statements
 from retainer.values.exact import utcnow

@@ -12,7 +12,8 @@ from retainer.errors import BodyErrors, FieldErrors, Refusal, not_found
 from retainer.store import constraints
 from retainer.store.announcements import inserting, is_announced, updating
 from retainer.store.constraints import MISSING, Step, singular
-from retainer.store.engines.base import TRANSACTION_SECONDS, Columns, DriverCursor, Engine, Row, Rows, TransientConflict
+from retainer.store.engines import Engine
+from retainer.store.engines.base import TRANSACTION_SECONDS, Columns, DriverCursor, Row, Rows, TransientConflict
 from retainer.store.engines.sql import insert_or_add
 from retainer.store.outbox import INSERT_EVENTS, NO_COUNTER, Outbox
 from retainer.store.row_mapper import R, folds, row_mapper

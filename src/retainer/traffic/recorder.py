@@ -10,7 +10,7 @@ from msgspec.json import encode
 from sqlalchemy import bindparam, func, select, update
 
 from retainer.schema.requests import HOUR, MINUTE, SUMS, operation_hours, refusals, request_hours, requests
-from retainer.store.engines import Unavailable
+from retainer.store.engines.base import Unavailable
 from retainer.store.engines.sql import insert_or_add, listed_rows
 from retainer.store.transaction import UnscopedTx
 from retainer.store.tx import Store

@@ -15,8 +15,8 @@ from sqlalchemy.schema import AddConstraint, CreateIndex, CreateTable, Executabl
 
 from retainer.schema import metadata
 from retainer.schema.migrations import current, head, revision_of, stamp
-from retainer.store.engines import Engine, Unavailable
-from retainer.store.engines.base import Row
+from retainer.store.engines import Engine
+from retainer.store.engines.base import Row, Unavailable
 from retainer.store.tx import Store
 
 BATCH_SIZE = 2000

@@ -13,7 +13,7 @@ from retainer.identity import actors, audit
 from retainer.identity.actors import OF_ACCOUNTS, OF_USERS, PERSON_COLUMNS, Person, session_limits
 from retainer.identity.audit import Target
 from retainer.schema.identity import accounts, pending_sign_ins, sessions, users
-from retainer.store.engines import Unavailable
+from retainer.store.engines.base import Unavailable
 from retainer.store.engines.sql import INTEGER
 from retainer.store.tables import NOW
 from retainer.store.tx import ActorChanged, Store, Tx

@@ -8,7 +8,8 @@ from sqlalchemy import Connection, text
 
 from retainer.schema import metadata
 from retainer.schema.distribution import DISTRIBUTED, ON_EVERY_NODE
-from retainer.store.engines import Engine, Unavailable
+from retainer.store.engines import Engine
+from retainer.store.engines.base import Unavailable
 from retainer.store.engines.citus import placing
 from retainer.store.tx import Store
 

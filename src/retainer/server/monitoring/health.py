@@ -11,7 +11,7 @@ from retainer.kernel.http import Response
 from retainer.kernel.limits import SlidingWindow
 from retainer.schema.migrations import current, head
 from retainer.server.monitoring.outages import Outages
-from retainer.store.engines import Busy, PartlyUnavailable, Unavailable
+from retainer.store.engines.base import Busy, PartlyUnavailable, Unavailable
 from retainer.store.tx import Store
 
 FRESH_SECONDS = 1

@@ -20,7 +20,8 @@ from retainer.kernel.caller import Caller
 from retainer.kernel.http import Request, Response
 from retainer.kernel.resource import Operation
 from retainer.server.monitoring.outages import Outages
-from retainer.store.engines import Busy, DeadlineExceeded, Engine, Unavailable
+from retainer.store.engines import Engine
+from retainer.store.engines.base import Busy, DeadlineExceeded, Unavailable
 from retainer.traffic.answered import MAX_METHOD_LENGTH, Answered, reason_of, shown_path, written_record
 from retainer.traffic.recorder import RequestRecorder
 from retainer.values.exact import utcnow

@@ -26,7 +26,8 @@ from retainer.kernel.routes import Routes
 from retainer.server.monitoring.log import Log
 from retainer.settings import Settings
 from retainer.sites.monitor import schedule as checks
-from retainer.store.engines import Engine, Unavailable
+from retainer.store.engines import Engine
+from retainer.store.engines.base import Unavailable
 from retainer.store.tx import Store
 
 PREFIX = "retainer_"

@@ -4,7 +4,8 @@ import threading
 import time
 from collections.abc import Callable
 
-from retainer.store.engines import DiskFull, Engine, Unavailable
+from retainer.store.engines import Engine
+from retainer.store.engines.base import DiskFull, Unavailable
 
 QUIET_SECONDS = 2
 """Seconds without an error after which an outage has ended, if the database answers."""

@@ -1,32 +1,22 @@
-"""Engines: the only code that knows a dialect, a driver, and the meaning of its errors."""
+"""Engines: the only code that knows a dialect, a driver, and the meaning of its errors.
+
+Both engines have the same methods: they lend connections, and run statements and transactions on them. The type checker
+holds every use of an `Engine` against both.
+"""
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Union
 
-from retainer.store.engines.base import (
-    Busy,
-    DeadlineExceeded,
-    DiskFull,
-    Engine,
-    OutcomeUnknown,
-    PartlyUnavailable,
-    TransientConflict,
-    Unavailable,
-)
+from retainer.store.engines.base import Unavailable
 from retainer.store.engines.sqlite import Sqlite
 
-__all__ = [
-    "Busy",
-    "DeadlineExceeded",
-    "DiskFull",
-    "Engine",
-    "OutcomeUnknown",
-    "PartlyUnavailable",
-    "Sqlite",
-    "TransientConflict",
-    "Unavailable",
-    "connect",
-]
+__all__ = ["Engine", "Sqlite", "connect"]
 
+if TYPE_CHECKING:
+    from retainer.store.engines.postgresql import Postgresql
+
+Engine = Union[Sqlite, "Postgresql"]
+"""A database, and connections that are lent to one user at a time."""
 SQLITE = "sqlite:///"
 
 

@@ -4,10 +4,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
 from sqlalchemy import Connection, ForeignKeyConstraint, Table, event
-from sqlalchemy.exc import DBAPIError
 from sqlalchemy.schema import AddConstraint
-
-from retainer.store.engines.base import Engine, Unavailable
 
 SEQUENTIAL = "SET LOCAL citus.multi_shard_modify_mode = 'sequential'"
 """References to tables on every node are added in the transaction that creates them; PostgreSQL ignores the setting."""
@@ -29,19 +26,6 @@ def placed_tables(connection: Connection) -> set[str] | None:
     if connection.dialect.name != "postgresql" or not connection.exec_driver_sql(HAS_CITUS).scalar_one():
         return None
     return {str(name) for (name,) in connection.exec_driver_sql(PLACED)}
-
-
-def distribute_tables(engine: Engine, distributed: Collection[str], on_every_node: Collection[str]) -> int:
-    """Place the tables of a database that are not placed yet; return how many. Raises Unavailable with the reason."""
-    with engine.schema_change() as connection:
-        if placed_tables(connection) is None:
-            advice = "Create the extension citus in PostgreSQL, and add its nodes; docs/citus.md shows how."
-            raise Unavailable(f"{engine.location} is not on a Citus cluster. {advice}")
-        try:
-            return place_tables(connection, distributed, on_every_node)
-        except DBAPIError as error:
-            reason = str(error.orig).strip()
-            raise Unavailable(f"{engine.location}: Citus refused, and nothing was changed: {reason}") from None
 
 
 def place_tables(connection: Connection, distributed: Collection[str], on_every_node: Collection[str]) -> int:

@@ -3,9 +3,12 @@
 import os
 import re
 import shutil
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
-from retainer.store.engines.base import Unavailable
+from retainer.store.engines.base import WAIT_SECONDS, Unavailable
 
 NETWORK_FILE_SYSTEMS = re.compile(r"nfs\d?|cifs|smb\w*|9p|fuse\.sshfs|ceph|glusterfs")
 
@@ -36,3 +39,21 @@ def make_local_folder(folder: Path) -> None:
     _, kind = max(parents, default=(0, ""))
     if NETWORK_FILE_SYSTEMS.fullmatch(kind):
         raise Unavailable(f"{folder} is on a network share ({kind}), where SQLite loses data. Use a local disk.")
+
+
+@contextmanager
+def exclusive(database: Path, driver: Any) -> Iterator[None]:
+    """Keep other processes from opening an SQLite database during a block in which it may be replaced, without a log.
+
+    Raises Unavailable if another process has it open.
+    """
+    with closing(driver.connect(str(database), WAIT_SECONDS, isolation_level=None)) as connection:
+        try:
+            connection.execute("PRAGMA journal_mode=DELETE").fetchall()
+            connection.execute("BEGIN EXCLUSIVE")
+            is_open = connection.execute("PRAGMA journal_mode").fetchone() != ("delete",)  # opened between both
+        except driver.Error as error:  # a file that SQLite cannot open is not in use
+            is_open = error.sqlite_errorname.startswith("SQLITE_BUSY")
+        if is_open:
+            raise Unavailable(f"Another process uses {database}. Stop servers, monitors and commands first.")
+        yield

@@ -5,6 +5,7 @@ import functools
 import itertools
 import math
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import psycopg
 from msgspec.json import encode
@@ -21,7 +22,6 @@ from sqlalchemy.exc import DBAPIError
 from retainer.settings import SettingsError
 from retainer.store.engines.base import (
     CommitTooSlow,
-    Engine,
     OutcomeUnknown,
     PartlyUnavailable,
     Row,
@@ -64,7 +64,7 @@ SCHEMA_LOCKED = (
 )
 
 
-class Postgresql(Engine):
+class Postgresql:
     """A PostgreSQL database. Writes of one account wait for each other; those of different accounts do not."""
 
     name = "PostgreSQL"
@@ -74,11 +74,19 @@ class Postgresql(Engine):
     has_one_writer = False
     waits_for_schema = "Requests that use {} wait until it ends, and get a 503 after 3 seconds."
     hint = "the address, whether the server runs, and the rights of its user"
-    conflict = psycopg.IntegrityError
+    conflict: type[Exception] = psycopg.IntegrityError
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self._address = complete_address(url)
+        try:
+            parts = conninfo_to_dict(url)
+        except psycopg.ProgrammingError as error:
+            reason = str(error).strip()
+            raise SettingsError(f"The address of the PostgreSQL database cannot be understood: {reason}.") from None
+        limited = {**parts, **ALIVE, "connect_timeout": CONNECT_SECONDS}
+        if "," in str(parts.get("host", "")):  # of several servers, the one that takes writes
+            limited.setdefault("target_session_attrs", "read-write")
+        self._address = make_conninfo("", **{name: str(part) for name, part in limited.items()})
         self._pool = Pool(self._address)
 
     @property
@@ -88,7 +96,12 @@ class Postgresql(Engine):
 
     @property
     def location(self) -> str:
-        return public_address(self.url)
+        """The address without the password and options."""
+        parts = conninfo_to_dict(self.url)
+        user = f"{parts['user']}@" if "user" in parts else ""
+        hosts, ports = (str(parts.get(name, "")).split(",") for name in ("host", "port"))
+        servers = (":".join(filter(None, each)) for each in itertools.zip_longest(hosts, ports, fillvalue=ports[0]))
+        return f"postgresql://{user}{','.join(servers)}/{parts.get('dbname', '')}"
 
     @functools.cached_property
     def is_cluster(self) -> bool:
@@ -113,6 +126,12 @@ class Postgresql(Engine):
         with TRANSLATED:
             return connection.run(text, values)
 
+    def all(self, cursor: Cursor) -> list[Row]:
+        return cursor.fetchall()
+
+    def first(self, cursor: Cursor) -> Row | None:
+        return cursor.fetchone()
+
     def limit(self, connection: Connection, deadline: float) -> None:
         """Lift the time limit of the session for a transaction without a deadline."""
         if deadline == math.inf and connection.sent is not None and connection.limits_transactions:
@@ -127,15 +146,16 @@ class Postgresql(Engine):
 
     def one(self, text: str, values: Values) -> Row | None:
         """Return the first row of a statement outside any transaction; retry once if the connection was lost."""
-        connection = self.connection()
-        try:
-            return self.run(connection, text, values).fetchone()
-        except Unavailable:
-            if not connection.closed or connection.has_timed_out:
-                raise
-        finally:
-            self.give_back(connection)
-        return super().one(text, values)
+        for is_last in (False, True):
+            connection = self.connection()
+            try:
+                return self.run(connection, text, values).fetchone()
+            except Unavailable:
+                if is_last or not connection.closed or connection.has_timed_out:
+                    raise
+            finally:
+                self.give_back(connection)
+        return None
 
     def begin_write(self, account_id: int | None) -> Connection:
         self._pool.check_commits()
@@ -276,7 +296,7 @@ class Postgresql(Engine):
 
     def check(self) -> None:
         """Read the database, and ask each worker of a cluster for an answer."""
-        super().check()
+        self.has_table("alembic_version")
         row = self.one(LOST_WORKERS, []) if self.is_cluster else None
         if row and row[0]:
             raise PartlyUnavailable(f"no connection to {row[0]}")
@@ -304,31 +324,20 @@ class Postgresql(Engine):
         row = self.one("SELECT to_regclass($1) IS NOT NULL", [name])
         return bool(row and row[0])
 
+    def exists(self) -> bool:
+        return True
+
+    def create_storage(self) -> None: ...
+
+    def serve_alone(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()
+
+    def world_readable(self) -> list[Path]:
+        return []
+
+    def has_room(self) -> bool:
+        return True
+
     def estimate_rows(self, name: str) -> int:
         row = self.one("SELECT greatest(reltuples, 0)::BIGINT FROM pg_class WHERE oid = to_regclass($1)", [name])
         return int(row[0]) if row else 0
-
-
-def complete_address(url: str) -> str:
-    """Return an address with our limits; of several servers, it means the one that takes writes.
-
-    Raises SettingsError for an address that cannot be understood.
-    """
-    try:
-        parts = conninfo_to_dict(url)
-    except psycopg.ProgrammingError as error:
-        reason = str(error).strip()
-        raise SettingsError(f"The address of the PostgreSQL database cannot be understood: {reason}.") from None
-    limited = {**parts, **ALIVE, "connect_timeout": CONNECT_SECONDS}
-    if "," in str(parts.get("host", "")):
-        limited.setdefault("target_session_attrs", "read-write")
-    return make_conninfo("", **{name: str(part) for name, part in limited.items()})
-
-
-def public_address(url: str) -> str:
-    """Return an address without the password and options."""
-    parts = conninfo_to_dict(url)
-    user = f"{parts['user']}@" if "user" in parts else ""
-    hosts, ports = (str(parts.get(name, "")).split(",") for name in ("host", "port"))
-    servers = (":".join(filter(None, each)) for each in itertools.zip_longest(hosts, ports, fillvalue=ports[0]))
-    return f"postgresql://{user}{','.join(servers)}/{parts.get('dbname', '')}"

@@ -5,7 +5,7 @@ import fcntl
 import math
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,9 @@ from retainer.store.engines.base import (
     DiskFull,
     DriverConnection,
     DriverCursor,
-    Engine,
     OutcomeUnknown,
     Row,
+    Rows,
     Unavailable,
     Values,
 )
@@ -60,18 +60,19 @@ class Connection(driver.Connection):  # type: ignore[misc]  # its driver has no 
     deadline: list[float]  # a list, so that SQLite's handler does not keep the connection alive
 
 
-class Sqlite(Engine):
-    """One SQLite file and its connections."""
+class Sqlite:
+    """One SQLite file and its connections, which are lent to one user at a time."""
 
     name = "SQLite"
     dialect = sqlite.dialect(paramstyle="numeric_dollar")
-    marker = "?"
-    returns_ids = False  # RETURNING would make an INSERT 25 % slower
-    has_one_writer = True
-    waits_for_schema = "All writes wait until it ends."
-    hint = "the file and its disk"
+    marker = "?"  # the first character of a placeholder: `?1`
+    is_cluster = False  # the tables are not on several servers
+    returns_ids = False  # an INSERT needs no RETURNING, which would make it 25 % slower
+    has_one_writer = True  # all accounts wait for the only transaction that writes
+    waits_for_schema = "All writes wait until it ends."  # while a migration locks the table {}
+    hint = "the file and its disk"  # what an operator should check when the database is unavailable
     driver: Any = driver
-    conflict = driver.IntegrityError
+    conflict: type[Exception] = driver.IntegrityError  # for a broken reference or a duplicate value
 
     def __init__(self, path: Path) -> None:
         if driver.sqlite_version_info < OLDEST_SAFE:
@@ -92,6 +93,7 @@ class Sqlite(Engine):
 
     @property
     def connections(self) -> tuple[int, int]:
+        """The number of open connections, and how many of them are idle."""
         return len(self._open), len(self._idle)
 
     def translate_error(self, error: Exception) -> Exception:
@@ -143,6 +145,19 @@ class Sqlite(Engine):
             raise self.translate_error(error) from error
         return row
 
+    def one(self, text: str, values: Values) -> Row | None:
+        """Return the first row of a statement outside any transaction."""
+        connection = self.connection()
+        try:
+            return self.first(self.run(connection, text, values))
+        finally:
+            self.give_back(connection)
+
+    def rows_returned(self, cursor: DriverCursor) -> Rows:
+        """Return a function that returns the rows of a statement, once they have arrived; nothing else reads them."""
+        rows = self.all(cursor)
+        return lambda: rows
+
     def _translated(self, call: Callable[..., Any], *arguments: object) -> Any:
         """Call the driver. Raises our errors for those of the driver."""
         try:
@@ -155,6 +170,7 @@ class Sqlite(Engine):
         connection.deadline[0] = deadline
 
     def insert_rows(self, connection: DriverConnection, table: Table, rows: list[Row]) -> None:
+        """Insert many rows, each with the values of a table's columns as declared, in few statements."""
         names = ", ".join(column.name for column in table.c)
         placeholders = ", ".join("?" * len(table.c))
         insertion = f"INSERT INTO {table.name} ({names}) VALUES ({placeholders})"
@@ -216,6 +232,7 @@ class Sqlite(Engine):
         return int(cursor.lastrowid)
 
     def connection(self) -> DriverConnection:
+        """Lend an idle or new connection; the caller returns it with `give_back`."""
         try:
             return self._idle.pop()
         except IndexError:  # all are lent
@@ -226,6 +243,7 @@ class Sqlite(Engine):
         return connection
 
     def give_back(self, connection: DriverConnection) -> None:
+        """Take a lent connection back, and close it if it cannot be used again."""
         connection.deadline[0] = math.inf
         if connection in self._open:
             self._idle.append(connection)
@@ -256,6 +274,7 @@ class Sqlite(Engine):
 
     @contextlib.contextmanager
     def read_snapshot(self) -> Iterator[SchemaConnection]:
+        """Lend a connection of SQLAlchemy that reads one state of the database, without a time limit."""
         with self._sqlalchemy("BEGIN") as connection, connection.begin():
             yield connection
 
@@ -265,26 +284,47 @@ class Sqlite(Engine):
         event.listen(engine, "begin", lambda connection: connection.exec_driver_sql(begin))
         return engine.connect()
 
+    def lock_table(self, connection: SchemaConnection, table: Table) -> None:
+        """Lock a table until a change of the schema ends; with one writer, it needs none."""
+
     def last_id(self, connection: SchemaConnection, table: Table) -> int:
+        """Return the last id that a table has assigned, or 0."""
         row = connection.exec_driver_sql("SELECT seq FROM sqlite_sequence WHERE name = ?", (table.name,)).first()
         return row.seq if row else 0
 
     def set_sequence(self, connection: SchemaConnection, table: Table, last_id: int) -> None:
         raise_last_id(connection.connection.driver_connection, table.name, last_id)
 
+    def vacuum(self, tables: Iterable[Table]) -> None:
+        """Update what the planner knows of tables. The statistics of SQLite are fixed: its plans stay the same."""
+
     def has_table(self, name: str) -> bool:
         return self.one("SELECT name FROM sqlite_master WHERE name = ?1", [name]) is not None
+
+    def estimate_rows(self, name: str) -> int:
+        """Return about how many rows a table has; 0 without the table."""
+        row = self.one(f'SELECT count(*) FROM "{name}"', []) if self.has_table(name) else None
+        return int(row[0]) if row else 0
+
+    def check(self) -> None:
+        """Read the database. Raises Unavailable, PartlyUnavailable if a node of a cluster does not answer."""
+        self.has_table("alembic_version")  # SELECT 1 would not read the file
+
+    def check_sessions(self) -> None:
+        """Raise SettingsError if a connection does not keep its session of the database."""
 
     def exists(self) -> bool:
         return self.path.exists()
 
     def create_storage(self) -> None:
+        """Create the folder and the file of the database. Raises Unavailable for a network share."""
         make_local_folder(self.path.parent)
         if not self.path.exists():  # SQLite creates -wal and -shm with the same mode
             self.path.touch(mode=0o600)
 
     @contextlib.contextmanager
     def serve_alone(self) -> Iterator[None]:
+        """Keep other processes from serving the file during a block. Raises SettingsError."""
         with open(self.path.with_suffix(".serving"), "w", opener=private) as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -293,24 +333,8 @@ class Sqlite(Engine):
                 raise SettingsError(message) from None
             yield
 
-    @contextlib.contextmanager
-    def exclusive(self) -> Iterator[None]:
-        """Keep other processes from opening the file during a block in which it may be replaced, without a log.
-
-        Raises Unavailable if another process has it open.
-        """
-        with contextlib.closing(driver.connect(str(self.path), WAIT_SECONDS, isolation_level=None)) as connection:
-            try:
-                connection.execute("PRAGMA journal_mode=DELETE").fetchall()
-                connection.execute("BEGIN EXCLUSIVE")
-                is_open = connection.execute("PRAGMA journal_mode").fetchone() != ("delete",)  # opened between both
-            except driver.Error as error:  # a file that SQLite cannot open is not in use
-                is_open = error.sqlite_errorname.startswith("SQLITE_BUSY")
-            if is_open:
-                raise Unavailable(f"Another process uses {self.path}. Stop servers, monitors and commands first.")
-            yield
-
     def world_readable(self) -> list[Path]:
+        """Return the folder and files that other users of this machine may access."""
         sidecars = (self.path.with_name(f"{self.path.name}-{end}") for end in ("wal", "shm"))
         paths = [self.path.parent, self.path, *sidecars]
         return [path for path in paths if path.exists() and path.stat().st_mode & 0o077]
@@ -319,6 +343,7 @@ class Sqlite(Engine):
         return has_room(self.path.parent)
 
     def close(self) -> None:
+        """Close idle connections, and lent ones when they return: none may be open when a process forks."""
         idle, self._idle, self._open = self._idle, [], set()
         for connection in idle:
             self.give_back(connection)
