@@ -34,7 +34,7 @@ from retainer.settings import BASE_PATH
 from retainer.store.engines import Sqlite, connect
 from retainer.store.tx import Store
 from retainer.work import projects, time_entries
-from retainer.work.time_entry_types import TimeEntry
+from retainer.work.time_rules import TimeEntry
 
 PROJECTS = 50
 COPY = (

@@ -11,7 +11,7 @@ from retainer.console.site import Console, root
 from retainer.events import deliveries, events, webhooks
 from retainer.identity import plans
 from retainer.identity.keys import access, me
-from retainer.identity.people import directory
+from retainer.identity.people import users
 from retainer.identity.sign_in.throttle import Failures, SharedFailures, Throttle
 from retainer.kernel.http import Request
 from retainer.kernel.limits import SlidingWindow
@@ -42,7 +42,7 @@ ROOT = f"{BASE_PATH}/"
 CLOSE = ("connection", "close")
 RESOURCES = [
     *resources.OF_AREAS,
-    directory.api,
+    users.api,
     events.api,
     webhooks.api,
     deliveries.tests,

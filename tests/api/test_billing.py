@@ -5,7 +5,7 @@ from tests.databases import each_database
 
 from retainer.billing.expenses import Expense
 from retainer.values.reading import writable_fields
-from retainer.work.time_entry_types import TimeEntry
+from retainer.work.time_rules import TimeEntry
 
 pytestmark = each_database
 

@@ -15,7 +15,7 @@ from retainer.rollups.list_sums import Sum
 from retainer.schema import TAG_LINKS
 from retainer.store.engines.sql import INTEGER, is_listed, listed
 from retainer.values.reading import writable_fields
-from retainer.work.time_entry_types import TimeEntry
+from retainer.work.time_rules import TimeEntry
 
 IDS = listed("ids", INTEGER).scalar_subquery()
 TAGGED = {

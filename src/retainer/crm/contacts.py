@@ -93,8 +93,6 @@ DEMOTE_OTHERS = updating(
     external_contacts.c.id != bindparam("contact"),
     values={"is_primary": False},
 )
-
-
 CLIENT = select(clients.c.status, PRIMARY_CONTACT.scalar_subquery()).where(clients.c.id == bindparam("client"))
 
 
@@ -111,8 +109,7 @@ def build_contact(
     client_status, primary_id = tx.one(CLIENT, client=contact.client_id) or (None, None)
     if contact.is_primary is None or (not contact.is_primary and "is_primary" not in sent):
         contact.is_primary = primary_id in {None, contact.id}
-    former = before.client_id if before else None
-    relations.validate_client_open(tx, "client_id", contact.client_id, former, client_status)
+    relations.validate_client_open(tx, "client_id", contact, before, client_status)
     if before is not None and is_moved:
         advice = f"Create a contact at client {contact.client_id} instead."
         tables = (tickets, quotes, invoices)

@@ -54,8 +54,6 @@ COUNT_USES = maintaining(
     is_listed(tags.c.id, listed("tag_ids", INTEGER).scalar_subquery()),
     values={"usage_count": tags.c.usage_count + bindparam("uses", type_=INTEGER)},
 )
-
-
 TagIds = Annotated[
     list[Id],
     Meta(max_length=50),

@@ -11,7 +11,7 @@ from retainer.rollups import doctor
 from retainer.schema.work import time_entries as entries_table
 from retainer.shared.relations import sent_fields
 from retainer.work import milestones, projects, tasks, time_entries
-from retainer.work.time_entry_types import TimeEntry
+from retainer.work.time_rules import TimeEntry
 
 YEAR = 365
 DURATIONS = (30, 60, 90, 120, 120, 180, 180, 240)

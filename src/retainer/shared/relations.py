@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from functools import cache
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import Select, Table, bindparam, func, null, select
 
@@ -89,10 +89,11 @@ def validate_open(tx: Tx, field: str, name: str, status: str | None, *, template
 
 
 def validate_client_open(
-    tx: Tx, field: str, client_id: int | None, former: int | None = None, status: str | None = None
+    tx: Tx, field: str, record: Any, before: Record | None = None, status: str | None = None
 ) -> None:
-    """Note an error if another client than the former one is archived. Reads the status unless it is given."""
-    if client_id not in {None, former}:
+    """Note an error if the client of a record is archived, unless it stays. Reads the status unless it is given."""
+    client_id = record.client_id
+    if client_id not in {None, getattr(before, "client_id", None)}:
         validate_open(tx, field, f"Client {client_id}", status or tx.value(CLIENT_STATUS, id=client_id))
 
 

@@ -174,7 +174,7 @@ def build_site(tx: Tx, site: Site, before: Site | None, sent: relations.SentFiel
     site.plugins_count = len(site.plugins)
     site.plugin_updates_count = sum(plugin.update_available for plugin in site.plugins)
     field = relations.first_sent(site, sent, *RELATIONS)
-    relations.validate_client_open(tx, field, site.client_id, before.client_id if before else None)
+    relations.validate_client_open(tx, field, site, before)
     if before is not None and site.client_id != before.client_id:
         relations.validate_unreferred(tx, "site_id", [tickets], before.id, field, "Remove it from the tickets first.")
     return site

@@ -185,12 +185,11 @@ def build_ticket(tx: Tx, ticket: Ticket, before: Ticket | None, sent: relations.
     if relations.concerns(before, sent, *RELATIONS):
         derive_client(tx, ticket, before, sent)
     derive_contact(tx, ticket, before, sent)
-    ticket.assignee_id = relations.read_user(
-        tx, "assignee_id", ticket.assignee_id, before.assignee_id if before else None
-    )
+    former_id = before.assignee_id if before else None
+    ticket.assignee_id = relations.read_user(tx, "assignee_id", ticket.assignee_id, former_id)
     update_resolution(ticket, before.status if before else "open", before.created_at if before else tx.now, tx.now)
     field = relations.first_sent(ticket, sent, *RELATIONS)
-    relations.validate_client_open(tx, field, ticket.client_id, before.client_id if before else None)
+    relations.validate_client_open(tx, field, ticket, before)
     return ticket
 
 

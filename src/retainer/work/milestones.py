@@ -103,7 +103,7 @@ def create_milestone(tx: Tx, project_id: Id, body: New[Milestone]) -> Milestone:
     """Add a milestone to a project. Default position: the last."""
     project = tx.get(projects, project_id, Project)
     relations.validate_open(tx, "project_id", f"Project {project_id}", project.status)
-    relations.validate_client_open(tx, "project_id", project.client_id)
+    relations.validate_client_open(tx, "project_id", project)
     return tx.get(milestones, tx.insert(milestones, build_milestone(tx, body, project)), Milestone)
 
 

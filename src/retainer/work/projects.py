@@ -234,13 +234,11 @@ def sum_milestone_amounts(tx: Tx, project_id: int, *, exclude_id: int = 0) -> in
 
 def build_project(tx: Tx, project: Project, before: Project | None = None) -> Project:
     client = relations.load_row(tx, ClientState, clients, project.client_id)
-    project.manager_id = relations.read_user(
-        tx, "manager_id", project.manager_id, before.manager_id if before else None
-    )
+    former_id = before.manager_id if before else None
+    project.manager_id = relations.read_user(tx, "manager_id", project.manager_id, former_id)
     if before is None and project.is_template and project.quote_id is not None:
         tx.error("is_template", "Must be false with quote_id: a template takes no money. Create it without the quote.")
-    former = before.client_id if before else None
-    relations.validate_client_open(tx, "client_id", project.client_id, former, client and client.status)
+    relations.validate_client_open(tx, "client_id", project, before, client and client.status)
     validate_billing(tx, project)
     relations.validate_date_order(tx, project)
     relations.validate_transition(tx, before.status if before else None, project.status, TRANSITIONS)

@@ -147,8 +147,6 @@ PROJECT = (
 LAST_POSITION = select(func.coalesce(func.max(tasks.c.position), 0)).where(
     tasks.c.project_id.is_not_distinct_from(bindparam("project"))
 )
-
-
 TASKS_OF_TICKET = select(func.count()).select_from(tasks).where(tasks.c.ticket_id == bindparam("ticket"))
 MOVE_SUBTASKS = updating(
     tasks,
@@ -206,7 +204,7 @@ def build_task(tx: Tx, task: Task, before: Task | None, sent: relations.SentFiel
         field = relations.first_sent(task, sent, *RELATIONS[1:])
         relations.validate_open(tx, field, f"Project {task.project_id}", project.status)
     field, status = relations.first_sent(task, sent, *RELATIONS), project.client_status if project else None
-    relations.validate_client_open(tx, field, task.client_id, before.client_id if before else None, status)
+    relations.validate_client_open(tx, field, task, before, status)
     relations.validate_date_order(tx, task)
     return task
 

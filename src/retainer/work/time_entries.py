@@ -39,7 +39,7 @@ from retainer.store.tx import Tx
 from retainer.values.kinds import Code191, Currency, Day, Id, UserId
 from retainer.values.reading import writable_fields
 from retainer.work import time_rules
-from retainer.work.time_entry_types import Context, TimeEntry, TimeTotals
+from retainer.work.time_rules import Context, TimeEntry, TimeTotals
 
 RELATIONS = ("client_id", "project_id", "ticket_id", "task_id")  # the broader first
 LOCKED_FIELDS = [name for name in writable_fields(TimeEntry) if name not in {"description", "external_id"}]
@@ -83,8 +83,6 @@ CONTEXT_TABLES = {
     "project": projects,
     "client": clients,
 }
-
-
 LOAD_CONTEXT = (
     select(
         json_row(

@@ -8,7 +8,7 @@ from retainer.errors import Refusal, invalid
 from retainer.store.tx import Tx
 from retainer.values.exact import minutes_between
 from retainer.work import timers
-from retainer.work.time_entry_types import MAX_MINUTES, TimeEntry
+from retainer.work.time_rules import MAX_MINUTES, TimeEntry
 
 
 def act(tx: Tx, context: PageContext) -> Reply:

@@ -24,7 +24,7 @@ from retainer.store.engines.sql import INTEGER, is_listed, listed
 from retainer.store.tx import Tx
 from retainer.values.exact import minutes_between
 from retainer.work import timers
-from retainer.work.time_entry_types import TimeEntry
+from retainer.work.time_rules import TimeEntry
 
 DAYS, DAY_MINUTES = 7, 1440
 WORK: dict[str, Table] = {"task_id": tasks, "ticket_id": tickets, "project_id": projects, "client_id": clients}

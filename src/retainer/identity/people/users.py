@@ -1,4 +1,9 @@
-"""Users: the people of an agency, with their rates; the first one is created with the account."""
+"""Users: the people of the account, to whom tasks, tickets and time belong.
+
+Any valid key can read them, so that an integration finds the id for `assignee_id`, `manager_id` or `user_id`. Users are
+created and changed by admins in the console, or by the operator. A deactivated user keeps its records, but accepts no
+new ones.
+"""
 
 from datetime import timedelta
 from decimal import Decimal
@@ -15,18 +20,21 @@ from retainer.identity.actors import OPERATOR, operator
 from retainer.identity.audit import Fields, Target
 from retainer.identity.people import sessions
 from retainer.identity.people.tokens import LINKS, Token
-from retainer.kernel.roles import Role
+from retainer.kernel.query import Filter, OneOf
+from retainer.kernel.resource import Resource
+from retainer.kernel.roles import Role, may
 from retainer.schema.identity import accounts, users
 from retainer.schema.work import cost_rates
 from retainer.store.engines.base import Row
 from retainer.store.engines.sql import DAY
-from retainer.store.row_mapper import folds
+from retainer.store.row_mapper import Derived, folds
 from retainer.store.tables import ACCOUNT, TODAY
 from retainer.store.tx import Store, Tx
 from retainer.values.collation import folded_text
 from retainer.values.common import Minutes
 from retainer.values.exact import amount_of, decimal_text, instant_after
 from retainer.values.kinds import Day, Email, Money, Password, Percent, Text191, exact
+from retainer.values.records import READ_ONLY, Record
 
 TRIAL_DAYS = 90
 FIRST_DAY = "0001-01-01"
@@ -52,6 +60,34 @@ class UserDetails(msgspec.Struct):
     cost_rate_from: Annotated[Day, "If the cost is another than before: the first day of the new one."] = FIRST_DAY
     password: Password | None = None
 
+
+class User(Record):
+    """A person of the account."""
+
+    name: Annotated[Text191, "Lists are sorted by it; `q` searches it."] = READ_ONLY
+    email: Annotated[Email | None, Derived(lambda table: table.c.email), "Only for keys of admins, else null."] = (
+        READ_ONLY
+    )
+    role: Role = READ_ONLY
+    is_active: Annotated[bool, "False once an admin has deactivated the user; the user's keys then stop."] = READ_ONLY
+
+
+class UserFilter(Filter):
+    sorts = ("name", "role", "created_at", "updated_at")
+    role: OneOf[Role] | None = None
+    is_active: bool | None = None
+
+
+def shown_to(tx: Tx, user: User) -> User:
+    """Return a user with the fields that the caller may see."""
+    if not may(tx.actor, "people"):
+        user.email = None
+    return user
+
+
+api = Resource("/users", tag="Users", scope=None, table=users, visible_to=shown_to)
+api.lists(User, UserFilter, "List the users of the account, by name. Any valid key can call it.")
+api.reads("/{user_id}", User, "Read a user. Any valid key can call it.")
 
 ALL = select(users).order_by(users.c.id)
 ONE = select(users).where(users.c.id == bindparam("id"))

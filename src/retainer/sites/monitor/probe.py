@@ -4,8 +4,10 @@ It sends no cookies and no credentials, and keeps no content: only the status, t
 response time, the expiry of the certificate, and whether the keyword was found.
 """
 
+import json
 import ssl
 import time
+from collections.abc import Collection
 from datetime import UTC, datetime
 
 import httpx2
@@ -37,7 +39,7 @@ async def probe(client: GuardedClient, site: DueSite) -> CheckResult:
 async def _follow(client: GuardedClient, site: DueSite) -> CheckResult:
     """Request a site and the addresses that it redirects to; the guard checks each."""
     url = httpx2.URL(site.url)
-    expected = site.expected()
+    expected: list[int] = json.loads(site.expected_status or "[]")
     expires = None
     began = time.monotonic()
     for _ in range(MAX_REDIRECTS + 1):
@@ -47,7 +49,7 @@ async def _follow(client: GuardedClient, site: DueSite) -> CheckResult:
             location = response.headers.get("location") if response.status_code in REDIRECTS else None
             if location is None or response.status_code in expected:
                 milliseconds = round((time.monotonic() - began) * 1000)
-                error = await _evaluate(site, response)
+                error = await _evaluate(site, response, expected or DEFAULT_STATUSES)
                 return CheckResult(error is None, response.status_code, milliseconds, error, expires)
             url = url.join(location)
         finally:
@@ -55,8 +57,8 @@ async def _follow(client: GuardedClient, site: DueSite) -> CheckResult:
     return CheckResult(is_up=False, status_code=response.status_code, error=TOO_MANY_REDIRECTS, ssl_expires_at=expires)
 
 
-async def _evaluate(site: DueSite, response: httpx2.Response) -> str | None:
-    if response.status_code not in (site.expected() or DEFAULT_STATUSES):
+async def _evaluate(site: DueSite, response: httpx2.Response, expected: Collection[int]) -> str | None:
+    if response.status_code not in expected:
         return f"The site answered {response.status_code}."
     if site.keyword is None:
         return None

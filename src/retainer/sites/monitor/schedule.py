@@ -3,11 +3,9 @@
 Uptime is rolled up when a result is saved, not when it is read.
 """
 
-from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-import msgspec
 from sqlalchemy import and_, bindparam, func, select
 
 from retainer.fairness import Leased
@@ -37,11 +35,6 @@ class DueSite(Leased):
     expected_status: str | None
     keyword: str | None
     check_interval_seconds: int
-
-    def expected(self) -> Collection[int]:
-        """Return the HTTP statuses that count as up; none if the site has the default ones."""
-        statuses: list[int] = msgspec.json.decode(self.expected_status) if self.expected_status else []
-        return statuses
 
 
 class CheckResult(NamedTuple):
