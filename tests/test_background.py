@@ -1,6 +1,5 @@
 """Background threads: no error ends them, and none of their memory grows without end."""
 
-import sys
 import threading
 import time
 from datetime import timedelta
@@ -10,7 +9,6 @@ import time_machine
 from testing.process import until
 
 from retainer.background import MAX_PAUSE, Background, Chore
-from retainer.identity.keys import keys
 from retainer.server.monitoring import housekeeping
 from retainer.server.monitoring.housekeeping import Housekeeping
 from retainer.traffic.recorder import RequestRecorder
@@ -129,18 +127,3 @@ def test_a_clock_that_was_ahead_does_not_hide_the_use_of_keys_until_then(api):
             assert api.get("/me").status == 200
             api.app.housekeeping.keys_used.write(api.store)
     assert api.sql("SELECT last_used_at FROM api_keys WHERE id = $1", api.key_id) == [("2026-03-02T12:00:00.000000Z",)]
-
-
-def test_no_cache_keeps_the_text_of_a_key():
-    value = keys.new_key()
-    references = sys.getrefcount(value)
-    assert keys.digest(value) == keys.digest(value) is not None
-    assert sys.getrefcount(value) == references
-    assert value not in keys.valid_hashes
-
-
-def test_the_cache_of_valid_keys_is_bounded(monkeypatch):
-    monkeypatch.setattr(keys, "MAX_VALID_HASHES", 10)
-    for _ in range(35):
-        assert keys.digest(keys.new_key())
-    assert len(keys.valid_hashes) <= 10

@@ -71,7 +71,10 @@ def set_user(user: User, **given: Any) -> Fields:
     """Change a user; a cost rate applies from --cost-rate-from."""
     if given["cost_rate_from"] is not None and given["cost_rate"] is None:
         raise invalid({"cost_rate_from": ["Set the rate that applies from then on: --cost-rate."]})
-    return change_user(user, passwords.hashed_fields(cli.changes(UserDetails, given)))
+    changes = cli.changes(UserDetails, given)
+    if changes.get("password") is not None:
+        changes["password_hash"] = passwords.hash_password(changes["password"])
+    return change_user(user, changes)
 
 
 @cli.command(user_cli, "deactivate", {"keys_to": KEYS_TO})

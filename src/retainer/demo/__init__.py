@@ -2,6 +2,7 @@
 
 import math
 import random
+import secrets
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -62,7 +63,7 @@ def _open(store: Store, name: str, rng: random.Random) -> tuple[Person, Access]:
         make(UserDetails, email=f"{person['name'].partition(' ')[0].lower()}@{name}.example", **person)
         for person in agency["people"]
     )
-    password, logo = passwords.generate(), draw((FOLDER / f"{name}.svg").read_bytes())
+    password, logo = secrets.token_urlsafe(12), draw((FOLDER / f"{name}.svg").read_bytes())
     details, moment = make(AccountDetails, **agency["account"]), instant_after(utcnow(), -timedelta(days=OPENED))
     account_id, user_id = users.open_account(store, details, first, passwords.hash_password(password), at=moment)
     admin = replace(operator_of(store, account_id), user_id=user_id, role="admin", address=OFFICE)

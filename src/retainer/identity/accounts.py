@@ -104,8 +104,6 @@ class AccountDetails(AccountSettings, kw_only=True):
 ALL = select(accounts).order_by(accounts.c.id)
 PATTERN_NAME = "_number_pattern"
 MINE = select(accounts).where(accounts.c.id == ACCOUNT)
-
-
 AMOUNTS = [
     select(table.c.account_id).where(has_amount(table)).limit(1)
     for table in metadata.sorted_tables

@@ -100,18 +100,10 @@ def limits_of(settings: Settings) -> Limits:
     return limits
 
 
-class Use(NamedTuple):
-    """How much of a quota an account uses, and the limit of its plan."""
-
-    used: int
-    limit: int
-    noun: str
-
-
-def list_uses(tx: Tx) -> list[Use]:
-    """Return how much of each quota the account uses."""
+def list_uses(tx: Tx) -> list[tuple[int, int, str]]:
+    """Return how much of each quota the account uses, the limit of its plan, and the noun of the quota."""
     plan = str(tx.value(PLAN))
-    return [Use(_used(tx, quota), tx.store.limits[name][plan], quota.noun) for name, quota in QUOTAS.items()]
+    return [(_used(tx, quota), tx.store.limits[name][plan], quota.noun) for name, quota in QUOTAS.items()]
 
 
 def find_excess(tx: Tx, name: str, added: int = 1) -> str | None:

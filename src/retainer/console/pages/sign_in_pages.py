@@ -74,7 +74,8 @@ def show_password(store: Store, context: PageContext) -> Reply:
     """Show the form that sets a password by a link. Raises `not_found`."""
     token = context.typed.text("token")
     try:
-        return context.render("password", holder=LINKS.find(store, token), token=token)
+        holder, has_password = LINKS.find(store, token)
+        return context.render("password", holder=holder, has_password=has_password, token=token)
     except Refusal as refusal:
         heading = "This link no longer works"
         return context.render("problem", status=404, heading=heading, sentence=refusal.message, is_fault=False)

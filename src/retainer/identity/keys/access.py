@@ -2,7 +2,7 @@
 
 from retainer.errors import Refusal
 from retainer.identity.keys.keys import caller_of, digest
-from retainer.identity.plans import PLANS, require_api
+from retainer.identity.plans import require_api
 from retainer.kernel.caller import Caller
 from retainer.kernel.http import Request
 from retainer.store.tx import Store
@@ -61,8 +61,7 @@ def credential(request: Request) -> str:
 
 def admit(caller: Caller) -> None:
     """Raise 402 if the plan of the account does not include the API, and 403 if the API is off."""
-    if not PLANS[caller.plan].has_api:
-        require_api(caller.plan, caller.trial_ends_at)
+    require_api(caller.plan, caller.trial_ends_at)
     if not caller.api_enabled:
         raise Refusal("api_disabled", "The API is switched off for this account. Ask an admin to switch it on.")
 

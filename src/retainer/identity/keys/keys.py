@@ -30,18 +30,12 @@ from retainer.values.kinds import Id, Instant, Text100, kind, one_of
 
 BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
 KEY_PATTERN = re.compile(r"rtn_[0-9A-Za-z]{38}")
-MAX_VALID_HASHES = 4096
-valid_hashes: set[str] = set()
-"""A cache: the hashes of keys whose checksum was right, since checking it takes longer than hashing."""
-
 SCOPE_RESOURCES = ("clients", "projects", "tasks", "time", "invoices", "expenses", "tickets", "sites", "webhooks")
 SCOPES = (*(f"{name}:{level}" for name in SCOPE_RESOURCES for level in ("read", "write")), "reports:read")
 Scope = Annotated[str, kind(one_of(lambda: SCOPES), f"one of: {', '.join(SCOPES)}", title="Scope", enum=list(SCOPES))]
 
 
 class KeyDetails(msgspec.Struct):
-    """The fields of a new key."""
-
     name: Text100
     user_id: Id
     scopes: Annotated[list[Scope], Meta(min_length=1)]
@@ -57,8 +51,6 @@ class NewKey(NamedTuple):
 
 OVERLAP_HOURS = 24
 MAX_OVERLAP_HOURS = 30 * 24
-
-
 MOVE_WEBHOOKS = (
     update(webhooks)
     .where(webhooks.c.key_id == bindparam("former"))
@@ -148,16 +140,11 @@ def new_key() -> str:
 def digest(value: str) -> str | None:
     """Return the SHA-256 of a key, or None if its form or checksum is wrong.
 
-    Only the hash is stored, also in the cache of valid keys; a fast one is enough for 190 random bits.
+    Only the hash is stored; a fast one is enough for 190 random bits.
     """
-    key_hash = hashlib.sha256(value.encode(errors="replace")).hexdigest()
-    if key_hash not in valid_hashes:
-        if not KEY_PATTERN.fullmatch(value) or checksum(value[:-6]) != value[-6:]:
-            return None
-        if len(valid_hashes) >= MAX_VALID_HASHES:
-            valid_hashes.clear()
-        valid_hashes.add(key_hash)
-    return key_hash
+    if not KEY_PATTERN.fullmatch(value) or checksum(value[:-6]) != value[-6:]:
+        return None
+    return hashlib.sha256(value.encode()).hexdigest()
 
 
 def checksum(body: str) -> str:

@@ -1,7 +1,5 @@
 """Passwords: argon2id hashes (RFC 9106). Each takes 64 MiB and 50 ms of a core."""
 
-import secrets
-
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
@@ -21,19 +19,3 @@ def matches(password_hash: str | None, password: str) -> bool:
         return HASHER.verify(password_hash or DUMMY_HASH, password) and password_hash is not None
     except (VerificationError, InvalidHashError):
         return False
-
-
-def is_outdated(password_hash: str) -> bool:
-    return HASHER.check_needs_rehash(password_hash)
-
-
-def generate() -> str:
-    return secrets.token_urlsafe(12)
-
-
-def hashed_fields(fields: dict[str, object]) -> dict[str, object]:
-    """Return a user's fields with the password, if any, replaced by its `password_hash`."""
-    values = dict(fields)
-    if (password := values.pop("password", None)) is not None:
-        values["password_hash"] = hash_password(str(password))
-    return values

@@ -26,8 +26,6 @@ BROWSER_TTL = timedelta(days=90)
 
 
 class Session(msgspec.Struct):
-    """A live session."""
-
     id: int
     user_id: int
     user_name: str

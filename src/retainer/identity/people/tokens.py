@@ -24,13 +24,6 @@ class Token(NamedTuple):
         return f"{site}/console/password?token={self.token}"
 
 
-class Holder(NamedTuple):
-    """The user of a token."""
-
-    user: Person
-    has_password: bool
-
-
 class Tokens:
     """The tokens of a table: each is of an active user, and works once, until it expires."""
 
@@ -55,13 +48,16 @@ class Tokens:
         tx.insert_raw(self.table, {"user_id": user_id, "hash": digest(new.token), "expires_at": new.expires_at})
         return new
 
-    def find(self, store: Store, token: str) -> Holder:
-        """Return the user of a token. Raises `not_found` if it was used or voided, or has expired."""
+    def find(self, store: Store, token: str) -> tuple[Person, bool]:
+        """Return the user of a token, and whether the user has a password.
+
+        Raises `not_found` if the token was used or voided, or has expired.
+        """
         row = store.unscoped_one(self._by_hash, hash=digest(token), at=utcnow())
         if row is None:
             raise Refusal("not_found", self.unusable)
         has_password, *columns = row
-        return Holder(Person(**dict(zip(PERSON_COLUMNS, columns, strict=True))), bool(has_password))
+        return Person(**dict(zip(PERSON_COLUMNS, columns, strict=True))), bool(has_password)
 
     def use_up(self, tx: Tx, token: str) -> None:
         """Void a token in the transaction that uses it. Raises `not_found` if it was used or voided meanwhile."""

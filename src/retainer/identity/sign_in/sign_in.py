@@ -37,20 +37,6 @@ class SignedIn(NamedTuple):
     person: Person
 
 
-class AccountChoice(NamedTuple):
-    """One of several accounts that match an email and a password."""
-
-    account_id: int
-    name: str
-
-
-class User(NamedTuple):
-    """A user who may sign in, as an actor. Without a password hash, no password is right."""
-
-    person: Person
-    password_hash: str | None
-
-
 _account = bindparam("account", type_=INTEGER)
 BY_EMAIL = (
     select(*PERSON_COLUMNS.values(), schema.users.c.password_hash)
@@ -67,10 +53,10 @@ HASH = select(schema.users.c.password_hash).where(schema.users.c.id == bindparam
 
 def sign_in(
     store: Store, throttle: Throttle, email: str, password: str, browser: Browser, *, account_id: int | None = None
-) -> SignedIn | Token | list[AccountChoice]:
+) -> SignedIn | Token | list[Person]:
     """Sign a user in, or begin the second step if the user has a second factor.
 
-    If email and password match several accounts and none is named, return these.
+    If email and password match users of several accounts and none is named, return these.
 
     Raises `validation_failed` if they match none, with the same message and timing for each reason, `rate_limited`
     after too many failures, and `unavailable` if too many attempts wait to be hashed.
@@ -78,25 +64,25 @@ def sign_in(
     folded, password = fold_email(email), password.strip()  # as when it was set
     origin = origin_of(store, folded, browser)
     with throttle.attempt(folded, origin) as failures:
-        found = find_users(store, folded, account_id, browser)
+        found = find_users(store, folded, account_id, browser.address)
         with throttle.turn(origin.account_id or origin.networks[-1]):
             if not found:
                 passwords.matches(None, password)  # takes as long
-            matching = [user for user in found if passwords.matches(user.password_hash, password)]
-            is_outdated = len(matching) == 1 and passwords.is_outdated(matching[0].password_hash or "")
+            matching = [(person, known) for person, known in found if passwords.matches(known, password)]
+            is_outdated = len(matching) == 1 and passwords.HASHER.check_needs_rehash(matching[0][1] or "")
             newer_hash = passwords.hash_password(password) if is_outdated else None
         if not matching:
-            note_failure(store, [user.person for user in found], failures)
+            note_failure(store, [person for person, _ in found], failures)
             raise mismatch()
     if len(matching) > 1:
-        return [AccountChoice(user.person.account_id, user.person.account_name) for user in matching]
-    (user,) = matching
-    with store.begin(user.person, write=True) as tx:
-        if tx.value(HASH, id=user.person.user_id) != user.password_hash:  # it has changed meanwhile
+        return [person for person, _ in matching]
+    ((person, password_hash),) = matching
+    with store.begin(person, write=True) as tx:
+        if tx.value(HASH, id=person.user_id) != password_hash:  # it has changed meanwhile
             raise mismatch()
         if newer_hash is not None:
-            tx.update_columns(schema.users, user.person.user_id, {"password_hash": newer_hash})
-        return begin(tx, user.person, browser)
+            tx.update_columns(schema.users, person.user_id, {"password_hash": newer_hash})
+        return begin(tx, person, browser)
 
 
 def finish(store: Store, throttle: Throttle, token: str, code: str, browser: Browser) -> SignedIn:
@@ -104,7 +90,7 @@ def finish(store: Store, throttle: Throttle, token: str, code: str, browser: Bro
 
     Raises `not_found` if it has expired, `validation_failed` for a wrong code, `rate_limited` after too many.
     """
-    person = replace(SECOND_STEPS.find(store, token).user, address=browser.address)
+    person = replace(SECOND_STEPS.find(store, token)[0], address=browser.address)
     with checked_code(store, throttle, person, origin_of(store, person.email, browser), code) as tx:
         SECOND_STEPS.use_up(tx, token)
         return start_session(tx, person, browser)
@@ -115,7 +101,7 @@ def set_password(store: Store, throttle: Throttle, token: str, password: str, br
 
     Raises `not_found` for an invalid link, `validation_failed` for an invalid password.
     """
-    person = replace(LINKS.find(store, token).user, address=browser.address)
+    person = replace(LINKS.find(store, token)[0], address=browser.address)
     password = read_new_password(password)
     with throttle.turn(person.account_id):
         password_hash = passwords.hash_password(password)
@@ -180,11 +166,11 @@ def checked_code(store: Store, throttle: Throttle, person: Person, origin: Origi
 def check_password(store: Store, throttle: Throttle, person: Person, current: str) -> None:
     """Raise `validation_failed` unless this is the user's password, `rate_limited` after too many failures."""
     with throttle.attempt(person.email, own_origin(person)):
-        found = find_users(store, fold_email(person.email), person.account_id, Browser(person.address))
+        found = find_users(store, fold_email(person.email), person.account_id, person.address)
         if not found:  # deactivated meanwhile
             raise mismatch()
         with throttle.turn(person.account_id):
-            if not passwords.matches(found[0].password_hash, current.strip()):
+            if not passwords.matches(found[0][1], current.strip()):
                 raise invalid({"current": ["Wrong password."]})
 
 
@@ -223,12 +209,13 @@ def note_failure(store: Store, people: list[Person], failures: int) -> None:
             audit.note(tx, "sign-in failed", target, after={"failures": failures})
 
 
-def find_users(store: Store, folded_email: str, account_id: int | None, browser: Browser) -> list[User]:
-    """Return the active users with an email, of one account or of all, as actors in a browser."""
+def find_users(
+    store: Store, folded_email: str, account_id: int | None, address: str | None
+) -> list[tuple[Person, str | None]]:
+    """Return the active users with an email, of one account or of all, as actors, and the hash of each's password."""
     with store.unscoped() as tx:
         rows = tx.all(BY_EMAIL, email=folded_email, account=account_id)
-    fields = (dict(zip(PERSON_COLUMNS, row, strict=False)) for row in rows)
-    return [User(Person(**each, address=browser.address), row[-1]) for each, row in zip(fields, rows, strict=True)]
+    return [(Person(**dict(zip(PERSON_COLUMNS, row, strict=False)), address=address), row[-1]) for row in rows]
 
 
 def fold_email(email: str) -> str:
