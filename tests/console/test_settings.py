@@ -112,6 +112,8 @@ def test_the_next_numbers_are_previewed_set_and_only_go_up(api, visitor):
     assert "Next: 2000" in page.text
     page = visitor.submit(PATH, next_invoice_number="123")
     assert 'id="next_invoice_number-error">Must be at least 124, the next number now: numbers only go up.' in page.html
+    page = visitor.submit(PATH, next_invoice_number="-1")
+    assert 'id="next_invoice_number-error">Must be a whole number from 1 to 999999999.' in page.html
     assert "Next invoice number" in visitor.get("/console/audit").text
     page = visitor.submit(PATH, city="Bonn")
     assert account_of(api)["city"] == "Bonn", page.text

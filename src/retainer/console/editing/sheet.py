@@ -29,6 +29,7 @@ from retainer.values.records import Record
 
 NAMED = re.compile(r"(?:.*\(#|#?)([1-9][0-9]{0,14})\)?", re.DOTALL)
 """A record by its number, or as a search field names it: `Bergmann Optik (#12)`."""
+WHOLE = re.compile(r"-?[0-9]{1,20}")
 MATCHES = 6
 """Records that a message names if a typed name matches several."""
 
@@ -234,7 +235,7 @@ class Sheet(Inputs):
         if field.shape == "numbers":
             return [int(part) if ID.fullmatch(part) else part for part in re.split(r"[,;\s]+", text)]
         if field.shape == "whole":
-            return int(text) if ID.fullmatch(text) or text == "0" else text
+            return int(text) if WHOLE.fullmatch(text) else text
         return self._referred(field.target, text) if field.target is not None else text
 
     def _referred(self, table: Table, text: str) -> int:
