@@ -5,6 +5,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from testing.process import until
@@ -17,7 +18,7 @@ from retainer.identity.keys import keys
 from retainer.identity.people import sessions, users
 from retainer.identity.people.users import UserDetails
 from retainer.values.exact import instant_after, utcnow
-from tests.console.visitor import HASH, PASSWORD, Visitor
+from tests.console.visitor import HASH, PASSWORD, Visitor, admin_of
 from tests.databases import each_database
 from tests.documents.test_logo_files import png
 from tests.factories import ApiClient
@@ -206,3 +207,11 @@ def test_an_operator_cannot_remove_the_last_admin(api, other_admin):
         with api.operating() as tx:
             users.change_user(tx, api.admin_id, {"name": "Ana Admin", "role": "admin", "is_active": True})
             users.change_user(tx, other_admin, {"role": "admin", "is_active": True})
+
+
+def test_a_preview_of_the_settings_is_refused_if_its_right_ends_while_it_waits(api, other_admin):
+    visitor = admin_of(api)
+    ask = partial(visitor.call, "GET", "/console/settings/preview", may_fail=True)
+    with behind(api, ask) as (tx, answer):
+        take_the_role(tx, api)
+    assert answer.result().status == 403

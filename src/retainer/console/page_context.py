@@ -15,8 +15,9 @@ from retainer.identity.actors import Person
 from retainer.identity.plans import PLANS
 from retainer.identity.sign_in.throttle import Throttle
 from retainer.kernel.http import Request, Response
-from retainer.kernel.representations import RunApart
+from retainer.kernel.representations import Prepared, RunApart
 from retainer.kernel.roles import Area, may
+from retainer.store.tx import Store
 from retainer.values.exact import instant_after
 from retainer.web.pages import render
 from retainer.web.responses import HTML
@@ -46,7 +47,14 @@ class Redirect(NamedTuple):
     cookies: tuple[Cookie, ...] = ()
 
 
-Reply = View | Redirect | Response
+class File(NamedTuple):
+    """A file that was prepared in the transaction of its page, and is made after it."""
+
+    media_type: str
+    prepared: Prepared
+
+
+Reply = View | Redirect | File | Response
 """The result of a page. It becomes a response after the commit of its transaction."""
 
 
@@ -117,13 +125,18 @@ class PageContext(msgspec.Struct):
         """Return a redirect to a page that shows a secret at its head, and deletes the cookie that carries it there."""
         return self.redirect(path, "", Cookie("secret", f"{kind} {secret}", seconds=ONE_TIME_SECONDS, path=ROOT + path))
 
-    def respond(self, reply: Reply) -> Response:
+    def respond(self, reply: Reply, store: Store) -> Response:
         """Return the response for a reply, once its transaction has ended.
 
         A page shows the pending notice, and has the status of the refusal if its form was refused.
         """
         if isinstance(reply, Response):
             return reply
+        if isinstance(reply, File):
+            file = reply.prepared.finish(store, self.person, self.run_apart)
+            disposition = ("content-disposition", f'inline; filename="{file.name}"')
+            headers = [("content-type", reply.media_type), disposition, ("x-content-type-options", "nosniff"), NO_STORE]
+            return Response(200, headers, file.content)
         cookies = [self.cookies.header(cookie) for cookie in reply.cookies]
         if isinstance(reply, Redirect):
             return redirect_response(303, ROOT + reply.path, NO_STORE, *cookies)

@@ -48,7 +48,7 @@ class Route(NamedTuple):
     is_long: bool = False
     is_rehearsal: bool = False
     has_store: bool = False
-    """Whether it begins its own transactions: it hashes passwords or renders files, which must happen outside."""
+    """Whether it begins its own transactions: it hashes passwords, which must happen outside."""
     is_public: bool = False
     """Whether it needs no sign-in, and so knows no account."""
 
@@ -100,7 +100,7 @@ CONSOLE_ROUTES: dict[str, Route] = {
     "/settings": Route(settings_pages.show, settings_pages.save),
     "/settings/logo": Route(settings_pages.show_logo, settings_pages.save_logo, settings_pages.read_logo_file),
     "/settings/logo/image": Route(settings_pages.show_image),
-    "/settings/preview": from_store(file_page.show_sample),
+    "/settings/preview": Route(file_page.show_sample, is_rehearsal=True),
     "/search": Route(search_page.show),
     "/search/results": Route(search_page.suggest),
     "/records/{kind}": Route(list_pages.show_list),
@@ -116,7 +116,7 @@ CONSOLE_ROUTES: dict[str, Route] = {
         for kind, actions in ACTIONS.items()
         for action in actions
     },
-    "/records/{kind}/{record}/{suffix}": from_store(file_page.show),
+    "/records/{kind}/{record}/{suffix}": Route(file_page.show),
     "/reports/{report}": Route(building.show),
     "/reports/{report}/csv": Route(building.download),
     "/profile": from_store(profile_pages.show_profile, profile_pages.change_password),

@@ -7,7 +7,7 @@ from retainer.console.actions.basis import Rehearsed
 from retainer.console.catalogue import Catalogue
 from retainer.console.cookies import SESSION, Cookies
 from retainer.console.forms import Form
-from retainer.console.page_context import ROOT, PageContext, Reply, View, quoted, redirect_response
+from retainer.console.page_context import ROOT, File, PageContext, Reply, View, quoted, redirect_response
 from retainer.console.pages import profile_pages, sign_in_pages
 from retainer.console.routes import HOME, Handler, Route, area_of, find
 from retainer.errors import Refusal, method_not_allowed
@@ -59,11 +59,11 @@ class Console:
             request, self.catalogues["member"], cookies, {}, Form(), Form(), now, self.throttle, self.run_apart
         )
         try:
-            return context.respond(self._answer(context))
+            return context.respond(self._answer(context), self.store)
         except Exception as error:  # noqa: BLE001  # any error is a page
             refusal = pipeline.to_refusal(error, request, self.report)
             sentence = WAIT if refusal.code == "unavailable" else refusal.message
-            return context.respond(_with_headers(_problem(context, refusal.status, sentence), refusal))
+            return context.respond(_with_headers(_problem(context, refusal.status, sentence), refusal), self.store)
 
     def _answer(self, context: PageContext) -> Reply:
         request = context.request
@@ -217,7 +217,7 @@ def _origin(address: str) -> tuple[str, str, int] | None:
 def _rehearse(tx: Tx, context: PageContext, show: Handler) -> Reply:
     """Raise Rehearsed with the page, so that nothing is written."""
     shown = show(tx, context)
-    raise Rehearsed(shown) if isinstance(shown, View) else TypeError("Only a page can be rehearsed.")
+    raise Rehearsed(shown) if isinstance(shown, View | File) else TypeError("Only a page can be rehearsed.")
 
 
 def _with_headers(reply: Reply, refusal: Refusal) -> Reply:

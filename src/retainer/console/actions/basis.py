@@ -7,7 +7,7 @@ from sqlalchemy import Table
 
 from retainer.console.forms import Form
 from retainer.console.labels import in_words
-from retainer.console.page_context import View
+from retainer.console.page_context import File, View
 from retainer.errors import FieldErrors, Refusal
 from retainer.kernel import etag
 from retainer.kernel.body import Patch, RequestBody
@@ -28,7 +28,7 @@ OF_PROGRAMS = re.compile(r"(?:, with|:)? (?:GET|POST|PATCH|PUT|DELETE) /\S+")
 class Rehearsed(RolledBack):
     """Ends a transaction without writing: its page shows what was done in it."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: View | File) -> None:
         super().__init__()
         self.view = view
 
