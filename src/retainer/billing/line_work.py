@@ -71,14 +71,10 @@ def build_unbilled_lines(tx: Tx, request: UnbilledWork, invoice: Invoice) -> tup
         tx.error("unbilled_work", f"Matches {count} pieces of work{besides}; {reason}. Bill them in parts: {advice}.")
         return [], left_out
     if not count and not tx.errors:
-        tx.error("unbilled_work", explain_nothing(invoice, left_out), "nothing_to_bill")
+        message = f"Client {invoice.client_id} has no unbilled work in {invoice.currency} that matches."
+        parts = ", ".join(f"{part.minutes} min {REASONS[part.reason]}" for part in left_out)
+        tx.error("unbilled_work", f"{message} Left out: {parts}." if parts else message, "nothing_to_bill")
     return [line for found in matches if found.size for line in found.lines], left_out
-
-
-def explain_nothing(invoice: Invoice, left_out: Sequence[LeftOut]) -> str:
-    message = f"Client {invoice.client_id} has no unbilled work in {invoice.currency} that matches."
-    parts = ", ".join(f"{part.minutes} min {REASONS[part.reason]}" for part in left_out)
-    return f"{message} Left out: {parts}." if parts else message
 
 
 def validate_projects(tx: Tx, path: str, project_ids: Sequence[int], client_id: int | None) -> None:

@@ -49,11 +49,11 @@ class DocumentWarning(msgspec.Struct):
 
 def warnings_of(document: Document, today: str) -> list[DocumentWarning]:
     """Return the warnings about a quote or an invoice, as if it were issued today if it has no date."""
-    found = (_about_client, _about_untaxed_lines, _about_taxed_lines, _about_issuing, _about_characters)
-    return [warning for warnings in found for warning in warnings(document, today)]
+    about_tax = (*_about_client(document), *_about_untaxed_lines(document), *_about_taxed_lines(document))
+    return [*about_tax, *_about_issuing(document, today), *_about_characters(document)]
 
 
-def _about_client(document: Document, _: str) -> Iterator[DocumentWarning]:
+def _about_client(document: Document) -> Iterator[DocumentWarning]:
     customer = document.customer
     if not customer.country:
         message = f"{customer.name} has no country, which decides about tax. Add `country` to the client."
@@ -66,7 +66,7 @@ def _about_client(document: Document, _: str) -> Iterator[DocumentWarning]:
         yield DocumentWarning("wrong_check_digits", "client_id", message)
 
 
-def _about_untaxed_lines(document: Document, _: str) -> Iterator[DocumentWarning]:
+def _about_untaxed_lines(document: Document) -> Iterator[DocumentWarning]:
     issuer, customer = document.issuer, document.customer
     field = _rate_field(document, is_taxed=False)
     if field is None:
@@ -87,7 +87,7 @@ def _about_untaxed_lines(document: Document, _: str) -> Iterator[DocumentWarning
         yield DocumentWarning("zero_rate_without_reason", "tax_exemption_reason", message)
 
 
-def _about_taxed_lines(document: Document, _: str) -> Iterator[DocumentWarning]:
+def _about_taxed_lines(document: Document) -> Iterator[DocumentWarning]:
     issuer, customer = document.issuer, document.customer
     field = _rate_field(document, is_taxed=True)
     if field is None:
@@ -120,7 +120,7 @@ def _about_issuing(document: Document, today: str) -> Iterator[DocumentWarning]:
             yield DocumentWarning("no_einvoice", missing.field, f"There will be no e-invoice. {missing.message}")
 
 
-def _about_characters(document: Document, _: str) -> Iterator[DocumentWarning]:
+def _about_characters(document: Document) -> Iterator[DocumentWarning]:
     """Yield a warning for each field with characters that the fonts of documents lack."""
     for field, parts in _printed_texts(document):
         if found := unprintable_characters(" ".join(filter(None, parts))):
@@ -131,19 +131,16 @@ def _about_characters(document: Document, _: str) -> Iterator[DocumentWarning]:
 
 def _printed_texts(document: Document) -> list[tuple[str | None, list[str | None]]]:
     issuer, customer = document.issuer, document.customer
+    here, there = ([getattr(party, name) for name in Address.__struct_fields__] for party in (issuer, customer))
     names = ("purchase_order", "subject", "notes", "terms", "tax_exemption_reason")
     renamed = {"subject": "title"} if document.kind == "quote" else {}
     return [
-        ("client_id", [customer.name, *_address(customer)]),
+        ("client_id", [customer.name, *there]),
         ("contact_id", [customer.contact_name]),
-        (None, [issuer.name, *_address(issuer), issuer.bank_name, issuer.registration_number, issuer.footer]),
+        (None, [issuer.name, *here, issuer.bank_name, issuer.registration_number, issuer.footer]),
         *((renamed.get(name, name), [getattr(document, name)]) for name in names),
         *((f"lines.{place}.description", [line.description, line.unit]) for place, line in enumerate(document.lines)),
     ]
-
-
-def _address(party: Address) -> list[str | None]:
-    return [getattr(party, name) for name in Address.__struct_fields__]
 
 
 def _rate_field(document: Document, *, is_taxed: bool) -> str | None:

@@ -90,7 +90,6 @@ def on_lines(column: ColumnElement[int]) -> ColumnElement[bool]:
 
 
 def ids_of(lines: Sequence[InvoiceLine]) -> str:
-    """Return the parameter `lines` of statements."""
     return json.dumps([line.id for line in lines])
 
 
@@ -165,7 +164,6 @@ class WorkKind(ABC):
 
     @cached_property
     def insertion(self) -> Insert:
-        """Inserts pairs of a line and an item."""
         names = ("invoice_line_id", self.allocated.name)
         pairs = listed_rows("pairs", list(allocations.c[names])).subquery()
         rows = select(ACCOUNT, NOW, NOW.label("updated"), *pairs.c, literal(1, INTEGER))

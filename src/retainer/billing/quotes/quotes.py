@@ -36,10 +36,7 @@ from retainer.values.reading import with_defaults, writable_fields
 TRANSITIONS = {
     "draft": ("sent", "accepted", "declined", "cancelled"),
     "sent": ("accepted", "declined", "cancelled"),
-    "accepted": ("draft",),
-    "declined": ("draft",),
-    "expired": ("draft",),
-    "cancelled": ("draft",),
+    **dict.fromkeys(("accepted", "declined", "expired", "cancelled"), ("draft",)),
 }
 LOCKED_FIELDS = ("client_id", "currency", "issue_date", "tax_exemption_reason", "lines")
 """The fields that only a draft can change."""
