@@ -14,7 +14,7 @@ from retainer.billing.invoices.invoices import load_invoice
 from retainer.billing.quotes.quotes import load_quote
 from retainer.cli import common as cli
 from retainer.errors import Refusal
-from retainer.identity.actors import operator_for
+from retainer.identity.actors import operator_of
 from retainer.schema import billing as schema
 from retainer.store.tx import Tx
 from retainer.values.kinds import MAX_INTEGER
@@ -47,7 +47,7 @@ def pdf(
     """Write an invoice, quote or credit note as PDF; issued ones carry their e-invoice (Factur-X)."""
     table, load = LOADERS[document]
     store = cli.opened()
-    actor = operator_for(store, table, record)
+    actor = operator_of(store, record, table)
     try:
         file = files.load_file(store, actor, "xml" if xml else "pdf", lambda tx: load(tx, record))
     except Refusal as refusal:

@@ -15,7 +15,7 @@ import typer
 
 from retainer import settings
 from retainer.errors import FieldErrors, invalid
-from retainer.identity.actors import operator_for, operator_of
+from retainer.identity.actors import operator_of
 from retainer.schema.migrations import migrate
 from retainer.store.engines import connect
 from retainer.store.tx import Store, Tx
@@ -165,7 +165,7 @@ def acting_for(account_id: int, *, write: bool = True) -> Iterator[Tx]:
 def acting_on(table: sqlalchemy.Table, row_id: int) -> Iterator[Tx]:
     """Run a block in a transaction of the operator of a row's account. Raises `not_found`."""
     store = opened()
-    with store.begin(operator_for(store, table, row_id), write=True) as tx:
+    with store.begin(operator_of(store, row_id, table), write=True) as tx:
         yield tx
 
 

@@ -30,7 +30,6 @@ PERSON_COLUMNS = OPERATOR_COLUMNS | {
 }
 """Fields of `Person` with their columns."""
 OPERATORS = select(*OPERATOR_COLUMNS.values())
-OPERATOR = OPERATORS.where(accounts.c.id == bindparam("id"))
 IS_LIVE = (
     sessions.c.ended_at.is_(None)
     & (sessions.c.last_used_at > bindparam("idle_since", type_=INSTANT))
@@ -86,12 +85,18 @@ def operator(row: Row) -> Person:
     return Person(user_id=0, role="operator", **dict(zip(OPERATOR_COLUMNS, row, strict=True)))
 
 
-def operator_of(store: Store, account_id: int) -> Person:
-    """Return the operator of an account. Raises `not_found`."""
-    row = store.unscoped_one(OPERATOR, id=account_id)
+def operator_of(store: Store, row_id: int, table: Table = accounts) -> Person:
+    """Return the operator of an account, or of the account that a row of a table belongs to. Raises `not_found`."""
+    row = store.unscoped_one(select_operator(table), id=row_id)
     if row is None:
-        raise Refusal("not_found", f"There is no account {account_id}.")
+        raise Refusal("not_found", f"There is no {singular(table).removeprefix('api ')} {row_id}.")
     return operator(row)
+
+
+@cache
+def select_operator(table: Table) -> Select[Any]:
+    joined = accounts if table is accounts else table.join(accounts, accounts.c.id == table.c.account_id)
+    return OPERATORS.select_from(joined).where(table.c.id == bindparam("id"))
 
 
 def in_accounts(store: Store, found: Select[tuple[int]], work: Callable[[Tx], int], **values: object) -> int:
@@ -103,17 +108,3 @@ def in_accounts(store: Store, found: Select[tuple[int]], work: Callable[[Tx], in
         with store.begin(operator_of(store, account_id), write=True) as tx:
             total += work(tx)
     return total
-
-
-def operator_for(store: Store, table: Table, row_id: int) -> Person:
-    """Return the operator of the account that a row belongs to. Raises `not_found`."""
-    row = store.unscoped_one(_operator_by_row(table), id=row_id)
-    if row is None:
-        raise Refusal("not_found", f"There is no {singular(table).removeprefix('api ')} {row_id}.")
-    return operator(row)
-
-
-@cache
-def _operator_by_row(table: Table) -> Select[Any]:
-    joined = table.join(accounts, accounts.c.id == table.c.account_id)
-    return OPERATORS.select_from(joined).where(table.c.id == bindparam("id"))

@@ -11,7 +11,7 @@ from sqlalchemy import Select, Text, bindparam, cast, func
 from retainer.kernel.query import Query
 from retainer.reports import periods
 from retainer.reports.periods import Period
-from retainer.rollups.summaries import MONTH, Figures, Sums
+from retainer.rollups.summaries import MONTH, Figures, Sums, keyed
 from retainer.store.tx import Tx
 from retainer.values.exact import amount_of, half_up, percent
 from retainer.values.kinds import Currency, Day, Id, Instant, SignedMoney
@@ -127,7 +127,7 @@ def read_sums(
 ) -> Sums:
     """Return the sums of figures in a period by some columns of the rows; groups of zeros are omitted."""
     found = tx.all(sums_of(rows, by, figures, tuple(only)), first=period.first, last=period.to, **only)
-    return {row[: len(by)]: Figures(zip(figures, row[len(by) :], strict=True)) for row in found if any(row[len(by) :])}
+    return keyed(found, len(by), figures)
 
 
 def ratio(part: int, whole: int) -> Ratio:

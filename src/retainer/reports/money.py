@@ -6,7 +6,7 @@ from sqlalchemy import Select, and_, bindparam, case, func, literal, or_, select
 
 from retainer.reports.common import read_sums
 from retainer.reports.periods import Period
-from retainer.rollups.summaries import Figures, Sums
+from retainer.rollups.summaries import Figures, Sums, keyed
 from retainer.schema.billing import (
     credit_note_shares,
     credit_notes,
@@ -89,8 +89,7 @@ def balances(tx: Tx, period: Period, by: tuple[str, ...], **only: int | str) -> 
     """
     until = period.moments()["until"]
     rows = tx.all(_balances(by, tuple(only)), last=period.to, until=until, **only)
-    names = ("outstanding", "overdue", "overdue_count", "refund_due")
-    return {row[: len(by)]: Figures(zip(names, row[len(by) :], strict=True)) for row in rows if any(row[len(by) :])}
+    return keyed(rows, len(by), ("outstanding", "overdue", "overdue_count", "refund_due"))
 
 
 @cache

@@ -42,39 +42,32 @@ class ProfitabilityQuery(common.ReportQuery):
     project_id: Annotated[Id | None, "Only the rows of this project."] = None
 
 
-BillableValue = Annotated[SignedMoney, "Value of the billable time, billed or not, before tax."]
-Revenue = Annotated[
-    SignedMoney, "Net amount of invoice lines less credits; a line without a project counts for the invoice's."
-]
-UnbilledAmount = Annotated[SignedMoney, "The part of `billable_value` that is on no invoice now; 0 if a fee covers it."]
-UnpricedMinutes = Annotated[int, "Billable time without a rate, which cannot be billed; 0 if a fee covers it."]
-LabourCost = Annotated[
-    SignedMoney | None,
-    "All tracked time at its users' cost rates; null in another currency than the account's, and for members.",
-]
-ExpenseCost = Annotated[SignedMoney, "Net amount of the expenses, billable or not."]
-Profit = Annotated[
-    SignedMoney | None, "`revenue` less `labour_cost` and `expense_cost`; null if the labour cost is null."
-]
-Margin = Annotated[Ratio, "`profit` in percent of `revenue`; null if that is 0 or less, or if `profit` is null."]
-MissingCostRate = Annotated[int, "Time without a cost rate: `profit` is too high by its cost."]
-
-
 class ProjectProfitabilityTotal(msgspec.Struct, kw_only=True):
     """Time, revenue and cost in a currency."""
 
     currency: common.RowCurrency
     tracked_minutes: common.TrackedMinutes
     billable_minutes: common.BillableMinutes
-    billable_value: BillableValue
-    revenue: Revenue
-    unbilled_amount: UnbilledAmount
-    labour_cost: LabourCost
-    expense_cost: ExpenseCost
-    profit: Profit
-    margin_percent: Margin
-    missing_cost_rate_minutes: MissingCostRate
-    unpriced_minutes: UnpricedMinutes
+    billable_value: Annotated[SignedMoney, "Value of the billable time, billed or not, before tax."]
+    revenue: Annotated[
+        SignedMoney, "Net amount of invoice lines less credits; a line without a project counts for the invoice's."
+    ]
+    unbilled_amount: Annotated[
+        SignedMoney, "The part of `billable_value` that is on no invoice now; 0 if a fee covers it."
+    ]
+    labour_cost: Annotated[
+        SignedMoney | None,
+        "All tracked time at its users' cost rates; null in another currency than the account's, and for members.",
+    ]
+    expense_cost: Annotated[SignedMoney, "Net amount of the expenses, billable or not."]
+    profit: Annotated[
+        SignedMoney | None, "`revenue` less `labour_cost` and `expense_cost`; null if the labour cost is null."
+    ]
+    margin_percent: Annotated[
+        Ratio, "`profit` in percent of `revenue`; null if that is 0 or less, or if `profit` is null."
+    ]
+    missing_cost_rate_minutes: Annotated[int, "Time without a cost rate: `profit` is too high by its cost."]
+    unpriced_minutes: Annotated[int, "Billable time without a rate, which cannot be billed; 0 if a fee covers it."]
 
 
 class ProjectProfitability(ProjectProfitabilityTotal):

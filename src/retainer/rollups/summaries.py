@@ -7,7 +7,7 @@ days (ISO 8601): `2026`, `2026-11`, `2026-11-22`.
 
 import json
 from calendar import isleap, monthrange
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date
 from functools import cache, lru_cache
 from typing import Any
@@ -16,6 +16,7 @@ import sqlalchemy as sa
 
 from retainer.rollups.record_totals import SIGN
 from retainer.rollups.sources import SOURCES, ZERO
+from retainer.store.engines.base import Row
 from retainer.store.engines.sql import insert_or_add, is_listed, listed
 from retainer.store.tx import Tx
 
@@ -55,7 +56,12 @@ def read(
         first, last = min(f"{oldest}-01-01", last), min(f"{newest}-12-31", last)
     names = decompose(first, last, MONTH if "month" in by else YEAR)
     rows = tx.all(_sums(table, by, sums, tuple(only), projects), buckets=json.dumps(names), **only)
-    return {row[: len(by)]: Figures(zip(sums, row[len(by) :], strict=True)) for row in rows if any(row[len(by) :])}
+    return keyed(rows, len(by), sums)
+
+
+def keyed(rows: Iterable[Row], keys: int, names: Names) -> Sums:
+    """Return the figures of rows by the keys that come before them; groups of zeros are omitted."""
+    return {row[:keys]: Figures(zip(names, row[keys:], strict=True)) for row in rows if any(row[keys:])}
 
 
 @cache

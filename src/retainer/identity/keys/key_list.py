@@ -1,6 +1,5 @@
 """The keys of an account: status, use and warnings."""
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, Literal, NamedTuple
 
@@ -61,14 +60,7 @@ class KeyFilter(Query):
 
 
 ALL = KeyFilter()
-ORDERS: dict[str, Callable[[Key], Any]] = {
-    "id": lambda key: key.id,
-    "name": lambda key: sort_key(key.name),
-    "user_name": lambda key: sort_key(key.user_name),
-    "created_at": lambda key: key.created_at,
-    "expires_at": lambda key: key.expires_at,
-    "last_used_at": lambda key: key.last_used_at,
-}
+ORDERS = ("id", "name", "user_name", "created_at", "expires_at", "last_used_at")
 
 
 class LiveKeys(NamedTuple):
@@ -92,8 +84,8 @@ ONE = KEYS.where(api_keys.c.id == bindparam("id"))
 
 def list_keys(tx: Tx, filters: KeyFilter = ALL) -> list[Key]:
     """Return the keys of the account; those without a value to sort by come last. Raises `validation_failed`."""
-    name = filters.sort.removeprefix("-")
-    if name not in ORDERS:
+    order = filters.sort.removeprefix("-")
+    if order not in ORDERS:
         raise invalid({"sort": [f"Must be one of: {', '.join(ORDERS)}. For descending order, put - before it."]})
     keys = [
         key
@@ -102,9 +94,14 @@ def list_keys(tx: Tx, filters: KeyFilter = ALL) -> list[Key]:
         and filters.user_id in {None, key.user_id}
         and (filters.q is None or base_letters(filters.q) in base_letters(key.searched))
     ]
-    present = [key for key in keys if getattr(key, name) is not None]
-    absent = [key for key in keys if getattr(key, name) is None]
-    return sorted(present, key=ORDERS[name], reverse=filters.sort != name) + absent
+    present = [key for key in keys if getattr(key, order) is not None]
+    absent = [key for key in keys if getattr(key, order) is None]
+
+    def position(key: Key) -> Any:
+        value = getattr(key, order)
+        return sort_key(value) if order in {"name", "user_name"} else value
+
+    return sorted(present, key=position, reverse=filters.sort != order) + absent
 
 
 def get_key(tx: Tx, key_id: int) -> Key:

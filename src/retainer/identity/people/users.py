@@ -16,7 +16,7 @@ from sqlalchemy import bindparam, delete, insert, literal_column, select
 from retainer.errors import Refusal, invalid
 from retainer.identity import audit
 from retainer.identity.accounts import AccountDetails, account_values, in_units
-from retainer.identity.actors import OPERATOR, operator
+from retainer.identity.actors import operator, select_operator
 from retainer.identity.audit import Fields, Target
 from retainer.identity.people import sessions
 from retainer.identity.people.tokens import LINKS, Token
@@ -130,7 +130,7 @@ def open_account(
         values |= {"created_at": unscoped.now, "updated_at": unscoped.now}
         new_account = insert(accounts).values({name: bindparam(name) for name in values})
         account_id: int = unscoped.value(new_account.returning(accounts.c.id), **values)
-        tx = store.within(unscoped, operator(unscoped.one(OPERATOR, id=account_id) or ()))
+        tx = store.within(unscoped, operator(unscoped.one(select_operator(accounts), id=account_id) or ()))
         audit.note(tx, "account opened", Target("account", account_id, details.name), after={"plan": details.plan})
         user_id = create_user(tx, admin, password_hash)
     return account_id, user_id
