@@ -100,12 +100,13 @@ def _apply(tx: Tx, source: Source, targets: Targets, by: str, record_id: int | s
 def _statements(source: Source, targets: Targets, by: str | ColumnElement[bool]) -> list[UpdateBase]:
     """Return the statements that add to targets the rows of a source, found by a column, by RECORDS or a condition."""
     columns = source.rows.selected_columns
+    is_single = isinstance(by, str) and by == "record_id" and source.table is not None
     if isinstance(by, str) and by == RECORDS:
         rows = source.rows.where(is_listed(columns.record_id, listed("record_id", INTEGER).scalar_subquery()))
     else:
         rows = source.rows.where(columns[by] == bindparam("record_id") if isinstance(by, str) else by)
     return [
-        record_totals.adding(target, rows, source.records[target])
+        record_totals.adding(target, rows, source.records[target], is_single=is_single)
         if target in source.records
         else summaries.adding(target, rows)
         for target in targets
