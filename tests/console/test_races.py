@@ -35,7 +35,7 @@ WAITING = (
 def waiting(api: ApiClient) -> int:
     """How many writes of the agency wait for the lock of their account, or for their turn on SQLite."""
     if api.store.engine.name == "SQLite":
-        return api.engine.turns.waiting
+        return api.engine.turns.writer.waiting
     return api.sql(WAITING)[0][0]
 
 

@@ -237,7 +237,7 @@ class Overlap:
     def has_to_wait(self):
         engine = self.api.store.engine
         if isinstance(engine, Sqlite):
-            return bool(engine.turns.waiting)
+            return bool(engine.turns.writer.waiting)
         return bool(self.api.sql("SELECT 1 FROM pg_locks WHERE NOT granted"))
 
     def write_too(self):

@@ -124,10 +124,10 @@ def test_a_connection_keeps_no_deadline_of_its_last_transaction(store):
 @contextlib.contextmanager
 def waiting_writer(engine, account_id=None):
     """A thread that waits for the turn of a block, takes it after the block, and hands it on."""
-    count = engine.turns.waiting
+    count = engine.turns.writer.waiting
     writer = threading.Thread(target=take_and_hand_on, args=(engine.turns, account_id), daemon=True)
     writer.start()
-    until(lambda: engine.turns.waiting == count + 1, "it waits")
+    until(lambda: engine.turns.writer.waiting == count + 1, "it waits")
     yield
     writer.join(20)
     assert not writer.is_alive()
@@ -156,7 +156,7 @@ def test_a_writer_that_waits_too_long_for_its_turn_leaves_the_queue(store, put, 
         second.start()
         second.join(20)
         assert len(refused) == 1
-        assert store.engine.turns.waiting == 0
+        assert store.engine.turns.writer.waiting == 0
     assert written(store) == {"row"}
 
 
@@ -198,7 +198,7 @@ def test_accounts_write_in_turn(store):
     for number, name in enumerate(("1 first", "1 second", "1 third", "2 first")):
         threads.append(threading.Thread(target=write, args=(name,)))
         threads[-1].start()
-        until(lambda count=number + 1: taken.waiting == count, "it waits")
+        until(lambda count=number + 1: taken.writer.waiting == count, "it waits")
     taken.hand_on()
     for thread in threads:
         thread.join()

@@ -15,14 +15,8 @@ from retainer.store.tables import events, totals
 from retainer.store.tx import Store, Tx
 
 UNCOUNTED: tuple[Table, ...] = (
-    identity.api_keys,
-    identity.sessions,
-    identity.password_links,
-    identity.pending_sign_ins,
-    identity.second_factors,
-    identity.recovery_codes,
-    identity.logos,
-    events,
+    *(identity.api_keys, identity.sessions, identity.password_links, identity.pending_sign_ins),
+    *(identity.second_factors, identity.recovery_codes, identity.logos, events),
 )
 """The tables without a list that shows how many rows they have."""
 COUNTER = select(totals.c.count).where(totals.c.name == bindparam("name"))

@@ -87,7 +87,8 @@ class Postgresql:
         if "," in str(parts.get("host", "")):  # of several servers, the one that takes writes
             limited.setdefault("target_session_attrs", "read-write")
         self._address = make_conninfo("", **{name: str(part) for name, part in limited.items()})
-        self._pool = Pool(self._address)
+        self._pool = pool = Pool(self._address)
+        self.connection, self.give_back, self.close = pool.lend, pool.give_back, pool.close
 
     @property
     def version(self) -> str:
@@ -111,15 +112,6 @@ class Postgresql:
     @property
     def connections(self) -> tuple[int, int]:
         return len(self._pool.open), len(self._pool.idle)
-
-    def connection(self) -> Connection:
-        return self._pool.lend()
-
-    def give_back(self, connection: Connection) -> None:
-        self._pool.give_back(connection)
-
-    def close(self) -> None:
-        self._pool.close()
 
     def run(self, connection: Connection, text: str, values: Values) -> Cursor:
         """Run a statement with the values of $1, $2 and so on; in a transaction it is only sent."""

@@ -64,6 +64,7 @@ class Sqlite:
     """One SQLite file and its connections, which are lent to one user at a time."""
 
     name = "SQLite"
+    version: str = driver.sqlite_version
     dialect = sqlite.dialect(paramstyle="numeric_dollar")
     marker = "?"  # the first character of a placeholder: `?1`
     is_cluster = False  # the tables are not on several servers
@@ -78,18 +79,10 @@ class Sqlite:
         if driver.sqlite_version_info < OLDEST_SAFE:
             oldest = ".".join(map(str, OLDEST_SAFE))
             raise Unavailable(f"SQLite {driver.sqlite_version} is too old: install {oldest} or newer.")
-        self.path = path
+        self.path, self.location = path, str(path)
         self.turns = Turns()
         self._idle: list[DriverConnection] = []
         self._open: set[DriverConnection] = set()  # a lent connection that is not in it is closed when it returns
-
-    @property
-    def version(self) -> str:
-        return str(driver.sqlite_version)
-
-    @property
-    def location(self) -> str:
-        return str(self.path)
 
     @property
     def connections(self) -> tuple[int, int]:

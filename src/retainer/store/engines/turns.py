@@ -19,21 +19,17 @@ class Turns:
     """
 
     def __init__(self) -> None:
-        self._writer = FairSemaphore(1, 1, MAX_WAITING)
+        self.writer = FairSemaphore(1, 1, MAX_WAITING)
         self._pauses: dict[int, float] = {}  # the ends of the pauses of accounts
         self._holder: int | None = None  # the account that has the turn, and since when
         self._since = 0.0
-
-    @property
-    def waiting(self) -> int:
-        return self._writer.waiting
 
     def take(self, account_id: int | None) -> None:
         """Wait for the turn. Raises Busy after 5 seconds, or at the deadline of the request."""
         pause = self._pauses.get(account_id or 0, 0) - time.monotonic()
         if pause > 0:
             time.sleep(min(pause, WAIT_SECONDS, max(0, of_request.remaining())))
-        if not self._writer.acquire(account_id, min(WAIT_SECONDS, of_request.remaining())):
+        if not self.writer.acquire(account_id, min(WAIT_SECONDS, of_request.remaining())):
             raise Busy("Other writes took too long.")
         self._holder, self._since = account_id, time.monotonic()
 
@@ -43,6 +39,6 @@ class Turns:
         if holder is not None:
             length = now - self._since
             self._pauses.pop(holder, None)
-            if length > LONG_SECONDS and self._writer.has_other(holder):
+            if length > LONG_SECONDS and self.writer.has_other(holder):
                 self._pauses[holder] = now + PAUSES * length
-        self._writer.release(holder)
+        self.writer.release(holder)
