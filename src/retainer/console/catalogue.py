@@ -147,7 +147,7 @@ class Catalogue:
         for listing in operations:
             path, table = listing.path, listing.resource.table
             name, creating = path.rpartition("/")[2], by_path.get(("POST", path))
-            is_kind = is_announced(table) or name in LISTS
+            is_kind = table is not None and (table.info["announced"] or name in LISTS)
             if listing.paged and table is not None and is_kind and path == listing.resource.path:
                 reading, changing, deleting = (on_one.get((method, path)) for method in ("GET", "PATCH", "DELETE"))
                 parent = listing.resource.parent
@@ -207,10 +207,6 @@ def label_of(record: Record) -> str:
     return label_from({name: getattr(record, name, None) for name in ("number", *NAMES)}, record.id)
 
 
-def naming_field(record: Record) -> str:
-    return next((name for name in NAMES if getattr(record, name, None)), "")
-
-
 def label_from(values: Mapping[str, object], record_id: int) -> str:
     """Return the number and name among the values of a record, or its id without either: `#1024 · Checkout is slow`."""
     name = next((str(text) for field in NAMES if (text := values.get(field))), "")
@@ -221,7 +217,3 @@ def label_from(values: Mapping[str, object], record_id: int) -> str:
 
 def shortened(name: str) -> str:
     return name if len(name) <= MAX_LABEL else f"{name[: MAX_LABEL - 1]}…"
-
-
-def is_announced(table: Table | None) -> bool:
-    return table is not None and bool(table.info["announced"])

@@ -36,7 +36,6 @@ TAGS = Display(columns=("name", "usage_count", Column("used_on", load=tagged_lis
 
 
 def amounts(_: Values, expenses: Sequence[Expense]) -> dict[int, Value]:
-    """Return the amounts paid by expense; those without tax say so."""
     found = {each.id: money(each.amount, each.currency) for each in expenses}
     without_tax = {each.id for each in expenses if not each.amount_includes_tax and each.tax_rate}
     return {

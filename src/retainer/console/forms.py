@@ -52,7 +52,6 @@ class Form:
         return "" if default is None else str(default)
 
     def texts_of(self, name: str) -> list[str]:
-        """Return all values of a field."""
         return self.texts.get(name, [])
 
     def refuse(self, refusal: Refusal) -> None:

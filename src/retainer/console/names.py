@@ -86,11 +86,6 @@ def load_choices(tx: Tx, table: Table, owner: str = "", *, only_open: bool = Fal
     return sorted(found, key=lambda choice: (sort_key(choice.text), int(choice.id)))
 
 
-def used_first(tx: Tx, currencies: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    used = {tx.actor.currency, *(code for (code,) in tx.all(USED_CURRENCIES))}
-    return sorted(currencies, key=lambda option: (option[0] not in used, option[0]))
-
-
 def title_of(table: Table, record: Record) -> str:
     label = label_of(record)
     return f"{singular(table).capitalize()} {label}" if label == f"{record.id}" else label

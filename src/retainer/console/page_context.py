@@ -85,7 +85,6 @@ class PageContext(msgspec.Struct):
         return self.signed_in
 
     def may(self, area: Area) -> bool:
-        """Return whether the role of the signed-in user includes an area of the console."""
         return may(self.person, area)
 
     @property
@@ -102,7 +101,6 @@ class PageContext(msgspec.Struct):
 
     @property
     def is_trial_late(self) -> bool:
-        """Return whether the trial ends within three days."""
         return (self.person.trial_ends_at or "") <= instant_after(self.now, timedelta(days=3))
 
     @property
@@ -111,7 +109,6 @@ class PageContext(msgspec.Struct):
         return self.form if self.form.texts else self.query
 
     def moment(self, instant: str | None) -> words.Moment | None:
-        """Return an instant in the time zone of the account."""
         return None if instant is None else words.moment(instant, self.person.timezone, self.now)
 
     def render(self, template: str, *, status: int = 200, **values: object) -> View:

@@ -156,10 +156,5 @@ HOME = "/week"
 PATHS = Paths(CONSOLE_ROUTES)
 
 
-def find(path: str) -> tuple[Route, dict[str, str]] | None:
-    """Return the route of a path below `/console`, and the parameters in the path; None if there is none."""
-    return PATHS.find(path)
-
-
 def area_of(path: str) -> Area:
     return AREAS[first_part(path)]

@@ -50,18 +50,15 @@ class Declared(NamedTuple):
         if get_origin(self.type) in {Literal, list}:
             return "choice" if get_origin(self.type) is Literal else "list"
         plain = PLAIN.get(self.type, "") if isinstance(self.type, type) else ""
-        return "long" if plain == "text" and self.has_lines else plain
+        length = next((mark.max_length or 0 for mark in self.marks if isinstance(mark, msgspec.Meta)), 0)
+        has_lines = length > LONG and not any(isinstance(mark, Characters) for mark in self.marks)
+        return "long" if plain == "text" and has_lines else plain
 
     @property
     def bounds(self) -> tuple[int, int]:
         marks = [mark for mark in self.marks if isinstance(mark, msgspec.Meta)]
         low = next((mark.ge for mark in marks if mark.ge is not None), 0)
         return int(low), int(next((mark.le for mark in marks if mark.le is not None), kinds.MAX_INTEGER))
-
-    @property
-    def has_lines(self) -> bool:
-        length = next((mark.max_length or 0 for mark in self.marks if isinstance(mark, msgspec.Meta)), 0)
-        return length > LONG and not any(isinstance(mark, Characters) for mark in self.marks)
 
 
 def declared(hint: object) -> Declared:

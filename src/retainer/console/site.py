@@ -9,7 +9,7 @@ from retainer.console.cookies import SESSION, Cookies
 from retainer.console.forms import Form
 from retainer.console.page_context import ROOT, File, PageContext, Reply, View, quoted, redirect_response
 from retainer.console.pages import profile_pages, sign_in_pages
-from retainer.console.routes import HOME, Handler, Route, area_of, find
+from retainer.console.routes import HOME, PATHS, Handler, Route, area_of
 from retainer.errors import Refusal, method_not_allowed
 from retainer.identity.people import sessions
 from retainer.identity.sign_in.throttle import Throttle
@@ -78,7 +78,7 @@ class Console:
             known = sessions.known_browser(self.store, token)
             browser = request.address if known is None else f"browser {known.session_id}"
             hit_address(self.throttle.limiter, browser, charge=True).admit()
-        found = find(path)
+        found = PATHS.find(path)
         if context.signed_in is None and not (found and found[0].is_public):
             return self._ask_to_sign_in(context, path, found[0] if found else None)
         if found is None:

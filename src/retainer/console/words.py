@@ -1,6 +1,6 @@
 """Words: instants, counts and scopes as people read them."""
 
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from functools import lru_cache
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from retainer.identity.keys.keys import SCOPE_RESOURCES, SCOPES
-from retainer.values.exact import as_instant
+from retainer.values.exact import as_instant, day_after
 
 MINUS = "\u2212"
 JUST_NOW_SECONDS = 10
@@ -100,8 +100,7 @@ def day_label(day: str) -> str:
 
 def day_end(day: str, timezone: str) -> str:
     """Return the instant at which a calendar day ends in a time zone. Raises ValueError for an invalid day."""
-    following = date.fromisoformat(day) + timedelta(days=1)
-    return as_instant(datetime.combine(following, time(), zone(timezone)).astimezone(UTC))
+    return day_start(day_after(day, 1), timezone)
 
 
 def day_start(day: str, timezone: str) -> str:

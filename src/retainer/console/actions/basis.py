@@ -50,7 +50,6 @@ def patch_of(tx: Tx, model: type[R], fields: dict[str, object]) -> Patch[R]:
 
 
 def new_of(tx: Tx, model: type[R], fields: dict[str, object]) -> R:
-    """Return the record that fields describe as the body of a POST; note their errors."""
     record: R = RequestBody(fields, model, "Create").new(tx)
     return record
 

@@ -13,7 +13,7 @@ from sqlalchemy import Table
 
 from retainer.console.forms import Form
 from retainer.console.labels import field_label, in_words, word_of
-from retainer.console.names import Choice, load_choices, load_names, used_first
+from retainer.console.names import USED_CURRENCIES, Choice, load_choices, load_names
 from retainer.console.page_context import PageContext
 from retainer.console.shapes import Declared, declared, mark_of
 from retainer.console.typed import minutes_text, number_text
@@ -213,7 +213,10 @@ class Inputs:
         return False
 
     def values(self, field: Field, text: str) -> list[tuple[str, str]]:
-        found = used_first(self.tx, field.options) if field.shape == "currency" else field.options
+        found = [*field.options]
+        if field.shape == "currency":
+            used = {self.tx.actor.currency, *(code for (code,) in self.tx.all(USED_CURRENCIES))}
+            found.sort(key=lambda option: (option[0] not in used, option[0]))
         options = [Choice(*option) for option in (*field.blanks, *found)]
         return [(choice.id, choice.text) for choice in with_chosen(options, text, {})]
 

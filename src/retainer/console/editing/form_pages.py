@@ -28,10 +28,6 @@ def stored(model: type[msgspec.Struct], row: Fields) -> dict[str, Any]:
     return msgspec.structs.asdict(decoder(model)(json_text(values)))
 
 
-def always(*_: object) -> bool:
-    return True
-
-
 class Section(NamedTuple):
     """The part of the console to which a form page belongs: its list, and how one of its records is found and named."""
 

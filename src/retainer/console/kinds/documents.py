@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from sqlalchemy import ColumnElement, Table, literal
+from sqlalchemy import literal
 
 from retainer.billing.credit_notes.types import CreditNote, CreditNoteLine
 from retainer.billing.invoices import invoices
@@ -124,10 +124,6 @@ def sums(record: Printable) -> list[tuple[str, str]]:
     ]
 
 
-def is_open_invoice(table: Table) -> ColumnElement[bool]:
-    return in_literals(table.c.status, OPEN_INVOICES)
-
-
 def balances(_: Values, found: Sequence[Invoice]) -> dict[int, Value]:
     """Return what is left to pay by invoice; nothing is owed on a draft."""
     return {
@@ -191,7 +187,10 @@ INVOICES = Display(
         ("Draft", "status=draft"),
         ("Paid", "status=paid"),
     ),
-    sums=(Sum("total", is_issued, "Issued"), Sum("balance_due", is_open_invoice, "Outstanding")),
+    sums=(
+        Sum("total", is_issued, "Issued"),
+        Sum("balance_due", lambda table: in_literals(table.c.status, OPEN_INVOICES), "Outstanding"),
+    ),
     facts=facts_of_invoice,
     blocks=blocks_of_invoice,
     related=("payments", *RELATED),
@@ -199,10 +198,6 @@ INVOICES = Display(
     rare=("tax_exemption_reason",),
     preset_only=("status", "quote_id"),
 )
-
-
-def is_open_quote(table: Table) -> ColumnElement[bool]:
-    return effective_status(table) == literal("sent")
 
 
 def blocks_of_quote(page: RecordPage[Quote]) -> Iterator[AnyBlock]:
@@ -232,7 +227,7 @@ QUOTES = Display(
         ("Accepted", "status=accepted"),
         ("Expired", "status=expired"),
     ),
-    sums=(Sum("total", is_open_quote, "Open"),),
+    sums=(Sum("total", lambda table: effective_status(table) == literal("sent"), "Open"),),
     facts=("client_id", "total", "issue_date", "valid_until"),
     blocks=blocks_of_quote,
     related=RELATED,

@@ -49,7 +49,6 @@ def page_of(pages: dict[str, str], entry: AuditEntry) -> str:
 
 
 def in_words(context: PageContext, people: dict[int, str], name: str, value: Any) -> object:
-    """Return a field of an action in the words of the console."""
     if name == "scopes" and value:
         return words.scopes_in_words(value)
     if name.endswith("_minutes") and value is not None:

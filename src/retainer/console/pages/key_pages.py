@@ -9,7 +9,7 @@ import msgspec
 
 from retainer.console import charts, forms, words
 from retainer.console.editing.fields import Field, Filters, choose_fields
-from retainer.console.editing.form_pages import FormPage, Section, always
+from retainer.console.editing.form_pages import FormPage, Section
 from retainer.console.page_context import NO_STORE, PageContext, Reply
 from retainer.errors import FieldErrors, Refusal, invalid
 from retainer.events import webhooks
@@ -175,7 +175,6 @@ def tell_revoke(tx: Tx, context: PageContext, key: Key) -> Iterator[str]:
 
 
 def revoke(tx: Tx, context: PageContext, key: Key, body: Fields) -> Reply:
-    """Revoke a key, and pause its webhooks on request."""
     keys.revoke_key(tx, key.id)
     if body.get("pause_webhooks"):
         webhooks.pause_webhooks(tx, webhooks.webhooks_of_key(tx, key.id))
@@ -193,7 +192,7 @@ ROTATE = FormPage(KEYS, "Rotate {name}", "Rotate key", rotate, tell_rotate, lamb
 REVOKE = FormPage(
     *(KEYS, "Revoke {name}?", "Revoke key", revoke, tell_revoke),
     lambda tx, _, key: [PAUSE] if webhooks.webhooks_of_key(tx, key.id) else [],
-    is_confirmed=always,
+    is_confirmed=lambda *_: True,
 )
 
 
@@ -202,7 +201,6 @@ RECENT, MAX_OPERATIONS = 10, 10
 
 
 def show_list(tx: Tx, context: PageContext) -> Reply:
-    """Show the keys, filtered and sorted; by default the active ones."""
     query, every = context.query, key_list.list_keys(tx)
     query.texts = {"status": ["active"], "sort": ["-created_at"], **query.texts}
     asked = forms.read_filters(KeyFilter, query, tx.actor.timezone)

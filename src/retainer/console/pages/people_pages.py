@@ -6,7 +6,7 @@ from typing import Any
 
 from retainer.console import forms, words
 from retainer.console.editing.fields import Field, choose_fields
-from retainer.console.editing.form_pages import FormPage, Section, always, stored
+from retainer.console.editing.form_pages import FormPage, Section, stored
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.values import TableBlock, Value, headings
 from retainer.console.words import hours
@@ -190,7 +190,8 @@ DEACTIVATE = FormPage(
     is_confirmed=keys_of,
 )
 REMOVE_SECOND_FACTOR = FormPage(
-    *(PEOPLE, "Remove the second factor of {name}?", "Remove", remove_second_factor, tell_removal), is_confirmed=always
+    *(PEOPLE, "Remove the second factor of {name}?", "Remove", remove_second_factor, tell_removal),
+    is_confirmed=lambda *_: True,
 )
 
 

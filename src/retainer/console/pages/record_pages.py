@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 from retainer.billing.quotes.types import Quote
 from retainer.console.actions.offers import ACTIONS, offers_of
-from retainer.console.catalogue import Catalogue, Kind, Relation, naming_field
+from retainer.console.catalogue import NAMES, Catalogue, Kind, Relation
 from retainer.console.displays import DISPLAYS, display_of
 from retainer.console.kinds import documents
 from retainer.console.kinds.display import Display
@@ -102,7 +102,8 @@ def repeats(page: AnyPage, field: str, records: list[Record]) -> bool:
 
 def rest_of(page: AnyPage) -> Iterator[AnyBlock]:
     """Yield the long texts of a record, and its other fields, unless they were shown or are in the heading."""
-    hidden = page.seen | HEADING | {"number", naming_field(page.own)}
+    named_by = next((name for name in NAMES if getattr(page.own, name, None)), "")
+    hidden = page.seen | HEADING | {"number", named_by}
     names = [name for name in page.own.__struct_fields__ if name not in hidden]
     for name in TEXTS:
         if name in names and getattr(page.own, name):

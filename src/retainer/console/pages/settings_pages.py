@@ -1,7 +1,6 @@
 """The pages of the account's settings and of the logo."""
 
 from contextlib import suppress
-from functools import cache
 from types import SimpleNamespace
 
 from retainer.console import forms
@@ -66,7 +65,7 @@ def sheet_of(tx: Tx, context: PageContext, account: Fields) -> Sheet:
     fields = [
         field._replace(hint=previews.get(field.name, field.hint))
         if field.name != "timezone"
-        else field._replace(shape="choice", options=timezone_options())
+        else field._replace(shape="choice", options=tuple((name, name) for name in sorted(timezones())))
         for field in declared
         if field.name != left_out
     ]
@@ -123,8 +122,3 @@ def show_image(tx: Tx, _: PageContext) -> Reply:
         raise Refusal("not_found", "This account has no logo.")
     headers = [("content-type", "image/png"), NO_STORE, IMAGE_POLICY, ("x-content-type-options", "nosniff")]
     return Response(200, headers, logo.content)
-
-
-@cache
-def timezone_options() -> tuple[tuple[str, str], ...]:
-    return tuple((name, name) for name in sorted(timezones()))

@@ -24,7 +24,6 @@ NOT_CARRIED = frozenset({"password", "again", "current", "code", "secret", "toke
 
 
 def show(_: Store, context: PageContext) -> Reply:
-    """Show the sign-in form; a signed-in admin is redirected."""
     if context.signed_in is not None and not context.form.texts:
         return context.redirect(destination(context))
     return context.render("sign_in", accounts=[])

@@ -106,10 +106,6 @@ def set_status(status: str, notice: str, tx: Tx, context: PageContext) -> Reply:
     return change(tx, context, WEBHOOKS.find(tx, context), {"status": status}, notice)
 
 
-def fields_of_redelivery(_: Tx, context: PageContext, __: Webhook) -> list[Field]:
-    return [Field("event_id", "Event", "whole")] if "event_id" in context.form else [SINCE]
-
-
 pause = partial(set_status, "paused", "Paused. Events wait until you resume it.")
 resume = partial(set_status, "active", "Resumed. What is pending is sent now.")
 save = partial(change, notice="Saved. Changes apply from the next event.")
@@ -117,7 +113,10 @@ NEW = FormPage(WEBHOOKS, "Create webhook", "Create webhook", create, fields=lamb
 EDIT = FormPage(WEBHOOKS, "Edit {name}", "Save", save, fields=lambda *_: FIELDS, values=lambda _, __, webhook: webhook)
 ROTATE = FormPage(WEBHOOKS, "Rotate the secret of {name}", "Rotate secret", rotate, lambda *_: [ROTATING])
 DELETE = FormPage(WEBHOOKS, "Delete {name}?", "Delete webhook", delete, tell_deletion)
-REDELIVER = FormPage(WEBHOOKS, "Send events of {name} again", "Send again", redeliver, fields=fields_of_redelivery)
+REDELIVER = FormPage(
+    *(WEBHOOKS, "Send events of {name} again", "Send again", redeliver),
+    fields=lambda _, context, __: [Field("event_id", "Event", "whole")] if "event_id" in context.form else [SINCE],
+)
 
 
 PAGE = 25
@@ -126,9 +125,7 @@ TABLES = {resource_of(resource.table): resource.table for resource in RESOURCES 
 
 
 def show_list(tx: Tx, context: PageContext) -> Reply:
-    """Show the webhooks; an account has few."""
-    has_room = find_excess(tx, "webhooks") is None
-    found = webhooks.load_webhooks(tx)
+    found, has_room = webhooks.load_webhooks(tx), find_excess(tx, "webhooks") is None
     return context.render("webhooks", webhooks=found, has_room=has_room, types_in_words=types_in_words)
 
 
@@ -164,7 +161,6 @@ def links_of(tx: Tx, context: PageContext, found: list[WebhookDelivery]) -> dict
 
 
 def types_in_words(webhook: Webhook) -> str:
-    """Return which events a webhook sends, as a phrase."""
     if webhook.types is not None:
         return words.count(len(webhook.types), "type")
     return "All events" if webhook.scopes == webhooks.READ_SCOPES else "All events that its key may read"

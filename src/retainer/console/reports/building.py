@@ -200,7 +200,6 @@ class Report(NamedTuple):
 
 
 def build(tx: Tx, declared: Declaration, controls: Controls) -> Report:
-    """Return a report from one snapshot."""
     tx.snapshot()
     now, before = (declared.read(tx, controls, period) for period in (controls.period, controls.before))
     return Report(declared, controls, now, before)

@@ -40,7 +40,6 @@ class Figures(NamedTuple):
 
 
 def in_currency(rows: Iterable[Any], currency: str, key: str, label: str = "") -> dict[object, Fields]:
-    """Return the fields of the rows in a currency, by a key."""
     found = [asdict(row) for row in rows if row.currency == currency]
     return {fields[key]: {**fields, "label": fields.get(label)} for fields in found}
 
@@ -50,7 +49,6 @@ def total_of(totals: Iterable[Any], currency: str) -> dict[str, Any]:
 
 
 def month_label(month: str) -> str:
-    """Return a month as people read it: `Mar 2026`."""
     return f"{date.fromisoformat(f'{month}-01'):%b %Y}"
 
 
