@@ -537,7 +537,8 @@ def test_another_site_cannot_act_and_a_member_has_no_page(api, visitor):
     path = path_of("invoices", invoice, "/void")
     form = dict(Fields(visitor.get(path).html).forms[path])
     assert visitor.post(path, form, HTTP_SEC_FETCH_SITE="cross-site").status == 403
-    assert "Sign in" in Visitor(api.app).post(path, form).text
+    asked = Visitor(api.app).post(path, form)
+    assert (asked.status, asked.title) == (403, "Sign in · Retainer")
     api.set_user(api.member_id, {"role": "admin"})
     api.set_user(api.admin_id, {"role": "member"})
     assert visitor.post(path, form).status == 404
