@@ -184,6 +184,7 @@ def test_payment_code_is_the_one_of_the_standard() -> None:
         {"issuer": replace(ISSUER, bic="X")},
         priced([line("A", "1", "10.00", "19", currency="USD")], "USD"),
         priced([line("A", "1", "0.00", "19")], "EUR"),
+        priced([line("A", "1", "1000000000.00", "0")], "EUR"),
     ],
 )
 def test_no_payment_code_that_could_be_wrong(changes: dict[str, object]) -> None:
