@@ -16,8 +16,6 @@ LEVEL = 4
 
 
 class Backup(msgspec.Struct, frozen=True):
-    """The database in a backup: its schema, the moment of its state, and its size."""
-
     schema: str
     made_at: str
     database_bytes: int

@@ -69,7 +69,6 @@ def schema_of(database: Path) -> str | None:
 
 
 def is_empty(database: Path) -> bool:
-    """Return whether there is no database, or one without accounts."""
     if not database.exists() or not database.stat().st_size:
         return True
     with contextlib.closing(Sqlite(database)) as engine:

@@ -36,7 +36,6 @@ def insert(tx: Tx, table: Table, record: Record, **hidden: object) -> int:
 
 
 def update(tx: Tx, table: Table, before: Record, after: Record) -> None:
-    """Update a record, and the sums if one of the fields that they follow from has changed."""
     source = SOURCE_OF.get(table)
     if source is None or all(getattr(before, name) == getattr(after, name) for name in source.fields):
         tx.update(table, after)

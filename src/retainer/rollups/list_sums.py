@@ -80,7 +80,6 @@ def load_sums(tx: Tx, table: Table, sums: tuple[Sum, ...], filters: Filter, tota
 
 
 def is_money(table: Table, field: str) -> bool:
-    """Return whether the sum of a field is an amount; else it is a number of minutes."""
     return field in table.c and bool(table.c[field].info.get("money"))
 
 

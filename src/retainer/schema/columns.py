@@ -171,7 +171,6 @@ def has_amount(table: sa.Table) -> sa.ColumnElement[bool]:
 
 
 def index_amounts(table: sa.Table) -> None:
-    """Add an index of the rows with an amount to a table that may have many rows without one."""
     index_rows(f"{table.name}_with_amount", table, condition=has_amount(table))
 
 
@@ -181,7 +180,6 @@ def unique(*names: str) -> sa.UniqueConstraint:
 
 
 def account_id() -> sa.Column[int]:
-    """The account that a row belongs to; the first column of every key."""
     return sa.Column("account_id", INTEGER, sa.ForeignKey("accounts.id"), nullable=False)
 
 

@@ -28,7 +28,6 @@ def reference_columns(table: Table) -> tuple[tuple[str, Table], ...]:
 
 @cache
 def reference_lists(model: type[Struct]) -> tuple[tuple[str, Table], ...]:
-    """Return the fields of a type that are lists of references, and the tables they refer to."""
     found = marked(model, RefersTo)
     return tuple((name, metadata.tables[mark.target]) for name, hint, mark in found if get_origin(hint) is list)
 

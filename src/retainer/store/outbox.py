@@ -18,8 +18,6 @@ from retainer.store.tables import ONCE, events, totals
 
 
 class Noted(NamedTuple):
-    """A change of records."""
-
     at: str
     resource: str
     rows: Rows
@@ -31,8 +29,6 @@ class Noted(NamedTuple):
 
 
 class Event(msgspec.Struct):
-    """What has happened to a record in a transaction."""
-
     at: str
     parent_id: int | None
     kind: str
@@ -54,7 +50,6 @@ class Outbox:
         self.read.setdefault((table, record_id), former)
 
     def note_created(self, table: Table, at: str, *ids: int) -> None:
-        """Note a new record, by its id and that of its parent, if it has one."""
         self._noted.append(Noted(at, resource_of(table), lambda: [ids], CREATED))
 
     def note(self, change: Change, at: str, rows: Rows, values: Columns) -> None:

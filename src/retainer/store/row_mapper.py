@@ -35,7 +35,6 @@ def derived_fields(model: type[msgspec.Struct]) -> dict[str, Derived]:
 
 
 def split_ids(text: str) -> list[int]:
-    """Return the ids of a comma list, sorted."""
     return sorted(map(int, text.split(",")))
 
 

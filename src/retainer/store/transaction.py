@@ -107,7 +107,6 @@ class Transaction:
         return self.engine.all(self.execute(statement, values))
 
     def one(self, statement: Statement, **values: object) -> Row | None:
-        """Return the first row of a statement, if it has any."""
         return self.engine.first(self.execute(statement, values))
 
     def value(self, statement: Statement, **values: object) -> Any:

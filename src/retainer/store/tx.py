@@ -220,7 +220,6 @@ class Tx(BodyErrors, Transaction):
                 self.count(step.table, -self.change(step.statement, id=record_id))
 
     def blocking(self, table: Table, record_id: int) -> FieldErrors:
-        """Return the relations that block the deletion of a row, each with its count."""
         errors = FieldErrors()
         for child, statement in constraints.deletion(table)[0]:
             count = self.value(statement, id=record_id)

@@ -46,7 +46,6 @@ def count_rows(connection: Connection, table: Table) -> int:
 
 
 def stream(connection: Connection, table: Table, summary: Summary) -> Generator[list[Row], None, None]:
-    """Yield the rows of a table, a batch at a time, and add them to a summary."""
     columns = [cast(column, Integer) if isinstance(column.type, Boolean) else column for column in table.c]
     rows = select(*columns).order_by(*table.primary_key).execution_options(yield_per=BATCH_SIZE)
     with connection.execute(rows) as result:
@@ -104,7 +103,6 @@ def copy(source: Engine, target: Engine, progress: Progress) -> int:
 
 
 def require_newest(source: Engine) -> None:
-    """Raise Unavailable unless a database has the schema of this version."""
     found, newest = current(Store(source)) if source.exists() else None, head()
     if found is None:
         raise Unavailable(f"{source.location} is not a database of Retainer: there is nothing to copy.")

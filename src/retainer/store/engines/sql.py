@@ -149,7 +149,6 @@ def listed_rows(name: str, columns: list[Column[Any]]) -> Select[Any]:
 
 
 def _bound_values(name: str) -> ColumnElement[Any]:
-    """Return the elements of a bound JSON array, as rows of texts."""
     array = bindparam(name, type_=Text)
     rows = DialectFunction[str](Text(), "json_each({0})", "json_array_elements_text(CAST({0} AS JSON))", array)
     value: ColumnElement[Any] = rows.table_valued("value").c.value

@@ -107,7 +107,6 @@ class Sqlite:
         return DiskFull(str(error)) if is_full else Unavailable(str(error))
 
     def connect(self) -> DriverConnection:
-        """Open a connection with durable commits, foreign keys and no trusted schema."""
         if not self.path.exists():  # or SQLite would create it; a URI with mode=rw makes every read slower
             raise Unavailable(f"The database {self.path} does not exist. Check that its disk is mounted.")
         options = {"timeout": WAIT_SECONDS, "isolation_level": None, "check_same_thread": False}
@@ -139,7 +138,6 @@ class Sqlite:
         return row
 
     def one(self, text: str, values: Values) -> Row | None:
-        """Return the first row of a statement outside any transaction."""
         connection = self.connection()
         try:
             return self.first(self.run(connection, text, values))
@@ -152,7 +150,6 @@ class Sqlite:
         return lambda: rows
 
     def _translated(self, call: Callable[..., Any], *arguments: object) -> Any:
-        """Call the driver. Raises our errors for those of the driver."""
         try:
             return call(*arguments)
         except driver.DatabaseError as error:
@@ -170,7 +167,6 @@ class Sqlite:
         self._translated(connection.executemany, insertion, rows)
 
     def begin_write(self, account_id: int | None) -> DriverConnection:
-        """Wait for the turn to write, and begin the only writing transaction; lend its connection."""
         self.turns.take(account_id)
         try:
             connection = self.connection()
@@ -185,7 +181,6 @@ class Sqlite:
         return connection
 
     def end_write(self, connection: DriverConnection, *, commit: bool) -> None:
-        """Commit a writing transaction or roll it back, and pass the turn to write."""
         try:
             self._end(connection, commit=commit)
         finally:
@@ -272,7 +267,6 @@ class Sqlite:
             yield connection
 
     def _sqlalchemy(self, begin: str) -> SchemaConnection:
-        """Open a connection of SQLAlchemy whose transactions begin with this statement."""
         engine = create_engine("sqlite://", creator=self.connect, module=driver, poolclass=NullPool)
         event.listen(engine, "begin", lambda connection: connection.exec_driver_sql(begin))
         return engine.connect()
