@@ -35,11 +35,10 @@ STATUSES = (("2xx", "2xx, successful"), ("4xx", "4xx, client error"), ("5xx", "5
 FIELDS: dict[str, Fields] = {
     "status": {"options": STATUSES},
     "code": {"label": "Error code", "shape": "choice", "options": tuple((code, code) for code in STATUS)},
-    "path": {"label": "Path starts with"},
+    "path": {"label": "Path starts with", "hint": "Like /clients."},
     "request_id": {"label": "Request ID"},
     "address": {"label": "IP address"},
-    "record": {"label": "Changed record"},
-    "writes": {"label": "Writes only"},
+    "record": {"label": "Changed record", "hint": "Like /clients/17."},
 }
 """What the filters say beside their types."""
 
