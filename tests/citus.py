@@ -22,9 +22,9 @@ from retainer.schema import distribution
 from retainer.schema.migrations import migrate
 from retainer.server.monitoring.housekeeping import OLD as OLD_RESPONSES
 from retainer.server.monitoring.retention import EVENTS, REQUESTS, SUMS
-from retainer.sites.incidents import END_ALL, SUSPEND_ALL
 from retainer.sites.monitor.schedule import DUE as DUE_SITES
 from retainer.sites.monitor.schedule import SET_BACK, STALE_ACCOUNTS
+from retainer.sites.uptime import END_ALL, SUSPEND_ALL
 from retainer.store.engines import connect
 from retainer.store.engines.base import Values
 from retainer.store.engines.postgresql import Postgresql

@@ -16,11 +16,11 @@ from retainer.fairness import Places
 from retainer.outbound import client, pause
 from retainer.outbound import loop as background
 from retainer.outbound.client import GuardedClient
-from retainer.sites import incidents
-from retainer.sites.incidents import Incident
+from retainer.sites import uptime
 from retainer.sites.monitor import loop, probe, schedule
 from retainer.sites.monitor.loop import Monitor
 from retainer.sites.monitor.schedule import CheckResult
+from retainer.sites.uptime import Incident
 from tests.monitor.test_probe import KB, UP, FakeSite, response
 
 LOOPBACK = (ip_network("127.0.0.0/8"),)
@@ -78,7 +78,7 @@ class Watch:
 
     def incidents(self, site):
         with self.api.operating() as tx:
-            return incidents.list_incidents(tx, site, 10)
+            return uptime.list_incidents(tx, site, 10)
 
     def next_at(self, site):
         ((moment,),) = self.api.sql("SELECT next_check_at FROM sites WHERE id = $1", site)
@@ -144,7 +144,7 @@ def test_a_site_is_down_after_two_failures_in_a_row_and_up_after_one_success(wat
 def test_an_incident_lasts_from_the_first_of_two_failures_to_the_next_success(watch, at):
     site, other = watch.site(), watch.site("other", monitoring_enabled=False)
     with watch.api.operating() as tx:
-        incidents.begin_incident(tx, other, written(START), "Refused.")
+        uptime.begin_incident(tx, other, written(START), "Refused.")
     for number, answer in enumerate([DOWN, UP, DOWN, DOWN, DOWN, UP, UP, DOWN, DOWN]):
         at(minutes=5 * number)
         watch.check(answer)
@@ -179,7 +179,7 @@ def maintained_site(watch, site):
 def paused_monitor(watch, _):
     pause.pause(watch.api.store, pause.MONITOR, "a rehearsal")
     yield
-    pause.resume(watch.api.store, pause.MONITOR, incidents.suspend_all)
+    pause.resume(watch.api.store, pause.MONITOR, uptime.suspend_all)
 
 
 suspensions = pytest.mark.parametrize("suspension", [paused_site, maintained_site, paused_monitor])

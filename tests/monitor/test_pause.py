@@ -5,8 +5,8 @@ from datetime import timedelta
 from retainer.fairness import Places
 from retainer.outbound import pause
 from retainer.outbound.pause import MONITOR
-from retainer.sites.incidents import suspend_all
 from retainer.sites.monitor import schedule
+from retainer.sites.uptime import suspend_all
 
 
 def claimed(store):

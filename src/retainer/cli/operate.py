@@ -87,8 +87,8 @@ def demo(*, json: bool, **given: Any) -> None:
 @cli.command(operating_cli)
 def monitor(*, once: Once = False, paused: Paused = None) -> dict[str, object]:
     """Check the sites of all accounts without a server, until SIGTERM or once."""
-    from retainer.sites.incidents import suspend_all  # noqa: PLC0415  # only this command and the server need them
     from retainer.sites.monitor.loop import Monitor  # noqa: PLC0415
+    from retainer.sites.uptime import suspend_all  # noqa: PLC0415  # only this command and the server need them
 
     if paused is not None:
         return switch(pause.MONITOR, suspend_all, paused=paused)

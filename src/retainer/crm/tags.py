@@ -1,6 +1,6 @@
 """Tags: labels that group clients, contacts and other records."""
 
-from functools import cache, partial
+from functools import partial
 from typing import Annotated, Any
 
 from msgspec import Meta
@@ -35,23 +35,20 @@ def _has_tag(table: Table, tag_ids: list[BindParameter[int]]) -> ColumnElement[b
     return table.c.id.in_(select(links.c.record_id).where(links.c.tag_id.in_(tag_ids)))
 
 
-@cache
-def _add_tags(links: Table) -> Insert:
-    added = listed("tag_ids", INTEGER).add_columns(ACCOUNT, bindparam("record_id", type_=INTEGER))
-    return insert(links).from_select(("tag_id", "account_id", "record_id"), added)
-
-
-@cache
-def _remove_tags(links: Table) -> Delete:
-    return delete(links).where(
-        links.c.record_id == bindparam("record_id"),
-        is_listed(links.c.tag_id, listed("tag_ids", INTEGER).scalar_subquery()),
+LISTED = listed("tag_ids", INTEGER)
+ADDED = LISTED.add_columns(ACCOUNT, bindparam("record_id", type_=INTEGER))
+ADD_TAGS = {
+    links: insert(links).from_select(("tag_id", "account_id", "record_id"), ADDED) for links in TAG_LINKS.values()
+}
+REMOVE_TAGS = {
+    links: delete(links).where(
+        links.c.record_id == bindparam("record_id"), is_listed(links.c.tag_id, LISTED.scalar_subquery())
     )
-
-
+    for links in TAG_LINKS.values()
+}
 COUNT_USES = maintaining(
     tags,
-    is_listed(tags.c.id, listed("tag_ids", INTEGER).scalar_subquery()),
+    is_listed(tags.c.id, LISTED.scalar_subquery()),
     values={"usage_count": tags.c.usage_count + bindparam("uses", type_=INTEGER)},
 )
 TagIds = Annotated[
@@ -82,9 +79,9 @@ def save_tags(tx: Tx, table: Table, record_id: int, record: Any, before: Any = N
     """Replace the tags of a record by its `tag_ids`. Raises `validation_failed` for missing tags."""
     links, wanted, current = TAG_LINKS[table], set(record.tag_ids), set(before.tag_ids if before else ())
     if removed := sorted(current - wanted):
-        _change_links(tx, _remove_tags(links), record_id, removed, -1)
+        _change_links(tx, REMOVE_TAGS[links], record_id, removed, -1)
     if added := sorted(wanted - current):
-        tx.write_checked(table, record, record_id, partial(_change_links, tx, _add_tags(links), record_id, added, 1))
+        tx.write_checked(table, record, record_id, partial(_change_links, tx, ADD_TAGS[links], record_id, added, 1))
     if before is not None and current != wanted:
         tx.touch(table, record_id, "tag_ids")
 

@@ -36,10 +36,9 @@ FIRST, LAST = "0001-01-01T00:00:00.000000Z", "9999-12-31T23:59:59.999999Z"
 
 
 class Target(NamedTuple):
-    """The target of an action: the kind of record, its id, and its name at the time."""
+    """The target of an action: the noun of its kind (`invoice`, `time entry`), its id, and its name at the time."""
 
     kind: str
-    """A noun: `invoice`, `time entry`."""
     id: int
     name: str
 

@@ -27,7 +27,7 @@ from retainer.schema.sites import sites
 from retainer.schema.support import tickets
 from retainer.schema.work import projects
 from retainer.shared import relations
-from retainer.sites import incidents, plugins, uptime
+from retainer.sites import plugins, uptime
 from retainer.sites.plugins import Plugin
 from retainer.store.details import load_details
 from retainer.store.row_mapper import Derived
@@ -192,7 +192,7 @@ def suspend_incident(tx: Tx, before: Site, after: Site) -> None:
     """End what is going on at a site if a pause or a maintenance begins."""
     in_maintenance = after.maintenance_until is not None and after.maintenance_until > tx.now
     if before.status not in SUSPENDED and (in_maintenance or not after.monitoring_enabled):
-        incidents.suspend(tx, after.id)
+        uptime.suspend(tx, after.id)
         if before.down_since is not None:
             tx.touch(sites, after.id, "down_since")
 

@@ -1,21 +1,34 @@
-"""Uptime: the share of checks that found a site up, rolled up with each check.
+"""Uptime: the share of checks that found a site up, rolled up with each check; and incidents, while it was down.
 
-The last day is counted from the checks themselves, weeks and months from sums for each hour, kept for 90 days.
+The last day is counted from the checks themselves, weeks and months from sums for each hour, kept for 90 days. An
+incident has the error of the check that found the site down. A pause and a maintenance end what is going on; only
+failures after them begin another incident.
 """
 
 from datetime import timedelta
+from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Table, bindparam, case, delete, func, insert, select
+from sqlalchemy import ColumnElement, Table, bindparam, case, delete, func, insert, select, update
 
 from retainer.schema.sites import site_checks, site_hours, site_incidents, sites
 from retainer.store.announcements import maintaining
 from retainer.store.engines.sql import insert_or_add
 from retainer.store.row_mapper import Derived
 from retainer.store.tables import ACCOUNT, NOW
+from retainer.store.transaction import UnscopedTx
 from retainer.store.tx import Tx
 from retainer.values.exact import half_up, instant_after
 
 DAY, WEEK, MONTH, QUARTER = timedelta(days=1), timedelta(days=7), timedelta(days=30), timedelta(days=90)
+
+
+class Incident(NamedTuple):
+    """A time for which a site was down; without an end, it still is."""
+
+    started_at: str
+    ended_at: str | None
+    cause: str | None
+
 
 OBSERVED = (
     *("uptime_24h", "uptime_7d", "uptime_30d", "last_checked_at", "down_since", "last_status_code"),
@@ -50,6 +63,23 @@ MONTH_SUMS = select(
     func.sum(site_hours.c.up),
     func.sum(TOTAL),
 ).where(OF_SITE[site_hours], site_hours.c.hour > bindparam("month"))
+BEGIN_INCIDENT = insert(site_incidents).values(
+    account_id=ACCOUNT, site_id=bindparam("site"), started_at=bindparam("started_at"), cause=bindparam("cause")
+)
+SUSPENDED = case((sites.c.observed == "down", "unknown"), else_=sites.c.observed)
+SUSPEND_ALL = maintaining(
+    sites, sites.c.failures > 0, values={"failures": 0, "down_since": None, "observed": SUSPENDED}
+)
+SUSPEND = SUSPEND_ALL.where(THIS_SITE)
+END_ALL = update(site_incidents).where(site_incidents.c.ended_at.is_(None)).values(ended_at=bindparam("ended_at"))
+END_INCIDENT = END_ALL.where(OF_SITE[site_incidents])
+OLD_INCIDENTS = delete(site_incidents).where(OF_SITE[site_incidents], site_incidents.c.ended_at <= bindparam("before"))
+NEWEST_INCIDENTS = (
+    select(*site_incidents.c[Incident._fields])
+    .where(OF_SITE[site_incidents])
+    .order_by(site_incidents.c.started_at.desc())
+    .limit(bindparam("limit"))
+)
 
 
 def check_now(tx: Tx, site_id: int, *, reset: bool = False) -> None:
@@ -97,3 +127,29 @@ def summarise(tx: Tx, site_id: int) -> None:
 def share(up: int | None, total: int | None) -> int | None:
     """Return a share in thousandths of a percent, rounded half up, or None without checks."""
     return half_up((up or 0) * 100_000, total) if total else None
+
+
+def begin_incident(tx: Tx, site_id: int, started_at: str, cause: str | None) -> None:
+    """Save that a site is down since the first failed check, and delete what ended 90 days ago or earlier."""
+    tx.run(OLD_INCIDENTS, site=site_id, before=instant_after(tx.now, -QUARTER))
+    tx.run(BEGIN_INCIDENT, site=site_id, started_at=started_at, cause=cause)
+
+
+def end_incident(tx: Tx, site_id: int) -> None:
+    tx.run(END_INCIDENT, site=site_id, ended_at=tx.now)
+
+
+def suspend(tx: Tx, site_id: int) -> None:
+    """End what is going on at a site, as a pause or a maintenance begins: failures before it count no more."""
+    tx.run(SUSPEND, site=site_id)
+    end_incident(tx, site_id)
+
+
+def suspend_all(tx: UnscopedTx, since: str) -> None:
+    """End what is going on at all sites, because none has been checked since then."""
+    tx.run(SUSPEND_ALL)
+    tx.run(END_ALL, ended_at=since)
+
+
+def list_incidents(tx: Tx, site_id: int, limit: int) -> list[Incident]:
+    return [Incident(*row) for row in tx.all(NEWEST_INCIDENTS, site=site_id, limit=limit)]

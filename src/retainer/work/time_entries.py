@@ -32,6 +32,7 @@ from retainer.schema.support import tickets
 from retainer.schema.work import projects, tasks, time_entries
 from retainer.shared import relations
 from retainer.store.announcements import maintaining
+from retainer.store.constraints import singular
 from retainer.store.engines.sql import INTEGER, json_row
 from retainer.store.row_mapper import decode_row
 from retainer.store.tables import ACCOUNT
@@ -75,13 +76,8 @@ TRACKED_MINUTES = select(func.coalesce(func.sum(time_entries.c.duration_minutes)
     time_entries.c.id.is_distinct_from(bindparam("entry", type_=INTEGER)),
 )
 CONTEXT_TABLES = {
-    "entry": time_entries,
-    "user": users,
-    "account": accounts,
-    "task": tasks,
-    "ticket": tickets,
-    "project": projects,
-    "client": clients,
+    singular(table).removeprefix("time "): table
+    for table in (time_entries, users, accounts, tasks, tickets, projects, clients)
 }
 LOAD_CONTEXT = (
     select(

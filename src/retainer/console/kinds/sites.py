@@ -16,9 +16,8 @@ from retainer.console.records.page import RecordPage
 from retainer.console.values import NOTHING, NUMBERS, AnyBlock, Block, Column, Fact, TableBlock, Value, Values, headings
 from retainer.console.words import short_day, span
 from retainer.schema.sites import site_hours
-from retainer.sites.incidents import list_incidents
 from retainer.sites.sites import Site
-from retainer.sites.uptime import share
+from retainer.sites.uptime import list_incidents, share
 from retainer.store.engines.sql import INTEGER, is_listed, listed
 from retainer.store.tx import Tx
 from retainer.values.exact import day_after, instant_after

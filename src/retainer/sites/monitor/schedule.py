@@ -14,7 +14,7 @@ from retainer.outbound.leases import Leases
 from retainer.outbound.loop import CLOCK_DIFFERENCE
 from retainer.outbound.pause import MONITOR
 from retainer.schema.sites import sites
-from retainer.sites import incidents, uptime
+from retainer.sites import uptime
 from retainer.store.announcements import maintaining
 from retainer.store.engines.sql import seconds_after
 from retainer.store.tables import NOW
@@ -59,10 +59,9 @@ class Observation(NamedTuple):
 
 IS_DUE = and_(sites.c.monitoring_enabled.is_(True), sites.c.next_check_at <= NOW, ~MONITOR.is_paused)
 DUE = Leases(DueSite, sites, sites.c.next_check_at, IS_DUE)
-THIS_SITE = sites.c.id == bindparam("site")
 LOCK_LEASED = (
     select(*sites.c[Observation._fields])
-    .where(THIS_SITE, sites.c.next_check_at == bindparam("until"))
+    .where(uptime.THIS_SITE, sites.c.next_check_at == bindparam("until"))
     .with_for_update()
 )
 RESULT_COLUMNS = (
@@ -71,7 +70,7 @@ RESULT_COLUMNS = (
 )
 SAVE_RESULT = maintaining(
     sites,
-    THIS_SITE,
+    uptime.THIS_SITE,
     values={
         "ssl_expires_at": func.coalesce(bindparam("ssl_expires_at"), sites.c.ssl_expires_at),  # kept while down
         **{name: bindparam(name) for name in RESULT_COLUMNS},
@@ -116,9 +115,9 @@ def _save(tx: Tx, site: DueSite, result: CheckResult, before: Observation) -> No
     if not in_maintenance:
         uptime.add_check(tx, site.id, is_up=result.is_up, response_ms=result.milliseconds)
     if down_since is not None and before.down_since is None:
-        incidents.begin_incident(tx, site.id, down_since, result.error)
+        uptime.begin_incident(tx, site.id, down_since, result.error)
     elif down_since is None and before.down_since is not None:
-        incidents.end_incident(tx, site.id)
+        uptime.end_incident(tx, site.id)
     tx.run(
         SAVE_RESULT,
         site=site.id,
