@@ -25,9 +25,9 @@ OPTIONS = {
     "utilisation": "from, to, currency, client_id, project_id, user_id, group_by",
     "project-profitability": "from, to, currency, client_id, project_id",
 }
-SUMS = "currency invoiced credited revenue tax collected invoice_count"
-OF_CLIENTS = f"client_name {SUMS} share_percent outstanding overdue refund_due"
-OF_MONTHS = f"month {SUMS} expenses"
+SUMS = "currency invoice_count invoiced credited revenue"
+OF_CLIENTS = f"client_name {SUMS} share_percent tax collected outstanding overdue refund_due"
+OF_MONTHS = f"month {SUMS} tax collected expenses"
 MONEY = (
     "currency invoiced credited revenue tax collected outstanding overdue overdue_count refund_due expenses "
     "unbilled_time unbilled_expenses"
@@ -200,17 +200,17 @@ def test_revenue_by_client_has_a_row_for_each_client_and_currency_the_largest_fi
     found = read(books.api, "revenue-by-client", last="2026-03-18")
     assert format_rows(found["rows"]) == [
         OF_CLIENTS,
-        "Alder EUR 1500.00 100.00 1400.00 266.00 595.00 2 82.35 1071.00 476.00 0.00",
-        "Birch EUR 300.00 0.00 300.00 0.00 0.00 1 17.65 0.00 0.00 0.00",
-        "Cedar USD 60.00 0.00 60.00 0.00 66.00 1 60.0 60.00 60.00 0.00",
-        "Birch USD 40.00 0.00 40.00 0.00 0.00 1 40.0 40.00 40.00 0.00",
-        "Elm EUR 0.00 0.00 0.00 0.00 0.00 0 0.0 20.00 20.00 0.00",
+        "Alder EUR 2 1500.00 100.00 1400.00 82.35 266.00 595.00 1071.00 476.00 0.00",
+        "Birch EUR 1 300.00 0.00 300.00 17.65 0.00 0.00 0.00 0.00 0.00",
+        "Cedar USD 1 60.00 0.00 60.00 60.0 0.00 66.00 60.00 60.00 0.00",
+        "Birch USD 1 40.00 0.00 40.00 40.0 0.00 0.00 40.00 40.00 0.00",
+        "Elm EUR 0 0.00 0.00 0.00 0.0 0.00 0.00 20.00 20.00 0.00",
     ]
     assert [row["client_id"] for row in found["rows"]] == [getattr(books, row["client_name"]) for row in found["rows"]]
     assert format_rows(found["totals"]) == [
         OF_CLIENTS.removeprefix("client_name "),
-        "EUR 1800.00 100.00 1700.00 266.00 595.00 3 100.0 1091.00 496.00 0.00",
-        "USD 100.00 0.00 100.00 0.00 66.00 2 100.0 100.00 100.00 0.00",
+        "EUR 3 1800.00 100.00 1700.00 100.0 266.00 595.00 1091.00 496.00 0.00",
+        "USD 2 100.00 0.00 100.00 100.0 0.00 66.00 100.00 100.00 0.00",
     ]
 
 
@@ -218,22 +218,22 @@ def test_revenue_by_month_has_every_month_in_each_currency(books):
     found = read(books.api, "revenue-by-month", "2025-12-31", "2026-03-01")
     assert format_rows(found["rows"]) == [
         OF_MONTHS,
-        "2025-12 EUR 0.00 0.00 0.00 0.00 0.00 0 0.00",
-        "2025-12 USD 60.00 0.00 60.00 6.00 0.00 1 0.00",
-        "2026-01 EUR 1000.00 0.00 1000.00 190.00 0.00 1 0.00",
-        "2026-01 USD 60.00 0.00 60.00 0.00 66.00 1 0.00",
-        "2026-02 EUR 300.00 100.00 200.00 -19.00 595.00 1 100.00",
-        "2026-02 USD 40.00 0.00 40.00 0.00 0.00 1 0.00",
-        "2026-03 EUR 500.00 0.00 500.00 95.00 0.00 1 0.00",
-        "2026-03 USD 0.00 0.00 0.00 0.00 0.00 0 0.00",
+        "2025-12 EUR 0 0.00 0.00 0.00 0.00 0.00 0.00",
+        "2025-12 USD 1 60.00 0.00 60.00 6.00 0.00 0.00",
+        "2026-01 EUR 1 1000.00 0.00 1000.00 190.00 0.00 0.00",
+        "2026-01 USD 1 60.00 0.00 60.00 0.00 66.00 0.00",
+        "2026-02 EUR 1 300.00 100.00 200.00 -19.00 595.00 100.00",
+        "2026-02 USD 1 40.00 0.00 40.00 0.00 0.00 0.00",
+        "2026-03 EUR 1 500.00 0.00 500.00 95.00 0.00 0.00",
+        "2026-03 USD 0 0.00 0.00 0.00 0.00 0.00 0.00",
     ]
     assert format_rows(found["totals"]) == [
         OF_MONTHS.removeprefix("month "),
-        "EUR 1800.00 100.00 1700.00 266.00 595.00 3 100.00",
-        "USD 160.00 0.00 160.00 6.00 66.00 3 0.00",
+        "EUR 3 1800.00 100.00 1700.00 266.00 595.00 100.00",
+        "USD 3 160.00 0.00 160.00 6.00 66.00 0.00",
     ]
     days = read(books.api, "revenue-by-month", "2026-02-04", "2026-02-10")
-    assert format_rows(days["rows"])[1:] == ["2026-02 EUR 300.00 0.00 300.00 0.00 0.00 1 100.00"]
+    assert format_rows(days["rows"])[1:] == ["2026-02 EUR 1 300.00 0.00 300.00 0.00 0.00 100.00"]
 
 
 def test_the_money_of_the_overview_is_that_of_the_other_reports(books):
@@ -280,8 +280,8 @@ def test_the_money_of_a_client_or_in_a_currency_is_told_alone(books, client, cur
 def test_thirteen_months_are_told_even_when_nothing_happened(api):
     found = ask(api, "revenue-by-month").data
     months = [f"2025-{month:02}" for month in range(3, 13)] + ["2026-01", "2026-02", "2026-03"]
-    assert format_rows(found["rows"])[1:] == [f"{month} EUR 0.00 0.00 0.00 0.00 0.00 0 0.00" for month in months]
-    assert format_rows(found["totals"])[1:] == ["EUR 0.00 0.00 0.00 0.00 0.00 0 0.00"]
+    assert format_rows(found["rows"])[1:] == [f"{month} EUR 0 0.00 0.00 0.00 0.00 0.00 0.00" for month in months]
+    assert format_rows(found["totals"])[1:] == ["EUR 0 0.00 0.00 0.00 0.00 0.00 0.00"]
 
 
 @pytest.mark.parametrize(

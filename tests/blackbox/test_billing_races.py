@@ -161,7 +161,7 @@ def already_billed(hour, invoice):
 
 
 @only_full
-@pytest.mark.parametrize(("issued", "kills"), [(200, 2), (300, 0)])
+@pytest.mark.parametrize(("issued", "kills"), [(200, 2), (400, 0)])
 @pytest.mark.parametrize("servers", [1, 2])
 def test_numbers_of_fifty_writers_have_neither_gap_nor_duplicate(tmp_path, request, servers, issued, kills):
     addresses = {}

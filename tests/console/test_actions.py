@@ -374,7 +374,7 @@ def test_a_payment_that_was_refunded_is_removed_after_its_refund(api, visitor):
 CREDITS = [
     ({"what": "lines"}, "what", "Enter a quantity for at least one line."),
     ({"what": "amount", "amount": ""}, "amount", "Is required."),
-    ({"what": "amount", "amount": "9999"}, "amount", "Must be at most what is left to credit"),
+    ({"what": "amount", "amount": "9999"}, "amount", "but only 1243.50 EUR is left to credit"),
     ({"what": "lines", "line_0": "11"}, "line_0", "at most what is left of the line: 10."),
     ({"what": "lines", "line_0": "ten"}, "line_0", "Must be"),
     ({"what": "everything", "issue_date": "2001-01-01"}, "issue_date", "Must not be before the invoice"),

@@ -65,6 +65,10 @@ def _computed(table: Table, model: type[Record]) -> dict[str, frozenset[str]]:
         for part in visitors.iterate(derived.expression(table)):
             if isinstance(part, Column) and part.table is table and is_field(part):
                 found[part.name] = found.get(part.name, frozenset()) | {name}
+    if "currency" in table.c:  # the same minor units are another amount: 0.00 EUR and 0 JPY
+        amounts = {name for name in model.__struct_fields__ if name in table.c and table.c[name].info.get("money")}
+        amounts |= {name for name, derived in derived_fields(model).items() if derived.money}
+        found["currency"] = found.get("currency", frozenset()) | amounts
     return found
 
 

@@ -24,6 +24,11 @@ RowCurrency = Annotated[
     Currency, "The currency of the amounts in the row. Amounts in different currencies are never added."
 ]
 InvoiceCount = Annotated[int, "Invoices issued in the period, except void ones."]
+Invoiced = Annotated[SignedMoney, "Net amount of the invoices issued in the period, except void ones."]
+Credited = Annotated[SignedMoney, "Net amount of the credit notes dated in the period."]
+Revenue = Annotated[SignedMoney, "`invoiced` less `credited`."]
+Tax = Annotated[SignedMoney, "Tax on the invoices less tax on the credit notes."]
+Collected = Annotated[SignedMoney, "Payments less refunds dated in the period, including tax."]
 Outstanding = Annotated[SignedMoney, "Unpaid amount at the end of the last day, including tax."]
 RefundDue = Annotated[SignedMoney, "Paid and then credited amount, not yet refunded at the end of the last day."]
 Overdue = Annotated[SignedMoney, "The part of `outstanding` that was past due."]
@@ -52,17 +57,6 @@ class ReportQuery(Query):
         return {name: value for name in FILTERS if (value := getattr(self, name, None)) is not None}
 
 
-class RevenueSums(msgspec.Struct, kw_only=True):
-    """What was invoiced, credited and paid, in a currency."""
-
-    currency: RowCurrency
-    invoiced: Annotated[SignedMoney, "Net amount of the invoices issued in the period, except void ones."]
-    credited: Annotated[SignedMoney, "Net amount of the credit notes dated in the period."]
-    revenue: Annotated[SignedMoney, "`invoiced` less `credited`."]
-    tax: Annotated[SignedMoney, "Tax on the invoices less tax on the credit notes."]
-    collected: Annotated[SignedMoney, "Payments less refunds dated in the period, including tax."]
-
-
 class ReportMeta(msgspec.Struct):
     """The time of a report."""
 
@@ -70,7 +64,10 @@ class ReportMeta(msgspec.Struct):
 
 
 def begin(tx: Tx, query: ReportQuery, default_start: Callable[[date], date] | None) -> Period:
-    """Start a snapshot, so that a report reads one state of the database, and return its period. See `periods`."""
+    """Start a snapshot, so that a report reads one state of the database, and return its period.
+
+    `default_start` returns the first day for a last day if no `from` was sent. Raises `validation_failed`.
+    """
     tx.snapshot()
     return periods.resolve_period(tx, query.from_, query.to, default_start)
 

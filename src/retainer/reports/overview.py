@@ -40,9 +40,15 @@ COVERED_SUMS = ("billable_value", "billed_value", "unpriced_minutes")
 SUMS = ("invoiced", "credited", "invoiced_tax", "credited_tax", "collected", "expenses", "unbilled_expenses")
 
 
-class OverviewMoney(common.RevenueSums, kw_only=True):
+class OverviewMoney(msgspec.Struct):
     """Money in a currency."""
 
+    currency: common.RowCurrency
+    invoiced: common.Invoiced
+    credited: common.Credited
+    revenue: common.Revenue
+    tax: common.Tax
+    collected: common.Collected
     outstanding: common.Outstanding
     overdue: common.Overdue
     overdue_count: Annotated[int, "Number of overdue invoices."]

@@ -21,11 +21,20 @@ from retainer.values.collation import sort_key
 SUMS = ("invoice_count", "invoiced", "credited", "invoiced_tax", "credited_tax", "collected")
 
 
-class RevenueByClientTotal(common.RevenueSums, kw_only=True):
+SharePercent = Annotated[Ratio, "Percent of the currency's revenue; null if that is 0 or less."]
+
+
+class RevenueByClientTotal(msgspec.Struct, kw_only=True):
     """Revenue in a currency."""
 
+    currency: common.RowCurrency
     invoice_count: common.InvoiceCount
-    share_percent: Annotated[Ratio, "Percent of the currency's revenue; null if that is 0 or less."]
+    invoiced: common.Invoiced
+    credited: common.Credited
+    revenue: common.Revenue
+    share_percent: SharePercent
+    tax: common.Tax
+    collected: common.Collected
     outstanding: common.Outstanding
     overdue: common.Overdue
     refund_due: common.RefundDue
@@ -48,10 +57,16 @@ class RevenueByClientReport(msgspec.Struct):
     totals: Annotated[list[RevenueByClientTotal], "The sums of the rows, one for each currency."]
 
 
-class RevenueByMonthTotal(common.RevenueSums, kw_only=True):
+class RevenueByMonthTotal(msgspec.Struct, kw_only=True):
     """Revenue and expenses in a currency."""
 
+    currency: common.RowCurrency
     invoice_count: common.InvoiceCount
+    invoiced: common.Invoiced
+    credited: common.Credited
+    revenue: common.Revenue
+    tax: common.Tax
+    collected: common.Collected
     expenses: common.Expenses
 
 

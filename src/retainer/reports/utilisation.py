@@ -60,42 +60,57 @@ class OtherCurrency(msgspec.Struct):
     billable_value: Annotated[Money, "Value of the billable time in this currency, billed or not, before tax."]
 
 
-class TrackedTime(msgspec.Struct, kw_only=True):
-    """Minutes and what the billable ones are worth."""
-
-    tracked_minutes: common.TrackedMinutes
-    billable_minutes: common.BillableMinutes
-    billable_share_percent: Annotated[Ratio, "`billable_minutes` in percent of `tracked_minutes`; null if that is 0."]
-    currency: common.RowCurrency
-    billable_value: Annotated[Money, "Value of the billable time in `currency`, billed or not, before tax."]
-    other_currencies: Annotated[list[OtherCurrency], "Value of billable time in other currencies, one entry for each."]
+SharePercent = Annotated[Ratio, "`billable_minutes` in percent of `tracked_minutes`; null if that is 0."]
+BillableValue = Annotated[Money, "Value of the billable time in `currency`, billed or not, before tax."]
+OtherCurrencies = Annotated[list[OtherCurrency], "Value of billable time in other currencies, one entry for each."]
 
 
-class UtilisationGroup(TrackedTime):
+class UtilisationGroup(msgspec.Struct):
     """A part of the time of a user."""
 
     id: Annotated[Id | None, "The client or the task. Null for days, and for time without a client or a task."]
     name: Annotated[str | None, "Current name of the client, title of the task, or the day. Null if there is none."]
+    tracked_minutes: common.TrackedMinutes
+    billable_minutes: common.BillableMinutes
+    billable_share_percent: SharePercent
+    currency: common.RowCurrency
+    billable_value: BillableValue
+    other_currencies: OtherCurrencies
 
 
-class UtilisationTotal(TrackedTime, kw_only=True):
+class UtilisationTotal(msgspec.Struct):
     """Available, tracked and billable minutes, and their ratios."""
 
     available_minutes: common.AvailableMinutes
+    tracked_minutes: common.TrackedMinutes
+    billable_minutes: common.BillableMinutes
     utilisation_percent: common.UtilisationPercent
     billable_utilisation_percent: common.BillableUtilisationPercent
+    billable_share_percent: SharePercent
     target_percent: Annotated[
         Percent | None, "The users' targets, weighted by their available minutes; null if no minutes are available."
     ]
+    currency: common.RowCurrency
+    billable_value: BillableValue
+    other_currencies: OtherCurrencies
 
 
-class Utilisation(UtilisationTotal):
+class Utilisation(msgspec.Struct):
     """The utilisation of a user; if a currency is requested, only of time in it."""
 
     user_id: Annotated[int, "The user whose utilisation it is."]
     user_name: Annotated[str, "Current name of the user."]
     is_active: Annotated[bool, "False for deactivated users. They are listed if they have time in the period."]
+    available_minutes: common.AvailableMinutes
+    tracked_minutes: common.TrackedMinutes
+    billable_minutes: common.BillableMinutes
+    utilisation_percent: common.UtilisationPercent
+    billable_utilisation_percent: common.BillableUtilisationPercent
+    billable_share_percent: SharePercent
     target_percent: Annotated[Percent | None, "Target for the billable share of the available time."]
+    currency: common.RowCurrency
+    billable_value: BillableValue
+    other_currencies: OtherCurrencies
     groups: Annotated[
         list[UtilisationGroup] | None,
         "The time of the user, divided by `group_by`: days in order, clients and tasks by minutes. Null without it.",
@@ -183,7 +198,7 @@ def read_groups(
         if group_by == "day":
             groups[user_id] = [UtilisationGroup(None, day, **shares(currency, keys[day])) for day in sorted(keys)]
         else:
-            found = [UtilisationGroup(key, names.get(key), **shares(currency, keys[key])) for key in keys]
+            found = [UtilisationGroup(key, names.get(key), **shares(currency, each)) for key, each in keys.items()]
             groups[user_id] = sorted(found, key=lambda group: (-group.tracked_minutes, group.id or 0))
     return groups
 

@@ -154,6 +154,8 @@ def read_asked(context: PageContext, kind: Kind) -> Asked | None:
         filters, found = read_query(pairs, model, page_readers(model, is_summed=False))
         page = take_page(request, filters, pairs, found)
     except Refusal as refusal:
+        if "errors" not in refusal.members:
+            raise
         context.query.errors = refusal.members["errors"]
         return None
     return Asked(kind.own(context.person.user_id, filters), page, texts)
