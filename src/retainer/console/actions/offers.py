@@ -74,7 +74,7 @@ REPLY = Reply(
 
 
 def handle(model: type[Record], table: Table, due: str, notice: str, **others: Any) -> Action:
-    """Return the action that sets who works on a record, until when, and how far it is."""
+    """Return the action that sets status, priority, assignee and due date of a record."""
     return Action(
         path="handle",
         label="Status and assignee…",

@@ -163,7 +163,7 @@ class Sheet(Inputs):
         return {column.name: self.text_of(column, getattr(line, column.name)) for column in field.columns}
 
     def owner_of(self, table: Table, text: str) -> str:
-        """Return no owner for what the form's record refers to: its form shows the name, whoever sees the other."""
+        """Return no owner for what the form's record refers to: a form shows the names of what its record refers to."""
         is_stored = any(field.target is table and self.stored(field) == text for field in self.fields)
         return "" if self.record is not None and is_stored else super().owner_of(table, text)
 

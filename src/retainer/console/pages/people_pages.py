@@ -60,7 +60,7 @@ def fields_of(tx: Tx, context: PageContext, user: Any) -> Iterator[Field]:
 
 
 def values_of(_: Tx, __: PageContext, user: Any) -> Any:
-    """Return the stored fields of a person; a cost is typed anew, for it begins at a day."""
+    """Return the stored fields of a person; the cost is left blank, since a new one begins on a day."""
     return SimpleNamespace(**stored(UserDetails, {**vars(user), "password": None}) | {"cost_rate_from": None})
 
 
