@@ -2,7 +2,7 @@
 
 from retainer.console.editing.pages import create_record
 from retainer.console.page_context import PageContext, Reply
-from retainer.console.pages.week_page import Week, part_of
+from retainer.console.pages.week_page import Week, at_field, part_of
 from retainer.console.typed import minutes_text
 from retainer.errors import Refusal, invalid
 from retainer.store.tx import Tx
@@ -41,8 +41,7 @@ def record(tx: Tx, context: PageContext, timer: timers.Timer) -> TimeEntry:
     try:
         entry = create_record(tx, context.catalogue.find("time-entries"), body)
     except Refusal as refusal:
-        found = refusal.members.get("errors") or {"": [refusal.message]}
-        raise invalid({"work": [text for texts in found.values() for text in texts]}, refusal.code) from None
+        raise at_field(refusal, "work") from None
     if not isinstance(entry, TimeEntry):
         raise TypeError(f"The API answered with {entry!r}.")
     return entry

@@ -231,9 +231,14 @@ def save(tx: Tx, context: PageContext) -> Reply:
         try:
             write(tx, week, row, cell, minutes)
         except Refusal as refusal:
-            found = refusal.members.get("errors") or {"": [refusal.message]}
-            raise invalid({cell.name: [text for texts in found.values() for text in texts]}, refusal.code) from None
+            raise at_field(refusal, cell.name) from None
     return context.redirect(f"/week?from={week.first}", "Week saved." if wanted else "Nothing was changed.")
+
+
+def at_field(refusal: Refusal, name: str) -> Refusal:
+    """Return a refusal of a time entry with its errors at one field of the form."""
+    found = refusal.members.get("errors") or {"": [refusal.message]}
+    return invalid({name: [text for texts in found.values() for text in texts]}, refusal.code)
 
 
 def write(tx: Tx, week: Week, row: Row, cell: Cell, minutes: int) -> None:
