@@ -1,5 +1,6 @@
 """The container: the steps of its Dockerfile run in empty folders, and its command starts from there."""
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -69,6 +70,12 @@ def test_the_container_runs_as_a_user_without_rights():
     assert [rest for rest in copied if "--chown" in rest] == [
         f"--from=build --chown={user} /var/lib/retainer /var/lib/retainer"
     ]
+
+
+def test_every_stage_begins_with_an_image_that_cannot_change():
+    images = [rest for name, rest in dockerfile.instructions(sample("Dockerfile")) if name == "FROM"]
+    assert len(images) == 2
+    assert all(re.match(r"python:[\d.]+-slim@sha256:[0-9a-f]{64}\b", image) for image in images)
 
 
 def test_the_builder_gets_all_files_that_the_steps_copy():
