@@ -65,7 +65,7 @@ coverage: $(DEVELOP) browser deploy
 	$(BIN)/coverage erase
 	RETAINER_TEST_LENGTH=full $(PYTEST) --cov --cov-report=term
 
-sure: lint types coverage  ## check all that must hold before a push: format, types, every test on both databases, coverage
+sure: lint types coverage  ## check all that must hold before a push: format, types, every test, coverage
 
 bench: $(DEVELOP)  ## measure the server against bench/bare.py; ON="--database postgresql" for the other database
 	$(BIN)/python -m bench.load $(ON)

@@ -21,16 +21,7 @@ from retainer.store.engines.postgresql_connection import SESSION
 from tests.browser import Browser, opened
 from tests.citus import CitusDatabases, summarize
 from tests.contract_checker import SCOPED, ContractChecker
-from tests.databases import (
-    CLUSTER,
-    Databases,
-    PostgresqlDatabases,
-    SqliteDatabases,
-    databases_of,
-    on_their_databases,
-    path_of,
-    postgresql,
-)
+from tests.databases import CLUSTER, Databases, PostgresqlDatabases, SqliteDatabases, databases_of, path_of, postgresql
 from tests.factories import ApiClient
 from tests.length import IS_FULL, IS_UNIT, length
 from tests.valkey_process import ValkeyProcess
@@ -162,7 +153,6 @@ STATEMENTS: list[dict[str, str]] = []  # for each process, how a cluster ran the
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items[:] = on_their_databases(items)
     if IS_UNIT:
         items[:] = [item for item in items if not PROGRAMS & set(getattr(item, "fixturenames", ()))]
     items.sort(key=lambda item: item.path.name not in SLOW_FILES)

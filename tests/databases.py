@@ -6,12 +6,12 @@ import shutil
 import tempfile
 import time
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Any, LiteralString
 from weakref import WeakKeyDictionary
+from zlib import crc32
 
 import psycopg
 import pytest
@@ -25,7 +25,7 @@ from retainer.store.engines import Engine, connect
 from retainer.store.engines.base import Unavailable
 from retainer.store.engines.postgresql import WRITES
 from retainer.store.tx import Store
-from tests.length import IS_FULL, IS_UNIT
+from tests.length import IS_FULL, IS_UNIT, TURN
 
 only_sqlite = pytest.mark.databases("sqlite")
 """For tests of the SQLite file, its locks and its statements."""
@@ -45,35 +45,16 @@ WITHOUT_CLUSTER = "no Citus cluster: set RETAINER_TEST_CLUSTER to host:port,port
 
 
 def databases_of(test: pytest.Item) -> tuple[str, ...]:
-    """Return the databases of a test: those of its mark, or SQLite and, at full length, PostgreSQL."""
+    """Return the databases of a test: those of its mark, or one; at full length, this may be PostgreSQL."""
     mark = test.get_closest_marker("databases")
     names: tuple[str, ...] = mark.args if mark else ("sqlite", "postgresql")
     if CLUSTER:
         return names[names.index("postgresql") :] if "postgresql" in names else ()
     if IS_UNIT:
         return tuple(name for name in names if name == "sqlite")
-    return names if mark or IS_FULL else ("sqlite",)
-
-
-def on_their_databases(tests: list[pytest.Item]) -> list[pytest.Item]:
-    """Return tests without most cases on PostgreSQL of a table of cases whose result does not depend on the database.
-
-    The first case and every fifth after it run on both: they show that the statements of the test do.
-    """
-    found, cases = [], Counter[str]()
-    for test in tests:
-        table = f"{test.path}::{getattr(test, 'originalname', '')}"
-        cases[table] += is_repeated(test)
-        if not is_repeated(test) or cases[table] % 5 == 1:
-            found.append(test)
-    return found
-
-
-def is_repeated(test: pytest.Item) -> bool:
-    """Return whether a test is a case of a table, on PostgreSQL, though its result does not depend on the database."""
-    parameters = test.callspec.params if hasattr(test, "callspec") else {}
-    is_case = parameters.get("both") == "postgresql" and len(parameters) > 1
-    return is_case and not CLUSTER and test.get_closest_marker("databases") is None
+    if mark:
+        return names
+    return (names[(crc32(test.nodeid.encode()) + TURN) % 2 if IS_FULL else 0],)
 
 
 class Databases(ABC):

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import TypeVar
 
 import pytest
@@ -10,6 +11,8 @@ CHOSEN = os.environ.get("RETAINER_TEST_LENGTH", "short")
 assert CHOSEN in {"unit", "short", "full"}, f"RETAINER_TEST_LENGTH is unit, short or full, not {CHOSEN}."
 Case = TypeVar("Case")
 IS_FULL, IS_UNIT = CHOSEN == "full", CHOSEN == "unit"
+TURN = int(os.environ.setdefault("RETAINER_TEST_TURN", str(datetime.now(UTC).toordinal())))
+"""Chooses the database of tests that do not depend on it: two days in a row, both. Processes of a run share it."""
 only_full = pytest.mark.skipif(not IS_FULL, reason="runs at full length only")
 
 
