@@ -69,13 +69,6 @@ class Point(NamedTuple):
     before: tuple[Decimal, Decimal] | None
 
 
-class Tick(NamedTuple):
-    """A gridline and its label: pixels from the top, or percent from the left."""
-
-    at: Decimal
-    text: str
-
-
 class Group(NamedTuple):
     """The bars and points of a subject; `description` names their values.
 
@@ -101,7 +94,8 @@ class Chart(NamedTuple):
     title: str
     series: list[Series]
     groups: list[Group]
-    ticks: list[Tick]
+    ticks: list[tuple[Decimal, str]]
+    """Gridlines with their labels: pixels from the top, or percent from the left."""
     base: Decimal
     """The position of zero."""
     size: Decimal
@@ -110,14 +104,6 @@ class Chart(NamedTuple):
     target: str
     """The name of the targets; empty without any."""
     height: Decimal
-
-
-class Subject(NamedTuple):
-    """A row's label, the note beside it, and its target."""
-
-    label: str
-    note: str = ""
-    target: Decimal | None = None
 
 
 class Scale(NamedTuple):
@@ -142,31 +128,34 @@ class Scale(NamedTuple):
 def draw(
     title: str,
     unit: Unit,
-    subjects: Sequence[Subject],
+    labels: Sequence[str],
     series: list[Series],
+    rows: Sequence[tuple[str, Decimal | None]] = (),
     target: str = "",
-    *,
-    is_rows: bool = False,
 ) -> Chart:
-    """Return a chart of bars beside each other, with lines above them, or of rows of bars below each other."""
+    """Return a chart of bars beside each other, with lines above them.
+
+    With `rows`, which are the note and the target of each label, its bars are below each other.
+    """
     series = _drawn(series)
     bars = [each for each in series if each.pattern not in LINES]
     is_stacked = any(each.pattern in STACKED for each in bars)
     values = [value for each in series for value in each.values if value]
     sums = [sum(filter(None, column), Decimal(0)) for column in zip(*(each.values for each in bars), strict=True)]
-    targets = [subject.target for subject in subjects if subject.target is not None]
+    targets = [aim for _, aim in rows if aim is not None]
     scale = scale_of([*(sums if is_stacked else values), *targets], is_whole=unit == "requests")
-    every = -(-len(subjects) // MAX_LABELS)
-    place, height = scale.x if is_rows else scale.y, Decimal(TOP + HEIGHT + LABELS_HEIGHT)
-    size = FULL / max(1, len(subjects))
+    every = -(-len(labels) // MAX_LABELS)
+    place, height = scale.x if rows else scale.y, Decimal(TOP + HEIGHT + LABELS_HEIGHT)
+    size = FULL / max(1, len(labels))
     columns = 1 if is_stacked else len(bars)
     width = step = min(MAX_BAR, size * (1 - GAP) / max(1, columns))
     first, zero, groups = (size - width * columns) / 2, place(Decimal(0)), []
-    if is_rows:
+    if rows:
         width, step, first = Decimal(BAR), Decimal(BAR + BAR_GAP), Decimal(ROW_LABEL)
         size = first + step * len(bars) + ROW_GAP
-        height = size * len(subjects) + LABELS_HEIGHT
-    for index, (label, note, aim) in enumerate(subjects if values else ()):
+        height = size * len(labels) + LABELS_HEIGHT
+    for index, label in enumerate(labels if values else ()):
+        note, aim = rows[index] if rows else ("", None)
         boxes, points, middle, floor = [], [], size * index + size / 2, zero
         for position, each in enumerate(bars):
             if value := each.values[index]:
@@ -174,7 +163,7 @@ def draw(
                 across, length = size * index + first + step * (0 if is_stacked else position), far - near
                 if is_stacked:
                     near = floor = floor - max(MIN_HEIGHT, length)
-                box = (near, across, length, width) if is_rows else (across, near, width, max(MIN_HEIGHT, length))
+                box = (near, across, length, width) if rows else (across, near, width, max(MIN_HEIGHT, length))
                 boxes.append(Box(each.pattern, *box))
         for each in series:
             value, earlier = each.values[index], each.values[index - 1] if index else None
@@ -184,8 +173,8 @@ def draw(
         fits = (index % every == 0, index // every % LABELS_ON_PHONE != 0)
         at, description = None if aim is None else place(aim), description_of(series, index, unit)
         groups.append(Group(label, size * index, description, boxes, points, *fits, note, at))
-    ticks = [Tick(place(value), compact(value, unit)) for value in scale.values()]
-    return Chart(title, series, groups, ticks, zero, size, is_rows, target if targets else "", height)
+    ticks = [(place(value), compact(value, unit)) for value in scale.values()]
+    return Chart(title, series, groups, ticks, zero, size, bool(rows), target if targets else "", height)
 
 
 def _drawn(series: list[Series]) -> list[Series]:
@@ -259,5 +248,5 @@ def status_chart(rows: Mapping[str, Counts]) -> RequestChart:
         Series(name, pattern, [Decimal(value) if value else None for value in values])
         for pattern, (name, values) in series.items()
     ]
-    subjects = [Subject(label.rpartition(", ")[2]) for label in rows]  # of an hour, its time: the table has its day
-    return RequestChart(draw("Requests", "requests", subjects, drawn), rows, total)
+    labels = [label.rpartition(", ")[2] for label in rows]  # of an hour, its time: the table has its day
+    return RequestChart(draw("Requests", "requests", labels, drawn), rows, total)

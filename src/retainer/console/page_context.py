@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 from typing import NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import msgspec
 
@@ -26,6 +26,8 @@ ROOT = "/console"
 NO_STORE = ("cache-control", "no-store")
 POLICY = {"connect_src": "'self'"}
 """The script polls for the first call of a new key."""
+POSITIONS = {"page", "after", "cursor"}
+"""Parameters that say where a page of a list begins."""
 ONE_TIME_SECONDS = 60
 """How long a browser keeps a notice, or a secret, for the page that shows it."""
 
@@ -110,6 +112,13 @@ class PageContext(msgspec.Struct):
 
     def moment(self, instant: str | None) -> words.Moment | None:
         return None if instant is None else words.moment(instant, self.person.timezone, self.now)
+
+    def link(self, **others: object) -> str:
+        """Return the query of this page with other values; None drops one. Its list begins at the first record."""
+        left_out = POSITIONS | others.keys()
+        kept = [(name, text) for name, texts in self.query.texts.items() for text in texts if name not in left_out]
+        added = [(name, value) for name, value in others.items() if value is not None]
+        return urlencode([(name, value) for name, value in (*kept, *added) if value != ""])
 
     def render(self, template: str, *, status: int = 200, **values: object) -> View:
         return View(template, values, status)

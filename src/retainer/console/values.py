@@ -10,7 +10,7 @@ from sqlalchemy import Table
 
 from retainer.console import words
 from retainer.console.catalogue import noun_of, shortened
-from retainer.console.labels import TONES, Status, badge_of, field_label, status_of
+from retainer.console.labels import field_label, word_of
 from retainer.console.names import Link, Names, path_of
 from retainer.console.page_context import PageContext
 from retainer.console.shapes import choices_of, shapes_of
@@ -23,6 +23,14 @@ from retainer.values.records import Record
 
 PARAGRAPH_LENGTH = 100
 """Characters beyond which a text is a paragraph."""
+BY_TONE = {
+    "good": ("accepted", "active", "billed", "completed", "done", "paid", "resolved", "up"),
+    "info": ("in_progress", "in_review", "maintenance", "open", "partially_paid", "prospect", "sent", "unbilled"),
+    "warn": ("checking_again", "expired", "high", "on_hold", "paused", "pending", "unpriced", "us"),
+    "bad": ("declined", "down", "overdue", "urgent", "written_off"),
+}
+TONES = {word: tone for tone, words_of_tone in BY_TONE.items() for word in words_of_tone}
+"""The colours of statuses; any other has none."""
 NEAR, FULL = 80, 100
 """Percent of a budget from which on it is nearly used, and used up."""
 
@@ -209,16 +217,30 @@ def money(amount: Decimal, currency: str, tone: str = "") -> Value:
     return Value("number", words.money(amount, currency), tone=tone)
 
 
-def badge(status: Status) -> Value:
-    return Value("badge", status.word, tone=status.tone, detail=Link(status.detail, "") if status.detail else None)
+def badge_of(status: str) -> Value:
+    return Value("badge", word_of(status), tone=TONES.get(status, ""))
+
+
+def badges_of(record: object) -> list[Value]:
+    """Return the badges of a record: an overdue invoice only says so, other records that are late say both.
+
+    A site whose last check failed is checked again before it is down.
+    """
+    status: str = getattr(record, "status", "")
+    days: int = getattr(record, "days_overdue", 0)
+    if days:
+        return [badge_of("overdue")._replace(detail=Link(f"{words.count(days, 'day')} late", ""))]
+    is_rechecked = status in {"up", "unknown"} and getattr(record, "last_error", None) is not None
+    badges = [badge_of("checking_again" if is_rechecked else status)] if status else []
+    return [*badges, badge_of("overdue")] if getattr(record, "is_overdue", False) else badges
 
 
 def _choice(_: Values, record: msgspec.Struct, name: str, value: str) -> Value:
     """Return a word; it is a badge if one of the words that the field can have has a colour."""
-    own = status_of(record) if name == "status" else None
-    if own is not None or any(word in TONES for word in choices_of(type(record))[name]):
-        return badge(own or badge_of(value))
-    return Value("text", badge_of(value).word)
+    if name == "status":
+        return badges_of(record)[0]
+    has_colors = any(word in TONES for word in choices_of(type(record))[name])
+    return badge_of(value) if has_colors else Value("text", word_of(value))
 
 
 def _budget(_: Values, record: msgspec.Struct, __: str, value: object) -> Value:

@@ -8,9 +8,8 @@ from sqlalchemy import bindparam, func, select
 from retainer.billing.invoices.preview import load_preview
 from retainer.console import words
 from retainer.console.kinds.display import Display
-from retainer.console.labels import badge_of
 from retainer.console.records.page import RecordPage
-from retainer.console.values import NOTHING, AnyBlock, Block, Column, Fact, TableBlock, Value, badge, headings, money
+from retainer.console.values import NOTHING, AnyBlock, Block, Column, Fact, TableBlock, Value, badge_of, headings, money
 from retainer.console.words import hours, short_day
 from retainer.schema.identity import users
 from retainer.schema.work import tasks, time_entries
@@ -116,7 +115,7 @@ def tasks_by_status(page: RecordPage[Project]) -> TableBlock:
         if status in found:
             size, estimated = found[status]
             link = page.link(f"{size:,}", "tasks", project_id=f"{page.own.id}", status=status)
-            rows.append([badge(badge_of(status)), link, time_value(estimated) if estimated else NOTHING])
+            rows.append([badge_of(status), link, time_value(estimated) if estimated else NOTHING])
     return TableBlock("Tasks by status", headings("Status", "Tasks", "Estimated", numbers=2), rows)
 
 

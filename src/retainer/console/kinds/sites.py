@@ -10,7 +10,7 @@ from typing import NamedTuple
 from sqlalchemy import Select, bindparam, case, func, select
 
 from retainer.console import words
-from retainer.console.charts import Series, Subject, draw
+from retainer.console.charts import Series, draw
 from retainer.console.kinds.display import Display
 from retainer.console.records.page import RecordPage
 from retainer.console.values import NOTHING, NUMBERS, AnyBlock, Block, Column, Fact, TableBlock, Value, Values, headings
@@ -166,9 +166,9 @@ def incident_table(page: RecordPage[Site]) -> TableBlock:
 def response_chart(days: dict[str, Checks]) -> Block:
     shown = dict(list(days.items())[-CHART_DAYS:])
     averages = [Decimal(day.response_ms // day.responses) if day.responses else None for day in shown.values()]
-    subjects = [Subject(short_day(day).rsplit(" ", 1)[0]) for day in shown]
+    labels = [short_day(day).rsplit(" ", 1)[0] for day in shown]
     series = [Series("Average", "line", averages)]
-    chart = draw("Response time, daily average in ms", "milliseconds", subjects, series)
+    chart = draw("Response time, daily average in ms", "milliseconds", labels, series)
     rows = [
         [Value("text", short_day(day)), Value("number", f"{average:,f} ms")]
         for day, average in zip(shown, averages, strict=True)

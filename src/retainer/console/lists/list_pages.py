@@ -51,11 +51,6 @@ class Asked(NamedTuple):
     page: Page
     texts: dict[str, list[str]]
 
-    def link(self, **others: object) -> str:
-        """Return the query with other values; None drops one. Another order or filter begins at the first page."""
-        kept = [(name, text) for name, texts in self.texts.items() for text in texts if name not in {"page", *others}]
-        return urlencode([*kept, *((name, value) for name, value in others.items() if value is not None)])
-
     @property
     def is_filtered(self) -> bool:
         return bool(self.texts.keys() - {*PAGING})
@@ -103,16 +98,16 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
         **shown,
         chips=list(chips_of(tx, context, filters, asked)),
         block=block._replace(
-            columns=[*sortable(kind, display, block, asked)],
+            columns=[*sortable(context, kind, display, block, asked.page.sort[0])],
             foot=foot_of(kind.table, display, sums, meta.total) if sums else (),
         ),
         meta=meta,
         is_summed=sums is not None,
         max_summed=MAX_SUMMED,
         max_rows=MAX_ROWS,
-        previous=asked.link(page=min(number - 1, meta.last_page)) if number > 1 else "",
-        following=asked.link(page=number + 1) if number < meta.last_page else "",
-        query=asked.link(),
+        previous=context.link(page=min(number - 1, meta.last_page)) if number > 1 else "",
+        following=context.link(page=number + 1) if number < meta.last_page else "",
+        query=context.link(),
     )
 
 
@@ -170,7 +165,7 @@ def chips_of(tx: Tx, context: PageContext, filters: Filters, asked: Asked) -> It
             ids = [int(text) for text in value.split(",") if text.strip().isdecimal()]
             found = load_names(tx, target, ids, context.catalogue.owner_of(target)) if target is not None else {}
             text = ", ".join(found.values()) or value
-            yield name, value, f"{field_label(name)}: {text}", asked.link(**{name: None})
+            yield name, value, f"{field_label(name)}: {text}", context.link(**{name: None})
 
 
 def tabs_of(display: Display, asked: Asked | None) -> list[tuple[str, str, bool]]:
@@ -183,21 +178,20 @@ def tabs_of(display: Display, asked: Asked | None) -> list[tuple[str, str, bool]
     return found
 
 
-def sortable(kind: Kind, display: Display, block: TableBlock, asked: Asked) -> Iterator[Heading]:
+def sortable(context: PageContext, kind: Kind, display: Display, block: TableBlock, current: str) -> Iterator[Heading]:
     """Yield the headings of a list; those of fields that the API sorts by are links, the largest or latest first."""
     known = {name.lstrip("-") for name in kind.listing.query.sorts}
-    current = asked.page.sort[0]
     for place, (heading, column) in enumerate(zip(block.columns, as_columns(display.columns), strict=True)):
         field = column.sort or column.field
         if field not in known:
             yield heading
         elif current.lstrip("-") == field:
             is_descending = current.startswith("-")
-            link = asked.link(sort=field if is_descending else f"-{field}")
+            link = context.link(sort=field if is_descending else f"-{field}")
             yield heading._replace(link=link, direction="descending" if is_descending else "ascending")
         else:
             is_latest = heading.is_number or field == "date" or any(row[place].kind in DATES for row in block.rows)
-            yield heading._replace(link=asked.link(sort=f"-{field}" if is_latest else field))
+            yield heading._replace(link=context.link(sort=f"-{field}" if is_latest else field))
 
 
 def sorts_of(kind: Kind) -> list[tuple[str, str]]:

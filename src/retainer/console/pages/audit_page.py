@@ -8,7 +8,6 @@ from retainer.console import words
 from retainer.console.editing.fields import Filters
 from retainer.console.forms import read_filters
 from retainer.console.page_context import PageContext, Reply
-from retainer.console.pages.request_pages import link_with
 from retainer.errors import Refusal
 from retainer.identity import audit
 from retainer.identity.audit import AuditEntry, AuditFilter
@@ -35,7 +34,6 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
         page=page,
         filters=Filters(tx, context, AuditFilter, {"user_id": schema.users}, {"users"}, {"target", "target_id"}),
         is_filtered=asked != AuditFilter(),
-        next_link=page.next_cursor and link_with(context, cursor=page.next_cursor),
         page_of=partial(page_of, pages | PAGES),
         in_words=partial(in_words, context, people),
     )

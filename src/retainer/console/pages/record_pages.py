@@ -10,11 +10,11 @@ from retainer.console.catalogue import NAMES, Catalogue, Kind, Relation
 from retainer.console.displays import DISPLAYS, display_of
 from retainer.console.kinds import documents
 from retainer.console.kinds.display import Display
-from retainer.console.labels import badges_of, field_label
+from retainer.console.labels import field_label
 from retainer.console.names import title_of
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.records.page import AnyPage, RecordPage
-from retainer.console.values import AnyBlock, Block, TableBlock, as_columns
+from retainer.console.values import AnyBlock, Block, TableBlock, as_columns, badges_of
 from retainer.identity import audit
 from retainer.identity.keys import key_list
 from retainer.kernel.resource import read_id

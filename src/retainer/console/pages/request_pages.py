@@ -2,7 +2,6 @@
 
 from datetime import date
 from typing import NamedTuple
-from urllib.parse import urlencode
 
 from markupsafe import Markup
 
@@ -74,9 +73,7 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
         span=span,
         rate_limit=rate_limit,
         shares=sorted(counts.by_key(tx, *span.period).items(), key=lambda each: (-each[1].busiest_minute, each[0])),
-        next_link=page.next and link_with(context, after=page.next),
         days=context.request.settings.request_log_days,
-        link_with=lambda **others: link_with(context, **others),
     )
 
 
@@ -107,24 +104,15 @@ def read_span(tx: Tx, query: Form, key_id: int | None) -> Span:
     Up to two chosen days, the chart has a bar for each hour.
     """
     since, until = ("" if name in query.errors else query.text(name) for name in ("since", "until"))
-    if not since and not until:
-        name = query.text("span") if query.text("span") in SPANS else "24h"
-        label = f"the last {SPANS[name]}"
-        if name in DAYS:
-            return Span(name, label, counts.last_days(tx, DAYS[name]), charts.daily_chart(tx, DAYS[name], key_id))
-        return Span(name, label, counts.last_hours(tx), charts.hourly_chart(tx, key_id))
-    last = max(min(until or tx.today, tx.today), day_after(tx.today, -OLDEST))
-    first = min(last, max(since or day_after(last, 1 - DAYS["30d"]), day_after(last, 1 - MAX_DAYS)))
-    days = (date.fromisoformat(last) - date.fromisoformat(first)).days + 1
-    period, is_hourly = counts.last_days(tx, days, last), days <= HOURLY_DAYS
-    chart = charts.hourly_chart(tx, key_id, period) if is_hourly else charts.daily_chart(tx, days, key_id, last)
-    return Span("", words.days(first, last), period, chart)
-
-
-def link_with(context: PageContext, **others: str | None) -> str:
-    """Return the URL of the page with changed query parameters; None drops one."""
-    kept = [
-        (name, text) for name, texts in context.query.texts.items() for text in texts if name not in others and text
-    ]
-    pairs = [pair for pair in kept if pair[0] != "after"] + [(name, text) for name, text in others.items() if text]
-    return f"{context.request.path}?{urlencode(pairs)}"
+    if since or until:
+        name, last = "", max(min(until or tx.today, tx.today), day_after(tx.today, -OLDEST))
+        first = min(last, max(since or day_after(last, 1 - DAYS["30d"]), day_after(last, 1 - MAX_DAYS)))
+        label, days = words.days(first, last), (date.fromisoformat(last) - date.fromisoformat(first)).days + 1
+    else:
+        name, last = query.text("span") if query.text("span") in SPANS else "24h", ""
+        label, days = f"the last {SPANS[name]}", DAYS.get(name, 0)
+    period = counts.last_days(tx, days, last) if days else counts.last_hours(tx)
+    chart = (
+        charts.daily_chart(tx, days, key_id, last) if days > HOURLY_DAYS else charts.hourly_chart(tx, key_id, period)
+    )
+    return Span(name, label, period, chart)

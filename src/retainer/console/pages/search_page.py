@@ -7,9 +7,9 @@ from urllib.parse import urlencode
 
 from retainer.console import words
 from retainer.console.catalogue import label_of
-from retainer.console.labels import status_of
 from retainer.console.names import Link, load_names
 from retainer.console.page_context import PageContext, Reply
+from retainer.console.values import badges_of
 from retainer.errors import Refusal
 from retainer.identity.keys import key_list
 from retainer.identity.keys.key_list import KeyFilter
@@ -95,10 +95,10 @@ def find_records(tx: Tx, context: PageContext, text: str, shown: int) -> Iterato
 
 
 def note_of(record: Record, names: dict[int, str]) -> str:
-    status, total, due = status_of(record), getattr(record, "total", None), getattr(record, "due_date", None)
+    badges, total, due = badges_of(record), getattr(record, "total", None), getattr(record, "due_date", None)
     client = names.get(getattr(record, "client_id", None) or 0, "")
     amount = "" if total is None else words.money(total, getattr(record, "currency", ""))
-    parts = (client, status.word if status else "", amount, f"due {words.short_day(due)}" if due else "")
+    parts = (client, badges[0].text if badges else "", amount, f"due {words.short_day(due)}" if due else "")
     return " · ".join(part for part in parts if part)
 
 

@@ -8,7 +8,6 @@ from retainer.console.editing.fields import Field, choose_fields
 from retainer.console.editing.form_pages import FormPage, Section
 from retainer.console.names import Link, Names
 from retainer.console.page_context import PageContext, Reply
-from retainer.console.pages.request_pages import link_with
 from retainer.errors import invalid
 from retainer.events import deliveries, webhooks
 from retainer.events.catalogue import RESOURCES, TYPES
@@ -142,7 +141,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
         deliveries=found.data,
         statuses=deliveries.STATUSES,
         chosen=status if status in deliveries.STATUSES else "",
-        older=link_with(context, page=str(page.number + 1)) if page.number < found.meta.last_page else "",
+        older=context.link(page=page.number + 1) if page.number < found.meta.last_page else "",
         records=links_of(tx, context, found.data),
         types_in_words=types_in_words,
         scopes_in_words=words.scopes_in_words,

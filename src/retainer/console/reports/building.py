@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, get_args, get_type_hints
 from msgspec import Struct
 
 from retainer.console import charts
-from retainer.console.charts import Series, Subject, draw
+from retainer.console.charts import Series, draw
 from retainer.console.labels import in_words
 from retainer.console.names import Link
 from retainer.console.page_context import NO_STORE, PageContext, Reply
@@ -122,7 +122,7 @@ class Report(NamedTuple):
             return Heading(column.title, is_number=True)
         name, sort = column.figure, self.controls.sort
         direction = {f"-{name}": "descending", name: "ascending"}.get(sort, "")
-        link = self.controls.link(sort=name if direction == "descending" else f"-{name}")
+        link = self.controls.filters.context.link(sort=name if direction == "descending" else f"-{name}")
         return Heading(column.title, is_number=True, link=link, direction=direction)
 
     def row(self, table: Table, pair: Pair) -> list[Value]:
@@ -182,8 +182,8 @@ class Report(NamedTuple):
             first = next(iter(chart.series))
             earlier = [self.figure(pair.before, first) for pair in pairs]
             series[:1] = [series[0]._replace(name="This period"), Series(BEFORE, chart.before, earlier)]
-        subjects = [Subject(pair.label(), *(self.aim(chart, pair) if count else ())) for pair in pairs]
-        return draw(title, chart.unit, subjects, series, "Target" if chart.target else "", is_rows=count > 0)
+        rows = [self.aim(chart, pair) for pair in pairs] if count else []
+        return draw(title, chart.unit, [pair.label() for pair in pairs], series, rows, "Target" if chart.target else "")
 
     def aim(self, chart: Chart, pair: Pair) -> tuple[str, Any]:
         """Return the note and the target of a row."""

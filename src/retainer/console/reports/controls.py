@@ -4,7 +4,6 @@ from calendar import monthrange
 from collections.abc import Callable
 from datetime import date, timedelta
 from typing import NamedTuple, TypeVar
-from urllib.parse import urlencode
 
 import msgspec
 
@@ -38,12 +37,6 @@ class Controls(NamedTuple):
     filters: Filters
     presets: list[tuple[str, str, bool]]
     """Periods: name, query of the report about it, and whether it is chosen."""
-
-    def link(self, **others: object) -> str:
-        """Return the query of this report's page and its CSV file, with other values."""
-        values: dict[str, object] = {"from": self.period.first, "to": self.period.to}
-        values |= {"currency": self.chosen_currency, "client_id": self.client_id, "sort": self.sort or None, **others}
-        return urlencode({name: value for name, value in values.items() if value is not None})
 
     def ask(self, model: type[Q], period: Period) -> Q:
         query = model()
@@ -81,7 +74,8 @@ def read_controls(tx: Tx, context: PageContext, default_start: Callable[[date], 
     filters = Filters(tx, context, ReportQuery, {"client_id": clients}, {"clients"}).change(empty)
     for name, day in (("from", period.first), ("to", period.to)):
         filters.form.texts[name] = [form.text(name, day)]
-    kept = {name: str(value) for name, value in asked.only().items()}
+    for name in form.errors:
+        form.texts.pop(name)
     return Controls(
         period,
         a_year_before(period),
@@ -90,7 +84,7 @@ def read_controls(tx: Tx, context: PageContext, default_start: Callable[[date], 
         asked.client_id,
         form.text("sort"),
         filters,
-        presets(tx.today, period, kept),
+        presets(tx, context, period),
     )
 
 
@@ -104,8 +98,8 @@ def a_year_before(period: Period) -> Period:
     return msgspec.structs.replace(period, from_=begins.isoformat(), to=ends.isoformat())
 
 
-def presets(today: str, chosen: Period, kept: dict[str, str]) -> list[tuple[str, str, bool]]:
-    day = date.fromisoformat(today)
+def presets(tx: Tx, context: PageContext, chosen: Period) -> list[tuple[str, str, bool]]:
+    day = date.fromisoformat(tx.today)
     month, year = day.replace(day=1), day.replace(month=1, day=1)
     quarter = month.replace(month=(month.month - 1) // MONTHS_OF_QUARTER * MONTHS_OF_QUARTER + 1)
     yesterday = timedelta(days=1)
@@ -118,6 +112,6 @@ def presets(today: str, chosen: Period, kept: dict[str, str]) -> list[tuple[str,
         "Last 12 months": (last_year(day), day),
     }
     return [
-        (name, urlencode({"from": first, "to": last, **kept}), (f"{first}", f"{last}") == (chosen.first, chosen.to))
+        (name, context.link(**{"from": first, "to": last}), (f"{first}", f"{last}") == (chosen.first, chosen.to))
         for name, (first, last) in offered.items()
     ]
