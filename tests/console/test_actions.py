@@ -325,7 +325,7 @@ PAYMENTS = [
     ({"amount": ""}, "amount", "Is required."),
     ({"amount": "1.0011"}, "amount", "decimal places"),
     ({"paid_date": "2999-01-01"}, "paid_date", ""),
-    ({"method": "barter"}, "method", "Must be one of: bank_transfer"),
+    ({"method": "barter"}, "method", "Is no longer offered."),
     ({"amount": "5", "reference": "A1"}, "reference", "Give another payment another reference."),
 ]
 

@@ -316,7 +316,7 @@ def test_unbilled_work_is_previewed_and_becomes_a_draft(api, visitor, kind):
     assert visitor.submit(path, step="preview", work=["expenses"]).text.count("50.00 EUR") == 2
     page = visitor.submit(path, step="create", to="2020-01-01")
     assert (page.status, "has no unbilled work in EUR that matches" in page.text) == (422, True), page.text
-    assert "Select what to bill." in visitor.post(path, {"step": "preview"}).text
+    assert "Select what to bill." in visitor.post(path, {"step": "preview", "group_by": "task"}).text
     page = visitor.submit(path, step="create")
     assert "Draft created." in page.text
     assert [invoice["total"] for invoice in listed(api, "invoices")] == ["250.00"]

@@ -77,7 +77,7 @@ def test_neither_the_same_person_nor_a_deactivated_one_holds_them(api, visitor, 
 
 def test_keys_of_others_cannot_be_handed_over_with_them(api, visitor, keys):
     page = deactivate(api, visitor, new_user_id=str(api.admin_id), keys=[*keys, str(api.key_id)])
-    assert (page.status, "have changed meanwhile" in page.text) == (422, True)
+    assert (page.status, "no longer offered" in page.text) == (422, True)
     assert holder_of(api, next(iter(keys))).user_id == api.member_id
 
 

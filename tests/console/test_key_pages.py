@@ -1,11 +1,13 @@
 """Keys as admins see them: created, shown once, used, changed, rotated, revoked."""
 
 import re
+from datetime import timedelta
 
 import pytest
 
 from retainer.identity.keys import key_list, keys
 from retainer.identity.keys.keys import KeyDetails
+from retainer.values.exact import instant_after
 
 NEW = "/console/keys/new"
 
@@ -54,37 +56,40 @@ def test_the_page_of_a_new_key_shows_its_first_call(api, visitor):
 
 
 def test_a_refused_form_shows_all_errors_at_its_fields_and_keeps_the_input(visitor):
-    form = {"name": " ", "user_id": "0", "expiry": "day", "expiry_day": "2020-01-01", "scopes": []}
+    form = {"name": " ", "expires_at": "2020-01-01", "scopes": []}
     refused = visitor.post(NEW, form)
     assert refused.status == 422
-    for name in ("name", "user_id", "expiry_day", "scopes"):
+    for name in ("name", "scopes"):
         assert f'id="{name}-error"' in refused.html
-    kept = visitor.post(NEW, form | {"name": "Looker", "user_id": "99999", "scopes": ["sites:write"]})
+    assert "no longer offered" in visitor.post(NEW, form | {"user_id": "99999"}).error_of("user_id")
+    assert "Must be a date" in visitor.post(NEW, form | {"expires_at": "9999-12-31x"}).error_of("expires_at")
+    kept = visitor.post(NEW, form | {"name": "Looker", "scopes": ["sites:write"]})
+    assert "Must be in the future" in kept.error_of("expires_at")
     assert 'value="Looker"' in kept.html
     assert 'value="sites:write" checked' in kept.html
     assert 'value="2020-01-01"' in kept.html
 
 
 def test_a_preset_fills_the_matrix_without_script_and_keeps_the_input(visitor):
-    page = visitor.get(f"{NEW}?name=Looker&expiry=30&preset=Reporting&scopes=sites:write")
+    page = visitor.get(f"{NEW}?name=Looker&expires_at=2099-01-30&preset=Reporting&scopes=sites:write")
     ticked = {box["value"] for box in page.all("input", name="scopes") if "checked" in box}
     assert ticked == {"clients:read", "projects:read", "reports:read"}
     assert 'value="Looker"' in page.html
-    assert 'value="30" selected' in page.html
+    assert 'value="2099-01-30"' in page.html
 
 
-@pytest.mark.parametrize(("expiry", "days"), [("7", 7), ("365", 365), ("never", None)])
-def test_a_key_expires_after_the_chosen_time(api, visitor, expiry, days):
-    made(visitor, expiry=expiry)
+def test_a_key_expires_after_90_days_unless_its_last_day_is_left_blank(api, visitor):
+    api.set_account({"timezone": "UTC"})
+    made(visitor)
     key = key_of(api)
-    assert (key.expires_at is None) == (days is None)
-    if days is not None:
-        assert key.expires_at[:10] > key.created_at[:10]
+    assert key.created_at[:10] == instant_after(key.expires_at, timedelta(days=-91))[:10]
+    made(visitor, name="Looker", expires_at="")
+    assert key_of(api, "Looker").expires_at is None
 
 
 def test_a_key_expires_at_the_end_of_its_last_day_in_the_account_s_time_zone(api, visitor):
     api.set_account({"timezone": "America/New_York"})
-    made(visitor, expiry="day", expiry_day="2099-07-01")
+    made(visitor, expires_at="2099-07-01")
     assert key_of(api).expires_at == "2099-07-02T04:00:00.000000Z"
 
 

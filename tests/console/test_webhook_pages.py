@@ -61,6 +61,19 @@ def test_a_new_webhook_needs_a_description(api, visitor):
     assert api.get("/webhooks").data == []
 
 
+def test_a_webhook_keeps_its_description(api, visitor, receiver):
+    path, _ = made(visitor, receiver)
+    refused = visitor.submit(f"{path}/edit", description=" ")
+    assert (refused.status, refused.error_of("description")) == (422, "Is required.")
+    assert api.get("/webhooks").data[0]["description"] == "Books"
+
+
+def test_all_errors_of_a_form_are_shown_together(visitor):
+    refused = visitor.post(NEW, {"url": "ftp://receiver.example", "types": ["no.such"]})
+    assert (refused.status, refused.error_of("description")) == (422, "Is required.")
+    assert "no longer offered" in refused.text
+
+
 def test_a_refused_form_shows_its_errors_and_keeps_the_input(visitor):
     refused = visitor.post(NEW, {"url": "ftp://receiver.example", "description": "Kept", "types": ["site.up"]})
     assert refused.status == 422
@@ -102,7 +115,7 @@ def test_events_are_sent_again(api, visitor, receiver):
     assert send(api) == 1
     assert receiver.events == [1, 1, 1]
     refused = visitor.post(f"{path}/redeliver", {"since": "yesterday"})
-    assert (refused.status, "Choose the first day" in refused.text) == (422, True)
+    assert (refused.status, "Must be a date" in refused.text) == (422, True)
 
 
 def test_a_delivery_leads_to_its_record_unless_that_was_deleted(api, visitor, receiver):

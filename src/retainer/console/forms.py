@@ -2,19 +2,17 @@
 
 from collections.abc import Iterable, Sequence
 from io import BytesIO
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
 from multipart import MultipartParser, parse_options_header
 
-from retainer.console import words
 from retainer.console.shapes import declared
+from retainer.console.typed import read_boundary
 from retainer.errors import FieldErrors, InvalidValue, Refusal, invalid
-from retainer.kernel.query import Query
-from retainer.values.kinds import read_day
-from retainer.values.parameters import read_whole
-from retainer.values.reading import read_fields, writable_fields
+from retainer.kernel.query import Query, parameters
+from retainer.values.reading import read_fields
 from retainer.values.texts import clean
 
 Q = TypeVar("Q", bound=Query)
@@ -23,11 +21,8 @@ MULTIPART = "multipart/form-data"
 """How browsers send a form with a file (RFC 7578)."""
 MAX_FIELDS = 2000
 """Fields of a form: an invoice of 200 lines has nine for each."""
-NO_DAY = "Must be a date, like 2026-03-10."
 YES_OR_NO = {"yes": True, "no": False}
 """The values of a box: a hidden field before it says no, which the box replaces."""
-FLAGS = {"true": True, "false": False}
-"""The values of a filter."""
 
 
 class Form:
@@ -125,16 +120,14 @@ def read_filters(model: type[Q], form: Form, timezone: str) -> Q:
 
     A day is the instant at which it begins in the time zone; as the end `until`, it is included.
     """
-    sent, hints = dict[str, object](), get_type_hints(model, include_extras=True)
-    for name, field in writable_fields(model).items():
-        text, found = form.text(name), declared(hints[field.name])
+    values = dict[str, object]()
+    for name, each in parameters(model).items():
+        text = form.text(name)
         try:
-            if text and found.shape == "moment":
-                text = (words.day_end if name == "until" else words.day_start)(read_day(text), timezone)
-        except (ValueError, OverflowError):
-            form.errors[name] = [NO_DAY]
-            continue
-        value = read_whole(text) if found.type is int else FLAGS.get(text) if found.type is bool else None
-        if text:
-            sent[name] = text if value is None else value
-    return model(**read_fields(model, sent, form.errors))
+            if text and declared(each.hint).shape == "moment":
+                text = read_boundary(text, timezone, is_end=name == "until")
+            if text:
+                values[each.field] = each.read(text)
+        except ValueError as error:
+            form.errors[name] = [str(error)]
+    return model(**values)

@@ -167,7 +167,9 @@ class Console:
             with self.store.begin(context.person, write=True) as tx:
                 tx.request_id = context.request.id
                 _check_record(tx, context)
-                return act(tx, context)
+                reply = act(tx, context)
+                tx.raise_errors()
+                return reply
         except Rehearsed as rehearsed:
             return rehearsed.view
         except TransientConflict as conflict:

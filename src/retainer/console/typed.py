@@ -7,9 +7,10 @@ import re
 from datetime import datetime
 from decimal import Decimal
 
-from retainer.console.words import MINUS, zone
+from retainer.console.words import MINUS, day_end, day_start, zone
 from retainer.errors import InvalidValue
 from retainer.values.exact import as_instant, decimal_text
+from retainer.values.kinds import read_day
 
 SPACES = re.compile(r"[\s'\u2019]+")
 NUMBER = re.compile(r"(-?)([0-9]+(?:[.,][0-9]+)*)")
@@ -99,3 +100,11 @@ def read_moment(text: str, timezone: str) -> str:
         return as_instant(at if at.tzinfo else at.replace(tzinfo=zone(timezone)))
     except (ValueError, OverflowError):
         return text
+
+
+def read_boundary(text: str, timezone: str, *, is_end: bool = False) -> str:
+    """Return the instant at which a day begins or ends for the account. Raises InvalidValue."""
+    try:
+        return (day_end if is_end else day_start)(read_day(text), timezone)
+    except (ValueError, OverflowError):
+        raise InvalidValue("Must be a date, like 2026-03-10.") from None

@@ -10,7 +10,7 @@ import msgspec
 from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.invoices.types import Invoice
 from retainer.console import words
-from retainer.console.actions.basis import Rehearsed, check_state, patch_of, state_of, worded
+from retainer.console.actions.basis import Rehearsed, call, check_state, state_of, worded
 from retainer.console.actions.effects import Effects, load_effects
 from retainer.console.catalogue import Kind
 from retainer.console.editing.fields import Field
@@ -108,6 +108,8 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
     sentences: tuple[str, ...] = ()
     """What the figures do not say."""
     fields: tuple[Field, ...] = ()
+    creates: str = ""
+    """The path at which the operation creates a record; by default, it changes the record of the page."""
     fixed: dict[str, Any] = {}
     """What the operation is sent beside the fields of the form."""
     when: Callable[[Any], object]
@@ -146,9 +148,10 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
 
     def run(self, stage: Stage, body: dict[str, Any]) -> Any:
         """Call the operation of the API; return its result. Raises its errors."""
-        if stage.kind.changing is None:
-            raise TypeError("The kind has no such operation.")
-        return stage.kind.changing.handler(stage.tx, stage.record.id, patch_of(stage.tx, stage.kind.record, body))
+        if not self.creates:
+            return call(stage.tx, stage.kind.changing, stage.record.id, body=body)
+        operation = stage.context.catalogue.operation("POST", self.creates)
+        return call(stage.tx, operation, *([stage.record.id] if operation.parameters else []), body=body)
 
     def next_path(self, stage: Stage, seen: Seen) -> str:
         return stage.kind.path_of(seen.after)
@@ -219,9 +222,9 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         effects = load_effects(stage.tx, stage.record)
         values, body = stage.sheet.read(), dict[str, Any]()
         try:
+            stage.tx.raise_errors()
             body = self.build_body(stage.record, values)
             made = self.run(stage, body)
-            stage.tx.raise_errors()
         except Refusal as refusal:
             raise self._by_fields(refusal, stage.sheet, body) from None
         after = stage.kind.get(stage.tx, stage.record.id)

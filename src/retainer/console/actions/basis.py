@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection
+from typing import Any
 
 from sqlalchemy import Table
 
@@ -9,8 +10,10 @@ from retainer.console.forms import Form
 from retainer.console.labels import in_words
 from retainer.console.page_context import File, View
 from retainer.errors import FieldErrors, Refusal
+from retainer.identity.audit import Fields
 from retainer.kernel import etag
 from retainer.kernel.body import Patch, RequestBody
+from retainer.kernel.resource import Operation
 from retainer.store.constraints import singular
 from retainer.store.row_mapper import R
 from retainer.store.tx import RolledBack, Tx
@@ -43,6 +46,16 @@ def check_state(table: Table, record: Record, form: Form) -> None:
         etag.check_unchanged(form.text("state") or NO_STATE, record)
     except Refusal:
         raise Refusal("precondition_failed", CHANGED.format(noun=singular(table))) from None
+
+
+def call(tx: Tx, operation: Operation | None, *ids: int, body: Fields | None = None) -> Any:
+    """Call the function of an operation with the ids of its path and its body; return its result. Raises its errors."""
+    if operation is None:
+        raise TypeError("The kind has no such operation.")
+    build = new_of if operation.use == "Create" else patch_of
+    result = operation.handler(tx, *ids, *([] if body is None else [build(tx, operation.body, body)]))
+    tx.raise_errors()
+    return result
 
 
 def patch_of(tx: Tx, model: type[R], fields: dict[str, object]) -> Patch[R]:

@@ -8,7 +8,6 @@ from retainer.billing import payments
 from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.invoices.types import Invoice, Payment, UnbilledTime
 from retainer.console.actions.action import Action, Seen, Stage, Wording
-from retainer.console.actions.basis import new_of
 from retainer.console.editing.fields import Field, choose_fields, options_of
 from retainer.console.kinds.projects import LEFT_OUT
 from retainer.console.page_context import PageContext
@@ -68,10 +67,6 @@ class Bill(Action, frozen=True, kw_only=True):
             return {"client_id": record.client_id, "project_id": record.id, "unbilled_work": asked}
         return {"client_id": record.id, "unbilled_work": asked}
 
-    def run(self, stage: Stage, body: dict[str, Any]) -> Any:
-        create = stage.context.catalogue.operation("POST", "/invoices").handler
-        return create(stage.tx, new_of(stage.tx, Invoice, body))
-
     def facts(self, stage: Stage, seen: Seen, values: Values) -> Wording:
         found = getattr(seen.meta, "left_out", ())
         left_out = ", ".join(f"{hours(each.minutes)} h {LEFT_OUT[each.reason]}" for each in found)
@@ -116,9 +111,6 @@ class RecordPayment(Action, frozen=True, kw_only=True):
         return {"amount": amount, "paid_date": tx.today, "method": "bank_transfer"}
 
     def build_body(self, _: Invoice, values: dict[str, Any]) -> dict[str, Any]:
-        missing = {name: ["Is required."] for name in ("amount", "paid_date") if name not in values}
-        if missing:
-            raise invalid(missing)
         return {self.within: values}
 
 
@@ -127,8 +119,9 @@ class RemovePayment(Action, frozen=True, kw_only=True):
 
     def fields_of(self, record: Invoice) -> Sequence[Field]:
         found = [(str(payment.id), payment_text(payment)) for payment in record.payments]
-        options = found if len(found) == 1 else [("", "Select…"), *found]
-        return [Field("payment", "Payment", "choice", is_required=True, options=tuple(options))]
+        empty = "Select…" if len(found) > 1 else ""
+        field = Field("payment", "Payment", "choice", is_required=True, options=tuple(found), empty=empty)
+        return [field] if found else []
 
     def preset(self, _: Tx, record: Invoice) -> dict[str, str]:
         return {"payment": str(record.payments[0].id) if len(record.payments) == 1 else ""}
@@ -136,8 +129,6 @@ class RemovePayment(Action, frozen=True, kw_only=True):
     def build_body(self, record: Invoice, values: dict[str, Any]) -> dict[str, Any]:
         if not record.payments:
             raise invalid({"": ["This invoice has no payments."]})
-        if values.get("payment") not in {str(payment.id) for payment in record.payments}:
-            raise invalid({"payment": ["Select a payment."]})
         return values
 
     def field_of(self, path: str, _: dict[str, Any]) -> str:
@@ -182,15 +173,13 @@ class Credit(Action, frozen=True, kw_only=True):
         return {"what": "everything", "reason": "correction", "issue_date": day}
 
     def build_body(self, _: Invoice, values: dict[str, Any]) -> dict[str, Any]:
-        what, amount = values.pop("what", ""), values.pop("amount", None)
+        what, amount = values.pop("what"), values.pop("amount", None)
         names = [name for name in values if name.startswith(LINE)]
         parts = [{"invoice_line_id": int(name.removeprefix(LINE)), "quantity": values.pop(name)} for name in names]
         if what == "amount" and amount is None:
             raise invalid({"amount": ["Is required."]})
         if what == "lines" and not parts:
             raise invalid({"what": ["Enter a quantity for at least one line."]})
-        if what not in {"everything", "lines", "amount"}:
-            raise invalid({"what": ["Select what to credit."]})
         return values | {"amount": {"amount": amount}, "lines": {"lines": parts}}.get(what, {})
 
     def field_of(self, path: str, body: dict[str, Any]) -> str:
@@ -198,10 +187,6 @@ class Credit(Action, frozen=True, kw_only=True):
         if first == "lines":
             return f"{LINE}{body['lines'][int(rest.partition('.')[0])]['invoice_line_id']}" if rest else "what"
         return path
-
-    def run(self, stage: Stage, body: dict[str, Any]) -> Any:
-        create = stage.context.catalogue.operation("POST", "/invoices/{invoice_id}/credit-notes").handler
-        return create(stage.tx, stage.record.id, new_of(stage.tx, CreditNote, body))
 
     def facts(self, stage: Stage, seen: Seen, values: Values) -> Wording:
         return Wording(super().facts(stage, seen, values) | {"left": left_of(stage.record)})

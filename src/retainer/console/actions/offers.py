@@ -10,7 +10,6 @@ from retainer.billing.invoices import invoices
 from retainer.billing.quotes import quotes
 from retainer.billing.quotes.types import Quote
 from retainer.console.actions.action import Action, Stage
-from retainer.console.actions.basis import new_of
 from retainer.console.actions.money import Bill, Credit, RecordPayment, RemovePayment
 from retainer.console.editing.fields import Field, choose_fields
 from retainer.console.labels import word_of
@@ -37,28 +36,20 @@ class Reply(Action, frozen=True, kw_only=True):
 
     def fields_of(self, record: Ticket) -> Sequence[Field]:
         hint = f"Only for colleagues. Otherwise it is a public reply to {record.requester_name or 'the requester'}."
-        unchanged = ("", f"Unchanged: {word_of(record.status).lower()}")
+        unchanged = f"Unchanged: {word_of(record.status).lower()}"
         return [
             BODY._replace(is_required=True),
             IS_INTERNAL._replace(label="Internal note", hint=hint),
-            STATUS._replace(label="Status afterwards", hint="", is_required=True, options=(unchanged, *STATUS.options)),
+            STATUS._replace(label="Status afterwards", hint="", empty=unchanged),
         ]
 
     def preset(self, _tx: Tx, _record: Ticket) -> dict[str, str]:
         return {}
 
-    def build_body(self, _: Ticket, values: dict[str, Any]) -> dict[str, Any]:
-        if not values.get("body"):
-            raise invalid({"body": ["Enter a text."]})
-        return values
-
-    def run(self, stage: Stage, body: dict[str, Any]) -> Any:
-        create = stage.context.catalogue.operation("POST", "/tickets/{ticket_id}/replies").handler
-        return create(stage.tx, stage.record.id, new_of(stage.tx, TicketReply, body))
-
 
 REPLY = Reply(
     path="reply",
+    creates="/tickets/{ticket_id}/replies",
     label="Reply",
     button="Add reply",
     when=lambda _: True,
@@ -105,6 +96,7 @@ def can_become(status: str, transitions: Mapping[str, tuple[str, ...]]) -> Calla
 
 BILL = Bill(
     path="bill",
+    creates="/invoices",
     label="Bill…",
     button="Create draft",
     when=lambda record: isinstance(record, Client) or (record.client_id and record.billing_type != "non_billable"),
@@ -159,6 +151,7 @@ INVOICE_ACTIONS = (
     ),
     Credit(
         path="credit",
+        creates="/invoices/{invoice_id}/credit-notes",
         label="Credit…",
         button="Issue credit note",
         when=lambda invoice: invoice.status in ISSUED_INVOICES and invoice.total > invoice.amount_credited,

@@ -9,11 +9,6 @@ document.addEventListener("click", (event) => {
   for (const box of document.querySelectorAll("input[name=scopes]")) box.checked = chosen.has(box.value);
 });
 
-// Choosing a day selects the option "On a date".
-document.addEventListener("change", ({ target }) => {
-  if (target.id === "expiry_day") document.querySelector("input[name=expiry][value=day]").checked = true;
-});
-
 // A form is sent once, however often its button is pressed. After five seconds it can be sent again.
 document.addEventListener("submit", (event) => {
   const form = event.target;

@@ -81,7 +81,7 @@ class FormPage(NamedTuple):
         record = self.section.find(tx, context)
         sheet = self.sheet(tx, context, record)
         body = sheet.read()
-        if not body and sheet.record is not None:
+        if not body and sheet.record is not None and not tx.errors:
             return context.redirect(f"{self.section.path}/{record.id}", "Nothing was changed.")
         typed = str(body.pop("confirmation", ""))
         if self.is_confirmed(tx, context, record) and typed.casefold() != self.section.name_of(record).casefold():

@@ -1,10 +1,8 @@
 """The pages that create, change and delete a record: each calls the API's own function, as its operation does."""
 
-from collections.abc import Sequence
-
 import msgspec
 
-from retainer.console.actions.basis import check_state, new_of, patch_of, state_of
+from retainer.console.actions.basis import call, check_state, state_of
 from retainer.console.catalogue import Kind
 from retainer.console.displays import display_of
 from retainer.console.editing.sheet import Sheet, compact_rows
@@ -13,7 +11,7 @@ from retainer.console.page_context import PageContext, Reply
 from retainer.errors import Refusal
 from retainer.identity import audit
 from retainer.identity.audit import Fields, Target
-from retainer.kernel.resource import Operation, read_id
+from retainer.kernel.resource import read_id
 from retainer.store.tx import Tx
 from retainer.values.records import Record
 
@@ -49,7 +47,8 @@ def create(tx: Tx, context: PageContext) -> Reply:
 
 def create_record(tx: Tx, kind: Kind, body: Fields, *parent: int) -> Record:
     """Create a record as its operation does, and note it in the audit log. Raises the errors of the API."""
-    record = call(tx, kind.creating, [*parent, new_of(tx, kind.record, body)])
+    made = call(tx, kind.creating, *parent, body=body)
+    record: Record = getattr(made, "data", made)
     audit.note(tx, "record created", target_of(kind, record), after=body or None)
     return record
 
@@ -79,8 +78,9 @@ def edit(tx: Tx, context: PageContext) -> Reply:
 def change_record(tx: Tx, kind: Kind, record: Record, body: Fields) -> Record:
     """Change a record as its operation does, and note it in the audit log. Raises the errors of the API."""
     before = {field: msgspec.to_builtins(getattr(record, field, None), enc_hook=str) for field in body}
-    changed = call(tx, kind.changing, [*ids_of(kind, record), patch_of(tx, kind.record, body)])
+    made = call(tx, kind.changing, *ids_of(kind, record), body=body)
     audit.note(tx, "record changed", target_of(kind, record), before=before, after=body)
+    changed: Record = getattr(made, "data", made)
     return changed
 
 
@@ -108,7 +108,7 @@ def delete(tx: Tx, context: PageContext) -> Reply:
 def delete_record(tx: Tx, kind: Kind, record: Record) -> None:
     """Delete a record as its operation does, and note it in the audit log. Raises the errors of the API."""
     whole = record if not kind.owner else tx.get(kind.table, record.id, kind.record)
-    call(tx, kind.deleting, ids_of(kind, record))
+    call(tx, kind.deleting, *ids_of(kind, record))
     audit.note(tx, "record deleted", target_of(kind, record), before=msgspec.to_builtins(whole, enc_hook=str))
 
 
@@ -134,16 +134,6 @@ def is_step(sheet: Sheet) -> bool:
     if step and sheet.lines is not None:
         compact_rows(sheet.form, sheet.lines, place)
     return bool(step)
-
-
-def call(tx: Tx, operation: Operation | None, arguments: Sequence[object]) -> Record:
-    """Call the function of an operation; return its record. Raises its errors."""
-    if operation is None:
-        raise TypeError("The kind has no such operation.")
-    result = operation.handler(tx, *arguments)
-    tx.raise_errors()
-    record: Record = getattr(result, "data", result)
-    return record
 
 
 def shown(sheet: Sheet, title: str, back: Link, button: str) -> Reply:

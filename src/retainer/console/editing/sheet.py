@@ -30,6 +30,7 @@ from retainer.values.records import Record
 NAMED = re.compile(r"(?:.*\(#|#?)([1-9][0-9]{0,14})\)?", re.DOTALL)
 """A record by its number, or as a search field names it: `Bergmann Optik (#12)`."""
 WHOLE = re.compile(r"-?[0-9]{1,20}")
+NOT_OFFERED = "Is no longer offered. Check the choices, and select again."
 MATCHES = 6
 """Records that a message names if a typed name matches several."""
 
@@ -56,7 +57,7 @@ class Sheet(Inputs):
     ) -> None:
         """Begin the form. One of `chosen` fields has no lock, and may be about no kind of records."""
         super().__init__(tx, context, context.form)
-        self.kind, self.record = kind, record
+        self.kind, self.record, self.is_chosen = kind, record, chosen is not None
         self.preset = preset or (context.query if record is None else Form())
         self.display = display_of(kind.name if kind else "")
         self.lock = FREE if chosen is not None or record is None else self.display.lock(record)
@@ -192,16 +193,24 @@ class Sheet(Inputs):
             self.form.errors[path] = [in_words(sentence, names) for sentence in sentences]
 
     def read(self) -> dict[str, object]:
-        """Return the body that the form describes. Raises `validation_failed` for input that cannot be read."""
+        """Return the body that the form describes. Of `chosen` fields, notes those that are required and blank.
+
+        Raises `validation_failed` for input that cannot be read.
+        """
         errors, body = FieldErrors(), dict[str, object]()
         for field in (*self.fields, *self.hidden):
             if field.shape == "rows":
                 self._read_rows(field, body, errors)
+            elif self.is_chosen and field.is_required and not self._text(field):
+                self.tx.error(field.name, "Is required.")
             elif field.name in self.form and self._is_changed(field):
                 body[field.name] = self._read(field, field.name, errors)
         if errors:
-            raise invalid(errors)
+            raise invalid(self.tx.errors | errors)
         return body
+
+    def _text(self, field: Field) -> str:
+        return self.form.text(field.name, field.default if self.record is None else self.stored(field)).strip()
 
     def _is_changed(self, field: Field) -> bool:
         if field.shape in SEVERAL:
@@ -215,6 +224,8 @@ class Sheet(Inputs):
     def _read(self, field: Field, path: str, errors: FieldErrors) -> object:
         """Return a typed value as JSON would have it; note an error for one that cannot be read."""
         if field.shape in SEVERAL:
+            if field.shape == "choices" and not dict(field.options).keys() >= {*self._ids(field)}:
+                errors.note(path, NOT_OFFERED)
             return [int(text) if field.target is not None and ID.fullmatch(text) else text for text in self._ids(field)]
         text = self.form.text(path).strip()
         try:
@@ -230,12 +241,16 @@ class Sheet(Inputs):
             return typed.read_minutes(text, self.language, field.low, field.high)
         if field.shape == "moment":
             return typed.read_moment(text, self.tx.actor.timezone)
+        if field.shape in {"first_day", "last_day"}:
+            return typed.read_boundary(text, self.tx.actor.timezone, is_end=field.shape == "last_day")
         if field.shape == "flag":
             return YES_OR_NO.get(text, text)
         if field.shape == "numbers":
             return [int(part) if ID.fullmatch(part) else part for part in re.split(r"[,;\s]+", text)]
         if field.shape == "whole":
             return int(text) if WHOLE.fullmatch(text) else text
+        if field.shape == "choice" and text not in dict(field.options):
+            raise InvalidValue(NOT_OFFERED)
         return self._referred(field.target, text) if field.target is not None else text
 
     def _referred(self, table: Table, text: str) -> int:

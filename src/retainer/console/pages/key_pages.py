@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from datetime import timedelta
 from typing import get_args
 
 import msgspec
@@ -11,7 +10,6 @@ from retainer.console import charts, forms, words
 from retainer.console.editing.fields import Field, Filters, choose_fields
 from retainer.console.editing.form_pages import FormPage, Section
 from retainer.console.page_context import NO_STORE, PageContext, Reply
-from retainer.errors import FieldErrors, Refusal, invalid
 from retainer.events import webhooks
 from retainer.identity import accounts
 from retainer.identity.audit import Fields
@@ -24,7 +22,7 @@ from retainer.schema import identity as schema
 from retainer.schema.requests import HOUR
 from retainer.store.tx import Tx
 from retainer.traffic import counts, request_log
-from retainer.values.exact import instant_after, local_day
+from retainer.values.exact import day_after, instant_after
 from retainer.values.parameters import read_whole
 from retainer.values.reading import read_record
 
@@ -51,7 +49,8 @@ PRESETS = {
     "Reporting": ("clients:read", "projects:read", "reports:read"),
 }
 """Scopes for common integrations."""
-EXPIRIES = {"7": "7 days", "30": "30 days", "90": "90 days", "365": "1 year", "day": "On a date", "never": "Never"}
+USUAL_DAYS = 90
+"""Days after which a new key expires, unless its creator chooses another day."""
 OVERLAPS = {"0": "Immediately", "1": "After an hour", "24": "After a day", "72": "After 3 days", "168": "After a week"}
 API_OFF = "The API is off. Switch it on first, on the page API."
 
@@ -62,8 +61,7 @@ ACTS_AS = (
     "Changes made with this key are attributed to this person. As a member, it can change only that member's time and "
     "expenses. If the person is deactivated, the key stops working."
 )
-EXPIRY = Field("expiry", "Expires", "choice", is_required=True, default="90", options=tuple(EXPIRIES.items()))
-LAST_DAY = Field("expiry_day", "Last day", "day", hint="For “On a date”: the key works until the end of this day.")
+UNTIL = "The key works until the end of this day. If blank, it never expires."
 SCOPES_FIELD = Field("scopes", "Permissions", "scopes", options=tuple(COVERED.items()))
 HOURS = Field(
     "hours", "The current key stops", "choice", is_required=True, default="24", options=tuple(OVERLAPS.items())
@@ -76,45 +74,15 @@ def fields_of_new(tx: Tx, context: PageContext, _: None) -> list[Field]:
     people = [each for each in users.list_users(tx) if each["is_active"]]
     options = tuple((f"{each['id']}", f"{each['name']} ({each['role']})") for each in people)
     me, preset = f"{context.person.user_id}", PRESETS.get(context.query.text("preset"), ())
-    acts_as = USER._replace(label="Acts as", shape="choice", target=None, default=me, options=options, hint=ACTS_AS)
-    return [NAME, acts_as, EXPIRY, LAST_DAY, SCOPES_FIELD._replace(default=" ".join(preset))]
+    acts_as = USER._replace(label="Acts as", shape="choice", default=me, options=options, hint=ACTS_AS)
+    last_day = Field("expires_at", "Last day", "last_day", default=day_after(tx.today, USUAL_DAYS), hint=UNTIL)
+    return [NAME, acts_as, last_day, SCOPES_FIELD._replace(default=" ".join(preset))]
 
 
 def create(tx: Tx, context: PageContext, _: None, body: Fields) -> Reply:
-    """Create a key, and show it once. Raises `api_disabled`, and `validation_failed` with the errors of all fields."""
-    errors = FieldErrors()
-    body["expires_at"] = read_expiry(tx, body.pop("expiry", EXPIRY.default), str(body.pop("expiry_day", "")), errors)
-    try:
-        user_id = read_whole(body.get("user_id", f"{context.person.user_id}"))
-        details = read_record(KeyDetails, body | {"user_id": user_id})
-    except Refusal as refusal:
-        raise invalid(refusal.members["errors"] | errors) from None
-    if errors:
-        raise invalid(errors)
-    try:
-        new = keys.create_key(tx, details)
-    except Refusal as refusal:
-        if refusal.code == "api_disabled":
-            raise
-        found = refusal.members["errors"]
-        raise invalid({"user_id" if name == "user" else name: found[name] for name in found}) from None
+    """Create a key, and show it once. Raises `api_disabled`, `validation_failed`."""
+    new = keys.create_key(tx, read_record(KeyDetails, {"user_id": context.person.user_id, **body}))
     return context.show_once(f"/keys/{new.id}", "key", new.value)
-
-
-def read_expiry(tx: Tx, choice: str, day: str, errors: FieldErrors) -> str | None:
-    """Return when the key expires: the end of a day in the account's time zone, or None for never; notes errors."""
-    if choice == "never":
-        return None
-    if choice != "day":
-        return instant_after(tx.now, timedelta(days=int(choice if choice in EXPIRIES else EXPIRY.default)))
-    try:
-        end = words.day_end(day, tx.actor.timezone)
-    except (ValueError, OverflowError):
-        errors["expiry_day"] = ["Choose the last day on which the key should work."]
-        return None
-    if end <= tx.now:
-        errors["expiry_day"] = [f"Must not be in the past. Today is {local_day(tx.now, tx.actor.timezone)}."]
-    return end
 
 
 def added_scopes(context: PageContext, key: Key) -> list[str]:

@@ -23,7 +23,6 @@ from retainer.schema import identity as schema
 from retainer.store.tx import Tx
 from retainer.traffic import counts
 from retainer.values.exact import day_after
-from retainer.values.parameters import read_whole
 from retainer.values.reading import read_record
 from retainer.work import cost_rates
 
@@ -43,6 +42,9 @@ ALL_DAYS = Field("all_days", "The new cost counts for all days, also past ones; 
 HANDED_OVER = (
     "Integrations keep working: the keys and their permissions stay the same, and new changes are attributed to this "
     "person. If nobody is chosen, all keys stop."
+)
+NEW_HOLDER = Field(
+    *("new_user_id", "Hand keys over to", "choice"), hint=HANDED_OVER, empty="Nobody", target=schema.users
 )
 
 
@@ -119,7 +121,7 @@ def fields_of_deactivation(tx: Tx, context: PageContext, user: Any) -> list[Fiel
     people = tuple((f"{each['id']}", f"{each['name']} ({each['role']})") for each in others)
     chosen = " ".join(key_id for key_id, _ in options)
     fields = [
-        Field("new_user_id", "Hand keys over to", "choice", hint=HANDED_OVER, options=people, empty="Nobody"),
+        NEW_HOLDER._replace(options=people),
         Field("keys", "Keys to hand over", "choices", default=chosen, options=tuple(options)),
     ]
     return fields if keys and others else []
@@ -152,13 +154,8 @@ def hand_over(tx: Tx, held: list[Key], body: Fields) -> list[Key]:
     """Hand the chosen keys over to the chosen person; return them. Raises `validation_failed`."""
     if not body.get("new_user_id"):
         return []
-    user_id, chosen = read_whole(body["new_user_id"]), set(body.get("keys", ()))
-    if user_id is None or user_id in {key.user_id for key in held}:
-        raise invalid({"new_user_id": ["Choose somebody else."]})
-    if chosen - {str(key.id) for key in held}:
-        raise invalid({"keys": ["These keys have changed meanwhile. Check which to hand over."]})
     try:
-        return [keys.hand_over(tx, key.id, user_id) for key in held if str(key.id) in chosen]
+        return [keys.hand_over(tx, key.id, body["new_user_id"]) for key in held if f"{key.id}" in body.get("keys", ())]
     except Refusal as refusal:
         raise invalid({"new_user_id": refusal.members["errors"]["user"]}) from None
 

@@ -8,7 +8,6 @@ from retainer.console.editing.fields import Field, choose_fields
 from retainer.console.editing.form_pages import FormPage, Section
 from retainer.console.names import Link, Names
 from retainer.console.page_context import PageContext, Reply
-from retainer.errors import invalid
 from retainer.events import deliveries, webhooks
 from retainer.events.catalogue import RESOURCES, TYPES
 from retainer.events.deliveries import DeliveryFilter, Redelivery, WebhookDelivery
@@ -37,16 +36,14 @@ FIELDS = (
     DESCRIPTION._replace(is_required=True, hint="What receives the events, such as Accounting."),
     Field("types", "Events", "choices", hint=ALL, options=tuple((each, each) for each in TYPES)),
 )
-SINCE = Field("since", "From", "day", hint="Resends all events since this day, with their ids.", is_required=True)
+SINCE = Field("since", "From", "first_day", hint="Resends all events since this day, with their ids.", is_required=True)
 ROTATING = (
     "You get a new secret. For 24 hours, requests are also signed with the former one, until your receiver switches."
 )
 
 
 def create(tx: Tx, context: PageContext, _: None, body: Fields) -> Reply:
-    """Create a webhook, and show its secret once; people must describe it. Raises `validation_failed`."""
-    if not body.get("description"):
-        tx.error("description", "Is required.")
+    """Create a webhook, and show its secret once. Raises `validation_failed`."""
     address, allowed = BaseUrl(context.request.base_url), AllowedNetworks(context.request.settings.monitor_allow)
     made = webhooks.create_webhook(tx, address, allowed, new_of(tx, Webhook, body))
     return context.show_once(f"/webhooks/{made.data.id}", "webhook", made.meta.secret)
@@ -81,13 +78,7 @@ def delete(tx: Tx, context: PageContext, webhook: Webhook, _: Fields) -> Reply:
 
 def redeliver(tx: Tx, context: PageContext, webhook: Webhook, body: Fields) -> Reply:
     """Send an event again, or all since a day. Raises `locked`, `validation_failed`."""
-    wanted: Fields = {"event_id": body.get("event_id")}
-    if wanted["event_id"] is None:
-        try:
-            wanted = {"since": words.day_start(str(body.get("since")), tx.actor.timezone)}
-        except (ValueError, OverflowError):
-            raise invalid({"since": ["Choose the first day whose events are sent again."]}) from None
-    redelivery = new_of(tx, Redelivery, wanted)
+    redelivery = new_of(tx, Redelivery, body)
     tx.raise_errors()
     events = words.count(deliveries.redeliver(tx, webhook, redelivery), "event")
     notice = f"Queued {events} to be sent again. Events keep their ids, so that receivers know them."

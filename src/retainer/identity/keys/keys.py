@@ -103,7 +103,7 @@ def create_key(tx: Tx, details: KeyDetails) -> NewKey:
         raise Refusal("api_disabled", f"The API is off. Switch it on first, {switch}")
     holder = require_holder(tx, details.user_id)
     if details.expires_at is not None and details.expires_at <= tx.now:
-        reason = f"Must be later than now, which is {tx.now}. Leave it out for a key that does not expire."
+        reason = f"Must be in the future; it is {tx.now}. For a key that does not expire, leave this blank."
         raise invalid({"expires_at": [reason]})
     value = new_key()
     values = {
