@@ -101,6 +101,8 @@ def test_if_too_many_wait_the_newest_of_the_largest_subject_gives_up():
     threads.begin("b1", waits=False)
     until(lambda: threads.refused == ["a3"], "the newest gave up")
     until(lambda: semaphore.waiting == 3, "the other took its place")
+    assert not semaphore.acquire("b", 0.01), "it would be as large as the largest"
+    assert threads.refused == ["a3"]
     semaphore.release("x")
     threads.join()
     assert threads.order == ["a1", "b1", "a2"]

@@ -440,6 +440,16 @@ def test_the_last_credit_takes_the_rest_of_each_project_whichever_lines_it_names
     assert credited_of_projects(api, last) == {shop: 5000, blog: 5000}, "the line alone would be 100.00 of the shop"
 
 
+def test_lines_that_credit_all_that_is_left_leave_nothing_at_any_rate(api):
+    raising = free("100", quantity="1", tax_rate="10")
+    invoice = issued(api, LINE, raising, free("91.67", quantity="-1", tax_rate="20"))  # 119.00 + 110 - 110
+    answer = credit(api, invoice, lines=[part(invoice, 0)])
+    assert answer.errors == {
+        "lines": ["The total is all 119.00 that is left, but not at each tax rate. Omit lines to credit all."]
+    }
+    assert by_rate(credit(api, invoice).data) == by_rate(invoice)
+
+
 def test_lines_without_a_project_count_for_the_invoices_project(api):
     client = api.make("/clients")["id"]
     shop, blog = (api.make("/projects", client_id=client)["id"] for _ in range(2))

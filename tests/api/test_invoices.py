@@ -502,6 +502,13 @@ def test_a_payment_has_the_digits_of_the_currency(api, currency, least, too_litt
     assert [paid["status"], Decimal(paid["amount_paid"]), Decimal(paid["balance_due"])] == ["paid", 1904, 0]
 
 
+def test_an_invoice_is_not_paid_by_a_part_of_its_balance(api):
+    invoice = invoice_of(api, "sent")
+    answer = api.patch(path_of(invoice), {"status": "paid", "record_payment": {"amount": "1903.99"}})
+    assert answer.errors == {"status": ["Is not paid with 1903.99: 1904.00 is due. Leave status out."]}
+    assert api.get(path_of(invoice)).data["payments"] == []
+
+
 def test_a_payment_with_a_known_reference_is_recorded_once(api):
     invoice, other = invoice_of(api, "sent"), invoice_of(api, "sent")
     first = pay(api, invoice, amount="900", reference="A").data

@@ -151,4 +151,7 @@ def test_a_timer_is_of_its_user_alone(api, visitor, person, project):
     timer(visitor, timer="start", work=f"project_id-{project}")
     other = person("manager")
     assert "No timer is running." in timer(other, timer="stop").text
+    timer(other, timer="start", work=f"project_id-{project}")
+    timer(other, timer="discard")
+    assert "so far" not in other.get(WEEK).text
     assert "so far" in visitor.get(WEEK).text
