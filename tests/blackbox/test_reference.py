@@ -17,9 +17,14 @@ from retainer.reference.samples import LANGUAGES
 from tests.examples.day import open_studio
 from tests.length import IS_FULL, only_full
 
-LANGUAGE = {"bash": {"bash", "sh"}, "python": {"python"}, "javascript": {"javascript"}}
+LANGUAGE = {"bash": {"bash", "sh"}, "python": {"python"}, "javascript": {"javascript"}, "php": {"php"}}
 """How Markdown names the code in each language."""
-RUN = {"python": [sys.executable, "-c"], "bash": ["bash", "-c"], "javascript": ["node", "--input-type=module", "-e"]}
+RUN = {
+    "python": [sys.executable, "-c"],
+    "bash": ["bash", "-c"],
+    "javascript": ["node", "--input-type=module", "-e"],
+    "php": ["php", "-r", "eval('?>' . $argv[1]);"],
+}
 PAGES = [*list(pages_of(ROUTES))[:: 1 if IS_FULL else 5], "/docs/search?q=invoice", "/docs/try", "/docs/nothing"]
 
 

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Sequence
 from html import escape
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from markdown_it import MarkdownIt
@@ -18,7 +20,7 @@ OPERATION = re.compile(r"`(GET|POST|PUT|PATCH|DELETE) /\S*` needs ")
 """The first words of a section about an operation."""
 TABS = '<fieldset class="tabs">'
 METHODS = {"GET": "info", "POST": "good", "PUT": "warn", "PATCH": "warn", "DELETE": "bad"}
-LANGUAGES = {"bash": "curl", "python": "Python", "javascript": "JavaScript"}
+LANGUAGES = {"bash": "curl", "python": "Python", "javascript": "JavaScript", "php": "PHP"}
 TOKENS = {Name.Tag: "name", String: "string", Keyword: "name", Comment: "comment"}
 """The tokens of code that are highlighted."""
 
@@ -119,9 +121,12 @@ def is_sample(tokens: Sequence[Token], index: int) -> bool:
 def highlighted(code: str, language: str) -> str:
     if not language:
         return escape(code, quote=False)
+    tokens = (
+        (next((TOKENS[parent] for parent in reversed(kind.split()) if parent in TOKENS), None), text)
+        for kind, text in get_lexer_by_name(language, ensurenl=False).get_tokens(code)
+    )
     parts = []
-    for kind, text in get_lexer_by_name(language, ensurenl=False).get_tokens(code):
-        mark = next((TOKENS[parent] for parent in reversed(kind.split()) if parent in TOKENS), None)
-        plain = escape(text, quote=False)
+    for mark, same in groupby(tokens, key=itemgetter(0)):
+        plain = escape("".join(text for _, text in same), quote=False)
         parts.append(f'<span class="token-{mark}">{plain}</span>' if mark else plain)
     return "".join(parts)

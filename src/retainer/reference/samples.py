@@ -1,4 +1,4 @@
-"""Samples: a request in curl, Python and JavaScript; tests run each of them."""
+"""Samples: a request in curl, Python, JavaScript and PHP; tests run each of them."""
 
 import json
 import re
@@ -10,6 +10,8 @@ from retainer.reference.examples import Example, json_text
 NAMED = {"true": "True", "false": "False", "null": "None"}
 NAMES = re.compile(r"(?<= )(true|false|null)(?=,?$)", re.MULTILINE)
 """Values at the end of a line; texts end with a quote."""
+PARTS = re.compile(r'(?P<text>"(?:[^"\\]|\\.)*")(?P<colon>:?)|\{\}|[{}]')
+"""The parts of JSON that PHP writes in another way: texts, names of fields, and objects."""
 
 
 def curl(example: Example) -> str:
@@ -51,7 +53,33 @@ def javascript(example: Example) -> str:
     return "\n".join(lines + (["console.log(await response.json());"] if example.response else []))
 
 
-LANGUAGES = {"bash": curl, "python": python, "javascript": javascript}
+def php(example: Example) -> str:
+    headers = ["'Authorization: Bearer ' . getenv('RETAINER_KEY')"]
+    options = [f"CURLOPT_CUSTOMREQUEST => '{example.method}'"] if example.method != "GET" else []
+    if example.request:
+        headers.append("'Content-Type: application/json'")
+        body = json.dumps(example.request, indent=4, ensure_ascii=False)
+        options.append(f"CURLOPT_POSTFIELDS => json_encode({PARTS.sub(_php, body)})".replace("\n", "\n    "))
+    options += [f"CURLOPT_HTTPHEADER => [{', '.join(headers)}]", "CURLOPT_RETURNTRANSFER => true"]
+    lines = [
+        f"<?php\n$curl = curl_init(getenv('RETAINER_URL') . '{example.path}');",
+        "curl_setopt_array($curl, [",
+        *(f"    {option}," for option in options),
+        "]);\n$response = curl_exec($curl);",
+        "if ($response === false || curl_getinfo($curl, CURLINFO_RESPONSE_CODE) >= 400) {",
+        "    // Exception($response ?: curl_error($curl));\n}",
+    ]
+    return "\n".join(lines + (["print_r(json_decode($response, true));"] if example.response else []))
+
+
+def _php(part: re.Match[str]) -> str:
+    if part["text"] is None:
+        return {"{": "[", "}": "]", "{}": "(object) []"}[part[0]]
+    text = json.loads(part["text"]).replace("\\", r"\\").replace("'", r"\'")
+    return f"'{text}'{' =>' if part['colon'] else ''}"
+
+
+LANGUAGES = {"bash": curl, "python": python, "javascript": javascript, "php": php}
 """The function that writes a sample, by the language of its code block."""
 
 
