@@ -140,7 +140,7 @@ def test_what_documents_print_is_set_and_cleared_with_a_logo(folder, account, tm
     for option in ("iban", "bic", "document-color"):
         assert f"--{option}: " in message, message
     assert "--logo: The PNG file is damaged." in refused(folder, "account", "set", account_id, "--logo", str(broken))
-    cleared = tell(folder, "account", "set", account_id, "--iban", "", "--legal-name", "", "--allow-password-only")
+    cleared = tell(folder, "account", "set", account_id, "--iban", "", "--legal-name", "", "--no-require-second-factor")
     assert cleared == changed | {
         "iban": None,
         "legal_name": None,
@@ -309,6 +309,7 @@ def test_every_option_has_a_help_text():
     assert [name for name, text in found.items() if not (text or "").endswith(".")] == []
     assert "agency, scale, enterprise include the API" in found[" account create --plan"]
     assert "scale 1200, enterprise 3000." in found[" account create --plan"]
+    assert found[" account set --country"] == "Country: a two-letter ISO 3166-1 country code, like DE."
 
 
 def test_every_filter_of_the_request_log_has_an_option():

@@ -9,6 +9,7 @@ from retainer import __version__, settings
 from retainer.backup import BackupError
 from retainer.cli.accounts import account_cli, api_cli
 from retainer.cli.billing import document_cli, payment_cli
+from retainer.cli.common import option_name
 from retainer.cli.databases import database_cli
 from retainer.cli.exports import export_cli
 from retainer.cli.keys import key_cli
@@ -61,7 +62,7 @@ def sentences(error: Exception) -> list[str]:
     """Return a line for each error; those of a field begin with its option."""
     if isinstance(error, Refusal) and "errors" in error.members:
         errors = error.members["errors"].items()
-        return [f"--{name.split('.')[0].replace('_', '-')}: {text}" for name, texts in errors for text in texts]
+        return [f"{option_name(name.split('.')[0])}: {text}" for name, texts in errors for text in texts]
     if isinstance(error, Unavailable) and error.__cause__ is not None:
         return [unavailable(error, connect(settings.load().database))]
     if isinstance(error, FileExistsError | NotADirectoryError):

@@ -7,29 +7,30 @@ from contextlib import contextmanager
 from functools import wraps
 from inspect import Parameter, signature
 from itertools import starmap
-from typing import Annotated, Any, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 import sqlalchemy
 import typer
 
 from retainer import settings
+from retainer.console.shapes import Declared, declared
 from retainer.errors import FieldErrors, invalid
 from retainer.identity.actors import operator_of
 from retainer.schema.migrations import migrate
 from retainer.store.engines import connect
 from retainer.store.tx import Store, Tx
 from retainer.values.kinds import MAX_INTEGER
-from retainer.values.reading import read_fields, read_record
+from retainer.values.reading import form_of, read_fields, read_record, writable_fields
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T", bound=msgspec.Struct)
 Fields = Mapping[str, Any]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
 Account = Annotated[int, typer.Argument(metavar="ACCOUNT", min=1, max=MAX_INTEGER, help="The account's id.")]
-Since = Annotated[str | None, typer.Option(metavar="INSTANT", help="From this instant on, like 2026-03-10T09:00:00Z.")]
-Until = Annotated[str | None, typer.Option(metavar="INSTANT", help="Before this instant, like 2026-03-11T09:00:00Z.")]
 WORDS = {None: "-", True: "yes", False: "no"}
+RENAMED = {"user_id": "user", "event_id": "event", "is_small_business": "small_business"}
+"""The fields whose options have shorter names."""
 
 
 def group(name: str, description: str) -> typer.Typer:
@@ -62,14 +63,42 @@ BASE_URL = text(
 )
 
 
-def fields_of(model: type[msgspec.Struct], options: Fields, *names: str) -> list[Parameter]:
-    """Return the options of a new record, with the defaults of its type; those without one are required.
+def fields_of(model: type[msgspec.Struct], *names: str, is_new: bool = True) -> list[Parameter]:
+    """Return an option for each field of a type, or for some: its sentence and what it accepts are the help.
 
-    `names` are those of some fields, by default of all that have an option.
+    A new record requires the fields without a default; a change requires nothing.
     """
-    defaults = {field.name: field.default for field in msgspec.structs.fields(model)}
-    absent = {name: Parameter.empty if value is msgspec.NODEFAULT else value for name, value in defaults.items()}
-    return [option(name, options[name], absent[name]) for name in names or options]
+    hints, found = get_type_hints(model, include_extras=True), []
+    for name, field in writable_fields(model).items():
+        if not names or name in names:
+            is_required = is_new and field.required
+            default = str(field.default or "") if is_new and not is_required else ""
+            annotation = _annotation(name, declared(hints[field.name]), default)
+            found.append(option(name, annotation, Parameter.empty if is_required else None))
+    return found
+
+
+def _annotation(name: str, found: Declared, default: str) -> Any:
+    named = option_name(name)
+    label = named[2:].replace("-", " ").capitalize()
+    sentence = next((mark for mark in found.marks if isinstance(mark, str)), "")
+    if found.type is bool:
+        return flag(f"{named}/--no-{named[2:]}", sentence or f"{label}.")
+    description = f"{sentence} Must be {_form(found)}." if sentence else f"{label}: {_form(found)}."
+    value: Any = int | None if found.type is int else str | None
+    return Annotated[value, typer.Option(named, help=description, show_default=default or False)]
+
+
+def _form(found: Declared) -> str:
+    if get_origin(found.type) is list:
+        (item,) = get_args(found.type)
+        return f"a list separated by commas, each {_form(declared(item))}"
+    own = (getattr(mark, "extra", None) for mark in found.marks)
+    return next((extra["form"] for extra in own if extra), None) or form_of(found.type, tuple(found.marks))
+
+
+def option_name(field: str) -> str:
+    return f"--{RENAMED.get(field, field).replace('_', '-')}"
 
 
 def option(name: str, annotation: Any, default: Any = None) -> Parameter:
@@ -188,13 +217,14 @@ def public_address(base_url: str | None, *, json: bool) -> str:
     return site()
 
 
-def comma_list(text: str | None) -> list[str] | None:
-    return None if text is None else [part.strip() for part in text.split(",")]
-
-
 def given_fields(model: type[msgspec.Struct], options: Fields) -> dict[str, object]:
-    """Return the options that were given, of those named like a field: a command may pass its `locals()`."""
-    return {name: options[name] for name in model.__struct_fields__ if options.get(name) is not None}
+    """Return the options that were given, of those named like a field; a list is separated by commas."""
+    hints = get_type_hints(model, include_extras=True)
+    given = {name: options[name] for name in model.__struct_fields__ if options.get(name) is not None}
+    for name, value in given.items():
+        if value and get_origin(declared(hints[name]).type) is list:
+            given[name] = [part.strip() for part in value.split(",")]
+    return given
 
 
 def whole(model: type[T], options: Fields) -> T:

@@ -9,42 +9,24 @@ from retainer.errors import invalid
 from retainer.identity import audit
 from retainer.identity.audit import AuditEntry, AuditFilter, Fields
 from retainer.traffic.request_log import LogFilter, LoggedRequest, list_requests
-from retainer.values.kinds import MAX_INTEGER
 
 audit_cli = cli.group("audit", "List what admins and operators did.")
 
 Limit = Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of rows.")]
 OF_AUDIT = (
-    cli.option("action", cli.text(f"Only one of: {', '.join(audit.ACTIONS)}.")),
-    cli.option("user", cli.number("Only this user, by id; 0: operators and failed sign-ins.", min=0, max=MAX_INTEGER)),
-    cli.option("since", cli.Since),
-    cli.option("until", cli.Until),
+    *cli.fields_of(AuditFilter, "action", "user_id", "since", "until"),
     cli.option("limit", Limit, audit.PAGE),
     cli.option("cursor", cli.text("The next_cursor of the previous page.")),
 )
 request_cli = cli.group("requests", "Look up the requests of an account's keys.")
 
-FILTERS = {
-    "key_id": cli.number("Only requests of this key, by its id."),
-    "status": cli.text("Only responses of this class: 2xx, 3xx, 4xx or 5xx."),
-    "method": cli.text("Only this method, like POST."),
-    "path": cli.text("Only paths that begin like this: /clients or /clients/17."),
-    "operation": cli.text("Only this operation, like listClients."),
-    "request_id": cli.text("Only the request with this id, as in X-Request-Id."),
-    "address": cli.text("Only requests from this IP address, like 203.0.113.7."),
-    "record": cli.text("Only requests that changed this record, like /clients/17."),
-    "code": cli.text("Only refused requests with this error code, like validation_failed."),
-    "writes": cli.flag("--writes/--reads", "Only requests that write, or only those that read."),
-    "since": cli.Since,
-    "until": cli.Until,
-}
 After = Annotated[str | None, typer.Option(help="The `next` of the previous page.")]
 
 
 @cli.command(audit_cli, "list", OF_AUDIT)
 def list_audit(account: cli.Account, **given: Any) -> dict[str, object]:
     """List the actions in an account, newest first."""
-    filters = cli.whole(AuditFilter, given | {"user_id": given["user"]})
+    filters = cli.whole(AuditFilter, given)
     with cli.acting_for(account, write=False) as tx:
         page = audit.list_entries(tx, filters, cursor=given["cursor"], limit=given["limit"])
     return {"entries": cli.Listing(page.entries, line), "next_cursor": page.next_cursor}
@@ -66,7 +48,7 @@ def fields(values: Fields | None) -> str | None:
     return None if values is None else ", ".join(f"{name}: {value}" for name, value in values.items())
 
 
-@cli.command(request_cli, "list", FILTERS)
+@cli.command(request_cli, "list", cli.fields_of(LogFilter))
 def list_logged(account: cli.Account, *, after: After = None, limit: Limit = 50, **given: Any) -> dict[str, object]:
     """List requests, newest first, without their queries and bodies."""
     wanted = cli.whole(LogFilter, given | {"method": given["method"] and given["method"].upper()})

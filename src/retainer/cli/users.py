@@ -19,26 +19,8 @@ session_cli = cli.group("session", "List and revoke the sessions in the console.
 
 User = Annotated[int, typer.Argument(metavar="USER", min=1, max=MAX_INTEGER, help="The user's id.")]
 Session = Annotated[int, typer.Argument(metavar="SESSION", min=1, max=MAX_INTEGER, help="The session's id.")]
-OPTIONS = {
-    "name": cli.text("The user's name."),
-    "email": cli.text("The user's email, to sign in with."),
-    "role": cli.text("admin, manager or member: what the user may do."),
-    "weekly_capacity_minutes": cli.number("Working minutes a week, from 0 to 10080.", "MINUTES"),
-    "target_percent": cli.text("Billable part of the working time to aim for, like 75.", "PERCENT"),
-    "hourly_rate": cli.text(
-        "Price of an hour in the account's currency, like 80.00. Without one, the account's applies.", "AMOUNT"
-    ),
-    "cost_rate": cli.text("Cost of an hour in the account's currency, like 45.", "AMOUNT"),
-}
-CREATING = (
-    *cli.fields_of(UserDetails, OPTIONS),
-    cli.option("password", cli.text("The user's password, 12 to 1000 characters.", show_default="chosen by a link")),
-    cli.option("base_url", cli.BASE_URL),
-)
-CHANGING = OPTIONS | {
-    "cost_rate_from": cli.text("First day of the cost rate, like 2026-01-01.", "DAY", show_default="all days"),
-    "password": cli.text("A new password, 12 to 1000 characters."),
-}
+CREATING = (*cli.fields_of(UserDetails), cli.option("base_url", cli.BASE_URL))
+CHANGING = cli.fields_of(UserDetails, is_new=False)
 KEYS_TO = cli.number(
     "The user as whom the keys then act.", "USER", min=1, max=MAX_INTEGER, show_default="the keys stop"
 )

@@ -19,25 +19,16 @@ from retainer.values.kinds import MAX_INTEGER
 webhook_cli = cli.group("webhook", "Create, list, change, test, rotate and delete webhooks.")
 
 WebhookId = Annotated[int, typer.Argument(metavar="WEBHOOK", min=1, max=MAX_INTEGER, help="The webhook's id.")]
-FIELDS = {
-    "url": cli.text("The address to which events are sent, like https://example.com/hooks."),
-    "description": cli.text("What receives the events."),
-    "types": cli.text("Types of events separated by commas, like invoice.paid,client.created; by default all."),
-}
-CHANGES = FIELDS | {
-    "types": cli.text("All types from now on, separated by commas; or all."),
-    "status": cli.text("active or paused."),
-}
+FIELDS = ("url", "description", "types")
 OfStatus = Annotated[str | None, typer.Option("--status", help="Only pending, delivered or failed deliveries.")]
-EventId = Annotated[int | None, typer.Option("--event", min=1, max=MAX_INTEGER, help="Send this event again, by id.")]
 COLUMNS = ("id", "url", "description", "status", "status_reason", "pending_count", "last_delivered_at")
 OF_DELIVERIES = ("event_id", "type", "record_id", "status", "attempts", "attempted_at", "next_attempt_at", "error")
 
 
-@cli.command(webhook_cli, "create", cli.fields_of(Webhook, FIELDS))
+@cli.command(webhook_cli, "create", cli.fields_of(Webhook, *FIELDS))
 def create_webhook(account: cli.Account, **given: Any) -> dict[str, object]:
     """Create a webhook; its secret is shown only once."""
-    webhook = cli.whole(Webhook, given | {"types": cli.comma_list(given["types"])})
+    webhook = cli.whole(Webhook, given)
     with cli.acting_for(account) as tx:
         made, secret = webhooks.add_webhook(tx, webhook, cli.site() + BASE_PATH, settings.load().monitor_allow)
     return {"webhook_id": made.id, "secret": secret}
@@ -50,11 +41,10 @@ def list_webhooks(account: cli.Account) -> dict[str, object]:
         return {"webhooks": cli.Listing(webhooks.load_webhooks(tx), COLUMNS)}
 
 
-@cli.command(webhook_cli, "set", CHANGES)
+@cli.command(webhook_cli, "set", cli.fields_of(Webhook, *FIELDS, "status", is_new=False))
 def set_webhook(webhook: WebhookId, **given: Any) -> Webhook:
-    """Change a webhook, pause it, or let it continue where it was."""
-    types = given["types"]
-    values = cli.changes(Webhook, given | {"types": "" if types == "all" else cli.comma_list(types)})
+    """Change a webhook, pause it, or let it continue where it was. `--types all` sends every type again."""
+    values = cli.changes(Webhook, given | ({"types": ""} if given["types"] == "all" else {}))
     with cli.acting_on(schema.webhooks, webhook) as tx:
         before = _get(tx, webhook)
         after = msgspec.structs.replace(before, **values)
@@ -75,12 +65,11 @@ def send_test(webhook: WebhookId) -> WebhookDelivery:
         return deliveries.queue_test(tx, _get(tx, webhook))
 
 
-@cli.command(webhook_cli, "redeliver")
-def redeliver(webhook: WebhookId, *, event: EventId = None, since: cli.Since = None) -> dict[str, object]:
+@cli.command(webhook_cli, "redeliver", cli.fields_of(Redelivery))
+def redeliver(webhook: WebhookId, **given: Any) -> dict[str, object]:
     """Send an event again, or all since an instant."""
-    wanted = cli.whole(Redelivery, {"event_id": event, "since": since})
     with cli.acting_on(schema.webhooks, webhook) as tx:
-        count = deliveries.redeliver(tx, _get(tx, webhook), wanted)
+        count = deliveries.redeliver(tx, _get(tx, webhook), cli.whole(Redelivery, given))
         queued = _get(tx, webhook)
     return {"webhook_id": webhook, "events": count, "position": queued.position, "pending": queued.pending_count}
 

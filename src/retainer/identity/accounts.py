@@ -12,7 +12,7 @@ from sqlalchemy import select
 from retainer.errors import FieldErrors, invalid
 from retainer.identity import audit
 from retainer.identity.audit import Fields, Target
-from retainer.identity.plans import PLANS, Plan, require_api
+from retainer.identity.plans import PLANS, WITH_API, Plan, require_api
 from retainer.schema.columns import has_amount, own_amounts
 from retainer.schema.identity import accounts
 from retainer.store.engines.base import Row
@@ -31,6 +31,10 @@ Language = Literal["en", "de"]
 TaxOutsideEu = Literal["not_subject", "exempt", "export"]
 """What services to clients outside the EU are, if they have no tax, in documents of an agency in the EU."""
 DEFAULT_COLOR = "#4b53d6"
+ABOUT_PLANS = (
+    f"{WITH_API} include the API; the others do so in a trial. Requests a minute of each key: "
+    f"{', '.join(f'{plan.name} {plan.requests_per_minute}' for plan in PLANS.values())}."
+)
 
 
 class AccountSettings(msgspec.Struct, kw_only=True):
@@ -97,8 +101,8 @@ class AccountSettings(msgspec.Struct, kw_only=True):
 class AccountDetails(AccountSettings, kw_only=True):
     """All fields of an account that operators set; by default the trial ends 90 days after its creation."""
 
-    plan: Literal["solo", "studio", "agency", "scale", "enterprise"]
-    trial_ends_at: kinds.Instant | None = None
+    plan: Annotated[Literal["solo", "studio", "agency", "scale", "enterprise"], ABOUT_PLANS]
+    trial_ends_at: Annotated[kinds.Instant | None, "Until then, every plan includes the API."] = None
 
 
 ALL = select(accounts).order_by(accounts.c.id)

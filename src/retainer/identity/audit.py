@@ -1,9 +1,10 @@
 """The audit log: every action of admins and operators, with its user, address and changes. Rows are only added."""
 
 import json
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 import msgspec
+from msgspec import Meta
 from sqlalchemy import ColumnElement, bindparam, func, or_, select
 
 from retainer.errors import invalid
@@ -12,7 +13,7 @@ from retainer.kernel.query import Query
 from retainer.schema.identity import audit_entries, users
 from retainer.store.engines.sql import INSTANT, INTEGER
 from retainer.store.tx import Tx
-from retainer.values.kinds import Instant, read_instant
+from retainer.values.kinds import MAX_INTEGER, Instant, read_instant
 from retainer.values.parameters import read_number
 
 AccountAction = Literal["account opened", "account changed", "API switched on", "API switched off"]
@@ -60,14 +61,14 @@ class AuditEntry(msgspec.Struct):
 
 
 class AuditFilter(Query):
-    """The filters of the list. `user_id` 0 means actions without a user; `until` is exclusive."""
+    """The filters of the list."""
 
     action: Action | None = None
-    user_id: int | None = None
+    user_id: Annotated[int | None, Meta(ge=0, le=MAX_INTEGER), "0: actions of operators, and failed sign-ins."] = None
     target: str | None = None
     target_id: int | None = None
-    since: Instant | None = None
-    until: Instant | None = None
+    since: Annotated[Instant | None, "From this instant on."] = None
+    until: Annotated[Instant | None, "Before this instant."] = None
 
 
 ALL = AuditFilter()

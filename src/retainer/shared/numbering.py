@@ -31,7 +31,7 @@ SKIP = update(series).where(series.c.name == bindparam("series")).values(last=bi
 LOCKED = update(series).where(series.c.name == bindparam("series")).values(last=series.c.last).returning(series.c.last)
 """The last number of a series; its row is locked until the transaction ends."""
 LAST = select(series.c.last).where(series.c.name == bindparam("series"))
-NextNumber = Annotated[int, Meta(ge=1, le=999_999_999)]
+NextNumber = Annotated[int, Meta(ge=1, le=999_999_999), "Numbers only go up."]
 FIRST_TICKET = 1001
 NUMBERED: dict[str, Table] = {
     f"next_{singular(table).replace(' ', '_')}_number": table

@@ -2,7 +2,7 @@
 
 import re
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from sqlalchemy import ColumnElement, Select, and_, bindparam, func, not_, select, tuple_
@@ -62,21 +62,15 @@ class LogFilter(Query, kw_only=True):
     key_id: Id | None = None
     status: StatusClass | None = None
     method: Method | None = None
-    path: Text191 | None = None
-    """A prefix of the path, which begins below the base path: `/clients/17`."""
+    path: Annotated[Text191 | None, "The beginning of the path, like /clients or /clients/17."] = None
     operation: Text191 | None = None
     request_id: Text191 | None = None
     address: Text191 | None = None
-    record: Text191 | None = None
-    """The path of the record that was written: `/clients/17`."""
-    code: Text191 | None = None
-    """The error code of a refused request."""
-    writes: bool | None = None
-    """True for methods that write, false for methods that read."""
-    since: Instant | None = None
-    """From this instant on."""
-    until: Instant | None = None
-    """Before this instant."""
+    record: Annotated[Text191 | None, "The record that was written, like /clients/17."] = None
+    code: Annotated[Text191 | None, "The error code of refused requests, like validation_failed."] = None
+    writes: Annotated[bool | None, "Only methods that write, or only those that read."] = None
+    since: Annotated[Instant | None, "From this instant on."] = None
+    until: Annotated[Instant | None, "Before this instant."] = None
 
 
 class LogPage(msgspec.Struct, frozen=True):

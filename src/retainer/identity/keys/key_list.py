@@ -1,7 +1,7 @@
 """The keys of an account: status, use and warnings."""
 
 from datetime import timedelta
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 from sqlalchemy import bindparam, select
@@ -50,17 +50,19 @@ class Key(msgspec.Struct):
         return f"{self.name}\n{self.prefix}\n{self.last_four}\n{self.user_name}"
 
 
+ORDERS = ("id", "name", "user_name", "created_at", "expires_at", "last_used_at")
+
+
 class KeyFilter(Query):
-    """The filters of the list: `q` searches name, prefix, last four and user; `-name` sorts descending."""
+    """The filters of the list."""
 
     status: Status | None = None
     user_id: Id | None = None
-    q: Searched | None = None
-    sort: Text100 = "id"
+    q: Annotated[Searched | None, "Searches name, prefix, last four characters and user."] = None
+    sort: Annotated[Text100, f"One of: {', '.join(ORDERS)}. For descending order, like -name."] = "id"
 
 
 ALL = KeyFilter()
-ORDERS = ("id", "name", "user_name", "created_at", "expires_at", "last_used_at")
 
 
 class LiveKeys(NamedTuple):

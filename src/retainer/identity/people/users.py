@@ -51,7 +51,7 @@ class UserDetails(msgspec.Struct):
     name: Text191
     email: Email
     role: Role = "member"
-    weekly_capacity_minutes: Annotated[WeeklyMinutes, "Like 38:30 or 38.5."] = 2400
+    weekly_capacity_minutes: WeeklyMinutes = 2400
     target_percent: Percent = Decimal(75)
     hourly_rate: Annotated[
         Money | None, "Used if neither the project nor the client has a rate. If blank: the account's."
