@@ -18,10 +18,10 @@ from retainer.identity.keys import key_list, keys
 from retainer.identity.keys.keys import SCOPES, KeyDetails
 from retainer.identity.people import users
 from retainer.identity.people.users import UserDetails
+from retainer.rollups.changes import change_user
 from retainer.settings import BASE_PATH
 from retainer.store.engines import Sqlite
 from retainer.store.tx import Store, Tx
-from retainer.work import cost_rates
 from tests.contract_checker import ContractChecker
 
 RECIPES = {
@@ -286,7 +286,7 @@ class ApiClient:
 
     def set_user(self, user_id: int, changes: dict[str, Any]) -> None:
         with self.operating() as tx:
-            cost_rates.change_user(tx, user_id, changes)
+            change_user(tx, user_id, changes)
 
     def add_user(self, name: str, **details: Any) -> int:
         address = {"email": f"{len(name)}-{self.next()}@people.example"}

@@ -7,20 +7,25 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
+from typing import Any
 
 from sqlalchemy import ColumnElement, Table, bindparam
 from sqlalchemy.sql.dml import UpdateBase
 
+from retainer.identity.people import users
 from retainer.rollups import record_totals, summaries
-from retainer.rollups.sources import SOURCES, Source
+from retainer.rollups.sources import LABOUR, SOURCES, Source
 from retainer.store.constraints import Step
 from retainer.store.engines.sql import INTEGER, is_listed, listed
 from retainer.store.tx import Tx
 from retainer.values.records import Record
 
+By = str | ColumnElement[bool]
 Targets = tuple[Table, ...]
 """Summaries, and tables with totals on their records."""
 SOURCE_OF = {source.table: source for source in SOURCES if source.table is not None}
+_labour = LABOUR.rows.selected_columns
+SINCE_DAY = (_labour.user_id == bindparam("record_id")) & (_labour.day >= bindparam("day"))
 RECORDS = "records"
 """Finds rows of a source by a list of records instead of by a column."""
 
@@ -31,7 +36,7 @@ def insert(tx: Tx, table: Table, record: Record, **hidden: object) -> int:
     targets = () if source is None else _referred(source, record)
     record_id = tx.insert(table, record, **hidden)
     if source is not None:
-        _apply(tx, source, targets, "record_id", record_id, 1)
+        _apply(tx, source, targets, "record_id", 1, record_id=record_id)
     return record_id
 
 
@@ -40,9 +45,9 @@ def update(tx: Tx, table: Table, before: Record, after: Record) -> None:
     if source is None or all(getattr(before, name) == getattr(after, name) for name in source.fields):
         tx.update(table, after)
         return
-    _apply(tx, source, _referred(source, before), "record_id", after.id, -1)
+    _apply(tx, source, _referred(source, before), "record_id", -1, record_id=after.id)
     tx.update(table, after)
-    _apply(tx, source, _referred(source, after), "record_id", after.id, 1)
+    _apply(tx, source, _referred(source, after), "record_id", 1, record_id=after.id)
 
 
 def delete(tx: Tx, table: Table, record: Record) -> None:
@@ -55,20 +60,32 @@ def delete(tx: Tx, table: Table, record: Record) -> None:
 
 def added(tx: Tx, source: Source, record_ids: Sequence[int]) -> None:
     """Add the rows of a source that belong to these records; for billed work, to invoice lines."""
-    _apply(tx, source, (*source.records, *source.summaries), RECORDS, json.dumps(record_ids), 1)
+    _apply(tx, source, (*source.records, *source.summaries), RECORDS, 1, record_id=json.dumps(record_ids))
 
 
 def removed(tx: Tx, source: Source, record_ids: Sequence[int]) -> None:
     """Subtract the rows of a source that belong to these records, before they are deleted or no longer count."""
-    _apply(tx, source, (*source.records, *source.summaries), RECORDS, json.dumps(record_ids), -1)
+    _apply(tx, source, (*source.records, *source.summaries), RECORDS, -1, record_id=json.dumps(record_ids))
 
 
 @contextmanager
-def changing(tx: Tx, source: Source, record_id: int, *, by: str = "record_id") -> Iterator[None]:
-    """Keep the sums exact while the block changes rows of a source, found `by` a column."""
-    _apply(tx, source, (*source.records, *source.summaries), by, record_id, -1)
+def changing(tx: Tx, source: Source, record_id: int, *, by: By = "record_id", **values: object) -> Iterator[None]:
+    """Keep the sums exact while the block changes rows of a source, found `by` a column or a condition."""
+    targets = (*source.records, *source.summaries)
+    _apply(tx, source, targets, by, -1, record_id=record_id, **values)
     yield
-    _apply(tx, source, (*source.records, *source.summaries), by, record_id, 1)
+    _apply(tx, source, targets, by, 1, record_id=record_id, **values)
+
+
+def change_user(tx: Tx, user_id: int, changes: dict[str, Any]) -> dict[str, Any]:
+    """Change fields of a user, and return all of them. Raises what `users.change_user` raises.
+
+    A new cost rate changes the sums of the time that the user has recorded from the first day of that rate on.
+    """
+    if changes.get("cost_rate") is None:
+        return users.change_user(tx, user_id, changes)
+    with changing(tx, LABOUR, user_id, by=SINCE_DAY, day=changes.get("cost_rate_from", users.FIRST_DAY)):
+        return users.change_user(tx, user_id, changes)
 
 
 def _referred(source: Source, record: Record) -> Targets:
@@ -83,29 +100,27 @@ def _subtract_deleted(tx: Tx, record: Record, step: Step) -> None:
     if source is None:
         return
     if step.found_by is None:
-        _apply(tx, source, _referred(source, record), "record_id", record.id, -1)
-        return
-    remaining = (table for table, field in source.records.items() if field != step.found_by)
-    for statement in _statements(source, (*remaining, *source.summaries), step.doomed):
-        tx.run(statement, id=record.id, sign=-1)
+        _apply(tx, source, _referred(source, record), "record_id", -1, record_id=record.id)
+    else:
+        remaining = (table for table, field in source.records.items() if field != step.found_by)
+        _apply(tx, source, (*remaining, *source.summaries), step.doomed, -1, id=record.id)
 
 
-def _apply(tx: Tx, source: Source, targets: Targets, by: str, record_id: int | str, sign: int) -> None:
+def _apply(tx: Tx, source: Source, targets: Targets, by: By, sign: int, **values: object) -> None:
     for statement in _statements(source, targets, by):
-        tx.run(statement, record_id=record_id, sign=sign)
+        tx.run(statement, sign=sign, **values)
 
 
 @cache
-def _statements(source: Source, targets: Targets, by: str | ColumnElement[bool]) -> list[UpdateBase]:
+def _statements(source: Source, targets: Targets, by: By) -> list[UpdateBase]:
     """Return the statements that add to targets the rows of a source, found by a column, by RECORDS or a condition."""
     columns = source.rows.selected_columns
-    is_single = isinstance(by, str) and by == "record_id" and source.table is not None
     if isinstance(by, str) and by == RECORDS:
         rows = source.rows.where(is_listed(columns.record_id, listed("record_id", INTEGER).scalar_subquery()))
     else:
         rows = source.rows.where(columns[by] == bindparam("record_id") if isinstance(by, str) else by)
     return [
-        record_totals.adding(target, rows, source.records[target], is_single=is_single)
+        record_totals.adding(target, rows, source.records[target])
         if target in source.records
         else summaries.adding(target, rows)
         for target in targets

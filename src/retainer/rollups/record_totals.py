@@ -31,18 +31,17 @@ def named(rows: sa.Select[Any], name: str) -> sa.TableClause:
     return sa.TableClause(name, *(sa.column(column.name, column.type) for column in rows.selected_columns))
 
 
-def adding(table: sa.Table, rows: sa.Select[Any], reference: str, *, is_single: bool) -> sa.Update:
+def adding(table: sa.Table, rows: sa.Select[Any], reference: str) -> sa.Update:
     """Return the statement that adds rows of a source to the totals of the records that a column of them refers to.
 
-    Several rows are grouped once: scanning them for each record would take the product of both.
+    They are grouped once: scanning them for each record would take the product of both.
     """
     changed, record = named(rows, "changed"), table.alias("record")
     key = changed.c[reference]
     sums = {name: _figure(table, name, changed.c, record) for name in TOTALS[table] if name in changed.c}
     of_record = changed.join(record, sa.and_(record.c.id == key, record.c.account_id == ACCOUNT))
-    columns = ((figure if is_single else sa.func.sum(figure)).label(name) for name, figure in sums.items())
-    added = sa.select(key.label("id"), *columns).select_from(of_record)
-    grouped = (added if is_single else added.group_by(key)).subquery("sums").c
+    columns = (sa.func.sum(figure).label(name) for name, figure in sums.items())
+    grouped = sa.select(key.label("id"), *columns).select_from(of_record).group_by(key).subquery("sums").c
     values = {name: table.c[name] + SIGN * grouped[name] for name in sums}
     return maintaining(table, table.c.id == grouped.id, values=values).add_cte(rows.cte("changed"))
 

@@ -19,12 +19,12 @@ from retainer.identity.people.tokens import LINKS
 from retainer.identity.people.users import UserDetails
 from retainer.kernel.resource import read_id
 from retainer.reports import utilisation
+from retainer.rollups import changes
 from retainer.schema import identity as schema
 from retainer.store.tx import Tx
 from retainer.traffic import counts
 from retainer.values.exact import day_after
 from retainer.values.reading import read_record
-from retainer.work import cost_rates
 
 PEOPLE = Section("People", "/people", schema.users, lambda tx, user_id: SimpleNamespace(**users.get_user(tx, user_id)))
 NAMES = (
@@ -89,7 +89,7 @@ def edit(tx: Tx, context: PageContext, user: Any, body: Fields) -> Reply:
     elif not day and not is_for_all_days and users.list_cost_rates(tx, user.id):
         sentence = "Enter the first day of the new cost, or choose that it counts for all days."
         raise invalid({"cost_rate_from": [sentence]})
-    changed = cost_rates.change_user(tx, user.id, forms.read_changes(UserDetails, body))
+    changed = changes.change_user(tx, user.id, forms.read_changes(UserDetails, body))
     return context.redirect(f"/people/{user.id}", f"{changed['name']} saved.")
 
 
@@ -140,7 +140,7 @@ def deactivate(tx: Tx, context: PageContext, user: Any, body: Fields) -> Reply:
     """
     keys = keys_of(tx, context, user)
     moved = hand_over(tx, keys, body)
-    cost_rates.change_user(tx, user.id, {"is_active": False})
+    changes.change_user(tx, user.id, {"is_active": False})
     sentences = [f"{user.name} deactivated."]
     if moved:
         act = "acts" if len(moved) == 1 else "act"
@@ -162,7 +162,7 @@ def hand_over(tx: Tx, held: list[Key], body: Fields) -> list[Key]:
 
 def activate(tx: Tx, context: PageContext) -> Reply:
     user = PEOPLE.find(tx, context)
-    cost_rates.change_user(tx, user.id, {"is_active": True})
+    changes.change_user(tx, user.id, {"is_active": True})
     return context.redirect(f"/people/{user.id}", f"{user.name} reactivated. Their keys work again.")
 
 
