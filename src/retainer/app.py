@@ -10,7 +10,7 @@ from retainer.batches import batches
 from retainer.console.site import Console, root
 from retainer.events import deliveries, events, webhooks
 from retainer.identity import plans
-from retainer.identity.keys import access, me
+from retainer.identity.keys import keys, me
 from retainer.identity.people import users
 from retainer.identity.sign_in.throttle import Failures, SharedFailures, Throttle
 from retainer.kernel.http import Request
@@ -89,7 +89,7 @@ class App:
         self.is_stopping, self.is_draining = is_stopping, False
         self.waiting = Waiting(self.is_ending)
         self.store = Store(connect(settings.database), self.waiting.notify, plans.limits_of(settings))
-        self.gate = Gate(settings.threads, partial(access.account_of, store=self.store))
+        self.gate = Gate(settings.threads, partial(keys.account_of, store=self.store))
         self.renderers = renderers or Renderers()
         slot, recorder = metrics.slots[worker_index] if metrics else None, RequestRecorder()
         kept = recorder if settings.request_log_days else None
@@ -108,8 +108,8 @@ class App:
             limiter=self.limiter,
             log_request=self.log.request,
             report=self.log.report,
-            authenticate=access.authenticate,
-            admit=access.admit,
+            authenticate=keys.authenticate,
+            admit=keys.admit,
             note_key_use=self.housekeeping.keys_used.note,
             waiting=self.waiting,
             left=self.gate.left,

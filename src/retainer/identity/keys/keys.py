@@ -1,4 +1,4 @@
-"""API keys: their callers and checksums, creation, and changes: rotation, handing over to another user, revocation."""
+"""API keys: requests with them, their checksums, creation, rotation, handing over to another user, and revocation."""
 
 import hashlib
 import itertools
@@ -18,15 +18,16 @@ from retainer.errors import Refusal, invalid
 from retainer.identity import audit
 from retainer.identity.audit import Fields, Target
 from retainer.identity.keys.key_list import Key, get_key
-from retainer.identity.plans import PLANS
+from retainer.identity.plans import PLANS, require_api
 from retainer.kernel.caller import CALLER_COLUMNS, CALLERS, Caller
+from retainer.kernel.http import Request
 from retainer.schema.identity import accounts, api_keys, users
 from retainer.schema.webhooks import webhooks
 from retainer.store.engines.sql import INTEGER
 from retainer.store.row_mapper import decode_row
-from retainer.store.tables import ACCOUNT, NOW
+from retainer.store.tables import NOW
 from retainer.store.tx import Store, Tx
-from retainer.values.exact import instant_after
+from retainer.values.exact import instant_after, utcnow
 from retainer.values.kinds import Id, Instant, Text100, kind, one_of
 
 BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
@@ -76,10 +77,10 @@ class Rotation(msgspec.Struct):
     expires_at: Instant | None = None
 
 
+CHALLENGE = {"WWW-Authenticate": 'Bearer realm="Retainer"'}
 PLAN = list(CALLER_COLUMNS).index("plan")
 BY_HASH = CALLERS.where(api_keys.c.hash == bindparam("hash"))
 HOLDER = select(users.c.name, users.c.is_active).where(users.c.id == bindparam("id"))
-API_ENABLED = select(accounts.c.api_enabled).where(accounts.c.id == ACCOUNT)
 
 
 def caller_of(store: Store, key_hash: str) -> Caller | None:
@@ -96,9 +97,69 @@ def _caller(row: str) -> Caller:
     return Caller(*values)
 
 
+def authenticate(request: Request, store: Store) -> Caller:
+    """Return the caller of a request.
+
+    Raises a 401 if the key is missing, unknown, revoked or expired, or its user is deactivated.
+    """
+    caller = caller_of(store, credential(request))
+    if caller is None:
+        raise refused(
+            "invalid_key", "This key does not exist. Check that it was copied completely, and from the right server."
+        )
+    if caller.revoked_at is not None:
+        raise refused("revoked_key", "This key was revoked. Ask an admin of the account for a new one.")
+    if caller.expires_at is not None and caller.expires_at <= utcnow():
+        raise refused("expired_key", "This key has expired. Ask an admin of the account for a new one.")
+    if not caller.user_is_active:
+        raise refused("user_deactivated", "The user of this key is deactivated. Ask an admin for another user's key.")
+    return caller
+
+
+def account_of(request: Request, store: Store) -> int | None:
+    """Return the account of a request's key; None if there is no such key or it cannot be looked up."""
+    try:
+        caller = caller_of(store, credential(request))
+    except Exception:  # noqa: BLE001  # the pipeline will meet the same error, and answers it
+        return None
+    return caller.account_id if caller else None
+
+
+def credential(request: Request) -> str:
+    """Return the hash of the sent key: of the Bearer token, else of X-Api-Key.
+
+    Raises `missing_key`, and `invalid_key` for a wrong form or checksum, without a database access.
+    """
+    scheme, _, value = request.environ.get("HTTP_AUTHORIZATION", "").strip().partition(" ")
+    if scheme.lower() != "bearer":
+        value = request.header("X_API_KEY") or ""
+    value = value.strip()
+    if not value:
+        raise refused("missing_key", "Send an API key: in the header Authorization: Bearer <key>, or in X-Api-Key.")
+    key_hash = digest(value)
+    if key_hash is None:
+        raise refused(
+            "invalid_key",
+            "This is not a key. Keys are rtn_ and 38 letters or digits: check that it was copied completely.",
+        )
+    return key_hash
+
+
+def admit(caller: Caller) -> None:
+    """Raise 402 if the plan of the account does not include the API, and 403 if the API is off."""
+    require_api(caller.plan, caller.trial_ends_at)
+    if not caller.api_enabled:
+        raise Refusal("api_disabled", "The API is switched off for this account. Ask an admin to switch it on.")
+
+
+def refused(code: str, message: str) -> Refusal:
+    """Return a 401 with its challenge (RFC 9110, 15.5.2)."""
+    return Refusal(code, message, headers=CHALLENGE)
+
+
 def create_key(tx: Tx, details: KeyDetails) -> NewKey:
     """Create a key. Raises `api_disabled`, `validation_failed`."""
-    if not tx.value(API_ENABLED):
+    if not tx.field(accounts.c.api_enabled, tx.account_id):
         switch = f"on the page API of the console, or with: retainer api on {tx.actor.account_id}"
         raise Refusal("api_disabled", f"The API is off. Switch it on first, {switch}")
     holder = require_holder(tx, details.user_id)
@@ -130,7 +191,6 @@ def require_holder(tx: Tx, user_id: int) -> str:
 
 
 def scope_text(scopes: list[str]) -> str:
-    """Return scopes for storage: each once, in the order of the reference."""
     return " ".join(scope for scope in SCOPES if scope in scopes)
 
 
