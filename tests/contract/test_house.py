@@ -154,6 +154,7 @@ BOUNDED = {
     *(
         "shared/relations.py",
         "store/statements.py",
+        "store/transaction.py",
         "store/tx.py",
         "traffic/counts.py",
         "values/reading.py",

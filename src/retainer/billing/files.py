@@ -79,12 +79,10 @@ PARTIES = (
 )
 TAX_FACTS = ("is_small_business", "tax_outside_eu", "tax_exemption_reason")
 """What the issuer of a credit note has in common with that of its invoice, whose tax it takes back."""
-INVOICE_ISSUER = select(invoices.c.issuer_snapshot).where(invoices.c.id == bindparam("id"))
 INVOICE = select(
     *invoices.c["number", "issue_date", "contact_id", "purchase_order", "tax_exemption_reason"],
     *invoices.c["client_snapshot", "issuer_snapshot"],
 ).where(invoices.c.id == bindparam("id"))
-NOTE_ISSUER = select(credit_notes.c.issuer_snapshot).where(credit_notes.c.id == bindparam("id"))
 DAY = func.coalesce(time_entries.c.date, expenses.c.date)
 PERIOD = (
     select(func.min(DAY), func.max(DAY))
@@ -136,7 +134,7 @@ def _offer_or_bill(tx: Tx, record: Quote | Invoice, days: list[str]) -> Document
     if record.client_snapshot:
         client = msgspec.structs.asdict(record.client_snapshot)
         parties = parties._replace(customer=msgspec.structs.replace(parties.customer, **client))
-    if record.sent_at and (snapshot := tx.value(INVOICE_ISSUER, id=record.id)):
+    if record.sent_at and (snapshot := tx.field(invoices.c.issuer_snapshot, record.id)):
         parties = parties._replace(issuer=read_issuer(snapshot))
     issue_date = record.issue_date or tx.today
     months = [line.fee_month for line in record.lines if line.fee_month]
@@ -156,7 +154,7 @@ def _offer_or_bill(tx: Tx, record: Quote | Invoice, days: list[str]) -> Document
 def _credit_note(tx: Tx, note: CreditNote) -> Document:
     ((number, issue_date, contact_id, order, reason, client, issued_by),) = tx.all(INVOICE, id=note.invoice_id)
     parties = load_parties(tx, note.client_id, contact_id)
-    issuer = read_issuer(text) if (text := tx.value(NOTE_ISSUER, id=note.id)) else parties.issuer
+    issuer = read_issuer(text) if (text := tx.field(credit_notes.c.issuer_snapshot, note.id)) else parties.issuer
     if issued_by:
         invoiced = read_issuer(issued_by)
         issuer = msgspec.structs.replace(issuer, **{name: getattr(invoiced, name) for name in TAX_FACTS})

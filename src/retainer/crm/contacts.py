@@ -125,7 +125,6 @@ def demote_others(tx: Tx, contact: ExternalContact, contact_id: int = 0) -> Exte
 
 
 def promote_next(tx: Tx, former: ExternalContact) -> None:
-    """Make the oldest active contact of a client primary, if the former contact was primary."""
     if former.is_primary:
         tx.run(PROMOTE, client=former.client_id)
 

@@ -99,7 +99,6 @@ class WebhookRedelivered(msgspec.Struct):
 
 
 EVENT = select(events.c.type, events.c.record_id).where(events.c.id == bindparam("id"))
-AT = select(events.c.at).where(events.c.id == bindparam("id"))
 MAX_COUNTED = 10_000
 _between = (
     select(events.c.id)
@@ -139,7 +138,7 @@ def redeliver(tx: Tx, webhook: Webhook, wanted: Redelivery) -> int:
         return 1
     pruned, latest = tx.one(POSITIONS) or (0, 0)
     kept = range(pruned + 1, latest + 1)  # their times rise with their ids
-    position = pruned + bisect_left(kept, wanted.since, key=lambda event_id: str(tx.value(AT, id=event_id)))
+    position = pruned + bisect_left(kept, wanted.since, key=lambda event_id: str(tx.field(events.c.at, event_id)))
     if position >= webhook.position:
         return 0
     tx.update_columns(webhooks, webhook.id, {"position": position})

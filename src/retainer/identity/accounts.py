@@ -27,7 +27,6 @@ Weekday = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 Weekdays = Annotated[list[Weekday], Meta(max_length=7)]
 PaymentTerms = Annotated[int, Meta(ge=0, le=365)]
 Language = Literal["en", "de"]
-"""The languages of documents."""
 TaxOutsideEu = Literal["not_subject", "exempt", "export"]
 """What services to clients outside the EU are, if they have no tax, in documents of an agency in the EU."""
 DEFAULT_COLOR = "#4b53d6"

@@ -28,7 +28,6 @@ PERSON_COLUMNS = OPERATOR_COLUMNS | {
     "user_id": users.c.id,
     **{name: users.c[name] for name in ("role", "name", "email")},
 }
-"""Fields of `Person` with their columns."""
 OPERATORS = select(*OPERATOR_COLUMNS.values())
 IS_LIVE = (
     sessions.c.ended_at.is_(None)

@@ -100,7 +100,6 @@ def note(tx: Tx, action: Action, target: Target, *, before: Fields | None = None
 
 
 def note_changes(tx: Tx, action: Action, target: Target, before: Fields, after: Fields) -> None:
-    """Add an entry with the fields that differ between two states of a record, if any."""
     names = [name for name in after if name != "updated_at" and before.get(name) != after[name]]
     if names:
         old, new = ({name: state.get(name) for name in names} for state in (before, after))
@@ -149,7 +148,6 @@ def list_entries(tx: Tx, filters: AuditFilter = ALL, *, cursor: str | None = Non
 
 
 def _read_cursor(cursor: str | None) -> tuple[str, int]:
-    """Return the moment and id of the last entry of the previous page."""
     if cursor is None:
         return LAST, 0
     at, _, entry_id = cursor.partition(",")

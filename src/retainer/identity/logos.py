@@ -17,8 +17,6 @@ from retainer.store.tx import Tx
 
 
 class Logo(NamedTuple):
-    """A logo, as a PNG."""
-
     id: int
     content: bytes
     sha256: str

@@ -9,14 +9,12 @@ from sqlalchemy import Select, func, select
 from retainer.errors import Refusal
 from retainer.schema.identity import accounts, logos
 from retainer.settings import PREFIX, Settings, SettingsError
-from retainer.store.tables import ACCOUNT, totals
+from retainer.store.tables import totals
 from retainer.store.tx import Tx
 from retainer.values.exact import utcnow
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """A plan: whether it includes the API, and the rate limit of each key."""
-
     name: str
     has_api: bool
     requests_per_minute: int
@@ -60,7 +58,6 @@ class Quota(NamedTuple):
     noun: str
     setting: str
     used: Select[tuple[int]]
-    """The statement that counts what an account has."""
     advice: str
     unit: int = 1
     """How much of what is counted makes one of the quota, like 1024 bytes."""
@@ -70,7 +67,6 @@ def _count(name: str) -> Select[tuple[int]]:
     return select(totals.c.count).where(totals.c.name == name)
 
 
-PLAN = select(accounts.c.plan).where(accounts.c.id == ACCOUNT)
 QUOTAS = {
     "sites": Quota("sites", "max_sites", _count("sites"), "Delete sites that are no longer maintained"),
     "webhooks": Quota("webhooks", "max_webhooks", _count("webhooks"), "Delete a webhook that is no longer needed"),
@@ -84,7 +80,6 @@ QUOTAS = {
 }
 
 Limits = Mapping[str, Mapping[str, int]]
-"""The limit of each quota for each plan."""
 
 
 def limits_of(settings: Settings) -> Limits:
@@ -102,7 +97,7 @@ def limits_of(settings: Settings) -> Limits:
 
 def list_uses(tx: Tx) -> list[tuple[int, int, str]]:
     """Return how much of each quota the account uses, the limit of its plan, and the noun of the quota."""
-    plan = str(tx.value(PLAN))
+    plan = tx.field(accounts.c.plan, tx.account_id)
     return [(_used(tx, quota), tx.store.limits[name][plan], quota.noun) for name, quota in QUOTAS.items()]
 
 
@@ -117,7 +112,7 @@ def find_excess(tx: Tx, name: str, added: int = 1) -> str | None:
     total = _used(tx, quota) + added
     if total <= min(limits.values()):  # most accounts: the plan need not be read
         return None
-    limit = limits[str(tx.value(PLAN))]
+    limit = limits[tx.field(accounts.c.plan, tx.account_id)]
     if total <= limit:
         return None
     includes = f"The account would have {total:,} {quota.noun}, and its plan includes {limit:,}."

@@ -12,7 +12,7 @@ from sqlalchemy import Column, ColumnElement, Table, bindparam, select
 from retainer.fairness import Places, Work
 from retainer.store.announcements import maintaining
 from retainer.store.engines.sql import INTEGER, listed
-from retainer.store.transaction import UnscopedTx
+from retainer.store.transaction import Transaction
 from retainer.store.tx import Store
 from retainer.values.exact import instant_after
 
@@ -36,7 +36,7 @@ class Leases(Generic[Work]):
     def claim(self, store: Store, places: Places, length: timedelta) -> list[Work]:
         """Lease what is due, within the places of its accounts."""
 
-        def find(tx: UnscopedTx, limit: int) -> list[Work]:
+        def find(tx: Transaction, limit: int) -> list[Work]:
             until = instant_after(tx.now, length)
             return [self.work(until, *row) for row in tx.all(self.due, limit=limit, sated=places.sated)]
 

@@ -99,7 +99,6 @@ def make_row(row: type[S], currency: str, sums: Figures, **others: object) -> S:
 
 @cache
 def _figures(row: type[msgspec.Struct]) -> list[tuple[str, bool]]:
-    """Return the fields of a row that can be sums, and whether they are money."""
     hints = get_type_hints(row)
     return [(name, hints[name] is not int) for name in row.__struct_fields__ if name != "currency"]
 

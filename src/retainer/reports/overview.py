@@ -147,7 +147,6 @@ def get_report_overview(tx: Tx, query: common.ReportQuery) -> WithMeta[Overview,
 
 
 def read_overview(tx: Tx, query: common.ReportQuery, period: Period, *, since_arrival: bool = False) -> Overview:
-    """Return the key figures of a period; see `read_team` for `since_arrival`."""
     time_sums = worked(tx, period, query.only())
     project_sums, by_fee = schema.rollups.project_sums, expressions.COVERED_PROJECTS
     covered_sums = summaries.read(tx, project_sums, period.days, ("currency",), COVERED_SUMS, by_fee, **query.only())
@@ -250,7 +249,6 @@ def _counts(*, is_limited: bool) -> dict[str, Select[Any]]:
 
 @cache
 def _answered(*, is_limited: bool) -> Select[Any]:
-    """Select the minutes until the first response of tickets opened in the period, the shortest first."""
     ticket = schema.support.tickets
     minutes = ticket.c.first_response_minutes
     answered = select(minutes).where(

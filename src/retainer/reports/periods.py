@@ -8,10 +8,8 @@ from typing import Annotated
 from zoneinfo import ZoneInfo
 
 import msgspec
-from sqlalchemy import select
 
 from retainer.schema.identity import accounts
-from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
 from retainer.values.exact import as_instant
 from retainer.values.kinds import Day, Timezone
@@ -19,7 +17,6 @@ from retainer.values.kinds import Day, Timezone
 MAX_DAYS = 1096  # days: three years, one of them a leap year
 FIRST_DAY = "0001-01-01"
 WEEK = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-WORKING_WEEKDAYS = select(accounts.c.working_weekdays).where(accounts.c.id == ACCOUNT)
 
 
 class Period(msgspec.Struct):
@@ -31,12 +28,10 @@ class Period(msgspec.Struct):
 
     @property
     def first(self) -> str:
-        """The first day; that of the calendar if the period has none."""
         return self.from_ or FIRST_DAY
 
     @property
     def days(self) -> tuple[str | None, str]:
-        """The first and the last day; the first is None if the period has none."""
         return self.from_, self.to
 
     def moments(self) -> dict[str, str]:
@@ -85,7 +80,6 @@ def year_begins(day: date) -> date:
 
 
 def months(period: Period) -> list[str]:
-    """Return the months with days in the period, in order: `2026-03`."""
     first, last = (12 * int(day[:4]) + int(day[5:7]) - 1 for day in (period.first, period.to))
     return [f"{number // 12:04}-{number % 12 + 1:02}" for number in range(first, last + 1)]
 
@@ -100,7 +94,7 @@ def month_of(name: str, period: Period) -> Period:
 
 def working_weekdays(tx: Tx) -> frozenset[int]:
     """Return the account's working days of a week; Monday is 0."""
-    return frozenset(WEEK.index(name) for name in json.loads(tx.value(WORKING_WEEKDAYS)))
+    return frozenset(WEEK.index(name) for name in json.loads(tx.field(accounts.c.working_weekdays, tx.account_id)))
 
 
 def working_days(period: Period, working: frozenset[int]) -> int:

@@ -145,7 +145,6 @@ def settled(sums: Figures, billing_type: str | None) -> Figures:
 
 
 def row_of(row: type[Row], currency: str, sums: Figures, cost_currency: str | None, others: dict[str, Any]) -> Row:
-    """Return a row; costs only in the given currency."""
     revenue = sums["invoiced"] - sums["credited"]
     surplus = revenue - sums["labour_cost"] - sums["expenses"]
     costs: dict[str, Any] = dict.fromkeys(("labour_cost", "profit", "margin_percent"))

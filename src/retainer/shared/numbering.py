@@ -134,7 +134,7 @@ def _next_of(tx: Tx, table: Table, last_number: ClauseElement) -> tuple[str, int
     """Return the name of a table's series on today's date, its next number, and whether it has none yet."""
     name, first = tickets.name, FIRST_TICKET
     if table is not tickets:
-        name, first = read_form(table, tx.value(_select_pattern(table)), tx.today).series, 1
+        name, first = read_form(table, _pattern(tx, table), tx.today).series, 1
     last: int | None = tx.value(last_number, series=name)
     return name, first if last is None else last + 1, last is None
 
@@ -148,12 +148,11 @@ def read_form(table: Table, pattern: str, day: str) -> Form:
 
 
 def next_document_number(tx: Tx, table: Table, day: str) -> str:
-    return next_number(tx, table, tx.value(_select_pattern(table)), day)
+    return next_number(tx, table, _pattern(tx, table), day)
 
 
-@cache
-def _select_pattern(table: Table) -> Select[str]:
-    return select(accounts.c[f"{singular(table).replace(' ', '_')}_number_pattern"]).where(accounts.c.id == ACCOUNT)
+def _pattern(tx: Tx, table: Table) -> str:
+    return str(tx.field(accounts.c[f"{singular(table).replace(' ', '_')}_number_pattern"], tx.account_id))
 
 
 @cache

@@ -17,18 +17,17 @@ from retainer.values.kinds import MAX_POSITION, ME
 from retainer.values.records import Record
 
 N = TypeVar("N", bound=NamedTuple)
-NAME = select(users.c.name).where(users.c.id == bindparam("id"))
-ACTIVE = select(users.c.is_active).where(users.c.id == bindparam("id"))
-CLIENT_STATUS = select(clients.c.status).where(clients.c.id == bindparam("id"))
 
 SentFields = dict[str, str]
 """The fields of a body that say something, each `sent` or `derived`: rules add those that they derive."""
 
 
 class Parent(NamedTuple):
-    """The fields of a record that the records below it inherit."""
+    """The fields of a record that the records below it inherit; null where it has no such field."""
 
     client_id: int | None
+    project_id: int | None
+    parent_id: int | None
 
 
 class ClientState(NamedTuple):
@@ -94,7 +93,7 @@ def validate_client_open(
     """Note an error if the client of a record is archived, unless it stays. Reads the status unless it is given."""
     client_id = record.client_id
     if client_id not in {None, getattr(before, "client_id", None)}:
-        validate_open(tx, field, f"Client {client_id}", status or tx.value(CLIENT_STATUS, id=client_id))
+        validate_open(tx, field, f"Client {client_id}", status or tx.field(clients.c.status, client_id))
 
 
 def validate_unreferred(
@@ -138,7 +137,7 @@ def read_user(tx: Tx, field: str, user_id: int | None, former: int | None = None
     """Return the user of a field, `me` as that of the key; note an error for another deactivated one than before."""
     if user_id == ME:
         return tx.actor.user_id
-    if user_id not in {None, former, tx.actor.user_id} and tx.value(ACTIVE, id=user_id) == 0:
+    if user_id not in {None, former, tx.actor.user_id} and tx.field(users.c.is_active, user_id) == 0:
         tx.error(field, f"User {user_id} is deactivated. Choose an active user.")
     return user_id
 
@@ -182,5 +181,5 @@ def check_deletion(tx: Tx, user_id: int, invoice_id: int | None, noun: str) -> N
 def _not_owner(tx: Tx, user_id: int, noun: str) -> str | None:
     if may(tx.actor, "records") or user_id == tx.actor.user_id:
         return None
-    name = tx.value(NAME, id=user_id)
+    name = tx.field(users.c.name, user_id)
     return f"This {noun} belongs to {name} (user {user_id}). Use that user's key or an admin's to change or delete it."

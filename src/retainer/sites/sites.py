@@ -53,7 +53,6 @@ Platform = Annotated[
     "Software of the site. It has no other effect.",
 ]
 SYNCED_FIELDS = ("wp_version", "wp_update_version", "php_version", "plugins")
-"""Fields that a site pushes itself."""
 CHECKED_FIELDS = ("url", "monitoring_enabled", "check_interval_seconds", "expected_status", "keyword")
 """Fields that determine how a site is checked; if one changes, the next check is due immediately."""
 SUSPENDED = ("paused", "maintenance")
@@ -189,7 +188,6 @@ def is_push(site: Site, before: Site | None, body: Collection[str]) -> bool:
 
 
 def suspend_incident(tx: Tx, before: Site, after: Site) -> None:
-    """End what is going on at a site if a pause or a maintenance begins."""
     in_maintenance = after.maintenance_until is not None and after.maintenance_until > tx.now
     if before.status not in SUSPENDED and (in_maintenance or not after.monitoring_enabled):
         uptime.suspend(tx, after.id)

@@ -15,7 +15,7 @@ from retainer.store.announcements import maintaining
 from retainer.store.engines.sql import insert_or_add
 from retainer.store.row_mapper import Derived
 from retainer.store.tables import ACCOUNT, NOW
-from retainer.store.transaction import UnscopedTx
+from retainer.store.transaction import Transaction
 from retainer.store.tx import Tx
 from retainer.values.exact import half_up, instant_after
 
@@ -145,7 +145,7 @@ def suspend(tx: Tx, site_id: int) -> None:
     end_incident(tx, site_id)
 
 
-def suspend_all(tx: UnscopedTx, since: str) -> None:
+def suspend_all(tx: Transaction, since: str) -> None:
     """End what is going on at all sites, because none has been checked since then."""
     tx.run(SUSPEND_ALL)
     tx.run(END_ALL, ended_at=since)

@@ -31,7 +31,6 @@ class Change(NamedTuple):
     fields: tuple[str, ...] = ()
     """The fields that an update writes; created and deleted records have none."""
     parts: tuple[str, ...] = ()
-    """The fields that change with it, and are not columns."""
     is_single: bool = False
     """Whether ROW is the only record that it can change."""
 

@@ -105,7 +105,6 @@ def _plan(
 
 
 def _touches(table: Table, path: str, part: str, affected: ColumnElement[bool]) -> Iterator[Step]:
-    """Yield updates of `updated_at` for the records that contain the affected rows, on all levels."""
     for name in path.split("."):
         holder = table.c[name]
         table = metadata.tables[holder.info["target"]]

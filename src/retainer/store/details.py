@@ -21,7 +21,6 @@ from retainer.values.records import DetailOnly, Record, marked
 MAX_DETAILS = 10_000
 """Parts of one kind that are read for several records: a page of 100 invoices may have 20,000 lines."""
 Parts = dict[int, list[Any]]
-"""The parts of records by the ids of the records."""
 
 
 class Detail(NamedTuple):

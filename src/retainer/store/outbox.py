@@ -53,7 +53,6 @@ class Outbox:
         self._noted.append(Noted(at, resource_of(table), lambda: [ids], CREATED))
 
     def note(self, change: Change, at: str, rows: Rows, values: Columns) -> None:
-        """Note a change; fields of a single record that was read count only if they differ from what was read."""
         fields: Collection[str] = change.fields
         if change.is_single and (read := self.read.get((change.table, values[ROW]))):
             former = read()

@@ -50,8 +50,6 @@ def comparable_amount(table: Table, name: str) -> ColumnElement[int]:
 
 
 class RowMapper:
-    """The mapping between the rows of a table and one type of record, or of a part of one."""
-
     def __init__(self, table: Table, model: type[msgspec.Struct]) -> None:
         hints = get_type_hints(model, include_extras=True)
         derived = derived_fields(model)

@@ -40,7 +40,6 @@ class Compiled(NamedTuple):
     names: list[str]
     """The names of the values of the placeholders 1, 2 and so on; a value that is used twice has one placeholder."""
     constants: dict[str, object]
-    """The values that the compiler adds."""
     supplied: dict[str, Supply]
     """What supplies values from the transaction, by name."""
     change: Change | None

@@ -2,10 +2,10 @@
 
 import math
 import time
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Self
 
-from sqlalchemy import Table
+from sqlalchemy import Column, Select, Table, bindparam, select
 
 from retainer.store.announcements import CREATED, is_announced
 from retainer.store.deadline import of_request
@@ -26,7 +26,8 @@ class Transaction:
     It may take `seconds` once it has its turn, and no longer than until the deadline of its request. After that it is
     rolled back and raises DeadlineExceeded.
 
-    A reading transaction is one statement, which needs no BEGIN; a caller that needs more asks for a `snapshot` first.
+    A transaction of an account that reads is one statement, which needs no BEGIN; a caller that needs more asks for a
+    `snapshot` first.
     """
 
     connection: DriverConnection = None
@@ -63,7 +64,8 @@ class Transaction:
         return self
 
     def _start(self) -> None:
-        """Run what precedes the statements of the block."""
+        """Run what precedes the statements of the block; over all accounts, they see one state of the database."""
+        self.snapshot()
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self.writes:
@@ -113,6 +115,10 @@ class Transaction:
         row = self.one(statement, **values)
         return row[0] if row else None
 
+    def field(self, column: Column[Any], row_id: int | None) -> Any:
+        """Return a column of the row with an id; None if there is no such row."""
+        return self.value(_select_field(column), id=row_id)
+
     def run(self, statement: Statement, **values: object) -> None:
         """Change rows. Does not wait for the result, so PostgreSQL receives the statement with the next one."""
         self.execute(statement, values)
@@ -124,10 +130,9 @@ class Transaction:
         self.engine.insert_rows(self.connection, table, rows)
 
     def change(self, statement: Statement, **values: object) -> int:
-        """Change rows; return how many."""
         return self.engine.count_changed(self.connection, self.execute(statement, values))
 
 
-class UnscopedTx(Transaction):
-    def _start(self) -> None:
-        self.snapshot()
+@cache
+def _select_field(column: Column[Any]) -> Select[Any]:
+    return select(column).where(column.table.c.id == bindparam("id"))

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 import msgspec
 from msgspec.json import encode
-from sqlalchemy import Insert, Select, Table, Update, bindparam, or_, select
+from sqlalchemy import Insert, Table, Update, bindparam, or_
 
 from retainer.errors import BodyErrors, FieldErrors, Refusal, not_found
 from retainer.store import constraints
@@ -19,7 +19,7 @@ from retainer.store.outbox import INSERT_EVENTS, NO_COUNTER, Outbox
 from retainer.store.row_mapper import R, folds, row_mapper
 from retainer.store.statements import Statement, statements_of
 from retainer.store.tables import ACCOUNT, totals
-from retainer.store.transaction import Transaction, UnscopedTx
+from retainer.store.transaction import Transaction
 from retainer.values.collation import folded_text
 from retainer.values.exact import local_day
 from retainer.values.records import Record
@@ -127,7 +127,6 @@ class Tx(BodyErrors, Transaction):
         return local_day(self.now, self.actor.timezone)
 
     def request_rows(self, statement: Statement, **values: object) -> Rows:
-        """Run a statement; return a function that waits for its rows, and returns them."""
         return self.engine.rows_returned(self.execute(statement, values))
 
     def find(self, table: Table, record_id: int | None, model: type[R]) -> R | None:
@@ -199,7 +198,7 @@ class Tx(BodyErrors, Transaction):
         if self.outbox is None or "status" not in values or not is_announced(table):
             return
         if (table, record_id) not in self.outbox.read:
-            former = {"status": self.value(_status(table), id=record_id)}
+            former = {"status": self.field(table.c.status, record_id)}
             self.outbox.note_read(table, record_id, lambda: former)
 
     def delete(self, table: Table, record_id: int, before: Callable[[Step], None] | None = None) -> None:
@@ -281,8 +280,6 @@ def _folded(table: Table, values: Columns) -> dict[str, str | None]:
 
 
 class Store:
-    """A database that begins transactions."""
-
     def __init__(
         self,
         engine: Engine,
@@ -305,12 +302,12 @@ class Store:
         """
         return Tx(self, actor, write=write, may_repeat=may_repeat, seconds=seconds)
 
-    def unscoped(self, *, write: bool = False, seconds: float | None = None) -> UnscopedTx:
+    def unscoped(self, *, write: bool = False, seconds: float | None = None) -> Transaction:
         """Return a transaction over all accounts, for commands and housekeeping. `seconds` is that of `begin`."""
         seconds = self.seconds if seconds is None else seconds
-        return UnscopedTx(self.engine, self.statements, None, write=write, seconds=seconds)
+        return Transaction(self.engine, self.statements, None, write=write, seconds=seconds)
 
-    def within(self, tx: UnscopedTx, actor: Actor) -> Tx:
+    def within(self, tx: Transaction, actor: Actor) -> Tx:
         """Return a part of a transaction that is limited to an account, such as one that it has created."""
         part = Tx(self, actor, write=tx.writes, seconds=tx.seconds)
         part.connection, part.now, part.deadline = tx.connection, tx.now, tx.deadline
@@ -342,8 +339,3 @@ def _update(table: Table, names: tuple[str, ...], parts: tuple[str, ...] = ()) -
 @cache
 def _touch(table: Table, parts: tuple[str, ...]) -> Update:
     return updating(table, parts=parts, is_single=True)
-
-
-@cache
-def _status(table: Table) -> Select[str]:
-    return select(table.c.status).where(table.c.id == bindparam("id"))

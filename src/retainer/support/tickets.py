@@ -209,7 +209,6 @@ def derive_client(tx: Tx, ticket: Ticket, before: Ticket | None, sent: relations
 
 
 def derive_requester(ticket: Ticket, contact: Requester, sent: relations.SentFields) -> None:
-    """Fill in the requester's name and address from the contact, unless they were sent."""
     ticket.requester_name = ticket.requester_name if "requester_name" in sent else contact.name
     ticket.requester_email = ticket.requester_email if "requester_email" in sent else contact.email
 

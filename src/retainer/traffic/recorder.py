@@ -12,7 +12,7 @@ from sqlalchemy import bindparam, func, select, update
 from retainer.schema.requests import HOUR, MINUTE, SUMS, operation_hours, refusals, request_hours, requests
 from retainer.store.engines.base import Unavailable
 from retainer.store.engines.sql import insert_or_add, listed_rows
-from retainer.store.transaction import UnscopedTx
+from retainer.store.transaction import Transaction
 from retainer.store.tx import Store
 from retainer.traffic.answered import Answered
 from retainer.values.exact import instant_after
@@ -63,7 +63,7 @@ class RequestBatch:
             (each.account_id, each.key_id, each.operation, each.status, each.time[:MINUTE]) for each in requests
         )
 
-    def insert(self, tx: UnscopedTx) -> None:
+    def insert(self, tx: Transaction) -> None:
         """Insert the requests, unless they are there: the commit of an earlier attempt may not have been confirmed."""
         first = self.requests[0]
         if tx.one(PRESENT, account=first.account_id, answered_at=first.time, number=self.number) is not None:
@@ -83,7 +83,7 @@ class RequestBatch:
         tx.insert_rows(refusals, refused)
         self._add_to_sums(tx)
 
-    def _add_to_sums(self, tx: UnscopedTx) -> None:
+    def _add_to_sums(self, tx: Transaction) -> None:
         hours, operations = Sums(), Sums()
         for (account_id, key_id, operation, status, minute), count in self.counts.items():
             hours.add((account_id, key_id, minute[:HOUR]), status, count)

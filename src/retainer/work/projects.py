@@ -62,7 +62,6 @@ TRANSITIONS = {
 }
 OPEN = ("planned", "active", "on_hold")
 ONLY_FOR = {"fixed_fee": "fixed_fee", "retainer_amount": "retainer"}
-"""Fields that belong to one billing type."""
 
 
 def unbilled(name: str) -> Callable[[Table], ColumnElement[int]]:

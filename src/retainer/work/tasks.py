@@ -121,17 +121,7 @@ class TaskFilter(Filter):
     tag_id: TagFilter = None
 
 
-class TaskParent(NamedTuple):
-    """A milestone, parent task or ticket, as far as a task follows from it; null where it has no such field."""
-
-    project_id: int | None
-    client_id: int | None
-    parent_id: int | None
-
-
 class TaskProject(NamedTuple):
-    """The project of a task, as far as the task follows from it."""
-
     client_id: int | None
     status: str
     billing_type: str
@@ -209,20 +199,22 @@ def build_task(tx: Tx, task: Task, before: Task | None, sent: relations.SentFiel
     return task
 
 
-def derive_parents(tx: Tx, task: Task, sent: relations.SentFields) -> tuple[TaskParent | None, TaskProject | None]:
+def derive_parents(
+    tx: Tx, task: Task, sent: relations.SentFields
+) -> tuple[relations.Parent | None, TaskProject | None]:
     """Derive the project from milestone, parent or ticket, and the client from the project, else from them.
 
     Returns the parent task and the project.
     """
-    milestone = relations.load_row(tx, TaskParent, milestones, task.milestone_id)
+    milestone = relations.load_row(tx, relations.Parent, milestones, task.milestone_id)
     if milestone:
         relations.derive_parent(tx, task, sent, "milestone_id", "project_id", milestone.project_id)
-    parent = relations.load_row(tx, TaskParent, tasks, task.parent_id)
+    parent = relations.load_row(tx, relations.Parent, tasks, task.parent_id)
     if parent:
         relations.derive_parent(tx, task, sent, "parent_id", "project_id", parent.project_id)
         if task.project_id is None:
             relations.derive_parent(tx, task, sent, "parent_id", "client_id", parent.client_id)
-    ticket = relations.load_row(tx, TaskParent, tickets, task.ticket_id)
+    ticket = relations.load_row(tx, relations.Parent, tickets, task.ticket_id)
     if ticket and ticket.project_id is not None:
         relations.derive_parent(tx, task, sent, "ticket_id", "project_id", ticket.project_id)
     row = tx.one(PROJECT, id=task.project_id) if task.project_id else None

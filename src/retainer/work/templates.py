@@ -28,7 +28,6 @@ if TYPE_CHECKING:  # it is made from a template
     from retainer.work.projects import Project
 
 Columns = dict[str, Any]
-"""The values of a row by the names of its columns."""
 DATES = ("start_date", "due_date")
 AMOUNTS = tuple(column.name for column in own_amounts(projects))
 COPIED = ("description", *AMOUNTS, "budget_minutes", "manager_id", "tag_ids")
@@ -47,7 +46,6 @@ COPY_TAGS = insert(tasks_tags).from_select(
         tasks_tags.c.record_id == bindparam("original")
     ),
 )
-CURRENCY = select(clients.c.currency).where(clients.c.id == bindparam("id"))
 TAGS = select(projects_tags.c.tag_id).where(projects_tags.c.record_id == bindparam("id")).order_by("tag_id")
 DEACTIVATED = select(users.c.id).where(users.c.is_active.is_(False))
 
@@ -87,7 +85,7 @@ def fill_project(tx: Tx, project: "Project", template: Template | None) -> None:
     if template is None:
         return
     original = template.project
-    currency = tx.value(CURRENCY, id=project.client_id) or tx.actor.currency
+    currency = tx.field(clients.c.currency, project.client_id) or tx.actor.currency
     fields = COPIED
     if original["billing_type"] != USUAL_BILLING:
         copy_fields(tx, project, original, ("billing_type",), currency)

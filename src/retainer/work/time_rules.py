@@ -166,7 +166,6 @@ def _minutes(entry: TimeEntry) -> int:
 
 
 def _day_of(tx: Tx, instant: str) -> str | None:
-    """Return the day of an instant in the account's time zone, or None if it lies outside the calendar."""
     try:
         return local_day(instant, tx.actor.timezone)
     except OverflowError:

@@ -23,7 +23,6 @@ class Timer(Record):
 
 
 def find(tx: Tx) -> Timer | None:
-    """Return the timer of the acting user, if it runs."""
     return tx.find(timers, tx.value(FIND, user=tx.actor.user_id), Timer)
 
 
@@ -34,5 +33,4 @@ def start(tx: Tx, work: str, description: str) -> None:
 
 
 def discard(tx: Tx) -> None:
-    """Delete the timer of the acting user."""
     tx.run(DELETE, user=tx.actor.user_id)

@@ -34,7 +34,6 @@ from retainer.values.kinds import Code50, Day, Id
 from retainer.values.money import Share
 from retainer.values.reading import with_defaults
 
-OWNER = select(invoice_lines.c.invoice_id).where(invoice_lines.c.id == bindparam("id"))
 CREDITED = (
     select(credit_note_shares.c.project_id, func.sum(credit_note_shares.c.amount))
     .select_from(credit_note_shares.join(credit_notes, credit_notes.c.id == credit_note_shares.c.credit_note_id))
@@ -176,7 +175,7 @@ def credit_by_lines(tx: Tx, note: CreditNote, invoice: Invoice, remaining: dict[
         elif line.invoice_line_id in lines_by_id:
             price_part(tx, line, lines_by_id[line.invoice_line_id], note.currency, former)
         else:
-            owner_id = tx.value(OWNER, id=line.invoice_line_id)
+            owner_id = tx.field(invoice_lines.c.invoice_id, line.invoice_line_id)
             missing = constraints.MISSING.format("invoice line")
             tx.error("invoice_line_id", f"Is a line of invoice {owner_id}, not of this one." if owner_id else missing)
             continue

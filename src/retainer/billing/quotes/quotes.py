@@ -66,7 +66,6 @@ class QuoteFilter(Filter):
     external_id: OneOf[Code191] | None = None
 
 
-CURRENCY = select(clients.c.currency).where(clients.c.id == bindparam("id"))
 INVOICE = select(invoices.c.id).where(
     invoices.c.quote_id == bindparam("quote"), holds_quote(invoices), invoices.c.project_id.is_(None)
 )
@@ -177,7 +176,7 @@ def fill_project(tx: Tx, project: ProjectFromQuote) -> None:
         project.name = project.name or ""
         return
     project.name = project.name or quote.title or quote.number
-    currency = tx.value(CURRENCY, id=project.client_id)
+    currency = tx.field(clients.c.currency, project.client_id)
     if project.budget_amount is None and quote.currency == currency and quote.subtotal > 0:
         project.budget_amount = quote.subtotal
 

@@ -16,7 +16,7 @@ from retainer.outbound.pause import WEBHOOKS
 from retainer.schema.webhooks import webhook_deliveries, webhooks
 from retainer.store.engines.sql import INSTANT
 from retainer.store.tables import NOW, events
-from retainer.store.transaction import UnscopedTx
+from retainer.store.transaction import Transaction
 from retainer.store.tx import Store
 from retainer.values.exact import as_instant, instant_after
 
@@ -60,7 +60,7 @@ WAKE = (
 )
 
 
-def lateness(tx: UnscopedTx) -> timedelta:
+def lateness(tx: Transaction) -> timedelta:
     """Return how long an attempt or a new event has been due; zero if nothing is, or while sending is paused."""
     ((since,),) = tx.all(DUE_SINCE)
     return datetime.fromisoformat(tx.now) - datetime.fromisoformat(since) if since else timedelta()
@@ -74,7 +74,7 @@ def set_back(store: Store, lease: timedelta) -> None:
         tx.run(WAKE)
 
 
-def retry_all(tx: UnscopedTx, _since: str) -> None:
+def retry_all(tx: Transaction, _since: str) -> None:
     """Make due what is pending, as after a pause, whose time is not one in which receivers have failed."""
     tx.run(RETRY_ALL)
     tx.run(WAKE)

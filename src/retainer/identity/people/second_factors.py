@@ -34,12 +34,9 @@ REMOVE = delete(second_factors).where(second_factors.c.user_id == bindparam("use
 CODES = select(func.count()).select_from(recovery_codes).where(recovery_codes.c.user_id == bindparam("user"))
 REMOVE_CODES = delete(recovery_codes).where(recovery_codes.c.user_id == bindparam("user"))
 USE_CODE = REMOVE_CODES.where(recovery_codes.c.hash == bindparam("hash"))
-PROPOSED = select(sessions_table.c.proposed_secret).where(sessions_table.c.id == bindparam("session"))
-NAME = select(users.c.name).where(users.c.id == bindparam("id"))
 
 
 def setup_address(secret: str, email: str) -> str:
-    """Return the otpauth address that an app reads from a QR code."""
     return pyotp.TOTP(secret).provisioning_uri(name=email, issuer_name="Retainer")
 
 
@@ -54,7 +51,7 @@ def count_codes(tx: Tx, user_id: int) -> int:
 
 def propose(tx: Tx, session_id: int | None) -> str:
     """Return the secret that a session proposes for a second factor. It is made once, and the server keeps it."""
-    secret = tx.value(PROPOSED, session=session_id or 0)
+    secret = tx.field(sessions_table.c.proposed_secret, session_id or 0)
     if secret is None:
         secret = pyotp.random_base32(32)
         tx.update_columns(sessions_table, session_id or 0, {"proposed_secret": secret})
@@ -95,7 +92,6 @@ def check(tx: Tx, user_id: int, code: str) -> None:
 
 
 def replace_codes(tx: Tx) -> list[str]:
-    """Replace the recovery codes of the acting user; return the new ones."""
     user_id = tx.actor.user_id
     tx.run(REMOVE_CODES, user=user_id)
     audit.note(tx, "recovery codes replaced", target_of(tx, user_id))
@@ -137,4 +133,4 @@ def code_hash(code: str) -> str:
 
 
 def target_of(tx: Tx, user_id: int) -> Target:
-    return Target("user", user_id, str(tx.value(NAME, id=user_id)))
+    return Target("user", user_id, str(tx.field(users.c.name, user_id)))

@@ -121,7 +121,6 @@ def known_browser(store: Store, token: str | None) -> KnownBrowser | None:
 
 
 def start(tx: Tx, user_id: int, address: str | None, user_agent: str | None) -> tuple[int, str]:
-    """Start a session of a user; return its id and its token."""
     token = secrets.token_urlsafe(32)
     values = {"user_id": user_id, "hash": digest(token), "last_used_at": tx.now, "address": address}
     return tx.insert_raw(sessions, values | {"user_agent": user_agent and user_agent[:MAX_USER_AGENT]}), token

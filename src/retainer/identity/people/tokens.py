@@ -83,7 +83,6 @@ OLD_SESSIONS = delete(sessions).where(sessions.c.last_used_at <= bindparam("befo
 
 
 def delete_expired(store: Store) -> None:
-    """Delete old sessions and expired tokens of all accounts."""
     with store.unscoped(write=True) as tx:
         tx.run(OLD_SESSIONS, before=instant_after(tx.now, -BROWSER_TTL))
         for statement in EXPIRED:

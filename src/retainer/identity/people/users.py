@@ -79,7 +79,6 @@ class UserFilter(Filter):
 
 
 def shown_to(tx: Tx, user: User) -> User:
-    """Return a user with the fields that the caller may see."""
     if not may(tx.actor, "people"):
         user.email = None
     return user

@@ -29,7 +29,6 @@ class Browser(NamedTuple):
     last_token: str | None = None
     """The token of its last session, which may have ended: a known browser has one."""
     networks: tuple[str, ...] = ()
-    """The address; for IPv6 its networks, the smallest first."""
 
 
 class SignedIn(NamedTuple):
@@ -200,7 +199,6 @@ def origin_of(store: Store, email: str, browser: Browser) -> Origin:
 
 
 def note_failure(store: Store, people: list[Person], failures: int) -> None:
-    """Note in the audit log of each user's account that the user's sign-ins must wait."""
     if failures < FREE_FAILURES:
         return
     for person in people:

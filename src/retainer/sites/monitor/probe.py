@@ -68,7 +68,6 @@ async def _evaluate(site: DueSite, response: httpx2.Response, expected: Collecti
 
 
 def certificate_expiry(response: httpx2.Response) -> str | None:
-    """Return when the certificate of a connection expires; None without one."""
     connection = response.extensions["network_stream"].get_extra_info("ssl_object")
     end = connection.getpeercert().get("notAfter") if connection is not None else None
     return as_instant(datetime.fromtimestamp(ssl.cert_time_to_seconds(end), UTC)) if end else None

@@ -18,7 +18,7 @@ from retainer.sites import uptime
 from retainer.store.announcements import maintaining
 from retainer.store.engines.sql import seconds_after
 from retainer.store.tables import NOW
-from retainer.store.transaction import UnscopedTx
+from retainer.store.transaction import Transaction
 from retainer.store.tx import Store, Tx
 from retainer.values.exact import instant_after
 
@@ -29,8 +29,6 @@ RECHECK = timedelta(seconds=30)
 
 
 class DueSite(Leased):
-    """A site that is due."""
-
     url: str
     expected_status: str | None
     keyword: str | None
@@ -48,8 +46,6 @@ class CheckResult(NamedTuple):
 
 
 class Observation(NamedTuple):
-    """What earlier checks of a site observed, and whether failures count."""
-
     observed: str
     failures: int
     down_since: str | None
@@ -87,7 +83,7 @@ SET_BACK = maintaining(
 )
 
 
-def lateness(tx: UnscopedTx) -> timedelta:
+def lateness(tx: Transaction) -> timedelta:
     """Return how long the longest-waiting site has been due; zero if none is, or while the monitor is paused."""
     row = tx.one(DUE.due, limit=1, sated="[]")
     return datetime.fromisoformat(tx.now) - datetime.fromisoformat(DueSite("", *row).due_at) if row else timedelta()
@@ -135,7 +131,6 @@ def _save(tx: Tx, site: DueSite, result: CheckResult, before: Observation) -> No
 
 
 def _next_check_at(site: DueSite, now: str, *, is_undecided: bool) -> str:
-    """Return when the next check is due: soon after a first failure, else in the rhythm of the site."""
     if is_undecided:
         return instant_after(now, RECHECK)
     interval = timedelta(seconds=site.check_interval_seconds)

@@ -10,12 +10,10 @@ TRANSACTION_SECONDS = 10
 DriverConnection = Any
 """A connection of the driver; SQLite's driver has no types."""
 DriverCursor = Any
-"""The cursor of the driver, from which rows are fetched."""
 Values = list[object]
 """The values of a statement's numbered placeholders."""
 Row = tuple[Any, ...]
 Columns = dict[str, Any]
-"""Values by the names of columns or binds."""
 Rows = Callable[[], list[Row]]
 """Returns rows, once they have arrived."""
 

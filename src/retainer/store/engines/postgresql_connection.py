@@ -96,13 +96,11 @@ class Connection(psycopg.Connection[Row]):
 
     has_timed_out = False
     commits = False
-    """Whether it waits for a commit."""
     unconfirmed: socket.socket | None = None
     """After a commit without a reply in time: what remains of the connection, for the server goes on waiting."""
     sent: psycopg.Pipeline | None = None
     """The pipeline of the transaction that has begun: statements sent without waiting for their results."""
     has_savepoint = False
-    """Whether the transaction has a savepoint."""
     underway = 0
     """Number of statements sent in the pipeline since the last wait."""
     single_cursor: Cursor

@@ -86,7 +86,6 @@ class Sqlite:
 
     @property
     def connections(self) -> tuple[int, int]:
-        """The number of open connections, and how many of them are idle."""
         return len(self._open), len(self._idle)
 
     def translate_error(self, error: Exception) -> Exception:
@@ -118,23 +117,14 @@ class Sqlite:
         return connection
 
     def run(self, connection: DriverConnection, text: str, values: Values) -> DriverCursor:
-        try:
-            return connection.execute(text, values)
-        except driver.DatabaseError as error:
-            raise self.translate_error(error) from error
+        return self._translated(connection.execute, text, values)
 
     def all(self, cursor: DriverCursor) -> list[Row]:
-        try:
-            rows: list[Row] = cursor.fetchall()
-        except driver.DatabaseError as error:
-            raise self.translate_error(error) from error
+        rows: list[Row] = self._translated(cursor.fetchall)
         return rows
 
     def first(self, cursor: DriverCursor) -> Row | None:
-        try:
-            row: Row | None = cursor.fetchone()
-        except driver.DatabaseError as error:
-            raise self.translate_error(error) from error
+        row: Row | None = self._translated(cursor.fetchone)
         return row
 
     def one(self, text: str, values: Values) -> Row | None:
@@ -275,7 +265,6 @@ class Sqlite:
         """Lock a table until a change of the schema ends; with one writer, it needs none."""
 
     def last_id(self, connection: SchemaConnection, table: Table) -> int:
-        """Return the last id that a table has assigned, or 0."""
         row = connection.exec_driver_sql("SELECT seq FROM sqlite_sequence WHERE name = ?", (table.name,)).first()
         return row.seq if row else 0
 
@@ -289,7 +278,6 @@ class Sqlite:
         return self.one("SELECT name FROM sqlite_master WHERE name = ?1", [name]) is not None
 
     def estimate_rows(self, name: str) -> int:
-        """Return about how many rows a table has; 0 without the table."""
         row = self.one(f'SELECT count(*) FROM "{name}"', []) if self.has_table(name) else None
         return int(row[0]) if row else 0
 
