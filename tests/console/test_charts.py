@@ -49,8 +49,8 @@ def test_a_line_has_a_gap_where_there_is_no_value():
 
 def test_of_many_groups_some_are_labelled():
     series = [Series("Now", "solid", [Decimal(1)] * 36)]
-    chart = draw("Revenue", "money", [str(month) for month in range(36)], series)
-    assert [group.label for group in chart.groups if group.is_labelled] == [str(month) for month in range(0, 36, 3)]
+    assert draw("Revenue", "money", [str(month) for month in range(36)], series).every == 3
+    assert draw("Revenue", "money", [str(month) for month in range(13)], series).every == 1
 
 
 def test_bars_of_rows_begin_at_zero_and_a_target_lies_on_the_same_axis():

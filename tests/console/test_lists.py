@@ -18,7 +18,7 @@ from retainer.console import names
 from retainer.console.catalogue import LISTS as NAMES
 from retainer.console.catalogue import Catalogue
 from retainer.console.displays import DISPLAYS
-from retainer.console.lists import list_pages
+from retainer.console.pages import list_pages
 from retainer.kernel.query import parameters
 from retainer.kernel.resource import Operation
 from retainer.kernel.routes import Routes

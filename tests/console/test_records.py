@@ -377,7 +377,6 @@ def test_the_declarations_name_fields_and_tables_that_exist(api):
         assert {*named, *(display.facts if isinstance(display.facts, tuple) else ())} <= {*fields}, name
         assert {each.field for each in display.sums} <= {each.field for each in shown}
         assert {*display.filters} <= parameters(query).keys()
-        assert {*display.related} <= kinds.keys()
         assert {*kinds[name].table.info["named_by"]} <= {*fields}
 
 

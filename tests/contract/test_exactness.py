@@ -19,7 +19,7 @@ NO_MONEY = (
 )
 """They measure seconds, shares, likeness or places of a drawing, and compute no money; the demo has it as texts."""
 ALLOWED = {
-    "console/lists/list_pages.py": {"float"},  # a share becomes the decimal that JSON shows
+    "console/pages/list_pages.py": {"float"},  # a share becomes the decimal that JSON shows
     "console/reports/figures.py": {"rounding"},  # shares
     "console/words.py": {"division", "float", "rounding"},  # how long ago something was
     "reports/common.py": {"float"},  # the type of shares in percent

@@ -122,11 +122,8 @@ class Kind(NamedTuple):
         return self.shown(first_records(tx, self.table, self.record, query, query.sorts[:1], size))
 
 
-class Relation(NamedTuple):
-    """A kind of record that refers to another, and the field that does; None for children."""
-
-    kind: Kind
-    field: str | None
+Relation = tuple[Kind, str | None]
+"""A kind of record that refers to another, and the field that does; None for children."""
 
 
 class Catalogue:
@@ -172,25 +169,23 @@ class Catalogue:
         return kind
 
     def relations(self, table: Table) -> list[Relation]:
-        found = []
+        found = list[Relation]()
         for kind in self.kinds.values():
             if kind.parent is table:
-                found.append(Relation(kind, None))
+                found.append((kind, None))
             elif kind.parent is None:
                 known = parameters(kind.listing.query)
                 names = [name for name, to in reference_columns(kind.table) if to is table and name in known]
-                found += [Relation(kind, name) for name in names]
+                found += [(kind, name) for name in names]
         return found
 
     def parts_of(self, kind: Kind) -> list[Relation]:
         """Return the kinds whose new records can refer to one of a kind, and the field that does."""
-        found = []
-        for relation in self.relations(kind.table):
-            made = relation.kind.creating
-            field = relation.field or relation.kind.parent_field
-            names = writable_fields(made.body) if made and relation.kind.changing else {}
-            if field in names or (names and relation.field is None):
-                found.append(Relation(relation.kind, field))
+        found = list[Relation]()
+        for part, field in self.relations(kind.table):
+            names = writable_fields(part.creating.body) if part.creating and part.changing else {}
+            if field in names or (names and field is None):
+                found.append((part, field or part.parent_field))
         return found
 
     @property

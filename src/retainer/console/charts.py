@@ -4,7 +4,7 @@ Horizontal positions are percentages of the drawing's width and vertical ones ar
 every screen. Series differ in their pattern, not only in their colour: charts must be readable in print.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Literal, NamedTuple
@@ -31,7 +31,7 @@ GAP = Decimal("0.28")
 """Share of a group's width that separates it from the next group."""
 MAX_TICKS = 5
 STEPS = (Decimal(1), Decimal(2), Decimal("2.5"), Decimal(5), Decimal(10))
-MAX_LABELS, LABELS_ON_PHONE = 13, 3
+MAX_LABELS = 13
 """Labels that fit below a chart; with more groups, only some are labelled, and on a phone every third of these."""
 MAX_BAR = Decimal(7)
 """Percent of the drawing's width that a bar takes at most, so that few groups do not become walls."""
@@ -70,11 +70,10 @@ class Point(NamedTuple):
 
 
 class Group(NamedTuple):
-    """The bars and points of a subject; `description` names their values.
+    """The bars and points of a label; `description` names their values.
 
-    It begins at `at` percent from the left of a column chart, or pixels from the top of a row chart. `is_labelled` says
-    whether the label fits below a column, `is_spare` whether it does not on a phone. A row has a note, and a target at
-    a percentage.
+    It begins at `at` percent from the left of a column chart, or pixels from the top of a row chart. A row has a note,
+    and a target at a percentage.
     """
 
     label: str
@@ -82,8 +81,6 @@ class Group(NamedTuple):
     description: str
     boxes: list[Box]
     points: Sequence[Point] = ()
-    is_labelled: bool = True
-    is_spare: bool = False
     note: str = ""
     target: Decimal | None = None
 
@@ -104,6 +101,8 @@ class Chart(NamedTuple):
     target: str
     """The name of the targets; empty without any."""
     height: Decimal
+    every: int
+    """One of so many columns has room for its label."""
 
 
 class Scale(NamedTuple):
@@ -121,9 +120,6 @@ class Scale(NamedTuple):
         """Return the height of a value in pixels from the top of the drawing."""
         return TOP + ((self.high - value) * HEIGHT / (self.high - self.low)).to_integral_value()
 
-    def values(self) -> list[Decimal]:
-        return [self.low + self.step * index for index in range(int((self.high - self.low) / self.step) + 1)]
-
 
 def draw(
     title: str,
@@ -137,14 +133,14 @@ def draw(
 
     With `rows`, which are the note and the target of each label, its bars are below each other.
     """
-    series = _drawn(series)
+    drawn = [each for each in series if any(value or (each.pattern in LINES and value == 0) for value in each.values)]
+    series = drawn or series[:1]
     bars = [each for each in series if each.pattern not in LINES]
     is_stacked = any(each.pattern in STACKED for each in bars)
     values = [value for each in series for value in each.values if value]
     sums = [sum(filter(None, column), Decimal(0)) for column in zip(*(each.values for each in bars), strict=True)]
     targets = [aim for _, aim in rows if aim is not None]
     scale = scale_of([*(sums if is_stacked else values), *targets], is_whole=unit == "requests")
-    every = -(-len(labels) // MAX_LABELS)
     place, height = scale.x if rows else scale.y, Decimal(TOP + HEIGHT + LABELS_HEIGHT)
     size = FULL / max(1, len(labels))
     columns = 1 if is_stacked else len(bars)
@@ -170,21 +166,11 @@ def draw(
             if value is not None and each.pattern in LINES:
                 before = None if earlier is None else (middle - size, scale.y(earlier))
                 points.append(Point(each.pattern, middle, scale.y(value), before))
-        fits = (index % every == 0, index // every % LABELS_ON_PHONE != 0)
         at, description = None if aim is None else place(aim), description_of(series, index, unit)
-        groups.append(Group(label, size * index, description, boxes, points, *fits, note, at))
-    ticks = [(place(value), compact(value, unit)) for value in scale.values()]
-    return Chart(title, series, groups, ticks, zero, size, bool(rows), target if targets else "", height)
-
-
-def _drawn(series: list[Series]) -> list[Series]:
-    """Return the series with something to draw: a bar that is not 0, or any point of a line; at least the first."""
-    found = [
-        each
-        for each in series
-        if any(value is not None if each.pattern in LINES else bool(value) for value in each.values)
-    ]
-    return found or series[:1]
+        groups.append(Group(label, size * index, description, boxes, points, note, at))
+    values = [scale.low + scale.step * index for index in range(int((scale.high - scale.low) / scale.step) + 1)]
+    ticks, every = [(place(value), compact(value, unit)) for value in values], -(-len(labels) // MAX_LABELS)
+    return Chart(title, series, groups, ticks, zero, size, bool(rows), target if targets else "", height, every)
 
 
 def scale_of(values: Sequence[Decimal], *, is_whole: bool = False) -> Scale:
@@ -237,16 +223,15 @@ def status_chart(rows: Mapping[str, Counts]) -> RequestChart:
     total = Counts()
     for each in rows.values():
         total.add(each)
-    failed = [each.client_errors + each.server_errors for each in rows.values()]
-    series: dict[Pattern, tuple[str, list[int]]] = {
-        "good": ("Successful", [each.requests - errors for each, errors in zip(rows.values(), failed, strict=True)]),
-        "warn": ("Client error (4xx)", [each.client_errors - each.limited for each in rows.values()]),
-        "limited": ("Rate limited (429)", [each.limited for each in rows.values()]),
-        "bad": ("Server error (5xx)", [each.server_errors for each in rows.values()]),
+    columns: dict[Pattern, tuple[str, Callable[[Counts], int]]] = {
+        "good": ("Successful", lambda each: each.requests - each.client_errors - each.server_errors),
+        "warn": ("Client error (4xx)", lambda each: each.client_errors - each.limited),
+        "limited": ("Rate limited (429)", lambda each: each.limited),
+        "bad": ("Server error (5xx)", lambda each: each.server_errors),
     }
-    drawn = [
-        Series(name, pattern, [Decimal(value) if value else None for value in values])
-        for pattern, (name, values) in series.items()
+    series = [
+        Series(name, pattern, [Decimal(count(each)) or None for each in rows.values()])
+        for pattern, (name, count) in columns.items()
     ]
     labels = [label.rpartition(", ")[2] for label in rows]  # of an hour, its time: the table has its day
-    return RequestChart(draw("Requests", "requests", labels, drawn), rows, total)
+    return RequestChart(draw("Requests", "requests", labels, series), rows, total)

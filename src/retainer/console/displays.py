@@ -104,7 +104,6 @@ DISPLAYS = {
             "estimated_minutes",
             "priority",
         ),
-        related=("tasks", "time-entries"),
         rare=("milestone_id", "parent_id"),
         forms=(("handle", "Status and assignment", ()),),
     ),

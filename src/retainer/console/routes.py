@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 from retainer.console.actions.offers import ACTIONS
 from retainer.console.editing import pages as editing
 from retainer.console.editing.form_pages import FormPage
-from retainer.console.lists import list_pages
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.pages import (
     api_pages,
     audit_page,
     file_page,
     key_pages,
+    list_pages,
     people_pages,
     profile_pages,
     record_pages,

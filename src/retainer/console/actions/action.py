@@ -16,10 +16,10 @@ from retainer.console.catalogue import Kind
 from retainer.console.editing.fields import Field
 from retainer.console.editing.sheet import Sheet
 from retainer.console.forms import Form
+from retainer.console.kinds.display import AnyPage
 from retainer.console.labels import field_label, word_of
 from retainer.console.names import load_names, title_of
 from retainer.console.page_context import PageContext, Reply, View
-from retainer.console.records.page import AnyPage
 from retainer.console.values import Block, Value, Values
 from retainer.documents.wording import unit_text
 from retainer.errors import FieldErrors, Refusal, invalid

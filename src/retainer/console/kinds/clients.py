@@ -7,9 +7,8 @@ from decimal import Decimal
 from sqlalchemy import func, select
 
 from retainer.console import words
-from retainer.console.kinds.display import Display
+from retainer.console.kinds.display import Display, RecordPage
 from retainer.console.names import Link
-from retainer.console.records.page import RecordPage
 from retainer.console.values import AnyBlock, Block, Column, Fact, TableBlock, Value, Values, headings, money
 from retainer.crm.clients import Client
 from retainer.reports import money as reported
@@ -110,10 +109,6 @@ DISPLAY = Display(
     filters=("status", "has_overdue", "tag_id"),
     facts=facts,
     blocks=blocks,
-    related=(
-        *("projects", "invoices", "tickets", "sites", "external-contacts", "quotes", "credit-notes"),
-        *("time-entries", "expenses", "tasks"),
-    ),
     is_offered=True,
     rare=(
         *("address_line2", "region", "registration_number", "payment_terms_days"),

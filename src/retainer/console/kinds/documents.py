@@ -10,9 +10,8 @@ from retainer.billing.invoices.types import Invoice, InvoiceLine
 from retainer.billing.quotes import quotes
 from retainer.billing.quotes.types import Quote, QuoteLine, effective_status
 from retainer.console import words
-from retainer.console.kinds.display import FREE, Display, Lock
+from retainer.console.kinds.display import FREE, AnyPage, Display, Lock, RecordPage
 from retainer.console.labels import in_words
-from retainer.console.records.page import AnyPage, RecordPage
 from retainer.console.values import NOTHING, NUMBERS, AnyBlock, Block, Column, Fact, TableBlock, Value, Values
 from retainer.console.words import money, short_day
 from retainer.documents.einvoice import missing_facts
@@ -27,7 +26,6 @@ from retainer.values.reading import writable_fields
 
 Printable = Invoice | Quote | CreditNote
 Sums = Sequence[tuple[str, str]]
-RELATED = ("invoices", "projects", "credit-notes")
 
 
 def warnings(page: AnyPage) -> list[str]:
@@ -193,7 +191,6 @@ INVOICES = Display(
     ),
     facts=facts_of_invoice,
     blocks=blocks_of_invoice,
-    related=("payments", *RELATED),
     lock=lambda invoice: FREE if invoice.status == "draft" else ISSUED,
     rare=("tax_exemption_reason",),
     preset_only=("status", "quote_id"),
@@ -230,7 +227,6 @@ QUOTES = Display(
     sums=(Sum("total", lambda table: effective_status(table) == literal("sent"), "Open"),),
     facts=("client_id", "total", "issue_date", "valid_until"),
     blocks=blocks_of_quote,
-    related=RELATED,
     lock=lock_of_quote,
     rare=("tax_exemption_reason",),
     preset_only=("accepted_by", "decline_reason"),
@@ -251,5 +247,4 @@ CREDIT_NOTES = Display(
     sums=(Sum("total"),),
     facts=("client_id", "invoice_id", "total", "issue_date", "reason"),
     blocks=blocks_of_credit_note,
-    related=RELATED,
 )

@@ -7,8 +7,7 @@ from sqlalchemy import bindparam, func, select
 
 from retainer.billing.invoices.preview import load_preview
 from retainer.console import words
-from retainer.console.kinds.display import Display
-from retainer.console.records.page import RecordPage
+from retainer.console.kinds.display import Display, RecordPage
 from retainer.console.values import NOTHING, AnyBlock, Block, Column, Fact, TableBlock, Value, badge_of, headings, money
 from retainer.console.words import hours, short_day
 from retainer.schema.identity import users
@@ -150,7 +149,6 @@ DISPLAY = Display(
     filters=("client_id", "status", "over_budget"),
     facts=facts,
     blocks=blocks,
-    related=("milestones", "tasks", "time-entries", "expenses", "invoices", "quotes", "tickets", "sites"),
     is_offered=True,
     rare=("is_template",),
     preset_only=("quote_id",),

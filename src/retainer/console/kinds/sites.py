@@ -11,8 +11,7 @@ from sqlalchemy import Select, bindparam, case, func, select
 
 from retainer.console import words
 from retainer.console.charts import Series, draw
-from retainer.console.kinds.display import Display
-from retainer.console.records.page import RecordPage
+from retainer.console.kinds.display import Display, RecordPage
 from retainer.console.values import NOTHING, NUMBERS, AnyBlock, Block, Column, Fact, TableBlock, Value, Values, headings
 from retainer.console.words import short_day, span
 from retainer.schema.sites import site_hours
@@ -207,7 +206,6 @@ DISPLAY = Display(
     ),
     facts=facts,
     blocks=blocks,
-    related=("tickets",),
     rare=("check_interval_seconds", "expected_status", "keyword", "maintenance_until"),
     preset_only=("wp_version", "wp_update_version", "php_version"),
 )

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from retainer.console.kinds.display import Display
-from retainer.console.records.page import RecordPage
+from retainer.console.kinds.display import Display, RecordPage
 from retainer.console.values import NOTHING, AnyBlock, Block, Column, Fact, Value
 from retainer.console.words import span
 from retainer.kernel.paging import Page, listing
@@ -89,7 +88,6 @@ DISPLAY = Display(
     ),
     facts=facts,
     blocks=blocks,
-    related=("tasks", "time-entries"),
     rare=("requester_name", "requester_email"),
     forms=(("reply", "Reply", ()), ("handle", "Assignment", ("status",))),
 )

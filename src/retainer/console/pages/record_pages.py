@@ -6,14 +6,13 @@ from urllib.parse import urlencode
 
 from retainer.billing.quotes.types import Quote
 from retainer.console.actions.offers import ACTIONS, offers_of
-from retainer.console.catalogue import NAMES, Catalogue, Kind, Relation
+from retainer.console.catalogue import LISTS, NAMES, Catalogue, Kind
 from retainer.console.displays import DISPLAYS, display_of
 from retainer.console.kinds import documents
-from retainer.console.kinds.display import Display
+from retainer.console.kinds.display import AnyPage, RecordPage
 from retainer.console.labels import field_label
 from retainer.console.names import title_of
 from retainer.console.page_context import PageContext, Reply
-from retainer.console.records.page import AnyPage, RecordPage
 from retainer.console.values import AnyBlock, Block, TableBlock, as_columns, badges_of
 from retainer.identity import audit
 from retainer.identity.keys import key_list
@@ -40,7 +39,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
     facts = display.facts(page) if callable(display.facts) else page.facts(*display.facts)
     actions_by_path = {action.path: action for action in ACTIONS.get(kind.name, ())}
     forms = [actions_by_path[path].block(page, record, title, *without) for path, title, without in display.forms]
-    blocks = [*display.blocks(page), *forms, *related_blocks(page, display), *rest_of(page)]
+    blocks = [*display.blocks(page), *forms, *related_blocks(page), *rest_of(page)]
     warnings = documents.warnings(page)
     written_by = requests_of_record(tx, kind.name, record.id, REQUESTS) if context.may("requests") else []
     actions, more = list_actions(kind, record, has_einvoice=documents.has_einvoice(page))
@@ -64,19 +63,20 @@ def show(tx: Tx, context: PageContext) -> Reply:
     )
 
 
-def related_blocks(page: AnyPage, display: Display) -> Iterator[AnyBlock]:
-    order = {name: place for place, name in enumerate(display.related)}
-    relations = [each for each in page.context.catalogue.relations(page.kind.table) if each.kind.name in DISPLAYS]
-    for relation in sorted(relations, key=lambda each: order.get(each.kind.name, len(order))):
-        block = related(page, relation)
+def related_blocks(page: AnyPage) -> Iterator[AnyBlock]:
+    """Yield the records that refer to this one, in the order of the navigation."""
+    relations = [each for each in page.context.catalogue.relations(page.kind.table) if each[0].name in DISPLAYS]
+    order = {name: place for place, name in enumerate(LISTS)}
+    for kind, field in sorted(relations, key=lambda each: order.get(each[0].name, 0)):
+        block = related(page, kind, field)
         if block.rows:
             yield block
 
 
-def related(page: AnyPage, relation: Relation) -> TableBlock:
+def related(page: AnyPage, kind: Kind, field: str | None) -> TableBlock:
     """Return the first records that refer to this one, without columns that would repeat what its page says."""
-    kind, display = relation.kind, DISPLAYS[relation.kind.name]
-    filters = {relation.field: f"{page.own.id}"} if relation.field else {}
+    display = DISPLAYS[kind.name]
+    filters = {field: f"{page.own.id}"} if field else {}
     size, total = SHOWN if kind.reading else SHOWN_PARTS, None
     if display.is_counted:
         listed = kind.page(page.tx, filters, size=size, within=page.own.id)
@@ -85,10 +85,10 @@ def related(page: AnyPage, relation: Relation) -> TableBlock:
         records = kind.first(page.tx, filters, size=size)
     columns = as_columns(display.columns)
     known = {name for each in columns for name in (each.field, each.detail) if repeats(page, name, records)}
-    known |= {relation.field or ""}
+    known |= {field or ""}
     new = [each._replace(detail="" if each.detail in known else each.detail) for each in columns]
-    own = relation.field in {None, f"{page.kind.noun.replace(' ', '_')}_id"}
-    title = kind.title if own else f"{kind.title} ({field_label(relation.field or '').lower()})"
+    own = field in {None, f"{page.kind.noun.replace(' ', '_')}_id"}
+    title = kind.title if own else f"{kind.title} ({field_label(field or '').lower()})"
     new = [each for each in new if each.field not in known]
     block = page.table(title, records, kind.table, new).without_empty()
     return block._replace(total=total, path=page.path(kind.name, **filters) if kind.reading else "")

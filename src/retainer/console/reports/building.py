@@ -35,12 +35,8 @@ class Pair(NamedTuple):
         return str((self.now or self.before).get(name) or "")
 
 
-class Column(NamedTuple):
-    """A column of a table: a figure in the period, or a year before."""
-
-    title: str
-    figure: str
-    is_before: bool = False
+Column = tuple[str, str, bool]
+"""A column of a table: its title, its figure, and whether that is of a year before."""
 
 
 class Report(NamedTuple):
@@ -57,19 +53,10 @@ class Report(NamedTuple):
         return [first, *(each for each in more if len(self.now.rows[each.subjects]) > 1)]
 
     @property
-    def blocks(self) -> list[TableBlock]:
-        return [self.block(table) for table in self.tables]
-
-    @property
     def drawings(self) -> list[charts.Chart]:
         return [
             self.chart(each) for each in self.declared.charts if each.limit or len(self.now.rows[each.subjects]) > 1
         ]
-
-    @property
-    def other_currencies(self) -> list[str]:
-        """The currencies with figures of their own, which these do not include."""
-        return [code for code in self.now.currencies if code != self.controls.currency]
 
     @property
     def facts(self) -> Iterator[Fact]:
@@ -103,12 +90,9 @@ class Report(NamedTuple):
     def columns(self, table: Table) -> Iterator[Column]:
         for name in table.figures:
             title, is_mixed = FIGURES[name].title, name == "figure"
-            yield Column("Now" if is_mixed and not table.compared else title, name)
+            yield "Now" if is_mixed and not table.compared else title, name, False
             if name in table.compared:
-                yield Column(BEFORE if is_mixed else f"{title}, year before", name, is_before=True)
-
-    def raw(self, pair: Pair, column: Column) -> Any:
-        return self.figure(pair.before if column.is_before else pair.now, column.figure)
+                yield BEFORE if is_mixed else f"{title}, year before", name, True
 
     def block(self, table: Table) -> TableBlock:
         rows = [self.row(table, pair) for pair in self.sorted_pairs(table)]
@@ -118,12 +102,12 @@ class Report(NamedTuple):
 
     def heading(self, table: Table, column: Column) -> Heading:
         """Return the heading of a column; in a table with a total, it sorts the subjects, the largest first."""
-        if not table.has_total or column.is_before:
-            return Heading(column.title, is_number=True)
-        name, sort = column.figure, self.controls.sort
+        (title, name, is_before), sort = column, self.controls.sort
+        if not table.has_total or is_before:
+            return Heading(title, is_number=True)
         direction = {f"-{name}": "descending", name: "ascending"}.get(sort, "")
         link = self.controls.filters.context.link(sort=name if direction == "descending" else f"-{name}")
-        return Heading(column.title, is_number=True, link=link, direction=direction)
+        return Heading(title, is_number=True, link=link, direction=direction)
 
     def row(self, table: Table, pair: Pair) -> list[Value]:
         link = Link(pair.label(), self.link(table.link, pair.now or pair.before))
@@ -131,8 +115,8 @@ class Report(NamedTuple):
         return [
             Value("link", link=link, detail=note),
             *(
-                shown(self.raw(pair, column), pair.now.get("format", FIGURES[column.figure].format))
-                for column in self.columns(table)
+                shown(self.figure(pair[is_before], name), pair.now.get("format", FIGURES[name].format))
+                for _, name, is_before in self.columns(table)
             ),
         ]
 
@@ -142,7 +126,7 @@ class Report(NamedTuple):
         It has no totals, so that the sum of a column is right. A figure with a unit of its own has it in its label.
         """
         several, currency, first = len(self.tables) > 1, self.controls.currency, self.tables[0]
-        units = [f"{each.title}{unit_of(FIGURES[each.figure].format, currency)}" for each in self.columns(first)]
+        units = [f"{title}{unit_of(FIGURES[name].format, currency)}" for title, name, _ in self.columns(first)]
         header = ["Table"] * several + [subject_of(first)] + [first.note] * bool(first.note) + units
         rows = []
         for table in self.tables:
@@ -150,7 +134,7 @@ class Report(NamedTuple):
                 unit = unit_of(pair.now.get("format", "text"), currency)
                 cells: list[Cell] = [*[table.title] * several, f"{pair.label()}{unit}"]
                 cells += [pair.label("note")] * bool(table.note)
-                cells += [self.raw(pair, column) for column in self.columns(table)]
+                cells += [self.figure(pair[is_before], name) for _, name, is_before in self.columns(table)]
                 rows.append(cells + [None] * (len(header) - len(cells)))
         return header, rows
 
@@ -163,8 +147,8 @@ class Report(NamedTuple):
         if any(values.get(name) is None for name in names) or fields.get("label") == "Total":
             return ""
         path = template.format_map(values)
-        if "?" in path and self.controls.client_id is not None:
-            path += f"&{'ids' if path.startswith('/records/clients') else 'client_id'}={self.controls.client_id}"
+        if "?" in path and self.controls.asked.client_id:
+            path += f"&{'ids' if path.startswith('/records/clients') else 'client_id'}={self.controls.asked.client_id}"
         return path.replace("?&", "?").rstrip("?")
 
     def chart(self, chart: Chart) -> charts.Chart:

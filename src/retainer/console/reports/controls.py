@@ -30,8 +30,7 @@ class Controls(NamedTuple):
     """The same days a year before."""
     currency: str
     """The currency of all amounts that are shown: the chosen one, or the account's."""
-    chosen_currency: str | None
-    client_id: int | None
+    asked: ReportQuery
     sort: str
     """The figure by which the subjects are sorted, after a minus if the largest is first; empty by default."""
     filters: Filters
@@ -39,10 +38,7 @@ class Controls(NamedTuple):
     """Periods: name, query of the report about it, and whether it is chosen."""
 
     def ask(self, model: type[Q], period: Period) -> Q:
-        query = model()
-        query.from_, query.to = period.from_, period.to
-        query.currency, query.client_id = self.chosen_currency, self.client_id
-        return query
+        return model(from_=period.from_, to=period.to, **self.asked.only())
 
 
 def last_year(day: date) -> date:
@@ -80,8 +76,7 @@ def read_controls(tx: Tx, context: PageContext, default_start: Callable[[date], 
         period,
         a_year_before(period),
         asked.currency or own,
-        asked.currency,
-        asked.client_id,
+        asked,
         form.text("sort"),
         filters,
         presets(tx, context, period),

@@ -1,1 +1,0 @@
-"""Lists of records in the console: their columns, filters and pages."""
