@@ -63,7 +63,7 @@ types: $(DEVELOP)
 
 coverage: $(DEVELOP) browser deploy
 	$(BIN)/coverage erase
-	RETAINER_TEST_LENGTH=full $(PYTEST) --cov --cov-report=term
+	RETAINER_TEST_LENGTH=$${RETAINER_TEST_LENGTH:-full} $(PYTEST) --cov --cov-report=term
 
 sure: lint types coverage  ## check all that must hold before a push: format, types, every test, coverage
 

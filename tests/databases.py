@@ -25,7 +25,7 @@ from retainer.store.engines import Engine, connect
 from retainer.store.engines.base import Unavailable
 from retainer.store.engines.postgresql import WRITES
 from retainer.store.tx import Store
-from tests.length import IS_FULL, IS_UNIT, TURN
+from tests.length import IS_FULL, IS_UNIT, TIMES, TURN
 
 only_sqlite = pytest.mark.databases("sqlite")
 """For tests of the SQLite file, its locks and its statements."""
@@ -45,14 +45,14 @@ WITHOUT_CLUSTER = "no Citus cluster: set RETAINER_TEST_CLUSTER to host:port,port
 
 
 def databases_of(test: pytest.Item) -> tuple[str, ...]:
-    """Return the databases of a test: those of its mark, or one; at full length, this may be PostgreSQL."""
+    """Return the databases of a test: those of its mark; or SQLite, at full length either, and beyond it both."""
     mark = test.get_closest_marker("databases")
     names: tuple[str, ...] = mark.args if mark else ("sqlite", "postgresql")
     if CLUSTER:
         return names[names.index("postgresql") :] if "postgresql" in names else ()
     if IS_UNIT:
         return tuple(name for name in names if name == "sqlite")
-    if mark:
+    if mark or TIMES > 1:
         return names
     return (names[(crc32(test.nodeid.encode()) + TURN) % 2 if IS_FULL else 0],)
 

@@ -1,4 +1,4 @@
-"""The tier of a run. RETAINER_TEST_LENGTH is unit, short or full. Unless it is full, random tests have a tenth."""
+"""The tier of a run. RETAINER_TEST_LENGTH is unit, short, full, or a number: of how many times the full length."""
 
 import os
 from collections.abc import Iterable
@@ -8,17 +8,23 @@ from typing import TypeVar
 import pytest
 
 CHOSEN = os.environ.get("RETAINER_TEST_LENGTH", "short")
-assert CHOSEN in {"unit", "short", "full"}, f"RETAINER_TEST_LENGTH is unit, short or full, not {CHOSEN}."
+TIMES = int(CHOSEN) if CHOSEN.isdecimal() else 1
+assert CHOSEN in {"unit", "short", "full", str(TIMES)}, f"RETAINER_TEST_LENGTH must not be {CHOSEN}."
 Case = TypeVar("Case")
-IS_FULL, IS_UNIT = CHOSEN == "full", CHOSEN == "unit"
+IS_FULL, IS_UNIT = CHOSEN in {"full", str(TIMES)}, CHOSEN == "unit"
 TURN = int(os.environ.setdefault("RETAINER_TEST_TURN", str(datetime.now(UTC).toordinal())))
 """Chooses the database of tests that do not depend on it: two days in a row, both. Processes of a run share it."""
 only_full = pytest.mark.skipif(not IS_FULL, reason="runs at full length only")
 
 
 def length(full: int) -> int:
-    """Return a number of repetitions, given that of a run at full length."""
-    return full if IS_FULL else max(1, full // 10)
+    """Return a number of repetitions, given that of a run at full length. The first two tiers have a tenth."""
+    return full * TIMES if IS_FULL else max(1, full // 10)
+
+
+def by_turns(cases: Iterable[Case]) -> list[Case]:
+    """Return every other case, on the next day the others. From twice the full length on, all."""
+    return list(cases) if TIMES > 1 else list(cases)[TURN % 2 :: 2]
 
 
 def sampled(cases: Iterable[Case], one_in: int = 5, start: int = 0) -> list[Case]:

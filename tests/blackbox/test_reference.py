@@ -15,7 +15,7 @@ from retainer.reference.markdown import MARKDOWN
 from retainer.reference.pages import pages_of
 from retainer.reference.samples import LANGUAGES
 from tests.examples.day import open_studio
-from tests.length import IS_FULL, only_full
+from tests.length import IS_FULL, by_turns, only_full
 
 LANGUAGE = {"bash": {"bash", "sh"}, "python": {"python"}, "javascript": {"javascript"}, "php": {"php"}}
 """How Markdown names the code in each language."""
@@ -25,7 +25,8 @@ RUN = {
     "javascript": ["node", "--input-type=module", "-e"],
     "php": ["php", "-r", "eval('?>' . $argv[1]);"],
 }
-PAGES = [*list(pages_of(ROUTES))[:: 1 if IS_FULL else 5], "/docs/search?q=invoice", "/docs/try", "/docs/nothing"]
+OF_ROUTES = by_turns(pages_of(ROUTES)) if IS_FULL else list(pages_of(ROUTES))[::5]
+PAGES = [*OF_ROUTES, "/docs/search?q=invoice", "/docs/try", "/docs/nothing"]
 
 
 @pytest.fixture
@@ -65,7 +66,7 @@ def filled(tmp_path_factory):
 
 
 @only_full
-@pytest.mark.parametrize("language", RUN)
+@pytest.mark.parametrize("language", by_turns(RUN))
 def test_all_code_of_the_reference_runs_from_top_to_bottom_on_a_demo(filled, tmp_path, language):
     if shutil.which(RUN[language][0]) is None:
         assert not os.environ.get("CI"), f"{RUN[language][0]} is missing"

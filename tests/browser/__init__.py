@@ -2,14 +2,16 @@
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
+from selenium.common.exceptions import WebDriverException
 from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.support.wait import WebDriverWait
 
 AXE = Path(__file__).parent / "node_modules" / "axe-core" / "axe.min.js"
 OPTIONS = (
@@ -19,6 +21,9 @@ OPTIONS = (
 TARGETS = Path(__file__).parent / "targets.js"
 SERIOUS = {"serious", "critical"}
 RUN_AXE = "axe.run(document, {resultTypes: ['violations']}).then(found => arguments[0](found.violations))"
+
+
+T = TypeVar("T")
 
 
 class Browser(Chrome):
@@ -35,6 +40,11 @@ class Browser(Chrome):
         """Open a page, and forget the errors of pages opened earlier, by this test or by another."""
         self.get_log("browser")
         super().get(url)
+
+    def until(self, look: Callable[["Browser"], T]) -> T:
+        """Return what is there once a page has come that may still be on its way."""
+        found: T = WebDriverWait(self, 20, 0.05, ignored_exceptions=[WebDriverException]).until(look)
+        return found
 
     def findings(self) -> list[str]:
         """Return what axe finds serious on the open page, and the errors logged since a page was last opened."""

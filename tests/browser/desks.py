@@ -1,21 +1,16 @@
 """A person at the console, with a browser that runs its script, or with one that runs none."""
 
 import re
-from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import Protocol
 from urllib.parse import urlsplit
 
-from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.select import Select
-from selenium.webdriver.support.wait import WebDriverWait
 
 from retainer.app import App
 from tests.browser import Browser
 from tests.console.visitor import Fields, Visitor, WebPage
-
-T = TypeVar("T")
 
 
 class Desk(Protocol):
@@ -89,8 +84,8 @@ class DeskWithScript:
         button = f"button[value='{press}']" if press else "button:not(.hidden):not([name])"
         before = self.browser.find_element(By.TAG_NAME, "html")
         self.browser.execute_script("arguments[0].click()", found.find_element(By.CSS_SELECTOR, button))
-        self.until(lambda browser: browser.find_element(By.TAG_NAME, "html") != before)
-        self.until(lambda browser: browser.execute_script("return document.readyState") == "complete")
+        self.browser.until(lambda browser: browser.find_element(By.TAG_NAME, "html") != before)
+        self.browser.until(lambda browser: browser.execute_script("return document.readyState") == "complete")
 
     def fill(self, form: WebElement, name: str, text: str) -> None:
         for field in form.find_elements(By.NAME, name):
@@ -109,10 +104,6 @@ class DeskWithScript:
             else:
                 field.clear()
                 field.send_keys(text)
-
-    def until(self, look: Callable[[Browser], T]) -> T:
-        found: T = WebDriverWait(self.browser, 20, ignored_exceptions=[WebDriverException]).until(look)
-        return found
 
     @property
     def path(self) -> str:

@@ -12,11 +12,12 @@ from tests.console.test_in_a_browser import Screen
 from tests.console.visitor import PASSWORD, admin_of
 from tests.databases import only_sqlite
 from tests.factories import ApiClient
+from tests.length import first
 
 pytestmark = only_sqlite
 
 
-@pytest.fixture(params=["with script", "without script"])
+@pytest.fixture(params=first(["with script", "without script"]))
 def desk(api: ApiClient, browser: Browser, request: pytest.FixtureRequest) -> Iterator[Screen]:
     """A browser in which the admin is signed in."""
     admin_of(api)
@@ -71,7 +72,7 @@ def test_work_is_recorded_and_billed_at_the_desk(api, desk):
 
     desk.press("Edit")
     desk.press("Add a line")
-    desk.until(lambda browser: len(browser.find_elements(By.CSS_SELECTOR, ".line")) == 2)
+    desk.browser.until(lambda browser: len(browser.find_elements(By.CSS_SELECTOR, ".line")) == 2)
     for name, text in (("description", "Hosting"), ("quantity", "12"), ("unit_price", "1.020,50")):
         field = desk.find(f"[name='lines.1.{name}']")
         field.clear()

@@ -8,7 +8,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from base64 import b64decode
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from io import BytesIO
 from types import NoneType
 from typing import TypeVar, get_args, get_type_hints
@@ -16,11 +16,9 @@ from typing import TypeVar, get_args, get_type_hints
 import pytest
 from msgspec import Meta
 from pypdf import PdfReader
-from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
-from selenium.webdriver.support.wait import WebDriverWait
 
 from retainer.identity.people import users
 from retainer.schema.webhooks import webhook_deliveries
@@ -33,7 +31,7 @@ from tests.console.visitor import PASSWORD, admin_of
 from tests.contract.cases import OPERATIONS
 from tests.databases import only_sqlite
 from tests.factories import ApiClient
-from tests.length import IS_FULL, first, length, only_full
+from tests.length import IS_FULL, by_turns, first, length, only_full
 
 pytestmark = only_sqlite
 NO_PAGES = ("/csv", "/first-call", "/image", "/overview-money", "/pdf", "/preview", "/search/results")
@@ -52,18 +50,13 @@ class Screen:
     def open(self, path: str) -> None:
         self.browser.get(self.site + path)
 
-    def until(self, look: Callable[[Browser], T]) -> T:
-        """What is there once a page has come that may still be on its way."""
-        found: T = WebDriverWait(self.browser, 20, ignored_exceptions=[WebDriverException]).until(look)
-        return found
-
     def find(self, selector: str) -> WebElement:
-        return self.until(lambda browser: browser.find_element(By.CSS_SELECTOR, selector))
+        return self.browser.until(lambda browser: browser.find_element(By.CSS_SELECTOR, selector))
 
     def press(self, words: str) -> None:
         """Press the link or button with these words."""
         path = f"//*[self::a or self::button][normalize-space()='{words}']"
-        self.until(lambda browser: browser.find_element(By.XPATH, path)).click()
+        self.browser.until(lambda browser: browser.find_element(By.XPATH, path)).click()
 
     def type(self, **fields: str) -> None:
         for name, text in fields.items():
@@ -73,7 +66,7 @@ class Screen:
 
     def says(self, words: str) -> bool:
         """Whether the page says something, or the one that is on its way."""
-        return self.until(lambda browser: words in browser.find_element(By.TAG_NAME, "main").text)
+        return self.browser.until(lambda browser: words in browser.find_element(By.TAG_NAME, "main").text)
 
 
 @pytest.fixture
@@ -171,7 +164,7 @@ def test_every_page_is_accessible(api, screen, dark):
     enter(screen, api)
     screen.browser.show(width=390 if dark else 1280, dark=dark)
     pages = [path for path in paths(fill(api)) if not path.endswith(NO_PAGES)]
-    for path in pages if IS_FULL else chosen(pages)[dark::2]:
+    for path in by_turns(pages[dark:]) if IS_FULL else chosen(pages)[dark::2]:
         screen.open(path)
         assert screen.browser.findings() == [], path
         assert not screen.browser.overflows(), path
@@ -181,7 +174,7 @@ def test_no_page_is_cut_on_a4(api, screen):
     enter(screen, api)
     screen.browser.show(width=A4, dark=True, media="print")
     pages = [path for path in paths(fill(api)) if not path.endswith(NO_PAGES)]
-    for path in pages if IS_FULL else chosen(pages)[::3]:
+    for path in by_turns(pages) if IS_FULL else chosen(pages)[::3]:
         screen.open(path)
         assert screen.find("h1").value_of_css_property("color") == "rgba(35, 35, 43, 1)", "dark on paper"
         assert screen.browser.cut_parts() == [], path
@@ -253,7 +246,7 @@ def test_every_target_is_large_enough_to_tap(api, screen, width):
     small = {f"/console/sign-in {each}" for each in screen.browser.small_targets()}
     enter(screen, api)
     pages = [path for path in paths(fill(api)) if not path.endswith(NO_PAGES)]
-    for path in pages if IS_FULL else pages[width == 390 :: 2]:
+    for path in by_turns(pages[width == 390 :]) if IS_FULL else chosen(pages)[1::2]:
         screen.open(path)
         small |= {f"{path} {each}" for each in screen.browser.small_targets()}
     assert sorted(small) == []
@@ -280,11 +273,11 @@ def test_the_search_shows_results_while_somebody_types(api, screen):
     field.send_keys(Keys.ESCAPE)
     assert field.get_attribute("aria-expanded") == "false"
     field.send_keys("a")
-    screen.until(lambda _: field.get_attribute("aria-expanded") == "true")
+    screen.browser.until(lambda _: field.get_attribute("aria-expanded") == "true")
     field.send_keys(Keys.ARROW_DOWN)
     assert field.get_attribute("aria-activedescendant") == "found-1-1"
     field.send_keys(Keys.ENTER)
-    screen.until(lambda browser: browser.current_url.endswith(f"/records/clients/{client['id']}"))
+    screen.browser.until(lambda browser: browser.current_url.endswith(f"/records/clients/{client['id']}"))
 
 
 def test_a_double_click_creates_one_key(api, screen):
@@ -411,7 +404,7 @@ def test_no_page_runs_script_from_a_record(api, screen):
     keys = [f"/console/keys/{key}" for (key,) in api.sql("SELECT id FROM api_keys ORDER BY id DESC")[: length(20)]]
     sent = [f"/console/keys/new?name={urllib.parse.quote(text)}" for text in WRITTEN[::20]]
     seen = ""
-    for path in [*chosen(paths(texts)), *pages, *searched, *keys, *sent, "/console/keys?status="]:
+    for path in [*by_turns(chosen(paths(texts))), *pages, *searched, *keys, *sent, "/console/keys?status="]:
         if path.endswith(NO_PAGES):
             continue
         screen.open(path)
