@@ -1,10 +1,6 @@
-"""The five reports beside a reference that looks at every row, while the life of agencies goes on at random.
-
-REPORT_WORLDS=100 makes it a long one.
-"""
+"""The five reports beside a reference that looks at every row, while the life of agencies goes on at random."""
 
 import json
-import os
 import shutil
 from collections import defaultdict
 from contextlib import suppress
@@ -35,7 +31,7 @@ from tests.length import length
 from tests.reference.arithmetic import money
 from tests.reference.reports import ISSUED, REPORTS, WEEK, Books, next_day, units
 
-WORLDS, ROUNDS = int(os.environ.get("REPORT_WORLDS", length(10))), 50
+WORLDS, ROUNDS = length(10), 50
 HISTORY, STEPS = 200, 6  # what has happened before anything is asked, and what happens between one round and the next
 MAX_DAYS = 1096  # days
 UNKNOWN_ID = 999_999_999

@@ -1,20 +1,13 @@
-"""Issuers and clients of many countries, with each kind of number and without each fact: what their e-invoices say.
+"""Issuers and clients of many countries, with each kind of number and without each fact."""
 
-`python -m tests.documents.parties` prints the table and its summary; `--all` also prints each row without a violation.
-"""
-
-import sys
-from collections import Counter
 from collections.abc import Iterator
 from itertools import combinations, product
 from typing import NamedTuple, get_args
 
 from msgspec.structs import replace
 
-from retainer.documents.einvoice import build_einvoice, missing_facts
 from retainer.documents.facts import Credited, Customer, Document, Issuer, TaxOutsideEu
 from tests.documents.made import CUSTOMER, ISSUER, document, line, priced
-from tests.documents.validators import broken_rules, texts
 
 VALID = {
     "AT": "ATU86091390",
@@ -160,29 +153,3 @@ def cases() -> Iterator[Case]:
     yield from issuers_of_all_countries()
     yield from settings_about_tax()
     yield from without_facts()
-
-
-def main() -> None:
-    """Print the table: each document with its category, BT-48 and the verdict; then a summary."""
-    counts, shows_all = Counter[str](), "--all" in sys.argv
-    for case in cases():
-        for kind, made in case.documents():
-            reasons = missing_facts(made)
-            xml = b"" if reasons else build_einvoice(made)
-            broken = [] if reasons else broken_rules(xml)
-            category = ",".join(texts(xml, CATEGORY)) if xml else "-"
-            number = texts(xml, BUYER) if xml else []
-            verdict = "; ".join(broken) or " ".join(reason.message for reason in reasons) or "valid"
-            counts[f"{case.part}: category {category}"] += 1
-            counts["documents"] += 1
-            counts["with a missing fact named"] += bool(reasons)
-            counts["violations"] += len(broken)
-            if shows_all or broken:
-                sides = (case.issuer.country, case.issuer.vat_number, case.customer.country, case.customer.vat_number)
-                print("\t".join(map(str, (case.part, *sides, kind, category, "".join(number), verdict))))
-    for name, count in sorted(counts.items()):
-        print(f"{count:6}  {name}")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,27 +1,19 @@
-"""Compare what documents come to with fractions: python -m tests.reference.comparison [--documents N] [--seed N]."""
+"""Compare what documents come to with fractions."""
 
 # What the rules complete is still None here.
 # mypy: disable-error-code="arg-type, assignment"
 
-import argparse
 import math
-import multiprocessing
-import os
-import sys
-import tempfile
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from decimal import Decimal
 from fractions import Fraction
-from pathlib import Path
 from random import Random
 from typing import Any
 
 import msgspec
 from sqlalchemy import bindparam, delete, insert
-from testing.agencies import new_store, open_agency, open_app
 
 from retainer.billing import documents, expenses
 from retainer.billing.credit_notes import credit_notes as crediting
@@ -31,13 +23,11 @@ from retainer.billing.kinds.base import RecordedItem
 from retainer.billing.kinds.dated import EXPENSES, TIME
 from retainer.errors import BodyErrors, Refusal
 from retainer.schema.billing import credit_note_shares
-from retainer.schema.migrations import migrate
 from retainer.store.tables import ACCOUNT, NOW
 from retainer.store.tx import Actor, Tx
 from retainer.values import money
 from retainer.values.exact import minor_units
 from retainer.values.reading import complete
-from tests.contract_checker import ContractChecker
 from tests.factories import ApiClient
 from tests.reference import documents as reference
 from tests.reference import random_documents
@@ -47,7 +37,6 @@ from tests.reference.documents import Ledger, Line, Note, Refused
 MAX_NOTES = 6
 UNUSED_RATE = Decimal(77)
 """The tax rate of lines that say none: there are none."""
-TURN = 2000
 SHARE: dict[str, Any] = {name: bindparam(name) for name in ("credit_note_id", "project_id", "currency", "amount")}
 STAMPS: dict[str, Any] = {"created_at": NOW, "updated_at": NOW}
 ADD = insert(credit_note_shares).values(account_id=ACCOUNT, **STAMPS, **SHARE)
@@ -292,50 +281,3 @@ def compare_all(product: Product, seed: int, numbers: range) -> tuple[Counter[st
                 differences.append(f"seed {seed}, document {number}: {difference!r}")
     seen["ties"] = Ties.count - met
     return seen, differences
-
-
-WORKER: list[Product] = []
-
-
-def begin(folder: str) -> None:
-    """Let a process have a product of its own, on an empty database."""
-    path = Path(folder) / f"{os.getpid()}.db"
-    store = new_store(path)
-    migrate(store.engine)
-    agency = open_agency(store, "North", "agency")
-    store.engine.close()
-    WORKER.append(Product(ApiClient(open_app(path), ContractChecker(), agency)))
-
-
-def turn(what: tuple[int, range]) -> tuple[Counter[str], list[str]]:
-    return compare_all(WORKER[0], *what)
-
-
-def main() -> int:
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--documents", type=int, default=1_000_000, help="how many to compare")
-    options.add_argument("--seed", type=int, default=1, help="other seeds make other documents")
-    options.add_argument("--processes", type=int, default=2, help="how many compare at the same time")
-    given = options.parse_args()
-    turns = [
-        (given.seed, range(first, min(first + TURN, given.documents))) for first in range(0, given.documents, TURN)
-    ]
-    seen: Counter[str] = Counter()
-    differences: list[str] = []
-    began = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder, multiprocessing.Pool(given.processes, begin, (folder,)) as pool:
-        for counts, found in pool.imap_unordered(turn, turns):
-            seen += counts
-            differences += found
-            took = time.monotonic() - began
-            print(f"{seen['documents']:>12,} documents, {len(differences)} differences, {took:,.0f} s", flush=True)
-    for difference in differences[:20]:
-        print(difference)
-    for what in sorted(seen):
-        print(f"{what:<24}{seen[what]:>14,}")
-    print(f"{'differences':<24}{len(differences):>14,}")
-    return 1 if differences else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
