@@ -1,14 +1,13 @@
-"""The context of a page, and its reply: a view, a redirect or a response."""
+"""The context of a page with its cookies, and its reply: a view, a redirect or a response."""
 
 from datetime import timedelta
 from typing import NamedTuple
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, unquote, urlencode
 
 import msgspec
 
 from retainer.console import words
 from retainer.console.catalogue import Catalogue
-from retainer.console.cookies import Cookie, Cookies
 from retainer.console.forms import Form
 from retainer.console.labels import field_label
 from retainer.identity.actors import Person
@@ -17,12 +16,13 @@ from retainer.identity.sign_in.throttle import Throttle
 from retainer.kernel.http import Request, Response
 from retainer.kernel.representations import Prepared, RunApart
 from retainer.kernel.roles import Area, may
-from retainer.store.tx import Store
+from retainer.store.tx import RolledBack, Store
 from retainer.values.exact import instant_after
 from retainer.web.pages import render
 from retainer.web.responses import HTML
 
 ROOT = "/console"
+SESSION = "session"
 NO_STORE = ("cache-control", "no-store")
 POLICY = {"connect_src": "'self'"}
 """The script polls for the first call of a new key."""
@@ -30,6 +30,45 @@ POSITIONS = {"page", "after", "cursor"}
 """Parameters that say where a page of a list begins."""
 ONE_TIME_SECONDS = 60
 """How long a browser keeps a notice, or a secret, for the page that shows it."""
+
+
+class Cookie(NamedTuple):
+    """A cookie for the pages below a path, with its lifetime in seconds; 0 deletes it."""
+
+    name: str
+    value: str = ""
+    seconds: int = 0
+    path: str = "/"
+
+
+class Cookies:
+    """The cookies of a request, and the headers that set them: `HttpOnly` and `SameSite=Lax`.
+
+    Under https, those of the whole console have the prefix `__Host-`, so that no other host can set them.
+    """
+
+    def __init__(self, request: Request) -> None:
+        self._is_secure = request.origin.startswith("https:")
+        self._sent = parsed(request.header("COOKIE") or "")
+
+    def get(self, name: str, path: str = "/") -> str | None:
+        return self._sent.get(self._name(name, path))
+
+    def header(self, cookie: Cookie) -> tuple[str, str]:
+        secure = "; Secure" if self._is_secure else ""
+        pair = f"{self._name(cookie.name, cookie.path)}={quote(cookie.value, safe='')}"
+        limits = f"Path={cookie.path}; Max-Age={cookie.seconds}"
+        return "set-cookie", f"{pair}; {limits}; HttpOnly; SameSite=Lax{secure}"
+
+    def _name(self, name: str, path: str) -> str:
+        prefix = "" if not self._is_secure else "__Host-" if path == "/" else "__Secure-"
+        return f"{prefix}retainer-{name}"
+
+
+def parsed(header: str) -> dict[str, str]:
+    """Return the cookies of a request; of two with the same name the first, which has the longer path."""
+    pairs = [part.strip().partition("=") for part in header.split(";")]
+    return {name: unquote(text) for name, _, text in reversed(pairs)}
 
 
 class View(NamedTuple):
@@ -58,6 +97,14 @@ class File(NamedTuple):
 
 Reply = View | Redirect | File | Response
 """The result of a page. It becomes a response after the commit of its transaction."""
+
+
+class Rehearsed(RolledBack):
+    """Ends a transaction without writing: its page shows what was done in it."""
+
+    def __init__(self, view: View | File) -> None:
+        super().__init__()
+        self.view = view
 
 
 class PageContext(msgspec.Struct):

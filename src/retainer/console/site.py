@@ -3,12 +3,21 @@
 from urllib.parse import urlsplit
 
 from retainer.console import forms
-from retainer.console.actions.basis import Rehearsed
 from retainer.console.catalogue import Catalogue
-from retainer.console.cookies import SESSION, Cookies
 from retainer.console.forms import Form
-from retainer.console.page_context import ROOT, File, PageContext, Reply, View, quoted, redirect_response
-from retainer.console.pages import profile_pages, sign_in_pages
+from retainer.console.page_context import (
+    ROOT,
+    SESSION,
+    Cookies,
+    File,
+    PageContext,
+    Rehearsed,
+    Reply,
+    View,
+    quoted,
+    redirect_response,
+)
+from retainer.console.pages import sign_in_pages
 from retainer.console.routes import HOME, PATHS, Handler, Route, area_of
 from retainer.errors import Refusal, method_not_allowed
 from retainer.identity.people import sessions
@@ -18,7 +27,7 @@ from retainer.kernel.http import Request, Response
 from retainer.kernel.limits import hit_address
 from retainer.kernel.pipeline import RETRIES, Report
 from retainer.kernel.representations import RunApart
-from retainer.kernel.resource import Operation, read_id
+from retainer.kernel.resource import Operation
 from retainer.kernel.roles import ROLES
 from retainer.server.http.site import no_page
 from retainer.store.engines.base import TransientConflict
@@ -84,9 +93,9 @@ class Console:
         if found is None:
             raise Refusal("not_found", "This page does not exist. It may have moved.")
         route, context.path_parameters = found
-        is_open = route.is_public or path in {profile_pages.PATH, "/sign-out"}
+        is_open = route.is_public or path in {sign_in_pages.SECOND_FACTOR, "/sign-out"}
         if context.signed_in and context.signed_in.lacks_second_factor and not is_open:
-            return context.redirect(profile_pages.PATH)
+            return context.redirect(sign_in_pages.SECOND_FACTOR)
         if context.signed_in and not context.may(area_of(path)):
             return _forbidden(context) if path else context.redirect(HOME)
         context.query = forms.parse(request.query)
@@ -134,7 +143,6 @@ class Console:
                 return self._refuse(context, route)
         with self.store.begin(context.person, write=False) as tx:
             tx.snapshot()
-            _check_record(tx, context)
             return show(tx, context)
 
     def _act(self, route: Route, context: PageContext) -> Reply:
@@ -166,7 +174,6 @@ class Console:
         try:
             with self.store.begin(context.person, write=True) as tx:
                 tx.request_id = context.request.id
-                _check_record(tx, context)
                 reply = act(tx, context)
                 tx.raise_errors()
                 return reply
@@ -225,16 +232,6 @@ def _rehearse(tx: Tx, context: PageContext, show: Handler) -> Reply:
 def _with_headers(reply: Reply, refusal: Refusal) -> Reply:
     """Return a page with the headers of a refusal, such as `Retry-After`."""
     return reply._replace(headers=tuple(refusal.headers.items())) if isinstance(reply, View) else reply
-
-
-def _check_record(tx: Tx, context: PageContext) -> None:
-    """Raise `not_found` if the path names a kind of records, or one of them, that the role may not see."""
-    section, _, path = context.request.path.removeprefix(f"{ROOT}/").partition("/")
-    if section == "records":
-        name, record_id, *_ = f"{path}//".split("/")
-        kind = context.catalogue.find(name, "listing")
-        if kind.owner and record_id.isdigit():
-            kind.get(tx, read_id(record_id, kind.table))
 
 
 def _forbidden(context: PageContext) -> Reply:

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
+from operator import sub
 from typing import Any, NamedTuple
 
 import msgspec
@@ -10,16 +11,16 @@ import msgspec
 from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.invoices.types import Invoice
 from retainer.console import words
-from retainer.console.actions.basis import Rehearsed, call, check_state, state_of, worded
-from retainer.console.actions.effects import Effects, load_effects
+from retainer.console.actions.effects import load_effects, work_in_words
 from retainer.console.catalogue import Kind
 from retainer.console.editing.fields import Field
+from retainer.console.editing.pages import call, check_state, state_of, worded
 from retainer.console.editing.sheet import Sheet
 from retainer.console.forms import Form
 from retainer.console.kinds.display import AnyPage
 from retainer.console.labels import field_label, word_of
 from retainer.console.names import load_names, title_of
-from retainer.console.page_context import PageContext, Reply, View
+from retainer.console.page_context import PageContext, Rehearsed, Reply, View
 from retainer.console.values import Block, Value, Values
 from retainer.documents.wording import unit_text
 from retainer.errors import FieldErrors, Refusal, invalid
@@ -73,22 +74,20 @@ class Worded:
 
 
 class Stage(NamedTuple):
-    """Where an action takes place: its transaction and page, the record as it is, and the form."""
+    """Where an action takes place: the record as it is, and its form. Once it is performed, also what it has done."""
 
     tx: Tx
     context: PageContext
     kind: Kind
     record: Any
     sheet: Sheet
-
-
-class Seen(NamedTuple):
-    """A record after an action, what the operation returned, and the effects beside the record."""
-
-    after: Any
+    after: Any = None
     made: Any = None
+    """The record that the operation returned."""
     meta: Any = None
-    effects: Effects = Effects()
+    owed: tuple[str, str] = ("", "")
+    """What the client owes before and after."""
+    freed: str = ""
 
 
 class Action(msgspec.Struct, frozen=True, kw_only=True):
@@ -153,20 +152,20 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         operation = stage.context.catalogue.operation("POST", self.creates)
         return call(stage.tx, operation, *([stage.record.id] if operation.parameters else []), body=body)
 
-    def next_path(self, stage: Stage, seen: Seen) -> str:
-        return stage.kind.path_of(seen.after)
+    def next_path(self, stage: Stage) -> str:
+        return stage.kind.path_of(stage.after)
 
-    def facts(self, stage: Stage, seen: Seen, values: Values) -> Wording:
-        record, after = stage.record, seen.after
+    def facts(self, stage: Stage, values: Values) -> Wording:
+        record, after = stage.record, stage.after or stage.record
         client_id = getattr(record, "client_id", None)
         client = load_names(stage.tx, clients, [client_id]).get(client_id, "") if client_id else ""
         paid = abs(getattr(after, "amount_paid", Decimal(0)) - getattr(record, "amount_paid", Decimal(0)))
         return Wording(
             before=Worded(values, record),
             after=Worded(values, after),
-            made=Worded(values, seen.made),
+            made=Worded(values, stage.made),
             client=client,
-            freed=seen.effects.freed_in_words,
+            freed=stage.freed,
             paid=words.money(paid, after.currency) if paid else "",
             became="" if record.status == after.status else word_of(after.status).lower(),
         )
@@ -175,7 +174,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         """Return the page, with what the form as typed leads to. Raises `not_found`; leaves its rehearsal in `tx`."""
         stage = self.stage(kind, tx, context)
         if context.form.errors:
-            return self.view(stage, None)
+            return self.view(stage)
         sheet = stage.sheet
         open_to_input = {field.name for field in sheet.fields if field.is_required and not sheet.stored(field)}
         if context.form.texts:
@@ -183,27 +182,26 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         else:
             context.form.texts = {field.name: [sheet.stored(field)] for field in sheet.fields}
         try:
-            return self.view(stage, self.perform(stage))
+            return self.view(self.perform(stage))
         except Refusal as refusal:
             wrong = refusal.members.get("errors", {}).keys()
-            return self.view(stage, None, "" if wrong and wrong <= open_to_input else self.obstacle(stage, refusal))
+            return self.view(stage, "" if wrong and wrong <= open_to_input else self.obstacle(stage, refusal))
 
     def act(self, kind: str, tx: Tx, context: PageContext) -> Reply:
         """Act once on the record that the page showed. Raises `precondition_failed`, Rehearsed, the API's errors."""
         stage, form = self.stage(kind, tx, context), context.form
         if form.text("step") != PREVIEW:
             check_state(stage.kind.table, stage.record, form)
-        seen = self.perform(stage)
-        if form.text("step") == PREVIEW:
-            raise Rehearsed(self.view(stage, seen))
-        if self.is_reviewed and form.text("seen") != digest(stage.sheet):
-            form.message = REVIEW
-            raise Rehearsed(self.view(stage, seen))
-        path = self.next_path(stage, seen)
-        if self.unchanged and state_of(seen.after) == state_of(stage.record):
+        stage = self.perform(stage)
+        is_unseen = self.is_reviewed and form.text("seen") != digest(stage.sheet)
+        if is_unseen or form.text("step") == PREVIEW:
+            form.message = "" if form.text("step") == PREVIEW else REVIEW
+            raise Rehearsed(self.view(stage))
+        path = self.next_path(stage)
+        if self.unchanged and state_of(stage.after) == state_of(stage.record):
             return context.redirect(path, self.unchanged, kind="warn")
-        self.note(stage, seen)
-        said = self.facts(stage, seen, Values(tx, context)).say(*self.notice)
+        self.note(stage)
+        said = self.facts(stage, Values(tx, context)).say(*self.notice)
         return context.redirect(path, " ".join(said), kind="warn" if self.is_danger else "good")
 
     def stage(self, name: str, tx: Tx, context: PageContext) -> Stage:
@@ -217,9 +215,9 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         own = record if preset is None else None
         return Sheet(tx, context, kind, own, self.fields_of(record), Form([*(preset or {}).items()]))
 
-    def perform(self, stage: Stage) -> Seen:
+    def perform(self, stage: Stage) -> Stage:
         """Call the operation; return what it has changed. Raises its errors, by the fields of the form."""
-        effects = load_effects(stage.tx, stage.record)
+        owed, work = load_effects(stage.tx, stage.record)
         values, body = stage.sheet.read(), dict[str, Any]()
         try:
             stage.tx.raise_errors()
@@ -228,8 +226,14 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         except Refusal as refusal:
             raise self._by_fields(refusal, stage.sheet, body) from None
         after = stage.kind.get(stage.tx, stage.record.id)
-        effects = effects.until(load_effects(stage.tx, stage.record))
-        return Seen(after, getattr(made, "data", made), getattr(made, "meta", None), effects)
+        owed_then, work_then = load_effects(stage.tx, stage.record)
+        return stage._replace(
+            after=after,
+            made=getattr(made, "data", made),
+            meta=getattr(made, "meta", None),
+            owed=(owed, owed_then),
+            freed=work_in_words(map(sub, work, work_then)),
+        )
 
     def _by_fields(self, refusal: Refusal, sheet: Sheet, body: dict[str, Any]) -> Refusal:
         """Return a refusal with its errors by the fields of the form.
@@ -258,15 +262,15 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         then = word_of(target).lower()
         return f"This {stage.kind.noun} is {word}, so it cannot become {then}."
 
-    def view(self, stage: Stage, seen: Seen | None, obstacle: str = "") -> View:
-        tx, context, kind, record, sheet = stage
-        if seen and "status" in self.fixed and seen.after.status == record.status:
+    def view(self, stage: Stage, obstacle: str = "") -> View:
+        context, kind, record, sheet = stage.context, stage.kind, stage.record, stage.sheet
+        if stage.after and "status" in self.fixed and stage.after.status == record.status:
             obstacle = self.obstacle(stage, None)
         sheet.word_errors()
         label = title_of(kind.table, record)
-        values, after = Values(tx, context), seen or Seen(record)
-        facts = self.facts(stage, after, values)
-        changes = list(changes_of(values, stage, after, facts.get("client", "")))
+        values = Values(stage.tx, context)
+        facts = self.facts(stage, values)
+        changes = list(changes_of(values, stage, facts.get("client", "")))
         values.names.load()
         return context.render(
             "action",
@@ -278,8 +282,8 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
             sheet=sheet,
             obstacle=obstacle,
             sentences=list(facts.say(*self.sentences)),
-            warnings=[warning.message for warning in getattr(after.meta, "warnings", ())],
-            document=after.made if type(after.made) in {Invoice, CreditNote} - {kind.record} else None,
+            warnings=[warning.message for warning in getattr(stage.meta, "warnings", ())],
+            document=stage.made if type(stage.made) in {Invoice, CreditNote} - {kind.record} else None,
             unit_text=unit_text,
             changes=changes,
             state=state_of(record),
@@ -294,27 +298,30 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         shown = {"path": self.path, "button": button, "advice": advice, "sheet": sheet, "state": state_of(record)}
         return Block("form", title=title, **shown)
 
-    def note(self, stage: Stage, seen: Seen) -> None:
+    def note(self, stage: Stage) -> None:
         if self.audited is None:
             return
-        changed = [name for name in SHOWN if getattr(stage.record, name, None) != getattr(seen.after, name, None)]
         before, after = (
-            {name: msgspec.to_builtins(getattr(record, name), enc_hook=str) for name in changed}
-            for record in (stage.record, seen.after)
+            {name: msgspec.to_builtins(getattr(record, name), enc_hook=str) for name in changed_fields(stage)}
+            for record in (stage.record, stage.after)
         )
-        target = Target(stage.kind.noun, seen.after.id, title_of(stage.kind.table, seen.after))
+        target = Target(stage.kind.noun, stage.after.id, title_of(stage.kind.table, stage.after))
         after = stage.sheet.read() | after
         audit.note(stage.tx, self.audited, target, before=before or None, after=after or None)
 
 
-def changes_of(values: Values, stage: Stage, seen: Seen, client: str) -> Iterator[tuple[str, Value, Value]]:
+def changed_fields(stage: Stage) -> list[str]:
+    after = stage.after or stage.record
+    return [name for name in SHOWN if getattr(stage.record, name, None) != getattr(after, name, None)]
+
+
+def changes_of(values: Values, stage: Stage, client: str) -> Iterator[tuple[str, Value, Value]]:
     """Yield the fields that an action changes, and what the client owes: the label, and the values before and after."""
-    for name in SHOWN:
-        if getattr(stage.record, name, None) != getattr(seen.after, name, None):
-            now, then = (values.field(record, name, stage.kind.table) for record in (stage.record, seen.after))
-            yield field_label(name), now, then
-    if len(set(seen.effects.outstanding)) > 1:
-        now, then = (Value("number", amount) for amount in seen.effects.outstanding)
+    for name in changed_fields(stage):
+        now, then = (values.field(record, name, stage.kind.table) for record in (stage.record, stage.after))
+        yield field_label(name), now, then
+    if stage.owed[0] != stage.owed[1]:
+        now, then = (Value("number", amount) for amount in stage.owed)
         yield f"Outstanding of {client}", now, then
 
 

@@ -1,7 +1,7 @@
 """Effects of actions on invoices beside their fields: what a client owes, and the work that can be billed again."""
 
 import json
-from typing import NamedTuple
+from collections.abc import Iterable
 
 from sqlalchemy import bindparam, func, select
 
@@ -35,33 +35,23 @@ WORK = (
 )
 
 
-class Effects(NamedTuple):
-    """What a client owes, and the work on an invoice: time entries, their minutes, expenses, milestones and months."""
-
-    outstanding: tuple[str, ...] = ()
-    work: tuple[int, ...] = (0, 0, 0, 0, 0)
-
-    def until(self, later: "Effects") -> "Effects":
-        freed = tuple(before - after for before, after in zip(self.work, later.work, strict=True))
-        return Effects(self.outstanding + later.outstanding, freed)
-
-    @property
-    def freed_in_words(self) -> str:
-        """Return the work as part of a sentence: `12:30 h of time, 2 expenses and 1 milestone`; empty without any."""
-        entries, minutes, expenses, milestones, months = self.work
-        found = [
-            f"{hours(minutes)} h of time ({words.count(entries, 'entry', 'entries')})" if entries else "",
-            words.count(expenses, "expense") if expenses else "",
-            words.count(milestones, "milestone") if milestones else "",
-            f"{words.count(months, 'month')} of a retainer" if months else "",
-        ]
-        found = [text for text in found if text]
-        return f"{', '.join(found[:-1])} and {found[-1]}" if len(found) > 1 else "".join(found)
+def work_in_words(work: Iterable[int]) -> str:
+    """Return work as part of a sentence: `12:30 h of time, 2 expenses and 1 milestone`; empty without any."""
+    entries, minutes, expenses, milestones, months = work
+    found = [
+        f"{hours(minutes)} h of time ({words.count(entries, 'entry', 'entries')})" if entries else "",
+        words.count(expenses, "expense") if expenses else "",
+        words.count(milestones, "milestone") if milestones else "",
+        f"{words.count(months, 'month')} of a retainer" if months else "",
+    ]
+    found = [text for text in found if text]
+    return f"{', '.join(found[:-1])} and {found[-1]}" if len(found) > 1 else "".join(found)
 
 
-def load_effects(tx: Tx, record: object) -> Effects:
+def load_effects(tx: Tx, record: object) -> tuple[str, tuple[int, ...]]:
+    """Return what the client of an invoice owes, and its entries, minutes, expenses, milestones and months."""
     if not isinstance(record, Invoice):
-        return Effects()
+        return "", (0, 0, 0, 0, 0)
     units = tx.value(OUTSTANDING, client=record.client_id, currency=record.currency)
     owed = words.money(amount_of(units, record.currency), record.currency)
-    return Effects((owed,), tx.one(WORK, lines=json.dumps([line.id for line in record.lines])) or Effects().work)
+    return owed, tx.one(WORK, lines=json.dumps([line.id for line in record.lines])) or (0, 0, 0, 0, 0)

@@ -7,7 +7,7 @@ from typing import Any
 from retainer.billing import payments
 from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.invoices.types import Invoice, Payment, UnbilledTime
-from retainer.console.actions.action import Action, Seen, Stage, Wording
+from retainer.console.actions.action import Action, Stage, Wording
 from retainer.console.editing.fields import Field, choose_fields, options_of
 from retainer.console.kinds.projects import LEFT_OUT
 from retainer.console.page_context import PageContext
@@ -67,17 +67,17 @@ class Bill(Action, frozen=True, kw_only=True):
             return {"client_id": record.client_id, "project_id": record.id, "unbilled_work": asked}
         return {"client_id": record.id, "unbilled_work": asked}
 
-    def facts(self, stage: Stage, seen: Seen, values: Values) -> Wording:
-        found = getattr(seen.meta, "left_out", ())
+    def facts(self, stage: Stage, values: Values) -> Wording:
+        found = getattr(stage.meta, "left_out", ())
         left_out = ", ".join(f"{hours(each.minutes)} h {LEFT_OUT[each.reason]}" for each in found)
-        return Wording(super().facts(stage, seen, values) | {"left_out": left_out})
+        return Wording(super().facts(stage, values) | {"left_out": left_out})
 
-    def note(self, stage: Stage, seen: Seen) -> None:
+    def note(self, stage: Stage) -> None:
         body = self.build_body(stage.record, stage.sheet.read())
-        audit.note(stage.tx, "record created", Target("invoice", seen.made.id, "draft"), after=body)
+        audit.note(stage.tx, "record created", Target("invoice", stage.made.id, "draft"), after=body)
 
-    def next_path(self, _: Stage, seen: Seen) -> str:
-        return f"/records/invoices/{seen.made.id}"
+    def next_path(self, stage: Stage) -> str:
+        return f"/records/invoices/{stage.made.id}"
 
 
 def is_covered(record: Client | Project) -> bool:
@@ -188,8 +188,8 @@ class Credit(Action, frozen=True, kw_only=True):
             return f"{LINE}{body['lines'][int(rest.partition('.')[0])]['invoice_line_id']}" if rest else "what"
         return path
 
-    def facts(self, stage: Stage, seen: Seen, values: Values) -> Wording:
-        return Wording(super().facts(stage, seen, values) | {"left": left_of(stage.record)})
+    def facts(self, stage: Stage, values: Values) -> Wording:
+        return Wording(super().facts(stage, values) | {"left": left_of(stage.record)})
 
 
 def left_of(invoice: Invoice) -> str:

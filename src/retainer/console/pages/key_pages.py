@@ -1,4 +1,4 @@
-"""The pages of keys: the list, details, and their forms."""
+"""The pages of the API and its switch, and of keys: the list, details, and their forms."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -10,6 +10,7 @@ from retainer.console import charts, forms, words
 from retainer.console.editing.fields import Field, Filters, choose_fields
 from retainer.console.editing.form_pages import FormPage, Section
 from retainer.console.page_context import NO_STORE, PageContext, Reply
+from retainer.errors import Refusal, invalid
 from retainer.events import webhooks
 from retainer.identity import accounts
 from retainer.identity.audit import Fields
@@ -17,6 +18,7 @@ from retainer.identity.keys import key_list, keys
 from retainer.identity.keys.key_list import Key, KeyFilter
 from retainer.identity.keys.keys import SCOPES, KeyChanges, KeyDetails, Rotation
 from retainer.identity.people import users
+from retainer.identity.plans import PLANS, WITH_API, includes_api
 from retainer.kernel.http import Response
 from retainer.schema import identity as schema
 from retainer.schema.requests import HOUR
@@ -166,6 +168,8 @@ REVOKE = FormPage(
 
 DAYS, STATUSES = 30, get_args(key_list.Status)
 RECENT, MAX_OPERATIONS = 10, 10
+RECENT_FAILURES = 5
+CONFIRMATION = "switch off"
 
 
 def show_list(tx: Tx, context: PageContext) -> Reply:
@@ -215,3 +219,52 @@ def first_call(tx: Tx, context: PageContext) -> Reply:
     """Return as JSON whether a key was used, for the page's script."""
     body = b"false" if KEYS.find(tx, context).last_used_at is None else b"true"
     return Response(200, [("content-type", "application/json"), NO_STORE], b'{"has_arrived":%b}' % body)
+
+
+def show_api(tx: Tx, context: PageContext) -> Reply:
+    account = accounts.get_account(tx)
+    keys = key_list.list_keys(tx)
+    failed = request_log.LogFilter(status="5xx", since=counts.last_hours(tx).since)
+    return context.render(
+        "api",
+        account=account,
+        plan=PLANS[account["plan"]],
+        is_included=includes_api(account["plan"], account["trial_ends_at"], tx.now),
+        plans_with_api=WITH_API,
+        keys=keys,
+        live=key_list.live_keys(tx),
+        remarkable=[key for key in keys if key.warnings],
+        halted=[webhook for webhook in webhooks.load_webhooks(tx) if webhook.status_reason],
+        chart=charts.hourly_chart(tx),
+        failures=request_log.list_requests(tx, failed, limit=RECENT_FAILURES).requests,
+        names={key.id: key.name for key in keys},
+    )
+
+
+def show_switch(tx: Tx, context: PageContext) -> Reply:
+    account = accounts.get_account(tx)
+    return context.render(
+        "switch",
+        account=account,
+        is_included=includes_api(account["plan"], account["trial_ends_at"], tx.now),
+        plans_with_api=WITH_API,
+        live=key_list.live_keys(tx),
+        last_hour=counts.last_hour(tx),
+        confirmation=CONFIRMATION,
+    )
+
+
+def switch(tx: Tx, context: PageContext) -> Reply:
+    """Switch the API; off needs a typed confirmation. Raises `validation_failed`, `plan_required`, `trial_ended`."""
+    if context.form.text("on"):
+        try:
+            accounts.switch_api(tx, on=True)
+        except Refusal as refusal:
+            advice = f"For one that does ({WITH_API}), ask {context.operator}."
+            raise Refusal(refusal.code, f"Your plan does not include the API. {advice}") from None
+        return context.redirect("/api", "The API is on.")
+    if context.form.text("confirmation").casefold() != CONFIRMATION:
+        raise invalid({"confirmation": [f"To confirm, type “{CONFIRMATION}”."]})
+    live = key_list.live_keys(tx).keys
+    accounts.switch_api(tx, on=False)
+    return context.redirect("/api", f"The API is off. {words.count(len(live), 'key')} stopped working.", kind="warn")

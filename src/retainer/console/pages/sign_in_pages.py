@@ -1,19 +1,19 @@
-"""The pages that sign admins in and out, and set a password by a link."""
+"""The pages that sign people in and out, set a password by a link, and change the password and the second factor."""
 
 from datetime import timedelta
 
-from retainer.console.cookies import SESSION, Cookie
 from retainer.console.forms import Form, read_password
-from retainer.console.page_context import ROOT, PageContext, Reply, quoted
+from retainer.console.page_context import ROOT, SESSION, Cookie, PageContext, Reply, quoted
 from retainer.errors import Refusal, invalid
-from retainer.identity.people import sessions
+from retainer.identity import accounts
+from retainer.identity.people import second_factors, sessions
 from retainer.identity.people.tokens import LINKS, SECOND_STEPS, Token
 from retainer.identity.sign_in import sign_in as identity
 from retainer.identity.sign_in.sign_in import Browser, SignedIn
 from retainer.store.tx import Store, Tx
 from retainer.values.parameters import read_whole
 
-CODE_PATH = "/sign-in/code"
+CODE_PATH, SECOND_FACTOR = "/sign-in/code", "/profile/second-factor"
 PENDING = Cookie("sign-in", path=ROOT + CODE_PATH)
 COOKIE_SECONDS = int(sessions.BROWSER_TTL.total_seconds())
 ENDED = "Your session has ended, and nothing was changed. {}"
@@ -117,3 +117,50 @@ def destination(context: PageContext) -> str:
     leads_up = not {".", ".."}.isdisjoint(path.split("/"))  # browsers resolve these
     is_ours = path.startswith("/") and not path.startswith(("//", "/\\")) and not leads_up and path.isprintable()
     return quoted(path) + separator + query if is_ours and query.isprintable() and query.isascii() else ""
+
+
+def show_second_factor(store: Store, context: PageContext) -> Reply:
+    with store.begin(context.person, write=False) as tx:
+        tx.snapshot()
+        factor = second_factors.find(tx, context.person.user_id)
+        left = second_factors.count_codes(tx, context.person.user_id)
+        is_required = accounts.get_account(tx)["require_second_factor"]
+    if factor is None:
+        with store.begin(context.person, write=True) as tx:
+            secret = second_factors.propose(tx, context.person.session_id)
+        import segno  # noqa: PLC0415  # only documents and second factors need it
+
+        address = second_factors.setup_address(secret, context.person.email)
+        image = segno.make(address, error="m").svg_data_uri(scale=4, border=4, light="#fff")
+        return context.render("second_factor_new", secret=secret, image=image, is_required=is_required)
+    return context.render("second_factor", factor=factor, left=left, is_required=is_required)
+
+
+def change_second_factor(store: Store, context: PageContext) -> Reply:
+    """Set the second factor up, replace its recovery codes, or remove it. Raises `validation_failed`."""
+    form, person = context.form, context.person
+    if "current" in form:
+        current, code = form.text("current"), form.text("code")
+        codes = identity.add_second_factor(store, context.throttle, person, current, code)
+        return context.show_once(SECOND_FACTOR, "codes", "\n".join(codes))
+    if form.text("remove"):
+        identity.remove_second_factor(store, context.throttle, person, form.text("code"))
+        return context.redirect("/profile", "Second factor removed. Your password is enough to sign in.", kind="warn")
+    codes = identity.replace_recovery_codes(store, context.throttle, person, form.text("code"))
+    return context.show_once(SECOND_FACTOR, "codes", "\n".join(codes))
+
+
+def show_profile(store: Store, context: PageContext) -> Reply:
+    """Show the signed-in admin, the state of the second factor, and the form that changes the password."""
+    with store.begin(context.person, write=False) as tx:
+        tx.snapshot()
+        factor = second_factors.find(tx, context.person.user_id)
+        codes = second_factors.count_codes(tx, context.person.user_id)
+    return context.render("profile", factor=factor, codes=codes)
+
+
+def change_password(store: Store, context: PageContext) -> Reply:
+    """Change the password; all other sessions end. Raises `validation_failed`, `rate_limited`."""
+    current, password = context.form.text("current"), read_password(context.form)
+    identity.change_password(store, context.throttle, context.person, current, password)
+    return context.redirect("/profile", "Password changed. Your other sessions were signed out.")

@@ -3,9 +3,9 @@
 from functools import partial
 
 from retainer.console import words
-from retainer.console.actions.basis import new_of, patch_of
 from retainer.console.editing.fields import Field, choose_fields
 from retainer.console.editing.form_pages import FormPage, Section
+from retainer.console.editing.pages import new_of, patch_of
 from retainer.console.names import Link, Names
 from retainer.console.page_context import PageContext, Reply
 from retainer.events import deliveries, webhooks

@@ -1,4 +1,4 @@
-"""My week: the hours of the signed-in user by work and day, as a form whose cells are time entries."""
+"""My week: the hours of the signed-in user by work and day, as a form whose cells are time entries; and the timer."""
 
 import hashlib
 import json
@@ -24,7 +24,7 @@ from retainer.store.engines.sql import INTEGER, is_listed, listed
 from retainer.store.tx import Tx
 from retainer.values.exact import minutes_between
 from retainer.work import timers
-from retainer.work.time_rules import TimeEntry
+from retainer.work.time_rules import MAX_MINUTES, TimeEntry
 
 DAYS, DAY_MINUTES = 7, 1440
 WORK: dict[str, Table] = {"task_id": tasks, "ticket_id": tickets, "project_id": projects, "client_id": clients}
@@ -250,3 +250,39 @@ def write(tx: Tx, week: Week, row: Row, cell: Cell, minutes: int) -> None:
         change_record(tx, week.kind, cell.entries[0], {"duration_minutes": minutes})
     elif cell.entries:
         delete_record(tx, week.kind, cell.entries[0])
+
+
+def move_timer(tx: Tx, context: PageContext) -> Reply:
+    """Start, stop or discard the timer. Raises `validation_failed`, and the errors of the API at the work."""
+    form, running = context.form, timers.find(tx)
+    step = form.text("timer")
+    if step == "start":
+        if running is not None:
+            raise invalid({"work": ["Your timer is running already. Stop it first."]})
+        offered = {name for _, options in Week(tx, context).offered for name, _ in options}
+        if form.text("work") not in offered:
+            raise invalid({"work": ["Choose the work that you begin."]})
+        timers.start(tx, form.text("work"), form.text("description").strip())
+        return context.redirect("/week", "Timer started.")
+    if running is None:
+        return context.redirect("/week", "No timer is running.", kind="warn")
+    timers.discard(tx)
+    if step == "discard":
+        return context.redirect("/week", "Timer discarded. Nothing was recorded.", kind="warn")
+    entry = record_timer(tx, context, running)
+    return context.redirect("/week", f"{typed.minutes_text(entry.duration_minutes)} recorded.")
+
+
+def record_timer(tx: Tx, context: PageContext, timer: timers.Timer) -> TimeEntry:
+    """Record the time of a timer until now. Raises `validation_failed`, with the errors of the API at the work."""
+    if minutes_between(timer.started_at, tx.now) > MAX_MINUTES:
+        raise invalid({"work": ["The timer has run for more than a day. Discard it, and type your hours below."]})
+    field, record_id = part_of(timer.work) or ("", "0")
+    body = {field: int(record_id), "started_at": timer.started_at, "ended_at": tx.now, "description": timer.description}
+    try:
+        entry = create_record(tx, context.catalogue.find("time-entries"), body)
+    except Refusal as refusal:
+        raise at_field(refusal, "work") from None
+    if not isinstance(entry, TimeEntry):
+        raise TypeError(f"The API answered with {entry!r}.")
+    return entry
