@@ -11,8 +11,7 @@ import pytest
 from retainer.errors import Refusal
 from retainer.kernel.http import Request
 from retainer.settings import Settings
-from retainer.web import assets
-from retainer.web.pages import TEMPLATES, page, render
+from retainer.web.pages import ADDRESSES, ASSETS, TEMPLATES, answer_asset, page, publish, render
 
 SPECIMEN = (Path(__file__).parent / "browser" / "specimen.html").read_text(encoding="utf-8")
 
@@ -80,23 +79,23 @@ def test_a_page_of_one_request_is_not_shared(monkeypatch):
 def test_an_asset_is_kept_for_ever_under_an_address_that_names_its_content(tmp_path):
     file = tmp_path / "note.css"
     file.write_text("a { color: red }")
-    address = assets.publish(file)
-    response = assets.answer(request(address))
+    address = publish(file)
+    response = answer_asset(request(address))
     headers = dict(response.headers)
     assert (response.status, response.body) == (200, file.read_bytes())
     assert headers["content-type"] == "text/css; charset=utf-8"
     assert headers["cache-control"] == "public, max-age=31536000, immutable"
     file.write_text("a { color: blue }")
-    assert assets.publish(file) != address
-    for unknown in ("/assets/note.css", "/assets/", "/assets/../web/assets.py"):
+    assert publish(file) != address
+    for unknown in ("/assets/note.css", "/assets/", "/assets/../web/pages.py"):
         with pytest.raises(Refusal) as refused:
-            assets.answer(request(unknown))
+            answer_asset(request(unknown))
         assert refused.value.code == "not_found"
 
 
 def test_the_headers_of_an_asset_on_its_way_out_say_once_how_long_it_may_be_kept(api):
     sent: list[tuple[str, str]] = []
-    environ = request(assets.ADDRESSES["retainer.css"]).environ | {"SERVER_PROTOCOL": "HTTP/1.1"}
+    environ = request(ADDRESSES["retainer.css"]).environ | {"SERVER_PROTOCOL": "HTTP/1.1"}
     environ |= {"wsgi.input": io.BytesIO(), "wsgi.errors": io.StringIO()}
     api.app(environ, lambda _, headers: sent.extend(headers))
     assert [value for name, value in sent if name == "cache-control"] == ["public, max-age=31536000, immutable"]
@@ -114,8 +113,8 @@ def served():
 
     def answer(environ, start_response):
         asked = Request(environ, Settings())
-        is_asset = asked.path.startswith(assets.ROOT)
-        response = assets.answer(asked) if is_asset else page(asked, specimen())
+        is_asset = asked.path.startswith(ASSETS)
+        response = answer_asset(asked) if is_asset else page(asked, specimen())
         start_response(f"{response.status} ", response.headers)
         return [response.body]
 

@@ -6,7 +6,7 @@ import pytest
 
 from retainer.kernel.limits import hit_address
 from retainer.server.http import compression
-from retainer.web.assets import ADDRESSES
+from retainer.web.pages import ADDRESSES
 
 ADDRESS = "203.0.113.5"
 

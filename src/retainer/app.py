@@ -32,7 +32,7 @@ from retainer.settings import BASE_PATH, PUBLIC, Settings
 from retainer.store.engines import Sqlite, connect
 from retainer.store.tx import Store
 from retainer.traffic.recorder import RequestRecorder
-from retainer.web import assets, well_known
+from retainer.web import pages, well_known
 
 if TYPE_CHECKING:
     from retainer.server.monitoring.metrics import MetricsPage, SharedMetrics, Slot
@@ -58,13 +58,13 @@ ROUTES = Routes(RESOURCES)
 
 PAGES: Mapping[str, site.Page] = {
     ".well-known": well_known.answer_well_known,
-    "assets": assets.answer,
+    "assets": pages.answer_asset,
     "docs": partial(reference.answer, routes=ROUTES),
     "favicon.ico": well_known.answer_icon,
     "llms.txt": partial(reference.answer_llms, routes=ROUTES),
     "llms-full.txt": partial(reference.answer_llms_full, routes=ROUTES),
     "openapi.json": partial(openapi.answer, routes=ROUTES),
-    "openapi.yaml": partial(openapi.answer_yaml, routes=ROUTES),
+    "openapi.yaml": partial(openapi.answer, routes=ROUTES),
     "robots.txt": well_known.answer_robots,
 }
 """The pages outside the base path, by the first part of the path."""

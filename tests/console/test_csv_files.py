@@ -6,7 +6,8 @@ from decimal import Decimal
 
 import pytest
 
-from retainer.web.csv_files import csv_response, csv_text
+from retainer.web.csv_files import csv_text
+from retainer.web.pages import csv_response
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from retainer.schema.migrations import current, head, migrate, plan
 from retainer.settings import BASE_PATH, Settings
 from retainer.store.engines import Engine, connect
 from retainer.store.tx import Store
+from retainer.values.decoding import json_text
 
 if TYPE_CHECKING:
     from retainer.events.sender.loop import Sender
@@ -181,14 +182,14 @@ def config() -> dict[str, object]:
 def openapi(*, out: Out = None, json: bool) -> None:  # noqa: ARG001  # it is JSON with and without --json
     """Write the OpenAPI 3.1 document."""
     from retainer.app import ROUTES  # noqa: PLC0415  # the API is not needed by other commands
-    from retainer.openapi.document import render  # noqa: PLC0415
+    from retainer.openapi.document import document  # noqa: PLC0415
 
     base = settings.load().base_url or "http://127.0.0.1:8000"
-    document = render(ROUTES.operations, base + BASE_PATH).decode()
+    text = json_text(document(ROUTES.operations, base + BASE_PATH))
     if out is None:
-        print(document)
+        print(text)
     else:
-        out.write_text(document + "\n", encoding="utf-8")
+        out.write_text(text + "\n", encoding="utf-8")
 
 
 @cli.command(operating_cli)

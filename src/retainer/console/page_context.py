@@ -18,8 +18,7 @@ from retainer.kernel.representations import Prepared, RunApart
 from retainer.kernel.roles import Area, may
 from retainer.store.tx import RolledBack, Store
 from retainer.values.exact import instant_after
-from retainer.web.pages import render
-from retainer.web.responses import HTML
+from retainer.web.pages import HTML, render
 
 ROOT = "/console"
 SESSION = "session"

@@ -2,6 +2,7 @@
 
 import inspect
 import sys
+from collections.abc import Callable
 from functools import lru_cache
 
 import msgspec
@@ -13,10 +14,14 @@ from retainer.kernel.http import Request, Response
 from retainer.kernel.resource import Operation, Resource
 from retainer.kernel.routes import Routes
 from retainer.openapi import operations, refusals
+from retainer.openapi.headers import REQUEST_HEADERS, RESPONSE_HEADERS, Json, header_of
 from retainer.openapi.schemas import Schemas
-from retainer.openapi.values import REQUEST_HEADERS, RESPONSE_HEADERS, Json, header_of
-from retainer.web.responses import document as page_of
+from retainer.web import pages
 
+FORMS = {
+    "/openapi.json": (pipeline.CONTENT[1], msgspec.json.encode),
+    "/openapi.yaml": ("application/yaml", msgspec.yaml.encode),
+}
 ANYWHERE = "http://retainer.invalid"  # placeholder in the cached document
 CONVENTIONS = """\
 - **Keys** are sent in `Authorization: Bearer <key>` or `X-Api-Key`. Each operation needs a scope; write does not
@@ -29,10 +34,6 @@ CONVENTIONS = """\
 - **Changes**: PUT and PATCH are the same: omitted fields keep their values, read-only fields are ignored, unknown
   fields are refused. `If-Match` prevents lost updates, `Idempotency-Key` duplicate writes.
 - **Errors**: `message` says what to do, `code` is for programs, `errors` lists all errors; a 405 has `Allow`."""
-
-
-def render(declared: list[Operation], base_url: str) -> bytes:
-    return msgspec.json.encode(document(declared, base_url))
 
 
 def document(declared: list[Operation], base_url: str) -> Json:
@@ -80,13 +81,9 @@ def document(declared: list[Operation], base_url: str) -> Json:
 
 
 def answer(request: Request, routes: Routes) -> Response:
-    body = as_json(routes).replace(msgspec.json.encode(ANYWHERE), msgspec.json.encode(request.base_url), 1)
-    return page_of(request, pipeline.CONTENT[1], body)
-
-
-def answer_yaml(request: Request, routes: Routes) -> Response:
-    body = as_yaml(routes).replace(ANYWHERE.encode(), request.base_url.encode(), 1)
-    return page_of(request, "application/yaml", body)
+    content_type, encode = FORMS[request.path]
+    body = rendered(routes, encode).replace(ANYWHERE.encode(), request.base_url.encode(), 1)
+    return pages.document(request, content_type, body)
 
 
 @lru_cache(maxsize=1)
@@ -95,11 +92,6 @@ def document_of(routes: Routes) -> Json:
     return document(routes.operations, ANYWHERE)
 
 
-@lru_cache(maxsize=1)
-def as_json(routes: Routes) -> bytes:
-    return msgspec.json.encode(document_of(routes))
-
-
-@lru_cache(maxsize=1)
-def as_yaml(routes: Routes) -> bytes:
-    return msgspec.yaml.encode(document_of(routes))
+@lru_cache(maxsize=len(FORMS))
+def rendered(routes: Routes, encode: Callable[[Json], bytes]) -> bytes:
+    return encode(document_of(routes))

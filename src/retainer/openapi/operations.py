@@ -13,8 +13,8 @@ from sqlalchemy import Table
 from retainer.kernel import paging, query
 from retainer.kernel.resource import Operation
 from retainer.openapi import refusals
-from retainer.openapi.schemas import Schemas
-from retainer.openapi.values import Json, always_and, description_of, schema_of
+from retainer.openapi.headers import Json, always_and
+from retainer.openapi.schemas import Schemas, description_of
 from retainer.rollups.list_sums import MAX_SUMMED
 from retainer.store.constraints import singular
 from retainer.store.row_mapper import folds
@@ -132,7 +132,7 @@ def _path_parameters(operation: Operation, lists: set[str], schemas: Schemas) ->
     if "external_id" in operation.parameters:
         noun = noun_of(operation.resource.table)
         description = f"The `external_id` of the {noun}, percent-encoded. One with a slash cannot be in a path."
-        schema = schema_of(Code191, "external_id", schemas, sent=True)
+        schema = schemas.schema_of(Code191, "external_id", sent=True)
         return [{"name": "external_id", "description": description, "schema": schema, "in": "path", "required": True}]
     for name in operation.parameters:
         path, _, rest = operation.path.partition(f"/{{{name}}}")
@@ -142,7 +142,7 @@ def _path_parameters(operation: Operation, lists: set[str], schemas: Schemas) ->
         source = f"`id` in {path}" if path in lists else f"`id` in the `{children}` of {parent}"
         description = f"The id of the {noun_of(table)}, as {source}."
         place = {"in": "path", "required": True}
-        parameters.append({"name": name, "description": description, "schema": schema_of(Id, name, schemas), **place})
+        parameters.append({"name": name, "description": description, "schema": schemas.schema_of(Id, name), **place})
     return parameters
 
 
@@ -208,7 +208,7 @@ def _words(words: tuple[str, ...], about: Meta) -> Any:
 
 
 def _query_parameter(name: str, description: str, hint: Any, schemas: Schemas, **more: object) -> Json:
-    schema = schema_of(hint, name, schemas, sent=True) | more
+    schema = schemas.schema_of(hint, name, sent=True) | more
     commas = {"style": "form", "explode": False} if get_origin(hint) is tuple else {}
     description = " ".join(filter(None, (description, schema.pop("description", ""))))
     return {"name": name, "description": description, "schema": schema, "in": "query", **commas}

@@ -7,8 +7,8 @@ from msgspec import Meta
 from retainer.errors import CODES, STATUS
 from retainer.identity.keys.keys import Scope
 from retainer.kernel import pipeline
-from retainer.openapi.schemas import Schemas
-from retainer.openapi.values import Json, always_and, description_of, schema_of
+from retainer.openapi.headers import Json, always_and
+from retainer.openapi.schemas import Schemas, description_of
 
 ADVICE = {
     400: "The request cannot be read. Correct it and send it again.",
@@ -84,8 +84,7 @@ def responses(schemas: Schemas) -> Json:
         codes = [code for code, status in STATUS.items() if SHAPES.get(status, ERROR) is model]
         hints = _common_fields(codes, f"{model.name}Code") | model.members | OF_BATCH
         fields = {
-            name: {**schema_of(hint, name, schemas), "description": description_of(hint)}
-            for name, hint in hints.items()
+            name: {**schemas.schema_of(hint, name), "description": description_of(hint)} for name, hint in hints.items()
         }
         optional = [*OF_BATCH, *(() if BARE.isdisjoint(codes) else model.members)]
         required = [name for name in fields if name not in optional]

@@ -1,20 +1,25 @@
-"""Schemas: the named schemas of models in responses, lists and request bodies."""
+"""Schemas: the JSON Schema of type hints, and the named schemas of models in responses, lists and request bodies."""
 
 import inspect
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from functools import cache
-from types import MappingProxyType
-from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
+from types import MappingProxyType, NoneType, UnionType
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from retainer.kernel import paging
 from retainer.kernel.paging import Followed
-from retainer.openapi.values import Json, description_of, schema_of
+from retainer.openapi.headers import Json
+from retainer.values.parameters import MAX_LIST
 from retainer.values.reading import WritableField, unwrapped, writable_fields
 from retainer.values.records import SERVER_DEFAULT, WRITE_ONLY, DetailOnly, Record
+from retainer.values.texts import Characters
 
+UNIONS = {Union, UnionType}
+EXAMPLES: dict[type, object] = {bool: True, float: 1.5, Decimal: "1.5"}
 PARTIAL = "Partial"
 """The prefix of responses that `fields` limits."""
 PARTIAL_RECORD = "A {} of which `fields` selects some fields: only the id is required."
@@ -89,7 +94,7 @@ class Schemas:
         if not self._exists(name, model):
             about = {"description": PARTIAL_RECORD.format(model.__name__)}
             fields = [field for field in fields_of(model) if field.answered]
-            schemas = {field.name: schema_of(field.hint, field.name, self) for field in fields}
+            schemas = {field.name: self.schema_of(field.hint, field.name) for field in fields}
             for schema in schemas.values():
                 schema.pop("examples", None)
             self.add(name, model, about, schemas, ["id"])
@@ -155,6 +160,36 @@ class Schemas:
         name = f"{PARTIAL if is_partial else ''}{name}Response"
         return self.add(name, (model, meta), about, fields | self._included(model), fields)
 
+    def schema_of(self, hint: Any, name: str, *, sent: bool = False) -> Json:
+        """Return the JSON Schema of a type hint; if `sent`, with the accepted form as its description."""
+        bare, marks = unwrapped(hint)
+        origin, parts = get_origin(bare), get_args(bare)
+        if origin in UNIONS:
+            (inner,) = (part for part in parts if part is not NoneType)
+            return _or_null(self.schema_of(Annotated[inner, *marks, Meta()], name, sent=sent))
+        if isinstance(bare, type) and issubclass(bare, msgspec.Struct):
+            return self.part(bare, name) if sent else self.answer(bare)
+        outer = {list: list, tuple: list}.get(origin, bare)
+        schema: Json = msgspec.json.schema(Annotated[dict if bare == dict[str, object] else outer, *marks, Meta()])
+        if origin is Literal:
+            schema |= {"type": "string", "enum": list(parts)}
+        if "enum" in schema:
+            return self.enumeration({"examples": schema["enum"][:1], **schema})
+        form = schema.pop("description", "")  # requests accept more than responses have
+        if sent and form:
+            schema = {"description": form, **schema}
+        if origin in {list, tuple}:
+            is_child = sent and isinstance(parts[0], type) and issubclass(parts[0], Record)
+            schema["items"] = self.body(parts[0], "Child") if is_child else self.schema_of(parts[0], name, sent=sent)
+            if origin is tuple:
+                schema |= {"minItems": 1, "maxItems": MAX_LIST}
+                schema["items"] |= _or_none(schema["items"]) if NoneType in get_args(parts[0]) else {}
+            return schema | ({"examples": [[self.example(schema["items"])]]} if sent else {})
+        text = name.replace("_", " ").capitalize()
+        example = schema.get("minimum") or 1 if bare is int else EXAMPLES.get(bare, text[: schema.get("maxLength")])
+        other = next((_of_requests(mark) for mark in marks if _of_requests(mark)), {}) if sent else {}
+        return {"examples": [example], **schema, **other}
+
     def enumeration(self, schema: Json) -> Json:
         name, words = schema.pop("title", ""), schema["enum"]
         if not name:
@@ -182,7 +217,7 @@ class Schemas:
         properties = {
             field.name: self.described(
                 field,
-                schema_of(field.hint, field.name, self),
+                self.schema_of(field.hint, field.name),
                 ONLY_WITH.format(field.name) if field.name in asked else "",
             )
             for field in fields
@@ -209,12 +244,12 @@ class Schemas:
             write = writable.get(field.name)
             if write is not None:
                 hint = field.hint | None if field.default is SERVER_DEFAULT else field.hint
-                schema = schema_of(hint, field.name, self, sent=True)
+                schema = self.schema_of(hint, field.name, sent=True)
                 more = "" if use == "Update" else NAMES_CHILD if field.name == "id" else default_text(write)
                 properties[field.name] = self.described(field, schema, more)
                 properties[field.name] |= {} if field.answered else {"writeOnly": True}
             elif field.answered and use:
-                schema = schema_of(field.hint, field.name, self)
+                schema = self.schema_of(field.hint, field.name)
                 properties[field.name] = {**self.described(field, schema), "readOnly": True}
         needed = [key for key, write in writable.items() if write.required and not write.unless]
         required = [] if use in {"Update", "Child"} else needed
@@ -243,6 +278,39 @@ class Schemas:
 
 def _reference(name: str) -> Json:
     return {"$ref": f"#/components/schemas/{name}"}
+
+
+def description_of(hint: Any) -> str:
+    """Return the description in a type hint: sentences about the field, then about its kind of value."""
+    bare, marks = unwrapped(hint)
+    sentences = [mark for mark in reversed(marks) if isinstance(mark, str)]
+    if get_origin(bare) in UNIONS:
+        sentences += [description_of(part) for part in get_args(bare)]
+    return " ".join(filter(None, sentences))
+
+
+def _of_requests(mark: object) -> Json:
+    """Return the keywords that a mark of a kind adds in requests: what they accept beyond responses, or refuse."""
+    if isinstance(mark, Characters):
+        return {"pattern": mark.pattern} if mark.pattern else {}
+    return mark.extra["sent"] if isinstance(mark, Meta) and mark.extra else {}
+
+
+def _or_null(schema: Json) -> Json:
+    if "$ref" in schema:
+        return {"anyOf": [schema, {"type": "null"}]}
+    kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    return schema | {"type": [*kinds, "null"]}
+
+
+def _or_none(schema: Json) -> Json:
+    """Return the schema of an item of a comma-separated list in which `none` means null."""
+    words = [schema["pattern"].strip("^$"), "none"] if "pattern" in schema else ["none"]
+    kinds = dict.fromkeys([*(kind for kind in schema["type"] if kind != "null"), "string"])
+    description = (
+        f"{schema['description'].removesuffix('.')}, or none." if "description" in schema else "An id, or none."
+    )
+    return {"type": list(kinds), "pattern": f"^({'|'.join(words)})$", "description": description}
 
 
 def docstring_of(model: type[Struct]) -> str:

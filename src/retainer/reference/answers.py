@@ -15,9 +15,7 @@ from retainer.reference.examples import ORIGIN
 from retainer.reference.markdown import beside_samples, html_of
 from retainer.reference.pages import RESOURCES, START, ReferencePage, groups_of, pages_of
 from retainer.reference.search import search
-from retainer.web.assets import publish
-from retainer.web.pages import markup, page, render
-from retainer.web.responses import document
+from retainer.web.pages import document, markup, page, publish, render
 
 MARKDOWN = "text/markdown; charset=utf-8"
 TEXT = "text/plain; charset=utf-8"

@@ -12,7 +12,7 @@ from retainer.identity.plans import PLANS
 from retainer.kernel import paging
 from retainer.kernel.routes import Routes
 from retainer.openapi import document as openapi
-from retainer.openapi.values import RESPONSE_HEADERS
+from retainer.openapi.headers import RESPONSE_HEADERS
 from retainer.reference import samples
 from retainer.reference.examples import ADVICE, ORIGIN, Example, examples, json_text
 from retainer.reference.markdown import Heading, headings, slug

@@ -8,8 +8,8 @@ import msgspec
 
 from retainer.kernel.resource import Operation
 from retainer.kernel.routes import Routes
+from retainer.openapi.headers import Json
 from retainer.openapi.schemas import fields_of
-from retainer.openapi.values import Json
 from retainer.reference.examples import Example, examples
 from retainer.reference.markdown import slug
 from retainer.values.reading import unwrapped

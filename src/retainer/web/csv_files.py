@@ -10,10 +10,6 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
-from retainer.kernel.http import Response
-from retainer.web.responses import protection
-
-CSV = "text/csv; charset=utf-8"
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """The first characters of formulas, also in full width; control characters hide one that follows."""
 INVISIBLE = {"Cc", "Cf", "Zs", "Zl", "Zp"}
@@ -22,15 +18,6 @@ BYTE_ORDER_MARK = "\ufeff"
 """Without it, Excel does not read the file as UTF-8."""
 
 Cell = str | int | Decimal | None
-
-
-def csv_response(
-    name: str, header: Sequence[str], rows: Iterable[Sequence[Cell]], *headers: tuple[str, str]
-) -> Response:
-    """Return rows as a download; `name` is that of the file, in ASCII and without its extension."""
-    disposition = ("content-disposition", f'attachment; filename="{name}.csv"')
-    body = csv_text(header, rows).encode()
-    return Response(200, [("content-type", CSV), disposition, *protection(), *headers], body)
 
 
 def csv_text(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:

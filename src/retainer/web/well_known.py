@@ -7,8 +7,7 @@ from retainer.kernel.http import Request, Response
 from retainer.settings import BASE_PATH
 from retainer.values.exact import instant_after, utcnow
 from retainer.values.kinds import read_email
-from retainer.web import assets
-from retainer.web.responses import document
+from retainer.web.pages import ADDRESSES, PUBLISHED, document
 
 TEXT = "text/plain; charset=utf-8"
 ROBOTS = f"User-agent: *\nDisallow: /console\nDisallow: {BASE_PATH}\n"
@@ -18,7 +17,7 @@ VALID = timedelta(days=180)
 
 def answer_icon(request: Request) -> Response:
     """Return the icon to clients that do not read the address in our pages."""
-    return document(request, *assets.PUBLISHED[assets.ADDRESSES["icon.svg"]])
+    return document(request, *PUBLISHED[ADDRESSES["icon.svg"]])
 
 
 def answer_robots(request: Request) -> Response:

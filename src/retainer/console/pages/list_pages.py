@@ -31,7 +31,8 @@ from retainer.store.engines.base import Row
 from retainer.store.tx import Tx
 from retainer.values.exact import amount_of
 from retainer.values.records import WRITE_ONLY, Record
-from retainer.web.csv_files import Cell, csv_response
+from retainer.web.csv_files import Cell
+from retainer.web.pages import csv_response
 
 MAX_ROWS = 10_000
 """Records in a file; the page says so, and the name of the file does."""

@@ -18,7 +18,8 @@ from retainer.console.values import Fact, Heading, TableBlock, Value
 from retainer.errors import Refusal, invalid
 from retainer.store.tx import Tx
 from retainer.values.exact import amount_of
-from retainer.web.csv_files import Cell, csv_response
+from retainer.web.csv_files import Cell
+from retainer.web.pages import csv_response
 
 BEFORE = "A year before"
 STOCKS = ("unbilled_amount",)

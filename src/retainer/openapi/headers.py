@@ -1,0 +1,52 @@
+"""Headers of requests and responses in the document."""
+
+from collections.abc import Collection
+from typing import Any
+
+from retainer.kernel.idempotency import KEY_PATTERN
+
+Json = dict[str, Any]
+RESPONSE_HEADERS: dict[str, tuple[str, int | str]] = {
+    "X-RateLimit-Limit": ("Number of requests allowed in any 60 seconds.", 600),
+    "X-RateLimit-Remaining": ("Number of requests left.", 599),
+    "X-RateLimit-Reset": (
+        "Unix time in seconds at which the whole limit is available again, if no more requests are sent.",
+        1774967460,
+    ),
+    "X-Request-Id": ("The id of the request in the logs: the client's, or one from the server.", "req_5f2b8c0d"),
+    "ETag": ("The version of the record, for If-Match and If-None-Match.", '"5f2b8c0d"'),
+    "Location": ("The address of the new record.", "https://agency.example/1"),
+    "Idempotency-Replayed": ("`true` on the stored response to an earlier request.", "true"),
+    "Preference-Applied": ("The `Prefer` that was followed; absent if no place to wait was left.", "wait=20"),
+    "Retry-After": ("Seconds to wait before trying again.", 2),
+    "WWW-Authenticate": ("How to authenticate.", 'Bearer realm="Retainer"'),
+}
+REQUEST_HEADERS: dict[str, tuple[str, str, Json]] = {
+    "Idempotency-Key": (
+        "A unique value for this write, like a UUID. Within 24 hours, a retry with it gets the first response.",
+        "0d9f6c1e-5b7a-4f0e-9a43-2f6c8e1b7d55",
+        {"pattern": f"^{KEY_PATTERN.pattern}$", "minLength": 1, "maxLength": 255},
+    ),
+    "If-Match": ("Refuse the write with 412 unless the last record in the path still has this ETag.", '"5f2b8c0d"', {}),
+    "Prefer": (
+        "`wait=20`: if there is nothing new, wait for it, up to 20 seconds (RFC 7240). The server may answer at once.",
+        "wait=20",
+        {},
+    ),
+    "If-None-Match": (
+        "GET: return 304 without a body if the record still has this ETag. PUT by external id: `*` only creates.",
+        '"5f2b8c0d"',
+        {},
+    ),
+}
+
+
+def header_of(description: str, example: str | int, more: Json | None = None) -> Json:
+    """Return the Header Object; `more` goes into its schema."""
+    kind = "integer" if isinstance(example, int) else "string"
+    return {"description": description, "schema": {"type": kind, **(more or {}), "examples": [example]}}
+
+
+def always_and(names: Collection[str]) -> Json:
+    carried = [name for name in RESPONSE_HEADERS if name in names or name.startswith("X-")]
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in carried}
