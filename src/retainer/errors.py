@@ -80,6 +80,11 @@ class FieldErrors(dict[str, list[str]]):
         shown = name if len(name) <= MAX_NAME_LENGTH else f"{name[:MAX_NAME_LENGTH]}..."
         self.note(path + shown, message, UNKNOWN)
 
+    def raise_errors(self) -> None:
+        """Raise `validation_failed` with all errors, if there are any."""
+        if self:
+            raise invalid(self)
+
     def _listing(self, known: Collection[str]) -> str:
         sentence = f" Valid are: {', '.join(known) or 'none'}."
         if sentence in self._listed:

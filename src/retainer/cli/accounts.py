@@ -9,7 +9,7 @@ import typer
 from retainer import settings
 from retainer.cli import common as cli
 from retainer.documents.logo_files import read_logo
-from retainer.errors import FieldErrors, invalid
+from retainer.errors import FieldErrors
 from retainer.identity import accounts, logos
 from retainer.identity.accounts import AccountDetails
 from retainer.identity.audit import Fields
@@ -59,8 +59,7 @@ def create_account(*, json: bool, **given: Any) -> dict[str, object]:
     first: dict[str, object] = {"name": given["admin_name"], "email": given["admin_email"], "role": "admin"}
     admin = read_part(UserDetails, first, errors, "admin_")
     secret = read_fields(UserDetails, {name: given[name] for name in ("password",) if given[name] is not None}, errors)
-    if errors:
-        raise invalid(errors)
+    errors.raise_errors()
     address, chosen = cli.public_address(given["base_url"], json=json), secret.get("password")
     password_hash = None if chosen is None else passwords.hash_password(chosen)
     account_id, user_id = users.open_account(cli.opened(), details, admin, password_hash)

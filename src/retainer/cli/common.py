@@ -15,13 +15,13 @@ import typer
 
 from retainer import settings
 from retainer.console.shapes import Declared, declared
-from retainer.errors import FieldErrors, invalid
+from retainer.errors import invalid
 from retainer.identity.actors import operator_of
 from retainer.schema.migrations import migrate
 from retainer.store.engines import connect
 from retainer.store.tx import Store, Tx
 from retainer.values.kinds import MAX_INTEGER
-from retainer.values.reading import form_of, read_fields, read_record, writable_fields
+from retainer.values.reading import form_of, read_changes, read_record, writable_fields
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T", bound=msgspec.Struct)
@@ -240,8 +240,4 @@ def changes(model: type[msgspec.Struct], options: Fields, *, may_be_none: bool =
     sent = {name: None if value == "" else value for name, value in given_fields(model, options).items()}
     if not sent and not may_be_none:
         raise typer.BadParameter("set at least one option; --help lists them")
-    errors = FieldErrors()
-    values = read_fields(model, sent, errors)
-    if errors:
-        raise invalid(errors)
-    return values
+    return read_changes(model, sent)

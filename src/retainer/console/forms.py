@@ -2,17 +2,15 @@
 
 from collections.abc import Iterable, Sequence
 from io import BytesIO
-from typing import Any, TypeVar
+from typing import TypeVar
 from urllib.parse import parse_qsl
 
-import msgspec
 from multipart import MultipartParser, parse_options_header
 
 from retainer.console.shapes import declared
 from retainer.console.typed import read_boundary
 from retainer.errors import FieldErrors, InvalidValue, Refusal, invalid
 from retainer.kernel.query import Query, parameters
-from retainer.values.reading import read_fields
 from retainer.values.texts import clean
 
 Q = TypeVar("Q", bound=Query)
@@ -94,8 +92,7 @@ def build_form(pairs: Iterable[tuple[str, str]]) -> Form:
             cleaned.append((clean(name), clean(text)))
         except InvalidValue as error:
             errors.note(name, str(error))
-    if errors:
-        raise invalid(errors)
+    errors.raise_errors()
     return Form(cleaned)
 
 
@@ -104,15 +101,6 @@ def read_password(form: Form) -> str:
     if form.text("password") != form.text("again"):
         raise invalid({"again": ["Passwords don't match."]})
     return form.text("password")
-
-
-def read_changes(model: type[msgspec.Struct], sent: dict[str, Any]) -> dict[str, Any]:
-    """Return the values of the fields that a form changes; blank is null. Raises `validation_failed`."""
-    errors = FieldErrors()
-    values = read_fields(model, sent, errors)
-    if errors:
-        raise invalid(errors)
-    return values
 
 
 def read_filters(model: type[Q], form: Form, timezone: str) -> Q:

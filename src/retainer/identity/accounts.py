@@ -175,8 +175,7 @@ def check_patterns(before: Fields, after: Fields) -> None:
         if after[name] != before[name] and numbers[name] == numbers[other]:
             series = other.removesuffix(PATTERN_NAME).replace("_", " ")
             errors[name] = [f"Gives the numbers of {series}s, whose pattern is {after[other]}. Choose another."]
-    if errors:
-        raise invalid(errors)
+    errors.raise_errors()
 
 
 def switch_api(tx: Tx, *, on: bool) -> None:

@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Collection
 from wsgiref.types import WSGIEnvironment
 
-from retainer.errors import FieldErrors, Refusal, invalid
+from retainer.errors import FieldErrors, Refusal
 from retainer.values.records import Record
 
 NOT_HONOURED = {
@@ -48,8 +48,7 @@ def check_honoured(environ: WSGIEnvironment, honoured: Collection[str], *, write
             errors.note(name, NOT_HONOURED[name])
         elif name == "If-None-Match" and writes and not _is_any(environ[header]):
             errors.note(name, "Must be * here: it creates the record only if there is none.")
-    if errors:
-        raise invalid(errors)
+    errors.raise_errors()
 
 
 def check_unchanged(if_match: str, record: Record) -> None:

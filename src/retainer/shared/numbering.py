@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 from sqlalchemy import ClauseElement, Integer, Select, Table, Update, bindparam, insert, select, update
 
-from retainer.errors import FieldErrors, invalid
+from retainer.errors import FieldErrors
 from retainer.identity import audit
 from retainer.identity.accounts import get_account
 from retainer.identity.audit import Fields, Target
@@ -123,8 +123,7 @@ def set_next_numbers(tx: Tx, numbers: Fields) -> None:
             errors[field] = [f"Must be at least {before[field]}, the next number now: numbers only go up."]
         else:
             tx.run(FIRST if is_new else SKIP, series=name, first=number - 1)
-    if errors:
-        raise invalid(errors)
+    errors.raise_errors()
     account = get_account(tx)
     target = Target("account", account["id"], account["name"])
     audit.note_changes(tx, "account changed", target, before, after)

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
-from retainer.errors import MAX_OF_A_KIND, FieldErrors, InvalidValue, invalid
+from retainer.errors import MAX_OF_A_KIND, FieldErrors, InvalidValue
 from retainer.values.decoding import converter
 from retainer.values.kinds import QUOTED, Id, Parse
 from retainer.values.records import (
@@ -70,7 +70,9 @@ def writable_fields(model: type[msgspec.Struct], use: str = "Create") -> dict[st
     fields = {}
     for field in msgspec.structs.fields(model):
         marks = getattr(hints[field.name], "__metadata__", ())
-        if field.name in hidden or field.default is READ_ONLY or any(_is_withheld(mark, use) for mark in marks):
+        is_part = any(isinstance(mark, DetailOnly) and mark.read_only for mark in marks)
+        is_later = use != "Update" and AllowedOn("Update") in marks
+        if field.name in hidden or field.default is READ_ONLY or is_part or is_later:
             continue
         filled = field.default is SERVER_DEFAULT or field.default is WRITE_ONLY or field.name == "id"
         default = None if filled else field.default
@@ -82,19 +84,11 @@ def writable_fields(model: type[msgspec.Struct], use: str = "Create") -> dict[st
         hint = hint | None if filled and not is_set else hint
         unless = frozenset(mark.other for mark in marks if isinstance(mark, RequiredUnless))
         required = default is msgspec.NODEFAULT
-        placeholder = _example(hint) if required and not unless else None
+        # an example of a kind with a parser of its own; for a plain kind, rules accept None
+        kinds = [meta for meta in unwrapped(hint)[1] if getattr(meta, "extra", None)] if required and not unless else []
+        placeholder = next((meta.extra["read"](meta.extra_json_schema["examples"][0]) for meta in kinds), None)
         fields[field.encode_name] = WritableField(field.name, required, unless, default, reader(hint, use), placeholder)
     return fields
-
-
-def _example(hint: Any) -> object:
-    """Return an example of a kind with a parser of its own; None for a plain kind, for which rules accept None."""
-    kinds = [meta for meta in unwrapped(hint)[1] if getattr(meta, "extra", None)]
-    return next((meta.extra["read"](meta.extra_json_schema["examples"][0]) for meta in kinds), None)
-
-
-def _is_withheld(mark: object, use: str) -> bool:
-    return (mark == AllowedOn("Update") and use != "Update") or (isinstance(mark, DetailOnly) and mark.read_only)
 
 
 @cache
@@ -122,12 +116,9 @@ def fixed_errors(record: Record, values: dict[str, object]) -> dict[str, str]:
     for name, (_, mark) in must_match(model).items():
         held = getattr(record, name)
         if name in values and values.pop(name) != held:
-            errors[name] = f"{'Cannot be set' if isinstance(held, list) else f'Is {_text(held)}'}: {mark.advice}"
+            text = "null" if held is None else format(held, "f") if isinstance(held, Decimal) else held
+            errors[name] = f"{'Cannot be set' if isinstance(held, list) else f'Is {text}'}: {mark.advice}"
     return errors
-
-
-def _text(value: object) -> str:
-    return "null" if value is None else format(value, "f") if isinstance(value, Decimal) else str(value)
 
 
 @cache
@@ -151,21 +142,23 @@ def read_fields(
         field = fields.get(name)
         if field is not None and field.required and value is None and use == "Create":
             errors.note(path + name, "Is required; this is null.")
-        elif field is None and name not in read_only(model, use):
-            if name in model.__struct_encode_fields__:
-                when = "created" if name in writable_fields(model) else "changed"
-                errors.note(path + name, f"Can be set only when a record is {when}. Leave it out.")
-            else:
-                errors.note_unknown(name, fields, path)
-        elif field is None and is_new:
-            if value is not None:
-                errors.note(path + name, _read_only(model, name))
-        elif field is None:
+        elif field is not None:
+            if (read := field.read(value, path + name, errors)) is not INVALID:
+                values[field.name] = read
+        elif name in read_only(model, use):
             known = must_match(model).get(name)
-            if known and (held := known[0](value, path + name, errors)) is not INVALID:
+            if is_new and value is not None:
+                reason = (
+                    f"Cannot be set: {known[1].advice}" if known else "Is read-only: Retainer sets it. Leave it out."
+                )
+                errors.note(path + name, reason)
+            elif known and not is_new and (held := known[0](value, path + name, errors)) is not INVALID:
                 values[name] = held
-        elif (read := field.read(value, path + name, errors)) is not INVALID:
-            values[field.name] = read
+        elif name in model.__struct_encode_fields__:
+            when = "created" if name in writable_fields(model) else "changed"
+            errors.note(path + name, f"Can be set only when a record is {when}. Leave it out.")
+        else:
+            errors.note_unknown(name, fields, path)
     return values
 
 
@@ -186,9 +179,16 @@ def read_record(model: type[T], fields: dict[str, object]) -> T:
     """Return the record that fields describe, with defaults for others. Raises `validation_failed` with all errors."""
     errors = FieldErrors()
     record = read_part(model, fields, errors)
-    if errors:
-        raise invalid(errors)
+    errors.raise_errors()
     return record
+
+
+def read_changes(model: type[msgspec.Struct], fields: dict[str, object]) -> dict[str, Any]:
+    """Return the values of fields. Raises `validation_failed` with all errors."""
+    errors = FieldErrors()
+    values = read_fields(model, fields, errors)
+    errors.raise_errors()
+    return values
 
 
 def read_part(model: type[T], fields: dict[str, object], errors: FieldErrors, path: str = "") -> T:
@@ -337,10 +337,3 @@ def _child(model: type[Record]) -> Read:
 def _note(errors: FieldErrors, path: str, message: str) -> object:
     errors.note(path, message)
     return INVALID
-
-
-def _read_only(model: type[msgspec.Struct], name: str) -> str:
-    known = must_match(model)
-    return (
-        f"Cannot be set: {known[name][1].advice}" if name in known else "Is read-only: Retainer sets it. Leave it out."
-    )

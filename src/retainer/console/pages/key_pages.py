@@ -26,7 +26,7 @@ from retainer.store.tx import Tx
 from retainer.traffic import counts, request_log
 from retainer.values.exact import day_after, instant_after
 from retainer.values.parameters import read_whole
-from retainer.values.reading import read_record
+from retainer.values.reading import read_changes, read_record
 
 COVERED = {
     "clients": "Clients, contacts and tags",
@@ -107,7 +107,7 @@ def fields_of_edit(_: Tx, context: PageContext, key: Key) -> list[Field]:
 
 def edit(tx: Tx, context: PageContext, key: Key, body: Fields) -> Reply:
     """Change name and scopes. Raises `locked`, `validation_failed`."""
-    changed = keys.change_key(tx, key.id, forms.read_changes(KeyChanges, body))
+    changed = keys.change_key(tx, key.id, read_changes(KeyChanges, body))
     return context.redirect(f"/keys/{key.id}", f"{changed.name} saved. Changes apply from the next request.")
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
-from retainer.console import forms, words
+from retainer.console import words
 from retainer.console.editing.fields import Field, choose_fields
 from retainer.console.editing.form_pages import FormPage, Section, stored
 from retainer.console.page_context import PageContext, Reply
@@ -24,7 +24,7 @@ from retainer.schema import identity as schema
 from retainer.store.tx import Tx
 from retainer.traffic import counts
 from retainer.values.exact import day_after
-from retainer.values.reading import read_record
+from retainer.values.reading import read_changes, read_record
 
 PEOPLE = Section("People", "/people", schema.users, lambda tx, user_id: SimpleNamespace(**users.get_user(tx, user_id)))
 NAMES = (
@@ -89,7 +89,7 @@ def edit(tx: Tx, context: PageContext, user: Any, body: Fields) -> Reply:
     elif not day and not is_for_all_days and users.list_cost_rates(tx, user.id):
         sentence = "Enter the first day of the new cost, or choose that it counts for all days."
         raise invalid({"cost_rate_from": [sentence]})
-    changed = changes.change_user(tx, user.id, forms.read_changes(UserDetails, body))
+    changed = changes.change_user(tx, user.id, read_changes(UserDetails, body))
     return context.redirect(f"/people/{user.id}", f"{changed['name']} saved.")
 
 

@@ -3,7 +3,6 @@
 from contextlib import suppress
 from types import SimpleNamespace
 
-from retainer.console import forms
 from retainer.console.editing.fields import Field, fields_of
 from retainer.console.editing.form_pages import stored
 from retainer.console.editing.sheet import Sheet
@@ -22,6 +21,7 @@ from retainer.store.tx import Tx
 from retainer.values.common import grouped
 from retainer.values.kinds import read_pattern, timezones
 from retainer.values.parameters import read_whole
+from retainer.values.reading import read_changes
 
 SECTIONS = {
     "name": "Agency",
@@ -76,12 +76,12 @@ def save(tx: Tx, context: PageContext) -> Reply:
     """Change the settings, or only show the next numbers. Raises `validation_failed`."""
     body = sheet_of(tx, context, accounts.get_account(tx)).read()
     numbers = {name: body.pop(name) for name in NextNumbers.__struct_fields__ if name in body}
-    changes = forms.read_changes(AccountSettings, body)
+    changes = read_changes(AccountSettings, body)
     if context.form.text("preview"):
         return show(tx, context)
     if changes:
         accounts.set_account(tx, changes)
-    set_next_numbers(tx, forms.read_changes(NextNumbers, numbers))
+    set_next_numbers(tx, read_changes(NextNumbers, numbers))
     return context.redirect("/settings", "Settings saved. They apply to new records and documents.")
 
 

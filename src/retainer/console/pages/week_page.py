@@ -225,8 +225,7 @@ def save(tx: Tx, context: PageContext) -> Reply:
                     wanted.append((row, cell, typed.read_minutes(text or "0", language, 0, DAY_MINUTES)))
                 except InvalidValue as error:
                     errors.note(cell.name, str(error))
-    if errors:
-        raise invalid(errors)
+    errors.raise_errors()
     for row, cell, minutes in wanted:
         try:
             write(tx, week, row, cell, minutes)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 from sqlalchemy import bindparam, or_, select
 
-from retainer.errors import FieldErrors, Refusal, invalid
+from retainer.errors import Refusal, invalid
 from retainer.identity import audit
 from retainer.identity.accounts import get_account
 from retainer.identity.actors import PERSON_COLUMNS, Person
@@ -20,7 +20,7 @@ from retainer.schema.identity import accounts
 from retainer.store.engines.sql import INTEGER
 from retainer.store.tx import Store, Tx
 from retainer.values.kinds import read_email
-from retainer.values.reading import read_fields
+from retainer.values.reading import read_changes
 
 
 class Browser(NamedTuple):
@@ -226,11 +226,10 @@ def fold_email(email: str) -> str:
 
 def read_new_password(password: str) -> str:
     """Return a new password. Raises `validation_failed` if it is too short or too long."""
-    errors = FieldErrors()
-    values = read_fields(users.UserDetails, {"password": password}, errors)
-    if errors or values.get("password") is None:
-        raise invalid(errors or {"password": ["Is required."]})
-    return str(values["password"])
+    read = read_changes(users.UserDetails, {"password": password})["password"]
+    if read is None:
+        raise invalid({"password": ["Is required."]})
+    return str(read)
 
 
 def mismatch() -> Refusal:
