@@ -9,6 +9,7 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -33,6 +34,7 @@ from testing.process import (
 )
 
 from retainer.settings import BASE_PATH
+from tests.blackbox.test_life import alive
 from tests.length import first, length, only_full
 
 CALLERS = 8
@@ -264,6 +266,27 @@ def test_a_stop_in_the_middle_of_renewals_ends_all(two_workers):
         until(lambda: workers(two_workers) - before, "a new worker starts")
         assert two_workers.stop() == 0
     assert "exceeded its time limit" not in two_workers.log()
+
+
+IGNORING = """
+import os, signal, threading, time
+from retainer.server.process.worker import end_with
+main = os.getpid()
+if os.fork():
+    time.sleep(60)
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+threading.Thread(target=end_with, args=(main, 0), daemon=True).start()
+print(os.getpid(), flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_worker_that_ignores_sigterm_does_not_outlive_its_main_process():
+    with subprocess.Popen([sys.executable, "-c", IGNORING], stdout=subprocess.PIPE) as main:
+        worker = int(main.stdout.readline())
+        assert alive(worker)
+        main.kill()
+        until(lambda: not alive(worker), "the worker was killed")
 
 
 def ready(server):

@@ -93,8 +93,6 @@ UNSCOPED = {
     "backup/embedded.py",
     "server/monitoring/housekeeping.py",
     "server/monitoring/metrics.py",
-    "events/sender/schedule.py",
-    "sites/monitor/schedule.py",
     "traffic/recorder.py",
     "schema/migrations/__init__.py",
 }

@@ -1,9 +1,11 @@
 """Clocks: what one that was ahead has put off is due once it is right; clocks that differ a little do no harm."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
 import time_machine
+from testing.process import until
 
 from retainer.events.sender import loop as sender_loop
 from retainer.events.sender import schedule as sender_schedule
@@ -11,7 +13,8 @@ from retainer.fairness import Places
 from retainer.sites.monitor import loop as monitor_loop
 from retainer.sites.monitor import schedule as monitor_schedule
 from retainer.sites.monitor.schedule import CheckResult
-from tests.databases import each_database
+from tests.databases import each_database, only_postgresql
+from tests.kernel.test_conflicts import WAITING
 from tests.webhooks.receiver import Hooked
 
 pytestmark = each_database
@@ -119,6 +122,23 @@ def test_an_event_that_was_to_be_sent_again_while_the_clock_was_ahead_is_due(api
     hook.send()
     api.post(f"{hook.path}/redeliver", {"event_id": 1})
     clock.back()
+    assert hook.send() == 1
+
+
+@only_postgresql
+def test_a_clock_is_set_right_while_a_sender_saves(api, clock, hook):
+    """A sender locks a webhook before its deliveries; the other order would be a deadlock."""
+    hook.receiver.fail()
+    api.make("/tags")
+    hook.send()
+    clock.back()
+    with ThreadPoolExecutor(1) as pool:
+        with api.store.unscoped(write=True) as tx:
+            tx.all(sender_schedule.LOCK)
+            done = pool.submit(sender_schedule.set_back, api.store, sender_loop.Sender.lease)
+            until(lambda: api.sql(WAITING) == [(1,)], "it waits for the webhook")
+            tx.change(sender_schedule.RETRY_ALL)
+        assert done.result() is None
     assert hook.send() == 1
 
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Select, Table, and_, bindparam, case, select
+from sqlalchemy import Select, SelectBase, Table, and_, bindparam, case, select
 
 from retainer.errors import Refusal
 from retainer.schema.identity import accounts, second_factors, sessions, users
@@ -98,7 +98,7 @@ def select_operator(table: Table) -> Select[Any]:
     return OPERATORS.select_from(joined).where(table.c.id == bindparam("id"))
 
 
-def in_accounts(store: Store, found: Select[tuple[int]], work: Callable[[Tx], int], **values: object) -> int:
+def in_accounts(store: Store, found: SelectBase, work: Callable[[Tx], int], **values: object) -> int:
     """Do work in a transaction of each account that a statement finds; return the sum of its results."""
     with store.unscoped() as tx:
         account_ids = [account_id for (account_id,) in tx.all(found, **values)]

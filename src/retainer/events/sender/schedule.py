@@ -6,10 +6,11 @@ A webhook has one sender at a time. What a sender had sent without saving when i
 from datetime import datetime, timedelta
 from itertools import accumulate
 
-from sqlalchemy import and_, bindparam, case, exists, func, or_, select, update
+from sqlalchemy import and_, bindparam, case, func, or_, select, union, update
 
 from retainer.events.deliveries import MAX_PENDING
 from retainer.fairness import Leased
+from retainer.identity.actors import in_accounts
 from retainer.outbound.leases import Leases
 from retainer.outbound.loop import CLOCK_DIFFERENCE
 from retainer.outbound.pause import WEBHOOKS
@@ -17,8 +18,8 @@ from retainer.schema.webhooks import webhook_deliveries, webhooks
 from retainer.store.engines.sql import INSTANT
 from retainer.store.tables import NOW, events
 from retainer.store.transaction import Transaction
-from retainer.store.tx import Store
-from retainer.values.exact import as_instant, instant_after
+from retainer.store.tx import Store, Tx
+from retainer.values.exact import as_instant, instant_after, utcnow
 
 PAUSES = (
     *(timedelta(seconds=5), timedelta(seconds=30), timedelta(minutes=2), timedelta(minutes=10), timedelta(minutes=30)),
@@ -45,19 +46,14 @@ DUE_SINCE = select(
 IS_PENDING = webhook_deliveries.c.status == "pending"
 RETRY_ALL = update(webhook_deliveries).where(IS_PENDING).values(next_attempt_at=NOW, failing_since=None, updated_at=NOW)
 LATEST = bindparam("latest", type_=INSTANT)
-SET_BACK = RETRY_ALL.where(webhook_deliveries.c.next_attempt_at > NOW, webhook_deliveries.c.updated_at > LATEST)
-END_LEASES = update(webhooks).where(webhooks.c.leased_until > LATEST).values(leased_until=NOW)
-WAKE = (
-    update(webhooks)
-    .where(webhooks.c.next_attempt_at > NOW)
-    .where(
-        exists()
-        .where(webhook_deliveries.c.account_id == webhooks.c.account_id)
-        .where(webhook_deliveries.c.webhook_id == webhooks.c.id, IS_PENDING)
-        .where(webhook_deliveries.c.next_attempt_at <= NOW)
-    )
-    .values(next_attempt_at=NOW)
-)
+PUT_OFF = and_(IS_PENDING, webhook_deliveries.c.next_attempt_at > NOW, webhook_deliveries.c.updated_at > LATEST)
+IS_LEASED = webhooks.c.leased_until > bindparam("lease_end", type_=INSTANT)
+AHEAD = union(select(webhook_deliveries.c.account_id).where(PUT_OFF), select(webhooks.c.account_id).where(IS_LEASED))
+"""The accounts for which a clock that was ahead has put something off."""
+SET_BACK = RETRY_ALL.where(PUT_OFF)
+LOCK = select(webhooks.c.id).order_by(webhooks.c.id).with_for_update()
+END_LEASES = update(webhooks).where(IS_LEASED).values(leased_until=NOW)
+WAKE = update(webhooks).where(webhooks.c.pending_count > 0).values(next_attempt_at=NOW)
 
 
 def lateness(tx: Transaction) -> timedelta:
@@ -68,16 +64,22 @@ def lateness(tx: Transaction) -> timedelta:
 
 def set_back(store: Store, lease: timedelta) -> None:
     """Make due what a clock that was ahead has put off: attempts that were written in the future, and leases."""
-    with store.unscoped(write=True) as tx:
-        tx.run(SET_BACK, latest=instant_after(tx.now, CLOCK_DIFFERENCE))
-        tx.run(END_LEASES, latest=instant_after(tx.now, lease + CLOCK_DIFFERENCE))
-        tx.run(WAKE)
+    now = utcnow()
+    limits = {"latest": instant_after(now, CLOCK_DIFFERENCE), "lease_end": instant_after(now, lease + CLOCK_DIFFERENCE)}
+
+    def set_back_account(tx: Tx) -> int:
+        tx.all(LOCK)  # all webhooks in one order, and before their deliveries, as senders do
+        tx.run(SET_BACK, latest=limits["latest"])
+        tx.run(END_LEASES, lease_end=limits["lease_end"])
+        return tx.change(WAKE)
+
+    in_accounts(store, AHEAD, set_back_account, **limits)
 
 
 def retry_all(tx: Transaction, _since: str) -> None:
     """Make due what is pending, as after a pause, whose time is not one in which receivers have failed."""
+    tx.run(WAKE)  # which locks webhooks before their deliveries, as senders do
     tx.run(RETRY_ALL)
-    tx.run(WAKE)
 
 
 def next_attempt(failing_since: str, now: str) -> str | None:

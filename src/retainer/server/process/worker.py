@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from datetime import timedelta
@@ -65,6 +66,7 @@ def work(
         ctypes.CDLL(None).mallopt(M_ARENA_MAX, ARENAS)
     with suppress(AttributeError):  # only Linux ends workers whose main process was killed
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    threading.Thread(target=end_with, args=(os.getppid(), STOP_SECONDS), name="orphan", daemon=True).start()
     app = App(configuration.load(), standard_error(), is_stopping, metrics, worker_index)
     with ExitStack() as chores:
         chores.callback(app.renderers.close)
@@ -115,6 +117,14 @@ class HttpServer(MPServer):
         self._shd: Any = SocketHolder(listener.fileno(), False, BACKLOG)  # type: ignore[call-arg]  # noqa: FBT003
         self._sso = None
         self._spawn_worker(0, self._spawn_wsgi_worker, lambda: app).inner.run()  # in this process: it is not started
+
+
+def end_with(main: int, seconds: float) -> None:
+    """Kill this process if it still runs some seconds after its main process has died, which would have killed it."""
+    while os.getppid() == main:
+        time.sleep(WAKE_SECONDS)
+    time.sleep(seconds)
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def install_drain(app: App, guard: ConnectionGuard) -> None:

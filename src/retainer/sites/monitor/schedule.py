@@ -20,7 +20,7 @@ from retainer.store.engines.sql import seconds_after
 from retainer.store.tables import NOW
 from retainer.store.transaction import Transaction
 from retainer.store.tx import Store, Tx
-from retainer.values.exact import instant_after
+from retainer.values.exact import instant_after, utcnow
 
 MAX_FAILURES = 2
 """Failures in a row after which a site is down: a single one may be the network's."""
@@ -75,12 +75,13 @@ SAVE_RESULT = maintaining(
 IS_STALE = and_(sites.c.uptime_30d.is_not(None), sites.c.uptime_at < bindparam("before"))
 STALE_ACCOUNTS = select(sites.c.account_id).where(IS_STALE).distinct()
 STALE_SITES = select(sites.c.id).where(IS_STALE)
-SET_BACK = maintaining(
-    sites,
+PUT_OFF = and_(
     sites.c.monitoring_enabled.is_(True),
     sites.c.next_check_at > seconds_after(NOW, sites.c.check_interval_seconds + CLOCK_DIFFERENCE.seconds),
-    values={"next_check_at": NOW},
 )
+PUT_OFF_ACCOUNTS = select(sites.c.account_id).where(PUT_OFF).distinct()
+LOCK_PUT_OFF = select(sites.c.id).where(PUT_OFF).order_by(sites.c.id).with_for_update()
+SET_BACK = maintaining(sites, PUT_OFF, values={"next_check_at": NOW})
 
 
 def lateness(tx: Transaction) -> timedelta:
@@ -143,9 +144,10 @@ def refresh(store: Store) -> None:
 
     A check that is further ahead than its interval is due: the clock was ahead when it was scheduled.
     """
-    with store.unscoped(write=True) as tx:
-        tx.run(SET_BACK)
-        before = instant_after(tx.now, -timedelta(hours=1))
+
+    def set_back(tx: Tx) -> int:
+        tx.all(LOCK_PUT_OFF)  # in one order, whichever server does it
+        return tx.change(SET_BACK)
 
     def summarise_stale(tx: Tx) -> int:
         stale = tx.all(STALE_SITES, before=before)
@@ -153,4 +155,6 @@ def refresh(store: Store) -> None:
             uptime.summarise(tx, site_id)
         return len(stale)
 
+    before = instant_after(utcnow(), -timedelta(hours=1))
+    in_accounts(store, PUT_OFF_ACCOUNTS, set_back)
     in_accounts(store, STALE_ACCOUNTS, summarise_stale, before=before)
