@@ -458,6 +458,17 @@ def test_lines_without_a_project_count_for_the_invoices_project(api):
     assert credited_of_projects(api, credit(api, invoice).data) == {shop: 9000, blog: 10000}
 
 
+def test_the_project_that_a_quote_becomes_takes_over_no_credit_of_another(api):
+    client = api.make("/clients")["id"]
+    shop = api.make("/projects", client_id=client)["id"]
+    lines = [LINE, LINE | {"project_id": shop}]
+    quote = {"quote_id": api.make("/quotes", client_id=client, status="accepted", lines=lines)["id"]}
+    note = credit(api, api.post("/invoices", quote | {"status": "sent"}).data, amount="119").data
+    assert credited_of_projects(api, note) == {None: 5000, shop: 5000}
+    project = api.post("/projects", quote | {"name": "Relaunch"}).data["id"]
+    assert credited_of_projects(api, note) == {project: 5000, shop: 5000}
+
+
 def test_a_credit_changes_the_tag_of_its_invoice(api):
     invoice = issued(api)
     path = f"/invoices/{invoice['id']}"

@@ -221,6 +221,16 @@ def test_an_accepted_quote_becomes_a_project_once_and_is_then_locked(api):
     assert set(api.create("/projects", quote_id=other).errors) == {"quote_id"}
 
 
+@pytest.mark.parametrize(
+    ("currency", "quantity", "budget"), [("EUR", "2", "1600.00"), ("USD", "2", None), ("EUR", "-2", None)]
+)
+def test_a_project_gets_its_budget_from_a_quote_above_zero_in_the_currency_of_its_client(
+    api, currency, quantity, budget
+):
+    quote = quote_of(api, status="accepted", currency=currency, lines=[LINE | {"quantity": quantity}])
+    assert api.post("/projects", {"quote_id": quote["id"], "name": "Relaunch"}).data["budget_amount"] == budget
+
+
 def test_numbers_have_no_gaps_and_restart_each_year(api):
     numbers = [quote_of(api, issue_date=day)["number"] for day in ("2026-12-31", "2027-01-01", "2026-06-01")]
     assert api.create("/quotes", title=5).status == 422
@@ -258,6 +268,7 @@ def test_a_quote_is_sent_while_it_is_valid(api):
             assert (refused.code, refused.errors) == ("invalid_transition", {"status": [message]})
         sent = api.patch(draft, {"status": "sent", "valid_until": "2026-04-01"}).data
         assert (sent["status"], sent["sent_at"]) == ("sent", "2026-04-01T09:00:00.000000Z")
+        assert api.patch(draft, {"valid_until": "2026-03-31"}).data["status"] == "expired", "it was sent before"
 
 
 def test_an_error_of_a_line_is_reported_once(api):
