@@ -5,7 +5,11 @@ import time_machine
 from sqlalchemy import select
 
 from retainer.errors import Refusal
+from retainer.reports import money
+from retainer.reports.periods import Period
 from retainer.schema.identity import audit_entries
+from retainer.values.exact import day_after
+from tests.databases import only_sqlite
 
 FIGURES = ("amount_paid", "amount_credited", "balance_due", "refund_due")
 LINE = {"description": "Design", "unit_price": "100", "tax_rate": "19"}  # 119.00 with tax
@@ -192,3 +196,25 @@ def test_removing_an_unknown_payment_is_not_found(api):
     assert now(api, invoice) == before
     with api.store.unscoped() as tx:
         assert len(tx.all(select(audit_entries.c.id).where(REMOVED))) == 1
+
+
+@only_sqlite
+def test_the_balance_of_a_client_on_a_past_day_reads_no_payments_of_others(api):
+    client, other = api.make("/clients"), api.make("/clients")
+    issued(api, client_id=client["id"])
+    pay(api, issued(api, client_id=other["id"]), "119.00")
+
+    def steps() -> int:
+        with api.operating() as tx:
+            yesterday = Period(None, day_after(tx.today, -1), "UTC")
+            money.balances(tx, yesterday, ("currency",), client_id=client["id"])
+            taken = []
+            tx.connection.set_progress_handler(lambda: taken.append(1), 1)
+            money.balances(tx, yesterday, ("currency",), client_id=client["id"])
+            tx.connection.set_progress_handler(None, 0)
+        return len(taken)
+
+    before = steps()
+    for _ in range(5):
+        pay(api, issued(api, client_id=other["id"]), "119.00")
+    assert steps() == before

@@ -96,13 +96,16 @@ def balances(tx: Tx, period: Period, by: tuple[str, ...], **only: int | str) -> 
 def _balances(by: tuple[str, ...], limits: tuple[str, ...]) -> Select[int]:
     """Select the balances: those of now, from which what was paid and credited since is taken back."""
     now = invoices.c.total - invoices.c.amount_paid - invoices.c.amount_credited
-    changes = union_all(
-        select(invoices.c.id.label("invoice_id"), now.label("amount")).where(is_unsettled(invoices)),
-        select(payments.c.invoice_id, payments.c.amount).where(
-            payments.c.paid_date > LAST, payments.c.invoice_id.not_in(ISSUED_SINCE)
-        ),
-        select(credit_notes.c.invoice_id, credit_notes.c.total).where(credit_notes.c.issue_date > LAST),
-    ).subquery()
+    sources = {
+        invoices: select(invoices.c.id.label("invoice_id"), now.label("amount")).where(is_unsettled(invoices)),
+        payments: select(payments.c.invoice_id, payments.c.amount).where(payments.c.paid_date > LAST),
+        credit_notes: select(credit_notes.c.invoice_id, credit_notes.c.total).where(credit_notes.c.issue_date > LAST),
+    }
+    if "client_id" in limits:  # each table has an index by client
+        sources = {table: each.where(table.c.client_id == bindparam("client_id")) for table, each in sources.items()}
+    else:
+        sources[payments] = sources[payments].where(payments.c.invoice_id.not_in(ISSUED_SINCE))
+    changes = union_all(*sources.values()).subquery()
     balance = func.sum(changes.c.amount)
     by_invoice = select(changes.c.invoice_id, balance.label("due")).group_by(changes.c.invoice_id).having(balance != 0)
     balances_of_invoices = by_invoice.subquery()
