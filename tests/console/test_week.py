@@ -5,6 +5,7 @@ from datetime import date, timedelta
 import pytest
 import time_machine
 
+from retainer.console import names
 from tests.console.visitor import Fields
 
 WEEK = "/console/week"
@@ -155,3 +156,11 @@ def test_a_timer_is_of_its_user_alone(api, visitor, person, project):
     timer(other, timer="discard")
     assert "so far" not in other.get(WEEK).text
     assert "so far" in visitor.get(WEEK).text
+
+
+def test_of_more_projects_than_a_choice_offers_the_newest_are_offered(api, visitor, project, monkeypatch):
+    newest = api.make("/projects", name="Webshop")["id"]
+    monkeypatch.setattr(names, "MAX_CHOICES", 1)
+    page = visitor.get(WEEK).html
+    assert f'value="project_id-{newest}"' in page
+    assert f'value="project_id-{project}"' not in page

@@ -73,16 +73,19 @@ def load_names(tx: Tx, table: Table, ids: Iterable[int], owner: str = "") -> dic
     return {record_id: _name(table, record_id, texts) for record_id, *texts in rows}
 
 
-def load_choices(tx: Tx, table: Table, owner: str = "", *, only_open: bool = False) -> list[Choice] | None:
+def load_choices(
+    tx: Tx, table: Table, owner: str = "", *, only_open: bool = False, is_cut: bool = False
+) -> list[Choice] | None:
     """Return all records of a table with their names, by name; None if there are more than a form can offer.
 
     With an `owner`, they are those whose field names the user. `only_open` leaves out what new records cannot refer to:
-    archived clients and projects, and inactive people.
+    archived clients and projects, and inactive people. A list that `is_cut` has the newest instead of None.
     """
     rows = tx.all(_first(table, owner, only_open=only_open), me=tx.actor.user_id)
-    if len(rows) > MAX_CHOICES:
+    if len(rows) > MAX_CHOICES and not is_cut:
         return None
-    found = [Choice(f"{each}", _name(table, each, texts), client_id) for each, client_id, *texts in rows]
+    newest = rows[:MAX_CHOICES]
+    found = [Choice(f"{each}", _name(table, each, texts), client_id) for each, client_id, *texts in newest]
     return sorted(found, key=lambda choice: (sort_key(choice.text), int(choice.id)))
 
 
