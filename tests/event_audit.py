@@ -66,7 +66,7 @@ class Audit:
             return {
                 (resource_of(table), record.id): msgspec.to_builtins(record)
                 for table, model in MODELS
-                for record in map(row_mapper(table, model).read, tx.all(row_mapper(table, model).rows))
+                for record in row_mapper(table, model).read_all(tx.all(row_mapper(table, model).rows))
             }
 
     def unnamed(self, before: Records, last: int) -> dict[str, set[str]]:

@@ -185,7 +185,7 @@ def readable(caller: Caller, filters: DeliveryFilter) -> DeliveryFilter:
     Raises `validation_failed` if they ask for others.
     """
     check_scopes(caller, type=tuple(kind for kind in filters.type or () if kind != TEST))
-    types = {kind for each in ANNOUNCED.values() if caller.has_scope(each.scope) for kind in each.types} | {TEST}
+    types = {kind for each in ANNOUNCED.values() if each.scope in caller.granted for kind in each.types} | {TEST}
     if types >= {*TYPES}:
         return filters
     return replace(filters, type=filters.type or tuple(kind for kind in (*TYPES, TEST) if kind in types))

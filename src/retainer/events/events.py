@@ -110,7 +110,7 @@ def list_events(tx: Tx, caller: Caller, query: EventQuery, following: Following)
 
 def check_scopes(caller: Caller, **filters: tuple[str, ...] | None) -> None:
     """Raise `validation_failed` for each filter that asks for events which the key may not read."""
-    found = {name: scope_errors(asked or (), caller.has_scope) for name, asked in filters.items()}
+    found = {name: scope_errors(asked or (), caller.granted.__contains__) for name, asked in filters.items()}
     errors = {name: messages for name, messages in found.items() if messages}
     if errors:
         raise invalid(errors)
@@ -126,7 +126,7 @@ def check_position(after: int, pruned: int, latest: int) -> None:
 
 
 def load_rows(tx: Tx, caller: Caller, query: EventQuery, after: int, limit: int) -> list[Row]:
-    shown = [each for each in ANNOUNCED.values() if caller.has_scope(each.scope)]
+    shown = [each for each in ANNOUNCED.values() if each.scope in caller.granted]
     if query.resource is not None:
         shown = [each for each in shown if each.name in query.resource]
     types = [kind for each in shown for kind in each.types if query.types is None or kind in query.types]

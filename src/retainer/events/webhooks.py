@@ -148,7 +148,7 @@ def build_webhook(tx: Tx, webhook: Webhook, before: Webhook | None, allowed: Seq
         webhook.types = [kind for kind in TYPES if kind in webhook.types]
     if before is None or (webhook.url, webhook.types) != (before.url, before.types):
         caller = tx.actor  # admins and operators may read all
-        webhook.scopes = [each for each in READ_SCOPES if not isinstance(caller, Caller) or caller.has_scope(each)]
+        webhook.scopes = [each for each in READ_SCOPES if not isinstance(caller, Caller) or each in caller.granted]
         webhook.key_id = caller.acting_key
         for message in scope_errors(webhook.types or (), webhook.scopes.__contains__):
             tx.error("types", message)

@@ -1,12 +1,10 @@
 """The caller of a request: its key, user and account."""
 
 from collections.abc import Callable
-from functools import lru_cache
 
 from sqlalchemy import bindparam, select
 
 from retainer.errors import Refusal
-from retainer.kernel import roles
 from retainer.schema.identity import accounts, api_keys, users
 from retainer.store.engines.sql import json_row
 from retainer.store.tx import Actor, Tx
@@ -25,6 +23,8 @@ class Caller(Actor, frozen=True, gc=False):
     trial_ends_at: str | None
     api_enabled: bool
     requests_per_minute: int
+    granted: list[str]
+    """The scopes of the key that the role of its user allows."""
     row: str
     """The row of the database, from which the other fields were read."""
 
@@ -37,17 +37,9 @@ class Caller(Actor, frozen=True, gc=False):
         rows = tx.request_rows(BY_KEY, key_id=self.key_id)
         return lambda: rows() == [(self.row,)]
 
-    @property
-    def granted(self) -> list[str]:
-        """Return the scopes of the key that the role of its user allows."""
-        return list(_granted(self.scopes, self.role))
-
-    def has_scope(self, scope: str) -> bool:
-        return scope in _granted(self.scopes, self.role)
-
     def require_scope(self, scope: str | None, use: str = "") -> None:
         """Raise `missing_scope` unless the key has a scope; `use` is what needs it, if not the operation itself."""
-        if scope is not None and scope not in _granted(self.scopes, self.role):
+        if scope is not None and scope not in self.granted:
             reason = f", which {use} needs" if use else ""
             message = f"This key lacks the scope {scope}{reason}. Ask an admin for a key with this scope."
             if scope in self.scopes.split():
@@ -68,9 +60,3 @@ CALLER_COLUMNS = {name: _columns[name] for name in Caller.__struct_fields__ if n
 _joined = api_keys.join(users, users.c.id == api_keys.c.user_id).join(accounts, accounts.c.id == api_keys.c.account_id)
 CALLERS = select(json_row(*CALLER_COLUMNS.values())).select_from(_joined)
 BY_KEY = CALLERS.where(api_keys.c.id == bindparam("key_id"))
-
-
-@lru_cache(maxsize=1024)
-def _granted(scopes: str, role: str) -> dict[str, None]:
-    """Return the scopes of a key that the role of its user allows, in their order."""
-    return {scope: None for scope in scopes.split() if roles.allows(role, scope)}

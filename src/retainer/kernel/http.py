@@ -6,8 +6,9 @@ import time
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
-from typing import NamedTuple
 from wsgiref.types import WSGIEnvironment
+
+import msgspec
 
 from retainer.errors import Refusal
 from retainer.settings import BASE_PATH, Settings
@@ -28,7 +29,7 @@ SENT_ID = re.compile(rf"(?!{ID_PREFIX}.{{24}}$)[A-Za-z0-9._-]{{1,64}}")
 
 def new_request_id() -> str:
     """Return a request id, which begins with the time. It is not a secret."""
-    return f"{ID_PREFIX}{time.time_ns() // 1_000_000:012x}{random.getrandbits(48):012x}"
+    return ID_PREFIX + (time.time_ns() // 1_000_000 << 48 | random.getrandbits(48)).to_bytes(12).hex()
 
 
 def created_at(request_id: str) -> datetime | None:
@@ -37,7 +38,7 @@ def created_at(request_id: str) -> datetime | None:
     return EPOCH + timedelta(milliseconds=int(found[1], 16)) if found else None
 
 
-class Response(NamedTuple):
+class Response(msgspec.Struct):
     """The status, headers and body of a response."""
 
     status: int

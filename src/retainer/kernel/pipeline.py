@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 
@@ -18,7 +18,7 @@ from retainer.kernel.http import Request, Response
 from retainer.kernel.limits import Allowance, SlidingWindow, hit_address
 from retainer.kernel.paging import Followed, Paged
 from retainer.kernel.representations import RunApart
-from retainer.kernel.resource import Call, Created, Operation, WithMeta
+from retainer.kernel.resource import Call, Created, Operation
 from retainer.kernel.routes import Routes
 from retainer.kernel.selection import Selected
 from retainer.kernel.waiting import Left, Waiting, preferred_seconds
@@ -35,7 +35,6 @@ COMMON_HEADERS = [
     ("x-content-type-options", "nosniff"),
 ]
 DOCS_OF_ERRORS = "/docs/errors"
-LISTS = (Paged, Followed)
 RETRIES = 3
 """Number of retries of a write that the database rolled back because of a conflict."""
 RETRY_SECONDS = 5
@@ -170,9 +169,7 @@ class Pipeline:
             if chosen is None:
                 return reply(operation, select(tx, call) if call.selection else operation.call(tx, call), request)
             tx.snapshot()  # more than the record is read
-            record, table = operation.call(tx, call), operation.resource.table
-            if table is None or not isinstance(record, Record):
-                raise TypeError(f"{operation} has representations of what is no record.")
+            record: Any = operation.call(tx, call)
             tag = etag.compute_for_record(record, encode(record), chosen.suffix)
             if etag.matches(request.header("IF_NONE_MATCH"), tag):
                 return Response(304, [("etag", tag)])
@@ -255,23 +252,23 @@ def run(tx: Tx, call: Call) -> Response:
     return reply(call.operation, result, call.request)
 
 
-def reply(operation: Operation, result: object, request: Request) -> Response:
+def reply(operation: Operation, result: Any, request: Request) -> Response:
     if result is None:
         return Response(204, [])
-    if isinstance(result, LISTS):
+    if operation.paged or operation.followed:
         return Response(200, [CONTENT], encode(result))
-    is_new = operation.created or isinstance(result, Created)
-    result = result.result if isinstance(result, Created) else result
-    headers, record, shown, more = [CONTENT], result, result, b""
-    if isinstance(result, WithMeta):
+    is_new = operation.created
+    if isinstance(result, Created):
+        is_new, result = True, result.result
+    headers, record, shown, more, included = [CONTENT], result, result, b"", b""
+    if operation.has_meta:
         record, shown, more = result.data, result.data, b',"meta":%b' % encode(result.meta)
     elif isinstance(result, Selected):
         record, shown = result.record, result.data
-        more = b"" if result.included is None else b',"included":%b' % encode(result.included)
-    data = encode(shown)
-    table = operation.resource.table
-    if isinstance(record, Record) and table is not None:
-        tag = etag.compute_for_record(record, data + more if isinstance(result, Selected) else data)
+        included = b"" if result.included is None else b',"included":%b' % encode(result.included)
+    data = encode(shown) + included
+    if operation.is_tagged:
+        tag = etag.compute_for_record(record, data)
         known = request.environ.get("HTTP_IF_NONE_MATCH")
         if known is not None and not operation.writes and etag.matches(known, tag):
             return Response(304, [("etag", tag)])

@@ -157,7 +157,10 @@ class Operation:
         self.summed = get_origin(self.answers) is Summed
         self.paged = self.summed or get_origin(self.answers) is Paged
         self.followed = get_origin(self.answers) is Followed
-        self.record = get_args(self.answers)[0] if get_origin(self.answers) is WithMeta else self.answers
+        self.has_meta = get_origin(self.answers) is WithMeta
+        self.record = get_args(self.answers)[0] if self.has_meta else self.answers
+        self.is_tagged = isinstance(self.record, type) and issubclass(self.record, Record)
+        """Whether it answers with a record, whose state is its ETag."""
         self.selectable: Selectable | None = None
         """What a request can select, if the operation reads records; `Routes` fills it in."""
         self.elsewhere: list[str] = []

@@ -1,7 +1,7 @@
 """Details: the parts of records that lists leave out, such as lines, read for many records in one statement each."""
 
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
 from typing import Any, NamedTuple, get_args
 
@@ -9,9 +9,8 @@ import msgspec
 from sqlalchemy import Table, text
 
 from retainer.errors import invalid
-from retainer.store.engines.base import Row
 from retainer.store.engines.sql import INTEGER, is_listed, listed
-from retainer.store.row_mapper import R, row_mapper
+from retainer.store.row_mapper import R, RowMapper, row_mapper
 from retainer.store.statements import Statement
 from retainer.store.tables import metadata
 from retainer.store.tx import Tx
@@ -29,7 +28,7 @@ class Detail(NamedTuple):
     field: str
     statement: Statement
     """Selects the parts of records, each with the id of its record in the second column."""
-    read: Callable[[Row], object]
+    records: RowMapper
 
 
 @cache
@@ -59,20 +58,20 @@ def load_parts(tx: Tx, detail: Detail, ids: list[int]) -> Parts:
         message = f"These records have more than {most:,} {detail.field}. Read fewer at a time, with `per_page`."
         raise invalid({"include": [message]})
     parts: Parts = {record_id: [] for record_id in ids}
-    for row in rows:
-        parts[row[1]].append(detail.read(row))
+    for row, part in zip(rows, detail.records.read_all(rows), strict=True):
+        parts[row[1]].append(part)
     return parts
 
 
 def _detail(owner: Table, field: str, table: Table, model: type[msgspec.Struct]) -> Detail:
     """Return a field with parts: in their order if they have a position, else by their key, oldest first."""
     (parent,) = (column for column in table.c if column.info.get("target") == owner.name)
-    rows = row_mapper(table, model)
+    records = row_mapper(table, model)
     order = [column for column in table.c if column.name == "position"]
     order += [column for column in table.primary_key if column.name != "account_id"]
     condition = is_listed(parent, listed("ids", INTEGER).scalar_subquery())
-    statement = rows.rows.add_columns(parent).where(condition).order_by(*order).suffix_with(text("LIMIT :limit"))
-    return Detail(field, statement, rows.read)
+    statement = records.rows.add_columns(parent).where(condition).order_by(*order).suffix_with(text("LIMIT :limit"))
+    return Detail(field, statement, records)
 
 
 def load_records(tx: Tx, table: Table, model: type[R], ids: Collection[int]) -> list[R]:

@@ -83,9 +83,6 @@ class RowMapper:
         if "id" in table.c:
             self.one = self.rows.where(table.c.id == bindparam("id"))
 
-    def read(self, row: Row) -> Any:
-        return self.read_all((row,))[0]
-
     def read_all(self, rows: Iterable[Row]) -> list[Any]:
         model, out, amounts, currency, records = self.model, self._out, self._amounts, self._currency, []
         for row in rows:

@@ -40,10 +40,7 @@ class Transaction:
     def __init__(
         self, engine: Engine, statements: Statements, account_id: int | None, *, write: bool, seconds: float
     ) -> None:
-        self.engine = engine
-        self.account_id = account_id
-        self.writes = write
-        self.seconds = seconds
+        self.engine, self.account_id, self.writes, self.seconds = engine, account_id, write, seconds
         self._compile = statements.of_all if account_id is None else statements.of_account
 
     @cached_property
@@ -57,26 +54,30 @@ class Transaction:
         self.deadline = min(time.monotonic() + self.seconds, of_request.at - COMMIT_SECONDS)
         try:
             engine.limit(self.connection, self.deadline)
-            self._start()
+            if self.account_id is None:
+                self.snapshot()
+            elif self.writes:
+                self._ask_actor()
         except BaseException as error:  # the block is not entered, so nothing else returns the connection
-            Transaction.__exit__(self, type(error))
+            self.__exit__(type(error))
             raise
         return self
 
-    def _start(self) -> None:
-        """Run what precedes the statements of the block; over all accounts, they see one state of the database."""
-        self.snapshot()
-
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self.writes:
-            is_late = kind is None and time.monotonic() > self.deadline
-            self.engine.end_write(self.connection, commit=kind is None and not is_late)
-            if is_late:
-                raise DeadlineExceeded(TOO_LONG)
+            self._end_write(kind)
         elif self.is_snapshot:
             self.engine.end_snapshot(self.connection)
         else:
             self.engine.give_back(self.connection)
+
+    def _ask_actor(self) -> None: ...
+
+    def _end_write(self, kind: type[BaseException] | None) -> None:
+        is_late = kind is None and time.monotonic() > self.deadline
+        self.engine.end_write(self.connection, commit=kind is None and not is_late)
+        if is_late:
+            raise DeadlineExceeded(TOO_LONG)
 
     def snapshot(self) -> None:
         """Let all statements that follow see one state of the database."""

@@ -78,15 +78,11 @@ class Tx(BodyErrors, Transaction):
         if write:
             self.outbox = Outbox()
 
-    def _start(self) -> None:
-        if self.writes:
-            self._may_act = self.actor.ask(self)
+    def _ask_actor(self) -> None:
+        self._may_act = self.actor.ask(self)
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """End the transaction. Raises ActorChanged if its actor may no longer act."""
-        if not self.writes:
-            super().__exit__(kind)
-            return
+    def _end_write(self, kind: type[BaseException] | None) -> None:
+        """Write the events and commit, or roll back. Raises ActorChanged if the actor may no longer act."""
         written: tuple[DriverCursor, int] | None = None
         try:
             if kind is None or issubclass(kind, Refusal | RolledBack):
@@ -97,7 +93,7 @@ class Tx(BodyErrors, Transaction):
             kind = type(error)
             raise
         finally:
-            super().__exit__(kind)
+            super()._end_write(kind)
         if written is not None:
             cursor, expected = written
             if cursor.rowcount != expected:
@@ -139,8 +135,8 @@ class Tx(BodyErrors, Transaction):
             return None
         if self.outbox is not None:
             self.outbox.note_read(table, record_id, partial(records.stored, row))
-        record: R = records.read(row)
-        return record
+        found: list[R] = records.read_all((row,))
+        return found[0]
 
     def get(self, table: Table, record_id: int, model: type[R], **within: int) -> R:
         """Return the record of the path, if it belongs to the parent in `within`. Raises `not_found`."""

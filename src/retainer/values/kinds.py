@@ -176,7 +176,7 @@ def read_email(value: object) -> str:
 def read_url(value: object) -> str:
     text = read_text(value)
     url = urlsplit(text)
-    if len(text) > 2048 or url.scheme not in {"http", "https"} or not url.hostname or any(c <= " " for c in text):
+    if len(text) > 2048 or url.scheme not in {"http", "https"} or not url.hostname or min(text) <= " ":
         raise ValueError
     url.port  # noqa: B018  # raises ValueError for an invalid port
     return text

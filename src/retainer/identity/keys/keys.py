@@ -21,6 +21,7 @@ from retainer.identity.keys.key_list import Key, get_key
 from retainer.identity.plans import PLANS, require_api
 from retainer.kernel.caller import CALLER_COLUMNS, CALLERS, Caller
 from retainer.kernel.http import Request
+from retainer.kernel.roles import allows
 from retainer.schema.identity import accounts, api_keys, users
 from retainer.schema.webhooks import webhooks
 from retainer.store.engines.sql import INTEGER
@@ -78,7 +79,6 @@ class Rotation(msgspec.Struct):
 
 
 CHALLENGE = {"WWW-Authenticate": 'Bearer realm="Retainer"'}
-PLAN = list(CALLER_COLUMNS).index("plan")
 BY_HASH = CALLERS.where(api_keys.c.hash == bindparam("hash"))
 HOLDER = select(users.c.name, users.c.is_active).where(users.c.id == bindparam("id"))
 
@@ -92,9 +92,9 @@ def caller_of(store: Store, key_hash: str) -> Caller | None:
 @lru_cache(maxsize=4096)
 def _caller(row: str) -> Caller:
     """Return the caller of a row; most requests find the same row as the last request of their key."""
-    values = decode_row(row)
-    values += [PLANS[values[PLAN]].requests_per_minute, row]
-    return Caller(*values)
+    values = dict(zip(CALLER_COLUMNS, decode_row(row), strict=True))
+    granted = [scope for scope in values["scopes"].split() if allows(values["role"], scope)]
+    return Caller(**values, requests_per_minute=PLANS[values["plan"]].requests_per_minute, granted=granted, row=row)
 
 
 def authenticate(request: Request, store: Store) -> Caller:

@@ -26,7 +26,7 @@ def compressed(request: Request, response: Response, *, keep: bool = False) -> R
     headers, body = response.headers, response.body
     if response.status == 304:
         cached_tags = request.header("IF_NONE_MATCH") or ""
-        return response._replace(headers=[(name, marked(name, value, cached_tags)) for name, value in headers])
+        return Response(304, [(name, marked(name, value, cached_tags)) for name, value in headers])
     if len(body) <= MIN_BYTES:
         return response
     body = compress_once(body) if keep and any(name == "etag" for name, _ in headers) else compress(body)
