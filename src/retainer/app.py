@@ -17,7 +17,7 @@ from retainer.kernel.http import Request
 from retainer.kernel.limits import SlidingWindow
 from retainer.kernel.pipeline import Pipeline
 from retainer.kernel.routes import Routes
-from retainer.kernel.waiting import Waiting
+from retainer.kernel.waiting import Ending, Waiting
 from retainer.openapi import document as openapi
 from retainer.reference import answers as reference
 from retainer.server.http import site
@@ -71,23 +71,20 @@ PAGES: Mapping[str, site.Page] = {
 
 
 class App:
-    """The WSGI application of a worker, which counts in its slot of the `metrics`.
-
-    While the worker `is_draining`, or the server `is_stopping`, responses ask clients to close their connections.
-    """
+    """The WSGI application of a worker, which counts in its slot of the `metrics`."""
 
     def __init__(
         self,
         settings: Settings,
         log: Stream,
-        is_stopping: Callable[[], bool] = lambda: False,
+        ending: Ending | None = None,
         metrics: "SharedMetrics | None" = None,
         worker_index: int = 0,
         renderers: Renderers | None = None,
     ) -> None:
         self.settings = settings
-        self.is_stopping, self.is_draining = is_stopping, False
-        self.waiting = Waiting(self.is_ending)
+        self.ending = ending or Ending()
+        self.waiting = Waiting(self.ending)
         self.store = Store(connect(settings.database), self.waiting.notify, plans.limits_of(settings))
         self.gate = Gate(settings.threads, partial(keys.account_of, store=self.store))
         self.renderers = renderers or Renderers()
@@ -97,7 +94,7 @@ class App:
         self.limiter, failures = create_counters(settings, self.log)
         self.throttle = Throttle(self.limiter, failures, self.gate.left)
         self.health = Health(
-            self.store, self.limiter, self.log.outages, self.is_stopping, uses_valkey=bool(settings.valkey_url)
+            self.store, self.limiter, self.log.outages, self.ending.is_stopping, uses_valkey=bool(settings.valkey_url)
         )
         self.metrics, note_state = create_metrics(self, metrics, slot)
         self.housekeeping = Housekeeping(self.store, self.limiter, self.log, recorder, settings, note_state)
@@ -134,14 +131,10 @@ class App:
             response = compressed(request, answer(request), keep=not is_api)
         finally:
             self.gate.end(request)
-        if (self.is_draining or self.is_stopping()) and CLOSE not in response.headers:
+        if self.ending.has_begun() and CLOSE not in response.headers:
             response.headers.append(CLOSE)
         start_response(STATUS_LINES[response.status], response.headers)
         return [b"" if request.method == "HEAD" else response.body]
-
-    def is_ending(self) -> bool:
-        """Return whether responses ask clients to close their connections."""
-        return self.is_draining or self.is_stopping()
 
     def run_apart(self, account_id: int, function: Callable[..., T], *arguments: object) -> T:
         """Return the result of a function from a renderer; meanwhile, another request takes its turn."""

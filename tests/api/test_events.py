@@ -208,7 +208,7 @@ def test_no_account_takes_all_places_to_wait(api, monkeypatch):
 def test_a_wait_ends_when_the_server_does(api):
     waiter = Waiter(api)
     until(waiter.is_waiting, "it waits")
-    api.app.is_draining = True
+    api.app.ending.is_draining = True
     assert waiter.result().data == []
     assert api.get("/events", headers={"Prefer": "wait=20"}).data == []
 

@@ -28,6 +28,16 @@ def preferred_seconds(header: str | None) -> int:
     return min(int(found[1]), MAX_SECONDS) if found else 0
 
 
+class Ending:
+    """Whether the server is stopping, or this process `is_draining`; then responses ask clients to disconnect."""
+
+    def __init__(self, is_stopping: Callable[[], bool] = lambda: False) -> None:
+        self.is_stopping, self.is_draining = is_stopping, False
+
+    def has_begun(self) -> bool:
+        return self.is_draining or self.is_stopping()
+
+
 class Place:
     """The place of a request that may wait until a deadline."""
 
@@ -44,21 +54,21 @@ class Place:
         Meanwhile, the request is outside of the running slots, in a block of `left`.
         """
         seconds = self.deadline - time.monotonic()
-        if seconds <= 0 or self._waiting.is_ending():
+        if seconds <= 0 or self._waiting.ending.has_begun():
             return False
         began = time.perf_counter_ns()
         with left():
             self.woken.wait(min(seconds, POLL_SECONDS))
         self.waited_ns += time.perf_counter_ns() - began
         self.woken.clear()  # before the caller looks, so that nothing that comes meanwhile is missed
-        return not self._waiting.is_ending()
+        return not self._waiting.ending.has_begun()
 
 
 class Waiting:
     """The requests of a process that wait."""
 
-    def __init__(self, is_ending: Callable[[], bool]) -> None:
-        self.is_ending = is_ending
+    def __init__(self, ending: Ending) -> None:
+        self.ending = ending
         self.slots = FairSemaphore(WAIT_SLOTS, SHARE, 0)
         self._places: dict[int, set[Place]] = {}
         self._lock = threading.Lock()

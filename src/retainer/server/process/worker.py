@@ -23,6 +23,7 @@ from granian.server import MPServer
 from retainer import settings as configuration
 from retainer.app import App
 from retainer.background import Background
+from retainer.kernel.waiting import Ending
 from retainer.server.http.connections import IDLE_SECONDS, MAX_CONNECTIONS, ConnectionGuard
 from retainer.server.http.gate import thread_count
 from retainer.server.monitoring.endpoints import MonitoringPages, serve_pages
@@ -67,7 +68,8 @@ def work(
     with suppress(AttributeError):  # only Linux ends workers whose main process was killed
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     threading.Thread(target=end_with, args=(os.getppid(), STOP_SECONDS), name="orphan", daemon=True).start()
-    app = App(configuration.load(), standard_error(), is_stopping, metrics, worker_index)
+    ending = Ending(is_stopping)
+    app = App(configuration.load(), standard_error(), ending, metrics, worker_index)
     with ExitStack() as chores:
         chores.callback(app.renderers.close)
         guard = ConnectionGuard(app.settings, app.gate.overdue, app.log.failure)
@@ -80,7 +82,7 @@ def work(
         sys.setswitchinterval(SWITCH_SECONDS)
         gc.freeze()  # the objects so far live as long as the process; no collection needs to scan them
         gc.set_threshold(20_000, 20, 50)
-        install_drain(app, guard)
+        install_drain(ending, guard)
         # Python handles signals in its main thread, which misses one that arrives just as it begins to wait.
         signal.signal(signal.SIGALRM, lambda *_: None)
         signal.setitimer(signal.ITIMER_REAL, WAKE_SECONDS, WAKE_SECONDS)
@@ -127,14 +129,14 @@ def end_with(main: int, seconds: float) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def install_drain(app: App, guard: ConnectionGuard) -> None:
+def install_drain(ending: Ending, guard: ConnectionGuard) -> None:
     def drain() -> None:
         if sys.platform == "linux":
             guard.drain(DRAIN_SECONDS)
         os.kill(os.getpid(), signal.SIGTERM)
 
     def on_signal(*_: object) -> None:
-        app.is_draining = True
+        ending.is_draining = True
         threading.Thread(target=drain, name="drain", daemon=True).start()
 
     signal.signal(DRAIN_SIGNAL, on_signal)
