@@ -27,6 +27,8 @@ PRICES = ("800", "33.3333", "0.5", "19.99", "120", "0.0049")
 CURRENCIES = ("EUR", "JPY", "KWD")
 ISSUED = ("sent", "partially_paid", "paid", "written_off")
 COVERED = ("fixed_fee", "retainer")
+FIRST_MONTH = "2026-10"
+MONTHS = (FIRST_MONTH, "2026-11", "2026-12", "2027-01")
 WORK = {"time_entry_ids": ("time-entries", "amount"), "expense_ids": ("expenses", "billable_amount")}
 DERIVED = {
     "clients": {"projects_count"},
@@ -58,8 +60,8 @@ class Life:
         self.done = Counter()
         for currency in ("EUR", self.rng.choice(CURRENCIES)):
             client = api.make("/clients", currency=currency, tax_rate=self.rng.choice(RATES), hourly_rate="90")["id"]
-            for more in ({}, {"hourly_rate": "120", "billing_type": self.rng.choice(("time_and_materials", *COVERED))}):
-                project = api.make("/projects", client_id=client, **more)["id"]
+            for more in ({}, {"hourly_rate": "120", **self.terms()}):
+                project = api.make("/projects", client_id=client, start_date=f"{FIRST_MONTH}-15", **more)["id"]
                 for on in ({"client_id": client}, {"project_id": project}, {"project_id": project}):
                     assert api.post("/time-entries", on | {"duration_minutes": self.rng.randint(1, 90)}).status == 201
                     assert (
@@ -78,6 +80,10 @@ class Life:
         return self.api.get(f"/{name}", {"per_page": 100} | query).data
 
     # What to draw
+
+    def terms(self):
+        billing_type = self.rng.choice(("time_and_materials", *COVERED, "retainer"))
+        return {"billing_type": billing_type, "retainer_amount": "50" if billing_type == "retainer" else None}
 
     def sometimes(self, one_in=6):
         return self.rng.randrange(one_in) == 0
@@ -103,6 +109,8 @@ class Life:
         projects = [row["id"] for row in self.books["projects"].values() if row["client_id"] == client_id]
         if projects and self.sometimes(3):
             line["project_id"] = self.rng.choice([*projects, UNKNOWN] if self.sometimes() else projects)
+        if projects and self.sometimes():
+            return line | {"project_id": self.rng.choice(projects), "fee_month": self.rng.choice(MONTHS)}
         member = self.rng.choice((*WORK, None, None))
         if member and free[member]:
             chosen = self.rng.sample(free[member], min(len(free[member]), self.rng.randint(1, 3)))
@@ -156,8 +164,7 @@ class Life:
         return "PATCH", f"/clients/{self.pick('clients')['id']}", change
 
     def change_project(self):
-        billing_type = self.rng.choice(("time_and_materials", *COVERED))
-        return "PATCH", f"/projects/{self.pick('projects')['id']}", {"billing_type": billing_type}
+        return "PATCH", f"/projects/{self.pick('projects')['id']}", self.terms()
 
     def offer(self):
         client = self.pick("clients")["id"]
@@ -190,7 +197,11 @@ class Life:
         body = {"client_id": client["id"], "lines": self.lines(client["id"])}
         body |= {"currency": self.rng.choice(CURRENCIES)} if self.sometimes() else {}
         if self.sometimes(3):
-            body["unbilled_work"] = {"time": {"group_by": self.rng.choice(("project", "entry"))}, "expenses": {}}
+            body["unbilled_work"] = {
+                "time": {"group_by": self.rng.choice(("project", "entry"))},
+                "expenses": {},
+                "fees": {},
+            }
         return "POST", "/invoices", body | ({"status": "sent"} if self.sometimes(3) else {})
 
     def again(self, document):
@@ -347,7 +358,14 @@ class Life:
             )
             check_balance(invoice, notes[invoice["id"]], self.api.today)
         check_numbers([*invoices, *books["credit-notes"].values()])
-        check_work(books)
+        live = live_lines(books)
+        check_work(books, live)
+        pieces = "invoice_line_id, time_entry_id, expense_id"
+        rows = self.api.sql(f"SELECT {pieces} FROM allocations WHERE is_live = 1")
+        assert sorted((line, entry or expense) for line, entry, expense in rows) == sorted(
+            (line["id"], record_id) for line in live for member in WORK for record_id in line[member]
+        )
+        self.check_months(live)
         for project in books["projects"].values():
             check_project(project, books)
         late = {row["id"] for row in invoices if row["is_overdue"]}
@@ -355,6 +373,24 @@ class Life:
         with self.api.store.begin(self.operator, write=False, seconds=math.inf) as tx:
             tx.snapshot()
             assert doctor.mismatched(tx) == []
+
+    def check_months(self, live):
+        """Each month that has begun is billed by one line at most, and is unbilled otherwise."""
+        billed = Counter((line["project_id"], line["fee_month"]) for line in live if line["fee_month"])
+        assert set(billed.values()) <= {1}
+        for project in self.books["projects"].values():
+            rows = self.api.get(f"/projects/{project['id']}/unbilled-work").data["rows"]
+            due = project["retainer_amount"] and project["start_date"]
+            months = month_range(FIRST_MONTH, self.api.today[:7]) if due else []
+            unbilled = [month for row in rows for month in row["fees"]["months"]]
+            assert unbilled == [month for month in months if (project["id"], month) not in billed]
+
+
+def month_range(first, last):
+    """The months from one to another."""
+    while first <= last:
+        yield first
+        first = day_after(f"{first}-28", 4)[:7]
 
 
 def is_draft(invoice):
@@ -377,7 +413,7 @@ def check_totals(document, books):
     """Each line is what it says or what its work is worth; the lines of a rate are taxed once."""
     currency, nets = document["currency"], defaultdict(Fraction)
     for line in document["lines"]:
-        if line.get("kind", "item") == "item":
+        if line.get("kind", "item") in {"item", "fee"}:
             quantity, price, discount = amounts(line, "quantity", "unit_price", "discount_percent")
             units = half_up(in_units(quantity * price * (1 - discount / 100), currency))
             assert number(line["amount"]) == number(money(units, currency)), line
@@ -440,10 +476,14 @@ def check_numbers(documents):
         assert sorted(numbers) == list(range(1, len(numbers) + 1))
 
 
-def check_work(books):
-    """Work is billed by one line at most: one that is neither void nor credited as a whole."""
+def live_lines(books):
+    """The lines of invoices that are neither void nor credited as a whole."""
     live = [row for row in books["invoices"].values() if row["status"] != "void" and not is_credited(row)]
-    lines = [line for invoice in live for line in invoice["lines"] if not is_line_credited(line, invoice)]
+    return [line for invoice in live for line in invoice["lines"] if not is_line_credited(line, invoice)]
+
+
+def check_work(books, lines):
+    """Work is billed by one live line at most."""
     for member, (name, _) in WORK.items():
         billed = Counter(record_id for line in lines for record_id in line[member])
         assert {record_id for record_id, row in books[name].items() if row["billing_status"] == "billed"} == set(billed)
@@ -461,6 +501,18 @@ def is_line_credited(line, invoice):
     return bool(parts) and sum(number(part["quantity"]) for part in parts) == number(line["quantity"])
 
 
+def invoiced(project, books):
+    """What issued invoices without a credit note bill for a project; None if one has a credit note."""
+    found = 0
+    for invoice in books["invoices"].values():
+        lines = [line for line in invoice["lines"] if (line["project_id"] or invoice["project_id"]) == project["id"]]
+        if lines and invoice["status"] in ISSUED and invoice["currency"] == project["currency"]:
+            if invoice["credit_notes"]:
+                return None
+            found += sum(number(line["amount"]) for line in lines)
+    return found
+
+
 def check_project(project, books):
     """The stored sums of a project are those of its work; time that a fee covers is not unbilled."""
     entries = [row for row in books["time-entries"].values() if row["project_id"] == project["id"]]
@@ -474,6 +526,7 @@ def check_project(project, books):
     costs = [row for row in books["expenses"].values() if row["project_id"] == project["id"]]
     net = [row["net_amount"] for row in costs if row["currency"] == project["currency"]]
     assert number(project["expense_amount"]) == sum(map(number, net))
+    assert invoiced(project, books) in {None, number(project["invoiced_amount"])}
 
 
 @pytest.fixture(scope="module")
