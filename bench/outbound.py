@@ -33,7 +33,7 @@ from retainer.outbound import names
 from retainer.outbound.loop import BackgroundLoop
 from retainer.schema.migrations import migrate
 from retainer.settings import Settings
-from retainer.sites.monitor.loop import Monitor
+from retainer.sites.monitor.probe import Monitor
 from retainer.sites.sites import create_site
 from retainer.store.tx import Store
 

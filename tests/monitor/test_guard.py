@@ -11,7 +11,7 @@ from testing.ports import free_port
 from retainer.fairness import Places
 from retainer.outbound import client, guard
 from retainer.outbound.client import GuardedClient
-from retainer.sites.monitor import loop, probe, schedule
+from retainer.sites.monitor import probe, schedule
 from tests.monitor.test_probe import FakeSite, due_site, response
 from tests.name_server import NameServer
 
@@ -445,7 +445,7 @@ def test_a_result_does_not_reveal_whether_an_address_is_forbidden_or_missing(api
         "leading.example",
     ]
     sites = [api.make("/sites", url=f"http://{host}/")["id"] for host in hosts]
-    taken = schedule.DUE.claim(api.store, Places(100, ()), loop.Monitor.lease)
+    taken = schedule.DUE.claim(api.store, Places(100, ()), probe.Monitor.lease)
     found = world.probe([check.url for check in taken])
     for due, result in zip(taken, found, strict=True):
         schedule.save_result(api.store, due, result)

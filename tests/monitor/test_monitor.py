@@ -17,8 +17,8 @@ from retainer.outbound import client, pause
 from retainer.outbound import loop as background
 from retainer.outbound.client import GuardedClient
 from retainer.sites import uptime
-from retainer.sites.monitor import loop, probe, schedule
-from retainer.sites.monitor.loop import Monitor
+from retainer.sites.monitor import probe, schedule
+from retainer.sites.monitor.probe import Monitor
 from retainer.sites.monitor.schedule import CheckResult
 from retainer.sites.uptime import Incident
 from tests.monitor.test_probe import KB, UP, FakeSite, response
@@ -61,7 +61,7 @@ class Watch:
 
     def claim(self):
         """Lease the due sites, which are of one account."""
-        return schedule.DUE.claim(self.api.store, Places(200, ()), loop.Monitor.lease)
+        return schedule.DUE.claim(self.api.store, Places(200, ()), probe.Monitor.lease)
 
     def note(self, *, is_up):
         """Make every site due, and save this result for it."""

@@ -10,7 +10,7 @@ from testing.process import until
 from retainer.events.sender import loop as sender_loop
 from retainer.events.sender import schedule as sender_schedule
 from retainer.fairness import Places
-from retainer.sites.monitor import loop as monitor_loop
+from retainer.sites.monitor import probe as monitor_probe
 from retainer.sites.monitor import schedule as monitor_schedule
 from retainer.sites.monitor.schedule import CheckResult
 from tests.databases import each_database, only_postgresql
@@ -44,7 +44,7 @@ def hook(api):
 
 
 def claim_sites(api):
-    return monitor_schedule.DUE.claim(api.store, Places(10, ()), monitor_loop.Monitor.lease)
+    return monitor_schedule.DUE.claim(api.store, Places(10, ()), monitor_probe.Monitor.lease)
 
 
 def claim_webhooks(api):

@@ -15,7 +15,7 @@ from retainer.events.sender import loop as sender_loop
 from retainer.outbound import client as outbound
 from retainer.outbound import loop
 from retainer.outbound.client import Failed, GuardedClient, Overloaded, read_start
-from retainer.sites.monitor.loop import Monitor
+from retainer.sites.monitor.probe import Monitor
 from tests.databases import any_database
 from tests.monitor.test_probe import HEAD, KB, UP, FakeSite, endless
 from tests.name_server import NameServer

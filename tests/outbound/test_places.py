@@ -14,7 +14,7 @@ from retainer.events.sender.loop import Sender
 from retainer.fairness import Places
 from retainer.outbound import loop, names
 from retainer.sites.monitor import probe
-from retainer.sites.monitor.loop import Monitor
+from retainer.sites.monitor.probe import Monitor
 from tests.contract_checker import NoChecks
 from tests.databases import each_database
 from tests.factories import ApiClient

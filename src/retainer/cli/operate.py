@@ -30,7 +30,7 @@ from retainer.values.decoding import json_text
 if TYPE_CHECKING:
     from retainer.events.sender.loop import Sender
     from retainer.server.monitoring.log import Log
-    from retainer.sites.monitor.loop import Monitor
+    from retainer.sites.monitor.probe import Monitor
     from retainer.store.transaction import Transaction
 
 operating_cli = typer.Typer()
@@ -88,7 +88,7 @@ def demo(*, json: bool, **given: Any) -> None:
 @cli.command(operating_cli)
 def monitor(*, once: Once = False, paused: Paused = None) -> dict[str, object]:
     """Check the sites of all accounts without a server, until SIGTERM or once."""
-    from retainer.sites.monitor.loop import Monitor  # noqa: PLC0415
+    from retainer.sites.monitor.probe import Monitor  # noqa: PLC0415
     from retainer.sites.uptime import suspend_all  # noqa: PLC0415  # only this command and the server need them
 
     if paused is not None:

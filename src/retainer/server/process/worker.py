@@ -146,7 +146,7 @@ def background_work(app: App) -> Iterator[Background]:
     """Yield each thread of the settings. Modules are loaded only if they are needed."""
     settings, log = app.settings, app.log
     if settings.monitor:
-        from retainer.sites.monitor.loop import Monitor  # noqa: PLC0415
+        from retainer.sites.monitor.probe import Monitor  # noqa: PLC0415
 
         yield Monitor(app.store, settings.monitor_allow, log.report)
     if settings.webhooks:

@@ -80,10 +80,7 @@ def _decompress(body: bytes, coding: str) -> bytes:
 
 
 def decode(page: bytes, charset: str | None) -> str:
-    """Return a page as text: by its byte order mark, the charset of its header or of `<meta>`, else as UTF-8.
-
-    What is not UTF-8 is windows-1252, as in browsers.
-    """
+    """Decode a page by its byte order mark, header or `<meta>`, else as UTF-8; what is not UTF-8 is windows-1252."""
     encoding = webencodings.lookup(charset or "") or _declared(page[:HEAD])
     if encoding is None:
         try:

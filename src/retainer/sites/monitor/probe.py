@@ -1,4 +1,4 @@
-"""The probe: one GET of a site, with limits on time, size and redirects.
+"""The monitor: it probes the sites that are due with one GET, with limits on time, size and redirects.
 
 It sends no cookies and no credentials, and keeps no content: only the status, the
 response time, the expiry of the certificate, and whether the keyword was found.
@@ -8,12 +8,15 @@ import json
 import ssl
 import time
 from collections.abc import Collection
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import httpx2
 
 from retainer import __version__
 from retainer.outbound.client import Failed, GuardedClient, read_start
+from retainer.outbound.loop import BackgroundLoop
+from retainer.sites.monitor import schedule
 from retainer.sites.monitor.page_text import MAX_PAGE, find_keyword
 from retainer.sites.monitor.schedule import CheckResult, DueSite
 from retainer.values.exact import as_instant
@@ -25,6 +28,22 @@ DEFAULT_STATUSES = range(200, 400)
 HEADERS = {"User-Agent": f"Retainer-Monitor/{__version__}", "Accept": "*/*", "Accept-Encoding": "identity"}
 
 TOO_MANY_REDIRECTS = f"The site redirects more than {MAX_REDIRECTS} times."
+
+
+class Monitor(BackgroundLoop[DueSite]):
+    """Checks the sites of all accounts; the results of probes that end soon after a stop are saved."""
+
+    name, task, host = "monitor", "checking sites", "site"
+    places = 100
+    leases, lease = schedule.DUE, timedelta(seconds=4 * TOTAL_SECONDS)  # longer than a probe and saving can take
+
+    def refresh(self) -> None:
+        schedule.refresh(self.store)
+
+    async def serve(self, client: GuardedClient, work: DueSite) -> None:
+        result = await probe(client, work)
+        await self.in_database(partial(schedule.save_result, self.store, work, result))
+        self.done += 1
 
 
 async def probe(client: GuardedClient, site: DueSite) -> CheckResult:

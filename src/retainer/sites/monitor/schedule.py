@@ -1,7 +1,4 @@
-"""Monitor schedule: which sites are due, and saving the results of checks.
-
-Uptime is rolled up when a result is saved, not when it is read.
-"""
+"""Monitor schedule: which sites are due, and saving the results of checks, with which uptime is rolled up."""
 
 from datetime import datetime, timedelta
 from typing import NamedTuple
