@@ -17,7 +17,7 @@ from testing.ports import free_port
 from retainer.events.sender.schedule import DUE as DUE_WEBHOOKS
 from retainer.events.sender.schedule import DUE_SINCE, END_LEASES, RETRY_ALL, WAKE
 from retainer.events.sender.schedule import SET_BACK as SET_BACK_WEBHOOKS
-from retainer.identity.people.tokens import EXPIRED
+from retainer.identity.people.sessions import EXPIRED
 from retainer.schema import distribution
 from retainer.schema.migrations import migrate
 from retainer.server.monitoring.housekeeping import OLD as OLD_RESPONSES

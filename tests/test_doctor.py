@@ -10,7 +10,7 @@ from sqlalchemy import select, update
 from retainer.identity import logos
 from retainer.identity.actors import operator_of
 from retainer.identity.people import second_factors
-from retainer.identity.people.tokens import SECOND_STEPS
+from retainer.identity.people.sessions import SECOND_STEPS
 from retainer.rollups import doctor
 from retainer.rollups.record_totals import TOTALS
 from retainer.schema.rollups import SUMMARIES

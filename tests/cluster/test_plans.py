@@ -7,11 +7,11 @@ import time_machine
 from sqlalchemy import select, text
 
 from retainer.events.sender.loop import Sender
-from retainer.identity.people import tokens
+from retainer.identity.people import sessions
 from retainer.rollups import doctor
 from retainer.schema.crm import clients
 from retainer.server.monitoring import housekeeping, retention
-from retainer.sites.monitor.loop import Monitor
+from retainer.sites.monitor.probe import Monitor
 from retainer.store.tables import events
 from tests.contract.filler import NOW
 from tests.contract_checker import NoChecks
@@ -68,7 +68,7 @@ def test_retention_deletes_what_is_old_of_accounts_on_all_nodes(both_agencies):
     assert retention.delete_old(store, retention.REQUESTS, 90) == 2
     assert retention.delete_old(store, retention.SUMS, 90) == 2 * 2
     assert housekeeping.delete_responses(store) == 2 * 3
-    tokens.delete_expired(store)
+    sessions.delete_expired(store)
     for api in both_agencies:
         with api.operating() as tx:
             assert [row[0] for row in tx.all(select(events.c.id))] == [3]

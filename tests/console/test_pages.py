@@ -11,7 +11,7 @@ from retainer.console.routes import CONSOLE_ROUTES
 from retainer.identity import audit, logos
 from retainer.identity.keys import key_list
 from retainer.identity.people import sessions, users
-from retainer.identity.people.tokens import LINKS
+from retainer.identity.people.sessions import LINKS
 from retainer.traffic.request_log import LogFilter, list_requests
 from tests.console.test_key_pages import made, recorded, value_of
 from tests.console.visitor import PASSWORD, Visitor, admin_of

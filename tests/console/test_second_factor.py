@@ -11,7 +11,7 @@ import time_machine
 from retainer.errors import Refusal
 from retainer.identity import audit
 from retainer.identity.audit import AuditFilter
-from retainer.identity.people import second_factors, sessions, tokens, users
+from retainer.identity.people import second_factors, sessions, users
 from retainer.identity.sign_in import throttle
 from retainer.store.tx import ActorChanged
 from tests.console.visitor import HASH, PASSWORD, Fields, Visitor, admin_of
@@ -127,7 +127,7 @@ def test_a_sign_in_expires_and_ends_with_a_new_password(api, admin, clock):
     late.sign_in(email_of(api))
     clock.shift(10 * 60)
     assert late.post(CODE, {"code": code_of(app)}).status == 404
-    tokens.delete_expired(api.store)
+    sessions.delete_expired(api.store)
     assert api.sql("SELECT id FROM pending_sign_ins") == []
     changed.sign_in(email_of(api))
     with api.operating() as tx:

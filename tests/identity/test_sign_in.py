@@ -8,8 +8,8 @@ import pytest
 from retainer.errors import Refusal
 from retainer.identity import audit
 from retainer.identity.audit import AuditFilter
-from retainer.identity.people import passwords, sessions, tokens, users
-from retainer.identity.people.tokens import LINKS
+from retainer.identity.people import passwords, sessions, users
+from retainer.identity.people.sessions import LINKS
 from retainer.identity.people.users import UserDetails
 from retainer.identity.sign_in import sign_in
 from retainer.identity.sign_in.sign_in import Browser, SignedIn
@@ -338,13 +338,13 @@ def test_expired_sessions_and_links_are_deleted(api, admin, clock):
     enter(api, admin)
     with api.operating() as tx:
         users.create_link(tx, api.admin_id)
-    tokens.delete_expired(api.store)
+    sessions.delete_expired(api.store)
     assert counts(api) == {"sessions": 1, "password_links": 1}
     clock.shift(timedelta(days=7))
-    tokens.delete_expired(api.store)
+    sessions.delete_expired(api.store)
     assert counts(api) == {"sessions": 1, "password_links": 0}
     clock.shift(timedelta(days=90))
-    tokens.delete_expired(api.store)
+    sessions.delete_expired(api.store)
     assert counts(api)["sessions"] == 0
 
 
@@ -357,6 +357,6 @@ def test_after_a_restore_no_session_and_no_link_is_valid(api, admin):
     token = enter(api, admin).token
     with api.operating() as tx:
         link = users.create_link(tx, api.admin_id)
-    tokens.revoke_all(api.store)
+    sessions.revoke_all(api.store)
     assert admin_of(api, token) is None
     assert refusal(LINKS.find, api.store, link.token).code == "not_found"

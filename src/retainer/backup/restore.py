@@ -12,7 +12,7 @@ import msgspec
 from retainer.backup import CHUNK, BackupError, Progress, embedded
 from retainer.backup.create import Backup
 from retainer.backup.staging import staging_dir
-from retainer.identity.people import tokens
+from retainer.identity.people import sessions
 from retainer.outbound import pause
 from retainer.rollups import doctor
 from retainer.schema.migrations import migrate
@@ -84,6 +84,6 @@ def restore(file: Path, database: Path, progress: Progress, *, force: bool = Fal
         with closing(Sqlite(restorable.database)) as engine:
             for work in pause.EVERY:
                 pause.pause(Store(engine), work, f"restored from a backup of {restorable.backup.made_at}")
-            tokens.revoke_all(Store(engine))
+            sessions.revoke_all(Store(engine))
         embedded.replace(database, restorable.database, former)
     return restorable, former if former.exists() else None

@@ -15,7 +15,7 @@ from retainer.identity.audit import Fields
 from retainer.identity.keys import key_list, keys
 from retainer.identity.keys.key_list import Key, KeyFilter
 from retainer.identity.people import second_factors, sessions, users
-from retainer.identity.people.tokens import LINKS
+from retainer.identity.people.sessions import LINKS
 from retainer.identity.people.users import UserDetails
 from retainer.kernel.resource import read_id
 from retainer.reports import utilisation

@@ -7,7 +7,7 @@ from retainer.console.page_context import ROOT, SESSION, Cookie, PageContext, Re
 from retainer.errors import Refusal, invalid
 from retainer.identity import accounts
 from retainer.identity.people import second_factors, sessions
-from retainer.identity.people.tokens import LINKS, SECOND_STEPS, Token
+from retainer.identity.people.sessions import LINKS, SECOND_STEPS, Token
 from retainer.identity.sign_in import sign_in as identity
 from retainer.identity.sign_in.sign_in import Browser, SignedIn
 from retainer.store.tx import Store, Tx

@@ -19,7 +19,7 @@ from retainer.identity.accounts import AccountDetails, account_values, in_units
 from retainer.identity.actors import operator, select_operator
 from retainer.identity.audit import Fields, Target
 from retainer.identity.people import sessions
-from retainer.identity.people.tokens import LINKS, Token
+from retainer.identity.people.sessions import LINKS, Token
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.kernel.roles import Role, may

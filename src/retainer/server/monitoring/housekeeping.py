@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy import and_, bindparam, delete, or_, update
 
 from retainer.background import Background, Chore
-from retainer.identity.people import tokens
+from retainer.identity.people import sessions
 from retainer.kernel.caller import Caller
 from retainer.kernel.http import Request
 from retainer.kernel.idempotency import RETENTION
@@ -106,7 +106,7 @@ class Housekeeping(Background):
                 Chore(
                     "deleting old events", SWEEP_SECONDS, lambda: self._delete(retention.EVENTS, settings.event_days)
                 ),
-                Chore("deleting old sessions", SWEEP_SECONDS, lambda: tokens.delete_expired(store)),
+                Chore("deleting old sessions", SWEEP_SECONDS, lambda: sessions.delete_expired(store)),
                 *self._last,
             ),
             STOP_SECONDS,
