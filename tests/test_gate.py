@@ -13,7 +13,7 @@ from retainer.errors import Refusal
 from retainer.server.http import gate as gates
 from retainer.server.http.gate import Gate, Senders
 from retainer.settings import Settings
-from retainer.store.deadline import of_request
+from retainer.store.engines.base import of_request
 
 
 class SlowBody:

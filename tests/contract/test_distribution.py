@@ -15,12 +15,12 @@ from retainer.schema.migrations import migrate
 from retainer.server.monitoring.housekeeping import USED
 from retainer.sites import uptime
 from retainer.sites.monitor import schedule
-from retainer.store import constraints
 from retainer.store.engines import connect
 from retainer.store.engines.base import Unavailable
 from retainer.store.engines.postgresql import Postgresql
 from retainer.store.row_mapper import row_mapper
 from retainer.store.statements import statements_of
+from retainer.store.transaction import select_field
 from tests.databases import PostgresqlDatabases
 
 ON_EVERY_NODE, DISTRIBUTED, ON_COORDINATOR = (
@@ -135,7 +135,7 @@ def full(connection: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
 
 BY_ID: list[tuple[str, ClauseElement, bool]] = [
     *(
-        (table.name, constraints.exists(table), True)
+        (table.name, select_field(table.c.id), True)
         for table in metadata.sorted_tables
         if {"id", "account_id"} <= {*table.c.keys()}
     ),

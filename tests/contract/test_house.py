@@ -86,7 +86,6 @@ UNSCOPED = {
     "identity/keys/keys.py",
     "identity/actors.py",
     "identity/people/sessions.py",
-    "identity/people/tokens.py",
     "identity/sign_in/sign_in.py",
     "outbound/leases.py",
     "outbound/pause.py",

@@ -118,10 +118,7 @@ class ClientFilter(Filter):
 
 
 def build_client(tx: Tx, client: Client) -> Client:
-    """Return a client with the account's defaults for currency, payment terms and number.
-
-    Notes an error for an early-payment discount without its days, or days without their discount.
-    """
+    """Fill in defaults of the account. Notes an error for an early-payment discount or its days without the other."""
     client.currency = client.currency or tx.actor.currency
     if client.payment_terms_days is None:
         client.payment_terms_days = tx.actor.payment_terms_days

@@ -82,10 +82,7 @@ class AuditPage(NamedTuple):
 
 
 def note(tx: Tx, action: Action, target: Target, *, before: Fields | None = None, after: Fields | None = None) -> None:
-    """Add an entry in the transaction of the action: `before` for a removed record, `after` for a new one.
-
-    The fields must not contain secrets.
-    """
+    """Add an entry, without secrets: `before` for a removed record, `after` for a new one."""
     values = {
         "action": action,
         "user_id": tx.actor.user_id or None,

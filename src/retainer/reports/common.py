@@ -105,10 +105,7 @@ def _figures(row: type[msgspec.Struct]) -> list[tuple[str, bool]]:
 
 @cache
 def sums_of(rows: Select[Any], by: tuple[str, ...], figures: tuple[str, ...], limits: tuple[str, ...]) -> Select[int]:
-    """Select the sums of figures of rows with a `day`, from `first` to `last`, by some of their columns or by `month`.
-
-    Each of the `limits` is a column whose value is bound.
-    """
+    """Select sums of rows with a `day` from `first` to `last`, by columns or `month`; `limits` are bound columns."""
     columns = rows.selected_columns
     month = func.substr(cast(columns.day, Text), 1, MONTH)
     keys = [month.label(name) if name == "month" else columns[name] for name in by]

@@ -139,10 +139,7 @@ def net_of(sums: Figures) -> int:
 
 
 def balances_by_month(tx: Tx, period: Period, query: common.ReportQuery) -> dict[str, int]:
-    """Return what was outstanding at the end of each month of a period, and of its last day, in minor units.
-
-    The query names the currency.
-    """
+    """Return what was outstanding in the currency of the query at the end of each month, in minor units."""
     return {
         month: money.balances(tx, periods.month_of(month, period), (), **query.only()).get((), Figures())["outstanding"]
         for month in periods.months(period)

@@ -263,10 +263,7 @@ def total_of(team: list[Capacity], currency: str, figures: Sums) -> UtilisationT
 
 
 def totals_by_month(tx: Tx, period: Period, query: UtilisationQuery) -> dict[str, UtilisationTotal]:
-    """Return the total of the days of each month in a period, in order, with capacity since arrival.
-
-    The query is limited by client and currency only.
-    """
+    """Return the total of each month, with capacity since arrival; the query has only a client or a currency."""
     sums_by_month: dict[str, Sums] = defaultdict(dict)
     for (month, *key), sums in worked(tx, period, query.only(), ("month", *KEYS)).items():
         sums_by_month[month][tuple(key)] = sums
@@ -279,10 +276,7 @@ def totals_by_month(tx: Tx, period: Period, query: UtilisationQuery) -> dict[str
 
 
 def worked(tx: Tx, period: Period, limits: dict[str, Any], by: tuple[str, ...] = KEYS) -> Sums:
-    """Return SUMS of the time entries of a period by KEYS, or by month and KEYS.
-
-    With a client or a project in the limits, it adds up time entries, because no summary has both keys.
-    """
+    """Return SUMS by KEYS and perhaps month, from a summary; none has both keys if a client or a project is a limit."""
     if "client_id" in limits or "project_id" in limits:
         return common.read_sums(tx, WORKED, period, by, SUMS, limits)
     return summaries.read(tx, schema.rollups.user_sums, period.days, by, SUMS, **limits)

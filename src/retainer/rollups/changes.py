@@ -51,10 +51,7 @@ def update(tx: Tx, table: Table, before: Record, after: Record) -> None:
 
 
 def delete(tx: Tx, table: Table, record: Record) -> None:
-    """Delete a record and its dependents, and subtract their rows from the remaining sums.
-
-    Raises what `Tx.delete` raises.
-    """
+    """Delete a record and its dependents, also from the sums that remain. Raises what `Tx.delete` raises."""
     tx.delete(table, record.id, partial(_subtract_deleted, tx, record))
 
 

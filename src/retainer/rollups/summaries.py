@@ -148,10 +148,7 @@ def _bucketed(table: sa.Table, rows: sa.FromClause, sums: Names) -> sa.Select[An
 
 @lru_cache(maxsize=128)
 def decompose(first: str, last: str, longest: int = YEAR) -> tuple[str, ...]:
-    """Return the buckets of a period, both ends included: whole years, whole months, and the days that remain.
-
-    `longest` is YEAR or MONTH.
-    """
+    """Return the buckets of a period, both ends included: years, months and days. `longest` is YEAR or MONTH."""
     names = []
     day, end = (date.fromisoformat(text).toordinal() for text in (first, last))
     while day <= end:

@@ -15,7 +15,7 @@ from typing import TypeVar, cast
 
 from retainer.errors import Refusal
 from retainer.fairness import FairSemaphore
-from retainer.store.deadline import of_request
+from retainer.store.engines.base import of_request
 
 T = TypeVar("T")
 COUNT = 2

@@ -111,10 +111,7 @@ def upcoming_numbers(tx: Tx) -> Fields:
 
 
 def set_next_numbers(tx: Tx, numbers: Fields) -> None:
-    """Set the next numbers of series, by the fields of NextNumbers. Raises `validation_failed` with all errors.
-
-    A series only goes up, so that no number is used twice. Null leaves it as it is.
-    """
+    """Set next numbers by the fields of NextNumbers; null leaves one. Raises `validation_failed` for a lower one."""
     before, errors = Fields(), FieldErrors()
     after = {field: number for field, number in numbers.items() if number is not None}
     for field, number in after.items():

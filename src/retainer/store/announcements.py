@@ -78,10 +78,7 @@ def maintaining(table: Table, *conditions: ColumnElement[bool], values: Columns)
 
 
 def announcement_of(statement: ClauseElement) -> Change | None:
-    """Return the change that a statement announces, or None.
-
-    Raises TypeError if it changes an announced table, alone or in a part, and does not say what.
-    """
+    """Return the change that a statement announces. Raises TypeError if it or a part does not say what it changes."""
     options = statement.get_execution_options() if isinstance(statement, UpdateBase) else {}
     for part in visitors.iterate(statement):
         says_what = part is statement and ANNOUNCES in options

@@ -17,11 +17,6 @@ MISSING = "There is no such {} in this account."
 
 
 @cache
-def exists(table: Table) -> Select[int]:
-    return select(table.c.id).where(table.c.id == bindparam("id"))
-
-
-@cache
 def reference_columns(table: Table) -> tuple[tuple[str, Table], ...]:
     return tuple((column.name, metadata.tables[column.info["target"]]) for column in table.c if "target" in column.info)
 

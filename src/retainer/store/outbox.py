@@ -64,10 +64,7 @@ class Outbox:
         self._noted.append(Noted(at, resource_of(table), lambda: [(record_id,)], UPDATED, fields, turned))
 
     def rows(self) -> list[Row]:
-        """Return a row of PER_RECORD for each record that exists before or after the transaction.
-
-        Its type is the most specific one, like `invoice.paid`.
-        """
+        """Return the PER_RECORD of each record that existed before or exists now; the type is the most specific one."""
         found: dict[tuple[str, int], Event] = {}
         for at, resource, rows, kind, fields, turned in self._noted:
             for record_id, *parent in rows():

@@ -100,10 +100,7 @@ class RowMapper:
         return records
 
     def write(self, record: Record, note_error: Callable[[str, str], None]) -> dict[str, Any]:
-        """Return the columns of a record's fields, without maintained ones.
-
-        Call `note_error` for amounts with too many digits.
-        """
+        """Return the columns of a record, without maintained ones. Notes an error for too many digits of an amount."""
         values = {name: getattr(record, name) for name in self.names}
         for name, convert in self._into:
             if values[name] is not None:

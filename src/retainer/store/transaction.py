@@ -8,9 +8,8 @@ from typing import Any, Self
 from sqlalchemy import Column, Select, Table, bindparam, select
 
 from retainer.store.announcements import CREATED, is_announced
-from retainer.store.deadline import of_request
 from retainer.store.engines import Engine
-from retainer.store.engines.base import Columns, DeadlineExceeded, DriverConnection, DriverCursor, Row
+from retainer.store.engines.base import Columns, DeadlineExceeded, DriverConnection, DriverCursor, Row, of_request
 from retainer.store.outbox import Outbox
 from retainer.store.statements import Statement, Statements
 from retainer.values.exact import utcnow
@@ -118,7 +117,7 @@ class Transaction:
 
     def field(self, column: Column[Any], row_id: int | None) -> Any:
         """Return a column of the row with an id; None if there is no such row."""
-        return self.value(_select_field(column), id=row_id)
+        return self.value(select_field(column), id=row_id)
 
     def run(self, statement: Statement, **values: object) -> None:
         """Change rows. Does not wait for the result, so PostgreSQL receives the statement with the next one."""
@@ -135,5 +134,5 @@ class Transaction:
 
 
 @cache
-def _select_field(column: Column[Any]) -> Select[Any]:
+def select_field(column: Column[Any]) -> Select[Any]:
     return select(column).where(column.table.c.id == bindparam("id"))

@@ -146,14 +146,11 @@ class Tx(BodyErrors, Transaction):
         return record
 
     def require(self, table: Table, record_id: int) -> None:
-        if self.one(constraints.exists(table), id=record_id) is None:
+        if self.field(table.c.id, record_id) is None:
             raise not_found(singular(table))
 
     def insert(self, table: Table, record: Record, **hidden: object) -> int:
-        """Insert a row with the record's fields; return its id. Raises `validation_failed` with every error.
-
-        `hidden` are the values of columns that are not fields.
-        """
+        """Insert a record, with `hidden` columns; return its id. Raises `validation_failed` with every error."""
         values = self._values(table, record) | hidden
         return self.write_checked(table, record, None, partial(self.insert_counted, table, values))
 
@@ -176,10 +173,7 @@ class Tx(BodyErrors, Transaction):
         self.run(_update(table, tuple(values), parts), **values, row_id=row_id)
 
     def update(self, table: Table, record: Record, *parts: str) -> None:
-        """Write the record's fields to its row, if one has changed; `parts` are fields that change with them.
-
-        Raises `validation_failed` with every error.
-        """
+        """Write a record if a field has changed, `parts` with it. Raises `validation_failed` with every error."""
         values = self._values(table, record)
         self._read_former_status(table, record.id, values)
         change = partial(self.change, _update(table, tuple(values), parts), **values, row_id=record.id)
@@ -228,17 +222,14 @@ class Tx(BodyErrors, Transaction):
             self.run(COUNT, counted=table.name, change=change)
 
     def check(self, table: Table, model: type[msgspec.Struct], values: Columns, exclude_id: int | None) -> None:
-        """Note the errors of references and unique values among these values.
-
-        A record of another account does not exist; null passes.
-        """
+        """Note errors of references and unique values; null passes. A record of another account does not exist."""
         values = values | _folded(table, values)
         for name, to in constraints.reference_columns(table):
-            if values.get(name) is not None and self.one(constraints.exists(to), id=values[name]) is None:
+            if values.get(name) is not None and self.field(to.c.id, values[name]) is None:
                 self.error(name, MISSING.format(singular(to)))
         for name, to in constraints.reference_lists(model):
             for position, record_id in enumerate(values.get(name) or ()):
-                if self.one(constraints.exists(to), id=record_id) is None:
+                if self.field(to.c.id, record_id) is None:
                     self.error(f"{name}.{position}", MISSING.format(singular(to)))
         for names, field, statement in constraints.uniques(table):
             if any(values.get(name) is None for name in names):

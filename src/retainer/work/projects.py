@@ -70,10 +70,7 @@ def unbilled(name: str) -> Callable[[Table], ColumnElement[int]]:
 
 
 def budget_used(table: Table) -> ColumnElement[int | None]:
-    """Return the greater of two shares, in hundredths of a percent; null without a budget.
-
-    They are the billable amount of the budget_amount and the tracked time of the budget_minutes.
-    """
+    """Return the greater share of budget_amount and budget_minutes, in hundredths of a percent; null without one."""
     of_amount = expressions.ratio(table.c.billable_amount, table.c.budget_amount)
     of_minutes = expressions.ratio(table.c.tracked_minutes, table.c.budget_minutes)
     has_both = and_(table.c.budget_amount > 0, table.c.budget_minutes > 0)

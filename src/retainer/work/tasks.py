@@ -202,10 +202,7 @@ def build_task(tx: Tx, task: Task, before: Task | None, sent: relations.SentFiel
 def derive_parents(
     tx: Tx, task: Task, sent: relations.SentFields
 ) -> tuple[relations.Parent | None, TaskProject | None]:
-    """Derive the project from milestone, parent or ticket, and the client from the project, else from them.
-
-    Returns the parent task and the project.
-    """
+    """Derive the project from milestone, parent or ticket, and the client; return the parent task and the project."""
     milestone = relations.load_row(tx, relations.Parent, milestones, task.milestone_id)
     if milestone:
         relations.derive_parent(tx, task, sent, "milestone_id", "project_id", milestone.project_id)

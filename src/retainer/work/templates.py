@@ -78,10 +78,7 @@ def load_template(tx: Tx, template_id: int | None) -> Template | None:
 
 
 def fill_project(tx: Tx, project: "Project", template: Template | None) -> None:
-    """Fill in what the body of a new project leaves out from its template; the due date moves with the start.
-
-    Notes an error for everything that does not fit the project.
-    """
+    """Fill in what the body leaves out from its template. Notes an error for everything that does not fit."""
     if template is None:
         return
     original = template.project
@@ -140,10 +137,7 @@ def validate_assignees(tx: Tx, template: Template) -> None:
 
 
 def copy_work(tx: Tx, template: Template, project_id: int) -> None:
-    """Copy the milestones and tasks of a template into a new project, all of them open.
-
-    Dates move by `Template.shift`. Tasks are billable only if the project can be billed.
-    """
+    """Copy milestones and tasks, all open; dates move by `shift`. Tasks are billable only if the project is."""
     project = _load_rows(tx, projects, "id", project_id)[0]
     shift = template.shift(project["start_date"])
     can_be_billed = project["billing_type"] != "non_billable" or project["is_template"]

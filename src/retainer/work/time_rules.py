@@ -128,10 +128,7 @@ def derive_date(tx: Tx, entry: TimeEntry, before: TimeEntry | None, sent: relati
 
 
 def validate_times(tx: Tx, entry: TimeEntry, before: TimeEntry | None, tracked: int) -> None:
-    """Note errors of start, end and duration, and of the day, on which the user has `tracked` other minutes.
-
-    Recorded time can always be reduced.
-    """
+    """Note errors of times, and of a day with `tracked` other minutes of the user. A duration can always be reduced."""
     passed = _passed(entry)
     if passed is not None and not timedelta() < passed <= MAX_DURATION:
         tx.error(

@@ -98,10 +98,7 @@ def _caller(row: str) -> Caller:
 
 
 def authenticate(request: Request, store: Store) -> Caller:
-    """Return the caller of a request.
-
-    Raises a 401 if the key is missing, unknown, revoked or expired, or its user is deactivated.
-    """
+    """Return the caller of a request. Raises a 401 unless the key is known and valid, and its user active."""
     caller = caller_of(store, credential(request))
     if caller is None:
         raise refused(
@@ -126,10 +123,7 @@ def account_of(request: Request, store: Store) -> int | None:
 
 
 def credential(request: Request) -> str:
-    """Return the hash of the sent key: of the Bearer token, else of X-Api-Key.
-
-    Raises `missing_key`, and `invalid_key` for a wrong form or checksum, without a database access.
-    """
+    """Return the hash of the key: the Bearer token, else X-Api-Key. Raises `missing_key`, `invalid_key`."""
     scheme, _, value = request.environ.get("HTTP_AUTHORIZATION", "").strip().partition(" ")
     if scheme.lower() != "bearer":
         value = request.header("X_API_KEY") or ""
@@ -201,10 +195,7 @@ def new_key() -> str:
 
 
 def digest(value: str) -> str | None:
-    """Return the SHA-256 of a key, or None if its form or checksum is wrong.
-
-    Only the hash is stored; a fast one is enough for 190 random bits.
-    """
+    """Return the SHA-256 of a key, enough for 190 random bits; None if its form or checksum is wrong."""
     if not KEY_PATTERN.fullmatch(value) or checksum(value[:-6]) != value[-6:]:
         return None
     return hashlib.sha256(value.encode()).hexdigest()
@@ -218,10 +209,7 @@ def checksum(body: str) -> str:
 
 
 def change_key(tx: Tx, key_id: int, changes: Fields) -> Key:
-    """Change name or scopes with effect from the next request; return the key.
-
-    Raises `not_found`, and `locked` for a revoked key.
-    """
+    """Change name or scopes from the next request on; return the key. Raises `not_found`, `locked` if revoked."""
     before = get_key(tx, key_id)
     if before.status == "revoked":
         raise Refusal("locked", f"Key {key_id} was revoked and cannot be changed. Create a new one.")

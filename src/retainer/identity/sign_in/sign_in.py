@@ -13,7 +13,7 @@ from retainer.identity.accounts import get_account
 from retainer.identity.actors import PERSON_COLUMNS, Person
 from retainer.identity.audit import Target
 from retainer.identity.people import passwords, second_factors, sessions, users
-from retainer.identity.people.tokens import LINKS, SECOND_STEPS, Token
+from retainer.identity.people.sessions import LINKS, SECOND_STEPS, Token
 from retainer.identity.sign_in.throttle import FREE_FAILURES, Origin, Throttle
 from retainer.schema import identity as schema
 from retainer.schema.identity import accounts
@@ -85,10 +85,7 @@ def sign_in(
 
 
 def finish(store: Store, throttle: Throttle, token: str, code: str, browser: Browser) -> SignedIn:
-    """Finish a sign-in with a code of the second factor.
-
-    Raises `not_found` if it has expired, `validation_failed` for a wrong code, `rate_limited` after too many.
-    """
+    """Finish a sign-in with a code. Raises `not_found` if it has expired, `validation_failed`, `rate_limited`."""
     person = replace(SECOND_STEPS.find(store, token)[0], address=browser.address)
     with checked_code(store, throttle, person, origin_of(store, person.email, browser), code) as tx:
         SECOND_STEPS.use_up(tx, token)
@@ -121,10 +118,7 @@ def change_password(store: Store, throttle: Throttle, person: Person, current: s
 
 
 def add_second_factor(store: Store, throttle: Throttle, person: Person, current: str, code: str) -> list[str]:
-    """Give the user a second factor with the secret that the session proposes; return the recovery codes.
-
-    Raises `validation_failed`, `rate_limited`.
-    """
+    """Add the second factor that the session proposes; return the recovery codes. Raises as `change_password`."""
     check_password(store, throttle, person, current)
     with store.begin(person, write=True) as tx:
         codes = second_factors.add(tx, second_factors.propose(tx, person.session_id), code)

@@ -66,10 +66,7 @@ class Failures:
         self._lock = threading.Lock()
 
     def hit(self, subject: str, free: int) -> int:
-        """Count an attempt as a failure, atomically; return the failures. After `free` of them, the next one waits.
-
-        Raises `rate_limited` without counting if the subject has to wait.
-        """
+        """Count an attempt as a failure, atomically; return the failures. Raises `rate_limited` if it has to wait."""
         failures, wait = self.count(subject, free)
         if wait:
             advice = f"Try again in {wait} seconds, or ask another admin for a password link."

@@ -15,7 +15,7 @@ from retainer.identity.sign_in.throttle import MAX_WAITING as MAX_SIGN_INS
 from retainer.kernel.http import Request
 from retainer.kernel.waiting import WAIT_SLOTS
 from retainer.server.renderers import MAX_WAITING as MAX_RENDERS
-from retainer.store.deadline import of_request
+from retainer.store.engines.base import of_request
 from retainer.values.decoding import decoder
 
 REQUEST_SECONDS = 25

@@ -1,5 +1,8 @@
 """What all engines share: types of rows and values, limits of time, and errors."""
 
+import math
+import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +19,18 @@ Row = tuple[Any, ...]
 Columns = dict[str, Any]
 Rows = Callable[[], list[Row]]
 """Returns rows, once they have arrived."""
+
+
+class Deadline(threading.local):
+    """The deadline of this thread's request on the monotonic clock; infinite outside of requests."""
+
+    at = math.inf
+
+    def remaining(self) -> float:
+        return self.at - time.monotonic()
+
+
+of_request = Deadline()
 
 
 class Unavailable(Exception):

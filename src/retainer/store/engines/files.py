@@ -43,10 +43,7 @@ def make_local_folder(folder: Path) -> None:
 
 @contextmanager
 def exclusive(database: Path, driver: Any) -> Iterator[None]:
-    """Keep other processes from opening an SQLite database during a block in which it may be replaced, without a log.
-
-    Raises Unavailable if another process has it open.
-    """
+    """Keep other processes from opening a database while it is replaced. Raises Unavailable if one has it open."""
     with closing(driver.connect(str(database), WAIT_SECONDS, isolation_level=None)) as connection:
         try:
             connection.execute("PRAGMA journal_mode=DELETE").fetchall()

@@ -231,10 +231,7 @@ class Sqlite:
 
     @contextlib.contextmanager
     def schema_change(self) -> Iterator[SchemaConnection]:
-        """Begin a transaction that creates and rebuilds tables; one process at a time may do so.
-
-        Raises RuntimeError if it leaves broken references.
-        """
+        """Begin the only transaction that changes tables. Raises RuntimeError if it leaves broken references."""
         with open(self.path.with_suffix(".lock"), "w", opener=private) as file:  # Path.open takes no opener
             fcntl.flock(file, fcntl.LOCK_EX)
             self.close()

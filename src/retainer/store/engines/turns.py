@@ -3,8 +3,7 @@
 import time
 
 from retainer.fairness import FairSemaphore
-from retainer.store.deadline import of_request
-from retainer.store.engines.base import WAIT_SECONDS, Busy
+from retainer.store.engines.base import WAIT_SECONDS, Busy, of_request
 
 MAX_WAITING = 10_000  # more than there are threads
 LONG_SECONDS = 0.02  # a usual turn takes 1 or 2 ms; after one of this length, the account may have to pause
