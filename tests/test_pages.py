@@ -32,6 +32,15 @@ def specimen() -> str:
     return TEMPLATES.from_string(SPECIMEN).render(heading="<Specimen> & more")
 
 
+def test_each_brace_of_the_style_sheet_has_its_counterpart():
+    sheet = (Path(assets.__file__).parent / "assets" / "retainer.css").read_text(encoding="utf-8")
+    depth = 0
+    for brace in re.findall(r"[{}]", sheet):
+        depth += 1 if brace == "{" else -1
+        assert depth >= 0
+    assert depth == 0
+
+
 def test_templates_escape_what_they_show_and_refuse_what_is_not_there():
     assert "<h1>&lt;Specimen&gt; &amp; more</h1>" in specimen()
     with pytest.raises(Exception, match="heading"):

@@ -238,6 +238,25 @@ def test_days_in_tables_of_a_client_are_not_broken(api, screen):
     assert {day.value_of_css_property("white-space") for day in days if "2026" in day.text} == {"nowrap"}
 
 
+def test_no_column_of_a_list_is_cut_on_a_small_laptop(api, screen):
+    client = api.make("/clients", name="Musikschule Allegro")["id"]
+    api.set_user(api.member_id, {"name": "Greta Nilsson"})
+    fee = {"billing_type": "retainer", "retainer_amount": "21750", "budget_minutes": 60, "due_date": "2026-10-31"}
+    named = {"name": "Online shop Musikschule Allegro", "client_id": client, "manager_id": api.member_id}
+    project = api.make("/projects", **named, **fee)["id"]
+    work = {"client_id": client, "project_id": project, "user_id": api.member_id}
+    api.make("/time-entries", **work, duration_minutes=120, description="Second round", hourly_rate="1900")
+    api.make("/expenses", **work, amount="12345.67", category="Software", vendor="Plugwerk", billable=True)
+    line = {"description": "Design", "unit_price": "370132.12"}
+    invoice = api.make("/invoices", client_id=client, status="sent", lines=[line])["id"]
+    api.patch(f"/invoices/{invoice}", {"record_payment": {"amount": "1"}})
+    enter(screen, api)
+    screen.browser.show(width=1280)
+    for kind in ("projects", "time-entries", "expenses", "invoices"):
+        screen.open(f"/console/records/{kind}")
+        assert screen.browser.cut_parts() == [], kind
+
+
 @pytest.mark.parametrize("width", first([390, 1280]))
 def test_every_target_is_large_enough_to_tap(api, screen, width):
     """At least 24 px each way, but for links in sentences (WCAG 2.2, 2.5.8)."""

@@ -47,13 +47,8 @@ def amounts(_: Values, expenses: Sequence[Expense]) -> dict[int, Value]:
 SPENT = Lock(writable_fields(Expense), stays=True, reason="This expense is on an invoice, so it is fixed.")
 EXPENSES = Display(
     columns=(
-        Column("date", "description"),
-        "client_id",
-        "project_id",
-        Column("category", "vendor"),
-        Column("amount", load=amounts),
-        "billable_amount",
-        "billing_status",
+        *(Column("date", "description"), "client_id", "project_id", Column("category", "vendor")),
+        *(Column("amount", load=amounts), "billable_amount", "billing_status"),
     ),
     filters=("date_from", "date_to", "client_id", "billing_status"),
     sums=(Sum("amount"), Sum("billable_amount")),
@@ -73,8 +68,7 @@ DISPLAYS = {
     "clients": clients.DISPLAY,
     "external-contacts": Display(
         columns=(
-            *(Column("name", "job_title", sort="last_name"), "client_id", "role", "is_primary"),
-            *("email", "phone", "status"),
+            *(Column("name", "job_title", sort="last_name"), "client_id", "role", Column("email", "phone"), "status"),
         ),
         filters=("client_id", "role", "status"),
         facts=("client_id", "job_title", "role", "email", "phone", "mobile"),
@@ -95,15 +89,7 @@ DISPLAYS = {
             ("Done", "status=done&sort=-updated_at"),
             ("All", "sort=-created_at"),
         ),
-        facts=(
-            "client_id",
-            "project_id",
-            "assignee_id",
-            "due_date",
-            "tracked_minutes",
-            "estimated_minutes",
-            "priority",
-        ),
+        facts=("client_id", "project_id", "assignee_id", "due_date", "tracked_minutes", "estimated_minutes"),
         rare=("milestone_id", "parent_id"),
         forms=(("handle", "Status and assignment", ()),),
     ),

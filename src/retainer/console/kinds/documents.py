@@ -30,7 +30,7 @@ Sums = Sequence[tuple[str, str]]
 
 def warnings(page: AnyPage) -> list[str]:
     is_draft = isinstance(page.own, Invoice | Quote) and page.own.status == "draft"
-    return [warning.message for warning in warnings_of(page.document, page.tx.today)] if is_draft else []
+    return [in_words(warning.message, ()) for warning in warnings_of(page.document, page.tx.today)] if is_draft else []
 
 
 def has_einvoice(page: AnyPage) -> bool:
@@ -169,13 +169,8 @@ ISSUED = Lock(
 )
 INVOICES = Display(
     columns=(
-        Column("number", "subject"),
-        "client_id",
-        "issue_date",
-        "due_date",
-        "total",
-        Column("balance_due", load=balances),
-        "status",
+        *(Column("number", "subject"), "client_id", "issue_date", "due_date", "total"),
+        *(Column("balance_due", load=balances), "status"),
     ),
     filters=("client_id", "status", "issue_date_from", "issue_date_to"),
     views=(
