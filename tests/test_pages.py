@@ -2,6 +2,7 @@
 
 import io
 import re
+from importlib.resources import files
 from pathlib import Path
 from threading import Thread
 from wsgiref.simple_server import WSGIRequestHandler, make_server
@@ -33,7 +34,7 @@ def specimen() -> str:
 
 
 def test_each_brace_of_the_style_sheet_has_its_counterpart():
-    sheet = (Path(assets.__file__).parent / "assets" / "retainer.css").read_text(encoding="utf-8")
+    sheet = (files("retainer.web") / "assets" / "retainer.css").read_text(encoding="utf-8")
     depth = 0
     for brace in re.findall(r"[{}]", sheet):
         depth += 1 if brace == "{" else -1

@@ -101,6 +101,7 @@ def sell(desk: Desk, client: str) -> None:
     """Turn a quote into an invoice that is paid, and credited and refunded in part."""
     line = {"lines.0.description": "Relaunch", "lines.0.quantity": "1", "lines.0.unit_price": "1,000.00"}
     quote = create(desk, "quotes", f"client_id={client}", title="Relaunch", **line)
+    act(desk, quote, "send")
     act(desk, quote, "accept", accepted_by="Eva")
     desk.open(quote)
     invoice = create(desk, "invoices", found(r"/invoices/new\?(quote_id=[\d]+)", desk))

@@ -106,6 +106,7 @@ TWINS: list[tuple[str, str, dict[str, str], str, dict[str, Any]]] = [
     ("quotes draft", "/accept", {"accepted_by": "Eva"}, "", {"status": "accepted", "accepted_by": "Eva"}),
     ("quotes sent", "/decline", {"decline_reason": "Fee"}, "", {"status": "declined", "decline_reason": "Fee"}),
     ("tickets open", "/reply", {"body": "A", "status": "closed"}, "/replies", {"body": "A", "status": "closed"}),
+    ("quotes draft", "/send", {}, "", {"status": "sent"}),
     ("quotes accepted", "/draft", {}, "", {"status": "draft"}),
     ("tickets open", "/reply", {"body": "A", "is_internal": "yes"}, "/replies", {"body": "A", "is_internal": True}),
     (
@@ -481,6 +482,14 @@ def test_an_invoice_shows_the_next_step_and_its_pdf_before_a_menu(api, visitor):
         *("payment", "pdf")
     ]
     assert all(f'href="{path}/{action}"' in menu for action in ("credit", "write-off", "void", "edit"))
+
+
+def test_a_draft_quote_shows_how_to_send_it_and_a_warning_names_its_day_in_words(api, visitor):
+    quote = ready(api, "quotes", "draft")
+    api.patch(f"/quotes/{quote['id']}", {"issue_date": "2020-01-05", "valid_until": "2030-01-05"})
+    page = visitor.get(path_of("quotes", quote))
+    assert re.findall('class="button primary" href="([^"]*)"', page.html) == [path_of("quotes", quote, "/send")]
+    assert "The date of the document is 5 Jan 2020" in page.text
 
 
 STALE = [

@@ -293,6 +293,9 @@ def test_an_accepted_quote_becomes_an_invoice_and_a_project(api, visitor):
         link = next(
             link for link in visitor.get(path).links if link.startswith(f"/console/records/{kind}/new?quote_id")
         )
+        shown = visitor.get(link)
+        assert "Relaunch" in shown.text
+        assert dict(Fields(shown.html).forms[link.partition("?")[0]])["client_id"] == str(quote["client_id"])
         page = visitor.submit(link, action=link.partition("?")[0])
         assert (page.status, " created." in page.text) == (200, True), page.text
     after = api.get(f"/quotes/{quote['id']}").data
@@ -315,7 +318,7 @@ def test_unbilled_work_is_previewed_and_becomes_a_draft(api, visitor, kind):
     assert listed(api, "invoices") == []
     assert visitor.submit(path, step="preview", work=["expenses"]).text.count("50.00 EUR") == 2
     page = visitor.submit(path, step="create", to="2020-01-01")
-    assert (page.status, "has no unbilled work in EUR that matches" in page.text) == (422, True), page.text
+    assert (page.status, "This client has no unbilled work in EUR that matches." in page.text) == (422, True), page.text
     assert "Select what to bill." in visitor.post(path, {"step": "preview", "group_by": "task"}).text
     page = visitor.submit(path, step="create")
     assert "Draft created." in page.text

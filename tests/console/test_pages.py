@@ -214,7 +214,7 @@ def test_the_list_of_people_shows_hours_cost_and_last_use(api, visitor):
     cells = {cell["data-label"]: cell.text for cell in row.all("td")}
     assert cells["Hourly cost"] == "41.50"
     assert cells["Last active"] == "Never"
-    assert Decimal(cells["Used, 30 days"].rstrip("%")) > 0
+    assert Decimal(cells["Utilisation, 30 days"].rstrip("%")) > 0
     own = next(row for row in visitor.get("/console/people").all("tr") if "Ana Admin" in row.text)
     assert "just now" in own.text
 
@@ -229,7 +229,7 @@ def test_hours_per_week_are_typed_as_hours_and_past_costs_are_recalculated_only_
     visitor.submit(person, cost_rate="41.50")
     assert "The beginning 41.50" in visitor.get(person).text
     refused = visitor.submit(person, cost_rate="45")
-    assert "Enter the first day of the new cost, or choose that it counts for all days." in refused.text
+    assert "Enter the first day of the new cost, or select “For past days, too”." in refused.text
     visitor.submit(person, cost_rate="45", cost_rate_from="2026-02-01")
     assert "The beginning 41.50 1 Feb 2026 45.00" in visitor.get(person).text
     visitor.submit(person, cost_rate="47", all_days="yes")

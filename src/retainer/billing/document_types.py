@@ -32,19 +32,19 @@ Notes = Annotated[
 Terms = Annotated[
     Text10000 | None,
     "Terms of payment or delivery, printed below the lines; an invoice's are fixed once it is issued. "
-    "Omitted: those in the settings, in the client's language.",
+    "Omitted: the terms in the settings, in the client's language.",
 ]
 TaxExemptionReason = Annotated[
     Text255 | None,
     "Why lines with a rate of 0 have no tax; printed, and in the e-invoice (BT-120). Only a draft can change it. "
-    "Omitted: that in the settings, in the client's language.",
+    "Omitted: the reason in the settings, in the client's language.",
 ]
 Warnings = Annotated[list[DocumentWarning], "What the draft, or what this request issued, probably should not say."]
 
 LineUnit = Annotated[Text20 | None, "Unit of the quantity, such as hours or pieces."]
 LineQuantity = Annotated[Quantity, "The quantity; negative for a rebate."]
 LineDiscount = Annotated[Percent, "Percent off `quantity` x `unit_price`; 0 on lines that bill work."]
-LineTaxRate = Annotated[Percent, "Tax rate in percent. Omitted: the client's, without one the account's."]
+LineTaxRate = Annotated[Percent, "Tax rate in percent. Omitted: the client's, else the account's."]
 LineProject = Annotated[Id | None, "A project of the client; null: the document's project, if it has one."]
 LineAmount = Annotated[SignedMoney, FOLLOWS_FROM_LINE, "`quantity` x `unit_price` less discount, half up; before tax."]
 LineCurrency = Annotated[Currency, "The document's currency."]

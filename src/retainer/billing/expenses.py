@@ -47,11 +47,11 @@ class Expense(Record):
     category: Annotated[kinds.Text50, "Your own category, such as travel; sorting ignores case."] = "other"
     vendor: Annotated[kinds.Text191 | None, "The seller; `q` searches it."] = None
     description: Annotated[kinds.Text2000 | None, "What was bought; the default description of its line."] = None
-    currency: Annotated[kinds.Currency, "Omitted: the client's, without a client the account's."] = SERVER_DEFAULT
+    currency: Annotated[kinds.Currency, "Omitted: the client's, else the account's."] = SERVER_DEFAULT
     tax_rate: Annotated[kinds.Percent, "Tax rate in percent."] = Decimal(0)
     amount_includes_tax: Annotated[bool, "If false, tax is added to `amount`."] = True
     net_amount: Annotated[kinds.SignedMoney, "`amount` without tax; reports count it as cost."] = READ_ONLY
-    billable: Annotated[bool, "Omitted: true with a client, unless the project is non-billable."] = SERVER_DEFAULT
+    billable: Annotated[bool, "Omitted: billable for a client, unless the project is not."] = SERVER_DEFAULT
     markup_percent: Annotated[kinds.Markup, "Percent added to `net_amount` when it is billed."] = Decimal(0)
     billable_amount: Annotated[kinds.SignedMoney, "`net_amount` and markup, before tax; 0 if not billable."] = READ_ONLY
     billing_status: ExpenseBillingStatusField = READ_ONLY

@@ -6,6 +6,8 @@ from decimal import Decimal
 
 from sqlalchemy import Table
 
+from retainer.console.words import short_day
+
 LABELS = {
     "address_line1": "Address line 1",
     "address_line2": "Address line 2",
@@ -119,6 +121,8 @@ WORDS = {
 """Words of enumerations that do not follow from their values."""
 BOUNDS = re.compile(r"Must be from ([0-9.]+) to ([0-9.]+) ([A-Z]{3}), [^.]*")
 """An amount outside of its bounds."""
+RECORD = re.compile(r"\b(Client|Project) [0-9]+\b")
+DAY = re.compile(r"\b[0-9]{4}-[0-9]{2}-[0-9]{2}\b")
 NAME = re.compile(r"`?\b[a-z]+(?:_[a-z0-9]+)+\b`?|`[a-z]+`")
 
 
@@ -139,7 +143,7 @@ def word_of(value: str) -> str:
 
 
 def in_words(sentence: str, names: Collection[str]) -> str:
-    """Return a sentence of the API with labels in place of the names of fields, and with words for values."""
+    """Return a sentence of the API with labels of fields, words for values and days, and no ids of records."""
 
     def word(found: re.Match[str]) -> str:
         name = found[0].strip("`")
@@ -149,4 +153,5 @@ def in_words(sentence: str, names: Collection[str]) -> str:
         low, high = (f"{Decimal(text):,f}" for text in found.groups()[:2])
         return f"Enter {low} to {high} {found[3]}"
 
-    return BOUNDS.sub(bounds, NAME.sub(word, sentence))
+    sentence = RECORD.sub(lambda found: f"This {found[1].lower()}", BOUNDS.sub(bounds, NAME.sub(word, sentence)))
+    return DAY.sub(lambda found: short_day(found[0]), sentence)

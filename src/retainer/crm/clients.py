@@ -31,7 +31,7 @@ Status = Annotated[
 Language = Annotated[
     Literal["en", "de"],
     Meta(title="DocumentLanguage"),
-    "Language of the client's PDFs, English or German. Null: that of the account.",
+    "Language of the client's PDFs, English or German. Null: the account's language.",
 ]
 
 
@@ -40,7 +40,7 @@ class Client(Record):
 
     name: Annotated[kinds.Text191, "Name on documents. Lists are sorted by it."]
     number: Annotated[
-        kinds.Code50, "Unique in the account, ignoring case. Default: the next of its series, like C-0001."
+        kinds.Code50, "Unique in the account, ignoring case. Default: the next number of the series, like C-0001."
     ] = SERVER_DEFAULT
     status: Status = "active"
     email: Annotated[kinds.Email | None, "General address of the client. People are external contacts."] = None
@@ -67,22 +67,22 @@ class Client(Record):
     registration_number: Annotated[kinds.Code50 | None, "Number in a commercial register; not checked."] = None
     currency: Annotated[
         kinds.Currency,
-        "For the client's rates, projects and new documents. Default: that of the account. Fixed once an invoice is "
-        "issued.",
+        "For the client's rates, projects and new documents. Default: the account's currency. Fixed once an invoice "
+        "is issued.",
     ] = SERVER_DEFAULT
     hourly_rate: Annotated[
-        kinds.Money | None, "For time on projects without a rate. Null: the rate of the user or the account applies."
+        kinds.Money | None, "For time on projects without a rate. Null: the user's rate, else the account's."
     ] = None
     tax_rate: Annotated[
-        kinds.Percent | None, "Percent on new lines of invoices and quotes. Null: that of the account."
+        kinds.Percent | None, "Percent on new lines of invoices and quotes. Null: the account's tax rate."
     ] = None
     payment_terms_days: Annotated[
-        Days, Meta(ge=0, le=365), "Days from the issue of an invoice until it is due. Default: that of the account."
+        Days, Meta(ge=0, le=365), "Days from the issue of an invoice until it is due. Default: the account's terms."
     ] = SERVER_DEFAULT
     early_payment_discount_percent: Annotated[
         DiscountPercent | None,
         "What the client can deduct from the total of an invoice if it pays early (Skonto); 0: nothing. Null: the "
-        "discount of the account. Invoices keep the terms with which they were issued.",
+        "account's discount. Invoices keep the terms with which they were issued.",
     ] = None
     early_payment_discount_days: Annotated[
         Annotated[Days, Meta(ge=0, le=365)] | None,

@@ -101,11 +101,11 @@ class Ticket(Record):
     site_id: Annotated[Id | None, "Site that the ticket is about. Becomes null when it is deleted."] = None
     project_id: Annotated[Id | None, "Project that the ticket belongs to. Becomes null when it is deleted."] = None
     requester_name: Annotated[
-        FullName | None, "Name of the requester. Default: that of the contact. Kept when the contact is deleted."
+        FullName | None, "Name of the requester. Default: the contact's. Kept when the contact is deleted."
     ] = None
     requester_email: Annotated[
         Email | None,
-        "Address of the requester. Default: that of the contact. The address of a client's contact sets `contact_id`. "
+        "Address of the requester. Default: the contact's. The address of a client's contact sets `contact_id`. "
         "Retainer sends no mail.",
     ] = None
     status: Status = "open"

@@ -104,12 +104,11 @@ class Project(Record):
     status: Status = "active"
     billing_type: Annotated[
         BillingType,
-        "Default: that of the template. Without one, `time_and_materials` for clients and templates, else "
-        "`non_billable`.",
+        "Default: the template's. Without one, `time_and_materials` for clients and templates, else `non_billable`.",
     ] = SERVER_DEFAULT
     currency: Annotated[Currency, "Currency of the client, or of the account for internal work."] = READ_ONLY
     hourly_rate: Annotated[
-        Money | None, "For time on the project. Null: the rate of the client, user or account applies."
+        Money | None, "For time on the project. Null: the client's rate, else the user's, else the account's."
     ] = None
     fixed_fee: Annotated[
         Money | None, "Price of the whole project, which milestones divide. Only for the billing type `fixed_fee`."

@@ -67,8 +67,7 @@ class Task(Record):
         Annotated[Minutes, Meta(ge=0, le=1_000_000)] | None, "Estimated effort; null: no estimate."
     ] = None
     billable: Annotated[
-        bool,
-        "Default for time on the task. Default: whether the project is billed; without a project, true with a client.",
+        bool, "Default for time on the task. Default: as the project; without one, billable for a client."
     ] = SERVER_DEFAULT
     position: Annotated[Position, "Order within the project, lowest first. Default: the last."] = SERVER_DEFAULT
     created_by_id: Annotated[Id, "User whose key created it."] = READ_ONLY

@@ -37,16 +37,16 @@ class TimeEntry(Record):
     duration_minutes: Annotated[
         Minutes, Meta(ge=1, le=MAX_MINUTES), "Required without start and end. A user has at most 1440 a day."
     ] = SERVER_DEFAULT
-    billable: Annotated[
-        bool, "Default: that of the task, else whether the project is billed; false without a client."
-    ] = SERVER_DEFAULT
+    billable: Annotated[bool, "Default: as the task, else as the project; not billable without a client."] = (
+        SERVER_DEFAULT
+    )
     started_at: Annotated[
         Instant | None, "The duration follows from it and `ended_at`. If it moves alone, the end moves, too."
     ] = None
     ended_at: Annotated[Instant | None, "At most a day after `started_at`. Default: start plus duration."] = None
     description: Annotated[Text5000 | None, "What was done. Invoice lines use this text."] = None
     hourly_rate: Annotated[
-        Money | None, "Fixed when the time is recorded. Default: the rate of project, client, user or account."
+        Money | None, "Fixed when the time is recorded. Default: that of the project, else client, user, account."
     ] = None
     amount: Annotated[
         Money | None,

@@ -247,8 +247,8 @@ class Invoice(Record):
     status: Status = "draft"
     is_overdue: Annotated[bool, Derived(balance.overdue, bool), "True with a balance due after `due_date`."] = READ_ONLY
     days_overdue: Annotated[Days, balance.DAYS_OVERDUE, "Days since `due_date`; 0 when not overdue."] = READ_ONLY
-    issue_date: Annotated[Day | None, "Issuing sets it to today if it is null, and fixes it."] = None
-    due_date: Annotated[Day | None, "Omitted: `issue_date` plus the client's payment terms; it can change."] = None
+    issue_date: Annotated[Day | None, "Fixed when the invoice is issued. Null: the day of issue."] = None
+    due_date: Annotated[Day | None, "Omitted: `issue_date` plus the client's payment terms. It can change."] = None
     purchase_order: Annotated[Code100 | None, "The client's order number; it can change after issuing."] = None
     subject: Annotated[Text255 | None, "Subject in one line; `q` searches it."] = None
     notes: document_types.Notes = None

@@ -18,7 +18,7 @@ from retainer.console.editing.pages import call, check_state, state_of, worded
 from retainer.console.editing.sheet import Sheet
 from retainer.console.forms import Form
 from retainer.console.kinds.display import AnyPage
-from retainer.console.labels import field_label, word_of
+from retainer.console.labels import field_label, in_words, word_of
 from retainer.console.names import load_names, title_of
 from retainer.console.page_context import PageContext, Rehearsed, Reply, View
 from retainer.console.values import Block, Value, Values
@@ -282,7 +282,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
             sheet=sheet,
             obstacle=obstacle,
             sentences=list(facts.say(*self.sentences)),
-            warnings=[warning.message for warning in getattr(stage.meta, "warnings", ())],
+            warnings=[in_words(warning.message, ()) for warning in getattr(stage.meta, "warnings", ())],
             document=stage.made if type(stage.made) in {Invoice, CreditNote} - {kind.record} else None,
             unit_text=unit_text,
             changes=changes,

@@ -210,6 +210,15 @@ INVOICE_ACTIONS = (
 ACCEPTED_BY, DECLINE_REASON = choose_fields(Quote, billing.quotes, "accepted_by", "decline_reason", use="Update")
 QUOTE_ACTIONS = (
     Action(
+        path="send",
+        label="Mark as sent…",
+        fixed={"status": "sent"},
+        when=can_become("sent", quotes.TRANSITIONS),
+        next_in=("draft",),
+        sentences=("Its lines are then fixed.", "Retainer sends no mail: download the PDF, and send it."),
+        notice=("{after.number} is sent. Download its PDF.",),
+    ),
+    Action(
         path="accept",
         label="Mark as accepted…",
         fields=(ACCEPTED_BY._replace(hint="The person at the client, if you know."),),

@@ -40,7 +40,7 @@ HELPFUL = re.compile(
     r"[Bb]lank|[Oo]nly for|[Nn]ot before|[Uu]nique|[Oo]ne of|never|instead|seconds|Limit|Monthly|negative"
 )
 """What marks the sentences that help a person to fill in a field; the others explain records to programs."""
-OF_PROGRAMS = re.compile(r"your own system|is deleted|reports count|`q`")
+OF_PROGRAMS = re.compile(r"your own system|is deleted|reports count|`q`|: unassigned|: no estimate|the quote's\.")
 REWORDED = (
     (re.compile(r"\b([Nn]ull|[Oo]mitted):"), "If blank:"),
     (re.compile(r"\bDefault:"), "If blank:"),

@@ -38,7 +38,7 @@ NAMES = (
     "cost_rate_from",
 )
 ROLES = "A member sees their own week, tasks and tickets, a manager all records and reports, an admin everything."
-ALL_DAYS = Field("all_days", "The new cost counts for all days, also past ones; their costs are recalculated", "flag")
+ALL_DAYS = Field("all_days", "For past days, too", "flag", "Recalculates the cost of all time recorded so far.")
 HANDED_OVER = (
     "Integrations keep working: the keys and their permissions stay the same, and new changes are attributed to this "
     "person. If nobody is chosen, all keys stop."
@@ -87,7 +87,7 @@ def edit(tx: Tx, context: PageContext, user: Any, body: Fields) -> Reply:
     if body.get("cost_rate") is None:
         body.pop("cost_rate", None)
     elif not day and not is_for_all_days and users.list_cost_rates(tx, user.id):
-        sentence = "Enter the first day of the new cost, or choose that it counts for all days."
+        sentence = "Enter the first day of the new cost, or select “For past days, too”."
         raise invalid({"cost_rate_from": [sentence]})
     changed = changes.change_user(tx, user.id, read_changes(UserDetails, body))
     return context.redirect(f"/people/{user.id}", f"{changed['name']} saved.")

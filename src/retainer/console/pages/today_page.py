@@ -336,6 +336,7 @@ def first_steps(tx: Tx, today: Today) -> Iterator[Link]:
     if may(tx.actor, "settings"):
         yield Link("Fill in the settings", "/settings", "Documents show your address, tax numbers and bank account.")
     yield Link("Create your first client", "/records/clients/new", "Projects, time and invoices belong to a client.")
+    yield Link("Create your first invoice", "/records/invoices/new", "A draft first: you check it, then you issue it.")
     if may(tx.actor, "people"):
         yield Link(
             "Add your team", "/people/new", "The people whose time you track, with their weekly capacity and target."

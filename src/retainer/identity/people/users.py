@@ -57,7 +57,7 @@ class UserDetails(msgspec.Struct):
         Money | None, "Used if neither the project nor the client has a rate. If blank: the account's."
     ] = None
     cost_rate: Annotated[CostRate | None, "Used in profitability reports."] = None
-    cost_rate_from: Annotated[Day, "If the cost is another than before: the first day of the new one."] = FIRST_DAY
+    cost_rate_from: Annotated[Day, "First day of the new cost. Needed if the cost changes."] = FIRST_DAY
     password: Password | None = None
 
 
