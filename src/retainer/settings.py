@@ -88,25 +88,13 @@ def _whole(first: int, last: int) -> Form:
     return Form(f"a whole number from {first} to {last}", read)
 
 
-def _by_plan(text: str) -> tuple[str, ...]:
-    first, *others = (part.strip() for part in text.split(","))
-    if not re.fullmatch(r"\d{1,7}", first, re.ASCII):
-        raise ValueError
-    if not all(re.fullmatch(r"[a-z]+=\d{1,7}", part, re.ASCII) for part in others):
-        raise ValueError
-    return first, *others
+def _matching(form: str, pattern: str, read: Callable[[str], Any] = str) -> Form:
+    def read_matching(text: str) -> Any:
+        if not re.fullmatch(pattern, text, re.ASCII):
+            raise ValueError
+        return read(text)
 
-
-def _contact(text: str) -> str:
-    if len(text) > 191 or not text.isprintable():
-        raise ValueError
-    return text
-
-
-def _hours(text: str) -> Decimal:
-    if not re.fullmatch(r"\d{1,4}(\.\d{1,4})?", text, re.ASCII) or not Decimal(text):
-        raise ValueError
-    return Decimal(text)
+    return Form(form, read_matching)
 
 
 def _networks(example: str) -> Form:
@@ -118,11 +106,18 @@ def _networks(example: str) -> Form:
 
 YES_OR_NO = Form("yes or no", {"yes": True, "no": False}.__getitem__)
 PLACE = Form("public, none, or an address like 127.0.0.1:9090", _place)
-BY_PLAN = Form("a whole number, with others for some plans if you like: 1000, or 1000,solo=20,scale=5000", _by_plan)
+BY_PLAN = _matching(
+    "a whole number, with others for some plans if you like: 1000, or 1000,solo=20,scale=5000",
+    r"\s*\d{1,7}\s*(,\s*[a-z]+=\d{1,7}\s*)*",
+    lambda text: tuple(part.strip() for part in text.split(",")),
+)
 ADDRESS = Form("an address like https://agency.example", read_base_url)
 DATABASE = Form("sqlite:///path/to/file.db or postgresql://user:password@host/name", database_address)
 VALKEY = Form("valkey://[user:password@]host[:port][/number], or valkeys:// for TLS", _valkey_url)
-CONTACT = Form("a name or an address of at most 191 characters, like support@agency.example", _contact)
+CONTACT = _matching(
+    "a name or an address of at most 191 characters, like support@agency.example", r"[^\0-\x1f\x7f]{,191}"
+)
+HOURS = _matching("a number of hours, like 24 or 0.5", r"(?!0+(\.0+)?$)\d{1,4}(\.\d{1,4})?", Decimal)
 
 
 def _setting(default: Any, description: str, form: Form, *, secret: bool = False) -> Any:
@@ -178,9 +173,7 @@ class Settings:
             lambda text: Path(text).expanduser() if text else None,
         ),
     )
-    backup_every: Decimal = _setting(
-        Decimal(24), "Hours between scheduled backups.", Form("a number of hours, like 24 or 0.5", _hours)
-    )
+    backup_every: Decimal = _setting(Decimal(24), "Hours between scheduled backups.", HOURS)
     backup_keep: int = _setting(14, "Number of scheduled backups to keep.", _whole(1, 9999))
     request_log_days: int = _setting(30, "Retention of the request log in days; 0 turns it off.", _whole(0, 3650))
     event_days: int = _setting(

@@ -33,20 +33,15 @@ STATUS_FILTER = Where(
 )
 
 
-def _today_and_due(table: Table) -> ColumnElement[Any]:
-    """Return today and the due date in one text: databases subtract dates in different ways."""
-    return case((overdue(table), cast(TODAY, Text) + " " + cast(table.c.due_date, Text)))
-
-
 def _days_between(days: str) -> int:
     later, earlier = map(date.fromisoformat, days.split())
     return (later - earlier).days
 
 
-DAYS_OVERDUE = Derived(_today_and_due, _days_between)
-"""The days since the due date; 0 for an invoice that is not overdue."""
-
-
+DAYS_OVERDUE = Derived(
+    lambda table: case((overdue(table), cast(TODAY, Text) + " " + cast(table.c.due_date, Text))), _days_between
+)
+"""The days since the due date; 0 if it is not overdue. Both days are one text: databases subtract in different ways."""
 REFUND_FILTER = Where(
     lambda table, value: has_refund_due(table) if value else not_(has_refund_due(table)),
     description="With true, invoices with a `refund_due`; with false, the others.",

@@ -6,7 +6,6 @@ when they are first asked for, and stay the same to the byte.
 
 import re
 import unicodedata
-from collections.abc import Callable
 from decimal import Decimal
 from functools import partial
 from typing import NamedTuple, TypeVar
@@ -23,7 +22,7 @@ from retainer.documents.pdf import render_files
 from retainer.documents.warnings import DocumentWarning, warnings_of
 from retainer.errors import Refusal
 from retainer.identity import logos
-from retainer.kernel.representations import File, Representation, RunApart, run_here
+from retainer.kernel.representations import File, Representation, RunApart
 from retainer.schema.billing import allocations, credit_notes, expenses, invoice_lines, invoices, issued_documents
 from retainer.schema.crm import clients, external_contacts
 from retainer.schema.expressions import DOCUMENT_LANGUAGE, early_payment_term, in_document_language
@@ -262,14 +261,6 @@ def prepare(suffix: str, tx: Tx, record: Printable) -> Pending:
     logo = logos.find_logo(tx, document.issuer.logo_id)
     document = msgspec.structs.replace(document, logo=logo and bytes(logo.content))
     return Pending(suffix, record.id, document, stored, owner)
-
-
-def load_file(store: Store, actor: Actor, suffix: str, load: Callable[[Tx], Printable]) -> File:
-    """Return a file of the record that `load` reads, for the command line. Raises Refusal."""
-    with store.begin(actor, write=False) as tx:
-        tx.snapshot()
-        pending = prepare(suffix, tx, load(tx))
-    return pending.finish(store, actor, run_here)
 
 
 PRINTED_AS = (Representation(PDF, "pdf", partial(prepare, "pdf")),)

@@ -15,6 +15,7 @@ from retainer.billing.quotes.quotes import load_quote
 from retainer.cli import common as cli
 from retainer.errors import Refusal
 from retainer.identity.actors import operator_of
+from retainer.kernel.representations import run_here
 from retainer.schema import billing as schema
 from retainer.store.tx import Tx
 from retainer.values.kinds import MAX_INTEGER
@@ -49,7 +50,10 @@ def pdf(
     store = cli.opened()
     actor = operator_of(store, record, table)
     try:
-        file = files.load_file(store, actor, "xml" if xml else "pdf", lambda tx: load(tx, record))
+        with store.begin(actor, write=False) as tx:
+            tx.snapshot()
+            pending = files.prepare("xml" if xml else "pdf", tx, load(tx, record))
+        file = pending.finish(store, actor, run_here)
     except Refusal as refusal:
         raise Refusal(refusal.code, refusal.message) from None  # its field is the header Accept, which is no option
     if str(output) == "-":

@@ -38,10 +38,10 @@ def group(name: str, description: str) -> typer.Typer:
 
 
 class Listing(NamedTuple):
-    """Records of a result: whole as JSON, and as a table with some of their fields or what `row` makes of them."""
+    """Records of a result: whole as JSON, and as a table with some of their fields."""
 
     records: Sequence[msgspec.Struct | Fields]
-    row: Sequence[str] | Callable[[Any], Fields] | None = None
+    columns: Sequence[str] = ()
 
 
 def text(description: str, metavar: str | None = None, **more: Any) -> Any:
@@ -159,16 +159,15 @@ def _fields(record: msgspec.Struct | Fields) -> Fields:
 def _shown(value: Any, *, json: bool) -> Any:
     if not isinstance(value, Listing):
         return value
-    if json or value.row is None:
-        return [_fields(each) for each in value.records]
-    if callable(value.row):
-        return [value.row(each) for each in value.records]
-    return [{name: _fields(each)[name] for name in value.row} for each in value.records]
+    records = map(_fields, value.records)
+    return [*records] if json else [{name: each[name] for name in value.columns or each} for each in records]
 
 
 def cell_text(value: object) -> str:
     if isinstance(value, list):
         return ", ".join(map(str, value)) or "none"
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {each}" for name, each in value.items())
     return WORDS[value] if value is None or isinstance(value, bool) else str(value)
 
 

@@ -1,6 +1,5 @@
 """The command that exports everything of one account: a JSON or CSV file for each kind of record."""
 
-import csv
 import json as jsons
 import tempfile
 from collections.abc import Iterator
@@ -22,7 +21,7 @@ from retainer.store.engines.files import private
 from retainer.store.row_mapper import row_mapper
 from retainer.store.tx import Tx
 from retainer.values.records import Record
-from retainer.web.csv_files import BYTE_ORDER_MARK, safe
+from retainer.web.csv_files import BYTE_ORDER_MARK, write_row
 
 export_cli = typer.Typer()
 CHUNK = 500
@@ -106,20 +105,14 @@ def add_json(file: TextIO, record: Record, *, is_first: bool) -> None:
 
 def add_csv(file: TextIO, record: Record, *, is_first: bool) -> None:
     """Add a row with a column for each field; lists, such as the lines of an invoice, are JSON in their cell."""
-    values, writer = (
-        msgspec.to_builtins(record, builtin_types=(Decimal,)),
-        csv.writer(file, quoting=csv.QUOTE_NONNUMERIC),
-    )
+    values = msgspec.to_builtins(record, builtin_types=(Decimal,))
     if is_first:
         file.write(BYTE_ORDER_MARK)
-        writer.writerow(values)
-    writer.writerow([_cell(value) for value in values.values()])
+        write_row(file, values)
+    for name, value in values.items():
+        if isinstance(value, bool | list | dict):
+            values[name] = jsons.dumps(value, ensure_ascii=False, default=str)
+    write_row(file, values.values())
 
 
 WRITERS = {"csv": add_csv, "json": add_json}
-
-
-def _cell(value: object) -> object:
-    if isinstance(value, bool | list | dict):
-        return jsons.dumps(value, ensure_ascii=False, default=str)
-    return safe(value) if isinstance(value, str) or value is None else value

@@ -226,10 +226,9 @@ def _add_settlement(settlement: ET.Element, document: Document) -> None:
         means = add(settlement, "SpecifiedTradeSettlementPaymentMeans")
         put(means, "TypeCode", SEPA_TRANSFER if document.currency == "EUR" else CREDIT_TRANSFER)  # BT-81
         account = add(means, "PayeePartyCreditorFinancialAccount")
-        put(account, "IBANID", "".join(issuer.iban.split()))  # BT-84
+        put(account, "IBANID", issuer.iban)  # BT-84
         put(account, "AccountName", issuer.name)  # BT-85
-        bic = "".join((issuer.bic or "").split())
-        put(means, "PayeeSpecifiedCreditorFinancialInstitution/BICID", bic)  # BT-86
+        put(means, "PayeeSpecifiedCreditorFinancialInstitution/BICID", issuer.bic)  # BT-86
     for share in document.tax_breakdown:
         category = tax_categories.category_of(document, share.tax_rate)
         tax = add(settlement, "ApplicableTradeTax")

@@ -18,6 +18,7 @@ from retainer.documents.wording import (
     unit_text,
     words_of,
 )
+from retainer.values.common import grouped
 from retainer.values.vat_numbers import vat_territory
 
 BRIGHTEST = 119_000_000
@@ -198,12 +199,6 @@ def _payment(document: Document) -> dict[str, object] | None:
     }
 
 
-def grouped(iban: str) -> str:
-    """Return an IBAN in groups of four characters (ISO 13616)."""
-    compact = "".join(iban.split())
-    return " ".join(compact[at : at + 4] for at in range(0, len(compact), 4))
-
-
 def _footer(document: Document) -> list[list[str]]:
     issuer, words = document.issuer, words_of(document)
     label, number = _tax_number_of(issuer)
@@ -229,14 +224,13 @@ def payment_code(document: Document) -> str | None:
         return None
     from segno import helpers  # noqa: PLC0415  # only documents and second factors need it
 
-    iban, bic = ("".join(text.split()).upper() for text in (issuer.iban, issuer.bic or ""))
     try:
         code = helpers.make_epc_qr(
-            name=_one_line(issuer.name, MAX_NAME),
-            iban=iban,
+            name=" ".join(issuer.name.split())[:MAX_NAME],  # a line break would begin the next field of the code
+            iban=issuer.iban,
             amount=document.total,
-            text=_one_line(document.number or "", MAX_TEXT),
-            bic=bic or None,
+            text=(document.number or "")[:MAX_TEXT],
+            bic=issuer.bic,
             encoding="UTF-8",
         )
     except ValueError:
@@ -244,8 +238,3 @@ def payment_code(document: Document) -> str | None:
     out = io.BytesIO()
     code.save(out, kind="svg", border=0, xmldecl=False, svgclass=None, lineclass=None, omitsize=True)
     return out.getvalue().decode()
-
-
-def _one_line(text: str, longest: int) -> str:
-    """Return a text without line breaks, at most so long: a line break would begin the next field of the code."""
-    return " ".join("".join(ch if ch.isprintable() else " " for ch in text).split())[:longest]

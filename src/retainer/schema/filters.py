@@ -1,5 +1,6 @@
 """Filters: conditions that query parameters put on the rows of a list."""
 
+import operator
 import re
 from collections.abc import Callable, Collection
 from decimal import Decimal
@@ -82,21 +83,17 @@ class DefaultExclusion(NamedTuple):
         return [self.rows(table).is_not(True)] if self.unless.isdisjoint(filters) else []
 
 
-def since(name: str) -> Where:
-    return Where(
-        lambda table, value: table.c[name] >= value,
-        description=f"Records whose `{name}` is this {_unit(name)} or later.",
-    )
+def _of_time(compare: Callable[[Any, Any], ColumnElement[bool]], which: str) -> Callable[[str], Where]:
+    def filter_by(name: str) -> Where:
+        limit = which.format("moment" if name.endswith("_at") else "day")
+        description = f"Records whose `{name}` is {limit}."
+        return Where(lambda table, value: compare(table.c[name], value), description=description)
+
+    return filter_by
 
 
-def until(name: str) -> Where:
-    description = f"Records whose `{name}` is this {_unit(name)} or earlier."
-    return Where(lambda table, value: table.c[name] <= value, description=description)
-
-
-def before(name: str) -> Where:
-    description = f"Records whose `{name}` is earlier than this {_unit(name)}."
-    return Where(lambda table, value: table.c[name] < value, description=description)
+since, until = _of_time(operator.ge, "this {} or later"), _of_time(operator.le, "this {} or earlier")
+before = _of_time(operator.lt, "earlier than this {}")
 
 
 def at_least(name: str) -> Where:
@@ -116,10 +113,6 @@ def truth(condition: Callable[[Table], ColumnElement[bool]], which: str) -> Wher
         lambda table, value: condition(table).is_(True) if value else condition(table).is_not(True),
         description=description,
     )
-
-
-def _unit(name: str) -> str:
-    return "moment" if name.endswith("_at") else "day"
 
 
 def scaled(value: Decimal) -> int:

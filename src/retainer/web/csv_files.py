@@ -9,6 +9,7 @@ import io
 import unicodedata
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
+from typing import TextIO
 
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """The first characters of formulas, also in full width; control characters hide one that follows."""
@@ -23,10 +24,14 @@ Cell = str | int | Decimal | None
 def csv_text(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
     """Return rows as CSV; text is quoted, numbers are not, an empty cell is None."""
     written = io.StringIO()
-    writer = csv.writer(written, quoting=csv.QUOTE_NONNUMERIC)
+    written.write(BYTE_ORDER_MARK)
     for row in (header, *rows):
-        writer.writerow([safe(cell) for cell in row])
-    return BYTE_ORDER_MARK + written.getvalue()
+        write_row(written, row)
+    return written.getvalue()
+
+
+def write_row(file: TextIO, row: Iterable[Cell]) -> None:
+    csv.writer(file, quoting=csv.QUOTE_NONNUMERIC).writerow(map(safe, row))
 
 
 def safe(cell: Cell) -> str | int | Decimal:
