@@ -101,7 +101,7 @@ Reply = View | Redirect | File | Response
 class Rehearsed(RolledBack):
     """Ends a transaction without writing: its page shows what was done in it."""
 
-    def __init__(self, view: View | File) -> None:
+    def __init__(self, view: Reply) -> None:
         super().__init__()
         self.view = view
 

@@ -102,9 +102,9 @@ CONSOLE_ROUTES: dict[str, Route] = {
     "/search/results": Route(search_page.suggest),
     "/records/{kind}": Route(list_pages.show_list),
     "/records/{kind}/csv": Route(list_pages.download),
-    "/records/{kind}/new": Route(editing.show_new, editing.create, is_long=True),
+    "/records/{kind}/new": Route(editing.show, editing.send, is_long=True),
     "/records/{kind}/{record}": Route(record_pages.show),
-    "/records/{kind}/{record}/edit": Route(editing.show_edit, editing.edit, is_long=True),
+    "/records/{kind}/{record}/edit": Route(editing.show, editing.send, is_long=True),
     "/records/{kind}/{record}/delete": Route(editing.show_delete, editing.delete),
     **{
         f"/records/{kind}/{{record}}/{action.path}": Route(

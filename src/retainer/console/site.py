@@ -9,7 +9,6 @@ from retainer.console.page_context import (
     ROOT,
     SESSION,
     Cookies,
-    File,
     PageContext,
     Rehearsed,
     Reply,
@@ -99,12 +98,20 @@ class Console:
         if context.signed_in and not context.may(area_of(path)):
             return _forbidden(context) if path else context.redirect(HOME)
         context.query = forms.parse(request.query)
-        if request.method in {"GET", "HEAD"} and route.show is not None:
-            return self._show(route, context)
+        try:
+            return self._handle(route, context)
+        except ActorChanged:  # the user lost a right while the page waited for its turn
+            self._recognize(context)
+            return _forbidden(context) if context.signed_in else self._ask_to_sign_in(context, path, route)
+
+    def _handle(self, route: Route, context: PageContext) -> Reply:
+        request = context.request
         if request.method == "POST" and route.act is not None:
             context.form = self._read_form(context, route)
             context.is_restored = route.show is not None and context.form.text("step") == sign_in_pages.RESTORE
             return self._show(route, context) if context.is_restored else self._act(route, context)
+        if request.method in {"GET", "HEAD"} and route.show is not None:
+            return self._show(route, context)
         allowed = [*(["GET, HEAD"] if route.show else []), *(["POST"] if route.act else [])]
         raise method_not_allowed(request.method, ", ".join(allowed))
 
@@ -137,10 +144,11 @@ class Console:
         if route.has_store:
             return show(self.store, context)
         if route.is_rehearsal:
-            try:
-                return self._write(lambda tx, context: _rehearse(tx, context, show), context)
-            except ActorChanged:
-                return self._refuse(context, route)
+
+            def rehearse(tx: Tx, context: PageContext) -> Reply:
+                raise Rehearsed(show(tx, context))
+
+            return self._write(rehearse, context)
         with self.store.begin(context.person, write=False) as tx:
             tx.snapshot()
             return show(tx, context)
@@ -160,15 +168,6 @@ class Console:
                 raise
             context.form.refuse(refusal)
             return _with_headers(self._show(route, context), refusal)
-        except ActorChanged:
-            return self._refuse(context, route)
-
-    def _refuse(self, context: PageContext, route: Route) -> Reply:
-        """Return the reply to a user who lost a right while the page waited for its turn."""
-        self._recognize(context)
-        if context.signed_in is not None:
-            return _forbidden(context)
-        return self._ask_to_sign_in(context, context.request.path.removeprefix(ROOT), route)
 
     def _write(self, act: Handler, context: PageContext, retries: int = RETRIES) -> Reply:
         try:
@@ -221,12 +220,6 @@ def _origin(address: str) -> tuple[str, str, int] | None:
     except ValueError:
         return None
     return (url.scheme, url.hostname, port) if url.hostname and port else None
-
-
-def _rehearse(tx: Tx, context: PageContext, show: Handler) -> Reply:
-    """Raise Rehearsed with the page, so that nothing is written."""
-    shown = show(tx, context)
-    raise Rehearsed(shown) if isinstance(shown, View | File) else TypeError("Only a page can be rehearsed.")
 
 
 def _with_headers(reply: Reply, refusal: Refusal) -> Reply:

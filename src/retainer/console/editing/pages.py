@@ -9,7 +9,7 @@ from sqlalchemy import Table
 
 from retainer.console.catalogue import Kind
 from retainer.console.displays import display_of
-from retainer.console.editing.sheet import Sheet, compact_rows
+from retainer.console.editing.sheet import Sheet
 from retainer.console.forms import Form
 from retainer.console.labels import in_words
 from retainer.console.names import Link, load_names, path_of, title_of
@@ -34,33 +34,61 @@ OF_PROGRAMS = re.compile(r"(?:, with|:)? (?:GET|POST|PATCH|PUT|DELETE) /\S+")
 """The operations that messages of the API name."""
 
 
-def find(tx: Tx, context: PageContext, has: str) -> tuple[Kind, Record]:
-    """Return the record of the path with its kind. Raises `not_found`, also if the API has no such operation."""
-    kind = context.catalogue.find(context.path_parameters["kind"], has)
-    return kind, kind.get(tx, read_id(context.path_parameters["record"], kind.table))
+def sheet_of(tx: Tx, context: PageContext) -> Sheet:
+    """Return the form of the record in the path, or of a new one. Raises `not_found`, also without an API operation."""
+    name, record_id = context.path_parameters["kind"], context.path_parameters.get("record")
+    kind = context.catalogue.find(name, "creating" if record_id is None else "changing")
+    return Sheet(tx, context, kind, None if record_id is None else kind.get(tx, read_id(record_id, kind.table)))
 
 
-def show_new(tx: Tx, context: PageContext) -> Reply:
-    """Show the form of a new record; a link can preset its fields: `?client_id=3`. Raises `not_found`."""
-    kind = context.catalogue.find(context.path_parameters["kind"], "creating")
-    back = Link("", f"/records/{kind.name}")
-    for parent_id in parent_of(context, kind):
-        name = load_names(tx, kind.parent, [parent_id]).get(parent_id) if kind.parent is not None else None
-        if kind.parent is None or name is None:
+def show(tx: Tx, context: PageContext) -> Reply:
+    """Show the form of a new record or of a stored one; a link can preset its fields: `?client_id=3`."""
+    sheet = sheet_of(tx, context)
+    kind, record = sheet.kind, sheet.record
+    sheet.word_errors()
+    if record is not None:
+        name = title_of(kind.table, record)
+        title, button, back = f"Edit {name}", "Save", Link(name, kind.path_of(record))
+    else:
+        title, button, back = f"New {kind.noun}", f"Create {kind.noun}", Link("", f"/records/{kind.name}")
+    for parent_id in parent_of(context, kind) if record is None else ():
+        names = load_names(tx, kind.parent, [parent_id])
+        if not names:
             raise Refusal("not_found", "This record does not exist.")
-        back = Link(name, path_of(context.catalogue, kind.parent, parent_id))
-    return shown(Sheet(tx, context, kind), f"New {kind.noun}", back, f"Create {kind.noun}")
+        back = Link(names[parent_id], path_of(context.catalogue, kind.parent, parent_id))
+    return context.render(
+        "record_form",
+        sheet=sheet,
+        kind=kind,
+        title=title,
+        back=back.path,
+        back_to=back.text,
+        button=button,
+        parent=context.typed.text(kind.parent_field) if kind.parent_field and record is None else "",
+        state=state_of(record) if record is not None else "",
+        rows=sheet.rows(adds=sheet.form.text("step") == "add"),
+    )
 
 
-def create(tx: Tx, context: PageContext) -> Reply:
-    """Create the record that a form describes. Raises `not_found`, and the errors of the API."""
-    kind = context.catalogue.find(context.path_parameters["kind"], "creating")
-    sheet = Sheet(tx, context, kind)
-    if is_step(sheet):
-        return show_new(tx, context)
-    body = ({kind.owner: "me"} if kind.owner else {}) | sheet.read()
-    record = create_record(tx, kind, body, *parent_of(context, kind))
-    return context.redirect(kind.path_of(record), f"{title_of(kind.table, record)} created.")
+def send(tx: Tx, context: PageContext) -> Reply:
+    """Create or change a record; the buttons of lines show the form with one more, or without one.
+
+    Raises `not_found`, `precondition_failed`, and the errors of the API.
+    """
+    if context.form.text("step"):
+        return show(tx, context)
+    sheet = sheet_of(tx, context)
+    kind, record = sheet.kind, sheet.record
+    if record is None:
+        body = ({kind.owner: "me"} if kind.owner else {}) | sheet.read()
+        record, done = create_record(tx, kind, body, *parent_of(context, kind)), "created"
+    else:
+        check_state(kind.table, record, context.form)
+        body = sheet.read()
+        if not body:
+            return context.redirect(kind.path_of(record), "Nothing was changed.")
+        record, done = change_record(tx, kind, record, body), "saved"
+    return context.redirect(kind.path_of(record), f"{title_of(kind.table, record)} {done}.")
 
 
 def create_record(tx: Tx, kind: Kind, body: Fields, *parent: int) -> Record:
@@ -69,28 +97,6 @@ def create_record(tx: Tx, kind: Kind, body: Fields, *parent: int) -> Record:
     record: Record = getattr(made, "data", made)
     audit.note(tx, "record created", target_of(kind, record), after=body or None)
     return record
-
-
-def show_edit(tx: Tx, context: PageContext) -> Reply:
-    """Show the form that changes a record. Raises `not_found`."""
-    kind, record = find(tx, context, "changing")
-    name = title_of(kind.table, record)
-    return shown(Sheet(tx, context, kind, record), f"Edit {name}", Link(name, kind.path_of(record)), "Save")
-
-
-def edit(tx: Tx, context: PageContext) -> Reply:
-    """Change a record. Raises `not_found`, `precondition_failed`, and the errors of the API."""
-    kind, record = find(tx, context, "changing")
-    sheet = Sheet(tx, context, kind, record)
-    if is_step(sheet):
-        return show_edit(tx, context)
-    check_state(kind.table, record, context.form)
-    body = sheet.read()
-    path = kind.path_of(record)
-    if not body:
-        return context.redirect(path, "Nothing was changed.")
-    record = change_record(tx, kind, record, body)
-    return context.redirect(path, f"{title_of(kind.table, record)} saved.")
 
 
 def change_record(tx: Tx, kind: Kind, record: Record, body: Fields) -> Record:
@@ -103,7 +109,8 @@ def change_record(tx: Tx, kind: Kind, record: Record, body: Fields) -> Record:
 
 
 def show_delete(tx: Tx, context: PageContext) -> Reply:
-    kind, record = find(tx, context, "deleting")
+    kind = context.catalogue.find(context.path_parameters["kind"], "deleting")
+    record = kind.get(tx, read_id(context.path_parameters["record"], kind.table))
     return context.render(
         "record_delete",
         kind=kind,
@@ -116,7 +123,8 @@ def show_delete(tx: Tx, context: PageContext) -> Reply:
 
 def delete(tx: Tx, context: PageContext) -> Reply:
     """Delete a record. Raises `not_found`, `precondition_failed`, and the errors of the API."""
-    kind, record = find(tx, context, "deleting")
+    kind = context.catalogue.find(context.path_parameters["kind"], "deleting")
+    record = kind.get(tx, read_id(context.path_parameters["record"], kind.table))
     check_state(kind.table, record, context.form)
     delete_record(tx, kind, record)
     path = f"/records/{kind.name}" if kind.parent is None else kind.path_of(record)
@@ -144,31 +152,6 @@ def parent_of(context: PageContext, kind: Kind) -> list[int]:
     if kind.parent is None:
         return []
     return [read_id(context.typed.text(kind.parent_field), kind.parent)]
-
-
-def is_step(sheet: Sheet) -> bool:
-    """Return whether a button asks for another form: with one more line, or without one."""
-    step, _, place = sheet.form.text("step").partition(" ")
-    if step and sheet.lines is not None:
-        compact_rows(sheet.form, sheet.lines, place)
-    return bool(step)
-
-
-def shown(sheet: Sheet, title: str, back: Link, button: str) -> Reply:
-    kind, record = sheet.kind, sheet.record
-    sheet.word_errors()
-    return sheet.context.render(
-        "record_form",
-        sheet=sheet,
-        kind=kind,
-        title=title,
-        back=back.path,
-        back_to=back.text,
-        button=button,
-        parent=sheet.context.typed.text(kind.parent_field) if kind.parent_field and record is None else "",
-        state=state_of(record) if record is not None else "",
-        rows=sheet.rows(adds=sheet.form.text("step") == "add"),
-    )
 
 
 def state_of(record: Record) -> str:

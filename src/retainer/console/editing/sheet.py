@@ -69,6 +69,8 @@ class Sheet(Inputs):
         sent = {*self.preset.texts, *self.form.texts}
         self.hidden = [field for field in offered if field.name in without and field.name in sent]
         """The fields that a link has set, and that are only shown."""
+        if self.lines is not None:
+            compact_rows(self.form, self.lines)
 
     @property
     def language(self) -> str:
@@ -278,7 +280,6 @@ class Sheet(Inputs):
 
     def _read_rows(self, field: Field, body: dict[str, object], errors: FieldErrors) -> None:
         """Add the lines of the form to the body, if they differ from the stored ones; drop blank ones."""
-        compact_rows(self.form, field)
         stored = {str(line.id): line for line in getattr(self.record, field.name, None) or ()}
         lines, is_changed = list[dict[str, object]](), False
         for row in self.typed_rows(field):
@@ -300,15 +301,15 @@ def row_places(form: Form, field: Field) -> list[int]:
     return sorted({int(found[1]) for name in form.texts if (found := pattern.match(name))})
 
 
-def compact_rows(form: Form, field: Field, removed: str = "") -> None:
-    """Renumber the lines of a form, leaving out blank ones and the removed one."""
+def compact_rows(form: Form, field: Field) -> None:
+    """Renumber the lines of a form, leaving out blank ones and the one that its button removes."""
     defaults = {column.name: column.default for column in field.columns}
     kept, others = list[dict[str, list[str]]](), dict[str, list[str]]()
     for place in row_places(form, field):
         prefix = f"{field.name}.{place}."
         row = {name.removeprefix(prefix): texts for name, texts in form.texts.items() if name.startswith(prefix)}
         is_blank = all(texts[-1] in {"", defaults.get(name)} for name, texts in row.items())
-        if not is_blank and str(place) != removed:
+        if not is_blank and form.text("step") != f"remove {place}":
             kept.append(row)
     others = {name: texts for name, texts in form.texts.items() if not name.startswith(f"{field.name}.")}
     numbered = {f"{field.name}.{place}.{name}": texts for place, row in enumerate(kept) for name, texts in row.items()}

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from retainer.console import words
-from retainer.console.editing.fields import Field, choose_fields
+from retainer.console.editing.fields import Field, fields_of
 from retainer.console.editing.form_pages import FormPage, Section, stored
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.values import TableBlock, Value, headings
@@ -27,16 +27,6 @@ from retainer.values.exact import day_after
 from retainer.values.reading import read_changes, read_record
 
 PEOPLE = Section("People", "/people", schema.users, lambda tx, user_id: SimpleNamespace(**users.get_user(tx, user_id)))
-NAMES = (
-    "name",
-    "email",
-    "role",
-    "weekly_capacity_minutes",
-    "target_percent",
-    "hourly_rate",
-    "cost_rate",
-    "cost_rate_from",
-)
 ROLES = "A member sees their own week, tasks and tickets, a manager all records and reports, an admin everything."
 ALL_DAYS = Field("all_days", "For past days, too", "flag", "Recalculates the cost of all time recorded so far.")
 HANDED_OVER = (
@@ -48,14 +38,14 @@ NEW_HOLDER = Field(
 )
 
 
-def fields_of(tx: Tx, context: PageContext, user: Any) -> Iterator[Field]:
+def person_fields(tx: Tx, context: PageContext, user: Any) -> Iterator[Field]:
     """Yield the fields of a person, with the rates in the account's currency; nobody changes their own role."""
-    for field in choose_fields(UserDetails, schema.users, *NAMES):
+    for field in fields_of(UserDetails, schema.users):
         label = (
             f"{field.label}, {context.person.currency}" if field.name in {"hourly_rate", "cost_rate"} else field.label
         )
         left_out = "cost_rate_from" if user is None else "role" if user.id == context.person.user_id else ""
-        if field.name != left_out:
+        if field.name not in {"password", left_out}:
             yield field._replace(label=label, hint=ROLES if field.name == "role" else field.hint)
     if user is not None and users.list_cost_rates(tx, user.id):
         yield ALL_DAYS
@@ -179,8 +169,8 @@ def remove_second_factor(tx: Tx, context: PageContext, user: Any, _: Fields) -> 
     return context.redirect(f"/people/{user.id}", f"The second factor of {user.name} was removed.", kind="warn")
 
 
-ADD = FormPage(PEOPLE, "Add person", "Add", add, fields=fields_of)
-EDIT = FormPage(PEOPLE, "Edit {name}", "Save", edit, tell_costs, fields_of, values_of)
+ADD = FormPage(PEOPLE, "Add person", "Add", add, fields=person_fields)
+EDIT = FormPage(PEOPLE, "Edit {name}", "Save", edit, tell_costs, person_fields, values_of)
 LINK = FormPage(PEOPLE, "Password link for {name}", "Create link", create_link, tell_link)
 DEACTIVATE = FormPage(
     *(PEOPLE, "Deactivate {name}?", "Deactivate", deactivate, tell_deactivation, fields_of_deactivation),
