@@ -4,31 +4,9 @@ import threading
 
 from testing.process import until
 
-from retainer.fairness import FairQueue, FairSemaphore
+from retainer.fairness import FairSemaphore
 
 LONG = 60
-
-
-def test_a_queue_takes_one_of_each_subject_in_turn():
-    queue = FairQueue()
-    for name in ("a1", "a2", "a3", "b1", "c1", "b2"):
-        queue.push(name[0], name)
-    assert [queue.pop() for _ in range(7)] == ["a1", "b1", "c1", "a2", "b2", "a3", None]
-
-
-def test_a_subject_that_comes_later_waits_behind_one_of_each_other():
-    queue = FairQueue()
-    for number in range(100):
-        queue.push("flood", number)
-    queue.push("other", "mine")
-    assert [queue.pop(), queue.pop()] == [0, "mine"]
-
-
-def test_what_waits_no_more_is_removed_once():
-    queue = FairQueue()
-    queue.push("a", 1)
-    assert (queue.remove("a", 1), queue.remove("a", 1), queue.remove("b", 1)) == (True, False, False)
-    assert (queue.count, queue.pop()) == (0, None)
 
 
 class Threads:

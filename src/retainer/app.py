@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import IO, TYPE_CHECKING, TypeVar
 from wsgiref.types import StartResponse, WSGIEnvironment
 
 from retainer import resources
@@ -26,7 +26,7 @@ from retainer.server.http.gate import Gate
 from retainer.server.monitoring.endpoints import STATUS_LINES, MonitoringPages, Page
 from retainer.server.monitoring.health import Health
 from retainer.server.monitoring.housekeeping import Housekeeping
-from retainer.server.monitoring.log import Log, Stream
+from retainer.server.monitoring.log import Log
 from retainer.server.renderers import RendererEnded, Renderers, unavailable
 from retainer.settings import BASE_PATH, PUBLIC, Settings
 from retainer.store.engines import Sqlite, connect
@@ -76,7 +76,7 @@ class App:
     def __init__(
         self,
         settings: Settings,
-        log: Stream,
+        log: IO[bytes],
         ending: Ending | None = None,
         metrics: "SharedMetrics | None" = None,
         worker_index: int = 0,
@@ -162,13 +162,11 @@ def create_metrics(
     """Return the metrics page of all processes, and the function that updates the slot of this one."""
     if metrics is None or slot is None:
         return None, None
-    from retainer.server.monitoring.metrics import MetricsPage, State, Storage  # noqa: PLC0415  # loaded only with metrics
+    from retainer.server.monitoring.metrics import MetricsPage, Storage, noting  # noqa: PLC0415  # loaded only with metrics
 
     engine = app.store.engine
-    state = State(slot, app.gate.running, engine, app.limiter, app.log)
-    state.note()
     storage = Storage(app.settings, engine.path) if isinstance(engine, Sqlite) else None
-    return MetricsPage(metrics, app.store, storage), state.note
+    return (MetricsPage(metrics, app.store, storage), noting(slot, app.gate.running, engine, app.limiter, app.log))
 
 
 def create_counters(settings: Settings, log: Log) -> tuple[SlidingWindow, Failures]:

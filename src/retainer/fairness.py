@@ -1,66 +1,11 @@
-"""Fairness: queues, semaphores and places that accounts share, so that none waits long for another."""
+"""Fairness: semaphores and places that accounts share, so that none waits long for another."""
 
 import threading
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterable
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 import msgspec
-
-T = TypeVar("T")
-
-
-class FairQueue(Generic[T]):
-    """What waits, by subject: one of each subject in turn, and those of a subject in order of arrival.
-
-    A subject is an account; before sign-in, a network. Its users hold a lock of their own.
-    """
-
-    def __init__(self) -> None:
-        self._waiting: OrderedDict[Hashable, deque[T]] = OrderedDict()  # the next subject first
-        self.count = 0
-
-    def has_other(self, than: Hashable) -> bool:
-        return any(subject != than for subject in self._waiting)
-
-    def push(self, subject: Hashable, item: T) -> None:
-        """Append what waits for a subject. A subject that did not wait comes after all others."""
-        self._waiting.setdefault(subject, deque()).append(item)
-        self.count += 1
-
-    def pop(self, may: Callable[[Hashable], bool] = lambda _: True) -> T | None:
-        """Return what has waited longest of the next subject that `may` proceed, or None without one."""
-        for subject, items in self._waiting.items():
-            if may(subject):
-                item = items.popleft()
-                self._waiting.move_to_end(subject)
-                if not items:
-                    del self._waiting[subject]
-                self.count -= 1
-                return item
-        return None
-
-    def pop_newest_of_largest(self, than: Hashable) -> T | None:
-        """Return the newest of the subject with most, or None if that has no more than a subject that comes."""
-        if not self._waiting:
-            return None
-        largest = max(self._waiting, key=lambda subject: len(self._waiting[subject]))
-        items = self._waiting[largest]
-        if len(items) <= len(self._waiting.get(than, ())) + 1:
-            return None
-        self.count -= 1
-        return items.pop()  # there is another one
-
-    def remove(self, subject: Hashable, item: T) -> bool:
-        """Remove what waits no more; return whether it was still waiting."""
-        items = self._waiting.get(subject)
-        if items is None or item not in items:
-            return False
-        items.remove(item)
-        if not items:
-            del self._waiting[subject]
-        self.count -= 1
-        return True
 
 
 class Waiter:
@@ -78,24 +23,22 @@ class Waiter:
 class FairSemaphore:
     """`count` permissions that subjects share: each may hold `share` of them, and the next free one goes round in turn.
 
-    At most `max_waiting` threads wait. If there are more, the newest one of the subject with most gives up.
+    A subject is an account; before sign-in, a network. At most `max_waiting` threads wait, those of a subject in order
+    of arrival. If there are more, the newest one of the subject with most gives up.
     """
 
     def __init__(self, count: int, share: int, max_waiting: int) -> None:
         self.count, self.share, self.max_waiting = count, share, max_waiting
         self.free = count
+        self.waiting = 0
         self._held: dict[Hashable, int] = {}  # of those who hold one at least
-        self._queue: FairQueue[Waiter] = FairQueue()
+        self._queues: OrderedDict[Hashable, deque[Waiter]] = OrderedDict()  # of those who wait, the next subject first
         self._lock = threading.Lock()
-
-    @property
-    def waiting(self) -> int:
-        return self._queue.count
 
     def has_other(self, than: Hashable) -> bool:
         """Return whether a thread of another subject waits."""
         with self._lock:
-            return self._queue.has_other(than)
+            return any(subject != than for subject in self._queues)
 
     def acquire(self, subject: Hashable, seconds: float) -> bool:
         """Take a permission, or wait for one; return False after these seconds, or if too many others wait."""
@@ -108,12 +51,14 @@ class FairSemaphore:
             if seconds <= 0 or not self._has_room(subject):
                 return False
             waiter = Waiter(subject)
-            self._queue.push(subject, waiter)
+            self._queues.setdefault(subject, deque()).append(waiter)
+            self.waiting += 1
         waiter.decided.acquire(timeout=seconds)
         if waiter.is_granted:
             return True
         with self._lock:
-            self._queue.remove(subject, waiter)
+            if waiter in self._queues.get(subject, ()):
+                self._remove(waiter)
             return waiter.is_granted  # it may have been meanwhile
 
     def release(self, subject: Hashable) -> None:
@@ -123,23 +68,35 @@ class FairSemaphore:
             if held > 1:
                 self._held[subject] = held - 1
             self.free += 1
-            while self._queue.count and self.free and (waiter := self._queue.pop(self._may_take)):
+            while self.free and (waiter := self._next()):
+                self._queues.move_to_end(waiter.subject)
+                self._remove(waiter)
                 self.free -= 1
                 self._held[waiter.subject] = self._held.get(waiter.subject, 0) + 1
                 waiter.is_granted = True
                 waiter.decided.release()
 
-    def _may_take(self, subject: Hashable) -> bool:
-        return self._held.get(subject, 0) < self.share
+    def _next(self) -> Waiter | None:
+        queues = self._queues.items()
+        return next((queue[0] for subject, queue in queues if self._held.get(subject, 0) < self.share), None)
+
+    def _remove(self, waiter: Waiter) -> None:
+        self._queues[waiter.subject].remove(waiter)
+        if not self._queues[waiter.subject]:
+            del self._queues[waiter.subject]
+        self.waiting -= 1
 
     def _has_room(self, subject: Hashable) -> bool:
         """Return whether another thread may wait, in the place of one that gives up if there are too many."""
-        if self._queue.count < self.max_waiting:
+        if self.waiting < self.max_waiting:
             return True
-        waiter = self._queue.pop_newest_of_largest(than=subject)
-        if waiter is not None:
-            waiter.decided.release()
-        return waiter is not None
+        largest = max(self._queues.values(), key=len, default=deque[Waiter]())
+        if len(largest) <= len(self._queues.get(subject, ())) + 1:
+            return False
+        newest = largest[-1]
+        self._remove(newest)
+        newest.decided.release()
+        return True
 
 
 class Leased(msgspec.Struct):

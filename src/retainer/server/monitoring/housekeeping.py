@@ -1,8 +1,9 @@
 """Housekeeping: write the logs, record the use of keys, delete expired data."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from itertools import starmap
 
 from sqlalchemy import and_, bindparam, delete, or_, update
 
@@ -97,15 +98,19 @@ class Housekeeping(Background):
             *log.chores,
         )
         """The chores that a stopping worker does once more."""
+        sums_days = max(SUMS_DAYS, settings.request_log_days)
+        kept = (
+            ("events", SWEEP_SECONDS, retention.EVENTS, settings.event_days),
+            ("requests", SWEEP_SECONDS, retention.REQUESTS, settings.request_log_days),
+            ("sums of requests", SUMS_SECONDS, retention.SUMS, sums_days),
+        )
         super().__init__(
             "housekeeping",
             log.report,
             (
                 Chore("deleting old counts", SWEEP_SECONDS, limiter.sweep),
                 Chore("deleting old idempotency keys", SWEEP_SECONDS, lambda: delete_responses(store)),
-                Chore(
-                    "deleting old events", SWEEP_SECONDS, lambda: self._delete(retention.EVENTS, settings.event_days)
-                ),
+                *starmap(self._deleting, kept),
                 Chore("deleting old sessions", SWEEP_SECONDS, lambda: sessions.delete_expired(store)),
                 *self._last,
             ),
@@ -129,6 +134,10 @@ class Housekeeping(Background):
                 message = f"{dropped} requests are missing from the request log: {reason}."
                 self.log.warning(message)
 
-    def _delete(self, kept: Iterable[Kept], days: int) -> timedelta | None:
-        """Delete what is old; return the time until the next batch if there may be one."""
-        return timedelta(seconds=NOTE_SECONDS) if retention.delete_old(self.store, kept, days) else None
+    def _deleting(self, name: str, every: float, kept: list[Kept], days: int) -> Chore:
+        """Return the chore that deletes older rows: a batch, and soon another one if it found some."""
+
+        def delete_batch() -> timedelta | None:
+            return timedelta(seconds=NOTE_SECONDS) if retention.delete_old(self.store, kept, days) else None
+
+        return Chore(f"deleting old {name}", every, delete_batch)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
+from typing import IO
 
 import msgspec
 
@@ -41,13 +41,8 @@ Line = Answered | dict[str, object]
 """A request, or an event of another kind."""
 
 
-class Stream(Protocol):
-    """An unbuffered stream; a buffer would keep lines that a full disk refuses."""
-
-    def write(self, data: bytes, /) -> int | None: ...
-
-
-def standard_error() -> Stream:
+def standard_error() -> IO[bytes]:
+    """Return the unbuffered stream of the log; a buffer would keep lines that a full disk refuses."""
     return open(sys.stderr.fileno(), "wb", buffering=0, closefd=False)
 
 
@@ -58,7 +53,7 @@ class Writer:
     descriptor stays blocking, because other processes share it.
     """
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: IO[bytes]) -> None:
         self.stream = stream
         self.dropped = 0
         self._missing = 0  # of `dropped`, those that no line has told yet
@@ -125,7 +120,7 @@ class Log:
 
     def __init__(
         self,
-        stream: Stream,
+        stream: IO[bytes],
         engine: Engine,
         recorder: RequestRecorder | None = None,
         count: Callable[[str | None, int, int], None] | None = None,

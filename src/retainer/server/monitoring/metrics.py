@@ -139,23 +139,23 @@ class Slot:
             self.cells[cell] = 0
 
 
-class State:
-    """The state of a worker, written to its slot; requests are counted when they end."""
+def noting(slot: Slot, running: FairSemaphore, engine: Engine, limiter: SlidingWindow, log: Log) -> Callable[[], None]:
+    """Return the function that writes the state of a worker to its slot; requests are counted when they end."""
+    errors_before, dropped_before = slot["database_errors"], slot["log_lines_dropped"]
 
-    def __init__(self, slot: Slot, running: FairSemaphore, engine: Engine, limiter: SlidingWindow, log: Log) -> None:
-        self.slot, self.running, self.engine, self.limiter, self.log = slot, running, engine, limiter, log
-        self._errors_before, self._dropped_before = slot["database_errors"], slot["log_lines_dropped"]
+    def note() -> None:
+        slot["workers"] = 1
+        slot["request_slots"] = running.count
+        slot["requests_running"] = running.count - running.free
+        slot["requests_waiting"] = running.waiting
+        slot["database_connections"], slot["database_connections_idle"] = engine.connections
+        slot["database_outage"] = int(log.outages.is_on)
+        slot["database_errors"] = errors_before + log.outages.errors
+        slot["log_lines_dropped"] = dropped_before + log.writer.dropped
+        slot["limiter_shared"] = int(limiter.is_shared)
 
-    def note(self) -> None:
-        self.slot["workers"] = 1
-        self.slot["request_slots"] = self.running.count
-        self.slot["requests_running"] = self.running.count - self.running.free
-        self.slot["requests_waiting"] = self.running.waiting
-        self.slot["database_connections"], self.slot["database_connections_idle"] = self.engine.connections
-        self.slot["database_outage"] = int(self.log.outages.is_on)
-        self.slot["database_errors"] = self._errors_before + self.log.outages.errors
-        self.slot["log_lines_dropped"] = self._dropped_before + self.log.writer.dropped
-        self.slot["limiter_shared"] = int(self.limiter.is_shared)
+    note()
+    return note
 
 
 class MetricsPage(Collector):
