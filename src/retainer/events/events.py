@@ -21,9 +21,9 @@ from sqlalchemy import Select, bindparam, func, select, text
 from retainer.errors import Refusal, invalid
 from retainer.events.catalogue import ANNOUNCED, EventResource, EventType, scope_errors
 from retainer.kernel.caller import Caller
-from retainer.kernel.paging import Followed, Following, FollowLinks, FollowMeta
+from retainer.kernel.paging import Followed, FollowLinks, FollowMeta
 from retainer.kernel.query import OneOf, Query
-from retainer.kernel.resource import Resource
+from retainer.kernel.resource import BaseUrl, FollowedUrl, Resource
 from retainer.store.announcements import DELETED
 from retainer.store.engines.base import Row
 from retainer.store.engines.sql import INTEGER, is_listed, listed
@@ -88,7 +88,7 @@ api = Resource("/events", tag="Events", scope=None)
 
 
 @api.get()
-def list_events(tx: Tx, caller: Caller, query: EventQuery, following: Following) -> Followed[Event]:
+def list_events(tx: Tx, caller: Caller, query: EventQuery, base_url: BaseUrl, url: FollowedUrl) -> Followed[Event]:
     """List the events after a position, oldest first; with `Prefer: wait=20`, wait for the next one.
 
     Any valid key can call it, and gets the events of the resources for which it has the `:read` scope. To ask for
@@ -102,10 +102,10 @@ def list_events(tx: Tx, caller: Caller, query: EventQuery, following: Following)
     size = query.per_page or PER_PAGE
     rows = load_rows(tx, caller, query, after, size + 1) if after < latest else []
     has_more = len(rows) > size
-    found = [event_of(row, following.base_url) for row in rows[:size]]
+    found = [event_of(row, base_url) for row in rows[:size]]
     next_after = found[-1].id if has_more else latest
     meta = FollowMeta(next_after, has_more, latest, size)
-    return Followed(found, FollowLinks(following.link(next_after)), meta)
+    return Followed(found, FollowLinks(f"{url}after={next_after}"), meta)
 
 
 def check_scopes(caller: Caller, **filters: tuple[str, ...] | None) -> None:

@@ -26,7 +26,7 @@ from retainer.identity.keys.keys import Scope
 from retainer.identity.plans import find_excess
 from retainer.kernel.body import New, Patch
 from retainer.kernel.caller import Caller
-from retainer.kernel.paging import Page, listing
+from retainer.kernel.paging import first_records
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import AllowedNetworks, BaseUrl, Resource, WithMeta
 from retainer.outbound.guard import is_allowed, spelled_address
@@ -37,7 +37,7 @@ from retainer.store.tables import NOW
 from retainer.store.tx import Tx
 from retainer.values.decoding import decoder
 from retainer.values.exact import instant_after
-from retainer.values.kinds import Id, Instant, Text191, kind, read_site_url
+from retainer.values.kinds import Id, Instant, Text191, site_url
 from retainer.values.records import READ_ONLY, Record
 
 MAX_LISTED = 1000
@@ -53,16 +53,7 @@ NOT_PUBLIC = (
 NOTHING_READABLE = "This key may read no records with events, so nothing would be sent. Give it a :read scope first."
 READ_SCOPES = list(dict.fromkeys(each.scope for each in ANNOUNCED.values()))
 
-WebhookUrl = Annotated[
-    str,
-    kind(
-        read_site_url,
-        "an http or https URL without user and password, like https://example.com/hooks",
-        format="uri",
-        maxLength=2048,
-        examples=["https://example.com/hooks"],
-    ),
-]
+WebhookUrl = Annotated[str, site_url("https://example.com/hooks")]
 Status = Annotated[
     Literal["active", "paused", "disabled"],
     Meta(title="WebhookStatus"),
@@ -160,7 +151,7 @@ def build_webhook(tx: Tx, webhook: Webhook, before: Webhook | None, allowed: Seq
 
 
 def load_webhooks(tx: Tx) -> list[Webhook]:
-    return listing(tx, webhooks, Webhook, WebhookFilter(), Page(1, MAX_LISTED, ("id",), "", "")).data
+    return first_records(tx, webhooks, Webhook, WebhookFilter(), ("id",), MAX_LISTED)
 
 
 def add_webhook(tx: Tx, webhook: Webhook, api_url: str, allowed: Sequence[Network]) -> tuple[Webhook, str]:

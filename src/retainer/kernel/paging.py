@@ -12,16 +12,7 @@ from sqlalchemy import ColumnElement, Select, Table, bindparam, func, null, sele
 from retainer.errors import invalid
 from retainer.kernel.cursors import MISPLACED, Cursor, Key, Sort, check_cursor, follows, keys_of, list_id, read_cursor
 from retainer.kernel.http import Request
-from retainer.kernel.query import (
-    Filter,
-    FilterShapes,
-    Readers,
-    conditions,
-    others_of,
-    parameters,
-    read_pairs,
-    shapes_of,
-)
+from retainer.kernel.query import Filter, FilterShapes, Readers, conditions, others_of, parameters, shapes_of
 from retainer.kernel.selection import Included
 from retainer.store.engines.base import Row
 from retainer.store.row_mapper import R, row_mapper
@@ -123,17 +114,6 @@ class SummedMeta(PageMeta, Generic[S]):
 
 class Summed(Paged[T], Generic[T, S]):
     """A page of records of a list that can be summed up; `S` has a currency and the sums in it."""
-
-
-class Following(msgspec.Struct, frozen=True):
-    """The address of a followed list; `others` are the parameters as sent, without the position."""
-
-    base_url: str
-    path: str
-    others: str
-
-    def link(self, after: int) -> str:
-        return f"{self.base_url}{self.path}?{self.others}after={after}"
 
 
 class FollowLinks(msgspec.Struct):
@@ -286,7 +266,3 @@ def _order(keys: list[Key]) -> Iterator[ColumnElement[object]]:
     for key in keys:
         ordered = key.column.desc() if key.is_descending else key.column.asc()
         yield ordered.nulls_last() if key.is_nullable else ordered
-
-
-def read_following(request: Request) -> Following:
-    return Following(request.base_url, request.path, others_of(read_pairs(request), "after"))

@@ -20,18 +20,8 @@ from retainer.kernel.batch import Batch, BatchResult, Performer
 from retainer.kernel.caller import Caller
 from retainer.kernel.http import Request
 from retainer.kernel.limits import Allowance
-from retainer.kernel.paging import (
-    Followed,
-    Following,
-    Page,
-    Paged,
-    Summed,
-    listing,
-    page_readers,
-    read_following,
-    take_page,
-)
-from retainer.kernel.query import Filter, Query, read_pairs, read_query
+from retainer.kernel.paging import Followed, Page, Paged, Summed, listing, page_readers, take_page
+from retainer.kernel.query import Filter, Query, others_of, read_pairs, read_query
 from retainer.kernel.representations import Representation
 from retainer.kernel.selection import Selectable, Selection, VisibleTo
 from retainer.settings import Network
@@ -88,6 +78,9 @@ class WithMeta(msgspec.Struct, Generic[T, M]):
 BaseUrl = NewType("BaseUrl", str)
 """The address of the API, as the request has reached it."""
 
+FollowedUrl = NewType("FollowedUrl", str)
+"""The address of a followed list with its parameters as sent, to which the position is added."""
+
 AllowedNetworks = NewType("AllowedNetworks", tuple[Network, ...])
 """The private networks to which the operator lets the server send."""
 
@@ -99,7 +92,9 @@ ARGUMENT_FACTORIES: dict[Any, ArgumentFactory] = {
     Page: lambda _, call: call.query[1],
     BaseUrl: lambda _, call: call.request.base_url,
     AllowedNetworks: lambda _, call: call.request.settings.monitor_allow,
-    Following: lambda _, call: read_following(call.request),
+    FollowedUrl: lambda _, call: (
+        f"{call.request.base_url}{call.request.path}?{others_of(read_pairs(call.request), 'after')}"
+    ),
     Performer: lambda tx, call: call.perform and partial(call.perform, tx),
 }
 

@@ -256,8 +256,14 @@ EMAIL_FORM = f"an email address of at most 191 characters, like {EMAIL}"
 Email = Annotated[str, kind(read_email, EMAIL_FORM, format="email", maxLength=191, examples=[EMAIL])]
 URL: dict[str, object] = {"format": "uri", "maxLength": 2048}
 Url = Annotated[str, kind(read_url, f"an http or https URL, like {ADDRESS}", **URL, examples=[ADDRESS])]
-SITE_FORM = f"an http or https URL without user and password, like {SHOP}"
-SiteUrl = Annotated[str, kind(read_site_url, SITE_FORM, **URL, examples=[f"{SHOP}/"])]
+
+
+def site_url(example: str) -> Meta:
+    form = f"an http or https URL without user and password, like {example.removesuffix('/')}"
+    return kind(read_site_url, form, format="uri", maxLength=2048, examples=[example])
+
+
+SiteUrl = Annotated[str, site_url(f"{SHOP}/")]
 HttpStatus = Annotated[int, Meta(ge=200, le=599)]
 PATTERN = "at most 50 characters, with {0000} for the number and optionally {YYYY} for the year; no other braces"
 NumberPattern = Annotated[str, kind(read_pattern, PATTERN), CODE]
@@ -305,16 +311,8 @@ def read_month(value: object) -> str:
     return text
 
 
-Month = Annotated[
-    str,
-    kind(
-        read_month,
-        "a month like 2026-03",
-        read_field=read_likely(read_month),
-        pattern="^[0-9]{4}-(0[1-9]|1[0-2])$",
-        examples=["2026-03"],
-    ),
-]
+MONTH_SCHEMA: dict[str, object] = {"pattern": "^[0-9]{4}-(0[1-9]|1[0-2])$", "examples": ["2026-03"]}
+Month = Annotated[str, kind(read_month, "a month like 2026-03", read_field=read_likely(read_month), **MONTH_SCHEMA)]
 
 
 def last_day(month: str) -> str:

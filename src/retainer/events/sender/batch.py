@@ -68,16 +68,14 @@ class DeliveryAttempt(msgspec.Struct):
 
 
 class DeliveryBatch(msgspec.Struct):
-    """What a webhook sends in one turn; after it, `position` becomes `next_position`."""
+    """What a webhook sends in one turn; after it, the webhook's position becomes `next_position`."""
 
-    webhook_id: int
-    url: str
+    webhook: Webhook
     base_url: str
     """The address of the API in events."""
     secrets: list[str]
     groups: list[list[DeliveryAttempt]]
     now: str
-    position: int
     next_position: int
     missed: int | None
     """The last event that was deleted before it was taken, if there is one."""
@@ -95,15 +93,15 @@ class DeliveryBatch(msgspec.Struct):
         gives numbers of events out again.
         """
         if attempt.is_test:
-            url = f"{self.base_url}/webhooks/{self.webhook_id}"
-            event = Event(0, TEST, "webhook", self.webhook_id, None, url, [], utcnow(), None, None, None)
-            message_id = f"{self.webhook_id}_test_{attempt.delivery_id}"
+            url = f"{self.base_url}/webhooks/{self.webhook.id}"
+            event = Event(0, TEST, "webhook", self.webhook.id, None, url, [], utcnow(), None, None, None)
+            message_id = f"{self.webhook.id}_test_{attempt.delivery_id}"
         elif attempt.event is None:
             return None
         else:
             event = event_of(attempt.event, self.base_url)
             at = datetime.fromisoformat(event.at)
-            message_id = f"{self.webhook_id}_{event.id}_{int(at.timestamp()) * 1_000_000 + at.microsecond}"
+            message_id = f"{self.webhook.id}_{event.id}_{int(at.timestamp()) * 1_000_000 + at.microsecond}"
         body, now = encode(event), datetime.now(UTC)  # the library reads any time as one of UTC
         return body, {
             "User-Agent": USER_AGENT,
@@ -148,14 +146,16 @@ def load_batch(store: Store, leased: Leased, base_url: str) -> DeliveryBatch | N
         limit = min(BATCH_SIZE, MAX_PENDING - len(pending))
         rows = load_after(tx, types_of(webhook), position, limit, None) if limit > 0 and position < latest else []
         is_whole = limit > 0 and len(rows) < limit
+        attempts = [*pending, *_new(tx, leased.id, rows, {each.event_id for each in pending})]
+        groups: dict[tuple[object, ...], list[DeliveryAttempt]] = {}
+        for attempt in sorted(attempts, key=lambda attempt: attempt.event_id or 0):
+            groups.setdefault(attempt.group, []).append(attempt)
         return DeliveryBatch(
-            webhook.id,
-            webhook.url,
+            webhook,
             base_url or api_url,
             [secret, *(each.secret for each in former_secrets(former, tx.now))],
-            _grouped([*pending, *_new(tx, leased.id, rows, {each.event_id for each in pending})]),
+            list(groups.values()),
             tx.now,
-            webhook.position,
             max(position, latest) if is_whole else rows[-1][0] if rows else position,
             pruned if webhook.position < pruned else None,
         )
@@ -180,10 +180,3 @@ def _new(tx: Tx, webhook_id: int, rows: list[Row], pending: set[int | None]) -> 
             yield DeliveryAttempt(
                 event_id, kind, record_id, row, delivery_id, attempts, is_ended=delivery_id is not None
             )
-
-
-def _grouped(attempts: list[DeliveryAttempt]) -> list[list[DeliveryAttempt]]:
-    groups: dict[tuple[object, ...], list[DeliveryAttempt]] = {}
-    for attempt in sorted(attempts, key=lambda attempt: attempt.event_id or 0):
-        groups.setdefault(attempt.group, []).append(attempt)
-    return list(groups.values())

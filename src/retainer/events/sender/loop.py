@@ -71,7 +71,7 @@ class Sender(BackgroundLoop[Leased]):
                         attempt.outcome = await _attempt(client, batch, attempt)
                     except Exception as error:  # noqa: BLE001  # of this process: the receiver is not to blame
                         if not batch.needs_rest:
-                            self.report(f"sending event {attempt.event_id} to webhook {batch.webhook_id}", error)
+                            self.report(f"sending event {attempt.event_id} to webhook {batch.webhook.id}", error)
                         batch.needs_rest = True
                         return
                 if attempt.outcome.error is not None and not attempt.outcome.is_final:
@@ -88,7 +88,7 @@ async def _attempt(client: GuardedClient, batch: DeliveryBatch, attempt: Deliver
     began = time.monotonic()
     try:
         async with client.within(TOTAL_SECONDS):
-            response = await client.send("POST", httpx2.URL(batch.url), headers, body)
+            response = await client.send("POST", httpx2.URL(batch.webhook.url), headers, body)
             try:
                 answer = (await read_start(response, MAX_BODY)).decode(errors="replace").replace("\0", "")
             finally:

@@ -38,12 +38,7 @@ RELEASE = (
 )
 STATE = select(func.count(), func.min(webhook_deliveries.c.next_attempt_at)).where(IS_PENDING)
 SAVED = (
-    "leased_until",
-    "position",
-    "pending_count",
-    "next_attempt_at",
-    "last_delivered_at",
-    "is_failing",
+    *("leased_until", "position", "pending_count", "next_attempt_at", "last_delivered_at", "is_failing"),
     "status_reason",
 )
 SAVE = (
@@ -80,7 +75,7 @@ def save_results(store: Store, leased: Leased, batch: DeliveryBatch) -> tuple[in
             webhook=leased.id,
             leased_until=instant_after(tx.now, REST) if batch.needs_rest else tx.now,
             # unless the webhook has been sent back meanwhile
-            position=batch.next_position if webhook.position == batch.position else webhook.position,
+            position=batch.next_position if webhook.position == batch.webhook.position else webhook.position,
             pending_count=pending_count,
             next_attempt_at=next_attempt_at,
             last_delivered_at=tx.now if has_arrived else webhook.last_delivered_at,
