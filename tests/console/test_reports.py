@@ -11,8 +11,7 @@ import pytest
 from retainer.console.reports.building import meaning_of
 from retainer.console.reports.controls import a_year_before
 from retainer.console.reports.declarations import REPORTS
-from retainer.console.reports.figures import FIGURES, fact
-from retainer.console.reports.readers import CHARTED
+from retainer.console.reports.figures import CHARTED, FIGURES, fact
 from retainer.reports.periods import Period
 from retainer.reports.revenue import RevenueByClient
 from retainer.values.exact import utcnow

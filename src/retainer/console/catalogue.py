@@ -94,7 +94,6 @@ class Kind(NamedTuple):
         return query
 
     def load(self, tx: Tx, query: Filter, page: Page, *parent: int) -> Paged[Record]:
-        """Return a page of the records that the role may see."""
         listed: Paged[Record] = self.listing.handler(tx, *parent, self.own(tx.actor.user_id, query), page)
         self.shown(listed.data)
         return listed
@@ -106,7 +105,6 @@ class Kind(NamedTuple):
         return f"/records/{self.name}/{record.id}" if self.reading else f"/records/{self.name}"
 
     def filters(self, tx: Tx, texts: dict[str, str]) -> Filter:
-        """Return the filters of the list from query parameters; others are left out."""
         known = parameters(self.listing.query)
         values = {known[name].field: known[name].read(text) for name, text in texts.items() if name in known}
         return self.own(tx.actor.user_id, self.listing.query(**values))

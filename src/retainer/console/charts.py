@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Literal, NamedTuple
+from zoneinfo import ZoneInfo
 
 from retainer.console import words
 from retainer.store.tx import Tx
@@ -43,8 +44,6 @@ MIN_HEIGHT = Decimal(3)
 
 
 class Series(NamedTuple):
-    """A named series with a value for each label; None where there is nothing to draw."""
-
     name: str
     pattern: Pattern
     values: Sequence[Decimal | None]
@@ -186,7 +185,6 @@ def scale_of(values: Sequence[Decimal], *, is_whole: bool = False) -> Scale:
 
 
 def description_of(series: list[Series], index: int, unit: Unit) -> str:
-    """Return the values at a label in words: `Invoiced 1,200.00, collected 900.00`."""
     values = [(each.name, each.values[index]) for each in series]
     return ", ".join(f"{name} {value:,f}{SUFFIXES[unit]}" for name, value in values if value is not None) or "nothing"
 
@@ -202,8 +200,6 @@ def compact(value: Decimal, unit: Unit) -> str:
 
 
 class RequestChart(NamedTuple):
-    """A chart of requests by the status of their responses, with the figures of each bar and their total."""
-
     chart: Chart
     rows: Mapping[str, Counts]
     total: Counts
@@ -211,7 +207,7 @@ class RequestChart(NamedTuple):
 
 def hourly_chart(tx: Tx, key_id: int | None = None, period: Period | None = None) -> RequestChart:
     counts = by_hour(tx, *(period or last_hours(tx)), key_id)
-    starts = {datetime.fromisoformat(hour).astimezone(words.zone(tx.actor.timezone)): hour for hour in counts}
+    starts = {datetime.fromisoformat(hour).astimezone(ZoneInfo(tx.actor.timezone)): hour for hour in counts}
     return status_chart({f"{at.day} {at:%b, %H:%M}": counts[hour] for at, hour in starts.items()})
 
 

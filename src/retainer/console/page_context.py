@@ -71,8 +71,6 @@ def parsed(header: str) -> dict[str, str]:
 
 
 class View(NamedTuple):
-    """A page to render: its template and values, and cookies to set."""
-
     template: str
     values: dict[str, object]
     status: int = 200
@@ -81,8 +79,6 @@ class View(NamedTuple):
 
 
 class Redirect(NamedTuple):
-    """A redirect to a page of the console, with cookies."""
-
     path: str
     cookies: tuple[Cookie, ...] = ()
 
@@ -107,8 +103,6 @@ class Rehearsed(RolledBack):
 
 
 class PageContext(msgspec.Struct):
-    """A request, the user who sent it, and its parameters."""
-
     request: Request
     catalogue: Catalogue
     cookies: Cookies
@@ -221,5 +215,4 @@ def redirect_response(status: int, path: str, *headers: tuple[str, str]) -> Resp
 
 
 def quoted(path: str) -> str:
-    """Return a path as the value of a query parameter."""
     return quote(path, safe="/")

@@ -10,7 +10,6 @@ from retainer.console.editing.form_pages import FormPage
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.pages import (
     audit_page,
-    file_page,
     key_pages,
     list_pages,
     people_pages,
@@ -97,7 +96,7 @@ CONSOLE_ROUTES: dict[str, Route] = {
     "/settings": Route(settings_pages.show, settings_pages.save),
     "/settings/logo": Route(settings_pages.show_logo, settings_pages.save_logo, settings_pages.read_logo_file),
     "/settings/logo/image": Route(settings_pages.show_image),
-    "/settings/preview": Route(file_page.show_sample, is_rehearsal=True),
+    "/settings/preview": Route(record_pages.show_sample, is_rehearsal=True),
     "/search": Route(search_page.show),
     "/search/results": Route(search_page.suggest),
     "/records/{kind}": Route(list_pages.show_list),
@@ -113,7 +112,7 @@ CONSOLE_ROUTES: dict[str, Route] = {
         for kind, actions in ACTIONS.items()
         for action in actions
     },
-    "/records/{kind}/{record}/{suffix}": Route(file_page.show),
+    "/records/{kind}/{record}/{suffix}": Route(record_pages.show_file),
     "/reports/{report}": Route(building.show),
     "/reports/{report}/csv": Route(building.download),
     "/profile": from_store(sign_in_pages.show_profile, sign_in_pages.change_password),

@@ -6,8 +6,9 @@ A number is never guessed: one that can mean two amounts is refused, and the mes
 import re
 from datetime import datetime
 from decimal import Decimal
+from zoneinfo import ZoneInfo
 
-from retainer.console.words import MINUS, day_end, day_start, zone
+from retainer.console.words import MINUS, day_end, day_start
 from retainer.errors import InvalidValue
 from retainer.values.exact import as_instant, decimal_text
 from retainer.values.kinds import read_day
@@ -97,7 +98,7 @@ def read_moment(text: str, timezone: str) -> str:
     """Return the instant of a local time like `2026-03-31T14:30`. Other text is returned as it is."""
     try:
         at = datetime.fromisoformat(text)
-        return as_instant(at if at.tzinfo else at.replace(tzinfo=zone(timezone)))
+        return as_instant(at if at.tzinfo else at.replace(tzinfo=ZoneInfo(timezone)))
     except (ValueError, OverflowError):
         return text
 

@@ -2,7 +2,6 @@
 
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
-from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
@@ -33,13 +32,8 @@ class Moment(NamedTuple):
     distance: str
 
 
-@lru_cache(maxsize=64)
-def zone(name: str) -> ZoneInfo:
-    return ZoneInfo(name)
-
-
 def moment(instant: str, timezone: str, now: str) -> Moment:
-    at = datetime.fromisoformat(instant).astimezone(zone(timezone))
+    at = datetime.fromisoformat(instant).astimezone(ZoneInfo(timezone))
     day = f"{at.day} {at:%b %Y}"
     return Moment(instant, f"{day}, {at:%H:%M}", day, f"{at.day} {at:%b, %H:%M:%S}", distance(instant, now))
 
@@ -105,7 +99,7 @@ def day_end(day: str, timezone: str) -> str:
 
 def day_start(day: str, timezone: str) -> str:
     """Return the instant at which a calendar day begins in a time zone. Raises ValueError for an invalid day."""
-    return as_instant(datetime.combine(date.fromisoformat(day), time(), zone(timezone)).astimezone(UTC))
+    return as_instant(datetime.combine(date.fromisoformat(day), time(), ZoneInfo(timezone)).astimezone(UTC))
 
 
 def scopes_in_words(scopes: list[str]) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
 
 import msgspec
 from sqlalchemy import Table
@@ -21,7 +22,6 @@ from retainer.console.kinds.display import FREE
 from retainer.console.labels import field_label, in_words, word_of
 from retainer.console.names import load_names
 from retainer.console.page_context import PageContext
-from retainer.console.words import zone
 from retainer.errors import FieldErrors, InvalidValue, Refusal, invalid
 from retainer.store.constraints import singular
 from retainer.store.tx import Tx
@@ -142,7 +142,7 @@ class Sheet(Inputs):
         if isinstance(value, list):
             return ", ".join(map(str, value))
         if field.shape == "moment":
-            return f"{datetime.fromisoformat(str(value)).astimezone(zone(self.tx.actor.timezone)):%Y-%m-%dT%H:%M}"
+            return f"{datetime.fromisoformat(str(value)).astimezone(ZoneInfo(self.tx.actor.timezone)):%Y-%m-%dT%H:%M}"
         return str(value)
 
     def rows(self, *, adds: bool = False) -> list[Row]:

@@ -1,6 +1,6 @@
 """Documents: invoices, quotes and credit notes, whose pages look like them: parties, dates, lines and sums."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from sqlalchemy import literal
 
@@ -26,6 +26,7 @@ from retainer.values.reading import writable_fields
 
 Printable = Invoice | Quote | CreditNote
 Sums = Sequence[tuple[str, str]]
+Named = Mapping[str, Value | str | None]
 
 
 def warnings(page: AnyPage) -> list[str]:
@@ -37,7 +38,7 @@ def has_einvoice(page: AnyPage) -> bool:
     return isinstance(page.own, Invoice | CreditNote) and not missing_facts(page.document)
 
 
-def document_block(page: AnyPage, own_facts: Iterable[Fact], own_sums: Sums) -> Block:
+def document_block(page: AnyPage, own_facts: Named, own_sums: Sums) -> Block:
     record, document = page.record, page.document
     page.seen |= {"client_snapshot", "issue_date", "contact_id", "number", "tax_total"}
     parties = [
@@ -47,16 +48,18 @@ def document_block(page: AnyPage, own_facts: Iterable[Fact], own_sums: Sums) -> 
     is_issued = isinstance(page.own, Invoice | CreditNote) and not document.is_draft
     lacking = missing_facts(document) if is_issued else []
     issued = "Issue date" if not document.is_draft or page.own.issue_date else "Issue date (if issued today)"
-    facts = [
-        Fact("Number", Value("text", document.number or "set when issued")),
-        day(issued, document.issue_date),
-        *own_facts,
-        text("Order number", document.purchase_order),
-        text("Subject", document.subject),
-        text("No e-invoice", in_words(" ".join(each.message for each in lacking), ())),
-    ]
-    facts = [fact for fact in facts if fact.value != NOTHING]
-    return Block("document", parties=parties, facts=facts, lines=line_table(page), sums=[*sums(record), *own_sums])
+    named: Named = {
+        "Number": document.number or "set when issued",
+        issued: document.issue_date and short_day(document.issue_date),
+        **own_facts,
+        "Order number": document.purchase_order,
+        "Subject": document.subject,
+        "No e-invoice": in_words(" ".join(each.message for each in lacking), ()),
+    }
+    shown = {label: Value("text", each) if isinstance(each, str) else each for label, each in named.items() if each}
+    facts = [Fact(label, value) for label, value in shown.items() if value != NOTHING]
+    sums = [*sums_of(record), *own_sums]
+    return Block("document", parties=parties, facts=facts, lines=line_table(page), sums=sums)
 
 
 def line_table(page: AnyPage) -> TableBlock:
@@ -94,14 +97,6 @@ def texts(**named: str | None) -> list[Block]:
     return [Block("text", title=title.capitalize(), text=text) for title, text in named.items() if text]
 
 
-def day(label: str, value: str | None) -> Fact:
-    return Fact(label, Value("day", short_day(value)) if value else NOTHING)
-
-
-def text(label: str, value: str | None) -> Fact:
-    return Fact(label, Value("text", value) if value else NOTHING)
-
-
 def address(party: Issuer | Customer) -> str:
     place = " ".join(filter(None, (party.postal_code, party.city)))
     country = country_name(party.country, "en") if party.country else ""
@@ -110,7 +105,7 @@ def address(party: Issuer | Customer) -> str:
     return "\n".join(each for each in lines if each)
 
 
-def sums(record: Printable) -> list[tuple[str, str]]:
+def sums_of(record: Printable) -> list[tuple[str, str]]:
     taxes = [
         (f"Tax {NUMBERS['percent'](tax.tax_rate)} on {tax.taxable_amount:,f}", money(tax.tax_amount, record.currency))
         for tax in record.tax_breakdown
@@ -123,7 +118,6 @@ def sums(record: Printable) -> list[tuple[str, str]]:
 
 
 def balances(_: Values, found: Sequence[Invoice]) -> dict[int, Value]:
-    """Return what is left to pay by invoice; nothing is owed on a draft."""
     return {
         each.id: Value("number", money(each.balance_due, each.currency)) for each in found if each.status != "draft"
     }
@@ -143,11 +137,11 @@ def blocks_of_invoice(page: RecordPage[Invoice]) -> Iterator[AnyBlock]:
     invoice, document = page.record, page.document
     page.seen |= {"subject", "purchase_order", "credit_notes", "payments"}
     service = [each for each in (document.service_from, document.service_to) if each]
-    own_facts = [
-        day("Due", document.due_date),
-        text("Service date", words.days(service[0], service[-1]) if service else None),
-        Fact("Contact", page.value("contact_id")),
-    ]
+    own_facts = {
+        "Due": document.due_date and short_day(document.due_date),
+        "Service date": words.days(service[0], service[-1]) if service else None,
+        "Contact": page.value("contact_id"),
+    }
     yield document_block(page, own_facts, payments_of(invoice))
     yield from texts(notes=invoice.notes, terms=invoice.terms)
 
@@ -194,8 +188,8 @@ INVOICES = Display(
 
 def blocks_of_quote(page: RecordPage[Quote]) -> Iterator[AnyBlock]:
     page.seen |= {"title"}
-    facts = [day("Valid until", page.record.valid_until), Fact("Contact", page.value("contact_id"))]
-    yield document_block(page, facts, [])
+    own_facts = {"Valid until": page.value("valid_until"), "Contact": page.value("contact_id")}
+    yield document_block(page, own_facts, [])
     yield from texts(notes=page.record.notes, terms=page.record.terms)
 
 
@@ -232,7 +226,7 @@ def blocks_of_credit_note(page: RecordPage[CreditNote]) -> Iterator[AnyBlock]:
     note = page.record
     applied = (("Applied to the balance", note.applied_amount), ("To refund", note.refundable_amount))
     own_sums = [(label, money(value, note.currency)) for label, value in applied if value]
-    yield document_block(page, [Fact("Invoice", page.value("invoice_id"))], own_sums)
+    yield document_block(page, {"Invoice": page.value("invoice_id")}, own_sums)
     yield from texts(explanation=note.description)
 
 

@@ -119,7 +119,6 @@ def tasks_by_status(page: RecordPage[Project]) -> TableBlock:
 
 
 def hours_by_person(page: RecordPage[Project]) -> TableBlock:
-    """Return who worked how long: over all time, or of a long project in its newest entries."""
     rows, total, first_days = list[list[Value]](), 0, list[str]()
     for user_id, minutes, first, last in page.tx.all(HOURS_BY_PERSON, project=page.own.id, limit=NEWEST_ENTRIES):
         person = Value("link", link=page.names.refer(users, user_id))

@@ -34,8 +34,6 @@ SOFTWARE = (
 
 
 class Checks(NamedTuple):
-    """The sums of the checks of a day in the account's time zone."""
-
     up: int = 0
     down: int = 0
     responses: int = 0

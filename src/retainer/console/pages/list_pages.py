@@ -170,7 +170,6 @@ def chips_of(tx: Tx, context: PageContext, filters: Filters, asked: Asked) -> It
 
 
 def tabs_of(display: Display, asked: Asked | None) -> list[tuple[str, str, bool]]:
-    """Return titles and queries of the views, and whether each is shown: the first whose filters are the page's."""
     filters = {name: texts for name, texts in asked.texts.items() if name not in PAGING} if asked else None
     found = list[tuple[str, str, bool]]()
     for title, query in display.views:

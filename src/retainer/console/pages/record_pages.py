@@ -8,12 +8,14 @@ from retainer.billing.quotes.types import Quote
 from retainer.console.actions.offers import ACTIONS, offers_of
 from retainer.console.catalogue import LISTS, NAMES, Catalogue, Kind
 from retainer.console.displays import DISPLAYS, display_of
+from retainer.console.editing.pages import create_record
 from retainer.console.kinds import documents
 from retainer.console.kinds.display import AnyPage, RecordPage
 from retainer.console.labels import field_label
 from retainer.console.names import title_of
-from retainer.console.page_context import PageContext, Reply
+from retainer.console.page_context import File, PageContext, Reply
 from retainer.console.values import AnyBlock, Block, TableBlock, as_columns, badges_of
+from retainer.errors import Refusal
 from retainer.identity import audit
 from retainer.identity.keys import key_list
 from retainer.kernel.resource import read_id
@@ -29,6 +31,12 @@ HEADING = {"id", "created_at", "updated_at", "position", "invoice_line_id", "sta
 """Fields that are not listed: the heading or the end of the page shows them, or people have no use for them."""
 TEXTS = ("description", "notes")
 """Fields with long texts, which are shown before the others."""
+CLIENT = {"name": "Sample client", "address_line1": "1 Main Street", "postal_code": "10115", "city": "Berlin"}
+LINES = (
+    {"description": "Design of the start page", "quantity": "12.5", "unit": "hour", "unit_price": "110"},
+    {"description": "Photographs", "unit_price": "480"},
+)
+"""The draft that shows what the settings do to a document."""
 
 
 def show(tx: Tx, context: PageContext) -> Reply:
@@ -180,3 +188,24 @@ def new_links(catalogue: Catalogue, kind: Kind, record: Record) -> list[ActionLi
         query = urlencode(preset)
         found.append(ActionLink(part.noun.capitalize(), f"/records/{part.name}/new?{query}"))
     return found
+
+
+def show_file(tx: Tx, context: PageContext) -> Reply:
+    """Return a file; a draft's is the preview of what will be issued. Raises `not_found` and what it lacks."""
+    kind = context.catalogue.find(context.path_parameters["kind"])
+    record_id = read_id(context.path_parameters["record"], kind.table)
+    forms = kind.reading.representations if kind.reading else ()
+    form = next((form for form in forms if form.suffix == context.path_parameters["suffix"]), None)
+    if form is None:
+        raise Refusal("not_found", f"A {kind.noun} has no such file.")
+    return File(form.media_type, form.prepare(tx, kind.get(tx, record_id)))
+
+
+def show_sample(tx: Tx, context: PageContext) -> Reply:
+    """Return the PDF of a draft for a sample client: both exist only until their transaction is rolled back."""
+    clients, invoices = (context.catalogue.find(name, "creating") for name in ("clients", "invoices"))
+    form, *_ = invoices.reading.representations if invoices.reading else ()
+    client = create_record(tx, clients, {**CLIENT})
+    return File(
+        form.media_type, form.prepare(tx, create_record(tx, invoices, {"client_id": client.id, "lines": [*LINES]}))
+    )

@@ -28,8 +28,6 @@ MAX_LENGTH = 191
 
 
 class Group(NamedTuple):
-    """The first results of a kind, the number of all, and the path to all."""
-
     title: str
     total: int
     results: list[Link]
@@ -39,8 +37,7 @@ class Group(NamedTuple):
 def show(tx: Tx, context: PageContext) -> Reply:
     """Show the results for a text; a request id redirects to its request."""
     text = context.query.text("q")
-    position = find_request(tx, context, text)
-    if position is not None:
+    if position := find_request(tx, context, text):
         return context.redirect(f"/requests/{position}")
     groups = find_groups(tx, context, text, SHOWN)
     return context.render("search", text=text, groups=groups, total=sum(group.total for group in groups))
@@ -48,9 +45,8 @@ def show(tx: Tx, context: PageContext) -> Reply:
 
 def suggest(tx: Tx, context: PageContext) -> Reply:
     text = context.query.text("q")
-    position = find_request(tx, context, text)
     groups = find_groups(tx, context, text, SUGGESTED)
-    if position is not None:
+    if position := find_request(tx, context, text):
         groups.insert(0, Group("Requests", 1, [Link(text, f"/requests/{position}")], ""))
     total = sum(group.total for group in groups)
     return context.render("search_results", text=text, groups=groups, total=total, query=urlencode({"q": text}))
@@ -86,12 +82,9 @@ def find_records(tx: Tx, context: PageContext, text: str, shown: int) -> Iterato
     ids = {getattr(record, "client_id", None) for listed in found.values() for record in listed.data}
     names = load_names(tx, clients, [client_id for client_id in ids if client_id is not None])
     for name, listed in found.items():
-        results = [
-            Link(label_of(record), f"/records/{name}/{record.id}", note_of(record, names)) for record in listed.data
-        ]
-        yield Group(
-            context.catalogue.kinds[name].title, listed.meta.total, results, f"/records/{name}?{urlencode({'q': text})}"
-        )
+        path, title = f"/records/{name}", context.catalogue.kinds[name].title
+        results = [Link(label_of(record), f"{path}/{record.id}", note_of(record, names)) for record in listed.data]
+        yield Group(title, listed.meta.total, results, f"{path}?{urlencode({'q': text})}")
 
 
 def note_of(record: Record, names: dict[int, str]) -> str:

@@ -181,8 +181,6 @@ class Card(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The first records of a list, their kind, and the number of all with the link to them."""
-
     kind: Kind
     records: list[Record]
     total: int
@@ -190,8 +188,6 @@ class Found(NamedTuple):
 
 
 class Today:
-    """Reads the cards of an account."""
-
     def __init__(self, tx: Tx, context: PageContext) -> None:
         self.tx, self.catalogue, self.own, self.days = tx, context.catalogue, tx.actor.currency, days_of(tx)
 

@@ -12,8 +12,7 @@ from retainer.console.names import Link
 from retainer.console.page_context import NO_STORE, PageContext, Reply
 from retainer.console.reports.controls import Controls, read_controls
 from retainer.console.reports.declarations import REPORTS, Chart, Declaration, Table
-from retainer.console.reports.figures import FIGURES, SECTIONS, decimal, fact, shown, unit_of
-from retainer.console.reports.readers import Fields, Figures
+from retainer.console.reports.figures import FIGURES, SECTIONS, Fields, Figures, decimal, fact, shown, unit_of
 from retainer.console.values import Fact, Heading, TableBlock, Value
 from retainer.errors import Refusal, invalid
 from retainer.store.tx import Tx
@@ -27,8 +26,6 @@ STOCKS = ("unbilled_amount",)
 
 
 class Pair(NamedTuple):
-    """The fields of a subject in the period and a year before, empty without figures."""
-
     now: Fields
     before: Fields
 
@@ -41,8 +38,6 @@ Column = tuple[str, str, bool]
 
 
 class Report(NamedTuple):
-    """A report: its declaration, and its figures in the period and a year before."""
-
     declared: Declaration
     controls: Controls
     now: Figures
@@ -171,7 +166,6 @@ class Report(NamedTuple):
         return draw(title, chart.unit, [pair.label() for pair in pairs], series, rows, "Target" if chart.target else "")
 
     def aim(self, chart: Chart, pair: Pair) -> tuple[str, Any]:
-        """Return the note and the target of a row."""
         title, form, _ = FIGURES[chart.note]
         note = shown(self.figure(pair.now, chart.note), form).text
         target = self.figure(pair.now, chart.target) if chart.target else None

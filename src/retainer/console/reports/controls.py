@@ -23,8 +23,6 @@ MONTHS_OF_QUARTER, MONTHS_OF_YEAR = 3, 12
 
 
 class Controls(NamedTuple):
-    """What a report is about, and the choices for it."""
-
     period: Period
     before: Period
     """The same days a year before."""

@@ -7,10 +7,9 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from retainer.console.charts import Pattern, Unit
-from retainer.console.reports import readers
+from retainer.console.reports import figures
 from retainer.console.reports.controls import Controls, last_year
-from retainer.console.reports.figures import DAYS, INVOICES, SECTIONS
-from retainer.console.reports.readers import Figures
+from retainer.console.reports.figures import DAYS, INVOICES, SECTIONS, Figures
 from retainer.reports import overview, periods, profitability, revenue, utilisation
 from retainer.reports.periods import Period
 from retainer.store.tx import Tx
@@ -63,7 +62,7 @@ USE = (*TIME, "target_percent", "billable_value")
 REPORTS = {
     "overview": Declaration(
         "Overview",
-        readers.read_overview,
+        figures.read_overview,
         periods.month_begins,
         ("revenue", "collected", "outstanding", BILLABLE),
         (
@@ -78,7 +77,7 @@ REPORTS = {
     ),
     "revenue-by-month": Declaration(
         "Revenue by month",
-        readers.read_months,
+        figures.read_months,
         last_year,
         ("revenue", "collected", "outstanding_at_end"),
         (
@@ -102,7 +101,7 @@ REPORTS = {
     ),
     "revenue-by-client": Declaration(
         "Revenue by client",
-        readers.read_clients,
+        figures.read_clients,
         periods.year_begins,
         ("revenue", "clients", "largest_share"),
         (Chart("Revenue by client", "Client", {"revenue": "solid"}, "outlined", limit=12, note="revenue"),),
@@ -119,7 +118,7 @@ REPORTS = {
     ),
     "utilisation": Declaration(
         "Utilisation",
-        readers.read_people,
+        figures.read_people,
         last_year,
         (BILLABLE, "utilisation_percent", "billable_share_percent", "billable_value"),
         (
@@ -151,7 +150,7 @@ REPORTS = {
     ),
     "profitability": Declaration(
         "Profitability",
-        readers.read_projects,
+        figures.read_projects,
         periods.year_begins,
         ("revenue", "profit", "margin_percent", "billable_value", "unbilled_amount"),
         (
