@@ -253,6 +253,18 @@ def test_the_money_of_the_overview_is_that_of_the_other_reports(books):
             assert {row["currency"]: row["revenue"] for row in sums if row["revenue"] != "0.00"} == expected, name
 
 
+def test_hours_that_a_fee_covers_are_neither_unbilled_nor_unpriced(api):
+    client = client_of(api)
+    for billing_type in ("time_and_materials", "fixed_fee", "retainer"):
+        project = new(api, "/projects", client_id=client, name=billing_type, billing_type=billing_type)
+        work = {"project_id": project, "date": "2026-03-02", "duration_minutes": 60}
+        for rate in ("90", None):
+            new(api, "/time-entries", **work, hourly_rate=rate)
+    found = read(api, "overview")
+    assert (found["money"][0]["unbilled_time"], found["time"]["unpriced_minutes"]) == ("90.00", 60)
+    assert found["time"]["billable_minutes"] == 360
+
+
 @pytest.mark.parametrize(
     ("client", "currency", "by_client", "by_month", "money"),
     [
