@@ -21,7 +21,6 @@ from retainer.store import outbox
 from retainer.store import tx as tx_module
 from retainer.store.announcements import deleting, maintaining, updating
 from retainer.store.engines import Sqlite, postgresql
-from retainer.store.engines.sql import listed_rows
 from retainer.store.outbox import Outbox
 from retainer.store.tables import ACCOUNT, NOW, ONCE, events, totals
 from tests.databases import PATIENCE, each_database, only_postgresql
@@ -282,13 +281,13 @@ def test_without_the_lock_of_the_account_the_key_refuses_what_would_overtake(api
 def test_ids_of_a_sequence_would_show_a_later_event_before_an_earlier_one(api, monkeypatch):
     """The planted fault: neither the lock nor ids that follow the last committed one."""
     monkeypatch.setattr(postgresql, "LOCK", "SELECT $1::INTEGER + $2::INTEGER")
-    context = (bindparam(name, type_=events.c[name].type) for name in outbox.CONTEXT)
-    columns = listed_rows("rows", [events.c.id, *events.c[outbox.PER_RECORD]]).selected_columns[1:]
+    names = (*outbox.CONTEXT, *outbox.PER_RECORD)
+    values = (bindparam(name, type_=events.c[name].type) for name in names)
     planted = insert(events).from_select(
-        ["account_id", "id", *outbox.CONTEXT, *outbox.PER_RECORD],
-        select(totals.c.account_id, text("nextval('clients_id_seq')"), *context, *columns).where(ONCE),
+        ["account_id", "id", *names],
+        select(totals.c.account_id, text("nextval('clients_id_seq')"), *values).where(ONCE),
     )
-    monkeypatch.setattr(tx_module, "INSERT_EVENTS", planted)
+    monkeypatch.setattr(tx_module, "INSERT_EVENT", planted)
     overlap = Overlap(api)
     (missed,) = overlap.run()
     assert missed < min(overlap.seen)

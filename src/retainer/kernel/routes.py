@@ -24,14 +24,15 @@ class Paths(Generic[T]):
     """Finds what belongs to a path. The literal parts of a pattern are preferred to the parameters of another one."""
 
     def __init__(self, patterns: Mapping[str, T]) -> None:
-        self._by_first_part: dict[str, list[tuple[re.Pattern[str], T]]] = {}
+        self._by_shape: dict[tuple[str, int], list[tuple[re.Pattern[str], T]]] = {}  # first part, number of parts
         for pattern in sorted(patterns, key=lambda pattern: PARAMETER.sub(LAST, pattern)):
             expression = re.compile(PARAMETER.sub(r"(?P<\1>[^/]+)", pattern))
-            self._by_first_part.setdefault(first_part(pattern), []).append((expression, patterns[pattern]))
+            shape = first_part(pattern), pattern.count("/")
+            self._by_shape.setdefault(shape, []).append((expression, patterns[pattern]))
 
     def find(self, path: str) -> tuple[T, dict[str, str]] | None:
         """Return what belongs to a path, and its parameters by name; None if no pattern matches."""
-        for expression, target in self._by_first_part.get(first_part(path), ()):
+        for expression, target in self._by_shape.get((first_part(path), path.count("/")), ()):
             if found := expression.fullmatch(path):
                 return target, found.groupdict()
         return None

@@ -3,12 +3,12 @@
 No author can forget it: statements say what they change (`store/announcements.py`), and one that does not is refused.
 """
 
-from collections.abc import Callable, Collection
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.json import encode
-from sqlalchemy import ColumnElement, Table, bindparam, func, insert, literal, select, text
+from sqlalchemy import ColumnElement, Insert, Table, bindparam, func, insert, literal, select, text
 
 from retainer.store.announcements import CREATED, DELETED, ROW, UPDATED, Change
 from retainer.store.constraints import singular
@@ -105,12 +105,21 @@ NEWEST_ID = select(events.c.id).order_by(events.c.id.desc()).suffix_with(FIRST_R
 """The newest id of the account; `max` would take SQLite four times as long."""
 NEXT_ID: ColumnElement[int] = func.coalesce(NEWEST_ID, literal(0)) + 1
 """The next id of the account: no other transaction takes one at the same time."""
-_context = (bindparam(name, type_=events.c[name].type) for name in CONTEXT)
+
+
+def _inserting(place: ColumnElement[int], columns: Iterable[ColumnElement[Any]]) -> Insert:
+    values = select(totals.c.account_id, NEXT_ID + place, *_binds(CONTEXT), *columns).where(ONCE)
+    return insert(events).from_select(["account_id", "id", *CONTEXT, *PER_RECORD], values)
+
+
+def _binds(names: tuple[str, ...]) -> list[ColumnElement[Any]]:
+    return [bindparam(name, type_=events.c[name].type) for name in names]
+
+
+INSERT_EVENT = _inserting(literal(0), _binds(PER_RECORD))
+"""Inserts one event, as most transactions do, for half of what rows in JSON cost."""
 _place, *_columns = listed_rows("rows", [events.c.id, *events.c[PER_RECORD]]).selected_columns
-INSERT_EVENTS = insert(events).from_select(
-    ["account_id", "id", *CONTEXT, *PER_RECORD],
-    select(totals.c.account_id, NEXT_ID + _place, *_context, *_columns).where(ONCE),
-)
+INSERT_EVENTS = _inserting(_place, _columns)
 """Inserts the events that are bound as `rows`, each with its place among them."""
 
 NO_COUNTER = (

@@ -15,7 +15,7 @@ from retainer.store.constraints import MISSING, Step, singular
 from retainer.store.engines import Engine
 from retainer.store.engines.base import TRANSACTION_SECONDS, Columns, DriverCursor, Row, Rows, TransientConflict
 from retainer.store.engines.sql import insert_or_add
-from retainer.store.outbox import INSERT_EVENTS, NO_COUNTER, Outbox
+from retainer.store.outbox import INSERT_EVENT, INSERT_EVENTS, NO_COUNTER, PER_RECORD, Outbox
 from retainer.store.row_mapper import R, folds, row_mapper
 from retainer.store.statements import Statement, statements_of
 from retainer.store.tables import ACCOUNT, totals
@@ -61,6 +61,9 @@ class Tx(BodyErrors, Transaction):
 
     A writing transaction checks, once it has its turn, whether its actor may still act. The result is read at the end,
     when it has long arrived. If the actor may not, nothing is committed, and errors of rules are not returned.
+
+    With `may_repeat`, the caller runs it again after a TransientConflict, the last time without. After `seconds` it is
+    rolled back and raises DeadlineExceeded; commands without a limit pass `math.inf`.
     """
 
     request_id: str | None = None
@@ -108,9 +111,11 @@ class Tx(BodyErrors, Transaction):
         found = [] if self.outbox is None else self.outbox.rows()
         if not found:
             return None
+        values = {"user_id": self.actor.user_id or None, "key_id": self.actor.acting_key, "request_id": self.request_id}
+        if len(found) == 1:
+            return self.execute(INSERT_EVENT, {**values, **dict(zip(PER_RECORD, found[0], strict=True))}), 1
         rows = encode([(place, *row) for place, row in enumerate(found)]).decode()
-        actor = {"user_id": self.actor.user_id or None, "key_id": self.actor.acting_key}
-        return self.execute(INSERT_EVENTS, {"rows": rows, "request_id": self.request_id, **actor}), len(found)
+        return self.execute(INSERT_EVENTS, {**values, "rows": rows}), len(found)
 
     def announce(self, table: Table, record_id: int, turned: str, fields: Collection[str]) -> None:
         """Note what a record has become, if no field that is written says so: a site that is down."""
@@ -273,6 +278,8 @@ class Store:
         announced: Callable[[int], None] = lambda _: None,
         limits: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
     ) -> None:
+        self.begin = partial(Tx, self)
+        """Returns a transaction of an actor's account; leaving its block commits, an exception rolls back."""
         self.engine = engine
         self.statements = statements_of(engine.dialect, engine.marker)
         self.seconds: float = TRANSACTION_SECONDS
@@ -281,16 +288,8 @@ class Store:
         self.limits = limits
         """The limit of each quota for each plan; without them, as in commands, there is none."""
 
-    def begin(self, actor: Actor, *, write: bool, may_repeat: bool = False, seconds: float | None = None) -> Tx:
-        """Return a transaction of the actor's account; leaving its block commits, an exception rolls back.
-
-        With `may_repeat`, the caller runs it again after a TransientConflict, the last time without. After `seconds`
-        it is rolled back and raises DeadlineExceeded; commands without a limit pass `math.inf`.
-        """
-        return Tx(self, actor, write=write, may_repeat=may_repeat, seconds=seconds)
-
     def unscoped(self, *, write: bool = False, seconds: float | None = None) -> Transaction:
-        """Return a transaction over all accounts, for commands and housekeeping. `seconds` is that of `begin`."""
+        """Return a transaction over all accounts, for commands and housekeeping. `seconds` is that of `Tx`."""
         seconds = self.seconds if seconds is None else seconds
         return Transaction(self.engine, self.statements, None, write=write, seconds=seconds)
 

@@ -24,7 +24,7 @@ def as_instant(moment: datetime) -> str:
 
 def utcnow() -> str:
     seconds, microseconds = divmod(time.time_ns() // 1000, 1_000_000)
-    return f"{_second(seconds)}.{microseconds:06}Z"
+    return f"{_second(seconds)}.{str(microseconds).zfill(6)}Z"
 
 
 def instant_after(instant: str, duration: timedelta) -> str:

@@ -130,9 +130,12 @@ class Sqlite:
     def one(self, text: str, values: Values) -> Row | None:
         connection = self.connection()
         try:
-            return self.first(self.run(connection, text, values))
+            row: Row | None = connection.execute(text, values).fetchone()
+        except driver.DatabaseError as error:
+            raise self.translate_error(error) from error
         finally:
             self.give_back(connection)
+        return row
 
     def rows_returned(self, cursor: DriverCursor) -> Rows:
         """Return a function that returns the rows of a statement, once they have arrived; nothing else reads them."""
