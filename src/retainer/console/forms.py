@@ -25,8 +25,6 @@ YES_OR_NO = {"yes": True, "no": False}
 
 
 class Form:
-    """The fields of a form or a query as text, and their errors."""
-
     def __init__(self, pairs: Sequence[tuple[str, str]] = ()) -> None:
         self.texts: dict[str, list[str]] = {}
         for name, text in pairs:

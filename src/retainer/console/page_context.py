@@ -48,7 +48,9 @@ class Cookies:
 
     def __init__(self, request: Request) -> None:
         self._is_secure = request.origin.startswith("https:")
-        self._sent = parsed(request.header("COOKIE") or "")
+        pairs = [part.strip().partition("=") for part in (request.header("COOKIE") or "").split(";")]
+        self._sent = {name: unquote(text) for name, _, text in reversed(pairs)}
+        """The cookies of the request; of two with the same name the first, which has the longer path."""
 
     def get(self, name: str, path: str = "/") -> str | None:
         return self._sent.get(self._name(name, path))
@@ -62,12 +64,6 @@ class Cookies:
     def _name(self, name: str, path: str) -> str:
         prefix = "" if not self._is_secure else "__Host-" if path == "/" else "__Secure-"
         return f"{prefix}retainer-{name}"
-
-
-def parsed(header: str) -> dict[str, str]:
-    """Return the cookies of a request; of two with the same name the first, which has the longer path."""
-    pairs = [part.strip().partition("=") for part in header.split(";")]
-    return {name: unquote(text) for name, _, text in reversed(pairs)}
 
 
 class View(NamedTuple):

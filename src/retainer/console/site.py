@@ -51,8 +51,6 @@ WAIT = (
 
 
 class Console:
-    """Answers all requests below /console."""
-
     def __init__(
         self, store: Store, operations: list[Operation], report: Report, throttle: Throttle, run_apart: RunApart
     ) -> None:
@@ -213,7 +211,6 @@ def _is_cross_site(request: Request) -> bool:
 
 
 def _origin(address: str) -> tuple[str, str, int] | None:
-    """Return scheme, host and port of a URL; None for an invalid one."""
     try:
         url = urlsplit(address)
         port = url.port or {"http": 80, "https": 443}.get(url.scheme)
@@ -223,7 +220,6 @@ def _origin(address: str) -> tuple[str, str, int] | None:
 
 
 def _with_headers(reply: Reply, refusal: Refusal) -> Reply:
-    """Return a page with the headers of a refusal, such as `Retry-After`."""
     return reply._replace(headers=tuple(refusal.headers.items())) if isinstance(reply, View) else reply
 
 

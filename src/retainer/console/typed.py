@@ -8,6 +8,8 @@ from datetime import datetime
 from decimal import Decimal
 from zoneinfo import ZoneInfo
 
+import msgspec
+
 from retainer.console.words import MINUS, day_end, day_start
 from retainer.errors import InvalidValue
 from retainer.values.exact import as_instant, decimal_text
@@ -92,6 +94,19 @@ def _minutes_of_hours(number: str) -> int:
 def minutes_text(minutes: int) -> str:
     """Return minutes as a field shows them: `1:30`."""
     return f"{minutes // 60}:{minutes % 60:02}"
+
+
+def value_text(value: object, shape: str, language: str) -> str:
+    """Return a value as a field shows it; empty for none."""
+    if value is None or value is msgspec.UNSET:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Decimal):
+        return number_text(value, language, is_money=shape == "money")
+    if isinstance(value, int) and shape == "hours":
+        return minutes_text(value)
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def read_moment(text: str, timezone: str) -> str:

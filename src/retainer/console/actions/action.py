@@ -205,7 +205,6 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         return context.redirect(path, " ".join(said), kind="warn" if self.is_danger else "good")
 
     def stage(self, name: str, tx: Tx, context: PageContext) -> Stage:
-        """Return the record of the path, with its form. Raises `not_found`."""
         kind = context.catalogue.find(name)
         record = kind.get(tx, read_id(context.path_parameters["record"], kind.table))
         return Stage(tx, context, kind, record, self.sheet(tx, context, kind, record))

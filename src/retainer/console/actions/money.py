@@ -32,8 +32,6 @@ GROUPS = tuple(options_of(declared(UnbilledTime.__annotations__["group_by"])))
 
 
 class Bill(Action, frozen=True, kw_only=True):
-    """Create a draft invoice from unbilled work."""
-
     def stage(self, name: str, tx: Tx, context: PageContext) -> Stage:
         """Return the client or the project of the path. Raises `not_found`, also for internal projects."""
         stage = super().stage(name, tx, context)
@@ -115,8 +113,6 @@ class RecordPayment(Action, frozen=True, kw_only=True):
 
 
 class RemovePayment(Action, frozen=True, kw_only=True):
-    """Remove one of the payments."""
-
     def fields_of(self, record: Invoice) -> Sequence[Field]:
         found = [(str(payment.id), payment_text(payment)) for payment in record.payments]
         empty = "Select…" if len(found) > 1 else ""
@@ -153,8 +149,6 @@ LINE = "line_"
 
 
 class Credit(Action, frozen=True, kw_only=True):
-    """Issue a credit note."""
-
     def fields_of(self, record: Invoice) -> Sequence[Field]:
         lines = list(creditable_lines(record))
         what = {"everything": f"The full remaining amount, {left_of(record)}", "amount": "An amount"}

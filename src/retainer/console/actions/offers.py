@@ -32,8 +32,6 @@ BODY, IS_INTERNAL, STATUS = choose_fields(TicketReply, ticket_replies, "body", "
 
 
 class Reply(Action, frozen=True, kw_only=True):
-    """Add a reply or an internal note."""
-
     def fields_of(self, record: Ticket) -> Sequence[Field]:
         hint = f"Only for colleagues. Otherwise it is a public reply to {record.requester_name or 'the requester'}."
         unchanged = f"Unchanged: {word_of(record.status).lower()}"
@@ -65,7 +63,6 @@ REPLY = Reply(
 
 
 def handle(model: type[Record], table: Table, due: str, notice: str, **others: Any) -> Action:
-    """Return the action that sets status, priority, assignee and due date of a record."""
     return Action(
         path="handle",
         label="Status and assignee…",
@@ -256,8 +253,6 @@ QUOTE_ACTIONS = (
 
 
 class CheckNow(Action, frozen=True, kw_only=True):
-    """Make the next check of a site due."""
-
     def run(self, stage: Stage, _: dict[str, Any]) -> None:
         if stage.record.status in SUSPENDED:
             raise invalid({"": ["This site is not monitored now. Resume it, or end its maintenance."]})

@@ -16,7 +16,7 @@ from retainer.console.labels import field_label, in_words, word_of
 from retainer.console.names import USED_CURRENCIES, Choice, load_choices, load_names
 from retainer.console.page_context import PageContext
 from retainer.console.shapes import Declared, declared, mark_of
-from retainer.console.typed import minutes_text, number_text
+from retainer.console.typed import value_text
 from retainer.kernel.query import Query, parameters
 from retainer.schema.crm import clients
 from retainer.store.constraints import reference_columns
@@ -113,14 +113,14 @@ def _fields(model: type[msgspec.Struct], table: Table, use: str) -> Iterator[Fie
 def _completed(field: Field, written: WritableField, found: Declared, model: type[msgspec.Struct]) -> Field:
     meta = [mark for mark in found.marks if isinstance(mark, msgspec.Meta)]
     description = next((mark for mark in found.marks if isinstance(mark, str)), "")
-    unit, (low, high) = UNITS.get(found.shape, ""), found.bounds
+    unit, (low, high), default = UNITS.get(found.shape, ""), found.bounds, written.default
     filled_in = written.default is None and NoneType not in get_args(get_type_hints(model)[written.name])
     return field._replace(
         label=f"{field.label}, {unit}" if unit else field.label,
         hint=hint_of(description, model),
         is_required=written.required,
         is_filled_in=filled_in,
-        default=default_text(written.default, field.shape),
+        default=value_text(default, field.shape, "en") if isinstance(default, str | int | Decimal) else "",
         options=tuple(options_of(found)) if field.shape in {"choice", "choices", "currency"} else (),
         low=low,
         high=high,
@@ -161,17 +161,6 @@ def currencies() -> tuple[tuple[str, str], ...]:
     names = {currency.alpha_3: currency.name for currency in pycountry.currencies}
     codes = ("EUR", *sorted(DIGITS.keys() - {"EUR"}))
     return tuple((code, f"{code} · {names[code]}" if code in names else code) for code in codes)
-
-
-def default_text(value: object, shape: str) -> str:
-    """Return the default of a field as its text; empty if the server fills it in."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int) and shape == "hours":
-        return minutes_text(value)
-    if isinstance(value, Decimal):
-        return number_text(value, "en")
-    return str(value) if isinstance(value, str | int) else ""
 
 
 def hint_of(description: str, model: type[msgspec.Struct]) -> str:

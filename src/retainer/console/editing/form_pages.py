@@ -77,7 +77,6 @@ class FormPage(NamedTuple):
         return context.render("form_page", page=self, title=title, name=name, back=back, sheet=sheet, told=told)
 
     def send(self, tx: Tx, context: PageContext) -> Reply:
-        """Do what the form asks for. Raises `not_found`, `validation_failed`, and the errors of its function."""
         record = self.section.find(tx, context)
         sheet = self.sheet(tx, context, record)
         body = sheet.read()

@@ -100,7 +100,6 @@ def create_record(tx: Tx, kind: Kind, body: Fields, *parent: int) -> Record:
 
 
 def change_record(tx: Tx, kind: Kind, record: Record, body: Fields) -> Record:
-    """Change a record as its operation does, and note it in the audit log. Raises the errors of the API."""
     before = {field: msgspec.to_builtins(getattr(record, field, None), enc_hook=str) for field in body}
     made = call(tx, kind.changing, *ids_of(kind, record), body=body)
     audit.note(tx, "record changed", target_of(kind, record), before=before, after=body)
@@ -122,7 +121,6 @@ def show_delete(tx: Tx, context: PageContext) -> Reply:
 
 
 def delete(tx: Tx, context: PageContext) -> Reply:
-    """Delete a record. Raises `not_found`, `precondition_failed`, and the errors of the API."""
     kind = context.catalogue.find(context.path_parameters["kind"], "deleting")
     record = kind.get(tx, read_id(context.path_parameters["record"], kind.table))
     check_state(kind.table, record, context.form)
@@ -132,7 +130,6 @@ def delete(tx: Tx, context: PageContext) -> Reply:
 
 
 def delete_record(tx: Tx, kind: Kind, record: Record) -> None:
-    """Delete a record as its operation does, and note it in the audit log. Raises the errors of the API."""
     whole = record if not kind.owner else tx.get(kind.table, record.id, kind.record)
     call(tx, kind.deleting, *ids_of(kind, record))
     audit.note(tx, "record deleted", target_of(kind, record), before=msgspec.to_builtins(whole, enc_hook=str))

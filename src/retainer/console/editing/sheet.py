@@ -7,11 +7,9 @@ that follow from others keep following, and what is locked stays as it is.
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from decimal import Decimal
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
-import msgspec
 from sqlalchemy import Table
 
 from retainer.console import typed
@@ -44,8 +42,6 @@ class Row(NamedTuple):
 
 
 class Sheet(Inputs):
-    """The form of a new record, or of one that is changed."""
-
     def __init__(
         self,
         tx: Tx,
@@ -97,15 +93,10 @@ class Sheet(Inputs):
         return next((field for field in self.fields if field.shape == "rows"), None)
 
     def label(self, field: Field) -> str:
-        currency = getattr(self.record, "currency", "") if field.shape == "money" else ""
-        unit = (
-            ", hours"
-            if field.shape == "hours" and "hours" not in field.label.lower()
-            else f", {currency}"
-            if currency
-            else ""
-        )
-        return f"{field.label}{unit}"
+        unit = getattr(self.record, "currency", "") if field.shape == "money" else ""
+        if field.shape == "hours" and "hours" not in field.label.lower():
+            unit = "hours"
+        return f"{field.label}, {unit}" if unit else field.label
 
     def stored(self, field: Field) -> str:
         """Return the text of a field before it is edited: as stored, or as a link or the default sets it."""
@@ -131,19 +122,9 @@ class Sheet(Inputs):
         return groups
 
     def text_of(self, field: Field, value: object) -> str:
-        if value is None or value is msgspec.UNSET:
-            return ""
-        if isinstance(value, Decimal):
-            return typed.number_text(value, self.language, is_money=field.shape == "money")
-        if isinstance(value, bool):
-            return "yes" if value else "no"
-        if isinstance(value, int) and field.shape == "hours":
-            return typed.minutes_text(value)
-        if isinstance(value, list):
-            return ", ".join(map(str, value))
-        if field.shape == "moment":
+        if value and field.shape == "moment":
             return f"{datetime.fromisoformat(str(value)).astimezone(ZoneInfo(self.tx.actor.timezone)):%Y-%m-%dT%H:%M}"
-        return str(value)
+        return typed.value_text(value, field.shape, self.language)
 
     def rows(self, *, adds: bool = False) -> list[Row]:
         field = self.lines

@@ -82,7 +82,6 @@ def fields_of_new(tx: Tx, context: PageContext, _: None) -> list[Field]:
 
 
 def create(tx: Tx, context: PageContext, _: None, body: Fields) -> Reply:
-    """Create a key, and show it once. Raises `api_disabled`, `validation_failed`."""
     new = keys.create_key(tx, read_record(KeyDetails, {"user_id": context.person.user_id, **body}))
     return context.show_once(f"/keys/{new.id}", "key", new.value)
 
@@ -106,7 +105,6 @@ def fields_of_edit(_: Tx, context: PageContext, key: Key) -> list[Field]:
 
 
 def edit(tx: Tx, context: PageContext, key: Key, body: Fields) -> Reply:
-    """Change name and scopes. Raises `locked`, `validation_failed`."""
     changed = keys.change_key(tx, key.id, read_changes(KeyChanges, body))
     return context.redirect(f"/keys/{key.id}", f"{changed.name} saved. Changes apply from the next request.")
 
@@ -119,7 +117,6 @@ def tell_rotate(tx: Tx, _: PageContext, key: Key) -> Iterator[str]:
 
 
 def rotate(tx: Tx, context: PageContext, key: Key, body: Fields) -> Reply:
-    """Create the new key, and show it once. Raises `locked`, `api_disabled`, `validation_failed`."""
     rotation = read_record(Rotation, {"hours": read_whole(body.get("hours", HOURS.default))})
     new = keys.rotate_key(tx, key.id, rotation)
     return context.show_once(f"/keys/{new.id}", "key", new.value)
@@ -216,7 +213,6 @@ def show(tx: Tx, context: PageContext) -> Reply:
 
 
 def first_call(tx: Tx, context: PageContext) -> Reply:
-    """Return as JSON whether a key was used, for the page's script."""
     body = b"false" if KEYS.find(tx, context).last_used_at is None else b"true"
     return Response(200, [("content-type", "application/json"), NO_STORE], b'{"has_arrived":%b}' % body)
 

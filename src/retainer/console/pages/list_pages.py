@@ -1,10 +1,9 @@
 """The pages of lists of records, and their CSV files: the API's own lists, with the same filters and orders."""
 
 from collections.abc import Iterator, Sequence
-from copy import copy
 from decimal import Decimal
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl
 
 import msgspec
 from sqlalchemy import Table
@@ -23,7 +22,7 @@ from retainer.console.values import NOTHING, Heading, TableBlock, Value, Values,
 from retainer.console.words import hours
 from retainer.errors import Refusal, invalid
 from retainer.kernel.paging import Page, page_readers, take_page
-from retainer.kernel.query import Filter, parameters, read_pairs, read_query
+from retainer.kernel.query import Filter, parameters, read_query
 from retainer.rollups.list_sums import MAX_SUMMED, Sum, is_money, load_sums
 from retainer.schema.crm import tags
 from retainer.store.constraints import references
@@ -137,18 +136,14 @@ def read_asked(context: PageContext, kind: Kind) -> Asked | None:
         context.query.errors.note_unknown(name, hints.keys() - kind.left_out, is_parameter=True)
     if context.query.errors:
         return None
-    request = copy(context.request)
-    request.query = urlencode(
-        [
-            (name, read_moment(text, context.person.timezone) if name in moments else text)
-            for name, each in texts.items()
-            for text in each
-        ]
-    )
+    pairs = [
+        (name, read_moment(text, context.person.timezone) if name in moments else text)
+        for name, each in texts.items()
+        for text in each
+    ]
     try:
-        pairs, model = read_pairs(request), kind.listing.query
-        filters, found = read_query(pairs, model, page_readers(model, is_summed=False))
-        page = take_page(request, filters, pairs, found)
+        filters, found = read_query(pairs, kind.listing.query, page_readers(kind.listing.query, is_summed=False))
+        page = take_page(context.request, filters, pairs, found)
     except Refusal as refusal:
         if "errors" not in refusal.members:
             raise

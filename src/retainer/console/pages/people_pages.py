@@ -64,7 +64,6 @@ def tell_costs(tx: Tx, context: PageContext, user: Any) -> Iterator[TableBlock]:
 
 
 def add(tx: Tx, context: PageContext, _: None, body: Fields) -> Reply:
-    """Add a person, and show the link that lets them sign in. Raises `validation_failed`."""
     user_id, link = users.invite(tx, read_record(UserDetails, body))
     return context.show_once(f"/people/{user_id}", "link", link.url(context.request.origin))
 
@@ -89,7 +88,6 @@ def tell_link(_: Tx, __: PageContext, user: Any) -> Iterator[str]:
 
 
 def create_link(tx: Tx, context: PageContext, user: Any, _: Fields) -> Reply:
-    """Create a link with which a person sets a password, and show it once. Raises `validation_failed`."""
     link = users.create_link(tx, user.id)
     return context.show_once(f"/people/{user.id}", "link", link.url(context.request.origin))
 
@@ -141,7 +139,6 @@ def deactivate(tx: Tx, context: PageContext, user: Any, body: Fields) -> Reply:
 
 
 def hand_over(tx: Tx, held: list[Key], body: Fields) -> list[Key]:
-    """Hand the chosen keys over to the chosen person; return them. Raises `validation_failed`."""
     if not body.get("new_user_id"):
         return []
     try:
@@ -162,7 +159,6 @@ def tell_removal(_: Tx, __: PageContext, user: Any) -> Iterator[str]:
 
 
 def remove_second_factor(tx: Tx, context: PageContext, user: Any, _: Fields) -> Reply:
-    """Remove the second factor of somebody else, who has lost it. Raises `validation_failed`."""
     if user.id == context.person.user_id:
         raise invalid({"confirmation": ["Remove your own on your profile, with a code."]})
     second_factors.remove(tx, user.id)

@@ -52,25 +52,21 @@ def carry(context: PageContext, path: str, form: Form) -> Reply:
 
 
 def show_code(store: Store, context: PageContext) -> Reply:
-    """Show the form for a code of the second factor. Raises `not_found` if the sign-in has expired."""
     SECOND_STEPS.find(store, pending_token(context))
     return context.render("sign_in_code")
 
 
 def enter_code(store: Store, context: PageContext) -> Reply:
-    """Finish a sign-in with a code. Raises `not_found`, `validation_failed`, `rate_limited`."""
     token, code = pending_token(context), context.form.text("code")
     signed_in = identity.finish(store, context.throttle, token, code, browser_of(context))
     return begin(context, signed_in, destination(context), "", PENDING)
 
 
 def pending_token(context: PageContext) -> str:
-    """Return the token of a sign-in whose second factor is still to come."""
     return context.cookies.get(PENDING.name, PENDING.path) or ""
 
 
 def show_password(store: Store, context: PageContext) -> Reply:
-    """Show the form that sets a password by a link. Raises `not_found`."""
     token = context.typed.text("token")
     try:
         holder, has_password = LINKS.find(store, token)
@@ -81,7 +77,6 @@ def show_password(store: Store, context: PageContext) -> Reply:
 
 
 def set_password(store: Store, context: PageContext) -> Reply:
-    """Set the password and sign in; other sessions of the user end."""
     token, password = context.form.text("token"), read_password(context.form)
     signed_in = identity.set_password(store, context.throttle, token, password, browser_of(context))
     return begin(context, signed_in, "", "Password set. You are signed in.")
@@ -151,7 +146,6 @@ def change_second_factor(store: Store, context: PageContext) -> Reply:
 
 
 def show_profile(store: Store, context: PageContext) -> Reply:
-    """Show the signed-in admin, the state of the second factor, and the form that changes the password."""
     with store.begin(context.person, write=False) as tx:
         tx.snapshot()
         factor = second_factors.find(tx, context.person.user_id)
@@ -160,7 +154,6 @@ def show_profile(store: Store, context: PageContext) -> Reply:
 
 
 def change_password(store: Store, context: PageContext) -> Reply:
-    """Change the password; all other sessions end. Raises `validation_failed`, `rate_limited`."""
     current, password = context.form.text("current"), read_password(context.form)
     identity.change_password(store, context.throttle, context.person, current, password)
     return context.redirect("/profile", "Password changed. Your other sessions were signed out.")

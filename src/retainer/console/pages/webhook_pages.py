@@ -43,7 +43,6 @@ ROTATING = (
 
 
 def create(tx: Tx, context: PageContext, _: None, body: Fields) -> Reply:
-    """Create a webhook, and show its secret once. Raises `validation_failed`."""
     address, allowed = BaseUrl(context.request.base_url), AllowedNetworks(context.request.settings.monitor_allow)
     made = webhooks.create_webhook(tx, address, allowed, new_of(tx, Webhook, body))
     return context.show_once(f"/webhooks/{made.data.id}", "webhook", made.meta.secret)
@@ -57,7 +56,6 @@ def change(tx: Tx, context: PageContext, webhook: Webhook, body: Fields, notice:
 
 
 def rotate(tx: Tx, context: PageContext, webhook: Webhook, _: Fields) -> Reply:
-    """Replace the secret, and show the new one once. Raises `locked`."""
     made = webhooks.rotate_webhook_secret(tx, webhook.id)
     return context.show_once(f"/webhooks/{webhook.id}", "webhook", made.meta.secret)
 
@@ -86,7 +84,6 @@ def redeliver(tx: Tx, context: PageContext, webhook: Webhook, body: Fields) -> R
 
 
 def send_test(tx: Tx, context: PageContext) -> Reply:
-    """Queue a test. Raises `not_found`, and `locked` unless the webhook is active."""
     webhook = WEBHOOKS.find(tx, context)
     deliveries.queue_test(tx, webhook)
     return context.redirect(f"/webhooks/{webhook.id}", "Test queued. Reload this page in a moment to see its result.")

@@ -16,7 +16,6 @@ from retainer.console.editing.pages import change_record, create_record, delete_
 from retainer.console.names import Link, load_choices, load_names, path_of
 from retainer.console.page_context import PageContext, Reply
 from retainer.errors import FieldErrors, InvalidValue, Refusal, invalid
-from retainer.identity import accounts
 from retainer.schema.crm import clients
 from retainer.schema.support import tickets
 from retainer.schema.work import projects, tasks
@@ -70,8 +69,6 @@ class Cell(NamedTuple):
 
 
 class Row(NamedTuple):
-    """The time on some work."""
-
     name: str
     work: Link
     detail: str
@@ -83,8 +80,6 @@ class Row(NamedTuple):
 
 
 class Week:
-    """The week of the signed-in user that a page shows."""
-
     def __init__(self, tx: Tx, context: PageContext) -> None:
         self.tx, self.context = tx, context
         self.kind = context.catalogue.find("time-entries")
@@ -190,7 +185,6 @@ def part_of(name: str) -> tuple[str, str] | None:
 
 
 def show(tx: Tx, context: PageContext) -> Reply:
-    """Show the week of a day, by default of today. Raises `not_found`."""
     week = Week(tx, context)
     days = [(day, sum(row.cells[place].minutes for row in week.rows)) for place, day in enumerate(week.days)]
     timer = timers.find(tx)
@@ -215,14 +209,14 @@ def save(tx: Tx, context: PageContext) -> Reply:
         return show(tx, context)
     if form.text("state") != week.state:
         raise Refusal("precondition_failed", CHANGED)
-    language, errors = str(accounts.get_account(tx)["document_language"]), FieldErrors()
+    errors = FieldErrors()
     wanted = list[tuple[Row, Cell, int]]()
     for row in week.rows:
         for cell in row.cells:
             text = form.text(cell.name, cell.text).strip()
             if text != cell.text and not cell.is_fixed:
                 try:
-                    wanted.append((row, cell, typed.read_minutes(text or "0", language, 0, DAY_MINUTES)))
+                    wanted.append((row, cell, typed.read_minutes(text or "0", context.person.language, 0, DAY_MINUTES)))
                 except InvalidValue as error:
                     errors.note(cell.name, str(error))
     errors.raise_errors()
