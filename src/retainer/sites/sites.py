@@ -12,8 +12,9 @@ from collections.abc import Collection
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
+import msgspec
 from msgspec import Meta
-from sqlalchemy import ColumnElement, Table, or_
+from sqlalchemy import BindParameter, ColumnElement, Table, bindparam, delete, insert, or_, select
 
 from retainer.crm.tags import TagFilter, TagIds, save_tags
 from retainer.errors import invalid
@@ -23,17 +24,17 @@ from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.rollups import changes
 from retainer.schema.filters import Where, before, truth
-from retainer.schema.sites import sites
+from retainer.schema.sites import site_plugins, sites
 from retainer.schema.support import tickets
 from retainer.schema.work import projects
 from retainer.shared import relations
-from retainer.sites import plugins, uptime
-from retainer.sites.plugins import Plugin
+from retainer.sites import uptime
 from retainer.store.details import load_details
 from retainer.store.row_mapper import Derived
+from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
 from retainer.values.common import ExternalId, Milliseconds, Seconds, Share
-from retainer.values.kinds import Code191, HttpStatus, Id, Instant, Searched, SiteUrl, Text20, Text191
+from retainer.values.kinds import Code191, HttpStatus, Id, Instant, Searched, SiteUrl, Text20, Text50, Text191
 from retainer.values.records import READ_ONLY, SERVER_DEFAULT, WRITE_ONLY, DetailOnly, Record
 from retainer.values.versions import Version, newer, order
 
@@ -52,11 +53,25 @@ Platform = Annotated[
     Meta(title="SitePlatform"),
     "Software of the site. It has no other effect.",
 ]
+PluginStatus = Annotated[
+    Literal["active", "inactive", "must_use"], Meta(title="PluginStatus"), "`must_use` plugins cannot be deactivated."
+]
 SYNCED_FIELDS = ("wp_version", "wp_update_version", "php_version", "plugins")
 CHECKED_FIELDS = ("url", "monitoring_enabled", "check_interval_seconds", "expected_status", "keyword")
 """Fields that determine how a site is checked; if one changes, the next check is due immediately."""
-SUSPENDED = ("paused", "maintenance")
-"""Statuses in which nothing is going on."""
+SUSPENDED = ("paused", "maintenance")  # statuses in which nothing is going on
+
+
+class Plugin(msgspec.Struct):
+    """A plugin of a site, and whether an update is available."""
+
+    slug: Annotated[Code191, "Identifier of the plugin, like woocommerce. Unique in the site."]
+    name: Annotated[Text191, "Name of the plugin. Default: the slug."] = SERVER_DEFAULT
+    version: Annotated[Text50 | None, "Installed version; null: unknown."] = None
+    status: PluginStatus = "active"
+    update_version: Annotated[Text50 | None, "Available version; null: none known."] = None
+    auto_update: Annotated[bool, "Whether the site updates the plugin automatically."] = False
+    update_available: Annotated[bool, "True if `update_version` is newer than `version`."] = READ_ONLY
 
 
 class Site(Record):
@@ -121,6 +136,17 @@ class Site(Record):
     ] = WRITE_ONLY
 
 
+def has_plugin(table: Table, slugs: list[BindParameter[str]], *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
+    of_site = (site_plugins.c.site_id == table.c.id, site_plugins.c.slug.in_(slugs))
+    return select(site_plugins.c.slug).where(*of_site, *conditions).exists()
+
+
+def has_older_version(
+    table: Table, version: BindParameter[str], slugs: list[BindParameter[str]]
+) -> ColumnElement[bool]:
+    return has_plugin(table, slugs, site_plugins.c.version_order < version)
+
+
 def awaits_updates(table: Table) -> ColumnElement[bool]:
     return or_(table.c.plugin_updates_count > 0, table.c.core_update_available.is_(True))
 
@@ -141,11 +167,11 @@ class SiteFilter(Filter):
         bool | None, truth(awaits_updates, "sites with an available update of a plugin or the core")
     ] = None
     plugin: Annotated[
-        OneOf[Code191] | None, Where(plugins.has_plugin), "Sites that have one of the plugins with these slugs."
+        OneOf[Code191] | None, Where(has_plugin), "Sites that have one of the plugins with these slugs."
     ] = None
     plugin_version_lt: Annotated[
         Version | None,
-        Where(plugins.has_older_version, order, beside=("plugin",)),
+        Where(has_older_version, order, beside=("plugin",)),
         "Sites with an older version of the plugin than this. Requires exactly one `plugin`.",
     ] = None
     ssl_expires_before: Annotated[Instant | None, before("ssl_expires_at")] = None
@@ -159,11 +185,35 @@ class SiteFilter(Filter):
             )
 
 
+ADD_PLUGIN = insert(site_plugins).values(
+    account_id=ACCOUNT,
+    site_id=bindparam("site"),
+    **{name: bindparam(name) for name in (*Plugin.__struct_fields__, "version_order")},
+)
+DELETE_PLUGINS = delete(site_plugins).where(site_plugins.c.site_id == bindparam("site"))
 RELATIONS = ("client_id", "project_id")
 
 
+def build_plugins(tx: Tx, plugins: list[Plugin]) -> list[Plugin]:
+    """Return the plugins of a site in the order of their slugs. Notes those that are sent twice."""
+    slugs = [plugin.slug for plugin in plugins]
+    for position, plugin in enumerate(plugins):
+        if plugin.slug in slugs[:position]:
+            tx.error(f"plugins.{position}.slug", f"Is sent twice: {plugin.slug}. Send each plugin once.")
+        plugin.name = plugin.name or plugin.slug
+        plugin.update_available = newer(plugin.update_version, plugin.version)
+    return sorted(plugins, key=lambda plugin: plugin.slug or "")
+
+
+def save_plugins(tx: Tx, site_id: int, plugins: list[Plugin]) -> None:
+    tx.run(DELETE_PLUGINS, site=site_id)
+    for plugin in plugins:
+        version_order = None if plugin.version is None else order(plugin.version)
+        tx.run(ADD_PLUGIN, site=site_id, version_order=version_order, **msgspec.structs.asdict(plugin))
+
+
 def build_site(tx: Tx, site: Site, before: Site | None, sent: relations.SentFields) -> Site:
-    site.plugins = plugins.build_plugins(tx, site.plugins or [])
+    site.plugins = build_plugins(tx, site.plugins or [])
     if relations.concerns(before, sent, *RELATIONS):
         project = relations.load_row(tx, relations.Parent, projects, site.project_id)
         if project:
@@ -215,7 +265,7 @@ def create_site(tx: Tx, body: New[Site]) -> Site:
     site.last_synced_at = tx.now if is_push(site, None, SYNCED_FIELDS) else None
     site_id = changes.insert(tx, sites, site)
     uptime.check_now(tx, site_id)
-    plugins.save_plugins(tx, site_id, site.plugins)
+    save_plugins(tx, site_id, site.plugins)
     save_tags(tx, sites, site_id, site)
     return load_site(tx, site_id)
 
@@ -237,7 +287,7 @@ def update_site(tx: Tx, site_id: Id, patch: Patch[Site]) -> Site:
         after.last_synced_at = tx.now
     changes.update(tx, sites, before, after)
     if after.plugins != before.plugins:
-        plugins.save_plugins(tx, site_id, after.plugins)
+        save_plugins(tx, site_id, after.plugins)
         tx.touch(sites, site_id, "plugins")
     save_tags(tx, sites, site_id, after, before)
     suspend_incident(tx, before, after)

@@ -19,10 +19,8 @@ from retainer.store.transaction import Transaction
 from retainer.store.tx import Store, Tx
 from retainer.values.exact import instant_after, utcnow
 
-MAX_FAILURES = 2
-"""Failures in a row after which a site is down: a single one may be the network's."""
-RECHECK = timedelta(seconds=30)
-"""Time from a first failure to the next check, which decides."""
+MAX_FAILURES = 2  # failures in a row after which a site is down: a single one may be the network's
+RECHECK = timedelta(seconds=30)  # time from a first failure to the next check, which decides
 
 
 class DueSite(Leased):
