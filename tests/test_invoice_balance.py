@@ -6,7 +6,7 @@ from sqlalchemy import select
 
 from retainer.errors import Refusal
 from retainer.reports import money
-from retainer.reports.periods import Period
+from retainer.reports.common import Period
 from retainer.schema.identity import audit_entries
 from retainer.values.exact import day_after
 from tests.databases import only_sqlite

@@ -12,7 +12,7 @@ from retainer.console.reports.building import meaning_of
 from retainer.console.reports.controls import a_year_before
 from retainer.console.reports.declarations import REPORTS
 from retainer.console.reports.figures import CHARTED, FIGURES, fact
-from retainer.reports.periods import Period
+from retainer.reports.common import Period
 from retainer.reports.revenue import RevenueByClient
 from retainer.values.exact import utcnow
 from tests.console.visitor import Visitor, admin_of

@@ -15,7 +15,7 @@ NO_MONEY = (
     *("background.py", "fairness.py", "kernel/idempotency.py", "kernel/limits", "kernel/routes.py"),
     *("kernel/waiting.py", "store/", "identity/", "outbound/", "events/sender/", "sites/", "backup/", "traffic/"),
     *("server/", "openapi/", "reference/", "values/reading.py", "values/strict_json.py", "console/charts.py", "demo/"),
-    *("console/pages/sign_in_pages.py", "reports/periods.py"),
+    "console/pages/sign_in_pages.py",
 )
 """They measure seconds, shares, likeness or places of a drawing, and compute no money; the demo has it as texts."""
 ALLOWED = {

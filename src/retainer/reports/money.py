@@ -4,8 +4,7 @@ from functools import cache
 
 from sqlalchemy import Select, and_, bindparam, case, func, literal, or_, select, union_all
 
-from retainer.reports.common import read_sums
-from retainer.reports.periods import Period
+from retainer.reports.common import Period, read_sums
 from retainer.rollups.summaries import Figures, Sums, keyed
 from retainer.schema.billing import (
     credit_note_shares,

@@ -16,9 +16,7 @@ from sqlalchemy import ColumnElement, Select, Table, and_, bindparam, case, func
 
 from retainer import schema
 from retainer.kernel.resource import Resource, WithMeta
-from retainer.reports import common, money, periods
-from retainer.reports.common import Ratio, ratio
-from retainer.reports.periods import Period
+from retainer.reports import common, money
 from retainer.reports.utilisation import read_team, worked
 from retainer.rollups import summaries
 from retainer.rollups.summaries import Figures, Sums
@@ -98,7 +96,7 @@ class OverviewQuotes(msgspec.Struct):
     sent: Annotated[int, "Became `sent` in the period."]
     accepted: Annotated[int, "Became `accepted` in the period."]
     declined: Annotated[int, "Became `declined` in the period."]
-    win_rate_percent: Annotated[Ratio, "`accepted` in percent of `accepted` and `declined`; null if both are 0."]
+    win_rate_percent: Annotated[common.Ratio, "`accepted` in percent of `accepted` and `declined`; null if both are 0."]
 
 
 class OverviewTickets(msgspec.Struct):
@@ -126,7 +124,7 @@ class OverviewSites(msgspec.Struct):
 class Overview(msgspec.Struct):
     """Key figures of the agency."""
 
-    period: Annotated[Period, "The days of the report."]
+    period: Annotated[common.Period, "The days of the report."]
     money: Annotated[list[OverviewMoney], "One entry for each currency."]
     time: Annotated[OverviewTime, "Time in the period."]
     clients: Annotated[OverviewClients, "Clients now and new in the period."]
@@ -143,10 +141,10 @@ api = Resource("/reports/overview", tag="Reports", scope="reports")
 @api.get()
 def get_report_overview(tx: Tx, query: common.ReportQuery) -> WithMeta[Overview, common.ReportMeta]:
     """Read the key figures of the agency. Default period: this month."""
-    return WithMeta(read_overview(tx, query, common.begin(tx, query, periods.month_begins)), common.ReportMeta(tx.now))
+    return WithMeta(read_overview(tx, query, common.begin(tx, query, common.month_begins)), common.ReportMeta(tx.now))
 
 
-def read_overview(tx: Tx, query: common.ReportQuery, period: Period, *, since_arrival: bool = False) -> Overview:
+def read_overview(tx: Tx, query: common.ReportQuery, period: common.Period, *, since_arrival: bool = False) -> Overview:
     time_sums = worked(tx, period, query.only())
     project_sums, by_fee = schema.rollups.project_sums, expressions.COVERED_PROJECTS
     covered_sums = summaries.read(tx, project_sums, period.days, ("currency",), COVERED_SUMS, by_fee, **query.only())
@@ -171,21 +169,21 @@ def read_overview(tx: Tx, query: common.ReportQuery, period: Period, *, since_ar
             tracked_minutes=tracked,
             billable_minutes=billable,
             available_minutes=available,
-            utilisation_percent=ratio(tracked, available),
-            billable_utilisation_percent=ratio(billable, available),
+            utilisation_percent=common.ratio(tracked, available),
+            billable_utilisation_percent=common.ratio(billable, available),
             unpriced_minutes=total["unpriced_minutes"] - covered["unpriced_minutes"],
         ),
         OverviewClients(**counts["clients"]),
         OverviewProjects(**counts["projects"]),
         OverviewTasks(**counts["open_tasks"], **counts["done_tasks"]),
-        OverviewQuotes(**counts["quotes"], win_rate_percent=ratio(accepted, accepted + declined)),
+        OverviewQuotes(**counts["quotes"], win_rate_percent=common.ratio(accepted, accepted + declined)),
         OverviewTickets(**counts["tickets"], **counts["open_tickets"], median_first_response_minutes=median),
         OverviewSites(**counts["sites"]),
     )
 
 
 def read_money(
-    tx: Tx, period: Period, query: common.ReportQuery, time_sums: Sums, covered_sums: Sums
+    tx: Tx, period: common.Period, query: common.ReportQuery, time_sums: Sums, covered_sums: Sums
 ) -> list[OverviewMoney]:
     """Return the money of a period: a row for each currency, or one of zeros."""
     figures = money.read(tx, period, ("currency",), SUMS, **query.only())
@@ -195,7 +193,7 @@ def read_money(
     currencies |= {currency for currency, sums in time_totals.items() if sums["billable_value"]}
     rows = []
     for currency in sorted(currencies) or [query.currency or tx.actor.currency]:
-        time_total, covered = time_totals.get(currency, Figures()), covered_sums.get((currency,), Figures())
+        time_total, covered = (time_totals.get(currency, Figures()), covered_sums.get((currency,), Figures()))
         unbilled, covered_unbilled = (each["billable_value"] - each["billed_value"] for each in (time_total, covered))
         sums = Figures(figures.get((currency,), {}) | balances.get((currency,), {}))
         sums["unbilled_time"] = unbilled - covered_unbilled

@@ -16,8 +16,7 @@ from retainer import schema
 from retainer.kernel.resource import Resource, WithMeta
 from retainer.kernel.roles import may
 from retainer.reports import common, money
-from retainer.reports.common import Ratio, ratio
-from retainer.reports.periods import Period
+from retainer.reports.common import Period, Ratio, ratio
 from retainer.rollups import summaries
 from retainer.rollups.summaries import Figures
 from retainer.schema import expressions

@@ -10,9 +10,7 @@ import msgspec
 from sqlalchemy import select
 
 from retainer.kernel.resource import Resource, WithMeta
-from retainer.reports import common, money, periods
-from retainer.reports.common import Ratio, ratio
-from retainer.reports.periods import Period
+from retainer.reports import common, money
 from retainer.rollups.summaries import Figures
 from retainer.schema.crm import clients
 from retainer.store.tx import Tx
@@ -21,7 +19,7 @@ from retainer.values.collation import sort_key
 SUMS = ("invoice_count", "invoiced", "credited", "invoiced_tax", "credited_tax", "collected")
 
 
-SharePercent = Annotated[Ratio, "Percent of the currency's revenue; null if that is 0 or less."]
+SharePercent = Annotated[common.Ratio, "Percent of the currency's revenue; null if that is 0 or less."]
 
 
 class RevenueByClientTotal(msgspec.Struct, kw_only=True):
@@ -50,7 +48,7 @@ class RevenueByClient(RevenueByClientTotal):
 class RevenueByClientReport(msgspec.Struct):
     """What each client was invoiced, credited and has paid."""
 
-    period: Annotated[Period, "The days of the report."]
+    period: Annotated[common.Period, "The days of the report."]
     rows: Annotated[
         list[RevenueByClient], "One for each client and currency, the largest revenue first; not paginated."
     ]
@@ -79,7 +77,7 @@ class RevenueByMonth(RevenueByMonthTotal):
 class RevenueByMonthReport(msgspec.Struct):
     """Revenue and expenses of each month."""
 
-    period: Annotated[Period, "The days of the report."]
+    period: Annotated[common.Period, "The days of the report."]
     rows: Annotated[list[RevenueByMonth], "One for each month and currency, including empty months; not paginated."]
     totals: Annotated[list[RevenueByMonthTotal], "The sums of the rows, one for each currency."]
 
@@ -95,7 +93,7 @@ def get_report_revenue_by_client(
     tx: Tx, query: common.ReportQuery
 ) -> WithMeta[RevenueByClientReport, common.ReportMeta]:
     """Read revenue by client, the largest first. Default period: this year."""
-    period = common.begin(tx, query, periods.year_begins)
+    period = common.begin(tx, query, common.year_begins)
     by = ("client_id", "currency")
     figures = money.read(tx, period, by, SUMS, **query.only())
     for key, balances in money.balances(tx, period, by, **query.only()).items():
@@ -109,13 +107,13 @@ def get_report_revenue_by_client(
             sums,
             client_id=client_id,
             client_name=names[client_id],
-            share_percent=ratio(net_of(sums), net_of(total_sums[currency])),
+            share_percent=common.ratio(net_of(sums), net_of(total_sums[currency])),
         )
         for (client_id, currency), sums in figures.items()
     ]
     rows.sort(key=lambda row: (-row.revenue, sort_key(row.client_name), row.client_id, row.currency))
     totals = [
-        common.make_row(RevenueByClientTotal, currency, sums, share_percent=ratio(net_of(sums), net_of(sums)))
+        common.make_row(RevenueByClientTotal, currency, sums, share_percent=common.ratio(net_of(sums), net_of(sums)))
         for currency, sums in total_sums.items()
     ]
     return WithMeta(RevenueByClientReport(period, rows, totals), common.ReportMeta(tx.now))
@@ -127,7 +125,7 @@ def get_report_revenue_by_month(tx: Tx, query: common.ReportQuery) -> WithMeta[R
     period = common.begin(tx, query, lambda last: last.replace(year=max(1, last.year - 1), day=1))
     found = money.read(tx, period, ("month", "currency"), (*SUMS, "expenses"), **query.only())
     currencies = sorted({code for _, code in found}) or [query.currency or tx.actor.currency]
-    keys = [(month, code) for month in periods.months(period) for code in currencies]
+    keys = [(month, code) for month in common.months(period) for code in currencies]
     figures = {key: found.get(key, Figures()) for key in keys}
     rows = [common.make_row(RevenueByMonth, code, sums, month=month) for (month, code), sums in figures.items()]
     totals = [common.make_row(RevenueByMonthTotal, code, sums) for code, sums in common.by_currency(figures).items()]
@@ -138,9 +136,9 @@ def net_of(sums: Figures) -> int:
     return sums["invoiced"] - sums["credited"]
 
 
-def balances_by_month(tx: Tx, period: Period, query: common.ReportQuery) -> dict[str, int]:
+def balances_by_month(tx: Tx, period: common.Period, query: common.ReportQuery) -> dict[str, int]:
     """Return what was outstanding in the currency of the query at the end of each month, in minor units."""
     return {
-        month: money.balances(tx, periods.month_of(month, period), (), **query.only()).get((), Figures())["outstanding"]
-        for month in periods.months(period)
+        month: money.balances(tx, common.month_of(month, period), (), **query.only()).get((), Figures())["outstanding"]
+        for month in common.months(period)
     }

@@ -20,9 +20,8 @@ from sqlalchemy import Select, Table, bindparam, case, func, select
 from retainer import schema
 from retainer.errors import invalid
 from retainer.kernel.resource import Resource, WithMeta
-from retainer.reports import common, periods
-from retainer.reports.common import Ratio, ratio
-from retainer.reports.periods import Period
+from retainer.reports import common
+from retainer.reports.common import Period, Ratio, ratio
 from retainer.rollups import summaries
 from retainer.rollups.sources import TIME
 from retainer.rollups.summaries import Figures, Sums
@@ -145,7 +144,7 @@ api = Resource("/reports/utilisation", tag="Reports", scope="reports")
 @api.get()
 def get_report_utilisation(tx: Tx, query: UtilisationQuery) -> WithMeta[UtilisationReport, common.ReportMeta]:
     """Read the utilisation of each user, by name. Default period: this month."""
-    return WithMeta(read_report(tx, query, common.begin(tx, query, periods.month_begins)), common.ReportMeta(tx.now))
+    return WithMeta(read_report(tx, query, common.begin(tx, query, common.month_begins)), common.ReportMeta(tx.now))
 
 
 def read_report(tx: Tx, query: UtilisationQuery, period: Period, *, since_arrival: bool = False) -> UtilisationReport:
@@ -227,7 +226,7 @@ class Team(NamedTuple):
             has_arrived = each.arrived <= period.to
             if (each.is_active and has_arrived) or each.id in tracking:
                 own = msgspec.structs.replace(period, from_=max(each.arrived, period.first))
-                days = periods.working_days(own, self.working) if has_arrived else 0
+                days = common.working_days(own, self.working) if has_arrived else 0
                 minutes = half_up(each.minutes * days, len(self.working)) if self.working else 0
                 found.append(each._replace(minutes=minutes))
         return found
@@ -239,7 +238,7 @@ def read_team(tx: Tx, only_user: int | None = None, *, since_arrival: bool = Fal
     With `since_arrival`, capacity begins on the day on which a user was added or first tracked time, the earlier one.
     The reports of the API count it in any period.
     """
-    working = periods.working_weekdays(tx)
+    working = common.working_weekdays(tx)
     arrivals: dict[int, str] = {}
     if since_arrival:
         for user_id, created_at, first_day in tx.all(ARRIVALS):
@@ -268,9 +267,9 @@ def totals_by_month(tx: Tx, period: Period, query: UtilisationQuery) -> dict[str
     for (month, *key), sums in worked(tx, period, query.only(), ("month", *KEYS)).items():
         sums_by_month[month][tuple(key)] = sums
     team, currency, totals = read_team(tx, since_arrival=True), query.currency or tx.actor.currency, {}
-    for month in periods.months(period):
+    for month in common.months(period):
         figures = sums_by_month[month]
-        present = team.present(periods.month_of(month, period), {user_id for user_id, _ in figures})
+        present = team.present(common.month_of(month, period), {user_id for user_id, _ in figures})
         totals[month] = total_of(present, currency, figures)
     return totals
 

@@ -13,7 +13,7 @@ from retainer.console.values import AnyBlock, Block, Column, Fact, TableBlock, V
 from retainer.crm.clients import Client
 from retainer.reports import money as reported
 from retainer.reports import profitability
-from retainer.reports.periods import Period
+from retainer.reports.common import Period
 from retainer.reports.profitability import ProfitabilityQuery
 from retainer.rollups.summaries import Figures
 from retainer.schema.billing import OPEN_INVOICES, invoices

@@ -182,7 +182,7 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
     people, keys = users.list_users(tx), key_list.live_keys(tx).keys
     month = utilisation.UtilisationQuery(from_=day_after(tx.today, -29), to=tx.today)
     report = utilisation.get_report_utilisation(tx, month).data
-    last_used = sessions.last_uses(tx)
+    last_used: dict[int, str] = dict(tx.all(sessions.LAST_USES))
     return context.render(
         "people",
         hours=hours,

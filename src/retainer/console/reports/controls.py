@@ -12,9 +12,8 @@ from retainer.console.forms import read_filters
 from retainer.console.names import load_names
 from retainer.console.page_context import PageContext
 from retainer.errors import Refusal
-from retainer.reports import periods
-from retainer.reports.common import ReportQuery
-from retainer.reports.periods import Period
+from retainer.reports import common
+from retainer.reports.common import Period, ReportQuery
 from retainer.schema.crm import clients
 from retainer.store.tx import Tx
 
@@ -51,16 +50,16 @@ def read_controls(tx: Tx, context: PageContext, default_start: Callable[[date], 
     form, own = context.query, tx.actor.currency
     asked = read_filters(ReportQuery, form, tx.actor.timezone)
     try:
-        period = periods.resolve_period(tx, asked.from_, asked.to, default_start)
+        period = common.begin(tx, asked, default_start)
         before = a_year_before(period)
-        if (days := periods.days_from(before.first, before.to)) > periods.MAX_DAYS:  # with one more leap day
-            advice = f"at most {periods.MAX_DAYS} are possible. Ask for less."
+        if (days := common.days_from(before.first, before.to)) > common.MAX_DAYS:  # with one more leap day
+            advice = f"at most {common.MAX_DAYS} are possible. Ask for less."
             tx.error("from", f"A year before, these days are {days}; {advice}")
         tx.raise_errors()
     except Refusal as refusal:
         form.errors |= refusal.members["errors"]
         tx.errors.clear()
-        period = periods.resolve_period(tx, None, None, default_start)
+        period = common.begin(tx, ReportQuery(), default_start)
     if asked.client_id is not None and not load_names(tx, clients, [asked.client_id]):
         form.errors["client_id"] = ["There is no client with this id."]
         asked.client_id = None

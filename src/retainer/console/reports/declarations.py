@@ -10,8 +10,8 @@ from retainer.console.charts import Pattern, Unit
 from retainer.console.reports import figures
 from retainer.console.reports.controls import Controls, last_year
 from retainer.console.reports.figures import DAYS, INVOICES, SECTIONS, Figures
-from retainer.reports import overview, periods, profitability, revenue, utilisation
-from retainer.reports.periods import Period
+from retainer.reports import common, overview, profitability, revenue, utilisation
+from retainer.reports.common import Period
 from retainer.store.tx import Tx
 
 
@@ -63,7 +63,7 @@ REPORTS = {
     "overview": Declaration(
         "Overview",
         figures.read_overview,
-        periods.month_begins,
+        common.month_begins,
         ("revenue", "collected", "outstanding", BILLABLE),
         (
             Chart("Revenue and expenses, before tax", "net", BARS, "outlined", limit=2, note="figure"),
@@ -102,7 +102,7 @@ REPORTS = {
     "revenue-by-client": Declaration(
         "Revenue by client",
         figures.read_clients,
-        periods.year_begins,
+        common.year_begins,
         ("revenue", "clients", "largest_share"),
         (Chart("Revenue by client", "Client", {"revenue": "solid"}, "outlined", limit=12, note="revenue"),),
         (
@@ -151,7 +151,7 @@ REPORTS = {
     "profitability": Declaration(
         "Profitability",
         figures.read_projects,
-        periods.year_begins,
+        common.year_begins,
         ("revenue", "profit", "margin_percent", "billable_value", "unbilled_amount"),
         (
             Chart(

@@ -10,9 +10,8 @@ from msgspec.structs import asdict, replace
 from retainer.console.reports.controls import Controls
 from retainer.console.values import Fact, Value
 from retainer.console.words import MINUS, hours
-from retainer.reports import overview, periods, profitability, revenue, utilisation
-from retainer.reports.common import ReportQuery
-from retainer.reports.periods import Period
+from retainer.reports import common, overview, profitability, revenue, utilisation
+from retainer.reports.common import Period, ReportQuery
 from retainer.store.tx import Tx
 from retainer.values.exact import amount_of, half_up
 
@@ -210,7 +209,7 @@ def read_months(tx: Tx, controls: Controls, period: Period) -> Figures:
     found, rows = in_currency(report.rows, currency, "month"), dict[object, Fields]()
     balances = revenue.balances_by_month(tx, period, replace(query, currency=currency))
     for position, (month, balance) in enumerate(balances.items()):
-        days, outstanding = periods.month_of(month, period), amount_of(balance, currency)
+        days, outstanding = common.month_of(month, period), amount_of(balance, currency)
         own = {"label": month_label(month), "first": days.first, "to": days.to, "outstanding": outstanding}
         rows[position] = {**found.get(month, {}), **own}
     total = total_of(report.totals, currency) | {"outstanding": None, "outstanding_at_end": outstanding}
