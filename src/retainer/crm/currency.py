@@ -46,7 +46,7 @@ def change_currency(tx: Tx, client_id: int, currency: str) -> None:
         tx.error("currency", f"Is fixed while milestone {milestone_id} is on an invoice. Remove it from there first.")
     redenominate(tx, milestones, MILESTONES_OF_CLIENT, client_id, currency, "currency")
     redenominate(tx, projects, OF_CLIENT, client_id, currency, "currency")
-    record_totals.rebuild_of_client(tx, client_id)
+    tx.run(record_totals.correcting(projects, "client_id"), client_id=client_id)
 
 
 def redenominate(

@@ -53,8 +53,7 @@ class Person(Actor, frozen=True, gc=False):
     name: str = ""
     email: str = ""
     account_name: str = ""
-    language: str = "en"
-    """The language of the account's documents, in which its people type numbers."""
+    language: str = "en"  # the language of the account's documents, in which its people type numbers
     session_id: int | None = None
     address: str | None = None
     lacks_second_factor: bool = False

@@ -8,7 +8,6 @@ from sqlalchemy import bindparam, delete, or_, select
 from retainer.errors import invalid
 from retainer.identity import audit
 from retainer.identity.accounts import get_account
-from retainer.identity.audit import Target
 from retainer.identity.plans import find_excess
 from retainer.schema.billing import credit_notes, invoices
 from retainer.schema.identity import accounts, logos
@@ -58,7 +57,7 @@ def set_logo(tx: Tx, content: bytes | None) -> None:
             tx.run(REMOVE, id=former.id)
     if excess := find_excess(tx, "logos", added=0):
         raise invalid({"logo": [excess]})
-    target = Target("account", account["id"], account["name"])
+    target = audit.Target("account", account["id"], account["name"])
     audit.note(tx, "account changed", target, before={"logo": described(former)}, after={"logo": described(after)})
 
 

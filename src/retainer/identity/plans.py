@@ -59,8 +59,7 @@ class Quota(NamedTuple):
     setting: str
     used: Select[tuple[int]]
     advice: str
-    unit: int = 1
-    """How much of what is counted makes one of the quota, like 1024 bytes."""
+    unit: int = 1  # how much of what is counted makes one of the quota, like 1024 bytes
 
 
 def _count(name: str) -> Select[tuple[int]]:

@@ -21,13 +21,11 @@ from retainer.store.tx import Tx
 from retainer.values.records import Record
 
 By = str | ColumnElement[bool]
-Targets = tuple[Table, ...]
-"""Summaries, and tables with totals on their records."""
+Targets = tuple[Table, ...]  # summaries, and tables with totals on their records
 SOURCE_OF = {source.table: source for source in SOURCES if source.table is not None}
 _labour = LABOUR.rows.selected_columns
 SINCE_DAY = (_labour.user_id == bindparam("record_id")) & (_labour.day >= bindparam("day"))
-RECORDS = "records"
-"""Finds rows of a source by a list of records instead of by a column."""
+RECORDS = "records"  # finds rows of a source by a list of records instead of by a column
 
 
 def insert(tx: Tx, table: Table, record: Record, **hidden: object) -> int:

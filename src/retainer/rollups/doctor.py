@@ -49,7 +49,8 @@ def rebuild(tx: Tx) -> None:
         clear, fill = summaries.rebuilding(table)
         tx.run(clear)
         tx.run(fill)
-    record_totals.rebuild(tx)
+    for table in TOTALS:
+        tx.run(record_totals.correcting(table))
     for table in counted():
         tx.count(table, _miscount(tx, table))
 

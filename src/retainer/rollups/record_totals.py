@@ -10,11 +10,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from retainer.rollups.sources import SOURCES, ZERO
-from retainer.schema.work import projects
 from retainer.store.announcements import maintaining
 from retainer.store.engines.sql import INTEGER
 from retainer.store.tables import ACCOUNT
-from retainer.store.tx import Tx
 
 TOTALS: dict[sa.Table, tuple[str, ...]] = {
     table: tuple(column.name for column in table.c if "maintained" in column.info)
@@ -22,8 +20,7 @@ TOTALS: dict[sa.Table, tuple[str, ...]] = {
     for table in source.records
 }
 """The totals on the records of each table."""
-SIGN = sa.bindparam("sign", type_=INTEGER)
-"""1 to add rows to sums, -1 to subtract them."""
+SIGN = sa.bindparam("sign", type_=INTEGER)  # 1 to add rows to sums, -1 to subtract them
 
 
 def named(rows: sa.Select[Any], name: str) -> sa.TableClause:
@@ -82,18 +79,9 @@ def differences(table: sa.Table, owner: str | None = None) -> sa.Select[int]:
 
 
 @cache
-def _correcting(table: sa.Table, owner: str | None) -> sa.Update:
+def correcting(table: sa.Table, owner: str | None = None) -> sa.Update:
+    """Return the statement that corrects the totals of a table, or of the records of an `owner`."""
     rows = differences(table, owner)
     expected = named(rows, "expected")
     values = {name: expected.c[name] for name in TOTALS[table]}
     return maintaining(table, table.c.id == expected.c.id, values=values).add_cte(rows.cte("expected"))
-
-
-def rebuild(tx: Tx) -> None:
-    for table in TOTALS:
-        tx.run(_correcting(table, None))
-
-
-def rebuild_of_client(tx: Tx, client_id: int) -> None:
-    """Correct the totals of a client's projects, whose currency has changed."""
-    tx.run(_correcting(projects, "client_id"), client_id=client_id)

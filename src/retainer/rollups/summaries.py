@@ -33,8 +33,7 @@ class Figures(dict[str, int]):
         return 0
 
 
-Sums = dict[tuple[Any, ...], Figures]
-"""Figures by the key of a summary."""
+Sums = dict[tuple[Any, ...], Figures]  # figures by the key of a summary
 
 
 def read(

@@ -11,7 +11,6 @@ from sqlalchemy import ClauseElement, Integer, Select, Table, Update, bindparam,
 from retainer.errors import FieldErrors
 from retainer.identity import audit
 from retainer.identity.accounts import get_account
-from retainer.identity.audit import Fields, Target
 from retainer.schema.billing import credit_notes, invoices, quotes
 from retainer.schema.crm import clients
 from retainer.schema.identity import accounts, series
@@ -38,8 +37,7 @@ NUMBERED: dict[str, Table] = {
     for table in (clients, quotes, invoices, credit_notes, tickets)
 }
 """The tables whose next number can be set, by the fields of NextNumbers."""
-PREVIEWED = 100
-"""Number of candidates that a preview looks at."""
+PREVIEWED = 100  # number of candidates that a preview looks at
 
 
 class NextNumbers(msgspec.Struct, kw_only=True):
@@ -105,14 +103,14 @@ def next_ticket_number(tx: Tx) -> int:
     return number
 
 
-def upcoming_numbers(tx: Tx) -> Fields:
+def upcoming_numbers(tx: Tx) -> audit.Fields:
     """Return the next number of each series, by the fields of NextNumbers; that of a pattern with a year for today."""
     return {field: _next_of(tx, table, LAST)[1] for field, table in NUMBERED.items()}
 
 
-def set_next_numbers(tx: Tx, numbers: Fields) -> None:
+def set_next_numbers(tx: Tx, numbers: audit.Fields) -> None:
     """Set next numbers by the fields of NextNumbers; null leaves one. Raises `validation_failed` for a lower one."""
-    before, errors = Fields(), FieldErrors()
+    before, errors = audit.Fields(), FieldErrors()
     after = {field: number for field, number in numbers.items() if number is not None}
     for field, number in after.items():
         name, before[field], is_new = _next_of(tx, NUMBERED[field], LOCKED)
@@ -122,7 +120,7 @@ def set_next_numbers(tx: Tx, numbers: Fields) -> None:
             tx.run(FIRST if is_new else SKIP, series=name, first=number - 1)
     errors.raise_errors()
     account = get_account(tx)
-    target = Target("account", account["id"], account["name"])
+    target = audit.Target("account", account["id"], account["name"])
     audit.note_changes(tx, "account changed", target, before, after)
 
 

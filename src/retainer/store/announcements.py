@@ -17,10 +17,8 @@ from retainer.store.tables import ACCOUNT, NOW
 
 CREATED, UPDATED, DELETED = "created", "updated", "deleted"
 STAMPS = frozenset({"id", "account_id", "created_at", "updated_at"})
-ROW = "row_id"
-"""The bind with the id of the only record that a statement changes."""
-ANNOUNCES = "announces"
-"""The option of a statement with its change, or with None if it changes no field."""
+ROW = "row_id"  # the bind with the id of the only record that a statement changes
+ANNOUNCES = "announces"  # the option of a statement with its change, or with None if it changes no field
 
 
 class Change(NamedTuple):
@@ -28,11 +26,9 @@ class Change(NamedTuple):
 
     table: Table
     kind: str
-    fields: tuple[str, ...] = ()
-    """The fields that an update writes; created and deleted records have none."""
+    fields: tuple[str, ...] = ()  # the fields that an update writes; created and deleted records have none
     parts: tuple[str, ...] = ()
-    is_single: bool = False
-    """Whether ROW is the only record that it can change."""
+    is_single: bool = False  # whether ROW is the only record that it can change
 
 
 def inserting(table: Table, values: Columns) -> Insert:

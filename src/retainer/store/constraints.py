@@ -56,10 +56,8 @@ Blockers = list[tuple[Table, Select[int]]]
 
 class Step(NamedTuple):
     statement: UpdateBase
-    table: Table | None = None
-    """The table that it deletes from; None for an update."""
-    doomed: ColumnElement[bool] = false()
-    """The condition of the rows that it deletes."""
+    table: Table | None = None  # the table that it deletes from; None for an update
+    doomed: ColumnElement[bool] = false()  # the condition of the rows that it deletes
     found_by: str | None = None
     """The column that refers to the rows deleted after them; None for the record itself."""
 

@@ -20,12 +20,10 @@ from retainer.store.tables import ONCE, events, totals
 class Noted(NamedTuple):
     at: str
     resource: str
-    rows: Rows
-    """Returns the id of each record, with that of its parent."""
+    rows: Rows  # returns the id of each record, with that of its parent
     kind: str
     fields: Collection[str] = ()
-    turned: str | None = None
-    """What the status of the records has become."""
+    turned: str | None = None  # what the status of the records has become
 
 
 class Event(msgspec.Struct):
@@ -97,8 +95,7 @@ def resource_of(table: Table) -> str:
     return singular(table).replace(" ", "_")
 
 
-CONTEXT = ("user_id", "key_id", "request_id")
-"""What all events of a transaction share."""
+CONTEXT = ("user_id", "key_id", "request_id")  # what all events of a transaction share
 PER_RECORD = ("at", "type", "record_id", "parent_id", "fields")
 FIRST_ROW = text("LIMIT 1")
 NEWEST_ID = select(events.c.id).order_by(events.c.id.desc()).suffix_with(FIRST_ROW).scalar_subquery()

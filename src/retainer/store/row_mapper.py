@@ -26,8 +26,7 @@ class Derived(NamedTuple):
     expression: Callable[[Table], ColumnElement[Any]]
     out: Convert | None = None
     """Converts a value. Null becomes false, 0 or an empty list in a field that is never null."""
-    money: bool = False
-    """Whether it is in minor units of the record's currency."""
+    money: bool = False  # whether it is in minor units of the record's currency
 
 
 def derived_fields(model: type[msgspec.Struct]) -> dict[str, Derived]:

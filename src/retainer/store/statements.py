@@ -40,10 +40,8 @@ class Compiled(NamedTuple):
     names: list[str]
     """The names of the values of the placeholders 1, 2 and so on; a value that is used twice has one placeholder."""
     constants: dict[str, object]
-    supplied: dict[str, Supply]
-    """What supplies values from the transaction, by name."""
-    change: Change | None
-    """The change of records that it makes, which becomes an event for each."""
+    supplied: dict[str, Supply]  # what supplies values from the transaction, by name
+    change: Change | None  # the change of records that it makes, which becomes an event for each
 
 
 class Statements:

@@ -31,8 +31,7 @@ ACCOUNT = bindparam("account_id", Supplied(attrgetter("account_id")), type_=INTE
 TODAY = bindparam("today", Supplied(attrgetter("today")), type_=DAY)
 """The current day in the account's time zone."""
 NOW = bindparam("now", Supplied(attrgetter("now")), type_=INSTANT)
-RESERVED = frozenset(bind.key for bind in (ACCOUNT, TODAY, NOW))
-"""Names that no other bind may have."""
+RESERVED = frozenset(bind.key for bind in (ACCOUNT, TODAY, NOW))  # names that no other bind may have
 
 totals = Table(
     "totals",

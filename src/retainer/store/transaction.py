@@ -14,8 +14,7 @@ from retainer.store.outbox import Outbox
 from retainer.store.statements import Statement, Statements
 from retainer.values.exact import utcnow
 
-COMMIT_SECONDS = 4
-"""What a request keeps of its time for its last statement, the commit, and the response."""
+COMMIT_SECONDS = 4  # what a request keeps of its time for its last statement, the commit, and the response
 TOO_LONG = "The transaction took longer than its deadline."
 
 
@@ -32,8 +31,7 @@ class Transaction:
     connection: DriverConnection = None
     deadline = math.inf
     is_snapshot = False
-    outbox: Outbox | None = None
-    """The changes of records; a transaction without one cannot change any."""
+    outbox: Outbox | None = None  # the changes of records; a transaction without one cannot change any
     _is_used = False
 
     def __init__(

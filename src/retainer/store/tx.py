@@ -283,8 +283,7 @@ class Store:
         self.engine = engine
         self.statements = statements_of(engine.dialect, engine.marker)
         self.seconds: float = TRANSACTION_SECONDS
-        self.announced = announced
-        """Called with the account after each commit with events."""
+        self.announced = announced  # called with the account after each commit with events
         self.limits = limits
         """The limit of each quota for each plan; without them, as in commands, there is none."""
 

@@ -72,8 +72,7 @@ class TimeTotals(msgspec.Struct):
 class Context(NamedTuple):
     """The records that an entry follows from, if they exist: each field names a table and a column."""
 
-    tracked_minutes: int = 0
-    """Minutes of the user's other entries on the same day."""
+    tracked_minutes: int = 0  # minutes of the user's other entries on the same day
     entry_rate_is_sent: bool | None = None
     """Whether the rate was sent when the entry was last written; null for a new entry."""
     user_hourly_rate: int | None = None

@@ -16,7 +16,6 @@ from sqlalchemy import bindparam, select, update
 
 from retainer.errors import Refusal, invalid
 from retainer.identity import audit
-from retainer.identity.audit import Fields, Target
 from retainer.identity.keys.key_list import Key, get_key
 from retainer.identity.plans import PLANS, require_api
 from retainer.kernel.caller import CALLER_COLUMNS, CALLERS, Caller
@@ -170,7 +169,7 @@ def create_key(tx: Tx, details: KeyDetails) -> NewKey:
         "expires_at": details.expires_at,
     }
     key_id = tx.insert_raw(api_keys, values | {"hash": digest(value)})
-    target = Target("key", key_id, details.name)
+    target = audit.Target("key", key_id, details.name)
     audit.note(tx, "key created", target, after=values | {"user_name": holder})
     return NewKey(key_id, value)
 
@@ -208,7 +207,7 @@ def checksum(body: str) -> str:
     return PAIRS[first] + PAIRS[middle] + PAIRS[last]
 
 
-def change_key(tx: Tx, key_id: int, changes: Fields) -> Key:
+def change_key(tx: Tx, key_id: int, changes: audit.Fields) -> Key:
     """Change name or scopes from the next request on; return the key. Raises `not_found`, `locked` if revoked."""
     before = get_key(tx, key_id)
     if before.status == "revoked":
@@ -276,5 +275,5 @@ def revoke_key(tx: Tx, key_id: int) -> Key:
     return key
 
 
-def _target(key: Key) -> Target:
-    return Target("key", key.id, key.name)
+def _target(key: Key) -> audit.Target:
+    return audit.Target("key", key.id, key.name)

@@ -11,7 +11,6 @@ from sqlalchemy import bindparam, delete, func, select
 
 from retainer.errors import Refusal, invalid
 from retainer.identity import audit
-from retainer.identity.audit import Target
 from retainer.identity.people import sessions
 from retainer.schema.identity import recovery_codes, second_factors, users
 from retainer.schema.identity import sessions as sessions_table
@@ -132,5 +131,5 @@ def code_hash(code: str) -> str:
     return sessions.digest("".join(letter for letter in code.upper() if letter.isalnum()))
 
 
-def target_of(tx: Tx, user_id: int) -> Target:
-    return Target("user", user_id, str(tx.field(users.c.name, user_id)))
+def target_of(tx: Tx, user_id: int) -> audit.Target:
+    return audit.Target("user", user_id, str(tx.field(users.c.name, user_id)))

@@ -14,7 +14,6 @@ from sqlalchemy import Table, bindparam, case, delete, func, select, update
 from retainer.errors import Refusal
 from retainer.identity import actors, audit
 from retainer.identity.actors import OF_ACCOUNTS, OF_USERS, PERSON_COLUMNS, Person, session_limits
-from retainer.identity.audit import Target
 from retainer.schema.identity import accounts, password_links, pending_sign_ins, sessions, users
 from retainer.store.engines.base import Unavailable
 from retainer.store.engines.sql import INSTANT, INTEGER
@@ -71,6 +70,7 @@ LIVE = (
     .order_by(sessions.c.last_used_at.desc(), sessions.c.id.desc())
 )
 LAST_USES = select(sessions.c.user_id, func.max(sessions.c.last_used_at)).group_by(sessions.c.user_id)
+"""When each user last opened a page, by the sessions that are kept."""
 END_ALL_OF_USER = (
     update(sessions)
     .where(
@@ -81,11 +81,6 @@ END_ALL_OF_USER = (
     .values(ended_at=NOW, updated_at=NOW)
 )
 ONE = select(users.c.name, sessions.c.ended_at).select_from(OF_USERS).where(sessions.c.id == bindparam("id"))
-
-
-def last_uses(tx: Tx) -> dict[int, str]:
-    """Return when each user last opened a page, by the sessions that are kept."""
-    return dict(tx.all(LAST_USES))
 
 
 def digest(token: str) -> str:
@@ -142,7 +137,7 @@ def end(tx: Tx, session_id: int) -> None:
     if ended_at is None:
         tx.update_columns(sessions, session_id, {"ended_at": tx.now})
         is_own = isinstance(tx.actor, Person) and tx.actor.session_id == session_id
-        audit.note(tx, "signed out" if is_own else "session revoked", Target("session", session_id, user_name))
+        audit.note(tx, "signed out" if is_own else "session revoked", audit.Target("session", session_id, user_name))
 
 
 def end_all_of(tx: Tx, user_id: int) -> None:

@@ -19,7 +19,6 @@ from retainer.identity.accounts import AccountDetails, account_values, in_units
 from retainer.identity.actors import operator, select_operator
 from retainer.identity.audit import Fields, Target
 from retainer.identity.people import sessions
-from retainer.identity.people.sessions import LINKS, Token
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
 from retainer.kernel.roles import Role, may
@@ -147,19 +146,19 @@ def create_user(tx: Tx, details: UserDetails, password_hash: str | None = None) 
     return user_id
 
 
-def invite(tx: Tx, details: UserDetails) -> tuple[int, Token]:
+def invite(tx: Tx, details: UserDetails) -> tuple[int, sessions.Token]:
     """Create a user without a password; return the id and a password link. Raises `validation_failed`."""
     user_id = create_user(tx, details)
     return user_id, create_link(tx, user_id)
 
 
-def create_link(tx: Tx, user_id: int) -> Token:
+def create_link(tx: Tx, user_id: int) -> sessions.Token:
     """Create a password link for an active user, and void the former one. Raises `not_found`, `validation_failed`."""
     user = get_user(tx, user_id)
     if not user["is_active"]:
         raise invalid({"user": [f"{user['name']} is deactivated. Activate the user first."]})
-    LINKS.void_all_of(tx, user_id)
-    link = LINKS.create(tx, user_id)
+    sessions.LINKS.void_all_of(tx, user_id)
+    link = sessions.LINKS.create(tx, user_id)
     audit.note(tx, "link created", Target("user", user_id, user["name"]), after={"expires_at": link.expires_at})
     return link
 
@@ -198,7 +197,7 @@ def change_user(tx: Tx, user_id: int, changes: Fields) -> Fields:
     audit.note_changes(tx, "user changed", target, before | former_rate, changed)
     if not after["is_active"]:
         sessions.end_all_of(tx, user_id)
-        LINKS.void_all_of(tx, user_id)
+        sessions.LINKS.void_all_of(tx, user_id)
     if password_hash is not None:
         set_password(tx, user_id, after["name"], password_hash)
     return after
@@ -220,7 +219,7 @@ def set_password(tx: Tx, user_id: int, name: str, password_hash: str) -> None:
     """Set the password of a user; all sessions except the current one end, and the link is void."""
     tx.update_columns(users, user_id, {"password_hash": password_hash})
     sessions.end_all_of(tx, user_id)
-    LINKS.void_all_of(tx, user_id)
+    sessions.LINKS.void_all_of(tx, user_id)
     audit.note(tx, "password set", Target("user", user_id, name))
 
 

@@ -11,12 +11,10 @@ from retainer.errors import Refusal, invalid
 from retainer.identity import audit
 from retainer.identity.accounts import get_account
 from retainer.identity.actors import PERSON_COLUMNS, Person
-from retainer.identity.audit import Target
 from retainer.identity.people import passwords, second_factors, sessions, users
 from retainer.identity.people.sessions import LINKS, SECOND_STEPS, Token
 from retainer.identity.sign_in.throttle import FREE_FAILURES, Origin, Throttle
 from retainer.schema import identity as schema
-from retainer.schema.identity import accounts
 from retainer.store.engines.sql import INTEGER
 from retainer.store.tx import Store, Tx
 from retainer.values.kinds import read_email
@@ -39,7 +37,7 @@ class SignedIn(NamedTuple):
 _account = bindparam("account", type_=INTEGER)
 BY_EMAIL = (
     select(*PERSON_COLUMNS.values(), schema.users.c.password_hash)
-    .select_from(schema.users.join(accounts, accounts.c.id == schema.users.c.account_id))
+    .select_from(schema.users.join(schema.accounts, schema.accounts.c.id == schema.users.c.account_id))
     .where(
         schema.users.c.email_folded == bindparam("email"),
         or_(_account.is_(None), schema.users.c.account_id == _account),
@@ -179,7 +177,7 @@ def begin(tx: Tx, person: Person, browser: Browser) -> SignedIn | Token:
 
 def start_session(tx: Tx, person: Person, browser: Browser) -> SignedIn:
     session_id, token = sessions.start(tx, person.user_id, browser.address, browser.user_agent)
-    audit.note(tx, "signed in", Target("session", session_id, person.name))
+    audit.note(tx, "signed in", audit.Target("session", session_id, person.name))
     return SignedIn(token, replace(person, session_id=session_id))
 
 
@@ -197,7 +195,7 @@ def note_failure(store: Store, people: list[Person], failures: int) -> None:
         return
     for person in people:
         with store.begin(replace(person, user_id=0, session_id=None), write=True) as tx:
-            target = Target("user", person.user_id, person.name)
+            target = audit.Target("user", person.user_id, person.name)
             audit.note(tx, "sign-in failed", target, after={"failures": failures})
 
 

@@ -20,20 +20,15 @@ from retainer.kernel.limits import SlidingWindow
 if TYPE_CHECKING:  # its library is optional
     from retainer.kernel.limits_valkey import SharedWindow
 
-FREE_FAILURES = 5
-"""Failures of an email, or of a known browser, after which the next attempt must wait."""
-FREE_NETWORK_FAILURES = (20, 100)
-"""Free failures of an address (IPv6: of a /64 network), and of a /48 network."""
+FREE_FAILURES = 5  # failures of an email, or of a known browser, after which the next attempt must wait
+FREE_NETWORK_FAILURES = (20, 100)  # free failures of an address (IPv6: of a /64 network), and of a /48 network
 MAX_WAITING = 64
 """Maximum number of attempts that wait for their turn to be hashed, half of them in known browsers."""
 WAIT_SECONDS = 10
 RETRY_SECONDS = 2
-MAX_WAIT = 900
-"""Seconds. The waits are 1, 2, 4 and so on, up to this."""
-TTL = 3600
-"""Seconds after the last wait until failures are deleted."""
-MAX_SUBJECTS = 65_536
-"""Maximum number of subjects in memory; the one that failed longest ago is deleted first."""
+MAX_WAIT = 900  # seconds. The waits are 1, 2, 4 and so on, up to this.
+TTL = 3600  # seconds after the last wait until failures are deleted
+MAX_SUBJECTS = 65_536  # maximum number of subjects in memory; the one that failed longest ago is deleted first
 HIT = """
 local free, ttl, longest = tonumber(ARGV[1]), ARGV[2] * 1000, tonumber(ARGV[3])
 local failures, wait = tonumber(redis.call('GET', KEYS[1]) or 0), redis.call('PTTL', KEYS[1]) - ttl
@@ -50,8 +45,7 @@ if failures > 0 then redis.call('SET', KEYS[1], failures, 'EX', ARGV[2]) else re
 
 
 class Origin(NamedTuple):
-    networks: tuple[str, ...]
-    """The address; for IPv6 its /64 network and its /48 network."""
+    networks: tuple[str, ...]  # the address; for IPv6 its /64 network and its /48 network
     account_id: int = 0
     session_id: int = 0
     """The last session of a known browser: one that was signed in before with the same email; with its account."""

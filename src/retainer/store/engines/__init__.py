@@ -15,8 +15,7 @@ __all__ = ["Engine", "Sqlite", "connect"]
 if TYPE_CHECKING:
     from retainer.store.engines.postgresql import Postgresql
 
-Engine = Union[Sqlite, "Postgresql"]
-"""A database, and connections that are lent to one user at a time."""
+Engine = Union[Sqlite, "Postgresql"]  # a database, and connections that are lent to one user at a time
 SQLITE = "sqlite:///"
 
 

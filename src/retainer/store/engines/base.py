@@ -6,19 +6,14 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-WAIT_SECONDS = 5
-"""Maximum wait of a writer for its turn."""
-TRANSACTION_SECONDS = 10
-"""Maximum duration of a transaction, once it has its turn."""
-DriverConnection = Any
-"""A connection of the driver; SQLite's driver has no types."""
+WAIT_SECONDS = 5  # maximum wait of a writer for its turn
+TRANSACTION_SECONDS = 10  # maximum duration of a transaction, once it has its turn
+DriverConnection = Any  # a connection of the driver; SQLite's driver has no types
 DriverCursor = Any
-Values = list[object]
-"""The values of a statement's numbered placeholders."""
+Values = list[object]  # the values of a statement's numbered placeholders
 Row = tuple[Any, ...]
 Columns = dict[str, Any]
-Rows = Callable[[], list[Row]]
-"""Returns rows, once they have arrived."""
+Rows = Callable[[], list[Row]]  # returns rows, once they have arrived
 
 
 class Deadline(threading.local):
@@ -36,10 +31,8 @@ of_request = Deadline()
 class Unavailable(Exception):
     """The database is unreachable, busy for too long, or full: the write did not happen, or its outcome is unknown."""
 
-    reason = "The database is out of reach."
-    """The sentence for clients."""
-    subject = "The database"
-    """What cannot be used, for operators."""
+    reason = "The database is out of reach."  # the sentence for clients
+    subject = "The database"  # what cannot be used, for operators
 
 
 class PartlyUnavailable(Unavailable):

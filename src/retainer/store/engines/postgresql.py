@@ -41,8 +41,7 @@ from retainer.store.engines.postgresql_connection import (
 )
 from retainer.store.engines.postgresql_pool import STANDBYS, Pool
 
-CONNECT_SECONDS = 2
-"""Timeout of connecting to one server; the driver accepts no less."""
+CONNECT_SECONDS = 2  # timeout of connecting to one server; the driver accepts no less
 ALIVE = {"keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3"}
 """A commit may wait on a lost connection."""
 UNLIMITED = {"TimeZone": "UTC", "statement_timeout": "0", "idle_in_transaction_session_timeout": "0"}

@@ -36,12 +36,10 @@ OUT_OF_REACH = (
 PROGRAM_LIMIT = "54"
 """The SQLSTATE class of exceeded limits, like a value too large for an index: a retry fails again."""
 ENCODING = "UTF8"
-REPLY_SECONDS = 4
-"""Timeout of a reply of the server; then the connection is closed."""
+REPLY_SECONDS = 4  # timeout of a reply of the server; then the connection is closed
 MAX_PREPARED = 128
 """Statements that a connection keeps prepared; the driver keeps their texts, the server their plans."""
-MAX_UNDERWAY = 100
-"""Statements of a transaction that are sent without waiting for a result."""
+MAX_UNDERWAY = 100  # statements of a transaction that are sent without waiting for a result
 SESSION = {
     "TimeZone": "UTC",
     "standard_conforming_strings": "on",  # as constants are quoted
@@ -101,10 +99,8 @@ class Connection(psycopg.Connection[Row]):
     sent: psycopg.Pipeline | None = None
     """The pipeline of the transaction that has begun: statements sent without waiting for their results."""
     has_savepoint = False
-    underway = 0
-    """Number of statements sent in the pipeline since the last wait."""
-    single_cursor: Cursor
-    """The cursor of statements whose results are not kept; it knows our types."""
+    underway = 0  # number of statements sent in the pipeline since the last wait
+    single_cursor: Cursor  # the cursor of statements whose results are not kept; it knows our types
     block: contextlib.ExitStack
 
     def run(self, statement: str, values: Values) -> Cursor:

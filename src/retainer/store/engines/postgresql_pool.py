@@ -6,8 +6,7 @@ import threading
 from retainer.store.engines.base import CommitsWait, Unavailable
 from retainer.store.engines.postgresql_connection import REPLY_SECONDS, Connection, open_connection
 
-PAUSE_SECONDS = 0.1
-"""Pause before each attempt to reconnect."""
+PAUSE_SECONDS = 0.1  # pause before each attempt to reconnect
 MAX_UNCONFIRMED = 4
 """Commits without a reply, at which further writes are refused: each holds a connection of the server."""
 STANDBYS = "Check the standbys of PostgreSQL in synchronous_standby_names, and its disk."
