@@ -25,7 +25,7 @@ from retainer.store.engines import Engine, connect
 from retainer.store.engines.base import Unavailable
 from retainer.store.engines.postgresql import WRITES
 from retainer.store.tx import Store
-from tests.length import IS_FULL, IS_UNIT, TIMES, TURN
+from tests.length import IS_FULL, IS_UNIT, TIMES, TURN, first
 
 only_sqlite = pytest.mark.databases("sqlite")
 """For tests of the SQLite file, its locks and its statements."""
@@ -35,6 +35,8 @@ any_database = pytest.mark.databases("sqlite")
 """For tests that do not depend on the database, like the order of checks and the syntax of requests."""
 each_database = pytest.mark.databases("sqlite", "postgresql")
 """For tests that depend on the database, like locks, conflicts and outages: both, in the short tier too."""
+slow_on_each = pytest.mark.databases(*first(("postgresql", "sqlite")))
+"""For slow tests that depend on the database: on PostgreSQL, at full length on both."""
 SETTINGS = ("fsync = off", "synchronous_commit = off", "full_page_writes = off", "autovacuum = off")
 """No test of these databases cuts the power."""
 PATIENCE = 60

@@ -27,7 +27,7 @@ from retainer.sites.monitor.schedule import CheckResult
 from tests.conftest import CONTRACT_CHECKER
 from tests.contract_checker import NoChecks
 from tests.factories import ApiClient
-from tests.length import length
+from tests.length import IS_FULL, by_turns, length
 from tests.reference.arithmetic import money
 from tests.reference.reports import ISSUED, REPORTS, WEEK, Books, next_day, units
 
@@ -653,7 +653,7 @@ def world(staffed, fast_path, number):
         created.store.engine.close()
 
 
-@pytest.mark.parametrize("number", range(WORLDS))
+@pytest.mark.parametrize("number", by_turns(range(WORLDS)) if IS_FULL else range(WORLDS))
 def test_every_report_is_what_a_look_at_every_row_tells(world):
     world.run_steps(HISTORY)
     for turn in range(ROUNDS):

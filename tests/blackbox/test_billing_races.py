@@ -240,6 +240,7 @@ def test_overlapping_hours_are_each_billed_once_and_losers_are_told_which(desk):
     assert sorted(desk.billed()) == hours
 
 
+@only_full
 def test_hours_that_are_changed_and_deleted_meanwhile_are_billed_as_they_are(desk):
     hours, drafts = desk.worked(100), desk.drafts(50, lines=[DESIGN])
     seen = Counter()
@@ -395,6 +396,7 @@ def test_fifty_payments_never_pay_more_than_is_due(desk):
             assert Decimal(amount) > Decimal(invoice["balance_due"])
 
 
+@only_full
 def test_fifty_credit_notes_never_credit_more_than_the_invoice(desk):
     lines = [DESIGN, {"description": "Books", "unit_price": "300", "tax_rate": "7"}]
     path, amounts = issued(desk, lines), cents(random.Random(4), 50)

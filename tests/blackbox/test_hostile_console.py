@@ -11,7 +11,7 @@ from retainer.identity.actors import operator_of
 from retainer.identity.people import sessions, users
 from tests.blackbox.corpus import hostile_ids
 from tests.console.visitor import HASH, PASSWORD
-from tests.length import only_full
+from tests.length import by_turns, only_full
 
 NEAR = "2026-01-01T00:00:00.000000Z."
 POSITIONS = [NEAR + "9" * 18, NEAR + "9" * 19, NEAR + "-1", NEAR + "%D9%A3", f"0000{NEAR[4:]}1", f"2026-99{NEAR[7:]}1"]
@@ -42,7 +42,7 @@ def test_no_path_of_the_console_is_a_server_error(servers, admin):
     named = [(head, rest.partition("}")[2]) for head, brace, rest in below if brace]
     paths = [f"{head}{wrong}{rest}" for head, rest in named for wrong in (*hostile_ids(1), *POSITIONS)]
     paths += [f"/{form}" for part in WRONG for form in (part, f"records/{part}", f"keys?{part}={part}")]
-    asked = [(method, f"/console{path}") for path in paths for method in ("GET", "POST")]
+    asked = by_turns((method, f"/console{path}") for path in paths for method in ("GET", "POST"))
     with servers.each[0].client() as client:
         assert [one for one in asked if answered(client, *one, admin[1]) >= 500] == []
 

@@ -1,7 +1,4 @@
-"""The program of the guide keeps a copy equal to the database, although it and the server are killed.
-
-MIRROR_WRITES=10000 makes the test a long one.
-"""
+"""The program of the guide keeps a copy equal to the database, although it and the server are killed."""
 
 import json
 import os
@@ -21,9 +18,9 @@ from retainer.reference.markdown import MARKDOWN
 from retainer.reference.pages import pages_of
 from retainer.store.outbox import resource_of
 from tests.contract.test_events import SILENT
-from tests.length import first, length
+from tests.length import IS_FULL, by_turns, length
 
-WRITES = int(os.environ.get("MIRROR_WRITES", length(900)))
+WRITES = length(900)
 DELETABLE = {"/clients", "/tags", "/projects", "/tasks", "/time-entries", "/invoices", "/tickets", "/sites"}
 WHOLE = {
     "quotes": ["/quotes?include=lines"],
@@ -34,7 +31,7 @@ WHOLE = {
 LINES = [{"description": "Design", "unit_price": "500"}]
 
 
-@pytest.fixture(params=first(["sqlite", "postgresql"]))
+@pytest.fixture(params=by_turns(["sqlite", "postgresql"]) if IS_FULL else ["sqlite"])
 def settings(request):
     """The settings of a server with a database of its own."""
     if request.param == "sqlite":

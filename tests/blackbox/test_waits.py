@@ -16,7 +16,7 @@ from retainer.settings import BASE_PATH
 from retainer.store.engines.base import WAIT_SECONDS
 from tests.deploy.programs import find_program
 from tests.deploy.test_proxies import nginx, started
-from tests.length import only_full
+from tests.length import by_turns, only_full
 
 LOCKED_FROM, LOCKED_SECONDS = 17, WAIT_SECONDS - 0.6
 """When another process holds the only writer's lock, in seconds from the begin."""
@@ -31,7 +31,7 @@ def server(tmp_path_factory):
         yield running_server
 
 
-@pytest.fixture(params=["directly", "nginx"])
+@pytest.fixture(params=by_turns(["directly", "nginx"]))
 def port(request, server, tmp_path):
     """The port that clients connect to."""
     if request.param == "directly":

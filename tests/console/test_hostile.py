@@ -9,7 +9,7 @@ from retainer.console.routes import CONSOLE_ROUTES
 from tests.blackbox.corpus import BAD_QUERIES, TYPED
 from tests.console.test_pages import fill
 from tests.console.visitor import Fields, Visitor, WebPage
-from tests.length import sampled
+from tests.length import IS_FULL, by_turns, sampled
 
 READ = {
     "/audit": ("cursor", "since", "until", "target", "target_id"),
@@ -47,7 +47,7 @@ def survives(page: WebPage) -> bool:
     return page.status < 500 and (page.status != 303 or page.location.startswith("/console"))
 
 
-@pytest.mark.parametrize("path", CONSOLE_ROUTES)
+@pytest.mark.parametrize("path", by_turns(CONSOLE_ROUTES) if IS_FULL else [*CONSOLE_ROUTES])
 def test_no_query_and_no_form_is_a_server_error(api, visitor, path):
     texts = fill(api)
     texts |= {"kind": "invoices", "record": texts["records/invoices"], "suffix": "pdf"}

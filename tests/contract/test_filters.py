@@ -24,7 +24,7 @@ from tests.contract.cases import BUSINESS
 from tests.contract.filler import NOW, TODAY, Filler, is_in
 from tests.contract_checker import SCOPED, NoChecks
 from tests.factories import Answer, ApiClient
-from tests.length import IS_FULL, length, sampled
+from tests.length import IS_FULL, by_turns, length, sampled
 from tests.reference.lists import DEFAULT_FILTERS, ListModel, Row, filters_of, sorts_of, takes_me
 
 LISTS = [operation for operation in BUSINESS if operation.paged]
@@ -224,18 +224,16 @@ def order_holds(agency: Agency, operation: Operation, sort: str) -> None:
         turns(agency, operation, {}, keys)
 
 
-@pytest.mark.parametrize(
-    ("operation", "name"), [(operation, name) for operation in LISTS for name in filters_of(operation)], ids=str
-)
+FILTERS = [(operation, name) for operation in LISTS for name in filters_of(operation)]
+SORTS = [(operation, sort) for operation in LISTS for sort in sorts_of(operation)]
+
+
+@pytest.mark.parametrize(("operation", "name"), by_turns(FILTERS) if IS_FULL else sampled(FILTERS, 3), ids=str)
 def test_a_filter_finds_what_it_says_alone_and_with_others(agency, operation, name):
     filter_holds(agency, operation, name)
 
 
-@pytest.mark.parametrize(
-    ("operation", "sort"),
-    sampled(((operation, sort) for operation in LISTS for sort in sorts_of(operation)), 3),
-    ids=str,
-)
+@pytest.mark.parametrize(("operation", "sort"), by_turns(SORTS) if IS_FULL else sampled(SORTS, 3), ids=str)
 def test_an_order_holds_on_every_page_from_the_front_and_from_the_end(agency, operation, sort):
     order_holds(agency, operation, sort)
 

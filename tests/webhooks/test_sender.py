@@ -22,7 +22,7 @@ from retainer.server.monitoring import retention
 from retainer.values.exact import as_instant
 from tests.contract.cases import another_process
 from tests.contract.filler import NOW
-from tests.databases import each_database, only_postgresql, only_sqlite
+from tests.databases import each_database, only_postgresql, only_sqlite, slow_on_each
 from tests.length import length
 from tests.webhooks.receiver import Hooked, Receiver
 
@@ -289,7 +289,7 @@ def test_a_receiver_that_is_back_gets_everything_at_once(api, hooked, clock):
     assert hook.receiver.events == [2, 1]
 
 
-@each_database
+@slow_on_each
 def test_a_webhook_takes_no_more_events_while_too_many_are_pending(api, hooked, clock):
     hook = hooked()
     hook.receiver.fail()
@@ -323,7 +323,7 @@ def test_of_senders_that_look_at_once_one_gets_the_webhook(api, hooked, clock):
             clock.shift(timedelta(minutes=2))
 
 
-@each_database
+@slow_on_each
 def test_a_receiver_that_was_down_for_an_hour_under_load_gets_every_event(api, hooked, clock):
     hook = hooked()
     drawn = random.Random("an hour")
@@ -366,7 +366,7 @@ def test_a_receiver_that_was_down_for_an_hour_under_load_gets_every_event(api, h
     assert hook.read()["pending_count"] == 0
 
 
-@each_database
+@slow_on_each
 def test_a_receiver_that_fails_for_three_days_pauses_its_webhook_and_loses_nothing(api, hooked, clock):
     hook = hooked()
     hook.receiver.fail(500)
