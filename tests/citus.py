@@ -20,8 +20,8 @@ from retainer.events.sender.schedule import SET_BACK as SET_BACK_WEBHOOKS
 from retainer.identity.people.sessions import EXPIRED
 from retainer.schema import distribution
 from retainer.schema.migrations import migrate
+from retainer.server.monitoring.housekeeping import EVENTS, REQUESTS, SUMS
 from retainer.server.monitoring.housekeeping import OLD as OLD_RESPONSES
-from retainer.server.monitoring.retention import EVENTS, REQUESTS, SUMS
 from retainer.sites.monitor.schedule import DUE as DUE_SITES
 from retainer.sites.monitor.schedule import SET_BACK, STALE_ACCOUNTS
 from retainer.sites.uptime import END_ALL, SUSPEND_ALL

@@ -42,14 +42,8 @@ ROOT = f"{BASE_PATH}/"
 CLOSE = ("connection", "close")
 RESOURCES = [
     *resources.OF_AREAS,
-    users.api,
-    events.api,
-    webhooks.api,
-    deliveries.tests,
-    deliveries.again,
-    deliveries.of_webhook,
-    batches.api,
-    me.api,
+    *(users.api, events.api, webhooks.api),
+    *(deliveries.tests, deliveries.again, deliveries.of_webhook, batches.api, me.api),
 ]
 """Every resource of the API, in the order of the reference."""
 

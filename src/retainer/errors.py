@@ -193,7 +193,6 @@ class BodyErrors:
         return bool(name)
 
     def error(self, field: str, message: str, code: str = "validation_failed") -> None:
-        """Note an error of a field."""
         name = self.prefix + field
         if self._is_unreadable(name):
             return

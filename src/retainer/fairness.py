@@ -36,7 +36,6 @@ class FairSemaphore:
         self._lock = threading.Lock()
 
     def has_other(self, than: Hashable) -> bool:
-        """Return whether a thread of another subject waits."""
         with self._lock:
             return any(subject != than for subject in self._queues)
 

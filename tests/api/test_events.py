@@ -13,7 +13,7 @@ from tests.databases import each_database, only_sqlite
 from retainer.events.catalogue import ANNOUNCED, TYPES
 from retainer.kernel import waiting
 from retainer.kernel.waiting import preferred_seconds
-from retainer.server.monitoring import retention
+from retainer.server.monitoring import housekeeping
 from retainer.settings import BASE_PATH
 
 
@@ -116,7 +116,7 @@ def test_a_position_that_is_not_kept_is_gone_and_says_how_to_start_again(api):
             api.make("/tags")
         clock.shift(timedelta(days=31))
         api.make("/clients")
-        retention.delete_old(api.store, retention.EVENTS, 30)
+        housekeeping.delete_old(api.store, housekeeping.EVENTS, 30)
         assert shown(walk(api)) == [("client.created", api.get("/clients").data[0]["id"])]
         assert len(walk(api, after=3)) == 1
         for after, reason in ((2, "too old"), (0, "too old"), (5, "a backup was restored")):

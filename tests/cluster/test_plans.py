@@ -10,7 +10,7 @@ from retainer.events.sender.loop import Sender
 from retainer.identity.people import sessions
 from retainer.rollups import doctor
 from retainer.schema.crm import clients
-from retainer.server.monitoring import housekeeping, retention
+from retainer.server.monitoring import housekeeping
 from retainer.sites.monitor.probe import Monitor
 from retainer.store.tables import events
 from tests.contract.filler import NOW
@@ -64,9 +64,9 @@ def test_retention_deletes_what_is_old_of_accounts_on_all_nodes(both_agencies):
             for number in range(3):
                 api.post("/clients", {"name": f"Old {number}"}, headers={"Idempotency-Key": f"{number}"})
             traffic.write(api, traffic.answered(api, status=422, record="/clients/1"))
-    assert retention.delete_old(store, retention.EVENTS, 90) == 2 * 2, "the newest event of an account stays"
-    assert retention.delete_old(store, retention.REQUESTS, 90) == 2
-    assert retention.delete_old(store, retention.SUMS, 90) == 2 * 2
+    assert housekeeping.delete_old(store, housekeeping.EVENTS, 90) == 2 * 2, "the newest event of an account stays"
+    assert housekeeping.delete_old(store, housekeeping.REQUESTS, 90) == 2
+    assert housekeeping.delete_old(store, housekeeping.SUMS, 90) == 2 * 2
     assert housekeeping.delete_responses(store) == 2 * 3
     sessions.delete_expired(store)
     for api in both_agencies:

@@ -9,7 +9,7 @@ import pytest
 from retainer.app import ROUTES, App
 from retainer.cli import unavailable
 from retainer.schema import metadata
-from retainer.server.monitoring import outages
+from retainer.server.monitoring import log
 from retainer.server.monitoring.metrics import SharedMetrics
 from retainer.settings import Settings
 from retainer.store.engines.base import Busy, DeadlineExceeded
@@ -78,7 +78,7 @@ def lines(api):
 
 
 def test_an_outage_that_begins_after_a_redirect_is_told_and_ends_with_metrics_too(api, monkeypatch):
-    monkeypatch.setattr(outages, "QUIET_SECONDS", 0)
+    monkeypatch.setattr(log, "QUIET_SECONDS", 0)
     api = measured(api)
     assert Visitor(api.app).get("/").status == 302
     with api.databases.out_of_reach(api.app):

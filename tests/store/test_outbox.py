@@ -14,7 +14,7 @@ from retainer.crm.clients import Client
 from retainer.crm.tags import Tag
 from retainer.fairness import Places
 from retainer.schema.crm import clients, tags
-from retainer.server.monitoring import retention
+from retainer.server.monitoring import housekeeping
 from retainer.sites.monitor import schedule
 from retainer.sites.monitor.schedule import CheckResult
 from retainer.store import outbox
@@ -201,7 +201,7 @@ def test_a_site_that_goes_down_and_comes_up_again_tells_so(api):
 
 
 def test_old_events_are_pruned_but_the_newest(api, other_tenant, monkeypatch):
-    monkeypatch.setattr(retention, "BATCH_SIZE", 2)
+    monkeypatch.setattr(housekeeping, "BATCH_SIZE", 2)
     moment = datetime(2026, 3, 1, tzinfo=UTC)
     kept = "SELECT id FROM events WHERE account_id = $1 ORDER BY id"
     with time_machine.travel(moment, tick=False) as clock:
@@ -209,13 +209,13 @@ def test_old_events_are_pruned_but_the_newest(api, other_tenant, monkeypatch):
             api.make("/tags")
         other_tenant.make("/tags")
         clock.move_to(moment + timedelta(days=30))
-        assert retention.delete_old(api.store, retention.EVENTS, 30) == 0
+        assert housekeeping.delete_old(api.store, housekeeping.EVENTS, 30) == 0
         api.make("/tags")
         clock.shift(1)
-        assert [retention.delete_old(api.store, retention.EVENTS, 30) for _ in range(3)] == [2, 1, 0]
+        assert [housekeeping.delete_old(api.store, housekeeping.EVENTS, 30) for _ in range(3)] == [2, 1, 0]
         assert (api.sql(kept, api.account_id), api.sql(kept, other_tenant.account_id)) == ([(4,)], [(1,)])
         clock.shift(timedelta(days=60))
-        assert retention.delete_old(api.store, retention.EVENTS, 30) == 0
+        assert housekeeping.delete_old(api.store, housekeeping.EVENTS, 30) == 0
         other_tenant.make("/tags")
         assert api.sql(kept, other_tenant.account_id) == [(1,), (2,)]
 

@@ -8,7 +8,7 @@ from sqlalchemy import func, select
 from testing.process import at_once
 
 from retainer.schema.requests import operation_hours, request_hours, requests
-from retainer.server.monitoring import retention
+from retainer.server.monitoring import housekeeping
 from retainer.store.engines.base import OutcomeUnknown, Unavailable
 from retainer.traffic import counts, recorder
 from retainer.traffic.recorder import RequestRecorder
@@ -145,14 +145,14 @@ def test_several_servers_write_at_once_and_the_sums_are_those_of_all(both):
 
 
 def test_old_requests_are_deleted_a_batch_at_a_time_and_newer_ones_stay(both, monkeypatch):
-    monkeypatch.setattr(retention, "BATCH_SIZE", 10)
+    monkeypatch.setattr(housekeeping, "BATCH_SIZE", 10)
     api, now = both[0], utcnow()
     for each in both:
         write(each, *(answered(each, time=later(-86400 * n - 11, now), request_id=f"sent-{n}") for n in range(40)))
-    deleted = [retention.delete_old(api.store, retention.REQUESTS, 30) for _ in range(3)]
+    deleted = [housekeeping.delete_old(api.store, housekeeping.REQUESTS, 30) for _ in range(3)]
     assert deleted == [20, 0, 0]
     assert kept(api) == 60
-    assert [retention.delete_old(api.store, retention.REQUESTS, 0) for _ in range(4)] == [20, 20, 20, 0]
+    assert [housekeeping.delete_old(api.store, housekeeping.REQUESTS, 0) for _ in range(4)] == [20, 20, 20, 0]
     assert kept(api) == 0
 
 

@@ -8,7 +8,7 @@ from sqlalchemy import select
 
 from retainer.identity.keys.keys import KeyDetails, create_key
 from retainer.schema.requests import refusals
-from retainer.server.monitoring import retention
+from retainer.server.monitoring import housekeeping
 from retainer.traffic import request_log
 from retainer.traffic.answered import MAX_NAME_LENGTH, MAX_NAMES, MAX_PATH_LENGTH, Reason
 from tests.databases import each_database
@@ -131,7 +131,7 @@ def test_a_refusal_is_deleted_with_its_request(api, other_tenant):
     for agency in (api, other_tenant):
         reason = Reason("not_found", [])
         write(agency, *(answered(agency, time=time, status=404, reason=reason) for time in (old, old, now)))
-    assert retention.delete_old(api.store, retention.REQUESTS, 30) == 2 * (2 + 2)
+    assert housekeeping.delete_old(api.store, housekeeping.REQUESTS, 30) == 2 * (2 + 2)
     with api.store.unscoped() as tx:
         assert [row[0] for row in tx.all(select(refusals.c.answered_at))] == [now, now]
 

@@ -18,7 +18,7 @@ from retainer.events.sender import batch, loop, results, schedule
 from retainer.events.sender.loop import Sender
 from retainer.fairness import Places
 from retainer.outbound import client, pause
-from retainer.server.monitoring import retention
+from retainer.server.monitoring import housekeeping
 from retainer.values.exact import as_instant
 from tests.contract.cases import another_process
 from tests.contract.filler import NOW
@@ -571,7 +571,7 @@ def test_events_that_were_deleted_before_they_were_sent_are_reported(api, hooked
         api.make("/tags")
     clock.shift(timedelta(days=31))
     api.make("/tags")
-    retention.delete_old(api.store, retention.EVENTS, 30)
+    housekeeping.delete_old(api.store, housekeeping.EVENTS, 30)
     api.patch(hook.path, {"status": "active"})
     hook.send()
     assert hook.receiver.events == [4]
@@ -587,7 +587,7 @@ def test_old_deliveries_are_deleted_with_the_events_but_no_pending_one(api, hook
         api.make("/tags")
     hook.send()
     clock.shift(timedelta(days=31))
-    assert retention.delete_old(api.store, retention.EVENTS, 30) == 4
+    assert housekeeping.delete_old(api.store, housekeeping.EVENTS, 30) == 4
     assert [each["event_id"] for each in hook.deliveries()] == [2]
     hook.send()
     (delivery,) = hook.deliveries()

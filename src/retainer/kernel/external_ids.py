@@ -33,7 +33,6 @@ fields keep their values: 200. Fields that POST requires are required only to cr
 
 
 def operations_of(own: Sequence[Operation], table: Table | None) -> list["ByExternalId"]:
-    """Return the operations by external id that follow from those of a resource."""
     if table is None or "external_id" not in table.c:
         return []
     create = next(each for each in own if each.created)

@@ -148,7 +148,6 @@ class Request:
 
     @property
     def base_url(self) -> str:
-        """Return the public address of the API, without a trailing slash."""
         return self.origin + BASE_PATH
 
 

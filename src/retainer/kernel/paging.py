@@ -45,7 +45,6 @@ class Page(msgspec.Struct, frozen=True):
     """The position after which the page begins, wherever that is by now; None: after the pages before it."""
 
     def link(self, number: int) -> str:
-        """Return the address of a page, with all other query parameters as they were sent."""
         return f"{self.url}?{self.others}page={number}"
 
     def next_link(self, row: Row, keys: int) -> str:
@@ -140,7 +139,6 @@ class Followed(msgspec.Struct, Generic[T]):
 
 
 def page_readers(model: type[Any], *, is_summed: bool) -> Readers:
-    """Return the parsers of the parameters that say which page of a list is requested."""
     return {
         "page": read_number,
         "per_page": partial(read_number, maximum=MAX_PAGE_SIZE),

@@ -102,7 +102,10 @@ class Pipeline:
         if operation.batched and call.sent:
             sent_batch = batches.read_batch(call.sent, self.routes.is_batch)
             if not sent_batch.atomic:
-                return self.perform_apart(call, sent_batch)
+                performer = partial(batches.perform_apart, request, self.answer, refuse)
+                response = reply(operation, operation.handler(sent_batch, performer), request)
+                call.allowance = self.hit(call.caller, 0)
+                return response
             call.perform = partial(self.perform_together, call)
             call.seconds = batches.ATOMIC_SECONDS if self.store.engine.has_one_writer else None
         content = call.sent.fields if call.sent and not call.sent.refusal else body
@@ -125,12 +128,6 @@ class Pipeline:
                         raise
                 call.read(body)  # rules may have changed the fields
             return self.write(call, attempt, may_repeat=False)
-
-    def perform_apart(self, call: Call, batch: Batch) -> Response:
-        performer = partial(batches.perform_apart, call.request, self.answer, refuse)
-        response = reply(call.operation, call.operation.handler(batch, performer), call.request)
-        call.allowance = self.hit(call.caller, 0)
-        return response
 
     def replay(self, call: Call, attempt: idempotency.Attempt, batch: Batch) -> Response | None:
         """Return the stored response to an atomic batch, which is not charged and does not wait for its turn.
@@ -280,7 +277,6 @@ def reply(operation: Operation, result: Any, request: Request) -> Response:
 
 
 def refuse(refusal: Refusal, request: Request) -> Response:
-    """Return the response for a refusal; all have the same shape."""
     members = {"message": refusal.message, "code": refusal.code, "request_id": request.id}
     members |= {"docs_url": f"{request.origin}{DOCS_OF_ERRORS}#{refusal.code}", **refusal.members}
     return Response(refusal.status, [CONTENT, *refusal.headers.items()], encode(members))

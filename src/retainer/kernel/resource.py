@@ -109,18 +109,6 @@ class Declaration(NamedTuple):
     handler: Callable[..., Any]
 
 
-def read_declaration(handler: Callable[..., Any]) -> Declaration:
-    """Return the declaration that a function is: its name, docstring and signature."""
-    where, about = f"{handler.__module__}.{handler.__name__}", inspect.getdoc(handler)
-    hints = get_type_hints(handler, include_extras=True)
-    if not about:
-        raise TypeError(f"{where} has no docstring: its first line is the summary of the operation.")
-    if "return" not in hints:
-        raise TypeError(f"{where} does not say what it returns.")
-    arguments = {name: hints.get(name) for name in inspect.signature(handler).parameters}
-    return Declaration(handler.__name__, about, arguments, hints["return"], handler)
-
-
 class Operation:
     """A method on a path, as it is declared."""
 
@@ -285,7 +273,14 @@ class Resource:
         """
 
         def register(handler: Handler) -> Handler:
-            declared = read_declaration(handler)
+            where, about = f"{handler.__module__}.{handler.__name__}", inspect.getdoc(handler)
+            hints = get_type_hints(handler, include_extras=True)
+            if not about:
+                raise TypeError(f"{where} has no docstring: its first line is the summary of the operation.")
+            if "return" not in hints:
+                raise TypeError(f"{where} does not say what it returns.")
+            arguments = {name: hints.get(name) for name in inspect.signature(handler).parameters}
+            declared = Declaration(handler.__name__, about, arguments, hints["return"], handler)
             self.operations.append(Operation(self, method, path, declared, representations, creates=creates))
             return handler
 

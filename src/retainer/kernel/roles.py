@@ -45,6 +45,5 @@ def may(actor: Actor, area: Area) -> bool:
 
 
 def allows(role: str, scope: str) -> bool:
-    """Return whether a key of a user with a role can have a scope."""
     area = OF_SCOPES.get(scope.partition(":")[0])
     return area is None or area in ROLES[role]

@@ -74,7 +74,6 @@ class Routes:
         return found
 
     def _nearest(self, path: str) -> str:
-        """Return advice for a path that does not exist; empty if none is similar."""
         if len(path) > MAX_PATH_LENGTH or not path.strip("/"):
             return ""
         shape = NUMBER.sub("{}", path.lower().replace("_", "-"))

@@ -95,7 +95,6 @@ class Waiting:
             self.slots.release(account_id)
 
     def notify(self, account_id: int) -> None:
-        """Wake the waiting requests of an account, after a commit."""
         if account_id in self._places:
             with self._lock:
                 for place in self._places.get(account_id, ()):

@@ -127,7 +127,6 @@ def share(operations: list[Json]) -> Json:
 
 
 def _path_parameters(operation: Operation, lists: set[str], schemas: Schemas) -> list[Json]:
-    """Return the ids in a path; the description of each names the list that has it."""
     parameters = []
     if "external_id" in operation.parameters:
         noun = noun_of(operation.resource.table)

@@ -15,18 +15,9 @@ Address = IPv4Address | IPv6Address
 
 METADATA = (ip_network("169.254.0.0/16"), ip_network("fe80::/10"), ip_network("fd00:ec2::/32"))
 """Link-local addresses and those of cloud metadata: no setting allows them."""
-NOT_PUBLIC = tuple(
-    ip_network(network)
-    for network in (
-        "192.0.0.0/24",
-        "168.63.129.16/32",
-        "fec0::/10",
-        "3fff::/20",
-        "5f00::/16",
-        "100::/64",
-        "2001::/23",
-        "2002::/16",
-    )
+NOT_PUBLIC = (
+    *map(ip_network, ("192.0.0.0/24", "168.63.129.16/32", "fec0::/10", "3fff::/20", "5f00::/16", "100::/64")),
+    *map(ip_network, ("2001::/23", "2002::/16")),
 )
 """Networks that some versions of Python call global, and one that Azure uses internally."""
 NAT64 = ip_network("64:ff9b::/96")

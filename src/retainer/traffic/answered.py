@@ -6,7 +6,6 @@ import msgspec
 
 from retainer.errors import Refusal
 from retainer.kernel.http import Request, Response
-from retainer.kernel.resource import Operation
 from retainer.settings import BASE_PATH
 
 MAX_PATH_LENGTH, MAX_METHOD_LENGTH = 500, 20
@@ -61,12 +60,12 @@ def reason_of(refusal: Refusal) -> Reason:
     )
 
 
-def written_record(request: Request, response: Response, operation: Operation | None) -> str | None:
-    """Return the path of the record that a request has written. A part of a record, like a line, counts as that record.
+def written_record(request: Request, response: Response) -> str | None:
+    """Return the path of the record that a write has written. A part of a record, like a line, counts as that record.
 
     None if nothing was written: after an error, or when a response was replayed for an Idempotency-Key.
     """
-    if operation is None or not operation.writes or response.status >= 300:
+    if response.status >= 300:
         return None
     headers = dict(response.headers)
     if "idempotency-replayed" in headers:

@@ -98,7 +98,6 @@ def by_hour(tx: Tx, since: str, until: str, key_id: int | None = None) -> dict[s
 
 
 def by_day(tx: Tx, days: int = 30, key_id: int | None = None, last: str = "") -> dict[str, Counts]:
-    """Return the counts of some days, by default those until today, of one key or all."""
     shown = {day: Counts() for day in _days_until(last or tx.today, days)}
     for hour, counts in _hours(tx, *last_days(tx, days, last), key_id).items():
         shown[_day_of(hour, tx.actor.timezone)].add(counts)

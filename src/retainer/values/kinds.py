@@ -98,8 +98,6 @@ def read_decimal(value: object) -> Decimal:
 
 
 def between(low: Decimal, high: Decimal, places: int) -> Callable[[object], Decimal]:
-    """Return a parser of decimals between two bounds with at most `places` decimal places."""
-
     def read(value: object) -> Decimal:
         number = read_decimal(value)
         plain = decimal_text(number or abs(number))  # 7.0 becomes 7, and -0 becomes 0

@@ -123,7 +123,6 @@ def fixed_errors(record: Record, values: dict[str, object]) -> dict[str, str]:
 
 @cache
 def read_only(model: type[msgspec.Struct], use: str) -> frozenset[str]:
-    """Return the fields that are returned and cannot be set."""
     detail = {name for name, _, mark in marked(model, DetailOnly) if mark.read_only}
     answered = {field.encode_name for field in msgspec.structs.fields(model) if field.default is not WRITE_ONLY}
     return frozenset((answered | detail) - writable_fields(model, use).keys())

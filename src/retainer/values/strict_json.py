@@ -82,14 +82,13 @@ def _unique_fields(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return fields
 
 
-def _integer(digits: str) -> int | Decimal:
-    return int(digits) if len(digits) < 20 else Decimal(digits)
-
-
 def _constant(name: str) -> None:
     raise malformed(f"{name} is not a JSON number")
 
 
 DECODER = json.JSONDecoder(
-    object_pairs_hook=_unique_fields, parse_float=Decimal, parse_int=_integer, parse_constant=_constant
+    object_pairs_hook=_unique_fields,
+    parse_float=Decimal,
+    parse_int=lambda digits: int(digits) if len(digits) < 20 else Decimal(digits),
+    parse_constant=_constant,
 )

@@ -108,7 +108,6 @@ def csv_response(
 
 
 def answer_asset(request: Request) -> Response:
-    """Return an asset. Raises `not_found`, `method_not_allowed`."""
     asset = PUBLISHED.get(request.path)
     if asset is None:
         raise Refusal("not_found", "There is no such asset. Reload the page: its assets may have changed.")

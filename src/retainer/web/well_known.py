@@ -16,7 +16,6 @@ VALID = timedelta(days=180)
 
 
 def answer_icon(request: Request) -> Response:
-    """Return the icon to clients that do not read the address in our pages."""
     return document(request, *PUBLISHED[ADDRESSES["icon.svg"]])
 
 

@@ -62,10 +62,6 @@ class DeliveryAttempt(msgspec.Struct):
     def is_test(self) -> bool:
         return self.type == TEST
 
-    @property
-    def group(self) -> tuple[object, ...]:
-        return (TEST, self.delivery_id) if self.is_test else (self.type.partition(".")[0], self.record_id)
-
 
 class DeliveryBatch(msgspec.Struct):
     """What a webhook sends in one turn; after it, the webhook's position becomes `next_position`."""
@@ -149,7 +145,8 @@ def load_batch(store: Store, leased: Leased, base_url: str) -> DeliveryBatch | N
         attempts = [*pending, *_new(tx, leased.id, rows, {each.event_id for each in pending})]
         groups: dict[tuple[object, ...], list[DeliveryAttempt]] = {}
         for attempt in sorted(attempts, key=lambda attempt: attempt.event_id or 0):
-            groups.setdefault(attempt.group, []).append(attempt)
+            record = (attempt.type.partition(".")[0], attempt.record_id)
+            groups.setdefault((TEST, attempt.delivery_id) if attempt.is_test else record, []).append(attempt)
         return DeliveryBatch(
             webhook,
             base_url or api_url,

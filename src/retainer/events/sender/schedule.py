@@ -11,8 +11,7 @@ from sqlalchemy import and_, bindparam, case, func, or_, select, union, update
 from retainer.events.deliveries import MAX_PENDING
 from retainer.fairness import Leased
 from retainer.identity.actors import in_accounts
-from retainer.outbound.leases import Leases
-from retainer.outbound.loop import CLOCK_DIFFERENCE
+from retainer.outbound.loop import CLOCK_DIFFERENCE, Leases
 from retainer.outbound.pause import WEBHOOKS
 from retainer.schema.webhooks import webhook_deliveries, webhooks
 from retainer.store.engines.sql import INSTANT

@@ -55,7 +55,6 @@ class MonitoringServer(ThreadingMixIn, WSGIServer):
 
 
 def serve_pages(listener: socket.socket, pages: MonitoringPages) -> None:
-    """Serve pages in a thread of their own."""
     address = listener.getsockname()[:2]
     server = MonitoringServer(address, Handler, bind_and_activate=False)
     server.socket.close()

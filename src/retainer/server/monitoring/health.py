@@ -10,7 +10,7 @@ from msgspec import json
 from retainer.kernel.http import Response
 from retainer.kernel.limits import SlidingWindow
 from retainer.schema.migrations import current, head
-from retainer.server.monitoring.outages import Outages
+from retainer.server.monitoring.log import Outages
 from retainer.store.engines.base import Busy, PartlyUnavailable, Unavailable
 from retainer.store.tx import Store
 

@@ -1,26 +1,29 @@
 """Housekeeping: write the logs, record the use of keys, delete expired data."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from itertools import starmap
+from typing import Any
 
-from sqlalchemy import and_, bindparam, delete, or_, update
+from sqlalchemy import Column, ColumnElement, and_, bindparam, delete, func, or_, select, true, update
 
 from retainer.background import Background, Chore
+from retainer.identity.actors import in_accounts
 from retainer.identity.people import sessions
 from retainer.kernel.caller import Caller
 from retainer.kernel.http import Request
 from retainer.kernel.idempotency import RETENTION
 from retainer.kernel.limits import SlidingWindow
 from retainer.schema.identity import api_keys
-from retainer.schema.requests import idempotency_keys
-from retainer.server.monitoring import retention
+from retainer.schema.requests import idempotency_keys, operation_hours, refusals, request_hours, requests
+from retainer.schema.webhooks import webhook_deliveries
 from retainer.server.monitoring.log import Log
-from retainer.server.monitoring.retention import Kept
 from retainer.settings import Settings
 from retainer.store.engines.sql import INSTANT
-from retainer.store.tx import Store
+from retainer.store.outbox import NEWEST_ID
+from retainer.store.tables import ONCE, events, totals
+from retainer.store.tx import Store, Tx
 from retainer.traffic.recorder import QUIET_SECONDS, RequestRecorder
 from retainer.values.exact import as_instant, instant_after
 
@@ -30,6 +33,8 @@ SWEEP_SECONDS = 60.0
 SUMS_SECONDS = 3600.0
 SUMS_DAYS = 90
 """How long sums of requests are kept at least."""
+BATCH_SIZE = 5000
+"""Number of rows that one transaction deletes, plus those with the same place in the order as the last one."""
 KEY_SECONDS = 60
 """Minimum time between two writes of the same key."""
 STOP_SECONDS = 5
@@ -77,6 +82,46 @@ def delete_responses(store: Store) -> int:
         return tx.change(OLD, before=as_instant(datetime.now(UTC) - RETENTION))
 
 
+class Kept:
+    """Rows of each account that are deleted once their `time` is old, in an order that is also that of their times.
+
+    They are deleted in small batches, so that no writer waits for long.
+    """
+
+    def __init__(self, time: Column[Any], order: Column[Any], may_go: ColumnElement[bool] | None = None) -> None:
+        self.table = table = order.table
+        before, may_go = bindparam("before", type_=time.type), true() if may_go is None else may_go
+        first = select(time).where(table.c.account_id == totals.c.account_id).order_by(order).limit(1)
+        self.accounts = select(totals.c.account_id).where(ONCE, first.scalar_subquery() < before)
+        batch = select(order, time.label("time")).where(may_go).order_by(order).limit(bindparam("batch")).subquery()
+        last = select(func.max(batch.c[order.name])).where(batch.c.time < before).scalar_subquery()
+        self.delete = delete(table).where(order <= last, may_go)
+
+    def delete_old(self, store: Store, before: str) -> int:
+        def delete_batch(tx: Tx) -> int:
+            deleted = tx.change(self.delete, before=before, batch=BATCH_SIZE)
+            if self.table is webhook_deliveries:
+                tx.count(self.table, -deleted)
+            return deleted
+
+        return in_accounts(store, self.accounts, delete_batch, before=before)
+
+
+REQUESTS = [Kept(table.c.answered_at, table.c.answered_at) for table in (refusals, requests)]
+SUMS = [Kept(table.c.hour, table.c.hour) for table in (request_hours, operation_hours)]
+EVENTS = [
+    Kept(events.c.at, events.c.id, events.c.id < NEWEST_ID),  # the next event follows the id of the newest one
+    Kept(webhook_deliveries.c.created_at, webhook_deliveries.c.id, webhook_deliveries.c.status != "pending"),
+]
+"""Pending deliveries stay until their sender has noticed that the event is gone."""
+
+
+def delete_old(store: Store, kept: Iterable[Kept], days: int) -> int:
+    """Delete a batch of each account's rows that are older than these days; return how many were deleted."""
+    before = as_instant(datetime.now(UTC) - timedelta(days=days))
+    return sum(each.delete_old(store, before) for each in kept)
+
+
 class Housekeeping(Background):
     """A thread that does the chores of a worker until it is stopped; `note_state` updates its metrics."""
 
@@ -100,9 +145,9 @@ class Housekeeping(Background):
         """The chores that a stopping worker does once more."""
         sums_days = max(SUMS_DAYS, settings.request_log_days)
         kept = (
-            ("events", SWEEP_SECONDS, retention.EVENTS, settings.event_days),
-            ("requests", SWEEP_SECONDS, retention.REQUESTS, settings.request_log_days),
-            ("sums of requests", SUMS_SECONDS, retention.SUMS, sums_days),
+            ("events", SWEEP_SECONDS, EVENTS, settings.event_days),
+            ("requests", SWEEP_SECONDS, REQUESTS, settings.request_log_days),
+            ("sums of requests", SUMS_SECONDS, SUMS, sums_days),
         )
         super().__init__(
             "housekeeping",
@@ -138,6 +183,6 @@ class Housekeeping(Background):
         """Return the chore that deletes older rows: a batch, and soon another one if it found some."""
 
         def delete_batch() -> timedelta | None:
-            return timedelta(seconds=NOTE_SECONDS) if retention.delete_old(self.store, kept, days) else None
+            return timedelta(seconds=NOTE_SECONDS) if delete_old(self.store, kept, days) else None
 
         return Chore(f"deleting old {name}", every, delete_batch)

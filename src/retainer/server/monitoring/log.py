@@ -1,4 +1,4 @@
-"""The log: one JSON object per line, for each request, error and warning."""
+"""The log: one JSON object per line, for each request, error, warning and outage of the database."""
 
 import json
 import sys
@@ -19,9 +19,8 @@ from retainer.errors import Refusal
 from retainer.kernel.caller import Caller
 from retainer.kernel.http import Request, Response
 from retainer.kernel.resource import Operation
-from retainer.server.monitoring.outages import Outages
 from retainer.store.engines import Engine
-from retainer.store.engines.base import Busy, DeadlineExceeded, Unavailable
+from retainer.store.engines.base import Busy, DeadlineExceeded, DiskFull, Unavailable
 from retainer.traffic.answered import MAX_METHOD_LENGTH, Answered, reason_of, shown_path, written_record
 from retainer.traffic.recorder import RequestRecorder
 from retainer.values.exact import utcnow
@@ -35,6 +34,8 @@ MAX_LINES = 20_000
 WRITE_SECONDS, CHECK_SECONDS = 0.1, 0.5
 DRAIN_SECONDS = 1
 """Maximum time that `drain` waits for a reader."""
+QUIET_SECONDS = 2
+"""Seconds without an error after which an outage has ended, if the database answers."""
 MISSING = "{} log lines are missing here, because standard error was not read or the disk was full."
 
 Line = Answered | dict[str, object]
@@ -111,6 +112,59 @@ class Writer:
             return b"".join(json.dumps(msgspec.to_builtins(line)).encode() + b"\n" for line in lines)
 
 
+class Outages:
+    """Counts errors of the database. `tell` logs a message, and whether the outage is over."""
+
+    def __init__(self, engine: Engine, tell: Callable[[str, bool], None]) -> None:
+        self.engine, self.tell = engine, tell
+        self.is_on = False
+        self.is_full = False
+        """Whether the disk of the database is full; reads are answered meanwhile."""
+        self.errors = 0
+        self._newest = self._began_at = 0.0
+        self._errors_before = 0
+        self._lock = threading.Lock()
+
+    def count_error(self) -> None:
+        with self._lock:
+            self.errors += 1
+
+    def note(self, error: Unavailable) -> None:
+        """Count an error; the first one starts an outage."""
+        with self._lock:
+            self.errors += 1
+            self._newest = time.monotonic()
+            self.is_full = isinstance(error, DiskFull)
+            if self.is_on:
+                return
+            self._began_at, self._errors_before = self._newest, self.errors - 1
+            self.is_on = True
+        reason = " ".join(str(error).split()).rstrip(".")
+        message = f"{error.subject} cannot be used ({reason}). Until it can, requests that need it get 503."
+        advice = f"Check {self.engine.hint}."
+        if isinstance(error, DiskFull):
+            message = f"The disk of the database is full ({reason}). Until it has room, requests that write get 503."
+            advice = "Free space, or enlarge the disk."
+        self.tell(f"{message} {advice}", False)  # noqa: FBT003
+
+    def end_if_over(self) -> None:
+        """End an outage if there were no errors for a while, and the database answers."""
+        if not self.is_on or time.monotonic() - self._newest < QUIET_SECONDS:
+            return
+        try:
+            self.engine.check()
+        except Unavailable:
+            return
+        if not self.engine.has_room():
+            return
+        with self._lock:
+            self.is_on = self.is_full = False
+            failed = self.errors - self._errors_before
+        seconds = f"{self._newest - self._began_at:.0f} seconds"
+        message = f"The database can be used again. Requests and tasks that failed in {seconds}: {failed}."
+        self.tell(message, True)  # noqa: FBT003
+
+
 class Log:
     """JSON lines, which the writer gets without waiting, so that no request waits for standard error.
 
@@ -157,7 +211,7 @@ class Log:
             caller.key_id if caller else None,
             caller.prefix if caller else None,
             request.shown_address,
-            written_record(request, response, operation) if operation and operation.writes else None,
+            written_record(request, response) if operation and operation.writes else None,
             reason_of(refusal) if refusal else None,
         )
         self.writer.put(answered)

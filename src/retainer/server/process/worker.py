@@ -114,7 +114,6 @@ class HttpServer(MPServer):
         )
 
     def run(self, app: App, listener: socket.socket) -> None:
-        """Answer requests until SIGTERM, and finish those in flight."""
         listener.setblocking(False)  # noqa: FBT003
         self._shd: Any = SocketHolder(listener.fileno(), False, BACKLOG)  # type: ignore[call-arg]  # noqa: FBT003
         self._sso = None

@@ -112,7 +112,6 @@ class Workers:
         return min(times)
 
     def _take_next_step(self) -> None:
-        """Start missing workers, or take the next step of a renewal."""
         active = self._active
         outdated = [each for each in active if each.generation < self._generation]
         if len(active) < self.count:
@@ -151,7 +150,6 @@ class Workers:
         worker.work(self.listener, self.private, lambda: self.is_stopping.value, self.metrics, index, ready)
 
     def _look(self) -> None:
-        """Note workers that are ready or have ended, and end those whose time is over."""
         for each in [*self._workers]:
             if not each.process.is_alive():
                 self._note_end(each)
@@ -163,7 +161,12 @@ class Workers:
             notify("READY=1")
         now = time.monotonic()
         if now >= self._stop_at:
-            self._end_all()
+            self._is_ending, self._stop_at = True, inf
+            notify("STOPPING=1")
+            for sock in (self.listener, *self.private.values()):
+                sock.close()
+            for each in self._workers:
+                each.end(signal.SIGTERM, STOP_SECONDS)
         for each in self._workers:
             if now >= each.kill_at:
                 self.log.warn_now(f"Worker {each.process.pid} exceeded its time limit and was killed.")
@@ -217,14 +220,6 @@ class Workers:
         if len(self._deaths) == MAX_DEATHS and now - self._deaths[0] < DEATHS_SECONDS:
             self.log.warn_now(f"{MAX_DEATHS} workers died within a minute. The server stops.")
             raise SystemExit(1)
-
-    def _end_all(self) -> None:
-        self._is_ending, self._stop_at = True, inf
-        notify("STOPPING=1")
-        for sock in (self.listener, *self.private.values()):
-            sock.close()
-        for each in self._workers:
-            each.end(signal.SIGTERM, STOP_SECONDS)
 
 
 def serve(*, host: str, port: int, workers: int, settings: Settings, log: Log, ready: Callable[[], None]) -> None:

@@ -7,8 +7,7 @@ from sqlalchemy import and_, bindparam, func, select
 
 from retainer.fairness import Leased
 from retainer.identity.actors import in_accounts, operator_of
-from retainer.outbound.leases import Leases
-from retainer.outbound.loop import CLOCK_DIFFERENCE
+from retainer.outbound.loop import CLOCK_DIFFERENCE, Leases
 from retainer.outbound.pause import MONITOR
 from retainer.schema.sites import sites
 from retainer.sites import uptime
