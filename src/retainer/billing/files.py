@@ -11,7 +11,7 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 
 import msgspec
-from sqlalchemy import Table, bindparam, func, select
+from sqlalchemy import Table, bindparam, case, func, select
 
 from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.invoices.types import ClientSnapshot, Invoice
@@ -25,7 +25,7 @@ from retainer.identity import logos
 from retainer.kernel.representations import File, Representation, RunApart
 from retainer.schema.billing import allocations, credit_notes, expenses, invoice_lines, invoices, issued_documents
 from retainer.schema.crm import clients, external_contacts
-from retainer.schema.expressions import DOCUMENT_LANGUAGE, early_payment_term, in_document_language
+from retainer.schema.expressions import DOCUMENT_LANGUAGE, in_document_language
 from retainer.schema.identity import accounts
 from retainer.schema.work import time_entries
 from retainer.store.tables import ACCOUNT
@@ -52,13 +52,14 @@ CUSTOMER_COLUMNS = {
     "contact_name": external_contacts.c.name,
     "email": func.coalesce(clients.c.invoice_email, clients.c.email),
 }
+HAS_OWN_DISCOUNT = clients.c.early_payment_discount_percent.is_not(None)
 ISSUER_COLUMNS = {
     "name": func.coalesce(accounts.c.legal_name, accounts.c.name),
     "color": accounts.c.document_color,
     "footer": in_document_language("document_footer"),
     "language": DOCUMENT_LANGUAGE,
     "tax_exemption_reason": in_document_language("tax_exemption_reason"),
-    **{name: early_payment_term(name) for name in EARLY_PAYMENT},
+    **{name: case((HAS_OWN_DISCOUNT, clients.c[name]), else_=accounts.c[name]) for name in EARLY_PAYMENT},
 }
 """The columns of an issuer whose names differ from its fields, or that depend on the client."""
 read_client_snapshot, read_issuer = decoder(ClientSnapshot), decoder(Issuer)

@@ -20,20 +20,17 @@ from retainer.kernel.representations import run_here
 from retainer.shared import numbering
 from retainer.shared.numbering import NextNumbers
 from retainer.traffic.usage import NOTHING, usage_by_account
-from retainer.values.reading import read_fields, read_part
+from retainer.values.reading import read_part
 
 account_cli = cli.group("account", "Open, list, show and change accounts.")
 api_cli = cli.group("api", "Switch an account's API on or off.")
 
 OPENING = (
     *cli.fields_of(AccountDetails, "name", "plan", "currency", "timezone", "tax_rate"),
-    cli.option("admin_name", cli.text("The first admin's name."), Parameter.empty),
-    cli.option("admin_email", cli.text("The email with which the first admin signs in."), Parameter.empty),
-    cli.option(
-        "password",
-        cli.text("The first admin's password, 12 to 1000 characters.", show_default="the admin chooses it by a link"),
-    ),
-    cli.option("base_url", cli.BASE_URL),
+    cli.option("admin_name", str, "The first admin's name.", default=Parameter.empty),
+    cli.option("admin_email", str, "The email with which the first admin signs in.", default=Parameter.empty),
+    cli.option("admin_password", str, "The first admin's password. Without one, a link lets the admin choose it."),
+    cli.BASE_URL,
 )
 SETTINGS = (*cli.fields_of(AccountDetails, is_new=False), *cli.fields_of(NextNumbers))
 Logo = Annotated[
@@ -56,15 +53,14 @@ def create_account(*, json: bool, **given: Any) -> dict[str, object]:
     """Open an account with its first admin; print the one-time link with which the admin chooses a password."""
     errors = FieldErrors()
     details = read_part(AccountDetails, cli.given_fields(AccountDetails, given), errors)
-    first: dict[str, object] = {"name": given["admin_name"], "email": given["admin_email"], "role": "admin"}
-    admin = read_part(UserDetails, first, errors, "admin_")
-    secret = read_fields(UserDetails, {name: given[name] for name in ("password",) if given[name] is not None}, errors)
+    first = {name: given[f"admin_{name}"] for name in ("name", "email", "password")}
+    admin = read_part(UserDetails, {**first, "role": "admin"}, errors, "admin_")
     errors.raise_errors()
-    address, chosen = cli.public_address(given["base_url"], json=json), secret.get("password")
-    password_hash = None if chosen is None else passwords.hash_password(chosen)
+    address = cli.public_address(given["base_url"], json=json)
+    password_hash = None if admin.password is None else passwords.hash_password(admin.password)
     account_id, user_id = users.open_account(cli.opened(), details, admin, password_hash)
     result: dict[str, object] = {"account_id": account_id, "user_id": user_id}
-    if chosen is None:
+    if admin.password is None:
         with cli.acting_for(account_id) as tx:
             link = users.create_link(tx, user_id)
         result |= {"link": link.url(address), "expires_at": link.expires_at}

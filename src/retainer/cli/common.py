@@ -2,11 +2,10 @@
 
 import json as jsons
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from inspect import Parameter, signature
-from itertools import starmap
 from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -26,10 +25,9 @@ from retainer.values.reading import form_of, read_changes, read_record, writable
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T", bound=msgspec.Struct)
 Fields = Mapping[str, Any]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
 Account = Annotated[int, typer.Argument(metavar="ACCOUNT", min=1, max=MAX_INTEGER, help="The account's id.")]
 WORDS = {None: "-", True: "yes", False: "no"}
-RENAMED = {"user_id": "user", "event_id": "event", "is_small_business": "small_business"}
+RENAMED = {"admin_password": "password", "user_id": "user", "event_id": "event", "is_small_business": "small_business"}
 """The fields whose options have shorter names."""
 
 
@@ -44,23 +42,19 @@ class Listing(NamedTuple):
     columns: Sequence[str] = ()
 
 
-def text(description: str, metavar: str | None = None, **more: Any) -> Any:
-    return Annotated[str | None, typer.Option(metavar=metavar, help=description, **more)]
+def option(name: str, kind: Any, description: str, *names: str, default: Any = None, **more: Any) -> Parameter:
+    """Return an option of a command, `--name` unless other names are given; Parameter.empty makes it required."""
+    annotation = Annotated[kind | None, typer.Option(*(names or [option_name(name)]), help=description, **more)]
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def number(description: str, metavar: str | None = None, **more: Any) -> Any:
-    return Annotated[int | None, typer.Option(metavar=metavar, help=description, **more)]
+def option_name(field: str) -> str:
+    return f"--{RENAMED.get(field, field).replace('_', '-')}"
 
 
-def flag(names: str, description: str) -> Any:
-    return Annotated[bool | None, typer.Option(names, help=description, show_default=False)]
-
-
-BASE_URL = text(
-    "The public address of the server in the link, like https://agency.example.",
-    "URL",
-    show_default="RETAINER_BASE_URL",
-)
+JSON = option("json", bool, "Print one JSON object on standard output.", "--json", default=False)
+ADDRESS = "The public address of the server in the link, like https://agency.example."
+BASE_URL = option("base_url", str, ADDRESS, metavar="URL", show_default="RETAINER_BASE_URL")
 
 
 def fields_of(model: type[msgspec.Struct], *names: str, is_new: bool = True) -> list[Parameter]:
@@ -70,23 +64,22 @@ def fields_of(model: type[msgspec.Struct], *names: str, is_new: bool = True) -> 
     """
     hints, found = get_type_hints(model, include_extras=True), []
     for name, field in writable_fields(model).items():
-        if not names or name in names:
-            is_required = is_new and field.required
-            default = str(field.default or "") if is_new and not is_required else ""
-            annotation = _annotation(name, declared(hints[field.name]), default)
-            found.append(option(name, annotation, Parameter.empty if is_required else None))
+        if names and name not in names:
+            continue
+        declaration, named = declared(hints[field.name]), option_name(name)
+        label = named[2:].replace("-", " ").capitalize()
+        sentence = next((mark for mark in declaration.marks if isinstance(mark, str)), "")
+        if declaration.type is bool:
+            both = f"{named}/--no-{named[2:]}"
+            found.append(option(name, bool, sentence or f"{label}.", both, show_default=False))
+            continue
+        form = _form(declaration)
+        description = f"{sentence} Must be {form}." if sentence else f"{label}: {form}."
+        kind, is_required = int if declaration.type is int else str, is_new and field.required
+        shown = str(field.default) if is_new and not is_required and field.default is not None else False
+        default = Parameter.empty if is_required else None
+        found.append(option(name, kind, description, default=default, show_default=shown))
     return found
-
-
-def _annotation(name: str, found: Declared, default: str) -> Any:
-    named = option_name(name)
-    label = named[2:].replace("-", " ").capitalize()
-    sentence = next((mark for mark in found.marks if isinstance(mark, str)), "")
-    if found.type is bool:
-        return flag(f"{named}/--no-{named[2:]}", sentence or f"{label}.")
-    description = f"{sentence} Must be {_form(found)}." if sentence else f"{label}: {_form(found)}."
-    value: Any = int | None if found.type is int else str | None
-    return Annotated[value, typer.Option(named, help=description, show_default=default or False)]
 
 
 def _form(found: Declared) -> str:
@@ -97,17 +90,7 @@ def _form(found: Declared) -> str:
     return next((extra["form"] for extra in own if extra), None) or form_of(found.type, tuple(found.marks))
 
 
-def option_name(field: str) -> str:
-    return f"--{RENAMED.get(field, field).replace('_', '-')}"
-
-
-def option(name: str, annotation: Any, default: Any = None) -> Parameter:
-    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-
-
-def command(
-    group: typer.Typer, name: str | None = None, options: Fields | Sequence[Parameter] = ()
-) -> Callable[[F], F]:
+def command(group: typer.Typer, name: str | None = None, options: Iterable[Parameter] = ()) -> Callable[[F], F]:
     """Add a function to a group as a command with --json that prints what the function returns.
 
     The function takes `options` as `given`, and may ask for `json`. Typer reads them from its signature (PEP 362).
@@ -116,9 +99,8 @@ def command(
     def add(function: F) -> F:
         declared = signature(function, eval_str=True)
         own = [each for each in declared.parameters.values() if each.name not in {"given", "json"}]
-        listed = [*starmap(option, options.items())] if isinstance(options, Mapping) else [*options]
         first = sum(each.kind is Parameter.POSITIONAL_OR_KEYWORD for each in own)
-        takes_json, json = "json" in declared.parameters, option("json", Json, default=False)
+        takes_json = "json" in declared.parameters
 
         @wraps(function)
         def run(*, json: bool, **values: Any) -> None:
@@ -126,7 +108,7 @@ def command(
             if result is not None:
                 say(result, json=json)
 
-        run.__signature__ = declared.replace(parameters=[*own[:first], *listed, *own[first:], json])  # type: ignore[attr-defined]
+        run.__signature__ = declared.replace(parameters=[*own[:first], *options, *own[first:], JSON])  # type: ignore[attr-defined]
         group.command(name)(run)
         return function
 

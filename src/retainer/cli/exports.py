@@ -38,7 +38,7 @@ def export(account: cli.Account, folder: Folder, *, formats: Formats = "csv,json
     All files show the same moment. Secrets, passwords and logs are not in them, and neither are PDFs.
     """
     chosen = sorted({part.strip() for part in formats.split(",")})
-    if not set(chosen) <= WRITERS.keys():
+    if not set(chosen) <= {"csv", "json"}:
         raise invalid({"format": ["Must be csv, json, or csv,json."]})
     if folder.exists():
         raise invalid({"dir": [f"{folder} exists already. Name a new folder."]})
@@ -63,8 +63,11 @@ def write(tx: Tx, folder: Path, formats: list[str]) -> dict[str, int]:
         with ExitStack() as opened:
             files = {each: opened.enter_context(new_file(folder / f"{name}.{each}")) for each in formats}
             for record in read(tx, table, model):
-                for each, file in files.items():
-                    WRITERS[each](file, record, is_first=not counts[name])
+                is_first = not counts[name]
+                if "json" in files:
+                    files["json"].write(("[\n" if is_first else ",\n") + msgspec.json.encode(record).decode())
+                if "csv" in files:
+                    add_csv(files["csv"], record, is_first=is_first)
                 counts[name] += 1
             if "json" in files:
                 files["json"].write("\n]\n" if counts[name] else "[]\n")
@@ -99,10 +102,6 @@ def _after(table: Table, model: type[Record]) -> Select[str]:
     return rows.where(table.c.id > bindparam("after")).order_by(table.c.id).limit(bindparam("size"))
 
 
-def add_json(file: TextIO, record: Record, *, is_first: bool) -> None:
-    file.write(("[\n" if is_first else ",\n") + msgspec.json.encode(record).decode())
-
-
 def add_csv(file: TextIO, record: Record, *, is_first: bool) -> None:
     """Add a row with a column for each field; lists, such as the lines of an invoice, are JSON in their cell."""
     values = msgspec.to_builtins(record, builtin_types=(Decimal,))
@@ -113,6 +112,3 @@ def add_csv(file: TextIO, record: Record, *, is_first: bool) -> None:
         if isinstance(value, bool | list | dict):
             values[name] = jsons.dumps(value, ensure_ascii=False, default=str)
     write_row(file, values.values())
-
-
-WRITERS = {"csv": add_csv, "json": add_json}

@@ -1,8 +1,6 @@
 """Commands on the audit log and the request log."""
 
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from retainer.cli import common as cli
 from retainer.errors import invalid
@@ -12,20 +10,19 @@ from retainer.traffic.request_log import LogFilter, list_requests
 
 audit_cli = cli.group("audit", "List what admins and operators did.")
 
-Limit = Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of rows.")]
+LIMIT = cli.option("limit", int, "Maximum number of rows.", default=audit.PAGE, min=1, max=1000)
 OF_AUDIT = (
     *cli.fields_of(AuditFilter, "action", "user_id", "since", "until"),
-    cli.option("limit", Limit, audit.PAGE),
-    cli.option("cursor", cli.text("The next_cursor of the previous page.")),
+    LIMIT,
+    cli.option("cursor", str, "The next_cursor of the previous page."),
 )
+OF_REQUESTS = (*cli.fields_of(LogFilter), LIMIT, cli.option("after", str, "The `next` of the previous page."))
 AUDITED = ("created_at", "user_name", "address", "action", "target", "target_id", "target_name", "before", "after")
 LOGGED = (
     *("answered_at", "key_id", "status", "method", "path", "operation", "duration_us"),
     *("address", "request_id", "record", "code", "names"),
 )
 request_cli = cli.group("requests", "Look up the requests of an account's keys.")
-
-After = Annotated[str | None, typer.Option(help="The `next` of the previous page.")]
 
 
 @cli.command(audit_cli, "list", OF_AUDIT)
@@ -37,13 +34,13 @@ def list_audit(account: cli.Account, **given: Any) -> dict[str, object]:
     return {"entries": cli.Listing(page.entries, AUDITED), "next_cursor": page.next_cursor}
 
 
-@cli.command(request_cli, "list", cli.fields_of(LogFilter))
-def list_logged(account: cli.Account, *, after: After = None, limit: Limit = 50, **given: Any) -> dict[str, object]:
+@cli.command(request_cli, "list", OF_REQUESTS)
+def list_logged(account: cli.Account, **given: Any) -> dict[str, object]:
     """List requests, newest first, without their queries and bodies."""
     wanted = cli.whole(LogFilter, given | {"method": given["method"] and given["method"].upper()})
     with cli.acting_for(account, write=False) as tx:
         try:
-            page = list_requests(tx, wanted, after=after, limit=limit)
+            page = list_requests(tx, wanted, after=given["after"], limit=given["limit"])
         except ValueError as error:
             raise invalid({"after": [str(error)]}) from None
     return {"requests": cli.Listing(page.requests, LOGGED), "next": page.next, "searched_to": page.searched_to}

@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 
 operating_cli = typer.Typer()
 SERVING = (
-    cli.option("host", cli.text("The address to listen on."), "127.0.0.1"),
-    cli.option("port", cli.number("The port to listen on.", min=1, max=65535), 8000),
-    cli.option("workers", cli.number("Worker processes; more than one needs PostgreSQL and Valkey.", min=1), 1),
-    cli.option("threads", cli.number("Threads of each worker.", min=1, max=256, show_default="RETAINER_THREADS")),
-    cli.option("no_monitor", cli.flag("--no-monitor", "Do not check the sites.")),
-    cli.option("no_webhooks", cli.flag("--no-webhooks", "Do not send webhooks.")),
+    cli.option("host", str, "The address to listen on.", default="127.0.0.1"),
+    cli.option("port", int, "The port to listen on.", default=8000, min=1, max=65535),
+    cli.option("workers", int, "Worker processes; more than one needs PostgreSQL and Valkey.", default=1, min=1),
+    cli.option("threads", int, "Threads of each worker.", min=1, max=256, show_default="RETAINER_THREADS"),
+    cli.option("no_monitor", bool, "Do not check the sites.", "--no-monitor", default=False),
+    cli.option("no_webhooks", bool, "Do not send webhooks.", "--no-webhooks", default=False),
 )
 """The options of `serve` and `demo`."""
 Once = Annotated[bool, typer.Option("--once", help="Do what is due, then exit.")]

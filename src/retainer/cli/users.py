@@ -19,11 +19,10 @@ session_cli = cli.group("session", "List and revoke the sessions in the console.
 
 User = Annotated[int, typer.Argument(metavar="USER", min=1, max=MAX_INTEGER, help="The user's id.")]
 Session = Annotated[int, typer.Argument(metavar="SESSION", min=1, max=MAX_INTEGER, help="The session's id.")]
-CREATING = (*cli.fields_of(UserDetails), cli.option("base_url", cli.BASE_URL))
+CREATING = (*cli.fields_of(UserDetails), cli.BASE_URL)
 CHANGING = cli.fields_of(UserDetails, is_new=False)
-KEYS_TO = cli.number(
-    "The user as whom the keys then act.", "USER", min=1, max=MAX_INTEGER, show_default="the keys stop"
-)
+ACTING = "The user as whom the keys then act."
+KEYS_TO = cli.option("keys_to", int, ACTING, min=1, max=MAX_INTEGER, show_default="the keys stop")
 COLUMNS = ("id", "name", "email", "role", "is_active", "weekly_capacity_minutes", "hourly_rate")
 
 
@@ -59,7 +58,7 @@ def set_user(user: User, **given: Any) -> Fields:
     return change_user(user, changes)
 
 
-@cli.command(user_cli, "deactivate", {"keys_to": KEYS_TO})
+@cli.command(user_cli, "deactivate", [KEYS_TO])
 def deactivate_user(user: User, **given: Any) -> Fields:
     """Deactivate a user; the user's keys stop working immediately, or act as another user."""
     with cli.acting_on(schema.users, user) as tx:
@@ -75,7 +74,7 @@ def activate_user(user: User) -> Fields:
     return change_user(user, {"is_active": True})
 
 
-@cli.command(user_cli, "link", {"base_url": cli.BASE_URL})
+@cli.command(user_cli, "link", [cli.BASE_URL])
 def create_link(user: User, *, json: bool, **given: Any) -> dict[str, object]:
     """Print a one-time link with which a user sets a new password."""
     address = cli.public_address(given["base_url"], json=json)

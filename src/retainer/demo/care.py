@@ -39,15 +39,7 @@ def care(scene: Scene) -> None:
 
 def _site(scene: Scene, client: Client, now: datetime) -> int:
     is_current = scene.rng.random() < 0.65
-    plugins = [
-        {
-            "slug": plugin["slug"],
-            "name": plugin["name"],
-            "version": plugin["newest" if is_current else "older"],
-            "update_version": plugin["newest"],
-        }
-        for plugin in CONTENT["plugins"]
-    ]
+    plugins = [{**each, "version": each["update_version" if is_current else "version"]} for each in CONTENT["plugins"]]
     scene.tx.now = as_instant(now - uptime.QUARTER)
     return create(
         sites.create_site,

@@ -35,7 +35,8 @@ def answer(request: Request, routes: Routes) -> Response:
     """Return a page of the reference, or a 404. Raises `method_not_allowed`."""
     pages, path = pages_of(routes), request.path.removesuffix("/")
     if path == TRY.path:
-        return answer_try(request, routes)
+        context = frame(routes, TRY) | {"swagger_style": SWAGGER_STYLE, "swagger_script": SWAGGER_SCRIPT}
+        return page(request, markup("reference/try.html", **context), connect_src=f"'self' {request.origin}")
     if path == SEARCH.path:
         query = " ".join(parse_qs(request.query).get("q", []))[:MAX_QUERY_LENGTH].strip()
         context = frame(routes, SEARCH, query) | {"results": search(routes, query)}
@@ -61,12 +62,6 @@ def answer_llms(request: Request, routes: Routes) -> Response:
 def answer_llms_full(request: Request, routes: Routes) -> Response:
     text = "\n".join(page.text for page in pages_of(routes).values()).replace(ORIGIN, request.origin)
     return document(request, TEXT, text.encode())
-
-
-def answer_try(request: Request, routes: Routes) -> Response:
-    context = frame(routes, TRY) | {"swagger_style": SWAGGER_STYLE, "swagger_script": SWAGGER_SCRIPT}
-    html = markup("reference/try.html", **context)
-    return page(request, html, connect_src=f"'self' {request.origin}")
 
 
 @cache

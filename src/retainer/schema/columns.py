@@ -6,6 +6,7 @@ from typing import TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.schema import SchemaItem
+from sqlalchemy.types import TypeEngine
 
 from retainer.store.engines.sql import DAY, FLAG, INSTANT, INTEGER, KEYED, NUMBERED, TEXT
 from retainer.store.tables import metadata
@@ -16,52 +17,32 @@ from retainer.values.exact import decimal_text
 T = TypeVar("T")
 
 
-def text(name: str, *, optional: bool = False, server_default: str | None = None) -> sa.Column[str]:
-    """A text; null instead of an empty text."""
-    return sa.Column(name, TEXT, nullable=optional, server_default=server_default)
+def kind(stored_as: TypeEngine[T], **info: object) -> Callable[..., sa.Column[T]]:
+    def column(name: str, *, optional: bool = False, server_default: str | None = None) -> sa.Column[T]:
+        return sa.Column(name, stored_as, nullable=optional, info={**info}, server_default=server_default)
+
+    return column
 
 
-def integer(name: str, *, optional: bool = False, server_default: str | None = None) -> sa.Column[int]:
-    return sa.Column(name, INTEGER, nullable=optional, server_default=server_default)
+text, integer, content = kind(TEXT), kind(INTEGER), kind(sa.LargeBinary())
+"""A text, which is null instead of empty; a whole number; bytes."""
+flag = kind(FLAG, out=bool)
+day = kind(DAY)
+"""A day in the account's time zone, `YYYY-MM-DD`."""
+instant = kind(INSTANT)
+"""A moment in UTC, RFC 3339 with microseconds and `Z`, so that text order is time order."""
+decimal = kind(TEXT, into=decimal_text, out=Decimal)
+"""An exact decimal, stored as its canonical text: `7.5` for 7.50."""
+price = kind(TEXT, into="{:f}".format, out=Decimal)
+"""An exact decimal, stored as the text that responses show, with its trailing zeros."""
+embedded = kind(TEXT, into=json_text, embedded=True)
+"""A structure or list of the row, stored as JSON and decoded by the type of the record's field."""
+money = kind(INTEGER, money=True)
+"""An amount in minor units of the row's `currency`."""
 
 
-def optional(kind: Callable[..., sa.Column[T]], *names: str) -> list[sa.Column[T]]:
-    return [kind(name, optional=True) for name in names]
-
-
-def flag(name: str, *, server_default: str | None = None) -> sa.Column[bool]:
-    return sa.Column(name, FLAG, nullable=False, info={"out": bool}, server_default=server_default)
-
-
-def day(name: str, *, optional: bool = False) -> sa.Column[str]:
-    """A day in the account's time zone, `YYYY-MM-DD`."""
-    return sa.Column(name, DAY, nullable=optional)
-
-
-def instant(name: str, *, optional: bool = False) -> sa.Column[str]:
-    """A moment in UTC, RFC 3339 with microseconds and `Z`, so that text order is time order."""
-    return sa.Column(name, INSTANT, nullable=optional)
-
-
-def decimal(name: str, *, optional: bool = False) -> sa.Column[str]:
-    """An exact decimal, stored as its canonical text: `7.5` for 7.50."""
-    return sa.Column(name, TEXT, nullable=optional, info={"into": decimal_text, "out": Decimal})
-
-
-def price(name: str) -> sa.Column[str]:
-    """An exact decimal, stored as the text that responses show, with its trailing zeros."""
-    return sa.Column(name, TEXT, nullable=False, info={"into": "{:f}".format, "out": Decimal})
-
-
-def embedded(name: str, *, optional: bool = False) -> sa.Column[str]:
-    """A structure or list of the row, stored as JSON and decoded by the type of the record's field."""
-    info = {"into": json_text, "embedded": True}
-    return sa.Column(name, TEXT, nullable=optional, info=info)
-
-
-def money(name: str, *, optional: bool = False, server_default: str | None = None) -> sa.Column[int]:
-    """An amount in minor units of the row's `currency`."""
-    return sa.Column(name, INTEGER, nullable=optional, info={"money": True}, server_default=server_default)
+def optional(constructor: Callable[..., sa.Column[T]], *names: str) -> list[sa.Column[T]]:
+    return [constructor(name, optional=True) for name in names]
 
 
 def folded(*sources: str, into: str | None = None, optional: bool = False, fold: Fold = str.casefold) -> sa.Column[str]:
@@ -88,10 +69,6 @@ def numbered(*, optional: bool = False) -> tuple[SchemaItem, ...]:
         unique("number_folded"),
         *indexes("number_sort id"),
     )
-
-
-def content(name: str, *, optional: bool = False) -> sa.Column[bytes]:
-    return sa.Column(name, sa.LargeBinary, nullable=optional)
 
 
 def ref(
@@ -128,9 +105,9 @@ def mark_maintained(column: sa.Column[T]) -> sa.Column[T]:
     return column
 
 
-def maintained(name: str, kind: Callable[..., sa.Column[int]] = integer) -> sa.Column[int]:
+def maintained(name: str, constructor: Callable[..., sa.Column[int]] = integer) -> sa.Column[int]:
     """A sum over other rows, initially 0, that `rollups` maintains."""
-    return mark_maintained(kind(name, server_default="0"))
+    return mark_maintained(constructor(name, server_default="0"))
 
 
 def in_literals(column: sa.ColumnElement[str], words: Iterable[str]) -> sa.ColumnElement[bool]:

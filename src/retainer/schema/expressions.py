@@ -24,12 +24,6 @@ def in_document_language(name: str) -> ColumnElement[str | None]:
     return case({language: accounts.c[f"{name}_{language}"] for language in LANGUAGES}, value=DOCUMENT_LANGUAGE)
 
 
-def early_payment_term(name: str) -> ColumnElement[object]:
-    """Return a term of a client's early-payment discount: its own if it has a percentage, else the account's."""
-    has_own = clients.c.early_payment_discount_percent.is_not(None)
-    return case((has_own, clients.c[name]), else_=accounts.c[name])
-
-
 def is_covered(table: Table) -> ColumnElement[bool]:
     return in_literals(table.c.billing_type, COVERED)
 
