@@ -185,7 +185,7 @@ def test_the_chosen_one_of_several_payments_is_removed(api, visitor):
         api.patch(f"/invoices/{invoice['id']}", {"record_payment": {"amount": "10", "reference": reference}})
     payments = read(api, "invoices", invoice)["payments"]
     chosen = next(payment for payment in payments if payment["reference"] == "A2")
-    visitor.submit(path_of("invoices", invoice, "/remove-payment"), payment=str(chosen["id"]))
+    visitor.submit(path_of("invoices", invoice, "/remove-payment"), payments=str(chosen["id"]))
     left = {payment["reference"] for payment in read(api, "invoices", invoice)["payments"]}
     assert left == {"A1", "A3"}
 
@@ -297,7 +297,7 @@ def test_an_impossible_action_is_explained_not_offered_and_refused(api, visitor,
     assert (path in visitor.get(path_of("invoices", invoice)).links) is (status in lines), "a draft says what it lacks"
     before, other = read(api, "invoices", invoice), path_of("invoices", invoice, "/issue")
     state = dict(Fields(visitor.get(other).html).forms.get(other, [])).get("state", "")
-    form = {"state": state, "amount": "1", "paid_date": TODAY, "what": "everything", "payment": "1"}
+    form = {"state": state, "amount": "1", "paid_date": TODAY, "what": "everything", "payments": "1"}
     assert visitor.post(path, form).status in {412, 422}
     assert read(api, "invoices", invoice) == before
 
@@ -366,9 +366,9 @@ def test_a_payment_that_was_refunded_is_removed_after_its_refund(api, visitor):
     refund, payment = sorted(read(api, "invoices", invoice)["payments"], key=lambda each: Decimal(each["amount"]))
     path = path_of("invoices", invoice, "/remove-payment")
     assert "Refund of 300.00 EUR on" in visitor.get(path).text
-    page = visitor.submit(path, payment=str(payment["id"]))
-    assert 'id="payment-error">It was refunded, at least in part. Remove the refund first' in page.html
-    assert "300.00 EUR removed. INV-" in visitor.submit(path, payment=str(refund["id"])).text
+    page = visitor.submit(path, payments=str(payment["id"]))
+    assert 'id="payments-error">It was refunded, at least in part. Remove the refund first' in page.html
+    assert "300.00 EUR removed. INV-" in visitor.submit(path, payments=str(refund["id"])).text
     assert "300.00 EUR removed. INV-" in visitor.submit(path).text
 
 

@@ -139,7 +139,9 @@ def test_deliveries_are_filtered_and_paged(api, visitor, receiver):
     assert "event 2," not in visitor.get(f"{path}?status=pending").text
     assert f"{path}?page=2" in visitor.get(path).links
     assert "Older" not in visitor.get(f"{path}?page=2").text
-    assert visitor.get(f"{path}?status=odd&page=0").status == 200
+    assert visitor.get(f"{path}?page=0").status == 200
+    odd = visitor.get(f"{path}?status=odd")
+    assert (odd.status, "Status: Must be one of" in odd.text) == (422, True)
 
 
 def test_a_secret_is_rotated_and_a_webhook_deleted(api, visitor, receiver):

@@ -11,7 +11,7 @@ from retainer.console.shapes import declared
 from retainer.console.typed import read_boundary
 from retainer.errors import FieldErrors, InvalidValue, Refusal, invalid
 from retainer.kernel.query import Query, parameters
-from retainer.values.kinds import read_likely
+from retainer.values.kinds import read_day, read_likely
 from retainer.values.texts import clean
 
 Q = TypeVar("Q", bound=Query)
@@ -114,7 +114,9 @@ def read_filters(model: type[Q], form: Form, timezone: str) -> Q:
             if text and shape == "moment":
                 text = read_boundary(text, timezone, is_end=name == "until")
             if text:
-                values[each.field] = (read_likely(each.read) if shape == "day" else each.read)(text)
+                values[each.field] = each.read(text)
+            if text and shape == "day":
+                read_likely(read_day)(text)
         except ValueError as error:
             form.errors[name] = [str(error)]
     return model(**values)

@@ -39,36 +39,25 @@ PREVIEW = "preview"
 REVIEW = "The fields have changed since the preview. This is what they lead to now: check it, then confirm."
 
 
-class Missing(Exception):  # nothing failed
-    """A sentence names something that there is not, and is left out."""
-
-
-class Wording(dict[str, Any]):
-    """What sentences can name, as `{client}` or `{after.due_date}`. Raises Missing for what is empty."""
-
-    def __getitem__(self, name: str) -> Any:
-        found = self.get(name)
-        if not found:
-            raise Missing
-        return found
-
-    def say(self, *templates: str) -> Iterator[str]:
-        for template in templates:
-            try:
-                yield template.format_map(self)
-            except Missing:
-                continue
+def say(facts: dict[str, Any], templates: Sequence[str]) -> Iterator[str]:
+    """Yield the sentences with what they name, like `{client}` or `{after.due_date}`; without those that lack it."""
+    known = {name: value for name, value in facts.items() if value}
+    for template in templates:
+        try:
+            yield template.format_map(known)
+        except (KeyError, AttributeError):
+            continue
 
 
 class Worded:
-    """The fields of a record in words, as a sentence uses them. Raises Missing for blank ones and amounts of 0."""
+    """The fields of a record in words, as a sentence uses them; it has no blank ones, and no amounts of 0."""
 
     def __init__(self, values: Values, record: Any) -> None:
         self.values, self.record = values, record
 
     def __getattr__(self, name: str) -> str:
         if not getattr(self.record, name, None):
-            raise Missing
+            raise AttributeError(name)
         value = self.values.field(self.record, name)
         return value.text.lower() if value.kind == "badge" else value.text
 
@@ -111,7 +100,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
     """The path at which the operation creates a record; by default, it changes the record of the page."""
     fixed: dict[str, Any] = {}
     """What the operation is sent beside the fields of the form."""
-    when: Callable[[Any], object]
+    when: Callable[[Any], object] = lambda _: True
     """Whether the record's page offers the action; the operation decides whether it succeeds."""
     next_in: tuple[str, ...] | None = ()
     """The statuses in which it is the likely next step; None for all."""
@@ -155,20 +144,20 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
     def next_path(self, stage: Stage) -> str:
         return stage.kind.path_of(stage.after)
 
-    def facts(self, stage: Stage, values: Values) -> Wording:
+    def facts(self, stage: Stage, values: Values) -> dict[str, Any]:
         record, after = stage.record, stage.after or stage.record
         client_id = getattr(record, "client_id", None)
         client = load_names(stage.tx, clients, [client_id]).get(client_id, "") if client_id else ""
         paid = abs(getattr(after, "amount_paid", Decimal(0)) - getattr(record, "amount_paid", Decimal(0)))
-        return Wording(
-            before=Worded(values, record),
-            after=Worded(values, after),
-            made=Worded(values, stage.made),
-            client=client,
-            freed=stage.freed,
-            paid=words.money(paid, after.currency) if paid else "",
-            became="" if record.status == after.status else word_of(after.status).lower(),
-        )
+        return {
+            "before": Worded(values, record),
+            "after": Worded(values, after),
+            "made": Worded(values, stage.made),
+            "client": client,
+            "freed": stage.freed,
+            "paid": words.money(paid, after.currency) if paid else "",
+            "became": "" if record.status == after.status else word_of(after.status).lower(),
+        }
 
     def show(self, kind: str, tx: Tx, context: PageContext) -> Reply:
         """Return the page, with what the form as typed leads to. Raises `not_found`; leaves its rehearsal in `tx`."""
@@ -201,7 +190,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         if self.unchanged and state_of(stage.after) == state_of(stage.record):
             return context.redirect(path, self.unchanged, kind="warn")
         self.note(stage)
-        said = self.facts(stage, Values(tx, context)).say(*self.notice)
+        said = say(self.facts(stage, Values(tx, context)), self.notice)
         return context.redirect(path, " ".join(said), kind="warn" if self.is_danger else "good")
 
     def stage(self, name: str, tx: Tx, context: PageContext) -> Stage:
@@ -269,7 +258,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         label = title_of(kind.table, record)
         values = Values(stage.tx, context)
         facts = self.facts(stage, values)
-        changes = list(changes_of(values, stage, facts.get("client", "")))
+        changes = list(changes_of(values, stage, facts["client"]))
         values.names.load()
         return context.render(
             "action",
@@ -280,7 +269,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
             back=kind.path_of(record),
             sheet=sheet,
             obstacle=obstacle,
-            sentences=list(facts.say(*self.sentences)),
+            sentences=list(say(facts, self.sentences)),
             warnings=[in_words(warning.message, ()) for warning in getattr(stage.meta, "warnings", ())],
             document=stage.made if type(stage.made) in {Invoice, CreditNote} - {kind.record} else None,
             unit_text=unit_text,

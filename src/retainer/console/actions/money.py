@@ -7,7 +7,7 @@ from typing import Any
 from retainer.billing import payments
 from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.invoices.types import Invoice, Payment, UnbilledTime
-from retainer.console.actions.action import Action, Stage, Wording
+from retainer.console.actions.action import Action, Stage
 from retainer.console.editing.fields import Field, choose_fields, options_of
 from retainer.console.kinds.projects import LEFT_OUT
 from retainer.console.page_context import PageContext
@@ -65,10 +65,10 @@ class Bill(Action, frozen=True, kw_only=True):
             return {"client_id": record.client_id, "project_id": record.id, "unbilled_work": asked}
         return {"client_id": record.id, "unbilled_work": asked}
 
-    def facts(self, stage: Stage, values: Values) -> Wording:
+    def facts(self, stage: Stage, values: Values) -> dict[str, Any]:
         found = getattr(stage.meta, "left_out", ())
         left_out = ", ".join(f"{hours(each.minutes)} h {LEFT_OUT[each.reason]}" for each in found)
-        return Wording(super().facts(stage, values) | {"left_out": left_out})
+        return super().facts(stage, values) | {"left_out": left_out}
 
     def note(self, stage: Stage) -> None:
         body = self.build_body(stage.record, stage.sheet.read())
@@ -98,8 +98,6 @@ class RecordPayment(Action, frozen=True, kw_only=True):
 
     due: str
     """The field of the invoice that says what is due."""
-    within: str
-    """The field of the body that has the payment."""
 
     def fields_of(self, record: Invoice) -> Sequence[Field]:
         return AMOUNT._replace(label=f"Amount, {record.currency}", hint="", is_required=True), *OTHERS
@@ -109,29 +107,26 @@ class RecordPayment(Action, frozen=True, kw_only=True):
         return {"amount": amount, "paid_date": tx.today, "method": "bank_transfer"}
 
     def build_body(self, _: Invoice, values: dict[str, Any]) -> dict[str, Any]:
-        return {self.within: values}
+        return {f"record_{self.path}": values}
 
 
 class RemovePayment(Action, frozen=True, kw_only=True):
     def fields_of(self, record: Invoice) -> Sequence[Field]:
         found = [(str(payment.id), payment_text(payment)) for payment in record.payments]
         empty = "Select…" if len(found) > 1 else ""
-        field = Field("payment", "Payment", "choice", is_required=True, options=tuple(found), empty=empty)
+        field = Field("payments", "Payment", "choice", is_required=True, options=tuple(found), empty=empty)
         return [field] if found else []
 
     def preset(self, _: Tx, record: Invoice) -> dict[str, str]:
-        return {"payment": str(record.payments[0].id) if len(record.payments) == 1 else ""}
+        return {"payments": str(record.payments[0].id) if len(record.payments) == 1 else ""}
 
     def build_body(self, record: Invoice, values: dict[str, Any]) -> dict[str, Any]:
         if not record.payments:
             raise invalid({"": ["This invoice has no payments."]})
         return values
 
-    def field_of(self, path: str, _: dict[str, Any]) -> str:
-        return path.removesuffix("s")
-
     def run(self, stage: Stage, body: dict[str, Any]) -> Any:
-        return payments.remove(stage.tx, int(body["payment"]))
+        return payments.remove(stage.tx, int(body["payments"]))
 
 
 def payment_text(payment: Payment) -> str:
@@ -182,8 +177,8 @@ class Credit(Action, frozen=True, kw_only=True):
             return f"{LINE}{body['lines'][int(rest.partition('.')[0])]['invoice_line_id']}" if rest else "what"
         return path
 
-    def facts(self, stage: Stage, values: Values) -> Wording:
-        return Wording(super().facts(stage, values) | {"left": left_of(stage.record)})
+    def facts(self, stage: Stage, values: Values) -> dict[str, Any]:
+        return super().facts(stage, values) | {"left": left_of(stage.record)}
 
 
 def left_of(invoice: Invoice) -> str:

@@ -50,7 +50,6 @@ REPLY = Reply(
     creates="/tickets/{ticket_id}/replies",
     label="Reply",
     button="Add reply",
-    when=lambda _: True,
     next_in=None,
     sentences=(
         "After a public reply, the ticket waits for the requester. An internal note does not change that.",
@@ -67,7 +66,6 @@ def handle(model: type[Record], table: Table, due: str, notice: str, **others: A
         path="handle",
         label="Status and assignee…",
         button="Save",
-        when=lambda _: True,
         fields=tuple(choose_fields(model, table, "status", "priority", "assignee_id", due, use="Update")),
         notice=(notice, "It is {became} now."),
         unchanged="Nothing was changed.",
@@ -120,7 +118,6 @@ INVOICE_ACTIONS = (
         path="payment",
         label="Record payment…",
         due="balance_due",
-        within="record_payment",
         when=lambda invoice: invoice.status in payments.PAYABLE and invoice.balance_due,
         next_in=("sent", "partially_paid"),
         sentences=(
@@ -135,7 +132,6 @@ INVOICE_ACTIONS = (
         path="refund",
         label="Record refund…",
         due="refund_due",
-        within="record_refund",
         when=lambda invoice: invoice.refund_due,
         next_in=None,
         sentences=(

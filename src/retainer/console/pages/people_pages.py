@@ -226,8 +226,6 @@ def browser_in_words(user_agent: str | None) -> str:
     text = user_agent or ""
     browsers = {"Edg/": "Edge", "OPR/": "Opera", "Firefox/": "Firefox", "Chrome/": "Chrome", "Safari/": "Safari"}
     systems = {"iPhone": "iPhone", "iPad": "iPad", "Android": "Android", "Windows": "Windows", "Mac OS": "macOS"}
-    browser = next((name for mark, name in browsers.items() if mark in text), "")
-    system = next((name for mark, name in {**systems, "Linux": "Linux"}.items() if mark in text), "")
-    if browser and system:
-        return f"{browser} on {system}"
-    return browser or system or text[:60] or "Unknown browser"
+    systems["Linux"] = "Linux"  # Android names it, too
+    found = [next((names[mark] for mark in names if mark in text), "") for names in (browsers, systems)]
+    return " on ".join(filter(None, found)) or text[:60] or "Unknown browser"

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from retainer.console import words
+from retainer.console import forms, words
 from retainer.console.editing.fields import Field, choose_fields
 from retainer.console.editing.form_pages import FormPage, Section
 from retainer.console.editing.pages import new_of, patch_of
@@ -118,8 +118,7 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
 
 def show(tx: Tx, context: PageContext) -> Reply:
     webhook = WEBHOOKS.find(tx, context)
-    status = context.query.text("status")
-    filters = DeliveryFilter(status=(status,) if status in deliveries.STATUSES else None)
+    filters = forms.read_filters(DeliveryFilter, context.query, tx.actor.timezone)
     number = read_whole(context.query.text("page")) or 1
     page = Page(max(1, min(number, 1_000_000)), PAGE, ("-id",), "", "")
     found = listing(tx, schema.webhook_deliveries, WebhookDelivery, filters, page, webhook_id=webhook.id)
@@ -128,7 +127,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
         webhook=webhook,
         deliveries=found.data,
         statuses=deliveries.STATUSES,
-        chosen=status if status in deliveries.STATUSES else "",
+        chosen=context.query.text("status"),
         older=context.link(page=page.number + 1) if page.number < found.meta.last_page else "",
         records=links_of(tx, context, found.data),
         types_in_words=types_in_words,
