@@ -113,10 +113,9 @@ def read_filters(model: type[Q], form: Form, timezone: str) -> Q:
         try:
             if text and shape == "moment":
                 text = read_boundary(text, timezone, is_end=name == "until")
+            value = each.read(text) if text else None
             if text:
-                values[each.field] = each.read(text)
-            if text and shape == "day":
-                read_likely(read_day)(text)
+                values[each.field] = read_likely(read_day)(value) if shape == "day" else value
         except ValueError as error:
             form.errors[name] = [str(error)]
     return model(**values)
