@@ -67,7 +67,7 @@ class FairSemaphore:
             if held > 1:
                 self._held[subject] = held - 1
             self.free += 1
-            while self.free and (waiter := self._next()):
+            while self.waiting and self.free and (waiter := self._next()):
                 self._queues.move_to_end(waiter.subject)
                 self._remove(waiter)
                 self.free -= 1

@@ -56,17 +56,25 @@ class Transaction:
             elif self.writes:
                 self._ask_actor()
         except BaseException as error:  # the block is not entered, so nothing else returns the connection
-            self.__exit__(type(error))
+            self.__exit__(type(error), error)
             raise
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None = None, _: object = None) -> None:
         if self.writes:
             self._end_write(kind)
         elif self.is_snapshot:
             self.engine.end_snapshot(self.connection)
         else:
             self.engine.give_back(self.connection)
+        if error is not None:
+            self._raise_ours(error)
+
+    def _raise_ours(self, error: BaseException) -> None:
+        """Raise our error for one of the driver: at the end of a block, for all of its statements."""
+        ours = self.engine.translate_error(error)
+        if ours is not error:
+            raise ours from error
 
     def _ask_actor(self) -> None: ...
 

@@ -94,6 +94,7 @@ class Tx(BodyErrors, Transaction):
                 written = self._write_events()
         except BaseException as error:
             kind = type(error)
+            self._raise_ours(error)
             raise
         finally:
             super()._end_write(kind)

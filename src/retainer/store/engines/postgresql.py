@@ -123,6 +123,10 @@ class Postgresql:
     def first(self, cursor: Cursor) -> Row | None:
         return cursor.fetchone()
 
+    def translate_error(self, error: BaseException) -> BaseException:
+        """Return the error, which connections and cursors have translated when they raised it."""
+        return error
+
     def limit(self, connection: Connection, deadline: float) -> None:
         """Lift the time limit of the session for a transaction without a deadline."""
         if deadline == math.inf and connection.sent is not None and connection.limits_transactions:

@@ -74,6 +74,10 @@ class Sqlite:
     hint = "the file and its disk"  # what an operator should check when the database is unavailable
     driver: Any = driver
     conflict: type[Exception] = driver.IntegrityError  # for a broken reference or a duplicate value
+    # The driver's own functions, as each step in Python would be one more for every statement.
+    run: Callable[[DriverConnection, str, Values], DriverCursor] = staticmethod(driver.Connection.execute)
+    all: Callable[[DriverCursor], list[Row]] = staticmethod(driver.Cursor.fetchall)
+    first: Callable[[DriverCursor], Row | None] = staticmethod(driver.Cursor.fetchone)
 
     def __init__(self, path: Path) -> None:
         if driver.sqlite_version_info < OLDEST_SAFE:
@@ -88,7 +92,7 @@ class Sqlite:
     def connections(self) -> tuple[int, int]:
         return len(self._open), len(self._idle)
 
-    def translate_error(self, error: Exception) -> Exception:
+    def translate_error(self, error: BaseException) -> BaseException:
         """Return our error for an error of the driver; the error itself if a statement is wrong."""
         _, name, *_ = *str(getattr(error, "sqlite_errorname", "")).split("_"), ""
         if name in FATAL_ERRORS:
@@ -116,17 +120,6 @@ class Sqlite:
             connection.execute(f"PRAGMA {pragma}")
         return connection
 
-    def run(self, connection: DriverConnection, text: str, values: Values) -> DriverCursor:
-        return self._translated(connection.execute, text, values)
-
-    def all(self, cursor: DriverCursor) -> list[Row]:
-        rows: list[Row] = self._translated(cursor.fetchall)
-        return rows
-
-    def first(self, cursor: DriverCursor) -> Row | None:
-        row: Row | None = self._translated(cursor.fetchone)
-        return row
-
     def one(self, text: str, values: Values) -> Row | None:
         connection = self.connection()
         try:
@@ -139,7 +132,7 @@ class Sqlite:
 
     def rows_returned(self, cursor: DriverCursor) -> Rows:
         """Return a function that returns the rows of a statement, once they have arrived; nothing else reads them."""
-        rows = self.all(cursor)
+        rows: list[Row] = cursor.fetchall()
         return lambda: rows
 
     def _translated(self, call: Callable[..., Any], *arguments: object) -> Any:
@@ -157,14 +150,14 @@ class Sqlite:
         names = ", ".join(column.name for column in table.c)
         placeholders = ", ".join("?" * len(table.c))
         insertion = f"INSERT INTO {table.name} ({names}) VALUES ({placeholders})"
-        self._translated(connection.executemany, insertion, rows)
+        connection.executemany(insertion, rows)
 
     def begin_write(self, account_id: int | None) -> DriverConnection:
         self.turns.take(account_id)
         try:
             connection = self.connection()
             try:
-                self.run(connection, "BEGIN IMMEDIATE", [])
+                self._translated(connection.execute, "BEGIN IMMEDIATE")
             except BaseException:
                 self.give_back(connection)
                 raise
