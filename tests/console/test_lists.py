@@ -250,7 +250,7 @@ def test_references_lead_to_the_pages_of_records_and_people(api, visitor):
 def test_a_filter_by_too_many_records_asks_for_the_id(api, visitor, monkeypatch):
     monkeypatch.setattr(names, "MAX_CHOICES", 1)
     client = api.make("/clients", name="Optik")
-    assert '<select id="client_id"' in visitor.get("/console/records/projects").html
+    assert '<select id="client_id"' in visitor.get("/console/records/projects?q=x").html
     api.make("/clients")
     project = api.make("/projects", client_id=client["id"])
     api.make("/projects")
@@ -402,9 +402,19 @@ def test_a_tag_leads_to_the_records_that_have_it(api, visitor):
 
 
 def test_the_choice_of_a_currency_begins_with_those_that_are_used(api, visitor):
-    api.make("/clients", currency="ISK")
+    api.make("/invoices", client_id=api.make("/clients", currency="ISK")["id"])
     for path in ("/console/records/invoices", "/console/records/invoices/new"):
         (choice,) = visitor.get(path).all("select", name="currency")
         codes = [option["value"] for option in choice.all("option") if option["value"]]
         assert codes[:2] == ["EUR", "ISK"], path
         assert codes[2:4] == ["AED", "AFN"], path
+
+
+def test_an_empty_account_can_create_records_from_every_page_and_sees_no_filters_of_nothing(api, visitor):
+    page = visitor.get("/console/records/invoices")
+    assert ("/console/records/clients/new" in page.links, "Search and filter" in page.text) == (True, False)
+    assert "No clients yet. Create the first client" in visitor.get("/console/records/invoices/new").text
+    assert "/console/records/payments/new" not in page.links
+    api.make("/invoices")
+    assert "Search and filter" in visitor.get("/console/records/invoices").text
+    assert "No clients yet." not in visitor.get("/console/records/invoices/new").text

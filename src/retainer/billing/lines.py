@@ -1,4 +1,4 @@
-"""Lines of quotes and invoices, one at a time. They can be added and deleted while the document is a draft."""
+"""Lines: requests add and delete single lines of a quote or an invoice while it is a draft."""
 
 from decimal import Decimal
 from typing import Annotated

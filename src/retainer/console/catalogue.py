@@ -187,9 +187,9 @@ class Catalogue:
         return found
 
     @property
-    def navigation(self) -> list[tuple[str, list[tuple[str, str]]]]:
+    def navigation(self) -> list[tuple[str, list[Kind]]]:
         known = [(group, [self.kinds[name] for name in names if name in self.kinds]) for group, names in GROUPS]
-        return [(group, [(kind.name, kind.title) for kind in found]) for group, found in known if found]
+        return [(group, found) for group, found in known if found]
 
 
 def noun_of(table: Table) -> str:

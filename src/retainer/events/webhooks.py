@@ -83,7 +83,7 @@ class Webhook(Record):
     key_id: Annotated[Id | None, "The key whose scopes it has. Null: none, as if it was set up in the console."] = (
         READ_ONLY
     )
-    position: Annotated[int, "Id of the last event that was taken. All up to it are delivered or pending."] = READ_ONLY
+    position: Annotated[int, "Id of the last event queued. All up to it are delivered or pending."] = READ_ONLY
     pending_count: Annotated[int, "Number of deliveries that wait to be sent again."] = READ_ONLY
     last_delivered_at: Annotated[Instant | None, "When its receiver last accepted an event; null: never."] = READ_ONLY
 

@@ -258,4 +258,5 @@ def words_of(schema: Json, document: Json) -> str:
 
 
 def title_of(name: str) -> str:
-    return UPPER.sub(" ", name).capitalize()
+    title = UPPER.sub(" ", name).capitalize()
+    return re.sub("(?<=^Get )report (.+)", r"\1 report", title)
