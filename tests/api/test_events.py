@@ -2,6 +2,7 @@
 
 import threading
 import time
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -222,6 +223,14 @@ def test_a_key_that_is_revoked_while_it_waits_gets_no_event(api, monkeypatch):
     api.revoke_newest_key()
     api.make("/tags")
     assert waiter.result().code == "revoked_key"
+
+
+def test_a_request_that_was_woken_once_waits_until_it_is_woken_again():
+    waiting_requests = waiting.Waiting(waiting.Ending())
+    with waiting_requests.place(1, 20) as place:
+        waiting_requests.notify(1)
+        assert place.wait(nullcontext)
+        assert not place.woken.is_set()
 
 
 def test_a_wait_is_shorter_than_the_server_keeps_a_connection():

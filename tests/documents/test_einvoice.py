@@ -43,6 +43,23 @@ def test_line_amount_that_differs_from_quantity_times_price_is_exact() -> None:
     assert broken_rules(xml) == []
 
 
+def test_discount_on_a_rebate_is_a_charge() -> None:
+    made = document(**priced([line("Work", "2", "100.00", "19"), line("Rebate", "-1", "50.00", "19", "10")], "EUR"))
+    xml = build_einvoice(made)
+    assert texts(xml, "ChargeIndicator/udt:Indicator") == ["true"]
+    assert values(xml, "ActualAmount") == [Decimal("5.00")]
+    assert broken_rules(xml) == []
+
+
+def test_negative_amounts_have_a_negative_quantity_and_no_negative_price() -> None:
+    refund = line("Refund", "1", "-20.00", "19")  # of an expense, whose price is its amount
+    rest = replace(line("Rebate", "-1", "0.1667", "19"), amount=Decimal("-0.16"))
+    xml = build_einvoice(document(**priced([line("Work", "1", "100.00", "19"), refund, rest], "EUR")))
+    assert values(xml, "BilledQuantity") == [1, -1, -1]
+    assert values(xml, "ChargeAmount") == [Decimal("100.00"), Decimal("20.00"), Decimal("0.16")]
+    assert broken_rules(xml) == []
+
+
 @pytest.mark.parametrize("text", sampled(hostile_texts()), ids=lambda text: ascii(text)[:30])
 def test_hostile_text_in_every_field(text: str) -> None:
     fields = ("name", "address_line1", "address_line2", "city", "region", "postal_code")

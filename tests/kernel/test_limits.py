@@ -71,6 +71,16 @@ def test_a_request_sent_after_retry_after_is_admitted(counting):
         clock.wait(0.3)
 
 
+def test_what_is_left_of_a_window_still_counts_after_a_sweep():
+    with in_memory() as (clock, window):
+        window.hit("k", 2)
+        clock.wait(59)
+        window.hit("k", 2)
+        clock.wait(2)
+        window.sweep()
+        assert [window.hit("k", 2).retry_after for _ in range(2)] == [None, 58]
+
+
 def test_reset_is_when_the_whole_ceiling_is_free_again(counting):
     clock, window = counting
     window.hit("k", 3)
