@@ -75,7 +75,6 @@ class Person(Actor, frozen=True, gc=False):
 
 
 def session_limits(now: str) -> dict[str, str]:
-    """Return the instants after which a live session was used, and began."""
     return {"idle_since": instant_after(now, -IDLE_TIMEOUT), "begun_since": instant_after(now, -MAX_AGE)}
 
 

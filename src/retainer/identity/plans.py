@@ -53,8 +53,6 @@ def require_api(plan: str, trial_ends_at: str | None) -> None:
 
 
 class Quota(NamedTuple):
-    """What an account can have only so much of."""
-
     noun: str
     setting: str
     used: Select[tuple[int]]

@@ -58,7 +58,6 @@ class ReportQuery(Query):
     client_id: Annotated[Id | None, "Only figures that belong to this client."] = None
 
     def only(self) -> dict[str, Any]:
-        """Return the filters of the rows to sum by name, without the days."""
         return {name: value for name in FILTERS if (value := getattr(self, name, None)) is not None}
 
 

@@ -148,7 +148,6 @@ def get_report_utilisation(tx: Tx, query: UtilisationQuery) -> WithMeta[Utilisat
 
 
 def read_report(tx: Tx, query: UtilisationQuery, period: Period, *, since_arrival: bool = False) -> UtilisationReport:
-    """Return the utilisation of each user; see `read_team` for `since_arrival`."""
     only_user = tx.actor.user_id if query.user_id == ME else query.user_id
     limits = query.only() | ({} if only_user is None else {"user_id": only_user})
     figures = worked(tx, period, limits)
@@ -253,7 +252,6 @@ def read_team(tx: Tx, only_user: int | None = None, *, since_arrival: bool = Fal
 
 
 def total_of(team: list[Capacity], currency: str, figures: Sums) -> UtilisationTotal:
-    """Return the total of users from their SUMS by user and currency."""
     available = sum(user.minutes for user in team)
     weighted = sum((user.minutes * user.target for user in team), Decimal(0))
     thousandths = half_up(int(weighted * 1000), available) if available else None
@@ -298,7 +296,6 @@ def shares(currency: str, figures: dict[str, Figures]) -> dict[str, Any]:
 
 
 def use(available: int, target: Decimal | None, currency: str, figures: dict[str, Figures]) -> dict[str, Any]:
-    """Return the fields of UtilisationTotal from the SUMS in each currency."""
     row = shares(currency, figures)
     return row | {
         "available_minutes": available,

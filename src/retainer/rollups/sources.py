@@ -81,7 +81,6 @@ TIME = Source(
         *("duration_minutes", "billable", "amount"),
     ),
 )
-"""Time entries: minutes, value, billable minutes without a rate, and minutes x cost rate of the day."""
 
 LABOUR = Source(
     rows_of(time_entries, "client_id", "project_id", "user_id", "currency", day=time_entries.c.date, **LABOUR_SUMS),
@@ -111,7 +110,6 @@ EXPENSES = Source(
     table=expenses,
     fields=("project_id", "currency", "net_amount"),
 )
-"""Expenses: net."""
 
 INVOICE_LINES = Source(
     rows_of(
@@ -150,7 +148,6 @@ PROJECTS = Source(
     table=projects,
     fields=("client_id", "is_template"),
 )
-"""Projects; templates do not count."""
 
 SITES = Source(rows_of(sites, "client_id", sites_count=ONE), {clients: "client_id"}, table=sites, fields=("client_id",))
 
@@ -174,7 +171,6 @@ TAG_USES = {
     owner: Source(rows_of(links, "tag_id", record_id=links.c.record_id, usage_count=ONE), {tags: "tag_id"}, table=links)
     for owner, links in TAG_LINKS.items()
 }
-"""The tags of the records of each table."""
 
 SOURCES = (
     *(TIME, BILLED_TIME, EXPENSES, INVOICE_LINES, CREDIT_NOTE_SHARES),

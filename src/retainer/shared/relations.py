@@ -152,7 +152,6 @@ def validate_locked(tx: Tx, record: R, before: R, reason: str, names: Collection
 
 
 def build_owner(tx: Tx, user_id: int | None) -> int:
-    """Return the user of a record: that of the key if none was sent."""
     return tx.actor.user_id if user_id is None or user_id == ME else user_id
 
 

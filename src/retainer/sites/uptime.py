@@ -23,8 +23,6 @@ DAY, WEEK, MONTH, QUARTER = timedelta(days=1), timedelta(days=7), timedelta(days
 
 
 class Incident(NamedTuple):
-    """A time for which a site was down; without an end, it still is."""
-
     started_at: str
     ended_at: str | None
     cause: str | None

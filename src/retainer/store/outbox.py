@@ -35,8 +35,6 @@ class Event(msgspec.Struct):
 
 
 class Outbox:
-    """The changes that a transaction has noted, in their order, and the rows that it has read."""
-
     __slots__ = ("_noted", "read")
 
     def __init__(self) -> None:

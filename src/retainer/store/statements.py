@@ -45,15 +45,11 @@ class Compiled(NamedTuple):
 
 
 class Statements:
-    """The compiled statements of a dialect, shared by all databases of a process."""
-
     def __init__(self, dialect: Dialect, marker: str) -> None:
         self.dialect = dialect
         self.marker = marker
         self.of_account = lru_cache(CACHE_SIZE)(partial(self._compile, scope=True))
-        """Return the compiled statement, limited to the account."""
         self.of_all = lru_cache(CACHE_SIZE)(partial(self._compile, scope=False))
-        """Return the compiled statement, over all accounts."""
 
     def _compile(self, statement: Statement, *, scope: bool) -> Compiled:
         built = statement.build(*statement.arguments) if isinstance(statement, Deferred) else statement

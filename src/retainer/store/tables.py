@@ -22,8 +22,6 @@ Supply = Callable[[Any], object]
 
 
 class Supplied(NamedTuple):
-    """The value of a bind that each transaction supplies."""
-
     supply: Supply
 
 

@@ -130,7 +130,6 @@ class Transaction:
         self.execute(statement, values)
 
     def insert_rows(self, table: Table, rows: list[Row]) -> None:
-        """Insert many rows, each with the values of a table's columns as declared."""
         if is_announced(table):
             raise TypeError(f"Insert records of {table} one by one with Tx.insert, so that their ids are known.")
         self.engine.insert_rows(self.connection, table, rows)

@@ -30,8 +30,6 @@ class ActorChanged(TransientConflict):
 
 
 class Actor(msgspec.Struct, frozen=True, gc=False):
-    """The account and the user that a transaction acts for."""
-
     account_id: int
     user_id: int
     role: str

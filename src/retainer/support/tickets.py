@@ -167,8 +167,6 @@ class TicketFilter(Filter):
 
 
 class Requester(NamedTuple):
-    """The requester's contact, as far as a ticket follows from it."""
-
     id: int
     client_id: int
     name: str

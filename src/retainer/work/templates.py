@@ -31,7 +31,6 @@ Columns = dict[str, Any]
 DATES = ("start_date", "due_date")
 AMOUNTS = tuple(column.name for column in own_amounts(projects))
 COPIED = ("description", *AMOUNTS, "budget_minutes", "manager_id", "tag_ids")
-"""The fields that a copy takes from its template as they are."""
 USUAL_BILLING = "time_and_materials"
 """The billing type that a copy gets by its client rather than by its template: without a client, it is not billed."""
 RESET = {

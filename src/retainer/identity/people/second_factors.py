@@ -127,7 +127,6 @@ def matching_step(secret: str, code: str, now: str) -> int | None:
 
 
 def code_hash(code: str) -> str:
-    """Return the hash of a recovery code, however it is typed."""
     return sessions.digest("".join(letter for letter in code.upper() if letter.isalnum()))
 
 

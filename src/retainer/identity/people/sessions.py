@@ -124,7 +124,6 @@ def start(tx: Tx, user_id: int, address: str | None, user_agent: str | None) -> 
 
 
 def list_sessions(tx: Tx) -> list[Session]:
-    """Return the live sessions of the account, most recently used first."""
     return [Session(*row) for row in tx.all(LIVE, **session_limits(tx.now))]
 
 
@@ -152,7 +151,6 @@ class Token(NamedTuple):
     expires_at: str
 
     def url(self, site: str) -> str:
-        """Return the address of a password link under that of the site, like https://agency.example."""
         return f"{site}/console/password?token={self.token}"
 
 

@@ -210,7 +210,6 @@ def list_cost_rates(tx: Tx, user_id: int) -> list[tuple[str, str]]:
 
 
 def current_costs(tx: Tx) -> dict[int, str]:
-    """Return what an hour of each user costs today, as far as that is known."""
     rows = tx.all(CURRENT_COSTS)
     return {user_id: str(amount_of(amount, tx.actor.currency)) for user_id, amount in rows}
 

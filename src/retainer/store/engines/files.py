@@ -16,7 +16,6 @@ MIN_FREE_BYTES = 1024 * 1024  # for the files that SQLite keeps next to a databa
 
 
 def has_room(folder: Path) -> bool:
-    """Return whether the disk of a folder has room for a database, as far as the disk can be asked."""
     try:
         return shutil.disk_usage(folder).free >= MIN_FREE_BYTES
     except OSError:

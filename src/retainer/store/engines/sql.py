@@ -89,7 +89,6 @@ def seconds_after(moment: ColumnElement[str], seconds: ColumnElement[int]) -> Co
 
 
 def zero_padded(number: ColumnElement[int], digits: ColumnElement[int]) -> ColumnElement[str]:
-    """A whole number as text with a minimum number of digits."""
     postgresql = "lpad(CAST({0} AS TEXT), greatest({1}, length(CAST({0} AS TEXT))), '0')"
     return DialectFunction(Text(), "printf('%0*d', {1}, {0})", postgresql, number, digits)
 

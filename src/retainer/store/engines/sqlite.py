@@ -217,7 +217,6 @@ class Sqlite:
         return connection
 
     def give_back(self, connection: DriverConnection) -> None:
-        """Take a lent connection back, and close it if it cannot be used again."""
         connection.deadline[0] = math.inf
         if connection in self._open:
             self._idle.append(connection)
@@ -245,7 +244,6 @@ class Sqlite:
 
     @contextlib.contextmanager
     def read_snapshot(self) -> Iterator[SchemaConnection]:
-        """Lend a connection of SQLAlchemy that reads one state of the database, without a time limit."""
         with self._sqlalchemy("BEGIN") as connection, connection.begin():
             yield connection
 
