@@ -16,7 +16,6 @@ from retainer.kernel.roles import HIDDEN, OWN_RECORDS, ROLES, Area
 from retainer.store.constraints import reference_columns, singular
 from retainer.store.details import load_details
 from retainer.store.tx import Tx
-from retainer.values.reading import writable_fields
 from retainer.values.records import Record
 
 NAMES = ("name", "subject", "title", "url", "description", "vendor", "body")
@@ -175,15 +174,6 @@ class Catalogue:
                 known = parameters(kind.listing.query)
                 names = [name for name, to in reference_columns(kind.table) if to is table and name in known]
                 found += [(kind, name) for name in names]
-        return found
-
-    def parts_of(self, kind: Kind) -> list[Relation]:
-        """Return the kinds whose new records can refer to one of a kind, and the field that does."""
-        found = list[Relation]()
-        for part, field in self.relations(kind.table):
-            names = writable_fields(part.creating.body) if part.creating and part.changing else {}
-            if field in names or (names and field is None):
-                found.append((part, field or part.parent_field))
         return found
 
     @property

@@ -37,11 +37,10 @@ TAGS = Display(columns=("name", "usage_count", Column("used_on", load=tagged_lis
 
 def amounts(_: Values, expenses: Sequence[Expense]) -> dict[int, Value]:
     found = {each.id: money(each.amount, each.currency) for each in expenses}
-    without_tax = {each.id for each in expenses if not each.amount_includes_tax and each.tax_rate}
-    return {
-        expense_id: value._replace(detail=Link("before tax", "")) if expense_id in without_tax else value
-        for expense_id, value in found.items()
-    }
+    for each in expenses:
+        if each.tax_rate and not each.amount_includes_tax:
+            found[each.id] = found[each.id]._replace(detail=Link("before tax", ""))
+    return found
 
 
 SPENT = Lock(writable_fields(Expense), stays=True, reason="This expense is on an invoice, so it is fixed.")

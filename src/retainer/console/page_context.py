@@ -208,7 +208,3 @@ class PageContext(msgspec.Struct):
 
 def redirect_response(status: int, path: str, *headers: tuple[str, str]) -> Response:
     return Response(status, [("location", path), ("content-type", HTML), *headers])
-
-
-def quoted(path: str) -> str:
-    return quote(path, safe="/")

@@ -1,21 +1,11 @@
 """The console's requests: cross-site check, session, route, transaction, and error pages."""
 
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from retainer.console import forms
 from retainer.console.catalogue import Catalogue
 from retainer.console.forms import Form
-from retainer.console.page_context import (
-    ROOT,
-    SESSION,
-    Cookies,
-    PageContext,
-    Rehearsed,
-    Reply,
-    View,
-    quoted,
-    redirect_response,
-)
+from retainer.console.page_context import ROOT, SESSION, Cookies, PageContext, Rehearsed, Reply, View, redirect_response
 from retainer.console.pages import sign_in_pages
 from retainer.console.routes import HOME, PATHS, Handler, Route, area_of
 from retainer.errors import Refusal, method_not_allowed
@@ -125,7 +115,7 @@ class Console:
         """Return a redirect to the sign-in; it carries the form of a page, unless that has a secret or a file."""
         if context.request.method != "POST":
             target = path + (f"?{context.request.query}" if path and context.request.query else "")
-            return context.redirect(f"/sign-in?next={quoted(target)}" if target else "/sign-in")
+            return context.redirect(f"/sign-in?next={quote(target)}" if target else "/sign-in")
         if route is not None and route.show and route.act and not route.has_store and not route.read_file:
             try:
                 form = context.form if context.form.texts else self._read_form(context)

@@ -8,7 +8,6 @@ from retainer.console import words
 from retainer.console.editing.fields import Filters
 from retainer.console.forms import read_filters
 from retainer.console.page_context import PageContext, Reply
-from retainer.errors import Refusal
 from retainer.identity import audit
 from retainer.identity.audit import AuditEntry, AuditFilter
 from retainer.identity.people import users
@@ -23,10 +22,7 @@ PAGES = {"key": "/keys/{}", "user": "/people/{}", "webhook": "/webhooks/{}", "pa
 def show_list(tx: Tx, context: PageContext) -> Reply:
     query = context.query
     asked = read_filters(AuditFilter, query, tx.actor.timezone)
-    try:
-        page = audit.list_entries(tx, asked, cursor=query.text("cursor") or None)
-    except Refusal:
-        page = audit.list_entries(tx, asked)
+    page = audit.list_entries(tx, asked, cursor=query.text("cursor") or None)
     people = {user["id"]: user["name"] for user in users.list_users(tx)}
     pages = {kind.noun: f"/records/{kind.name}/{{}}" for kind in context.catalogue.kinds.values() if kind.reading}
     return context.render(

@@ -23,7 +23,7 @@ from retainer.console.words import hours
 from retainer.errors import Refusal, invalid
 from retainer.kernel.paging import Page, page_readers, take_page
 from retainer.kernel.query import Filter, parameters, read_query
-from retainer.rollups.list_sums import MAX_SUMMED, Sum, is_money, load_sums
+from retainer.rollups.list_sums import MAX_SUMMED, is_money, load_sums
 from retainer.schema.crm import tags
 from retainer.store.constraints import references
 from retainer.store.engines.base import Row
@@ -92,22 +92,18 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
     block = values.table(kind.title, listed.data, kind.table, display.columns)
     sums = display.sums and listed.data and load_sums(tx, kind.table, display.sums, asked.filters, listed.meta.total)
     values.names.load()
-    meta, number = listed.meta, listed.meta.current_page
     return context.render(
         "records",
         **shown,
         chips=list(chips_of(tx, context, filters, asked)),
         block=block._replace(
             columns=[*sortable(context, kind, display, block, asked.page.sort[0])],
-            foot=foot_of(kind.table, display, sums, meta.total) if sums else (),
+            foot=foot_of(kind.table, display, sums, listed.meta.total) if sums else (),
         ),
-        meta=meta,
+        meta=listed.meta,
         is_summed=sums is not None,
         max_summed=MAX_SUMMED,
         max_rows=MAX_ROWS,
-        previous=context.link(page=min(number - 1, meta.last_page)) if number > 1 else "",
-        following=context.link(page=number + 1) if number < meta.last_page else "",
-        query=context.link(),
     )
 
 
@@ -200,19 +196,17 @@ def foot_of(table: Table, display: Display, rows: list[Row], total: int) -> list
     fields = [column.field for column in as_columns(display.columns)]
     found = [Value("text", f"All {total:,}"), *(NOTHING for _ in fields[1:])]
     for position, each in enumerate(display.sums, start=1):
-        texts = [*sum_texts(table, each, rows, position)]
+        sums = [(row[position], row[0]) for row in rows if row[position] is not None]
+        if is_money(table, each.field):
+            texts = [words.money(amount_of(units, currency), currency) for units, currency in sums]
+        else:
+            minutes = sum(each for each, _ in sums)
+            texts = [hours(minutes)] if minutes else []
         if texts:
             label = Link(each.label, "") if each.label else None
             links = [Link(text, "") for text in texts]
             found[fields.index(each.field)] = Value("amounts", links=links, detail=label)
     return found
-
-
-def sum_texts(table: Table, each: Sum, rows: list[Row], position: int) -> Iterator[str]:
-    if is_money(table, each.field):
-        yield from (words.money(amount_of(row[position], row[0]), row[0]) for row in rows if row[position] is not None)
-    elif minutes := sum(row[position] for row in rows):
-        yield hours(minutes)
 
 
 def build_table(

@@ -178,15 +178,15 @@ def file_links(kind: Kind, record: Record, *, has_einvoice: bool) -> list[Action
 
 
 def new_links(catalogue: Catalogue, kind: Kind, record: Record) -> list[ActionLink]:
+    """Return links to new records that refer to this one, and to its client."""
     found = []
-    for part, field in catalogue.parts_of(kind):
-        if field in display_of(part.name).preset_only:
-            continue
-        fields = writable_fields(part.creating.body) if part.creating else {}
-        client = getattr(record, "client_id", None) if "client_id" in fields else None
-        preset = {"client_id": client, field or "": record.id} if client else {field or "": record.id}
-        query = urlencode(preset)
-        found.append(ActionLink(part.noun.capitalize(), f"/records/{part.name}/new?{query}"))
+    for part, field in catalogue.relations(kind.table):
+        fields = writable_fields(part.creating.body) if part.creating and part.changing else {}
+        if fields and (field is None or (field in fields and field not in display_of(part.name).preset_only)):
+            client = getattr(record, "client_id", None) if "client_id" in fields else None
+            preset = {"client_id": client} if client else {}
+            query = urlencode(preset | {field or part.parent_field: record.id})
+            found.append(ActionLink(part.noun.capitalize(), f"/records/{part.name}/new?{query}"))
     return found
 
 

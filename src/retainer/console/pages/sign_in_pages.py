@@ -1,9 +1,10 @@
 """The pages that sign people in and out, set a password by a link, and change the password and the second factor."""
 
 from datetime import timedelta
+from urllib.parse import quote
 
 from retainer.console.forms import Form, read_password
-from retainer.console.page_context import ROOT, SESSION, Cookie, PageContext, Reply, quoted
+from retainer.console.page_context import ROOT, SESSION, Cookie, PageContext, Reply
 from retainer.errors import Refusal, invalid
 from retainer.identity import accounts
 from retainer.identity.people import second_factors, sessions
@@ -111,7 +112,7 @@ def destination(context: PageContext) -> str:
     path, separator, query = target.partition("?")
     leads_up = not {".", ".."}.isdisjoint(path.split("/"))  # browsers resolve these
     is_ours = path.startswith("/") and not path.startswith(("//", "/\\")) and not leads_up and path.isprintable()
-    return quoted(path) + separator + query if is_ours and query.isprintable() and query.isascii() else ""
+    return quote(path) + separator + query if is_ours and query.isprintable() and query.isascii() else ""
 
 
 def show_second_factor(store: Store, context: PageContext) -> Reply:

@@ -55,18 +55,6 @@ class ListCard(NamedTuple):
     order: Callable[[Any], Any] | None = None
 
 
-def days_of(tx: Tx) -> dict[str, str]:
-    weekday = date.fromisoformat(tx.today).weekday()
-    return {
-        "today": tx.today,
-        "month": f"{tx.today[:7]}-01",
-        "monday": day_after(tx.today, -weekday),
-        "sunday": day_after(tx.today, LAST_WEEKDAY - weekday),
-        "soon": day_after(tx.today, SOON.days),
-        "instant_soon": instant_after(tx.now, SOON),
-    }
-
-
 def weekday(tx: Tx, record: Any) -> str:
     return "today" if record.due_date == tx.today else f"{date.fromisoformat(record.due_date):%A}"
 
@@ -189,7 +177,16 @@ class Found(NamedTuple):
 
 class Today:
     def __init__(self, tx: Tx, context: PageContext) -> None:
-        self.tx, self.catalogue, self.own, self.days = tx, context.catalogue, tx.actor.currency, days_of(tx)
+        self.tx, self.catalogue, self.own = tx, context.catalogue, tx.actor.currency
+        weekday = date.fromisoformat(tx.today).weekday()
+        self.days = {
+            "today": tx.today,
+            "month": f"{tx.today[:7]}-01",
+            "monday": day_after(tx.today, -weekday),
+            "sunday": day_after(tx.today, LAST_WEEKDAY - weekday),
+            "soon": day_after(tx.today, SOON.days),
+            "instant_soon": instant_after(tx.now, SOON),
+        }
 
     def cards(self) -> list[Card]:
         return [

@@ -178,8 +178,12 @@ class Report(NamedTuple):
         return {title: text for title, text in found.items() if text}
 
 
-def build(tx: Tx, declared: Declaration, controls: Controls) -> Report:
-    tx.snapshot()
+def load(tx: Tx, context: PageContext) -> Report:
+    """Return the report that the path names, with the controls of the query. Raises `not_found`."""
+    declared = REPORTS.get(context.path_parameters["report"])
+    if declared is None:
+        raise Refusal("not_found", "This report does not exist.")
+    controls = read_controls(tx, context, declared.default_start)
     now, before = (declared.read(tx, controls, period) for period in (controls.period, controls.before))
     return Report(declared, controls, now, before)
 
@@ -197,28 +201,14 @@ def meaning_of(name: str, models: Sequence[type[Struct]]) -> str:
 
 
 def show(tx: Tx, context: PageContext) -> Reply:
-    declared = find(context)
-    controls = read_controls(tx, context, declared.default_start)
-    return context.render(
-        "report",
-        name=context.path_parameters["report"],
-        title=declared.title,
-        asked=controls,
-        report=build(tx, declared, controls),
-    )
+    name, report = context.path_parameters["report"], load(tx, context)
+    return context.render("report", name=name, title=report.declared.title, asked=report.controls, report=report)
 
 
 def download(tx: Tx, context: PageContext) -> Reply:
     """Return the tables of a report as a CSV file. Raises `not_found`, and `validation_failed` for invalid controls."""
-    declared = find(context)
-    controls = read_controls(tx, context, declared.default_start)
+    report, name = load(tx, context), context.path_parameters["report"]
     if context.query.errors:
         raise invalid(context.query.errors)
-    file = f"{context.path_parameters['report']}-{controls.period.first}-to-{controls.period.to}"
-    return csv_response(file, *build(tx, declared, controls).csv(), NO_STORE)
-
-
-def find(context: PageContext) -> Declaration:
-    if declared := REPORTS.get(context.path_parameters["report"]):
-        return declared
-    raise Refusal("not_found", "This report does not exist.")
+    file = f"{name}-{report.controls.period.first}-to-{report.controls.period.to}"
+    return csv_response(file, *report.csv(), NO_STORE)

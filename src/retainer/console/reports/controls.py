@@ -51,11 +51,6 @@ def read_controls(tx: Tx, context: PageContext, default_start: Callable[[date], 
     asked = read_filters(ReportQuery, form, tx.actor.timezone)
     try:
         period = common.begin(tx, asked, default_start)
-        before = a_year_before(period)
-        if (days := common.days_from(before.first, before.to)) > common.MAX_DAYS:  # with one more leap day
-            advice = f"at most {common.MAX_DAYS} are possible. Ask for less."
-            tx.error("from", f"A year before, these days are {days}; {advice}")
-        tx.raise_errors()
     except Refusal as refusal:
         form.errors |= refusal.members["errors"]
         tx.errors.clear()
@@ -81,12 +76,16 @@ def read_controls(tx: Tx, context: PageContext, default_start: Callable[[date], 
 
 
 def a_year_before(period: Period) -> Period:
-    """Return the same days a year before; a period to the end of a month has all days of that month then too."""
+    """Return the same days a year before; a period to the end of a month has all days of that month then too.
+
+    Of the longest periods, it leaves out the first day if there was one more leap day.
+    """
     first, last = date.fromisoformat(period.first), date.fromisoformat(period.to)
     length = monthrange(last.year - 1, last.month)[1]
     is_end = last.day == monthrange(last.year, last.month)[1]
     begins = date(first.year - 1, first.month, min(first.day, monthrange(first.year - 1, first.month)[1]))
     ends = date(last.year - 1, last.month, length if is_end else min(last.day, length))
+    begins = max(begins, ends - timedelta(days=common.MAX_DAYS - 1))
     return msgspec.structs.replace(period, from_=begins.isoformat(), to=ends.isoformat())
 
 
