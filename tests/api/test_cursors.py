@@ -66,6 +66,22 @@ def test_a_record_after_which_a_page_begins_may_be_removed(api, tags):
     assert names(follow(api, first)) == ["c", "b", "a"]
 
 
+@each_database
+@pytest.mark.parametrize(
+    ("sort", "dates"), [("due_date", "01 02 03 None None None"), ("-due_date", "03 02 01 None None None")]
+)
+def test_records_without_a_value_come_last_and_none_is_missed(api, sort, dates):
+    for day in ("2026-03-02", None, "2026-03-01", None, "2026-03-03", None):
+        api.make("/tasks", due_date=day)
+    page = api.get("/tasks", {"sort": sort, "per_page": 2})
+    found = page.data
+    while page.json["links"]["next"]:
+        page = follow(api, page)
+        found += page.data
+    assert " ".join(str(task["due_date"]).removeprefix("2026-03-") for task in found) == dates
+    assert len({task["id"] for task in found}) == 6
+
+
 @only_sqlite
 def test_next_has_the_number_of_the_page_and_all_other_parameters(api, tags):
     asked = {"sort": "-name", "per_page": 2, "created_since": "2020-01-01T00:00:00+01:00"}
