@@ -3,23 +3,18 @@
 import json
 from collections.abc import Iterable
 
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import func, select
 
 from retainer.billing.invoices.types import Invoice
 from retainer.console import words
+from retainer.console.kinds.clients import OUTSTANDING
 from retainer.console.words import hours
-from retainer.schema.billing import OPEN_INVOICES, allocations, invoice_lines, invoices
-from retainer.schema.columns import in_literals
+from retainer.schema.billing import allocations, invoice_lines
 from retainer.schema.work import time_entries
 from retainer.store.engines.sql import INTEGER, is_listed, listed
 from retainer.store.tx import Tx
 from retainer.values.exact import amount_of
 
-OUTSTANDING = select(func.coalesce(func.sum(invoices.c.balance_due), 0)).where(
-    invoices.c.client_id == bindparam("client"),
-    invoices.c.currency == bindparam("currency"),
-    in_literals(invoices.c.status, OPEN_INVOICES),
-)
 LINES = listed("lines", INTEGER).scalar_subquery()
 MONTHS = select(func.count()).where(invoice_lines.c.fee_is_live == 1, is_listed(invoice_lines.c.id, LINES))
 WORK = (
@@ -52,6 +47,7 @@ def load_effects(tx: Tx, record: object) -> tuple[str, tuple[int, ...]]:
     """Return what the client of an invoice owes, and its entries, minutes, expenses, milestones and months."""
     if not isinstance(record, Invoice):
         return "", (0, 0, 0, 0, 0)
-    units = tx.value(OUTSTANDING, client=record.client_id, currency=record.currency)
+    owed_by_client = tx.all(OUTSTANDING, ids=json.dumps([record.client_id]))
+    units = next((units for _, currency, units in owed_by_client if currency == record.currency), 0)
     owed = words.money(amount_of(units, record.currency), record.currency)
     return owed, tx.one(WORK, lines=json.dumps([line.id for line in record.lines])) or (0, 0, 0, 0, 0)
