@@ -28,9 +28,18 @@ from tests.valkey_process import ValkeyProcess
 
 CONTRACT_CHECKER = ContractChecker()
 SLOW_FILES = {
-    *("test_filters.py", "test_same_answers.py", "test_lists.py", "test_restore.py", "test_copying.py"),
-    *("test_in_a_browser.py", "test_sender.py", "test_life_of_money.py", "test_money.py", "test_doctor.py"),
-    "test_reports_reference.py",
+    *(
+        "test_filters.py",
+        "test_same_answers.py",
+        "test_lists.py",
+        "test_restore.py",
+        "test_copying.py",
+        "test_waits.py",
+    ),
+    *("test_in_a_browser.py", "test_month.py", "test_reference.py", "test_hostile.py", "test_hostile_console.py"),
+    *("test_sender.py", "test_life_of_money.py", "test_money.py", "test_reports_reference.py", "test_conventions.py"),
+    *("test_postgresql_outages.py", "test_limits_valkey.py", "test_mirror.py", "test_container.py", "test_parties.py"),
+    *("test_billing_races.py", "test_einvoice.py", "test_connections.py", "test_statements.py", "test_durability.py"),
 }
 """The slowest files start first, so that no process runs one of them alone at the end."""
 settings.register_profile("chosen", max_examples=length(100), deadline=None)

