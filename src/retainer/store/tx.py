@@ -225,13 +225,14 @@ class Tx(BodyErrors, Transaction):
         if change:
             self.run(COUNT, counted=table.name, change=change)
 
-    def check(self, table: Table, model: type[msgspec.Struct], values: Columns, exclude_id: int | None) -> None:
-        """Note errors of references and unique values; null passes. A record of another account does not exist."""
-        values = values | _folded(table, values)
+    def _raise_all(self, table: Table, record: Record, exclude_id: int | None) -> None:
+        """Raise all errors, with those of references and unique values; a record of another account does not exist."""
+        values = msgspec.structs.asdict(record)
+        values |= _folded(table, values)
         for name, to in constraints.reference_columns(table):
             if values.get(name) is not None and self.field(to.c.id, values[name]) is None:
                 self.error(name, MISSING.format(singular(to)))
-        for name, to in constraints.reference_lists(model):
+        for name, to in constraints.reference_lists(type(record)):
             for position, record_id in enumerate(values.get(name) or ()):
                 if self.field(to.c.id, record_id) is None:
                     self.error(f"{name}.{position}", MISSING.format(singular(to)))
@@ -241,6 +242,7 @@ class Tx(BodyErrors, Transaction):
             taken = self.one(statement, exclude_id=exclude_id or 0, **{name: values[name] for name in names})
             if taken is not None:
                 self.error(field, f"Is already taken by {singular(table)} {taken[0]}. Choose another.")
+        self.raise_errors()
 
     def write_checked(self, table: Table, record: Record, exclude_id: int | None, write: Callable[[], int]) -> int:
         """Write a record and its parts. Raises every error of the body.
@@ -256,10 +258,6 @@ class Tx(BodyErrors, Transaction):
         except self.engine.conflict:
             self._raise_all(table, record, exclude_id)
             raise  # a constraint that no check explains
-
-    def _raise_all(self, table: Table, record: Record, exclude_id: int | None) -> None:
-        self.check(table, type(record), msgspec.structs.asdict(record), exclude_id)
-        self.raise_errors()
 
     def _values(self, table: Table, record: Record) -> Columns:
         values = row_mapper(table, type(record)).write(record, self.error)

@@ -88,41 +88,39 @@ def save_result(store: Store, site: DueSite, result: CheckResult) -> None:
     """Save a result and when the next check is due, unless the lease has ended or the site was deleted."""
     with store.begin(operator_of(store, site.account_id), write=True) as tx:
         row = tx.one(LOCK_LEASED, site=site.id, until=site.leased_until)
-        if row is not None:
-            _save(tx, site, result, Observation(*row))
-
-
-def _save(tx: Tx, site: DueSite, result: CheckResult, before: Observation) -> None:
-    observed, failures, down_since = before.observed, before.failures, before.down_since
-    in_maintenance = before.maintenance_until is not None and before.maintenance_until > tx.now
-    if result.is_up:
-        observed, failures, down_since = "up", 0, None
-    elif not in_maintenance:
-        failures += 1
-        if failures >= MAX_FAILURES:
-            observed, down_since = "down", down_since or before.last_checked_at  # the time of the first failure
-    if observed != before.observed:
-        tx.announce(sites, site.id, observed, ("status", "down_since"))
-    if not in_maintenance:
-        uptime.add_check(tx, site.id, is_up=result.is_up, response_ms=result.milliseconds)
-    if down_since is not None and before.down_since is None:
-        uptime.begin_incident(tx, site.id, down_since, result.error)
-    elif down_since is None and before.down_since is not None:
-        uptime.end_incident(tx, site.id)
-    tx.run(
-        SAVE_RESULT,
-        site=site.id,
-        observed=observed,
-        failures=failures,
-        down_since=down_since,
-        last_checked_at=tx.now,
-        last_status_code=result.status_code,
-        response_time_ms=result.milliseconds,
-        last_error=result.error,
-        ssl_expires_at=result.ssl_expires_at,
-        next_check_at=_next_check_at(site, tx.now, is_undecided=0 < failures < MAX_FAILURES and not in_maintenance),
-    )
-    uptime.summarise(tx, site.id)
+        if row is None:
+            return
+        before = Observation(*row)
+        observed, failures, down_since = before.observed, before.failures, before.down_since
+        in_maintenance = before.maintenance_until is not None and before.maintenance_until > tx.now
+        if result.is_up:
+            observed, failures, down_since = "up", 0, None
+        elif not in_maintenance:
+            failures += 1
+            if failures >= MAX_FAILURES:
+                observed, down_since = "down", down_since or before.last_checked_at  # the time of the first failure
+        if observed != before.observed:
+            tx.announce(sites, site.id, observed, ("status", "down_since"))
+        if not in_maintenance:
+            uptime.add_check(tx, site.id, is_up=result.is_up, response_ms=result.milliseconds)
+        if down_since is not None and before.down_since is None:
+            uptime.begin_incident(tx, site.id, down_since, result.error)
+        elif down_since is None and before.down_since is not None:
+            uptime.end_incident(tx, site.id)
+        tx.run(
+            SAVE_RESULT,
+            site=site.id,
+            observed=observed,
+            failures=failures,
+            down_since=down_since,
+            last_checked_at=tx.now,
+            last_status_code=result.status_code,
+            response_time_ms=result.milliseconds,
+            last_error=result.error,
+            ssl_expires_at=result.ssl_expires_at,
+            next_check_at=_next_check_at(site, tx.now, is_undecided=0 < failures < MAX_FAILURES and not in_maintenance),
+        )
+        uptime.summarise(tx, site.id)
 
 
 def _next_check_at(site: DueSite, now: str, *, is_undecided: bool) -> str:

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -11,15 +10,6 @@ from typing import Any
 from retainer.store.engines.base import WAIT_SECONDS, Unavailable
 
 NETWORK_FILE_SYSTEMS = re.compile(r"nfs\d?|cifs|smb\w*|9p|fuse\.sshfs|ceph|glusterfs")
-
-MIN_FREE_BYTES = 1024 * 1024  # for the files that SQLite keeps next to a database
-
-
-def has_room(folder: Path) -> bool:
-    try:
-        return shutil.disk_usage(folder).free >= MIN_FREE_BYTES
-    except OSError:
-        return True
 
 
 def private(name: str, flags: int) -> int:

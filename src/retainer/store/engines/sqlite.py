@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import math
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -28,7 +29,7 @@ from retainer.store.engines.base import (
     Unavailable,
     Values,
 )
-from retainer.store.engines.files import has_room, make_local_folder, private
+from retainer.store.engines.files import make_local_folder, private
 from retainer.store.engines.sqlite_catalogue import last_ids, raise_last_id, write_statistics
 from retainer.store.engines.turns import Turns
 
@@ -47,6 +48,7 @@ PRAGMAS = (
     *("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "trusted_schema=OFF"),
     *("journal_size_limit=67108864", "cache_size=-16384", "mmap_size=268435456"),
 )
+MIN_FREE_BYTES = 1024 * 1024  # for the files that SQLite keeps next to a database
 CACHED_STATEMENTS = 64
 """Compiled statements that a connection caches, of about 13 KB each; there may be a connection for each thread."""
 FATAL_ERRORS = {"IOERR", "CANTOPEN", "READONLY", "NOTADB", "CORRUPT"}  # after these, no open connection is used again
@@ -306,7 +308,10 @@ class Sqlite:
         return [path for path in paths if path.exists() and path.stat().st_mode & 0o077]
 
     def has_room(self) -> bool:
-        return has_room(self.path.parent)
+        try:
+            return shutil.disk_usage(self.path.parent).free >= MIN_FREE_BYTES
+        except OSError:  # the disk cannot be asked
+            return True
 
     def close(self) -> None:
         """Close idle connections, and lent ones when they return: none may be open when a process forks."""
