@@ -17,6 +17,7 @@ from retainer.app import ROUTES
 from retainer.kernel.resource import Operation
 from retainer.schema import metadata
 from retainer.store import constraints
+from retainer.store.engines import Sqlite
 from retainer.values.reading import create_only
 from retainer.values.records import Record
 from retainer.values.texts import CONTROL_FREE
@@ -206,17 +207,22 @@ def held_writes(api: ApiClient, patience: int) -> AbstractContextManager[None]:
 def statements_of(api: ApiClient) -> Iterator[list[str]]:
     """The statements that an application runs in the block, except those that begin and end transactions."""
     engine, seen = api.store.engine, list[str]()
-    run = engine.run
+    run, one = engine.run, engine.one
 
     def note(connection: Any, text: str, values: list[Any]) -> Any:
         seen.append(text)
         return run(connection, text, values)
 
-    engine.run = note  # type: ignore[method-assign]
+    def note_single(text: str, values: list[Any]) -> Any:
+        if isinstance(engine, Sqlite):  # PostgreSQL runs it by `run`
+            seen.append(text)
+        return one(text, values)
+
+    engine.run, engine.one = note, note_single  # type: ignore[method-assign]
     try:
         yield seen
     finally:
-        del engine.run
+        del engine.run, engine.one
     seen[:] = [text for text in seen if not text.startswith(("BEGIN", "SAVEPOINT", "RELEASE", "SELECT pg_advisory"))]
 
 
