@@ -67,7 +67,7 @@ def php(example: Example) -> str:
         *(f"    {option}," for option in options),
         "]);\n$response = curl_exec($curl);",
         "if ($response === false || curl_getinfo($curl, CURLINFO_RESPONSE_CODE) >= 400) {",
-        "    // Exception($response ?: curl_error($curl));\n}",
+        "    throw new Exception($response ?: curl_error($curl));\n}",
     ]
     return "\n".join(lines + (["print_r(json_decode($response, true));"] if example.response else []))
 
