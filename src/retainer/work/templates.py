@@ -97,10 +97,7 @@ def fill_project(tx: Tx, project: "Project", template: Template | None) -> None:
 
 
 def copy_fields(tx: Tx, project: "Project", original: Columns, names: Iterable[str], currency: str) -> None:
-    """Copy the fields of a template that the body of a new project leaves out, and nothing else has filled in.
-
-    Notes an error for each amount in another currency than the project's.
-    """
+    """Copy fields that are still open from a template. Notes an error for an amount in another currency."""
     for name in names:
         is_chosen = name in tx.sent and name != "billing_type"  # a null there asks for the default
         if original[name] is None or is_chosen or getattr(project, name):

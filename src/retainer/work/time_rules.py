@@ -111,10 +111,7 @@ def derive_duration(entry: TimeEntry, before: TimeEntry | None, sent: relations.
 
 
 def derive_date(tx: Tx, entry: TimeEntry, before: TimeEntry | None, sent: relations.SentFields) -> None:
-    """Fill in the day of the start, else today. If the start moves to another day and no day is sent, the day follows.
-
-    Notes an error if the start has no day in the account's time zone.
-    """
+    """Fill in the day: that of the start, else today; it follows a start that moves. Notes an error for no such day."""
     has_new_start = before is not None and entry.started_at and "started_at" in sent
     if entry.date is not None and (not has_new_start or "date" in sent):
         return
@@ -219,10 +216,7 @@ def build_price(tx: Tx, entry: TimeEntry, context: Context, before: TimeEntry | 
 def _rate_source(
     entry: TimeEntry, before: TimeEntry | None, sent: Collection[str], *, was_sent: bool
 ) -> Literal["derived", "kept", "sent"]:
-    """Return where the rate of an entry comes from: this request sent it, it is `kept` from an earlier one, or neither.
-
-    A derived rate that is sent back unchanged is still derived.
-    """
+    """Return whether a rate is `sent` now, `kept` from before, or `derived`, even if sent back unchanged."""
     if entry.hourly_rate is None:
         return "derived"
     if "hourly_rate" not in sent:

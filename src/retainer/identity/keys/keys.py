@@ -250,10 +250,7 @@ def rotate_key(tx: Tx, key_id: int, rotation: Rotation) -> NewKey:
 
 
 def hand_over(tx: Tx, key_id: int, user_id: int) -> Key:
-    """Let a key act as another user, with the same value and scopes; return it.
-
-    Raises `not_found`, `locked` for a key that is not active, and `validation_failed` unless the user is active.
-    """
+    """Let a key act as another active user; return it. Raises `not_found`, `locked`, `validation_failed`."""
     before = get_key(tx, key_id)
     if before.status != "active":
         raise Refusal("locked", f"Key {key_id} is {before.status} and cannot be handed over.")

@@ -58,10 +58,7 @@ def propose(tx: Tx, session_id: int | None) -> str:
 
 
 def add(tx: Tx, secret: str, code: str) -> list[str]:
-    """Give the acting user a second factor; return the recovery codes. The user's other sessions end.
-
-    Raises `validation_failed` for a wrong code, and if the user already has a second factor.
-    """
+    """Add a second factor and end other sessions; return the recovery codes. Raises `validation_failed`."""
     user_id = tx.actor.user_id
     if find(tx, user_id) is not None:
         raise invalid({"code": ["You already have a second factor. Remove it first."]})

@@ -91,10 +91,7 @@ def finish(store: Store, throttle: Throttle, token: str, code: str, browser: Bro
 
 
 def set_password(store: Store, throttle: Throttle, token: str, password: str, browser: Browser) -> SignedIn | Token:
-    """Set the password of a link's user and sign in. Other sessions of the user end, and the link is void.
-
-    Raises `not_found` for an invalid link, `validation_failed` for an invalid password.
-    """
+    """Set the password of a link's user, sign in, and end other sessions. Raises `not_found`, `validation_failed`."""
     person = replace(LINKS.find(store, token)[0], address=browser.address)
     password = read_new_password(password)
     with throttle.turn(person.account_id):

@@ -149,10 +149,7 @@ class Throttle:
 
     @contextmanager
     def turn(self, holder: int | str) -> Iterator[None]:
-        """Wait for a turn, and hash a password in the block. The holder is an account if the browser is known.
-
-        Raises `unavailable` if too many attempts wait, or too long.
-        """
+        """Wait for a turn to hash in the block; a known browser has its account as holder. Raises `unavailable`."""
         lane = self.lanes[isinstance(holder, int)]
         with self.outside():
             if not lane.acquire(holder, WAIT_SECONDS):
