@@ -421,3 +421,8 @@ def test_lines_of_documents_have_units_and_tables_repeat_nothing_of_their_page(a
     api.make("/tasks", project_id=project["id"], title="Draft")
     page = visitor.get(f"/console/records/projects/{project['id']}")
     assert section(page, "Tasks")[0][0] == "Draft", "without the project and the client"
+
+
+def test_a_missing_record_says_what_may_have_happened_to_it(api, visitor):
+    page = visitor.get("/console/records/clients/999")
+    assert (page.status, "It may have been deleted." in page.text, "id in the path" in page.text) == (404, True, False)

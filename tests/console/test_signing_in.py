@@ -140,6 +140,7 @@ def test_a_link_sets_the_password_once_and_signs_in(api):
     used = Visitor(api.app).get(path)
     assert (used.status, "used" in used.text) == (404, True)
     assert used.title.startswith("This link no longer works")
+    assert ('class="narrow-page"' in used.html, "Sign in" in used.text, "Today" in used.text) == (True, True, False)
 
 
 def test_a_new_password_ends_the_other_sessions(api):
