@@ -56,7 +56,6 @@ class Names:
         return links[record_id]
 
     def load(self) -> None:
-        """Write the names into all links that were handed out."""
         for table, links in self._pending.items():
             for record_id, name in load_names(self.tx, table, links).items():
                 links[record_id].text = name

@@ -127,7 +127,6 @@ class PageContext(msgspec.Struct):
 
     @property
     def operator(self) -> str:
-        """Return whom to ask for what only the operator of the server can do."""
         return self.request.settings.contact or "the operator of this server"
 
     @property

@@ -9,12 +9,11 @@ from retainer.console.editing import pages as editing
 from retainer.console.editing.form_pages import FormPage
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.pages import (
-    audit_page,
     key_pages,
     list_pages,
+    log_pages,
     people_pages,
     record_pages,
-    request_pages,
     search_page,
     settings_pages,
     sign_in_pages,
@@ -80,8 +79,8 @@ CONSOLE_ROUTES: dict[str, Route] = {
     "/webhooks/{webhook}/test": Route(webhook_pages.show, webhook_pages.send_test),
     "/webhooks/{webhook}/pause": Route(act=webhook_pages.pause),
     "/webhooks/{webhook}/resume": Route(act=webhook_pages.resume),
-    "/requests": Route(request_pages.show_list),
-    "/requests/{position}": Route(request_pages.show),
+    "/requests": Route(log_pages.show_requests),
+    "/requests/{position}": Route(log_pages.show_request),
     "/people": Route(people_pages.show_list),
     "/people/new": form_page(people_pages.ADD),
     "/people/{user}": Route(people_pages.show),
@@ -90,7 +89,7 @@ CONSOLE_ROUTES: dict[str, Route] = {
     "/people/{user}/deactivate": form_page(people_pages.DEACTIVATE),
     "/people/{user}/second-factor": form_page(people_pages.REMOVE_SECOND_FACTOR),
     "/people/{user}/activate": Route(act=people_pages.activate),
-    "/audit": Route(audit_page.show_list),
+    "/audit": Route(log_pages.show_audit),
     "/sessions": Route(people_pages.show_sessions),
     "/sessions/{session}/end": Route(act=people_pages.end_session),
     "/settings": Route(settings_pages.show, settings_pages.save),

@@ -79,7 +79,8 @@ def budget_table(project: Project) -> TableBlock:
         rows.append([Value("text", "Amount"), *amounts])
     if project.budget_minutes:
         minutes, allowed = project.tracked_minutes, project.budget_minutes
-        rows.append([Value("text", "Time"), *map(time_value, (allowed, minutes, allowed - minutes))])
+        times = [Value("number", f"{hours(each)} h") for each in (allowed, minutes, allowed - minutes)]
+        rows.append([Value("text", "Time"), *times])
     return TableBlock("Budget", headings("Limit", "Budget", "Used", "Left", numbers=3), rows)
 
 
@@ -103,10 +104,6 @@ def next_invoice(page: RecordPage[Project]) -> TableBlock:
     return TableBlock("Next invoice", headings("Work", "Quantity", "Amount", numbers=2), rows, note=note)
 
 
-def time_value(minutes: int) -> Value:
-    return Value("number", f"{hours(minutes)} h")
-
-
 def tasks_by_status(page: RecordPage[Project]) -> TableBlock:
     found = {status: sums for status, *sums in page.tx.all(TASKS_BY_STATUS, project=page.own.id)}
     rows = []
@@ -114,7 +111,7 @@ def tasks_by_status(page: RecordPage[Project]) -> TableBlock:
         if status in found:
             size, estimated = found[status]
             link = page.link(f"{size:,}", "tasks", project_id=f"{page.own.id}", status=status)
-            rows.append([badge_of(status), link, time_value(estimated) if estimated else NOTHING])
+            rows.append([badge_of(status), link, Value("number", f"{hours(estimated)} h") if estimated else NOTHING])
     return TableBlock("Tasks by status", headings("Status", "Tasks", "Estimated", numbers=2), rows)
 
 

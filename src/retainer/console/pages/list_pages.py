@@ -45,8 +45,6 @@ OFFERED = {"users", *(name for name, display in DISPLAYS.items() if display.is_o
 
 
 class Asked(NamedTuple):
-    """What a page asks for: the filters and the page of the API's list, and the texts that say so."""
-
     filters: Filter
     page: Page
     texts: dict[str, list[str]]

@@ -50,7 +50,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
     blocks = [*display.blocks(page), *forms, *related_blocks(page), *rest_of(page)]
     warnings = documents.warnings(page)
     written_by = requests_of_record(tx, kind.name, record.id, REQUESTS) if context.may("requests") else []
-    actions, more = list_actions(kind, record, has_einvoice=documents.has_einvoice(page))
+    actions, more = list_actions(page)
     of_record = audit.AuditFilter(target=kind.noun, target_id=record.id)
     page.names.load()
     return context.render(
@@ -134,24 +134,17 @@ class ActionLink(NamedTuple):
     is_primary: bool = False
 
 
-def list_actions(
-    kind: Kind, record: Record, *, has_einvoice: bool = False
-) -> tuple[Sequence[ActionLink], Sequence[ActionLink]]:
-    offers = offers_of(kind.name, record)
-    edits = [ActionLink("Edit", "edit")] if kind.changing else []
-    deletes = (
-        [ActionLink("Delete…", "delete")] if kind.deleting and not display_of(kind.name).lock(record).stays else []
-    )
-    links = [
-        *conversions(record),
-        *(
-            ActionLink(each.label, f"#{each.path}" if each.is_inline else each.path, each.is_next(record))
-            for each in offers
-        ),
-        *edits,
-        *file_links(kind, record, has_einvoice=has_einvoice),
-        *deletes,
-    ]
+def list_actions(page: AnyPage) -> tuple[Sequence[ActionLink], Sequence[ActionLink]]:
+    kind, record = page.kind, page.own
+    links = conversions(record)
+    for each in offers_of(kind.name, record):
+        path = f"#{each.path}" if each.is_inline else each.path
+        links.append(ActionLink(each.label, path, each.is_next(record)))
+    if kind.changing:
+        links.append(ActionLink("Edit", "edit"))
+    links += file_links(page)
+    if kind.deleting and not display_of(kind.name).lock(record).stays:
+        links.append(ActionLink("Delete…", "delete"))
     links.sort(key=lambda link: not link.is_primary)
     if len(links) <= MAX_BUTTONS:
         return links, ()
@@ -169,12 +162,12 @@ def conversions(record: Record) -> list[ActionLink]:
     return [*(invoice if record.invoice_id is None else []), *(project if record.converted_project_id is None else [])]
 
 
-def file_links(kind: Kind, record: Record, *, has_einvoice: bool) -> list[ActionLink]:
-    if kind.reading is None or not kind.reading.representations:
+def file_links(page: AnyPage) -> list[ActionLink]:
+    if page.kind.reading is None or not page.kind.reading.representations:
         return []
-    if getattr(record, "status", "") == "draft":
+    if getattr(page.own, "status", "") == "draft":
         return [ActionLink("Preview PDF", "pdf")]
-    return [ActionLink("PDF", "pdf"), *([ActionLink("E-invoice (XML)", "xml")] if has_einvoice else [])]
+    return [ActionLink("PDF", "pdf"), *([ActionLink("E-invoice (XML)", "xml")] if documents.has_einvoice(page) else [])]
 
 
 def new_links(catalogue: Catalogue, kind: Kind, record: Record) -> list[ActionLink]:

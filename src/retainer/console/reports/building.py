@@ -1,6 +1,7 @@
 """The pages of the business reports: facts, charts and tables of a period beside the same days a year before."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from typing import Any, NamedTuple, get_args, get_type_hints
 
 from msgspec import Struct
@@ -12,7 +13,7 @@ from retainer.console.names import Link
 from retainer.console.page_context import NO_STORE, PageContext, Reply
 from retainer.console.reports.controls import Controls, read_controls
 from retainer.console.reports.declarations import REPORTS, Chart, Declaration, Table
-from retainer.console.reports.figures import FIGURES, SECTIONS, Fields, Figures, decimal, fact, shown, unit_of
+from retainer.console.reports.figures import FIGURES, SECTIONS, Fields, Figures, fact, shown, unit_of
 from retainer.console.values import Fact, Heading, TableBlock, Value
 from retainer.errors import Refusal, invalid
 from retainer.store.tx import Tx
@@ -65,7 +66,7 @@ class Report(NamedTuple):
         """Return a figure of a subject: a sum of nothing is 0, a ratio of nothing does not exist."""
         form = FIGURES[name].format
         if name in fields:
-            return decimal(fields[name]) if form == "percent" and fields[name] is not None else fields[name]
+            return Decimal(str(fields[name])) if form == "percent" and fields[name] is not None else fields[name]
         return amount_of(0, self.controls.currency) if form == "money" else None if form == "percent" else 0
 
     def pairs(self, subjects: str, compared: Sequence[str] = ()) -> list[Pair]:

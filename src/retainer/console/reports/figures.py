@@ -125,21 +125,16 @@ def shown(figure: Any, form: Format) -> Value:
         return Value("number", figure or DASH)
     if form == "minutes":
         return Value("number", hours(figure))
-    text = f"{decimal(figure).quantize(Decimal('0.1')):,f}%" if form == "percent" else f"{figure:,}"
+    text = f"{Decimal(str(figure)).quantize(Decimal('0.1')):,f}%" if form == "percent" else f"{figure:,}"
     is_loss = form in {"money", "percent"} and figure < 0
     return Value("number", text.replace("-", MINUS), tone="bad" if is_loss else "")
-
-
-def decimal(figure: Any) -> Decimal:
-    """Return a percentage as the API rounds it."""
-    return Decimal(str(figure))
 
 
 def fact(name: str, now: Any, before: Any, form: Format) -> Fact:
     """Return a figure, what it was a year before, and how it has changed."""
     if before is None or (form != "percent" and not before):
         return Fact(name, shown(now, form), note="No data a year ago")
-    change = "" if now is None else change_of(decimal(now), decimal(before), form)
+    change = "" if now is None else change_of(Decimal(str(now)), Decimal(str(before)), form)
     notes = (f"{shown(before, form).text} a year ago", change.replace("-", MINUS))
     return Fact(name, shown(now, form), note=" · ".join(note for note in notes if note))
 

@@ -1,7 +1,9 @@
-"""The pages of the request log: the list with its chart, and one request."""
+"""The pages of the logs: requests with their chart, one request, and the audit log."""
 
+import re
 from datetime import date
-from typing import NamedTuple
+from functools import partial
+from typing import Any
 
 from markupsafe import Markup
 
@@ -11,11 +13,13 @@ from retainer.console.editing.fields import Filters
 from retainer.console.forms import Form, read_filters
 from retainer.console.page_context import PageContext, Reply
 from retainer.errors import STATUS, Refusal
-from retainer.identity import accounts
-from retainer.identity.audit import Fields
+from retainer.identity import accounts, audit
+from retainer.identity.audit import AuditEntry, AuditFilter, Fields
 from retainer.identity.keys import key_list
+from retainer.identity.people import users
 from retainer.reference.examples import ADVICE
 from retainer.reference.markdown import html_of
+from retainer.schema import identity as schema
 from retainer.store.tx import Tx
 from retainer.traffic import counts, request_log
 from retainer.traffic.answered import MAX_NAMES
@@ -40,18 +44,12 @@ FIELDS: dict[str, Fields] = {
     "record": {"label": "Changed record", "hint": "Like /clients/17."},
 }
 """What the filters say beside their types."""
+INSTANT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T")
+PAGES = {"key": "/keys/{}", "user": "/people/{}", "webhook": "/webhooks/{}", "payment": "/records/invoices/{}"}
+"""The page of an action's target, by its kind; that of a payment is the page of its invoice."""
 
 
-class Span(NamedTuple):
-    """The hours that the figures of the page count: one of SPANS, or chosen days with an empty name."""
-
-    name: str
-    label: str
-    period: Period
-    chart: RequestChart
-
-
-def show_list(tx: Tx, context: PageContext) -> Reply:
+def show_requests(tx: Tx, context: PageContext) -> Reply:
     query = context.query
     asked = read_filters(LogFilter, query, tx.actor.timezone)
     try:
@@ -60,7 +58,7 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
         page = request_log.list_requests(tx, asked, limit=PER_PAGE)
     names = {key.id: key.name for key in key_list.list_keys(tx)}
     keys = {"shape": "choice", "options": tuple((f"{key_id}", name) for key_id, name in names.items())}
-    span = read_span(tx, query, asked.key_id)
+    span, label, period, chart = read_span(tx, query, asked.key_id)
     rate_limit = accounts.get_plan(tx).requests_per_minute
     return context.render(
         "requests",
@@ -71,13 +69,15 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
         keys=names,
         spans=SPANS,
         span=span,
+        span_label=label,
+        chart=chart,
         rate_limit=rate_limit,
-        shares=sorted(counts.by_key(tx, *span.period).items(), key=lambda each: (-each[1].busiest_minute, each[0])),
+        shares=sorted(counts.by_key(tx, *period).items(), key=lambda each: (-each[1].busiest_minute, each[0])),
         days=context.request.settings.request_log_days,
     )
 
 
-def show(tx: Tx, context: PageContext) -> Reply:
+def show_request(tx: Tx, context: PageContext) -> Reply:
     """Show a request, and why it was refused: for want of a scope, the key can be given it."""
     try:
         request = request_log.request_at(tx, context.path_parameters["position"])
@@ -98,10 +98,10 @@ def show(tx: Tx, context: PageContext) -> Reply:
     )
 
 
-def read_span(tx: Tx, query: Form, key_id: int | None) -> Span:
-    """Return the hours to count, of the days `since` to `until` or of `span`, with the chart of a key or all.
+def read_span(tx: Tx, query: Form, key_id: int | None) -> tuple[str, str, Period, RequestChart]:
+    """Return the hours to count: their name of SPANS or none for chosen days, their label, the period and the chart.
 
-    Up to two chosen days, the chart has a bar for each hour.
+    Up to two chosen days, the chart has a bar for each hour. It is of a key or all.
     """
     since, until = ("" if name in query.errors else query.text(name) for name in ("since", "until"))
     if since or until:
@@ -115,4 +115,37 @@ def read_span(tx: Tx, query: Form, key_id: int | None) -> Span:
     chart = (
         charts.daily_chart(tx, days, key_id, last) if days > HOURLY_DAYS else charts.hourly_chart(tx, key_id, period)
     )
-    return Span(name, label, period, chart)
+    return name, label, period, chart
+
+
+def show_audit(tx: Tx, context: PageContext) -> Reply:
+    query = context.query
+    asked = read_filters(AuditFilter, query, tx.actor.timezone)
+    page = audit.list_entries(tx, asked, cursor=query.text("cursor") or None)
+    people = {user["id"]: user["name"] for user in users.list_users(tx)}
+    pages = {kind.noun: f"/records/{kind.name}/{{}}" for kind in context.catalogue.kinds.values() if kind.reading}
+    return context.render(
+        "audit",
+        page=page,
+        filters=Filters(tx, context, AuditFilter, {"user_id": schema.users}, {"users"}, {"target", "target_id"}),
+        is_filtered=asked != AuditFilter(),
+        page_of=partial(page_of, pages | PAGES),
+        in_words=partial(in_words, context, people),
+    )
+
+
+def page_of(pages: dict[str, str], entry: AuditEntry) -> str:
+    """Return the path of an action's target; empty if it has no page, or was deleted."""
+    is_payment, known = entry.target == "payment", entry.before or entry.after or {}
+    path = "" if entry.action == "record deleted" else pages.get(entry.target, "")
+    return path.format(known.get("invoice_id") if is_payment else entry.target_id)
+
+
+def in_words(context: PageContext, people: dict[int, str], name: str, value: Any) -> object:
+    if name == "scopes" and value:
+        return words.scopes_in_words(value)
+    if name.endswith("_minutes") and value is not None:
+        return words.hours(value)
+    if name.endswith("user_id"):
+        return people.get(value, value)
+    return words.moment(value, context.person.timezone, context.now).text if INSTANT.match(str(value)) else value
