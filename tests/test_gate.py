@@ -11,7 +11,7 @@ from testing.process import until
 
 from retainer.errors import Refusal
 from retainer.server.http import gate as gates
-from retainer.server.http.gate import Gate, Senders
+from retainer.server.http.gate import Gate
 from retainer.settings import Settings
 from retainer.store.engines.base import of_request
 
@@ -45,7 +45,7 @@ def known(gate, account_id, **environ):
     """A request of an account that has sent one before."""
     sent = request(HTTP_AUTHORIZATION=f"Bearer {account_id}", **environ)
     sent.account_id = account_id
-    gate.senders.learn(sent)
+    gate.learn(sent)
     return sent
 
 
@@ -149,13 +149,13 @@ def test_everything_that_a_request_does_ends_with_its_deadline():
 
 
 def test_requests_queue_by_account_and_until_it_is_known_by_network():
-    senders = Senders(lambda _: None)
+    gate = Gate(1)
     first = request(HTTP_AUTHORIZATION="Bearer a", REMOTE_ADDR="2001:db8::1")
-    assert senders.subject_of(first) == "2001:db8::/48"
+    assert gate.subject_of(first) == "2001:db8::/48"
     first.account_id = 7
-    senders.learn(first)
-    assert senders.subject_of(request(HTTP_AUTHORIZATION="Bearer a", REMOTE_ADDR="192.0.2.1")) == 7
-    assert senders.subject_of(request(HTTP_AUTHORIZATION="Bearer b", REMOTE_ADDR="192.0.2.1")) == "192.0.2.1"
+    gate.learn(first)
+    assert gate.subject_of(request(HTTP_AUTHORIZATION="Bearer a", REMOTE_ADDR="192.0.2.1")) == 7
+    assert gate.subject_of(request(HTTP_AUTHORIZATION="Bearer b", REMOTE_ADDR="192.0.2.1")) == "192.0.2.1"
 
 
 def test_a_number_of_senders_is_remembered(monkeypatch):
@@ -163,7 +163,7 @@ def test_a_number_of_senders_is_remembered(monkeypatch):
     gate = Gate(1)
     for account_id in (1, 2, 3):
         known(gate, account_id)
-    found = [gate.senders.subject_of(request(HTTP_AUTHORIZATION=f"Bearer {number}")) for number in (1, 2, 3)]
+    found = [gate.subject_of(request(HTTP_AUTHORIZATION=f"Bearer {number}")) for number in (1, 2, 3)]
     assert found == ["127.0.0.1", 2, 3]
 
 

@@ -34,6 +34,7 @@ COMMON_HEADERS = [
     ("vary", "Authorization, X-Api-Key, Accept, Accept-Encoding"),
     ("x-content-type-options", "nosniff"),
 ]
+NO_ATTEMPT = nullcontext()
 DOCS_OF_ERRORS = "/docs/errors"
 RETRIES = 3
 """Number of retries of a write that the database rolled back because of a conflict."""
@@ -110,7 +111,7 @@ class Pipeline:
             call.seconds = batches.ATOMIC_SECONDS if self.store.engine.has_one_writer else None
         content = call.sent.fields if call.sent and not call.sent.refusal else body
         attempt = idempotency.read_attempt(request, call.caller.key_id, content)
-        with attempt or nullcontext():
+        with attempt or NO_ATTEMPT:
             if call.perform:
                 stored = self.replay(call, attempt, sent_batch) if attempt else None
                 if stored is not None:

@@ -105,6 +105,7 @@ def _touches(table: Table, path: str, part: str, affected: ColumnElement[bool]) 
         yield Step(updating(table, affected, parts=(part,)))
 
 
+@cache
 def singular(table: Table) -> str:
     """Return the noun for one row of a table: `time entry`."""
     words = table.name.replace("_", " ")

@@ -38,28 +38,6 @@ RETRY = {"Retry-After": "5"}
 _decode_object = decoder(dict[str, msgspec.Raw])
 
 
-class Senders:
-    """A cache of the accounts of credentials, so that a request waits in the queue of its account.
-
-    It decides only about the order of requests; the pipeline authenticates each. Unknown senders are networks.
-    `look_up` returns the account of a request, if it has a key.
-    """
-
-    def __init__(self, look_up: Callable[[Request], int | None]) -> None:
-        self.look_up = look_up
-        self._accounts: OrderedDict[int, int] = OrderedDict()
-
-    def subject_of(self, request: Request) -> Hashable:
-        account_id = self._accounts.get(_credentials(request))
-        return request.networks[-1] if account_id is None else account_id
-
-    def learn(self, request: Request) -> None:
-        if request.account_id is not None:
-            self._accounts[_credentials(request)] = request.account_id
-            if len(self._accounts) > MAX_KNOWN:
-                self._accounts.popitem(last=False)
-
-
 def _credentials(request: Request) -> int:
     """Return a number for the credentials of a request, so that no key is kept in memory."""
     return hash(tuple(map(request.environ.get, CREDENTIALS)))
@@ -76,13 +54,16 @@ class Gate:
     """Admits requests: at most `count` run at the same time, at most `SHARE` of one account.
 
     More threads would only wait for each other, and each needs a connection to the database.
+    A request waits in the queue of its account, which is remembered by credentials, or else of its network; the
+    pipeline authenticates each. `look_up` returns the account of a request, if it has a key.
     """
 
     def __init__(self, count: int, look_up: Callable[[Request], int | None] = lambda _: None) -> None:
         self.running = FairSemaphore(count, min(SHARE, count), MAX_WAITING)
         self.bodies = FairSemaphore(BODIES, BODIES // 4, BODIES)
         self.anonymous_bodies = FairSemaphore(ANONYMOUS_BODIES, ANONYMOUS_BODIES // 4, BODIES)
-        self.senders = Senders(look_up)
+        self.look_up = look_up
+        self._accounts: OrderedDict[int, int] = OrderedDict()
         self._turn = Turn()
         self._awaited: dict[int, tuple[str, float]] = {}
 
@@ -92,7 +73,7 @@ class Gate:
         A request that is not admitted has the refusal with which it is answered.
         """
         arrived, turn = time.monotonic(), self._turn
-        turn.subject = self.senders.subject_of(request)
+        turn.subject = self.subject_of(request)
         of_request.at = arrived + REQUEST_SECONDS
         try:
             if request.has_body:
@@ -110,7 +91,17 @@ class Gate:
             self.running.release(turn.subject)
         of_request.at = math.inf
         if not isinstance(turn.subject, int):
-            self.senders.learn(request)
+            self.learn(request)
+
+    def subject_of(self, request: Request) -> Hashable:
+        account_id = self._accounts.get(_credentials(request))
+        return request.networks[-1] if account_id is None else account_id
+
+    def learn(self, request: Request) -> None:
+        if request.account_id is not None:
+            self._accounts[_credentials(request)] = request.account_id
+            if len(self._accounts) > MAX_KNOWN:
+                self._accounts.popitem(last=False)
 
     @contextmanager
     def left(self) -> Iterator[None]:
@@ -136,11 +127,11 @@ class Gate:
         if not isinstance(self._turn.subject, int):
             self._enter()
             try:
-                request.account_id = self.senders.look_up(request)
+                request.account_id = self.look_up(request)
             finally:
                 self._leave()
-            self.senders.learn(request)
-            self._turn.subject = self.senders.subject_of(request)
+            self.learn(request)
+            self._turn.subject = self.subject_of(request)
 
     def _enter(self) -> None:
         turn = self._turn

@@ -53,6 +53,7 @@ CACHED_STATEMENTS = 64
 """Compiled statements that a connection caches, of about 13 KB each; there may be a connection for each thread."""
 FATAL_ERRORS = {"IOERR", "CANTOPEN", "READONLY", "NOTADB", "CORRUPT"}  # after these, no open connection is used again
 OUT_OF_REACH = {"BUSY", "LOCKED", "FULL", "PROTOCOL", *FATAL_ERRORS}
+NO_SAVEPOINT = contextlib.nullcontext()
 DEADLINE_STEPS = 1_000_000  # of SQLite's machine, about 10 ms, between checks of the deadline
 
 
@@ -197,7 +198,7 @@ class Sqlite:
 
     def savepoint(self, connection: DriverConnection, *, may_repeat: bool) -> contextlib.AbstractContextManager[None]:  # noqa: ARG002
         """Do nothing: a statement that fails has changed nothing."""
-        return contextlib.nullcontext()
+        return NO_SAVEPOINT
 
     def count_changed(self, connection: DriverConnection, cursor: DriverCursor) -> int:
         if cursor.description is not None:  # the driver counts too early if the statement has returned rows
