@@ -41,8 +41,8 @@ def send(screen: Screen) -> None:
 
 def add(screen: Screen, what: str) -> None:
     """Open the form of a new record from the menu of the record that is shown."""
-    screen.find("details.additions summary").click()
-    screen.press(what)
+    screen.find("main details.additions summary").click()
+    screen.find("main details.additions[open]").find_element(By.LINK_TEXT, what).click()
 
 
 def test_work_is_recorded_and_billed_at_the_desk(api, desk):
