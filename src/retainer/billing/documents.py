@@ -19,7 +19,7 @@ from retainer.schema.identity import accounts
 from retainer.schema.work import projects
 from retainer.shared import relations
 from retainer.store import constraints
-from retainer.store.engines.sql import INTEGER, is_listed, listed
+from retainer.store.engines.sql import is_listed
 from retainer.store.row_mapper import R
 from retainer.store.tables import ACCOUNT, metadata
 from retainer.store.tx import Tx
@@ -87,7 +87,7 @@ PROJECTS = select(*projects.c[DocumentProject._fields[:-1]], expressions.DOCUMEN
     projects.join(accounts, accounts.c.id == ACCOUNT).outerjoin(clients, clients.c.id == projects.c.client_id)
 )
 """In the order of the fields of DocumentProject."""
-LISTED = PROJECTS.where(is_listed(projects.c.id, listed("ids", INTEGER).scalar_subquery()))
+LISTED = PROJECTS.where(is_listed(projects.c.id, "ids"))
 
 
 def load_client(tx: Tx, document: Document) -> ClientDefaults:

@@ -13,13 +13,13 @@ from retainer.console.values import Column, Value, Values, money
 from retainer.crm.tags import Tag
 from retainer.rollups.list_sums import Sum
 from retainer.schema import TAG_LINKS
-from retainer.store.engines.sql import INTEGER, is_listed, listed
+from retainer.store.engines.sql import is_listed
 from retainer.values.reading import writable_fields
 from retainer.work.time_rules import TimeEntry
 
-IDS = listed("ids", INTEGER).scalar_subquery()
 TAGGED = {
-    owner: select(links.c.tag_id).where(is_listed(links.c.tag_id, IDS)).distinct() for owner, links in TAG_LINKS.items()
+    owner: select(links.c.tag_id).where(is_listed(links.c.tag_id, "ids")).distinct()
+    for owner, links in TAG_LINKS.items()
 }
 
 

@@ -13,7 +13,7 @@ from retainer.schema.crm import clients
 from retainer.schema.identity import users
 from retainer.schema.work import projects
 from retainer.store.constraints import singular
-from retainer.store.engines.sql import INTEGER, is_listed, listed
+from retainer.store.engines.sql import is_listed
 from retainer.store.tx import Tx
 from retainer.values.collation import sort_key
 from retainer.values.records import Record
@@ -112,8 +112,7 @@ def _name(table: Table, record_id: int, texts: list[object]) -> str:
 
 @cache
 def _by_id(table: Table, owner: str) -> Select[int, str]:
-    wanted = listed("ids", INTEGER).scalar_subquery()
-    found = select(table.c.id, *table.c[table.info["named_by"]]).where(is_listed(table.c.id, wanted))
+    found = select(table.c.id, *table.c[table.info["named_by"]]).where(is_listed(table.c.id, "ids"))
     return found.where(table.c[owner] == bindparam("me")) if owner else found
 
 

@@ -41,15 +41,11 @@ ADD_TAGS = {
     links: insert(links).from_select(("tag_id", "account_id", "record_id"), ADDED) for links in TAG_LINKS.values()
 }
 REMOVE_TAGS = {
-    links: delete(links).where(
-        links.c.record_id == bindparam("record_id"), is_listed(links.c.tag_id, LISTED.scalar_subquery())
-    )
+    links: delete(links).where(links.c.record_id == bindparam("record_id"), is_listed(links.c.tag_id, "tag_ids"))
     for links in TAG_LINKS.values()
 }
 COUNT_USES = maintaining(
-    tags,
-    is_listed(tags.c.id, LISTED.scalar_subquery()),
-    values={"usage_count": tags.c.usage_count + bindparam("uses", type_=INTEGER)},
+    tags, is_listed(tags.c.id, "tag_ids"), values={"usage_count": tags.c.usage_count + bindparam("uses", type_=INTEGER)}
 )
 TagIds = Annotated[
     list[Id],

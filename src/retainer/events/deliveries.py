@@ -15,7 +15,7 @@ from sqlalchemy import bindparam, func, or_, select, text
 
 from retainer.errors import Refusal
 from retainer.events.catalogue import ANNOUNCED, TYPES
-from retainer.events.events import POSITIONS, TYPES_LISTED, check_scopes
+from retainer.events.events import POSITIONS, check_scopes
 from retainer.events.webhooks import Webhook, types_of
 from retainer.kernel.body import New
 from retainer.kernel.caller import Caller
@@ -105,7 +105,7 @@ _between = (
     .where(
         events.c.id > bindparam("after", type_=INTEGER),
         events.c.id <= bindparam("until", type_=INTEGER),
-        is_listed(events.c.type, TYPES_LISTED),
+        is_listed(events.c.type, "types"),
     )
     .suffix_with(text(f"LIMIT {MAX_COUNTED}"))
 )

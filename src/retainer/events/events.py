@@ -26,7 +26,7 @@ from retainer.kernel.query import OneOf, Query
 from retainer.kernel.resource import BaseUrl, FollowedUrl, Resource
 from retainer.store.announcements import DELETED
 from retainer.store.engines.base import Row
-from retainer.store.engines.sql import INTEGER, is_listed, listed
+from retainer.store.engines.sql import INTEGER, is_listed
 from retainer.store.outbox import FIRST_ROW, NEWEST_ID
 from retainer.store.statements import Deferred
 from retainer.store.tables import events
@@ -81,8 +81,6 @@ POSITIONS = select(
 )
 """The last event that was deleted because of its age, and the newest one."""
 SHOWN = ("id", "type", "record_id", "parent_id", "fields", "at", "user_id", "key_id", "request_id")
-
-TYPES_LISTED, RECORDS_LISTED = listed("types").scalar_subquery(), listed("records", INTEGER).scalar_subquery()
 
 api = Resource("/events", tag="Events", scope=None)
 
@@ -147,9 +145,9 @@ def _after(of_records: bool, limit: int) -> Select[Any]:  # noqa: FBT001  # an a
 
     LIMIT is literal: for an unknown one, PostgreSQL plans to read a tenth of all events, and compiles the plan first.
     """
-    limits = [events.c.id > bindparam("after", type_=INTEGER), is_listed(events.c.type, TYPES_LISTED)]
+    limits = [events.c.id > bindparam("after", type_=INTEGER), is_listed(events.c.type, "types")]
     if of_records:
-        limits.append(is_listed(events.c.record_id, RECORDS_LISTED))
+        limits.append(is_listed(events.c.record_id, "records"))
     return select(*events.c[SHOWN]).where(*limits).order_by(events.c.id).suffix_with(text(f"LIMIT {limit}"))
 
 

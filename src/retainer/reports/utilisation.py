@@ -28,7 +28,7 @@ from retainer.rollups.summaries import Figures, Sums
 from retainer.schema.crm import clients
 from retainer.schema.identity import users
 from retainer.schema.work import tasks, time_entries
-from retainer.store.engines.sql import INTEGER, is_listed, listed
+from retainer.store.engines.sql import INTEGER, is_listed
 from retainer.store.tx import Tx
 from retainer.values.collation import sort_key
 from retainer.values.exact import amount_of, decimal_text, half_up, local_day
@@ -133,7 +133,7 @@ ARRIVALS = select(
 
 
 def _select_names(table: Table, name: str) -> Select[tuple[int, str]]:
-    return select(table.c.id, table.c[name]).where(is_listed(table.c.id, listed("ids", INTEGER).scalar_subquery()))
+    return select(table.c.id, table.c[name]).where(is_listed(table.c.id, "ids"))
 
 
 NAMES = {"client": _select_names(clients, "name"), "task": _select_names(tasks, "title")}

@@ -16,7 +16,7 @@ from retainer.identity.people import users
 from retainer.rollups import record_totals, summaries
 from retainer.rollups.sources import LABOUR, SOURCES, Source
 from retainer.store.constraints import Step
-from retainer.store.engines.sql import INTEGER, is_listed, listed
+from retainer.store.engines.sql import is_listed
 from retainer.store.tx import Tx
 from retainer.values.records import Record
 
@@ -111,7 +111,7 @@ def _statements(source: Source, targets: Targets, by: By) -> list[UpdateBase]:
     """Return the statements that add to targets the rows of a source, found by a column, by RECORDS or a condition."""
     columns = source.rows.selected_columns
     if isinstance(by, str) and by == RECORDS:
-        rows = source.rows.where(is_listed(columns.record_id, listed("record_id", INTEGER).scalar_subquery()))
+        rows = source.rows.where(is_listed(columns.record_id, "record_id"))
     else:
         rows = source.rows.where(columns[by] == bindparam("record_id") if isinstance(by, str) else by)
     return [

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from retainer.rollups.record_totals import SIGN
 from retainer.rollups.sources import SOURCES, ZERO
 from retainer.store.engines.base import Row
-from retainer.store.engines.sql import insert_or_add, is_listed, listed
+from retainer.store.engines.sql import insert_or_add, is_listed
 from retainer.store.tx import Tx
 
 LENGTHS = YEAR, MONTH, DAY = len("2026"), len("2026-11"), len("2026-11-22")
@@ -84,7 +84,7 @@ def _sums(
     conditions = [table.c[name] == sa.bindparam(name) for name in limits]
     if projects is not None:
         conditions.append(table.c.project_id.in_(projects))
-    in_period = is_listed(table.c.bucket, listed("buckets").scalar_subquery())
+    in_period = is_listed(table.c.bucket, "buckets")
     totals = (sa.func.sum(table.c[name]) for name in sums)
     return sa.select(*keys, *totals).where(in_period, *conditions).group_by(*keys)
 

@@ -16,7 +16,7 @@ from retainer.schema.crm import clients
 from retainer.schema.identity import accounts, series
 from retainer.schema.support import tickets
 from retainer.store.constraints import singular
-from retainer.store.engines.sql import INTEGER, TEXT, is_listed, listed, zero_padded
+from retainer.store.engines.sql import INTEGER, TEXT, is_listed, zero_padded
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
 from retainer.values.collation import printed_form
@@ -151,7 +151,7 @@ def _pattern(tx: Tx, table: Table) -> str:
 
 @cache
 def _numbers(table: Table) -> Select[str]:
-    return select(table.c.number_folded).where(is_listed(table.c.number_folded, listed("numbers").scalar_subquery()))
+    return select(table.c.number_folded).where(is_listed(table.c.number_folded, "numbers"))
 
 
 @cache

@@ -9,7 +9,7 @@ import msgspec
 from sqlalchemy import Table, text
 
 from retainer.errors import invalid
-from retainer.store.engines.sql import INTEGER, is_listed, listed
+from retainer.store.engines.sql import is_listed
 from retainer.store.row_mapper import R, RowMapper, row_mapper
 from retainer.store.statements import Statement
 from retainer.store.tables import metadata
@@ -56,7 +56,7 @@ def _detail(owner: Table, table: Table, model: type[msgspec.Struct]) -> Detail:
     records = row_mapper(table, model)
     order = [column for column in table.c if column.name == "position"]
     order += [column for column in table.primary_key if column.name != "account_id"]
-    condition = is_listed(parent, listed("ids", INTEGER).scalar_subquery())
+    condition = is_listed(parent, "ids")
     statement = records.rows.add_columns(parent).where(condition).order_by(*order).suffix_with(text("LIMIT :limit"))
     return statement, records
 
@@ -71,5 +71,5 @@ def load_records(tx: Tx, table: Table, model: type[R], ids: Collection[int]) -> 
 
 @cache
 def _records(table: Table, model: type[Record]) -> Statement:
-    condition = is_listed(table.c.id, listed("ids", INTEGER).scalar_subquery())
+    condition = is_listed(table.c.id, "ids")
     return row_mapper(table, model).rows.where(condition).order_by(table.c.id)

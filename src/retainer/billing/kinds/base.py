@@ -27,7 +27,7 @@ from retainer.billing.invoices.types import (
 )
 from retainer.schema.billing import allocations
 from retainer.store import constraints
-from retainer.store.engines.sql import INTEGER, is_listed, listed, listed_rows
+from retainer.store.engines.sql import INTEGER, is_listed, listed_rows
 from retainer.store.tables import ACCOUNT, NOW
 from retainer.store.tx import Tx
 from retainer.values import money
@@ -86,7 +86,7 @@ class RecordedItem(NamedTuple):
 
 def on_lines(column: ColumnElement[int]) -> ColumnElement[bool]:
     """Return whether a column refers to one of the lines in the parameter `lines`."""
-    return is_listed(column, listed("lines", INTEGER).scalar_subquery())
+    return is_listed(column, "lines")
 
 
 def ids_of(lines: Sequence[InvoiceLine]) -> str:
@@ -96,7 +96,7 @@ def ids_of(lines: Sequence[InvoiceLine]) -> str:
 def select_items(table: Table, **different: ColumnElement[Any]) -> Select[int]:
     """Select the items of a table in the parameter `ids`: the fields of RecordedItem, with those that are different."""
     columns = {name: table.c.get(name, null()) for name in RecordedItem._fields} | different
-    return select(*columns.values()).where(is_listed(table.c.id, listed("ids", INTEGER).scalar_subquery()))
+    return select(*columns.values()).where(is_listed(table.c.id, "ids"))
 
 
 FORGET = delete(allocations).where(on_lines(allocations.c.invoice_line_id))

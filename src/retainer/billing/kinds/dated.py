@@ -139,7 +139,7 @@ def _with_projects(kind: DatedKind) -> sa.FromClause:
 def _matching(kind: DatedKind, *, by_project: bool) -> tuple[sa.ColumnElement[bool], ...]:
     """Return the conditions of selected work: on no other invoice, and not named by a line of the request."""
     columns = kind.table.c
-    wanted = (is_listed(columns.project_id, listed("wanted", INTEGER).scalar_subquery()),) if by_project else ()
+    wanted = (is_listed(columns.project_id, "wanted"),) if by_project else ()
     return (
         columns.client_id == sa.bindparam("client"),
         columns.currency == sa.bindparam("currency"),

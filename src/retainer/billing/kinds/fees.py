@@ -18,7 +18,7 @@ from retainer.billing.kinds.base import Found, LineContext, Rows, WorkKind, ids_
 from retainer.documents.wording import fee_text
 from retainer.schema.billing import invoice_lines
 from retainer.schema.work import projects
-from retainer.store.engines.sql import INTEGER, is_listed, listed
+from retainer.store.engines.sql import is_listed
 from retainer.store.tables import NOW
 from retainer.store.tx import Tx
 from retainer.values.exact import FIRST_DAY, LAST_DAY, amount_of, local_day
@@ -48,7 +48,7 @@ OF_CLIENT = PROJECTS.where(
 ).order_by(projects.c.name_sort, projects.c.id)
 BILLED = select(*invoice_lines.c["project_id", "fee_month", "invoice_id", "id"]).where(
     invoice_lines.c.fee_is_live == literal_column("1"),  # as in the index
-    is_listed(invoice_lines.c.project_id, listed("ids", INTEGER).scalar_subquery()),
+    is_listed(invoice_lines.c.project_id, "ids"),
 )
 CLAIM = update(invoice_lines).where(on_lines(invoice_lines.c.id)).values(fee_is_live=1, updated_at=NOW)
 RELEASE = (

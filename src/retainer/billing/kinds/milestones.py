@@ -28,7 +28,7 @@ TOUCH = updating(milestones, milestones.c.id.in_(ON_LINES), parts=("invoice_id",
 def _select_due(*, by_project: bool) -> Select[tuple[int, int]]:
     """Select the milestones that can be billed and their amounts, in the order of their completion."""
     columns = milestones.c
-    wanted = (is_listed(columns.project_id, listed("wanted", INTEGER).scalar_subquery()),) if by_project else ()
+    wanted = (is_listed(columns.project_id, "wanted"),) if by_project else ()
     due = select(*columns["id", "amount"]).select_from(WITH_LINES)
     return due.where(
         projects.c.client_id == bindparam("client"),

@@ -11,12 +11,11 @@ from retainer.console.kinds.clients import OUTSTANDING
 from retainer.console.words import hours
 from retainer.schema.billing import allocations, invoice_lines
 from retainer.schema.work import time_entries
-from retainer.store.engines.sql import INTEGER, is_listed, listed
+from retainer.store.engines.sql import is_listed
 from retainer.store.tx import Tx
 from retainer.values.exact import amount_of
 
-LINES = listed("lines", INTEGER).scalar_subquery()
-MONTHS = select(func.count()).where(invoice_lines.c.fee_is_live == 1, is_listed(invoice_lines.c.id, LINES))
+MONTHS = select(func.count()).where(invoice_lines.c.fee_is_live == 1, is_listed(invoice_lines.c.id, "lines"))
 WORK = (
     select(
         func.count(allocations.c.time_entry_id),
@@ -26,7 +25,7 @@ WORK = (
         MONTHS.scalar_subquery(),
     )
     .select_from(allocations.outerjoin(time_entries, time_entries.c.id == allocations.c.time_entry_id))
-    .where(allocations.c.is_live == 1, is_listed(allocations.c.invoice_line_id, LINES))
+    .where(allocations.c.is_live == 1, is_listed(allocations.c.invoice_line_id, "lines"))
 )
 
 

@@ -18,7 +18,7 @@ from retainer.reports.profitability import ProfitabilityQuery
 from retainer.rollups.summaries import Figures
 from retainer.schema.billing import OPEN_INVOICES, invoices
 from retainer.schema.columns import in_literals
-from retainer.store.engines.sql import INTEGER, is_listed, listed
+from retainer.store.engines.sql import is_listed
 from retainer.values.exact import amount_of
 
 SUMS = ("invoiced", "credited", "collected")
@@ -38,10 +38,7 @@ BILLING = (
 CONTACT = ("email", "phone", "website", "number", "currency", "tag_ids", "external_id")
 OUTSTANDING = (
     select(invoices.c.client_id, invoices.c.currency, func.sum(invoices.c.balance_due))
-    .where(
-        is_listed(invoices.c.client_id, listed("ids", INTEGER).scalar_subquery()),
-        in_literals(invoices.c.status, OPEN_INVOICES),
-    )
+    .where(is_listed(invoices.c.client_id, "ids"), in_literals(invoices.c.status, OPEN_INVOICES))
     .group_by(invoices.c.client_id, invoices.c.currency)
     .order_by(invoices.c.currency)
 )

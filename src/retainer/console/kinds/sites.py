@@ -17,7 +17,7 @@ from retainer.console.words import short_day, span
 from retainer.schema.sites import site_hours
 from retainer.sites.sites import Site
 from retainer.sites.uptime import list_incidents, share
-from retainer.store.engines.sql import INTEGER, is_listed, listed
+from retainer.store.engines.sql import is_listed
 from retainer.store.tx import Tx
 from retainer.values.exact import day_after, instant_after
 
@@ -53,7 +53,7 @@ def checks_by_day(days: int) -> Select[int, int, int, int, int, int]:
     sums = [func.sum(site_hours.c[name]) for name in Checks._fields]
     return (
         select(site_hours.c.site_id, place, *sums)
-        .where(is_listed(site_hours.c.site_id, listed("ids", INTEGER).scalar_subquery()), hour >= bindparam("begun_0"))
+        .where(is_listed(site_hours.c.site_id, "ids"), hour >= bindparam("begun_0"))
         .group_by(site_hours.c.site_id, place)
     )
 

@@ -19,7 +19,7 @@ from retainer.errors import FieldErrors, InvalidValue, Refusal, invalid
 from retainer.schema.crm import clients
 from retainer.schema.support import tickets
 from retainer.schema.work import projects, tasks
-from retainer.store.engines.sql import INTEGER, is_listed, listed
+from retainer.store.engines.sql import is_listed
 from retainer.store.tx import Tx
 from retainer.values.exact import minutes_between
 from retainer.work import timers
@@ -31,9 +31,7 @@ WORK: dict[str, Table] = {"task_id": tasks, "ticket_id": tickets, "project_id": 
 PARENTS = {"task_id": "project_id", "ticket_id": "client_id", "project_id": "client_id"}
 """What tells two rows with the same name apart."""
 PARENT_IDS = {
-    field: select(WORK[field].c.id, WORK[field].c[parent]).where(
-        is_listed(WORK[field].c.id, listed("ids", INTEGER).scalar_subquery())
-    )
+    field: select(WORK[field].c.id, WORK[field].c[parent]).where(is_listed(WORK[field].c.id, "ids"))
     for field, parent in PARENTS.items()
 }
 CHANGED = "Your week has changed since you opened this page, so nothing was saved. Check it, and save again."

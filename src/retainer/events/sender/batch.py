@@ -16,7 +16,7 @@ from retainer.fairness import Leased
 from retainer.identity.actors import operator_of
 from retainer.schema.webhooks import webhook_deliveries, webhooks
 from retainer.store.engines.base import Row
-from retainer.store.engines.sql import INTEGER, is_listed, listed
+from retainer.store.engines.sql import is_listed
 from retainer.store.tables import events
 from retainer.store.tx import Store, Tx
 from retainer.values.exact import utcnow
@@ -114,10 +114,9 @@ PENDING = (
     .where(webhook_deliveries.c.webhook_id == bindparam("webhook"), webhook_deliveries.c.status == "pending")
     .order_by(webhook_deliveries.c.id)
 )
-IDS = listed("ids", INTEGER).scalar_subquery()
-EVENTS = select(*events.c[SHOWN]).where(is_listed(events.c.id, IDS))
+EVENTS = select(*events.c[SHOWN]).where(is_listed(events.c.id, "ids"))
 DELIVERED = select(webhook_deliveries.c.event_id, webhook_deliveries.c.id, webhook_deliveries.c.attempts).where(
-    webhook_deliveries.c.webhook_id == bindparam("webhook"), is_listed(webhook_deliveries.c.event_id, IDS)
+    webhook_deliveries.c.webhook_id == bindparam("webhook"), is_listed(webhook_deliveries.c.event_id, "ids")
 )
 OURS = select(*webhooks.c["api_url", "secret", "former_secrets"]).where(
     webhooks.c.id == bindparam("webhook"), webhooks.c.leased_until == bindparam("until"), webhooks.c.status == "active"

@@ -93,12 +93,13 @@ def zero_padded(number: ColumnElement[int], digits: ColumnElement[int]) -> Colum
     return DialectFunction(Text(), "printf('%0*d', {1}, {0})", postgresql, number, digits)
 
 
-def is_listed(value: ColumnElement[Any], values: ColumnElement[Any]) -> Condition:
-    """Whether a value is in a list that is bound as JSON: `is_listed(column, listed("ids").scalar_subquery())`.
+def is_listed(column: ColumnElement[Any], name: str) -> Condition:
+    """Whether a column is in a list that is bound as JSON: `is_listed(table.c.id, "ids")`.
 
     PostgreSQL's planner looks an array up in an index; for a subquery it would read the whole table.
     """
-    return Condition("{0} IN {1}", "{0} = ANY (ARRAY{1})", value, values)
+    values = listed(name, INTEGER if isinstance(column.type, Integer) else TEXT).scalar_subquery()
+    return Condition("{0} IN {1}", "{0} = ANY (ARRAY{1})", column, values)
 
 
 def is_rare(condition: ColumnElement[bool]) -> Condition:
