@@ -380,8 +380,8 @@ class Life:
         assert set(billed.values()) <= {1}
         for project in self.books["projects"].values():
             rows = self.api.get(f"/projects/{project['id']}/unbilled-work").data["rows"]
-            due = project["retainer_amount"] and project["start_date"]
-            months = month_range(FIRST_MONTH, self.api.today[:7]) if due else []
+            first = (project["start_date"] or project["created_at"])[:7]
+            months = month_range(first, self.api.today[:7]) if project["retainer_amount"] else []
             unbilled = [month for row in rows for month in row["fees"]["months"]]
             assert unbilled == [month for month in months if (project["id"], month) not in billed]
 
