@@ -135,6 +135,15 @@ def test_errors_of_the_api_stand_at_their_fields_and_the_summary_leads_to_them(a
     assert '<a href="#first_name">First name</a>' in page.html
 
 
+@pytest.mark.parametrize("day", ["2026-02-30", "2026-13-45", "0000-01-01"])
+def test_a_form_says_which_typed_day_does_not_exist(visitor, day):
+    refused = visitor.post("/console/records/tasks/new", {"title": "Check", "due_date": day})
+    assert (refused.status, refused.error_of("due_date")) == (
+        422,
+        f"Must be a date like 2026-03-31; {day} does not exist.",
+    )
+
+
 def test_hints_say_what_a_blank_field_means_in_words_of_the_page(visitor):
     text = visitor.get("/console/records/sites/new").text
     assert "Blank for the agency's own sites." in text

@@ -253,6 +253,12 @@ def test_the_audit_is_in_the_words_of_the_console(api, visitor):
     assert "Person Ana Admin" in page.text
 
 
+@pytest.mark.parametrize("name", ["2026-01-01Tasting", "2026-13-45T00:00:00Z", "9999-12-31T23:59:59Z", "2026-01-01T10"])
+def test_the_audit_log_shows_a_name_that_begins_like_an_instant(visitor, name):
+    visitor.post("/console/records/clients/new", {"name": name})
+    assert name in visitor.get("/console/audit").text
+
+
 def test_admins_cannot_end_their_own_access(api, visitor):
     person = f"/console/people/{api.admin_id}"
     assert "/deactivate" not in visitor.get(person).html

@@ -123,7 +123,8 @@ WORDS = {
 BOUNDS = re.compile(r"Must be from ([0-9.]+) to ([0-9.]+) ([A-Z]{3}), [^.]*")
 """An amount outside of its bounds."""
 RECORD = re.compile(r"\b(Client|Project) [0-9]+\b")
-DAY = re.compile(r"\b[0-9]{4}-[0-9]{2}-[0-9]{2}\b")
+DAY = re.compile(r"(?<!like )\b[0-9]{4}-[0-9]{2}-[0-9]{2}\b")
+"""A day; one that says how days are typed stays as it is."""
 NAME = re.compile(r"`?\b[a-z]+(?:_[a-z0-9]+)+\b`?|`[a-z]+`")
 
 
@@ -154,5 +155,11 @@ def in_words(sentence: str, names: Collection[str]) -> str:
         low, high = (f"{Decimal(text):,f}" for text in found.groups()[:2])
         return f"Enter {low} to {high} {found[3]}"
 
+    def day(found: re.Match[str]) -> str:
+        try:
+            return short_day(found[0])
+        except ValueError:  # a message may repeat a typed day that does not exist
+            return found[0]
+
     sentence = RECORD.sub(lambda found: f"This {found[1].lower()}", BOUNDS.sub(bounds, NAME.sub(word, sentence)))
-    return DAY.sub(lambda found: short_day(found[0]), sentence)
+    return DAY.sub(day, sentence)

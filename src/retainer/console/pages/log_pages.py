@@ -1,6 +1,5 @@
 """The pages of the logs: requests with their chart, one request, and the audit log."""
 
-import re
 from datetime import date
 from functools import partial
 from typing import Any
@@ -26,6 +25,7 @@ from retainer.traffic.answered import MAX_NAMES
 from retainer.traffic.counts import Period
 from retainer.traffic.request_log import LogFilter
 from retainer.values.exact import day_after
+from retainer.values.kinds import read_instant
 
 PER_PAGE = 50
 SPANS = {"24h": "24 hours", "7d": "7 days", "30d": "30 days"}
@@ -44,7 +44,6 @@ FIELDS: dict[str, Fields] = {
     "record": {"label": "Changed record", "hint": "Like /clients/17."},
 }
 """What the filters say beside their types."""
-INSTANT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T")
 PAGES = {"key": "/keys/{}", "user": "/people/{}", "webhook": "/webhooks/{}", "payment": "/records/invoices/{}"}
 """The page of an action's target, by its kind; that of a payment is the page of its invoice."""
 
@@ -148,4 +147,7 @@ def in_words(context: PageContext, people: dict[int, str], name: str, value: Any
         return words.hours(value)
     if name.endswith("user_id"):
         return people.get(value, value)
-    return words.moment(value, context.person.timezone, context.now).text if INSTANT.match(str(value)) else value
+    try:
+        return words.moment(read_instant(value), context.person.timezone, context.now).text
+    except (ValueError, OverflowError):  # most values are no instant, and a text may look like one
+        return value
