@@ -139,7 +139,7 @@ class Sheet(Inputs):
 
     def typed_rows(self, field: Field) -> list[Row]:
         names = ("id", *(column.name for column in field.columns))
-        places = row_places(self.form, field)
+        places = range(len(sent_rows(self.form, field)))  # they were renumbered
         found = [{name: self.form.text(f"{field.name}.{place}.{name}") for name in names} for place in places]
         return [Row(place, texts.pop("id"), texts) for place, texts in enumerate(found)]
 
@@ -277,18 +277,19 @@ class Sheet(Inputs):
             body[field.name] = lines
 
 
-def row_places(form: Form, field: Field) -> list[int]:
-    pattern = re.compile(rf"{field.name}\.([0-9]{{1,4}})\.")
-    return sorted({int(found[1]) for name in form.texts if (found := pattern.match(name))})
+def sent_rows(form: Form, field: Field) -> dict[int, dict[str, list[str]]]:
+    """Return the texts of the lines of a form by their place and column."""
+    rows, pattern = dict[int, dict[str, list[str]]](), re.compile(rf"{field.name}\.(0|[1-9][0-9]{{0,3}})\.(\w+)")
+    for name, texts in form.texts.items():
+        if found := pattern.fullmatch(name):
+            rows.setdefault(int(found[1]), {})[found[2]] = texts
+    return dict(sorted(rows.items()))
 
 
 def compact_rows(form: Form, field: Field) -> None:
     """Renumber the lines of a form, leaving out blank ones and the one that its button removes."""
-    defaults = {column.name: column.default for column in field.columns}
-    kept, others = list[dict[str, list[str]]](), dict[str, list[str]]()
-    for place in row_places(form, field):
-        prefix = f"{field.name}.{place}."
-        row = {name.removeprefix(prefix): texts for name, texts in form.texts.items() if name.startswith(prefix)}
+    defaults, kept = {column.name: column.default for column in field.columns}, list[dict[str, list[str]]]()
+    for place, row in sent_rows(form, field).items():
         is_blank = all(texts[-1] in {"", defaults.get(name)} for name, texts in row.items())
         if not is_blank and form.text("step") != f"remove {place}":
             kept.append(row)
