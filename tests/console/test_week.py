@@ -6,6 +6,8 @@ import pytest
 import time_machine
 
 from retainer.console import names
+from retainer.rollups import doctor
+from retainer.values.exact import instant_after, utcnow
 from tests.console.visitor import Fields
 
 WEEK = "/console/week"
@@ -127,6 +129,14 @@ def test_a_timer_becomes_a_time_entry_when_it_is_stopped(api, visitor, project):
     assert (entry["duration_minutes"], entry["description"], entry["user_id"]) == (90, "Workshop", visitor.user_id)
     assert entry["started_at"] == "2026-03-02T09:00:00.000000Z"
     assert "No timer is running." in timer(visitor, timer="stop").text
+
+
+def test_a_timer_that_has_ended_is_counted_no_more(api, visitor, project):
+    for step in ("discard", "stop", "stop"):
+        timer(visitor, timer="start", work=f"project_id-{project}")
+        api.sql("UPDATE timers SET started_at = $1", instant_after(utcnow(), -timedelta(hours=1)))
+        timer(visitor, timer=step)
+        assert doctor.inspect(api.store, repair=False) == []
 
 
 def test_a_timer_does_not_begin_with_a_description_that_no_entry_can_have(api, visitor, project):

@@ -33,4 +33,4 @@ def start(tx: Tx, work: str, description: str) -> None:
 
 
 def discard(tx: Tx) -> None:
-    tx.run(DELETE, user=tx.actor.user_id)
+    tx.count(timers, -tx.change(DELETE, user=tx.actor.user_id))
