@@ -88,9 +88,14 @@ def _whole(first: int, last: int) -> Form:
     return Form(f"a whole number from {first} to {last}", read)
 
 
-def _matching(form: str, pattern: str, read: Callable[[str], Any] = str) -> Form:
+NUMBERS = re.compile(r"\s*\d{1,7}\s*(,\s*[a-z]+=\d{1,7}\s*)*", re.ASCII)
+LINE = re.compile(r"[^\0-\x1f\x7f]{,191}")
+ABOVE_ZERO = re.compile(r"(?!0+(\.0+)?$)\d{1,4}(\.\d{1,4})?", re.ASCII)
+
+
+def _matching(form: str, matches: Callable[[str], object], read: Callable[[str], Any] = str) -> Form:
     def read_matching(text: str) -> Any:
-        if not re.fullmatch(pattern, text, re.ASCII):
+        if not matches(text):
             raise ValueError
         return read(text)
 
@@ -108,16 +113,14 @@ YES_OR_NO = Form("yes or no", {"yes": True, "no": False}.__getitem__)
 PLACE = Form("public, none, or an address like 127.0.0.1:9090", _place)
 BY_PLAN = _matching(
     "a whole number, with others for some plans if you like: 1000, or 1000,solo=20,scale=5000",
-    r"\s*\d{1,7}\s*(,\s*[a-z]+=\d{1,7}\s*)*",
+    NUMBERS.fullmatch,
     lambda text: tuple(part.strip() for part in text.split(",")),
 )
 ADDRESS = Form("an address like https://agency.example", read_base_url)
 DATABASE = Form("sqlite:///path/to/file.db or postgresql://user:password@host/name", database_address)
 VALKEY = Form("valkey://[user:password@]host[:port][/number], or valkeys:// for TLS", _valkey_url)
-CONTACT = _matching(
-    "a name or an address of at most 191 characters, like support@agency.example", r"[^\0-\x1f\x7f]{,191}"
-)
-HOURS = _matching("a number of hours, like 24 or 0.5", r"(?!0+(\.0+)?$)\d{1,4}(\.\d{1,4})?", Decimal)
+CONTACT = _matching("a name or an address of at most 191 characters, like support@agency.example", LINE.fullmatch)
+HOURS = _matching("a number of hours, like 24 or 0.5", ABOVE_ZERO.fullmatch, Decimal)
 
 
 def _setting(default: Any, description: str, form: Form, *, secret: bool = False) -> Any:

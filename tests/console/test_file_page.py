@@ -18,7 +18,7 @@ def test_pages_of_a_draft_show_its_warnings(api, visitor):
     for kind in ("invoices", "quotes"):
         path = f"/console/records/{kind}/{api.make(f'/{kind}', client_id=client['id'], lines=[LINE])['id']}"
         pages = [path, f"{path}/issue"] if kind == "invoices" else [path]
-        warning = "Bergmann Optik has no country, which decides about tax. Add `country` to the client."
+        warning = "Bergmann Optik has no country, which decides about tax. Set the client's country."
         api.patch(f"/clients/{client['id']}", {"country": None})
         for page in pages:
             assert warning in visitor.get(page).text

@@ -30,7 +30,7 @@ def found(made: Document) -> dict[str, tuple[str | None, str]]:
 @pytest.mark.parametrize(
     ("code", "field", "words", "facts"),
     [
-        ("client_without_country", "client_id", "Add `country` to the client", {"customer": client(None)}),
+        ("client_without_country", "client_id", "Set the client's `country`", {"customer": client(None)}),
         ("wrong_check_digits", "client_id", "ATU86091391", {"customer": client("AT", "ATU86091391")} | EXEMPT),
         (
             "zero_rate_without_vat_number",

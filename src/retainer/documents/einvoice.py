@@ -91,7 +91,7 @@ def missing_facts(document: Document) -> list[Missing]:
     if not issuer.country:
         missing.append(Missing(None, "The agency has no country: add it in the console under Settings."))
     if not customer.country:
-        missing.append(Missing("client_id", f"The client has no country: add `country` to {customer.name}."))
+        missing.append(Missing("client_id", f"The client has no country: set the `country` of {customer.name}."))
     if not has_number and found != ["O"]:
         missing.append(Missing(None, "The agency's VAT number is missing: correct it in the console under Settings."))
     elif not has_number and not clean(issuer.registration_number or ""):

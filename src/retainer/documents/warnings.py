@@ -56,7 +56,7 @@ def warnings_of(document: Document, today: str) -> list[DocumentWarning]:
 def _about_client(document: Document) -> Iterator[DocumentWarning]:
     customer = document.customer
     if not customer.country:
-        message = f"{customer.name} has no country, which decides about tax. Add `country` to the client."
+        message = f"{customer.name} has no country, which decides about tax. Set the client's `country`."
         if document.kind != "quote":
             message = f"{message} Without it, there will be no e-invoice."
         yield DocumentWarning("client_without_country", "client_id", message)
