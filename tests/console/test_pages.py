@@ -233,7 +233,7 @@ def test_hours_per_week_are_typed_as_hours_and_past_costs_are_recalculated_only_
     visitor.submit(person, cost_rate="45", cost_rate_from="2026-02-01")
     assert "The beginning 41.50 1 Feb 2026 45.00" in visitor.get(person).text
     visitor.submit(person, cost_rate="47", all_days="yes")
-    assert "The beginning 47.00 1 Feb 2026 45.00" in visitor.get(person).text
+    assert "The beginning 47.00 1 Feb 2026 47.00" in visitor.get(person).text
 
 
 def test_the_history_of_a_record_shows_what_was_done_in_the_console(api, visitor):

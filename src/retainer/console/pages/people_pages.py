@@ -78,7 +78,11 @@ def edit(tx: Tx, context: PageContext, user: Any, body: Fields) -> Reply:
     elif not day and not is_for_all_days and users.list_cost_rates(tx, user.id):
         sentence = "Enter the first day of the new cost, or select “For past days, too”."
         raise invalid({"cost_rate_from": [sentence]})
-    changed = changes.change_user(tx, user.id, read_changes(UserDetails, body))
+    values = read_changes(UserDetails, body)
+    changed = changes.change_user(tx, user.id, values)
+    for first, _ in users.list_cost_rates(tx, user.id) if is_for_all_days and not day else ():
+        if first and "cost_rate" in values:  # a cost for all days is also that of days with a newer one
+            changes.change_user(tx, user.id, {"cost_rate": values["cost_rate"], "cost_rate_from": first})
     return context.redirect(f"/people/{user.id}", f"{changed['name']} saved.")
 
 
