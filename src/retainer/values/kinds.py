@@ -35,6 +35,8 @@ INSTANT = re.compile(
 PLAIN_EMAIL = re.compile(
     r"(?=[^@]{1,64}@)[A-Za-z0-9_+]+([.-][A-Za-z0-9_+]+)*@([a-z0-9]{1,20}(-[a-z0-9]{1,20}){0,2}\.){1,4}[a-z]{2,20}"
 )  # fast path for most addresses; they need no normalising, and the library takes ten times as long
+PLAIN_URL = re.compile(r"https?://[a-z0-9-]+(\.[a-z0-9-]+)+(/[A-Za-z0-9._~/-]*)?")
+"""Most addresses, which take urllib twenty times as long."""
 QUOTED = "this is text. Leave out the quotes."
 ME: Final = -1  # placeholder for the key's user, until the transaction fills in the id
 ZEROS = re.compile(r"\{(0+)\}")
@@ -173,6 +175,8 @@ def read_email(value: object) -> str:
 
 def read_url(value: object) -> str:
     text = read_text(value)
+    if len(text) <= 2048 and PLAIN_URL.fullmatch(text):
+        return text
     url = urlsplit(text)
     if len(text) > 2048 or url.scheme not in {"http", "https"} or not url.hostname or min(text) <= " ":
         raise ValueError

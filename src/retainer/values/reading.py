@@ -50,6 +50,7 @@ class WritableField(msgspec.Struct, frozen=True):
 
     name: str
     required: bool
+    is_nullable: bool
     unless: frozenset[str]
     default: object
     read: Read
@@ -87,7 +88,10 @@ def writable_fields(model: type[msgspec.Struct], use: str = "Create") -> dict[st
         # an example of a kind with a parser of its own; for a plain kind, rules accept None
         kinds = [meta for meta in unwrapped(hint)[1] if getattr(meta, "extra", None)] if required and not unless else []
         placeholder = next((meta.extra["read"](meta.extra_json_schema["examples"][0]) for meta in kinds), None)
-        fields[field.encode_name] = WritableField(field.name, required, unless, default, reader(hint, use), placeholder)
+        fields[field.encode_name] = WritableField(
+            *(field.name, required, NoneType in get_args(unwrapped(hint)[0]), unless),
+            *(default, reader(hint, use), placeholder),
+        )
     return fields
 
 
@@ -101,7 +105,7 @@ def create_only(model: type[msgspec.Struct]) -> frozenset[str]:
 def must_match(model: type[msgspec.Struct]) -> dict[str, tuple[Read, MustMatch]]:
     """Return the read-only fields that an update accepts only with their current value, each with its reader."""
     hints = get_type_hints(model, include_extras=True)
-    return {name: (reader(hints[name] | None), mark) for name, _, mark in marked(model, MustMatch)}
+    return {name: (reader(hints[name]), mark) for name, _, mark in marked(model, MustMatch)}
 
 
 def fixed_errors(record: Record, values: dict[str, object]) -> dict[str, str]:
@@ -136,13 +140,14 @@ def read_fields(
     An update ignores read-only fields, except those that must have their current value. A create refuses them.
     """
     fields, is_new = writable_fields(model, use), use == "Create" or (use == "Child" and sent.get("id") is None)
-    values = {}
+    values: dict[str, Any] = {}
     for name, value in sent.items():
-        field = fields.get(name)
+        field, is_blank = fields.get(name), value is None or (isinstance(value, str) and not value.strip())
         if field is not None and field.required and value is None and use == "Create":
             errors.note(path + name, "Is required; this is null.")
         elif field is not None:
-            if (read := field.read(value, path + name, errors)) is not INVALID:
+            read = None if is_blank and field.is_nullable else field.read(value, path + name, errors)
+            if read is not INVALID:
                 values[field.name] = read
         elif name in read_only(model, use):
             known = must_match(model).get(name)
@@ -151,8 +156,10 @@ def read_fields(
                     f"Cannot be set: {known[1].advice}" if known else "Is read-only: Retainer sets it. Leave it out."
                 )
                 errors.note(path + name, reason)
-            elif known and not is_new and (held := known[0](value, path + name, errors)) is not INVALID:
-                values[name] = held
+            elif known and not is_new:
+                held = None if is_blank else known[0](value, path + name, errors)
+                if held is not INVALID:
+                    values[name] = held
         elif name in model.__struct_encode_fields__:
             when = "created" if name in writable_fields(model) else "changed"
             errors.note(path + name, f"Can be set only when a record is {when}. Leave it out.")
@@ -216,12 +223,12 @@ def _completion(model: type[msgspec.Struct]) -> tuple[dict[str, WritableField], 
 def reader(hint: Any, use: str = "Create") -> Read:
     """Return the reader of a declared kind of value; the only function that inspects types.
 
-    Days and timestamps in bodies must be plausible; those of a `Query` need not.
+    Days and timestamps in bodies must be plausible; those of a `Query` need not. Null is read with the whole record.
     """
     hint, metas = unwrapped(hint)
     if get_origin(hint) in {Union, UnionType} and NoneType in get_args(hint):
         (inner,) = (part for part in get_args(hint) if part is not NoneType)
-        return _nullable(reader(Annotated[inner, *metas] if metas else inner, use))
+        return reader(Annotated[inner, *metas] if metas else inner, use)
     characters = next((meta for meta in metas if isinstance(meta, Characters)), LINES)
     kind = next((meta.extra for meta in metas if getattr(meta, "extra", None)), None)
     if kind:
@@ -265,14 +272,6 @@ def hint_about(hint: object, value: object) -> str:
 
 def unwrapped(hint: Any) -> tuple[Any, tuple[Any, ...]]:
     return (hint.__origin__, hint.__metadata__) if get_origin(hint) is Annotated else (hint, ())
-
-
-def _nullable(read: Read) -> Read:
-    def read_or_none(value: object, path: str, errors: FieldErrors) -> object:
-        is_blank = value is None or (isinstance(value, str) and not value.strip())
-        return None if is_blank else read(value, path, errors)
-
-    return read_or_none
 
 
 def _scalar(convert: Parse, form: str, characters: Characters, hint_of: Callable[[object], str] = lambda _: "") -> Read:

@@ -8,6 +8,7 @@ from retainer.errors import InvalidValue
 
 NO_TEXT = "Must not contain NUL or unpaired surrogates."
 TOO_MANY_MARKS = "Must not have more than 30 combining marks after one another. Leave them out."
+MAX_MARKS = 30
 MANY_MARKS = re.compile(rb"[^\0]{31}")
 """The bound of the Stream-Safe Text Format (UAX #15); normalising takes the square of the time of longer runs."""
 
@@ -48,7 +49,7 @@ def clean(text: str, characters: Characters = LINES) -> str:
     if not text.isascii():
         if not encodes(text):
             raise InvalidValue(NO_TEXT)
-        if MANY_MARKS.search(bytes(map(unicodedata.combining, text))):
+        if len(text) > MAX_MARKS and MANY_MARKS.search(bytes(map(unicodedata.combining, text))):
             raise InvalidValue(TOO_MANY_MARKS)
         text = unicodedata.normalize("NFC", text)
     if "\x00" in text:
