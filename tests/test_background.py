@@ -81,8 +81,8 @@ def test_a_stopped_thread_ends_after_the_chore_that_it_is_doing(running):
     begun, released = threading.Event(), threading.Event()
     thread = running(Chore("work", 0, lambda: begun.set() or released.wait(30)))
     assert begun.wait(30)
+    threading.Timer(0.1, released.set).start()
     thread.stop()
-    released.set()
     until(lambda: "chores" not in {each.name for each in threading.enumerate()}, "the thread has ended")
 
 

@@ -25,7 +25,7 @@ from tests.contract.filler import NOW, Filler
 from tests.contract_checker import NoChecks
 from tests.databases import PostgresqlDatabases, SqliteDatabases, path_of
 from tests.factories import ApiClient
-from tests.length import first, sampled
+from tests.length import first, only_full, sampled
 from tests.traffic import common as traffic
 
 KINDS = ("sqlite", "postgresql")
@@ -344,6 +344,7 @@ def test_the_doctor_and_the_api_find_the_copy_in_order(filled, places, kind, sql
         api.store.engine.close()
 
 
+@only_full
 @once_on_postgresql
 def test_writes_during_a_copy_are_not_in_it(filled, places, kind):
     source, target = places.copy(filled[kind], kind), places.new("postgresql")

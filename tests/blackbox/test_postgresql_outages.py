@@ -14,7 +14,7 @@ from testing.process import query, unsound, until
 
 from retainer.settings import BASE_PATH
 from tests.blackbox import outages
-from tests.length import first, length
+from tests.length import first, length, only_full
 
 CYCLES = length(2)
 
@@ -45,6 +45,7 @@ LOCKED = "Other requests are writing the same records."
 REFUSED = "The database does not confirm writes now, and this one was not executed."
 
 
+@only_full
 def test_a_commit_that_waits_for_a_missing_standby_fails_alone(place):
     """Reads and /readyz go on, and connections do not run out. Nothing is lost when the standby is back."""
     servers, database = place

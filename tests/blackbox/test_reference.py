@@ -15,7 +15,7 @@ from retainer.reference.markdown import MARKDOWN
 from retainer.reference.pages import pages_of
 from retainer.reference.samples import LANGUAGES
 from tests.examples.day import open_studio
-from tests.length import IS_FULL, by_turns, only_full
+from tests.length import IS_FULL, by_turns, only_full, sampled
 
 LANGUAGE = {"bash": {"bash", "sh"}, "python": {"python"}, "javascript": {"javascript"}, "php": {"php"}}
 """How Markdown names the code in each language."""
@@ -102,7 +102,7 @@ def reference(tmp_path_factory):
     server.stop()
 
 
-@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize("path", sampled(PAGES, 4))
 def test_everybody_can_use_a_page_light_and_dark_wide_and_narrow(browser, reference, path):
     for width, dark in ((1400, False), (390, True)):
         browser.show(width=width, dark=dark)

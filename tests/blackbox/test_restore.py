@@ -293,6 +293,7 @@ def test_wrong_sums_fail_a_check_and_are_reported_by_a_restore(folder, elsewhere
     assert tell(elsewhere, "doctor")["drifted_summaries"] == []
 
 
+@only_full
 def test_a_killed_restore_leaves_the_former_database_as_it_was(folder):
     bulky(folder)
     tell(folder, "backup", "b")

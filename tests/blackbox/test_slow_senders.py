@@ -92,6 +92,7 @@ def test_an_account_without_room_for_bodies_is_refused_in_time_and_can_still_rea
         assert client.post("/tags", {"name": "Free again"}).status == 201
 
 
+@only_full
 def test_bodies_of_unknown_keys_that_never_arrive_delay_no_response(server, agency, address):
     """More than may be awaited without an account.
 

@@ -11,12 +11,13 @@ from tests.console.serving import serving
 from tests.console.visitor import PASSWORD
 from tests.databases import only_sqlite
 from tests.factories import ApiClient
+from tests.length import first
 
 pytestmark = only_sqlite
 TEAM = ("Mia Müller", "Jo Winter", "Ada Brandt")
 
 
-@pytest.fixture(params=["without script", "with script"])
+@pytest.fixture(params=first(["without script", "with script"]))
 def desk(request: pytest.FixtureRequest, api: ApiClient) -> Iterator[Desk]:
     if request.param == "without script":
         yield DeskWithoutScript(api.app)

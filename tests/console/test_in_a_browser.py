@@ -164,7 +164,7 @@ def test_every_page_is_accessible(api, screen, dark):
     enter(screen, api)
     screen.browser.show(width=390 if dark else 1280, dark=dark)
     pages = [path for path in paths(fill(api)) if not path.endswith(NO_PAGES)]
-    for path in by_turns(pages[dark:]) if IS_FULL else chosen(pages)[dark::2]:
+    for path in by_turns(pages[dark:]) if IS_FULL else chosen(pages)[dark::4]:
         screen.open(path)
         assert screen.browser.findings() == [], path
         assert not screen.browser.overflows(), path
@@ -258,6 +258,7 @@ def test_no_column_of_a_list_is_cut_on_a_small_laptop(api, screen):
 
 
 @pytest.mark.parametrize("width", first([390, 1280]))
+@only_full
 def test_every_target_is_large_enough_to_tap(api, screen, width):
     """At least 24 px each way, but for links in sentences (WCAG 2.2, 2.5.8)."""
     screen.browser.show(width=width)

@@ -219,7 +219,7 @@ def add_amounts(pair: Pair, filler: Filler) -> None:
 
 
 def test_every_list_is_the_same_in_every_order_on_every_page(filled):
-    for operation, path in filled.paths.items():
+    for operation, path in sampled(filled.paths.items(), 3):
         orders = [f"{sign}{sort}" for sort, sign in itertools.product(sorts_of(operation), ("", "-"))]
         for sort in sampled(orders, len(orders), len(path)):
             query = {"sort": sort, "per_page": 24 if IS_FULL else 48}
@@ -255,7 +255,7 @@ def test_every_order_of_two_keys_is_the_same(filled):
 
 def test_every_filter_finds_the_same(filled):
     pair = filled.pair
-    for operation, path in filled.paths.items():
+    for operation, path in sampled(filled.paths.items(), 3, start=1):
         pages = range(1, pair.read(path, {"per_page": 100}).json["meta"]["last_page"] + 1)
         rows = [row for page in pages for row in pair.read(path, {"per_page": 100, "page": page}).data]
         texts = [row | {"client": "Odd", "invoices": [], "plugins": [], "paid_dates": []} for row in rows]

@@ -14,6 +14,7 @@ from testing.process import until
 
 from retainer.store.engines import connect, postgresql
 from retainer.store.engines.base import DeadlineExceeded, DiskFull, Unavailable
+from tests.length import only_full
 
 
 def threads():
@@ -35,6 +36,7 @@ def test_requests_fail_with_the_reason_while_one_thread_reconnects():
     engine.close()
 
 
+@only_full
 def test_a_connection_attempt_that_times_out_is_closed(fast_path):
     with socket.socket(socket.AF_UNIX) as silent:
         silent.bind(str(fast_path / ".s.PGSQL.5432"))
