@@ -173,6 +173,22 @@ def test_a_member_reads_no_names_of_tasks_and_tickets_of_others(api, person):
     assert "Secret" not in "".join(page.html for page in pages)
 
 
+@pytest.mark.parametrize(
+    ("form", "field", "kind"),
+    [("time-entries", "task_id", "task"), ("time-entries", "ticket_id", "ticket"), ("tasks", "parent_id", "task")],
+)
+def test_a_member_learns_no_name_by_referring_to_the_work_of_others(api, person, form, field, kind):
+    visitor, client = person("member"), api.make("/clients")["id"]
+    of_other = {"client_id": client, "assignee_id": api.member_id}
+    work = {"task": api.make("/tasks", title="Secret task", **of_other)["id"]}
+    work["ticket"] = api.make("/tickets", subject="Secret ticket", **of_other)["id"]
+    refused = visitor.post(
+        f"/console/records/{form}/new", {"title": "Mine", "duration_minutes": "1:00", field: f"#{work[kind]}"}
+    )
+    assert (refused.status, refused.error_of(field)) == (422, f"There is no {kind} like that.")
+    assert "Secret" not in visitor.get(f"/console/records/{form}").html + refused.html
+
+
 def test_work_of_others_that_a_member_tracked_time_on_has_a_name_and_no_link(api, person):
     visitor, client = person("member"), api.make("/clients")["id"]
     task = api.make("/tasks", client_id=client, title="Handed over", assignee_id=visitor.user_id)["id"]

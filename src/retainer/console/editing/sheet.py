@@ -237,10 +237,16 @@ class Sheet(Inputs):
         return self._referred(field.target, text) if field.target is not None else text
 
     def _referred(self, table: Table, text: str) -> int:
-        """Return the id of a record that was chosen, or typed by its name. Raises InvalidValue."""
-        found = NAMED.fullmatch(text)
+        """Return the id of a record that was chosen, or typed by its name. Raises InvalidValue.
+
+        Of records of which the role sees only its user's own, the others do not exist.
+        """
+        noun, found = singular(table).removeprefix("external "), NAMED.fullmatch(text)
         if found:
-            return int(found[1])
+            record_id, owner = int(found[1]), self.owner_of(table, found[1])
+            if owner and not load_names(self.tx, table, [record_id], owner):
+                raise InvalidValue(f"There is no {noun} like that.")
+            return record_id
         kind = self.context.catalogue.by_table.get(table.name)
         records: list[Record] = []
         if kind is not None:
@@ -253,7 +259,6 @@ class Sheet(Inputs):
         chosen = exact if len(exact) == 1 else list(names)
         if len(chosen) == 1:
             return chosen[0]
-        noun = singular(table).removeprefix("external ")
         if not names:
             raise InvalidValue(f"There is no {noun} like that.")
         listed = ", ".join(f"{name} (#{record_id})" for record_id, name in names.items())
