@@ -74,6 +74,7 @@ class Postgresql:
     waits_for_schema = "Requests that use {} wait until it ends, and get a 503 after 3 seconds."
     hint = "the address, whether the server runs, and the rights of its user"
     conflict: type[Exception] = psycopg.IntegrityError
+    translate_error = staticmethod(translate_error)
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -114,8 +115,7 @@ class Postgresql:
 
     def run(self, connection: Connection, text: str, values: Values) -> Cursor:
         """Run a statement with the values of $1, $2 and so on; in a transaction it is only sent."""
-        with TRANSLATED:
-            return connection.run(text, values)
+        return connection.run(text, values)
 
     def all(self, cursor: Cursor) -> list[Row]:
         return cursor.fetchall()
@@ -123,9 +123,8 @@ class Postgresql:
     def first(self, cursor: Cursor) -> Row | None:
         return cursor.fetchone()
 
-    def translate_error(self, error: BaseException) -> BaseException:
-        """Return the error, which connections and cursors have translated when they raised it."""
-        return error
+    def rows_returned(self, cursor: Cursor) -> Rows:
+        return cursor.fetchall
 
     def limit(self, connection: Connection, deadline: float) -> None:
         """Lift the time limit of the session for a transaction without a deadline."""
@@ -144,7 +143,8 @@ class Postgresql:
         for is_last in (False, True):
             connection = self.connection()
             try:
-                return self.run(connection, text, values).fetchone()
+                with TRANSLATED:
+                    return self.run(connection, text, values).fetchone()
             except Unavailable:
                 if is_last or not connection.closed or connection.has_timed_out:
                     raise
@@ -156,9 +156,10 @@ class Postgresql:
         self._pool.check_commits()
         connection = self.connection()
         try:
-            self._begin(connection, "READ COMMITTED READ WRITE")
-            if account_id is not None:
-                connection.send(LOCK, [WRITES, account_id])
+            with TRANSLATED:
+                self._begin(connection, "READ COMMITTED READ WRITE")
+                if account_id is not None:
+                    connection.send(LOCK, [WRITES, account_id])
         except BaseException:
             self.give_back(connection)
             raise
@@ -192,10 +193,9 @@ class Postgresql:
         self.give_back(connection)
 
     def _begin(self, connection: Connection, mode: str) -> None:
-        with TRANSLATED:
-            connection.block = contextlib.ExitStack()
-            connection.sent = connection.block.enter_context(connection.pipeline())
-            connection.send(f"BEGIN ISOLATION LEVEL {mode}", [])
+        connection.block = contextlib.ExitStack()
+        connection.sent = connection.block.enter_context(connection.pipeline())
+        connection.send(f"BEGIN ISOLATION LEVEL {mode}", [])
 
     @contextlib.contextmanager
     def savepoint(self, connection: Connection, *, may_repeat: bool) -> Iterator[None]:
@@ -224,16 +224,12 @@ class Postgresql:
             raise
 
     def count_changed(self, connection: Connection, cursor: Cursor) -> int:
-        with TRANSLATED:
-            connection.sync()
+        connection.sync()
         return int(cursor.rowcount)
 
     def new_id(self, cursor: Cursor) -> int:
         ((row_id,),) = cursor.fetchall()
         return int(row_id)
-
-    def rows_returned(self, cursor: Cursor) -> Rows:
-        return cursor.fetchall
 
     @contextlib.contextmanager
     def schema_change(self) -> Iterator[SchemaConnection]:
@@ -305,10 +301,12 @@ class Postgresql:
         session = "SELECT pg_backend_pid()"
         first, other = self.connection(), self.connection()
         try:
-            before = self.run(first, session, []).fetchone()
-            self._begin(other, "READ COMMITTED READ ONLY")
-            borrowed = self.run(other, session, []).fetchone()
-            if before in {borrowed, None} or self.run(first, session, []).fetchone() != before:
+            with TRANSLATED:
+                before = self.run(first, session, []).fetchone()
+                self._begin(other, "READ COMMITTED READ ONLY")
+                borrowed = self.run(other, session, []).fetchone()
+                after = self.run(first, session, []).fetchone()
+            if before in {borrowed, None} or after != before:
                 raise SettingsError(SHARED_SESSIONS)
         finally:
             other.end("ROLLBACK")

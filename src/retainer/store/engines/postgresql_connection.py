@@ -78,15 +78,7 @@ class InstantLoader(Loader):
 
 
 class Cursor(psycopg.RawCursor[Row]):
-    """A cursor whose results may not have arrived; their errors are ours."""
-
-    def fetchone(self) -> Row | None:
-        with TRANSLATED:
-            return super().fetchone()
-
-    def fetchall(self) -> list[Row]:
-        with TRANSLATED:
-            return super().fetchall()
+    """A cursor whose results may not have arrived."""
 
 
 class Connection(psycopg.Connection[Row]):
@@ -114,8 +106,7 @@ class Connection(psycopg.Connection[Row]):
 
     def send(self, statement: str, values: Values) -> None:
         """Run a statement whose result is not read. In a transaction it is only sent, and errors come later."""
-        with TRANSLATED:
-            self.single_cursor.execute(statement, values)
+        self.single_cursor.execute(statement, values)
 
     def wait(self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None) -> RV:  # noqa: ARG002
         """Wait for a reply. On a timeout, close the connection and raise OperationalError."""
@@ -196,7 +187,7 @@ def set_session(connection: psycopg.Connection[Any], settings: Mapping[str, str]
         raise
 
 
-def translate_error(error: psycopg.Error) -> Exception:
+def translate_error(error: BaseException) -> BaseException:
     """Return our error for an error of the driver; the error itself if a statement is wrong."""
     if isinstance(error, (errors.SerializationFailure, errors.DeadlockDetected)):
         return TransientConflict(str(error))
