@@ -206,9 +206,12 @@ class RequestChart(NamedTuple):
 
 
 def hourly_chart(tx: Tx, key_id: int | None = None, period: Period | None = None) -> RequestChart:
-    counts = by_hour(tx, *(period or last_hours(tx)), key_id)
-    starts = {datetime.fromisoformat(hour).astimezone(ZoneInfo(tx.actor.timezone)): hour for hour in counts}
-    return status_chart({f"{at.day} {at:%b, %H:%M}": counts[hour] for at, hour in starts.items()})
+    """Return the hours of a period, by default the last 24; the one that the end of summer time repeats is one bar."""
+    rows, zone = dict[str, Counts](), ZoneInfo(tx.actor.timezone)
+    for hour, counts in by_hour(tx, *(period or last_hours(tx)), key_id).items():
+        at = datetime.fromisoformat(hour).astimezone(zone)
+        rows.setdefault(f"{at.day} {at:%b, %H:%M}", Counts()).add(counts)
+    return status_chart(rows)
 
 
 def daily_chart(tx: Tx, days: int, key_id: int | None = None, last: str = "") -> RequestChart:
