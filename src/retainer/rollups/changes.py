@@ -114,9 +114,10 @@ def _statements(source: Source, targets: Targets, by: By) -> list[UpdateBase]:
         rows = source.rows.where(is_listed(columns.record_id, "record_id"))
     else:
         rows = source.rows.where(columns[by] == bindparam("record_id") if isinstance(by, str) else by)
+    is_single = isinstance(by, str) and by == "record_id" and source.table is not None and "id" in source.table.c
     return [
-        record_totals.adding(target, rows, source.records[target])
+        record_totals.adding(target, rows, source.records[target], is_single=is_single)
         if target in source.records
-        else summaries.adding(target, rows)
+        else summaries.adding(target, rows, is_single=is_single)
         for target in targets
     ]

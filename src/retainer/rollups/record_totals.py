@@ -28,19 +28,20 @@ def named(rows: sa.Select[Any], name: str) -> sa.TableClause:
     return sa.TableClause(name, *(sa.column(column.name, column.type) for column in rows.selected_columns))
 
 
-def adding(table: sa.Table, rows: sa.Select[Any], reference: str) -> sa.Update:
+def adding(table: sa.Table, rows: sa.Select[Any], reference: str, *, is_single: bool) -> sa.Update:
     """Return the statement that adds rows of a source to the totals of the records that a column of them refers to.
 
-    They are grouped once: scanning them for each record would take the product of both.
+    Several are grouped once: scanning them for each record would take the product of both.
     """
     changed, record = named(rows, "changed"), table.alias("record")
     key = changed.c[reference]
     sums = {name: _figure(table, name, changed.c, record) for name in TOTALS[table] if name in changed.c}
     of_record = changed.join(record, sa.and_(record.c.id == key, record.c.account_id == ACCOUNT))
-    columns = (sa.func.sum(figure).label(name) for name, figure in sums.items())
-    grouped = sa.select(key.label("id"), *columns).select_from(of_record).group_by(key).subquery("sums").c
-    values = {name: table.c[name] + SIGN * grouped[name] for name in sums}
-    return maintaining(table, table.c.id == grouped.id, values=values).add_cte(rows.cte("changed"))
+    columns = ((figure if is_single else sa.func.sum(figure)).label(name) for name, figure in sums.items())
+    by = () if is_single else (key,)
+    added = sa.select(key.label("id"), *columns).select_from(of_record).group_by(*by).subquery("sums").c
+    values = {name: table.c[name] + SIGN * added[name] for name in sums}
+    return maintaining(table, table.c.id == added.id, values=values).add_cte(rows.cte("changed"))
 
 
 def _figure(table: sa.Table, name: str, columns: Any, record: sa.FromClause) -> sa.ColumnElement[int]:

@@ -15,7 +15,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from retainer.rollups.record_totals import SIGN
-from retainer.rollups.sources import SOURCES, ZERO
+from retainer.rollups.sources import ONE, SOURCES, ZERO
 from retainer.store.engines.base import Row
 from retainer.store.engines.sql import insert_or_add, is_listed
 from retainer.store.tx import Tx
@@ -89,11 +89,15 @@ def _sums(
     return sa.select(*keys, *totals).where(in_period, *conditions).group_by(*keys)
 
 
-def adding(table: sa.Table, rows: sa.Select[Any]) -> sa.Insert:
-    """Return the statement that adds the figures of rows to a summary; Citus plans no insertion with a CTE."""
+def adding(table: sa.Table, rows: sa.Select[Any], *, is_single: bool) -> sa.Insert:
+    """Return the statement that adds the figures of rows to a summary; Citus plans no insertion with a CTE.
+
+    A single row is in each bucket once, so that nothing is grouped.
+    """
     key, sums = _names(table)
     sums = tuple(name for name in sums if name in rows.selected_columns)
-    return insert_or_add(table, _totals(key, sums, [_bucketed(table, rows.subquery(), sums)], SIGN), sums)
+    bucketed = _bucketed(table, rows.subquery(), sums, SIGN)
+    return insert_or_add(table, bucketed if is_single else _totals(key, sums, [bucketed]), sums)
 
 
 @cache
@@ -117,12 +121,10 @@ def _names(table: sa.Table) -> tuple[Names, Names]:
     return key, tuple(column.name for column in table.c if column.info.get("sum"))
 
 
-def _totals(
-    key: Names, sums: Names, selects: list[sa.Select[Any]], sign: sa.ColumnElement[int] | None = None
-) -> sa.Select[Any]:
+def _totals(key: Names, sums: Names, selects: list[sa.Select[Any]]) -> sa.Select[Any]:
     """Return a select of rows summed by the key of a summary; groups of zeros are omitted."""
     columns = sa.union_all(*selects).subquery().c
-    totals = [sa.func.sum(columns[name] if sign is None else sign * columns[name]) for name in sums]
+    totals = [sa.func.sum(columns[name]) for name in sums]
     groups = sa.select(*columns["account_id", *key], *totals).group_by(*columns["account_id", *key])
     return groups.having(sa.or_(*(total != 0 for total in totals)))
 
@@ -132,7 +134,7 @@ def _all(table: sa.Table) -> list[sa.Select[Any]]:
     return [_bucketed(table, source.rows.subquery(), sums) for source in SOURCES if table in source.summaries]
 
 
-def _bucketed(table: sa.Table, rows: sa.FromClause, sums: Names) -> sa.Select[Any]:
+def _bucketed(table: sa.Table, rows: sa.FromClause, sums: Names, sign: sa.ColumnElement[int] = ONE) -> sa.Select[Any]:
     """Return a select of the rows of a source, once for each bucket that contains their day."""
     _, *keys = _names(table)[0]
     columns = rows.c
@@ -140,7 +142,7 @@ def _bucketed(table: sa.Table, rows: sa.FromClause, sums: Names) -> sa.Select[An
         *(sa.select(sa.literal(length, sa.Integer).label("length")) for length in LENGTHS)
     ).subquery()
     bucket = sa.func.substr(sa.cast(columns.day, sa.Text), 1, lengths.c.length).label("bucket")
-    figures = [columns.get(name, ZERO).label(name) for name in sums]
+    figures = [(sign * columns.get(name, ZERO)).label(name) for name in sums]
     referred = [sa.func.coalesce(columns[key], 0).label(key) if key != "currency" else columns[key] for key in keys]
     return sa.select(columns.account_id, bucket, *referred, *figures)
 
