@@ -11,7 +11,7 @@ from sqlalchemy import bindparam, func, select, update
 
 from retainer.schema.requests import HOUR, MINUTE, SUMS, operation_hours, refusals, request_hours, requests
 from retainer.store.engines.base import Unavailable
-from retainer.store.engines.sql import insert_or_add, listed_rows
+from retainer.store.engines.sql import INTEGER, DialectFunction, insert_or_add, listed_rows
 from retainer.store.transaction import Transaction
 from retainer.store.tx import Store
 from retainer.traffic.answered import Answered
@@ -48,9 +48,10 @@ THIS_HOUR = (
     request_hours.c.key_id == bindparam("key"),
     request_hours.c.hour == bindparam("hour"),
 )
-KEEP_BUSIEST = (
-    update(request_hours).where(*THIS_HOUR, request_hours.c.busiest_minute < IN_MINUTE).values(busiest_minute=IN_MINUTE)
+BUSIEST = DialectFunction[int](
+    INTEGER, "max({0}, {1})", "greatest({0}, {1})", request_hours.c.busiest_minute, IN_MINUTE
 )
+KEEP_BUSIEST = update(request_hours).where(*THIS_HOUR).values(busiest_minute=BUSIEST)
 
 
 class RequestBatch:
