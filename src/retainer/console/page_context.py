@@ -23,8 +23,7 @@ from retainer.web.pages import HTML, render
 ROOT = "/console"
 SESSION = "session"
 NO_STORE = ("cache-control", "no-store")
-POLICY = {"connect_src": "'self'"}
-"""The script polls for the first call of a new key."""
+POLICY = {"connect_src": "'self'"}  # the script polls for the first call of a new key
 POSITIONS = {"page", "after", "cursor"}
 """Parameters that say where a page of a list begins."""
 ONE_TIME_SECONDS = 60

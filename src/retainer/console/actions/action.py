@@ -72,7 +72,6 @@ class Stage(NamedTuple):
     sheet: Sheet
     after: Any = None
     made: Any = None
-    """The record that the operation returned."""
     meta: Any = None
     owed: tuple[str, str] = ("", "")
     """What the client owes before and after."""
@@ -92,9 +91,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
     button: str = ""
     """What the button of the page says, if it is not the label."""
     notice: tuple[str, ...]
-    """What the next page says."""
     sentences: tuple[str, ...] = ()
-    """What the figures do not say."""
     fields: tuple[Field, ...] = ()
     creates: str = ""
     """The path at which the operation creates a record; by default, it changes the record of the page."""
@@ -111,7 +108,6 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
     is_reviewed: bool = False
     """Whether the form must have been previewed as it is sent."""
     is_inline: bool = False
-    """Whether the record's page has the form, too."""
 
     @property
     def word(self) -> str:

@@ -33,7 +33,6 @@ UNITS = {"percent": "%", "days": "days", "seconds": "seconds"}
 CONTROLS = {"minutes": "hours", "days": "whole", "seconds": "whole", "country": "choice"}
 """The controls of shapes that have none of their own."""
 SEVERAL = {"references", "choices", "scopes"}
-"""The controls that choose several values."""
 LINE_FIELDS = ("description", "quantity", "unit", "unit_price", "discount_percent", "tax_rate", "project_id")
 """The fields of a line of a document, in the order of the form; what bills work follows from the work."""
 HELPFUL = re.compile(

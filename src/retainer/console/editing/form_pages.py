@@ -59,7 +59,6 @@ class FormPage(NamedTuple):
     is_confirmed: Read = lambda *_: False
     """Whether the name of the record must be typed, as confirmation."""
     presets: Mapping[str, tuple[str, ...]] = {}
-    """What buttons fill in."""
 
     def sheet(self, tx: Tx, context: PageContext, record: Any) -> Sheet:
         fields = [*self.fields(tx, context, record)]

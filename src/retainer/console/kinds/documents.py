@@ -34,10 +34,6 @@ def warnings(page: AnyPage) -> list[str]:
     return [in_words(warning.message, ()) for warning in warnings_of(page.document, page.tx.today)] if is_draft else []
 
 
-def has_einvoice(page: AnyPage) -> bool:
-    return isinstance(page.own, Invoice | CreditNote) and not missing_facts(page.document)
-
-
 def document_block(page: AnyPage, own_facts: Named, own_sums: Sums) -> Block:
     record, document = page.record, page.document
     page.seen |= {"client_snapshot", "issue_date", "contact_id", "number", "tax_total"}

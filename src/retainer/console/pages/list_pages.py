@@ -214,20 +214,15 @@ def build_table(
 
     After an id of another record comes a column with its name: `client_id`, `client`.
     """
-    columns = dict[str, list[Cell]]()
-    for field in plain_fields(model):
+    columns, shapes = dict[str, list[Cell]](), shapes_of(model)
+    answered = [field.name for field in msgspec.structs.fields(model) if field.default is not WRITE_ONLY]
+    for field in (name for name in answered if shapes[name] not in {"", "list"}):
         values = [getattr(record, field) for record in records]
         columns[field] = [cell_of(value) for value in values]
         if field in targets:
             names = load_names(tx, targets[field], {value for value in values if value is not None})
             columns[field.removesuffix("_id")] = [names.get(value) for value in values]
     return list(columns), zip(*columns.values(), strict=True)
-
-
-def plain_fields(model: type[Record]) -> list[str]:
-    shapes = shapes_of(model)
-    answered = [field.name for field in msgspec.structs.fields(model) if field.default is not WRITE_ONLY]
-    return [name for name in answered if shapes[name] not in {"", "list"}]
 
 
 def cell_of(value: bool | float | Cell) -> Cell:  # noqa: FBT001

@@ -15,6 +15,7 @@ from retainer.console.labels import field_label
 from retainer.console.names import title_of
 from retainer.console.page_context import File, PageContext, Reply
 from retainer.console.values import AnyBlock, Block, TableBlock, as_columns, badges_of
+from retainer.documents.einvoice import missing_facts
 from retainer.errors import Refusal
 from retainer.identity import audit
 from retainer.identity.keys import key_list
@@ -167,7 +168,8 @@ def file_links(page: AnyPage) -> list[ActionLink]:
         return []
     if getattr(page.own, "status", "") == "draft":
         return [ActionLink("Preview PDF", "pdf")]
-    return [ActionLink("PDF", "pdf"), *([ActionLink("E-invoice (XML)", "xml")] if documents.has_einvoice(page) else [])]
+    pdf, einvoice = ActionLink("PDF", "pdf"), ActionLink("E-invoice (XML)", "xml")
+    return [pdf] if missing_facts(page.document) else [pdf, einvoice]
 
 
 def new_links(catalogue: Catalogue, kind: Kind, record: Record) -> list[ActionLink]:
