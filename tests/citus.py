@@ -14,16 +14,15 @@ from typing import Any, NamedTuple, Self
 import psycopg
 from testing.ports import free_port
 
+from retainer.events.sender.schedule import AHEAD, DUE_SINCE, RETRY_ALL, WAKE
 from retainer.events.sender.schedule import DUE as DUE_WEBHOOKS
-from retainer.events.sender.schedule import DUE_SINCE, END_LEASES, RETRY_ALL, WAKE
-from retainer.events.sender.schedule import SET_BACK as SET_BACK_WEBHOOKS
 from retainer.identity.people.sessions import EXPIRED
 from retainer.schema import distribution
 from retainer.schema.migrations import migrate
 from retainer.server.monitoring.housekeeping import EVENTS, REQUESTS, SUMS
 from retainer.server.monitoring.housekeeping import OLD as OLD_RESPONSES
 from retainer.sites.monitor.schedule import DUE as DUE_SITES
-from retainer.sites.monitor.schedule import SET_BACK, STALE_ACCOUNTS
+from retainer.sites.monitor.schedule import PUT_OFF_ACCOUNTS, STALE_ACCOUNTS
 from retainer.sites.uptime import END_ALL, SUSPEND_ALL
 from retainer.store.engines import connect
 from retainer.store.engines.base import Values
@@ -43,7 +42,7 @@ RETIRE = (
 )
 
 BACKGROUND = (
-    *(DUE_SITES.due, STALE_ACCOUNTS, SET_BACK, DUE_WEBHOOKS.due, DUE_SINCE, SET_BACK_WEBHOOKS, END_LEASES, WAKE),
+    *(DUE_SITES.due, STALE_ACCOUNTS, PUT_OFF_ACCOUNTS, DUE_WEBHOOKS.due, DUE_SINCE, AHEAD, WAKE),
     *(RETRY_ALL, SUSPEND_ALL, END_ALL),
     *(OLD_RESPONSES, *EXPIRED),
     *(each.accounts for each in (*EVENTS, *REQUESTS, *SUMS)),
