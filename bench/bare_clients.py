@@ -37,6 +37,8 @@ class NewClient(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     hourly_rate: Decimal | None = None
     tax_rate: Decimal | None = None
     payment_terms_days: int | None = None
+    early_payment_discount_percent: Decimal | None = None
+    early_payment_discount_days: int | None = None
     language: str | None = None
     notes: str | None = None
     external_id: str | None = None
@@ -63,6 +65,9 @@ INSERT INTO totals (account_id, name, count) VALUES (?, 'clients', 1)
 ON CONFLICT (account_id, name) DO UPDATE SET count = totals.count + 1"""
 TAG = "INSERT INTO clients_tags (account_id, record_id, tag_id) VALUES (?, ?, ?)"
 USE = "UPDATE tags SET usage_count = usage_count + 1 WHERE account_id = ? AND id = ?"
+
+UNFILTERED = "8ff62a33"
+"""What the cursors of the whole list begin with, as a digest of its path and of no filters."""
 
 encode = msgspec.json.Encoder().encode
 
@@ -127,13 +132,17 @@ class Clients:
         if client.number is None:
             client.number = self.next_number(connection, account, pattern)
         rate = None if client.hourly_rate is None else int(client.hourly_rate.scaleb(DIGITS[client.currency]))
-        tax = None if client.tax_rate is None else decimal_text(client.tax_rate)
+        tax, discount = (
+            None if percent is None else decimal_text(percent)
+            for percent in (client.tax_rate, client.early_payment_discount_percent)
+        )
         search = "\n".join(filter(None, (client.name, client.number, client.email, client.notes))).casefold()
         values = [
             *(now, now, client.name, client.number, client.status, client.email, client.invoice_email, client.phone),
             *(client.website, client.address_line1, client.address_line2, client.city, client.region),
             *(client.postal_code, client.country, client.vat_number, client.registration_number, client.currency),
-            *(rate, tax, client.payment_terms_days, client.language, client.notes, client.external_id),
+            *(rate, tax, client.payment_terms_days, discount, client.early_payment_discount_days),
+            *(client.language, client.notes, client.external_id),
             *(printed_form(client.number), number_key(client.number), sort_key(client.name)),
             *(email and email.casefold() for email in (client.email, client.invoice_email)),
             *(search, account),
@@ -159,7 +168,7 @@ class Clients:
 
 def cursor_after(row: tuple[Any, ...]) -> str:
     """The position after a row: the next page, the order, and the sort keys of the row."""
-    return urlsafe_b64encode(encode([2, ["name"], [row[-2], row[0]]])).decode().rstrip("=")
+    return urlsafe_b64encode(encode([UNFILTERED, 2, ["name"], [row[-2], row[0]]])).decode().rstrip("=")
 
 
 def record(row: tuple[Any, ...]) -> Any:
