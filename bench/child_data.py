@@ -11,6 +11,7 @@ from typing import Any
 
 from bench.bare_databases import Sqlite
 from bench.depth_data import CLIENTS, DAYS, FAST, PROJECTS, STAMPS, client_of, put
+from retainer.values.collation import number_key, printed_form
 
 TAGS, STAGES, BUSY_TICKETS = 12, 2, 20
 Row = tuple[Any, ...]
@@ -25,7 +26,7 @@ TICKET = (*STAMPS, "client_id", "number", "subject", "status", "priority", "type
 REPLY = (*STAMPS, "ticket_id", "body", "author_type", "user_id", "is_internal", "search")
 QUOTE = (
     *(*STAMPS, "client_id", "number", "status", "issue_date", "valid_until", "currency", "subtotal", "tax_total"),
-    *("total", "tax_breakdown", "search"),
+    *("total", "tax_breakdown", "number_folded", "number_sort", "search"),
 )
 LINK_TASKS = f"""
 UPDATE tasks SET milestone_id = {STAGES} * project_id - id % {STAGES},
@@ -114,4 +115,5 @@ def quote(rng: random.Random, n: int) -> Row:
     day, net = datetime.now(UTC).date() - timedelta(days=30), 100 * rng.randint(100, 5000)
     number = f"Q-{n:06}"
     client = client_of(1 + n % PROJECTS)
-    return client, number, "declined", str(day), str(day), "EUR", net, 0, net, "[]", number.casefold()
+    texts = (printed_form(number), number_key(number), number.casefold())
+    return client, number, "declined", str(day), str(day), "EUR", net, 0, net, "[]", *texts
