@@ -9,8 +9,8 @@ from retainer.errors import InvalidValue
 NO_TEXT = "Must not contain NUL or unpaired surrogates."
 TOO_MANY_MARKS = "Must not have more than 30 combining marks after one another. Leave them out."
 MAX_MARKS = 30
-MANY_MARKS = re.compile(rb"[^\0]{31}")
 """The bound of the Stream-Safe Text Format (UAX #15); normalising takes the square of the time of longer runs."""
+MANY_MARKS = re.compile(rb"[^\0]{%d}" % (MAX_MARKS + 1))
 
 
 class Characters(NamedTuple):

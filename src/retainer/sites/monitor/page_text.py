@@ -11,10 +11,10 @@ from itertools import chain, groupby, islice
 import brotli
 import webencodings
 
+from retainer.values.texts import MAX_MARKS
+
 MAX_PAGE = 1024 * 1024  # bytes of a page that are read, and as many after each decompression
 MAX_CODINGS = 2
-MAX_MARKS = 30
-"""Combining marks that follow a character (Unicode's Stream-Safe Text Format): composing more takes quadratic time."""
 LONG_RUN = re.compile(f"[^\\x00-\\x7f]{{{MAX_MARKS + 1},}}")
 HEAD = 1024  # bytes within which a page must declare its encoding (HTML, 13.2.3.2)
 META = re.compile(rb"<meta\s[^<>]*>", re.IGNORECASE)
