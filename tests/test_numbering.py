@@ -84,6 +84,26 @@ def test_numbers_that_differ_in_case_or_width_are_one_number(api):
 
 
 @each_database
+def test_numbers_that_print_alike_are_one_number(api):
+    api.make("/clients", number="K 3-1")
+    for same in ("K  3-1", "k\u00a03\u20101", "K \u2009 3\u20111"):
+        assert set(api.create("/clients", name="Other", number=same).errors) == {"number"}, same
+    assert api.create("/clients", name="Other", number="K3-1").status == 201
+
+
+@each_database
+def test_a_project_code_is_unique_found_and_sorted_as_a_number_is(api):
+    project = api.make("/projects", code="WEB-9")["id"]
+    for same in ("web-9", "ＷＥＢ-9", "Web\u20109"):  # noqa: RUF001
+        errors = api.create("/projects", code=same).errors
+        assert errors == {"code": [f"Is already taken by project {project}. Choose another."]}, same
+        assert [each["id"] for each in api.get("/projects", {"code": same}).data] == [project]
+    assert api.patch(f"/projects/{project}", {"code": "Web-9"}).data["code"] == "Web-9"
+    other = api.make("/projects", code="web-10")["id"]
+    assert [each["id"] for each in api.get("/projects", {"sort": "code"}).data] == [project, other]
+
+
+@each_database
 def test_numbers_sort_as_numbers(api):
     numbers = ["A1", "K2", "k3", "K10", "K010-2", "K010-10", "K9999", "K10000", "Z"]
     for number in reversed(numbers):

@@ -124,6 +124,15 @@ def test_a_refund_with_the_same_reference_is_recorded_once(api, credited):
     assert "Is that of payment" in refund(api, credited, reference="SEPA 1").errors["record_refund.reference"][0]
 
 
+def test_a_reference_that_prints_like_another_is_that_payment(api):
+    path = f"/invoices/{api.make('/invoices', **SENT)['id']}"
+    for reference in ("SEPA 1", "sepa  1", "ＳＥＰＡ 1"):  # noqa: RUF001
+        answer = api.patch(path, {"record_payment": {"amount": "100", "reference": reference}})
+        assert answer.data["balance_due"] == "400.00", reference
+    refused = api.patch(path, {"record_payment": {"amount": "99", "reference": "sepa 1"}})
+    assert set(refused.errors) == {"record_payment.reference"}
+
+
 @pytest.mark.parametrize(
     ("fields", "field", "message"),
     [

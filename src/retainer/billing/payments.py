@@ -23,6 +23,7 @@ from retainer.schema.billing import OPEN_INVOICES, invoices, payments
 from retainer.schema.filters import Where, at_least, at_most, one_of, since, until
 from retainer.store.details import load_details
 from retainer.store.tx import Tx
+from retainer.values.collation import printed_form
 from retainer.values.exact import amount_of
 from retainer.values.kinds import Currency, Day, Id, SignedMoney
 from retainer.values.reading import with_defaults
@@ -102,7 +103,7 @@ def fill_in(tx: Tx, field: str, payment: Payment, invoice: Invoice, due: Decimal
     Notes an error unless both are equal, and for a day to come. The `sign` of recorded amounts is -1 for refunds.
     """
     for earlier in invoice.payments:
-        if payment.reference and earlier.reference == payment.reference:
+        if payment.reference and printed_form(earlier.reference or "") == printed_form(payment.reference):
             amount, same_day = earlier.amount * sign, payment.paid_date in {None, earlier.paid_date}
             if amount < 0 or payment.amount not in {None, amount} or not same_day:
                 text = f"{earlier.kind} {earlier.id}: {earlier.amount} {earlier.currency} on {earlier.paid_date}"

@@ -4,6 +4,7 @@ import sqlalchemy as sa
 from sqlalchemy.schema import SchemaItem
 
 from retainer.schema import columns as col
+from retainer.values.collation import printed_form
 
 OPEN_INVOICES = ("sent", "partially_paid")
 """The statuses of an invoice that has a balance due."""
@@ -160,8 +161,9 @@ payments = col.account_table(
     col.day("paid_date"),
     col.text("method"),
     *col.optional(col.text, "reference", "notes"),
+    col.folded("reference", optional=True, fold=printed_form),
     col.searchable("reference", "notes", optional=True),
-    sa.Index("payments_unique_reference", "account_id", "invoice_id", "reference", unique=True),
+    sa.Index("payments_unique_reference", "account_id", "invoice_id", "reference_folded", unique=True),
     sa.Index("payments_by_day", "account_id", "paid_date", "id", "invoice_id", "client_id", "currency", "amount"),
     sa.Index(None, "account_id", "updated_at", "id"),
     *col.indexes("client_id paid_date id"),

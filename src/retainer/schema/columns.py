@@ -60,14 +60,14 @@ def searchable(*sources: str, optional: bool = False) -> sa.Column[str]:
     return folded(*sources, into="search", optional=optional, fold=base_letters)
 
 
-def numbered(*, optional: bool = False) -> tuple[SchemaItem, ...]:
-    """The number that people read, unique in the account without case, and its form for sorting: K2 before K10."""
+def numbered(name: str = "number", *, optional: bool = False) -> tuple[SchemaItem, ...]:
+    """The number that people read, unique in the account as printed, and its form for sorting: K2 before K10."""
     return (
-        text("number", optional=optional),
-        folded("number", optional=optional, fold=printed_form),
-        folded("number", into="number_sort", optional=optional, fold=number_key),
-        unique("number_folded"),
-        *indexes("number_sort id"),
+        text(name, optional=optional),
+        folded(name, optional=optional, fold=printed_form),
+        folded(name, into=f"{name}_sort", optional=optional, fold=number_key),
+        unique(f"{name}_folded"),
+        *indexes(f"{name}_sort id"),
     )
 
 

@@ -65,8 +65,8 @@ def one_of_folded(*names: str, is_small: bool = False, fold: Fold = str.casefold
     )
 
 
-ONE_OF_NUMBERS = one_of_folded("number", fold=printed_form)
-"""The filter of records by their numbers."""
+ONE_OF_NUMBERS, ONE_OF_CODES = (one_of_folded(name, fold=printed_form) for name in ("number", "code"))
+"""The filters of records by what people and documents call them."""
 
 
 class DefaultExclusion(NamedTuple):

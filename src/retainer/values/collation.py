@@ -18,6 +18,8 @@ ALIKE = str.maketrans(
 )
 """Letters that Unicode does not decompose, with their base letters."""
 DIGITS = re.compile("[0-9]+")
+SPACES = re.compile(" {2,}")
+HYPHEN = "\u2010"
 SEPARATOR = "\x01"
 """Separates the base letters from the text itself; sorts before every letter."""
 
@@ -41,13 +43,14 @@ def base_letters(text: str) -> str:
 def printed_form(text: str) -> str:
     """Return the form in which unique names and numbers are compared: what documents print of them, without case.
 
-    `k3`, `K3`, a full-width `Ｋ３` and one with a zero-width space are equal.
+    `k3`, `K3`, a full-width `Ｋ３` and one with a zero-width space are equal; so are a hyphen and a minus, or one space
+    and two.
     """  # noqa: RUF002
     folded = text.casefold()
-    if folded.isascii():
-        return folded
-    seen = "".join(letter for letter in text if unicodedata.category(letter) != "Cf")
-    return unicodedata.normalize("NFKC", UNPRINTED.sub("", seen)).casefold()
+    if not folded.isascii():
+        seen = "".join(letter for letter in text if unicodedata.category(letter) != "Cf")
+        folded = unicodedata.normalize("NFKC", UNPRINTED.sub("", seen)).casefold().replace(HYPHEN, "-")
+    return SPACES.sub(" ", folded)
 
 
 def number_key(number: str) -> str:

@@ -27,7 +27,7 @@ from retainer.kernel.resource import Resource
 from retainer.rollups import changes
 from retainer.schema import expressions
 from retainer.schema.crm import clients
-from retainer.schema.filters import DefaultExclusion, Where, since, truth, until
+from retainer.schema.filters import ONE_OF_CODES, DefaultExclusion, Where, since, truth, until
 from retainer.schema.sites import sites
 from retainer.schema.support import tickets
 from retainer.schema.work import milestones, projects, tasks
@@ -99,7 +99,7 @@ class Project(Record):
     client_id: Annotated[
         Id | None, "Null for internal work, which is never billed. Fixed once work was recorded for the client."
     ] = None
-    code: Annotated[Code30 | None, "Short name of your choice, unique in the account."] = None
+    code: Annotated[Code30 | None, "Short name of your choice, unique in the account, ignoring case."] = None
     description: Annotated[Text10000 | None, "The work to be done. `q` searches it."] = None
     status: Status = "active"
     billing_type: Annotated[
@@ -206,7 +206,7 @@ class ProjectFilter(Filter):
         Where(lambda table, value: budget_used(table) >= value, lambda percent: 100 * percent),
         "Projects whose `budget_used_percent` is at least this, in whole percent.",
     ] = None
-    code: OneOf[Code30] | None = None
+    code: Annotated[OneOf[Code30] | None, ONE_OF_CODES] = None
     external_id: OneOf[Code191] | None = None
     tag_id: TagFilter = None
 

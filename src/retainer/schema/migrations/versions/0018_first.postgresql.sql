@@ -392,6 +392,8 @@ CREATE TABLE projects (
 	client_id BIGINT,
 	name TEXT COLLATE "C" NOT NULL,
 	code TEXT COLLATE "C",
+	code_folded TEXT COLLATE "C",
+	code_sort TEXT COLLATE "C",
 	description TEXT COLLATE "C",
 	status TEXT COLLATE "C" NOT NULL,
 	billing_type TEXT COLLATE "C" NOT NULL,
@@ -422,11 +424,13 @@ CREATE TABLE projects (
 	search TEXT COLLATE "C" NOT NULL,
 	CONSTRAINT projects_pk PRIMARY KEY (account_id, id),
 	CONSTRAINT projects_ref_account_id_client_id FOREIGN KEY(account_id, client_id) REFERENCES clients (account_id, id),
+	CONSTRAINT projects_unique_account_id_code_folded UNIQUE (account_id, code_folded),
 	CONSTRAINT projects_ref_account_id_manager_id FOREIGN KEY(account_id, manager_id) REFERENCES users (account_id, id),
-	CONSTRAINT projects_unique_account_id_code UNIQUE (account_id, code),
 	CONSTRAINT projects_unique_account_id_external_id UNIQUE (account_id, external_id),
 	CONSTRAINT projects_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 );
+
+CREATE INDEX projects_by_account_id_code_sort_id ON projects (account_id, code_sort, id);
 
 CREATE INDEX projects_by_account_id_created_at_id ON projects (account_id, created_at, id);
 
@@ -1105,6 +1109,7 @@ CREATE TABLE payments (
 	method TEXT COLLATE "C" NOT NULL,
 	reference TEXT COLLATE "C",
 	notes TEXT COLLATE "C",
+	reference_folded TEXT COLLATE "C",
 	search TEXT COLLATE "C",
 	CONSTRAINT payments_pk PRIMARY KEY (account_id, id),
 	CONSTRAINT payments_ref_account_id_invoice_id FOREIGN KEY(account_id, invoice_id) REFERENCES invoices (account_id, id),
@@ -1120,7 +1125,7 @@ CREATE INDEX payments_by_day ON payments (account_id, paid_date, id, invoice_id,
 
 CREATE INDEX payments_by_invoice ON payments (account_id, invoice_id, paid_date, amount);
 
-CREATE UNIQUE INDEX payments_unique_reference ON payments (account_id, invoice_id, reference);
+CREATE UNIQUE INDEX payments_unique_reference ON payments (account_id, invoice_id, reference_folded);
 
 CREATE TABLE tasks (
 	id BIGSERIAL NOT NULL,

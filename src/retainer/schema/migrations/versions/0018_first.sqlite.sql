@@ -419,6 +419,8 @@ CREATE TABLE projects (
 	client_id INTEGER,
 	name TEXT NOT NULL,
 	code TEXT,
+	code_folded TEXT,
+	code_sort TEXT,
 	description TEXT,
 	status TEXT NOT NULL,
 	billing_type TEXT NOT NULL,
@@ -448,13 +450,15 @@ CREATE TABLE projects (
 	name_sort TEXT NOT NULL,
 	search TEXT NOT NULL,
 	CONSTRAINT projects_ref_account_id_client_id FOREIGN KEY(account_id, client_id) REFERENCES clients (account_id, id),
+	CONSTRAINT projects_unique_account_id_code_folded UNIQUE (account_id, code_folded),
 	CONSTRAINT projects_ref_account_id_manager_id FOREIGN KEY(account_id, manager_id) REFERENCES users (account_id, id),
-	CONSTRAINT projects_unique_account_id_code UNIQUE (account_id, code),
 	CONSTRAINT projects_unique_account_id_external_id UNIQUE (account_id, external_id),
 	CONSTRAINT projects_unique_account_id_id UNIQUE (account_id, id),
 	CONSTRAINT projects_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
 )
  STRICT;
+
+CREATE INDEX projects_by_account_id_code_sort_id ON projects (account_id, code_sort, id);
 
 CREATE INDEX projects_by_account_id_created_at_id ON projects (account_id, created_at, id);
 
@@ -1169,6 +1173,7 @@ CREATE TABLE payments (
 	method TEXT NOT NULL,
 	reference TEXT,
 	notes TEXT,
+	reference_folded TEXT,
 	search TEXT,
 	CONSTRAINT payments_ref_account_id_invoice_id FOREIGN KEY(account_id, invoice_id) REFERENCES invoices (account_id, id),
 	CONSTRAINT payments_ref_account_id_client_id FOREIGN KEY(account_id, client_id) REFERENCES clients (account_id, id),
@@ -1185,7 +1190,7 @@ CREATE INDEX payments_by_day ON payments (account_id, paid_date, id, invoice_id,
 
 CREATE INDEX payments_by_invoice ON payments (account_id, invoice_id, paid_date, amount);
 
-CREATE UNIQUE INDEX payments_unique_reference ON payments (account_id, invoice_id, reference);
+CREATE UNIQUE INDEX payments_unique_reference ON payments (account_id, invoice_id, reference_folded);
 
 CREATE TABLE tasks (
 	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
