@@ -161,6 +161,9 @@ def test_a_fee_of_the_wrong_billing_type_needs_no_client_to_be_told(api):
         ("/expenses", {"client_id": None, "project_id": 999, "billable": True}, "project_id"),
         ("/time-entries", {"client_id": None, "project_id": 999, "billable": True}, "project_id"),
         ("/time-entries", {"client_id": None, "task_id": 999, "billable": True}, "task_id"),
+        ("/expenses", {"currency": "EURO", "amount": "1.001"}, "currency"),
+        ("/clients", {"currency": "euro", "hourly_rate": "1.001"}, "currency"),
+        ("/invoices", {"currency": "EURO", "unbilled_work": {"time": {}}, "status": "sent"}, "currency"),
     ],
 )
 def test_a_consequence_is_not_reported_beside_its_cause(api, collection, body, cause):

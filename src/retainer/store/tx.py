@@ -260,7 +260,8 @@ class Tx(BodyErrors, Transaction):
             raise  # a constraint that no check explains
 
     def _values(self, table: Table, record: Record) -> Columns:
-        values = row_mapper(table, type(record)).write(record, self.error)
+        note_error = self.error if self.readable("currency") else lambda *_: None  # its digits are not known
+        values = row_mapper(table, type(record)).write(record, note_error)
         return values | _folded(table, values)
 
 

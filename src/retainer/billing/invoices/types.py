@@ -48,7 +48,7 @@ MAX_ITEMS = 1000
 MAX_WORK = 10_000
 """Maximum number of time entries, expenses and milestones on an invoice; each step processes all of them."""
 
-CONTENTS = ("client_id", "quote_id", "lines", "unbilled_work")
+CONTENTS = ("client_id", "quote_id", "currency", "lines", "unbilled_work")
 """The fields from which the lines of a draft follow, and with them its total."""
 PAID = MustMatch("It follows from the payments. Record one with record_payment, and leave this out.")
 REFUNDED = MustMatch("It follows from payments and credits. Record a refund with record_refund, and leave this out.")
