@@ -92,7 +92,8 @@ class Site(Record):
         "HTTP statuses that count as up. Null: 200 to 399.",
     ] = None
     keyword: Annotated[
-        Searched | None, "Text that the first MiB of the page must contain to count as up; in any case."
+        Searched | None,
+        "Text that the first MiB of the page must contain to count as up; case, spaces and line breaks do not matter.",
     ] = None
     maintenance_until: Annotated[Instant | None, "Until then, checks do not count."] = None
     status: Annotated[Status, Derived(uptime.effective_status)] = READ_ONLY

@@ -16,6 +16,7 @@ from retainer.values.texts import MAX_MARKS
 MAX_PAGE = 1024 * 1024  # bytes of a page that are read, and as many after each decompression
 MAX_CODINGS = 2
 LONG_RUN = re.compile(f"[^\\x00-\\x7f]{{{MAX_MARKS + 1},}}")
+UNSEEN = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")  # soft hyphens, joiners and spaces without width
 HEAD = 1024  # bytes within which a page must declare its encoding (HTML, 13.2.3.2)
 META = re.compile(rb"<meta\s[^<>]*>", re.IGNORECASE)
 CHARSET = re.compile(rb"""charset\s*=\s*["']?([^\s"'>;/]+)""", re.IGNORECASE)
@@ -26,7 +27,7 @@ class Unreadable(Exception):
 
 
 def find_keyword(keyword: str, body: bytes, content_encoding: str, charset: str | None) -> str | None:
-    """Return why a page does not contain a keyword, or None if it does; case and composition do not matter.
+    """Return why a page does not contain a keyword, or None if it does; case, composition and spaces do not matter.
 
     `body` is the beginning of the page as it was sent. Its source is searched, too, as a keyword may be markup.
     """
@@ -34,7 +35,7 @@ def find_keyword(keyword: str, body: bytes, content_encoding: str, charset: str 
         page = decompress(body, content_encoding)
     except Unreadable as error:
         return str(error)
-    text, wanted = decode(page, charset), _folded(keyword)
+    text, wanted = decode(page, charset), _folded(keyword) or keyword
     if wanted in _folded(text):
         return None
     with suppress(ValueError):  # a number too long for a character
@@ -109,4 +110,5 @@ def _folded(text: str) -> str:
 
     if not unicodedata.is_normalized("NFC", text):
         text = LONG_RUN.sub(without_most_marks, text)
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
+    text = unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
+    return " ".join(UNSEEN.sub("", text).split())
