@@ -34,6 +34,7 @@ from retainer.settings import BASE_PATH
 from retainer.store.engines import Sqlite, connect
 from retainer.store.tx import Store
 from retainer.work import projects, time_entries
+from retainer.work.project_types import Project
 from retainer.work.time_rules import TimeEntry
 
 PROJECTS = 50
@@ -55,7 +56,7 @@ def fill(store: Store, sizes: list[int]) -> dict[int, int]:
             columns = tx.connection.execute("SELECT name FROM pragma_table_info('time_entries')").fetchall()
             names = ", ".join(name for (name,) in columns if name != "id")
             for number in range(PROJECTS):
-                project = make(projects.Project, name=f"Project {number}", client_id=found[size])
+                project = make(Project, name=f"Project {number}", client_id=found[size])
                 hour = {"project_id": projects.create_project(tx, project).id, "duration_minutes": 45}
                 day = str(datetime.now(UTC).date() - timedelta(days=next(days)))
                 entry = time_entries.record_time(tx, make(TimeEntry, **hour, date=day))

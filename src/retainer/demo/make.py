@@ -15,7 +15,7 @@ from retainer.kernel.body import Patch, RequestBody
 from retainer.store.tx import Tx
 from retainer.values.exact import as_instant, utcnow
 from retainer.values.reading import read_record
-from retainer.work.projects import Project
+from retainer.work.project_types import Project
 
 FOLDER = Path(__file__).parent
 WORKING_HOUR = time(9, 30, tzinfo=UTC)

@@ -11,6 +11,7 @@ from retainer.rollups import doctor
 from retainer.schema.work import time_entries as entries_table
 from retainer.shared.relations import sent_fields
 from retainer.work import milestones, projects, tasks, time_entries
+from retainer.work.project_types import Project
 from retainer.work.time_rules import TimeEntry
 
 YEAR = 365
@@ -57,7 +58,7 @@ def _job(scene: Scene, kind: dict[str, Any], client: Client, *, is_running: bool
     return Job(project, start, min(end, scene.today - timedelta(days=150)) if is_over else end, team, ids)
 
 
-def _project(scene: Scene, kind: dict[str, Any], client: Client, start: date, *, is_over: bool) -> projects.Project:
+def _project(scene: Scene, kind: dict[str, Any], client: Client, start: date, *, is_over: bool) -> Project:
     rate, due = int(client.hourly_rate or 100), start + timedelta(days=kind["days"])
     is_completed = is_over or (due < scene.today and scene.rng.random() < 0.8)
     is_fixed, is_retainer = kind["billing_type"] == "fixed_fee", kind["billing_type"] == "retainer"
@@ -78,9 +79,7 @@ def _project(scene: Scene, kind: dict[str, Any], client: Client, start: date, *,
     )
 
 
-def _task(
-    scene: Scene, kind: dict[str, Any], project: projects.Project, start: date, stages: list[int], index: int
-) -> int:
+def _task(scene: Scene, kind: dict[str, Any], project: Project, start: date, stages: list[int], index: int) -> int:
     count = len(kind["tasks"])
     due = start + timedelta(days=kind["days"] * (index + 1) // count)
     days_late = (scene.today - due).days

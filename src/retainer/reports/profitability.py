@@ -26,7 +26,7 @@ from retainer.store.tx import Tx
 from retainer.values.collation import sort_key
 from retainer.values.exact import amount_of, half_up, percent
 from retainer.values.kinds import Id, SignedMoney
-from retainer.work.projects import BillingType, Status, budget_used
+from retainer.work.project_types import BillingType, Status, budget_used
 
 TIME_SUMS = (
     *("tracked_minutes", "billable_minutes", "billable_value", "billed_value", "unpriced_minutes"),

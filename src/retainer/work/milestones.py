@@ -23,7 +23,8 @@ from retainer.store.tx import Tx
 from retainer.values.exact import amount_of
 from retainer.values.kinds import Currency, Day, Id, Instant, Money, Position, Text191, Text5000
 from retainer.values.records import READ_ONLY, SERVER_DEFAULT, Record
-from retainer.work.projects import Project, sum_milestone_amounts
+from retainer.work.project_types import Project
+from retainer.work.projects import sum_milestone_amounts
 
 Status = Annotated[
     Literal["open", "completed"], Meta(title="MilestoneStatus"), "`completed` sets `completed_at`, `open` clears it."

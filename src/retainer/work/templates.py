@@ -7,7 +7,7 @@ copy, such as an amount in another currency, is an error.
 from collections.abc import Iterable
 from datetime import date, timedelta
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import Select, Table, bindparam, insert, select
 
@@ -23,9 +23,7 @@ from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
 from retainer.values.exact import amount_of, day_after
 from retainer.values.kinds import likely_days
-
-if TYPE_CHECKING:  # it is made from a template
-    from retainer.work.projects import Project
+from retainer.work.project_types import Project
 
 Columns = dict[str, Any]
 DATES = ("start_date", "due_date")
@@ -76,7 +74,7 @@ def load_template(tx: Tx, template_id: int | None) -> Template | None:
     return None
 
 
-def fill_project(tx: Tx, project: "Project", template: Template | None) -> None:
+def fill_project(tx: Tx, project: Project, template: Template | None) -> None:
     """Fill in what the body leaves out from its template. Notes an error for everything that does not fit."""
     if template is None:
         return
@@ -96,7 +94,7 @@ def fill_project(tx: Tx, project: "Project", template: Template | None) -> None:
         project.due_date = _move(tx, original["due_date"], template.shift(project.start_date))
 
 
-def copy_fields(tx: Tx, project: "Project", original: Columns, names: Iterable[str], currency: str) -> None:
+def copy_fields(tx: Tx, project: Project, original: Columns, names: Iterable[str], currency: str) -> None:
     """Copy fields that are still open from a template. Notes an error for an amount in another currency."""
     for name in names:
         is_chosen = name in tx.sent and name != "billing_type"  # a null there asks for the default
@@ -111,7 +109,7 @@ def copy_fields(tx: Tx, project: "Project", original: Columns, names: Iterable[s
         setattr(project, name, value)
 
 
-def validate_amounts(tx: Tx, project: "Project", template: Template, currency: str) -> None:
+def validate_amounts(tx: Tx, project: Project, template: Template, currency: str) -> None:
     """Note an error for milestones of a template whose amounts do not fit the fixed fee of a new project."""
     own = template.project["currency"]
     whole = amount_of(sum(row["amount"] or 0 for row in template.milestones), own)

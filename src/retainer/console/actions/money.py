@@ -24,7 +24,7 @@ from retainer.schema import billing
 from retainer.schema.billing import credit_notes
 from retainer.store.tx import Tx
 from retainer.values.exact import decimal_text
-from retainer.work.projects import Project
+from retainer.work.project_types import Project
 
 WORK = {"time": "Time", "expenses": "Expenses", "milestones": "Completed milestones", "fees": "Months of retainers"}
 WITHOUT_DAYS = ("milestones",)

@@ -13,7 +13,7 @@ from retainer.console.words import hours, short_day
 from retainer.schema.identity import users
 from retainer.schema.work import tasks, time_entries
 from retainer.values.reading import unwrapped
-from retainer.work.projects import Project
+from retainer.work.project_types import Project
 from retainer.work.tasks import Status
 
 NEWEST_ENTRIES = 2000
