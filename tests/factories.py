@@ -18,10 +18,10 @@ from retainer.identity.keys import key_list, keys
 from retainer.identity.keys.keys import SCOPES, KeyDetails
 from retainer.identity.people import users
 from retainer.identity.people.users import UserDetails
-from retainer.rollups.changes import change_user
 from retainer.settings import BASE_PATH
 from retainer.store.engines import Sqlite
 from retainer.store.tx import Store, Tx
+from retainer.work.cost_rates import change_user
 from tests.contract_checker import ContractChecker
 
 RECIPES = {

@@ -10,9 +10,9 @@ from retainer.identity.audit import Fields
 from retainer.identity.keys import key_list, keys
 from retainer.identity.people import passwords, second_factors, sessions, users
 from retainer.identity.people.users import UserDetails
-from retainer.rollups import changes
 from retainer.schema import identity as schema
 from retainer.values.kinds import MAX_INTEGER
+from retainer.work import cost_rates
 
 user_cli = cli.group("user", "Create, list, change, deactivate and activate users; remove their second factor.")
 session_cli = cli.group("session", "List and revoke the sessions in the console.")
@@ -65,7 +65,7 @@ def deactivate_user(user: User, **given: Any) -> Fields:
         if given["keys_to"] is not None:
             for key in key_list.live_keys(tx, user_id=user).keys:
                 keys.hand_over(tx, key.id, given["keys_to"])
-        return changes.change_user(tx, user, {"is_active": False})
+        return cost_rates.change_user(tx, user, {"is_active": False})
 
 
 @cli.command(user_cli, "activate")
@@ -108,4 +108,4 @@ def revoke_session(session: Session) -> dict[str, object]:
 
 def change_user(user: int, values: Fields) -> Fields:
     with cli.acting_on(schema.users, user) as tx:
-        return changes.change_user(tx, user, values)
+        return cost_rates.change_user(tx, user, values)

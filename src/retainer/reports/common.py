@@ -15,12 +15,11 @@ from retainer.rollups.summaries import MONTH, Figures, Sums, keyed
 from retainer.schema.identity import accounts
 from retainer.store.tx import Tx
 from retainer.values.decoding import decoder
-from retainer.values.exact import amount_of, as_instant, half_up, percent
+from retainer.values.exact import FIRST_DAY, amount_of, as_instant, half_up, percent
 from retainer.values.kinds import Currency, Day, Id, Instant, SignedMoney, Timezone
 
 S = TypeVar("S", bound=msgspec.Struct)
 MAX_DAYS = 1096  # days: three years, one of them a leap year
-FIRST_DAY = "0001-01-01"
 read_names = decoder(list[str])
 WEEK = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 FILTERS = ("client_id", "project_id", "user_id", "currency")

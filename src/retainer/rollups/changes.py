@@ -7,14 +7,12 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
-from typing import Any
 
 from sqlalchemy import ColumnElement, Table, bindparam
 from sqlalchemy.sql.dml import UpdateBase
 
-from retainer.identity.people import users
 from retainer.rollups import record_totals, summaries
-from retainer.rollups.sources import LABOUR, SOURCES, Source
+from retainer.rollups.sources import SOURCES, Source
 from retainer.store.constraints import Step
 from retainer.store.engines.sql import is_listed
 from retainer.store.tx import Tx
@@ -23,8 +21,6 @@ from retainer.values.records import Record
 By = str | ColumnElement[bool]
 Targets = tuple[Table, ...]  # summaries, and tables with totals on their records
 SOURCE_OF = {source.table: source for source in SOURCES if source.table is not None}
-_labour = LABOUR.rows.selected_columns
-SINCE_DAY = (_labour.user_id == bindparam("record_id")) & (_labour.day >= bindparam("day"))
 RECORDS = "records"  # finds rows of a source by a list of records instead of by a column
 
 
@@ -70,17 +66,6 @@ def changing(tx: Tx, source: Source, record_id: int, *, by: By = "record_id", **
     _apply(tx, source, targets, by, -1, record_id=record_id, **values)
     yield
     _apply(tx, source, targets, by, 1, record_id=record_id, **values)
-
-
-def change_user(tx: Tx, user_id: int, changes: dict[str, Any]) -> dict[str, Any]:
-    """Change fields of a user, and return all of them. Raises what `users.change_user` raises.
-
-    A new cost rate changes the sums of the time that the user has recorded from the first day of that rate on.
-    """
-    if changes.get("cost_rate") is None:
-        return users.change_user(tx, user_id, changes)
-    with changing(tx, LABOUR, user_id, by=SINCE_DAY, day=changes.get("cost_rate_from", users.FIRST_DAY)):
-        return users.change_user(tx, user_id, changes)
 
 
 def _referred(source: Source, record: Record) -> Targets:

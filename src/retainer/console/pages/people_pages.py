@@ -19,12 +19,12 @@ from retainer.identity.people.sessions import LINKS
 from retainer.identity.people.users import UserDetails
 from retainer.kernel.resource import read_id
 from retainer.reports import utilisation
-from retainer.rollups import changes
 from retainer.schema import identity as schema
 from retainer.store.tx import Tx
 from retainer.traffic import counts
 from retainer.values.exact import day_after
 from retainer.values.reading import read_changes, read_record
+from retainer.work import cost_rates
 
 PEOPLE = Section("People", "/people", schema.users, lambda tx, user_id: SimpleNamespace(**users.get_user(tx, user_id)))
 ROLES = "A member sees their own week, tasks and tickets, a manager all records and reports, an admin everything."
@@ -79,10 +79,10 @@ def edit(tx: Tx, context: PageContext, user: Any, body: Fields) -> Reply:
         sentence = "Enter the first day of the new cost, or select “For past days, too”."
         raise invalid({"cost_rate_from": [sentence]})
     values = read_changes(UserDetails, body)
-    changed = changes.change_user(tx, user.id, values)
+    changed = cost_rates.change_user(tx, user.id, values)
     for first, _ in users.list_cost_rates(tx, user.id) if is_for_all_days and not day else ():
         if first and "cost_rate" in values:  # a cost for all days is also that of days with a newer one
-            changes.change_user(tx, user.id, {"cost_rate": values["cost_rate"], "cost_rate_from": first})
+            cost_rates.change_user(tx, user.id, {"cost_rate": values["cost_rate"], "cost_rate_from": first})
     return context.redirect(f"/people/{user.id}", f"{changed['name']} saved.")
 
 
@@ -132,7 +132,7 @@ def deactivate(tx: Tx, context: PageContext, user: Any, body: Fields) -> Reply:
     """
     keys = keys_of(tx, context, user)
     moved = hand_over(tx, keys, body)
-    changes.change_user(tx, user.id, {"is_active": False})
+    cost_rates.change_user(tx, user.id, {"is_active": False})
     sentences = [f"{user.name} deactivated."]
     if moved:
         act = "acts" if len(moved) == 1 else "act"
@@ -153,7 +153,7 @@ def hand_over(tx: Tx, held: list[Key], body: Fields) -> list[Key]:
 
 def activate(tx: Tx, context: PageContext) -> Reply:
     user = PEOPLE.find(tx, context)
-    changes.change_user(tx, user.id, {"is_active": True})
+    cost_rates.change_user(tx, user.id, {"is_active": True})
     return context.redirect(f"/people/{user.id}", f"{user.name} reactivated. Their keys work again.")
 
 

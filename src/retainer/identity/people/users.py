@@ -31,12 +31,11 @@ from retainer.store.tables import ACCOUNT, TODAY
 from retainer.store.tx import Store, Tx
 from retainer.values.collation import folded_text
 from retainer.values.common import Minutes
-from retainer.values.exact import amount_of, decimal_text, instant_after
+from retainer.values.exact import FIRST_DAY, amount_of, decimal_text, instant_after
 from retainer.values.kinds import Day, Email, Money, Password, Percent, Text191, exact
 from retainer.values.records import READ_ONLY, Record
 
 TRIAL_DAYS = 90
-FIRST_DAY = "0001-01-01"
 WeeklyMinutes = Annotated[Minutes, Meta(ge=0, le=10080)]
 MAX_COST_RATE = Decimal(10) ** 7  # so that the cost of a month's hours fits into the database's integers
 CostRate = Annotated[
