@@ -139,33 +139,37 @@ def read_fields(
 
     An update ignores read-only fields, except those that must have their current value. A create refuses them.
     """
-    fields, is_new = writable_fields(model, use), use == "Create" or (use == "Child" and sent.get("id") is None)
-    values: dict[str, Any] = {}
+    fields, values = writable_fields(model, use), dict[str, Any]()
+    is_new = use == "Create" or (use == "Child" and sent.get("id") is None)
+    stated = {} if is_new else must_match(model)
     for name, value in sent.items():
         field, is_blank = fields.get(name), value is None or (isinstance(value, str) and not value.strip())
+        read = INVALID
         if field is not None and field.required and value is None and use == "Create":
             errors.note(path + name, "Is required; this is null.")
         elif field is not None:
             read = None if is_blank and field.is_nullable else field.read(value, path + name, errors)
-            if read is not INVALID:
-                values[field.name] = read
-        elif name in read_only(model, use):
-            known = must_match(model).get(name)
-            if is_new and value is not None:
-                reason = (
-                    f"Cannot be set: {known[1].advice}" if known else "Is read-only: Retainer sets it. Leave it out."
-                )
-                errors.note(path + name, reason)
-            elif known and not is_new:
-                held = None if is_blank else known[0](value, path + name, errors)
-                if held is not INVALID:
-                    values[name] = held
-        elif name in model.__struct_encode_fields__:
-            when = "created" if name in writable_fields(model) else "changed"
-            errors.note(path + name, f"Can be set only when a record is {when}. Leave it out.")
-        else:
-            errors.note_unknown(name, fields, path)
+        elif name in stated:
+            read = None if is_blank else stated[name][0](value, path + name, errors)
+        elif name not in read_only(model, use) or (is_new and value is not None):
+            _note_unwritable(model, name, errors, path, use)
+        if read is not INVALID:
+            values[field.name if field else name] = read
     return values
+
+
+def _note_unwritable(model: type[msgspec.Struct], name: str, errors: FieldErrors, path: str, use: str) -> None:
+    """Note why a body may not set a field."""
+    known = must_match(model).get(name)
+    if name not in model.__struct_encode_fields__:
+        errors.note_unknown(name, writable_fields(model, use), path)
+    elif name not in read_only(model, use):
+        when = "created" if name in writable_fields(model) else "changed"
+        errors.note(path + name, f"Can be set only when a record is {when}. Leave it out.")
+    elif known:
+        errors.note(path + name, f"Cannot be set: {known[1].advice}")
+    else:
+        errors.note(path + name, "Is read-only: Retainer sets it. Leave it out.")
 
 
 def complete(model: type[T], values: dict[str, Any], sent: dict[str, object], errors: FieldErrors, path: str = "") -> T:
