@@ -74,7 +74,7 @@ def test_a_database_of_another_version_is_left_alone(revision: str, advice: str,
     assert migrations.current(Store(engine)) == revision
 
 
-def test_the_agencies_of_tests_are_opened_today_wherever_the_first_test_has_travelled(fast_path: Path):
+def test_the_agencies_of_tests_are_opened_today_whenever_tests_travel(fast_path: Path):
     with time_machine.travel("2001-02-03T04:05:06Z"):
         agencies = SqliteDatabases(fast_path)
         app = agencies.open(agencies.prototype)

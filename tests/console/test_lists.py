@@ -411,7 +411,7 @@ def test_the_choice_of_a_currency_begins_with_those_that_are_used(api, visitor):
         assert codes[2:4] == ["AED", "AFN"], path
 
 
-def test_an_empty_account_can_create_records_from_every_page_and_sees_no_filters_of_nothing(api, visitor):
+def test_an_empty_account_can_create_records_and_sees_no_filters(api, visitor):
     page = visitor.get("/console/records/invoices")
     assert ("/console/records/clients/new" in page.links, "Search and filter" in page.text) == (True, False)
     assert "No clients yet. Create the first client" in visitor.get("/console/records/invoices/new").text

@@ -219,7 +219,7 @@ def test_the_list_of_people_shows_hours_cost_and_last_use(api, visitor):
     assert "just now" in own.text
 
 
-def test_hours_per_week_are_typed_as_hours_and_past_costs_are_recalculated_only_if_that_is_chosen(api, visitor):
+def test_hours_a_week_are_typed_and_past_costs_change_only_if_that_is_chosen(api, visitor):
     person = f"/console/people/{api.member_id}/edit"
     for typed in ("38:30", "38.5"):
         assert "saved." in visitor.submit(person, weekly_capacity_minutes=typed).text

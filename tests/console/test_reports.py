@@ -368,7 +368,7 @@ def test_an_invalid_control_is_refused_in_the_form_and_in_the_file(visitor, quer
     assert visitor.get(f"/console/reports/revenue-by-month/csv?{query}").status == 422
 
 
-def test_the_longest_period_is_compared_with_as_many_days_even_if_one_more_was_a_leap_day(visitor):
+def test_the_longest_period_is_compared_with_as_many_days_in_spite_of_a_leap_day(visitor):
     page = visitor.get("/console/reports/revenue-by-month?from=2024-12-31&to=2027-12-31")
     assert page.status == 200
     assert "31 Dec 2024 to 31 Dec 2027, compared with 1 Jan 2024 to 31 Dec 2026" in page.text

@@ -109,14 +109,11 @@ def tree(path: Path) -> ast.Module:
 
 @cache
 def imports(path: Path) -> set[str]:
-    """The modules and names of the package that a file imports when it runs, dotted, without the package's name."""
+    """The modules and names of the package that a file imports, dotted, without the package's name."""
     found = set()
     nodes: list[ast.AST] = [tree(path)]
     while nodes:
         node = nodes.pop()
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            nodes += node.orelse
-            continue
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -370,6 +367,20 @@ def test_the_migrations_of_an_empty_database_make_what_the_tables_say(api, tmp_p
     assert sorted(migrated) == sorted(expected)
     for name, parts in expected.items():
         assert migrated[name] == parts
+
+
+def test_the_name_of_a_test_has_at_most_80_characters():
+    names = re.compile(r"^ *def (test_\w{76,})\(", re.MULTILINE)
+    files = (SRC.parents[1] / "tests").rglob("test_*.py")
+    assert [name for file in files for name in names.findall(file.read_text(encoding="utf-8"))] == []
+
+
+def test_each_target_that_a_workflow_makes_exists():
+    root = SRC.parents[1]
+    workflows = [file.read_text(encoding="utf-8") for file in (root / ".github/workflows").glob("*.yml")]
+    made = {target for text in workflows for line in re.findall(r"run: make (.+)", text) for target in line.split()}
+    assert {"lint", "coverage", "dist"} < made
+    assert made <= set(re.findall(r"^([a-z]+):", (root / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
 
 
 def test_each_test_file_that_a_make_target_names_exists():
