@@ -188,8 +188,8 @@ class SqliteDatabases(Databases):
 
     def discard(self, url: str) -> None:
         path = path_of(url)
-        for file in path.parent.glob(f"{path.stem}.*"):
-            file.unlink()
+        for file in (path, *(path.with_suffix(f".db-{name}") for name in ("wal", "shm"))):
+            file.unlink(missing_ok=True)
 
 
 class PostgresqlDatabases(Databases):

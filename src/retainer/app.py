@@ -7,6 +7,7 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 
 from retainer import resources
 from retainer.batches import batches
+from retainer.console.catalogue import Catalogue
 from retainer.console.site import Console, root
 from retainer.events import deliveries, events, webhooks
 from retainer.identity import plans
@@ -16,6 +17,7 @@ from retainer.identity.sign_in.throttle import Failures, SharedFailures, Throttl
 from retainer.kernel.http import Request
 from retainer.kernel.limits import SlidingWindow
 from retainer.kernel.pipeline import Pipeline
+from retainer.kernel.roles import ROLES
 from retainer.kernel.routes import Routes
 from retainer.kernel.waiting import Ending, Waiting
 from retainer.openapi import document as openapi
@@ -49,6 +51,9 @@ RESOURCES = [
 
 ROUTES = Routes(RESOURCES)
 """The operations by path and method, shared by all applications of a process."""
+
+CATALOGUES = {role: Catalogue(ROUTES.operations, role) for role in ROLES}
+"""What the console shows to each role, shared likewise."""
 
 PAGES: Mapping[str, site.Page] = {
     ".well-known": well_known.answer_well_known,
@@ -106,7 +111,7 @@ class App:
             left=self.gate.left,
             run_apart=self.run_apart,
         )
-        console = Console(self.store, ROUTES.operations, self.log.report, self.throttle, self.run_apart)
+        console = Console(self.store, CATALOGUES, self.log.report, self.throttle, self.run_apart)
         pages = {**PAGES, "": root, "console": console.answer}
         self.site = site.Site(pages, self.limiter, self.log.request, self.log.report)
 

@@ -1,5 +1,6 @@
 """The console's requests: cross-site check, session, route, transaction, and error pages."""
 
+from collections.abc import Mapping
 from urllib.parse import quote, urlsplit
 
 from retainer.console import forms
@@ -16,8 +17,6 @@ from retainer.kernel.http import Request, Response
 from retainer.kernel.limits import hit_address
 from retainer.kernel.pipeline import RETRIES, Report
 from retainer.kernel.representations import RunApart
-from retainer.kernel.resource import Operation
-from retainer.kernel.roles import ROLES
 from retainer.server.http.site import no_page
 from retainer.store.engines.base import TransientConflict
 from retainer.store.tx import ActorChanged, Store, Tx
@@ -42,10 +41,10 @@ WAIT = (
 
 class Console:
     def __init__(
-        self, store: Store, operations: list[Operation], report: Report, throttle: Throttle, run_apart: RunApart
+        self, store: Store, catalogues: Mapping[str, Catalogue], report: Report, throttle: Throttle, run_apart: RunApart
     ) -> None:
         self.store, self.report, self.throttle, self.run_apart = store, report, throttle, run_apart
-        self.catalogues = {role: Catalogue(operations, role) for role in ROLES}
+        self.catalogues = catalogues
         compile_templates("console")
 
     def answer(self, request: Request) -> Response:

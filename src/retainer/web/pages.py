@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from mimetypes import guess_type
 from pathlib import Path
 from types import MappingProxyType
@@ -58,6 +59,7 @@ TEMPLATES = Environment(
 TEMPLATES.globals["asset"] = ADDRESSES.__getitem__
 
 
+@lru_cache(8)
 def compile_templates(room: str) -> None:
     """Compile the templates of a room, so that the first page that needs one is as quick as the next."""
     for name in TEMPLATES.list_templates(filter_func=lambda name: name.startswith(f"{room}/")):
