@@ -14,6 +14,7 @@ import pytest
 from hypothesis import settings
 from testing import process
 from testing.preloaded import Preloaded
+from xdist.scheduler import LoadFileScheduling
 
 from retainer.store.engines import postgresql_connection
 from retainer.store.engines.base import TRANSACTION_SECONDS
@@ -42,6 +43,14 @@ SLOW_FILES = {
     *("test_billing_races.py", "test_einvoice.py", "test_connections.py", "test_statements.py", "test_durability.py"),
 }
 """The slowest files start first, so that no process runs one of them alone at the end."""
+OF_SERVERS = (
+    *("billing_races", "compression", "connections", "cursors", "hostile", "hostile_console", "life", "limits"),
+    *("outside", "revocation", "slow_senders"),
+)
+OF_BROWSER = ("blackbox/test_reference", "browser/test_month", "console/test_desk_flow", "console/test_in_a_browser")
+SHARING = {f"tests/blackbox/test_{name}.py": "servers" for name in OF_SERVERS}
+SHARING |= {f"tests/{name}.py": "browser" for name in OF_BROWSER}
+"""What tests of a file share with those of others; it takes seconds to start, so one process runs them all."""
 settings.register_profile("chosen", max_examples=length(100), deadline=None)
 settings.load_profile("chosen")
 PROGRAMS = {"postgresql_databases", "valkey_process", "browser", "server", "two_servers"}
@@ -151,6 +160,19 @@ def other_tenant(both: tuple[ApiClient, ApiClient]) -> ApiClient:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--write-statements", action="store_true", help="write the table of statements again")
     parser.addoption("--write-examples", action="store_true", help="record the examples of the reference again")
+
+
+class SharingScheduling(LoadFileScheduling):
+    """Gives the tests of a file to one process, and those of files that share something to the same."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file: str = super()._split_scope(nodeid)
+        return SHARING.get(file, file)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SharingScheduling:
+    return SharingScheduling(config, log)
 
 
 # A whole run at full length fails unless the tests have produced every documented response
