@@ -165,6 +165,7 @@ def begun(folder, *arguments):
     return process
 
 
+@only_full
 def test_a_killed_backup_leaves_nothing_and_the_next_one_clears_up(folder):
     bulky(folder)
     killed = 0

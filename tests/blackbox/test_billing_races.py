@@ -423,7 +423,7 @@ def test_fifty_credit_notes_never_credit_more_than_the_invoice(desk):
 
 def test_void_payment_and_credit_at_once_leave_one_state_and_free_the_hours_once(desk):
     hours = desk.worked(20)
-    for _ in range(3):
+    for _ in range(length(3)):
         pairs = {issued(desk, [{"time_entry_ids": pair}]): pair for pair in zip(hours[::2], hours[1::2], strict=True)}
         steps = [
             ("PATCH", "", {"status": "void"}),

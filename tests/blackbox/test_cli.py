@@ -331,6 +331,7 @@ def test_migrate_prints_the_schema_before_and_after(tmp_path):
     assert second == {"before": first["after"], "after": first["after"]}
 
 
+@only_full
 def test_the_openapi_document_is_one_json_object(tmp_path):
     document = tell(tmp_path, "openapi")
     assert document["openapi"].startswith("3.1")
@@ -478,6 +479,7 @@ def test_the_demo_prints_a_base_url_a_key_and_a_curl_line_that_work(tmp_path):
     assert command(tmp_path, "doctor", "--json", RETAINER_DATABASE_URL=database).json["drifted_summaries"] == []
 
 
+@only_full
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_result_that_cannot_be_written_is_a_failure(tmp_path):
     with Path("/dev/full").open("wb") as full, contextlib.closing(full):

@@ -9,6 +9,8 @@ import pytest
 from testing import process
 from testing.process import COMMAND, PATIENCE, at_once, children, running, statuses, with_database
 
+from tests.length import only_full
+
 WRITERS = 16
 
 
@@ -29,6 +31,7 @@ def first(lines, *parts):
     return next(number for number, line in enumerate(lines) if all(part in line for part in parts))
 
 
+@only_full
 def test_a_write_is_acknowledged_only_after_a_flush_that_began_when_it_was_sent(tmp_path, monkeypatch):
     if not shutil.which("strace"):
         pytest.skip("there is no strace")

@@ -26,7 +26,7 @@ from tests.blackbox.corpus import (
     member,
     refused_bodies,
 )
-from tests.length import only_full
+from tests.length import length, only_full, sampled
 
 MAX_BODY_BYTES = 1024 * 1024
 MEGABYTE = 1_000_000
@@ -89,8 +89,8 @@ def healthy(server, unfinished):
 
 @pytest.mark.parametrize("collection", RESOURCES)
 def test_hostile_bodies_are_refused_and_change_nothing(server, agency, client, records, collection):
-    bodies = refused_bodies(collection)
-    assert len(bodies) >= 100
+    bodies = sampled(refused_bodies(collection))
+    assert len(bodies) >= length(100)
     path, one = f"/{collection}", f"/{collection}/{records[collection]}"
     before = contents(server.database)
     wrong = []
@@ -126,21 +126,12 @@ def test_a_body_of_very_many_members_costs_by_its_length_and_not_by_its_square(c
     assert twice < 10 * plain + 0.5, f"20,000 members: {plain:.2f} s, with the last one twice: {twice:.2f} s"
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {"Content_Type": "text/plain"},
-        {"Content_Type": "application/x-www-form-urlencoded"},
-        {"Content_Type": "multipart/form-data; boundary=x"},
-        {"Content_Type": ""},
-        {"Content_Type": "application/json", "Content_Encoding": "gzip"},
-        {"Content_Type": "application/json", "Content_Encoding": "br"},
-    ],
-    ids=lambda headers: "-".join(headers.values()) or "empty",
-)
-def test_other_media_are_refused(server, client, headers):
+def test_other_media_are_refused(server, client):
     before = contents(server.database)
-    assert client.post("/tags", b'{"name":"x"}', **headers).status == 415
+    for media_type in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", ""):
+        assert client.post("/tags", b'{"name":"x"}', Content_Type=media_type).status == 415, media_type
+    for coding in ("gzip", "br"):
+        assert client.post("/tags", b'{"name":"x"}', Content_Encoding=coding).status == 415, coding
     assert contents(server.database) == before
 
 

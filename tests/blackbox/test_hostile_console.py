@@ -47,27 +47,26 @@ def test_no_path_of_the_console_is_a_server_error(servers, admin):
         assert [one for one in asked if answered(client, *one, admin[1]) >= 500] == []
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {"Cookie": "retainer-session=%00"},
-        {"Cookie": "retainer-session=\xff\xfe"},
-        {"Cookie": "retainer-session=%ED%A0%80; retainer-notice=%ff%00; ;=;a"},
-        {"Cookie": "=" * 5000},
-        {"User-Agent": "\xff\xfe"},
-        {"User-Agent": "x" * 10_000},
-        {"Accept": "\xff"},
-        {"Origin": "http://[", "Sec-Fetch-Site": ""},
-        {"Origin": "//", "Referer": "\xff"},
-        {"Content-Type": "\xff"},
-    ],
-)
-def test_no_header_is_a_server_error(servers, admin, headers):
-    sent = {name.replace("-", "_"): text for name, text in headers.items()}
+HEADERS = [
+    {"Cookie": "retainer-session=%00"},
+    {"Cookie": "retainer-session=\xff\xfe"},
+    {"Cookie": "retainer-session=%ED%A0%80; retainer-notice=%ff%00; ;=;a"},
+    {"Cookie": "=" * 5000},
+    {"User_Agent": "\xff\xfe"},
+    {"User_Agent": "x" * 10_000},
+    {"Accept": "\xff"},
+    {"Origin": "http://[", "Sec_Fetch_Site": ""},
+    {"Origin": "//", "Referer": "\xff"},
+    {"Content_Type": "\xff"},
+]
+
+
+def test_no_header_is_a_server_error(servers, admin):
     own = {"Content_Type": "application/x-www-form-urlencoded", "Sec_Fetch_Site": "same-origin"}
     form = urlencode({"email": admin[0], "password": PASSWORD}).encode()
     with servers.each[0].client() as client:
-        for path in ("/console", "/console/sign-in", "/console/password?token=x", "/console/keys", "/nowhere"):
-            assert client.send("GET", path, **sent).status < 500
-        signing_in = client.send("POST", "/console/sign-in", form, **(own | sent))
-    assert signing_in.status == 303 or not sent.keys().isdisjoint({"Content_Type", "Sec_Fetch_Site"}), signing_in
+        for sent in HEADERS:
+            for path in ("/console", "/console/sign-in", "/console/password?token=x", "/console/keys", "/nowhere"):
+                assert client.send("GET", path, **sent).status < 500, sent
+            signing_in = client.send("POST", "/console/sign-in", form, **(own | sent))
+            assert signing_in.status == 303 or not sent.keys().isdisjoint(own), (sent, signing_in)

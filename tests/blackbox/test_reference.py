@@ -15,7 +15,7 @@ from retainer.reference.markdown import MARKDOWN
 from retainer.reference.pages import pages_of
 from retainer.reference.samples import LANGUAGES
 from tests.examples.day import open_studio
-from tests.length import IS_FULL, by_turns, only_full, sampled
+from tests.length import IS_FULL, TURN, by_turns, first, only_full, sampled
 
 LANGUAGE = {"bash": {"bash", "sh"}, "python": {"python"}, "javascript": {"javascript"}, "php": {"php"}}
 """How Markdown names the code in each language."""
@@ -26,7 +26,7 @@ RUN = {
     "php": ["php", "-r", "eval('?>' . $argv[1]);"],
 }
 OF_ROUTES = by_turns(pages_of(ROUTES)) if IS_FULL else list(pages_of(ROUTES))[::5]
-PAGES = [*OF_ROUTES, "/docs/search?q=invoice", "/docs/try", "/docs/nothing"]
+PAGES = [*OF_ROUTES, "/docs/search?q=invoice", *["/docs/try"] * IS_FULL, "/docs/nothing"]
 
 
 @pytest.fixture
@@ -85,6 +85,7 @@ def test_all_code_of_the_reference_runs_from_top_to_bottom_on_a_demo(filled, tmp
     assert failed == [], f"{len(failed)} of {len(code)} failed:\n" + "\n".join(failed)
 
 
+@only_full
 def test_a_sample_of_a_refused_request_fails(studio):
     server, key = studio
     missing = Example(status=404, headers={}, method="GET", path="/clients/4711", response={})
@@ -102,9 +103,9 @@ def reference(tmp_path_factory):
     server.stop()
 
 
-@pytest.mark.parametrize("path", sampled(PAGES, 4))
+@pytest.mark.parametrize("path", sampled(PAGES, 6, TURN))
 def test_everybody_can_use_a_page_light_and_dark_wide_and_narrow(browser, reference, path):
-    for width, dark in ((1400, False), (390, True)):
+    for width, dark in first([(390, True), (1400, False)]):
         browser.show(width=width, dark=dark)
         browser.get(f"{reference}{path}")
         expected = ["404 (Not Found)"] if path == "/docs/nothing" else []
