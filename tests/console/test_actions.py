@@ -10,8 +10,9 @@ import pytest
 
 from retainer.values.exact import utcnow
 from tests.console.visitor import Fields, Visitor, WebPage
-from tests.databases import each_database
+from tests.databases import each_database, slow_on_each
 from tests.factories import ApiClient
+from tests.length import TURN, sampled
 
 LINES = [
     {"description": "Design", "unit_price": "100", "quantity": "10", "tax_rate": "19"},
@@ -147,7 +148,7 @@ def filled(visitor: Visitor, path: str, fields: dict[str, str]) -> dict[str, str
     return dict(Fields(previewed(visitor, path, **fields).html).forms[path])
 
 
-@each_database
+@slow_on_each
 @pytest.mark.parametrize("twin", TWINS, ids=lambda twin: f"{twin[0]} {twin[1]}")
 def test_an_action_does_what_the_operation_does(api, visitor, twin):
     record, action, form, below, body = twin
@@ -520,7 +521,7 @@ def test_a_changed_record_is_shown_again_with_what_was_typed(api, visitor, stale
 
 
 @each_database
-@pytest.mark.parametrize("twin", TWINS, ids=lambda twin: f"{twin[0]} {twin[1]}")
+@pytest.mark.parametrize("twin", sampled(TWINS, start=TURN), ids=lambda twin: f"{twin[0]} {twin[1]}")
 def test_two_presses_at_once_do_it_once(api, visitor, twin):
     named, action, form, *_ = twin
     collection, status = named.split()

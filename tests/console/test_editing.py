@@ -8,8 +8,9 @@ import pytest
 
 from tests.console.test_ended_sessions import lose_session, sign_in_again
 from tests.console.visitor import Fields, Visitor, WebPage
-from tests.databases import each_database
+from tests.databases import slow_on_each
 from tests.factories import RECIPES, ApiClient
+from tests.length import TURN, sampled
 
 KINDS = [
     *("clients", "external-contacts", "tags", "projects", "milestones", "tasks", "time-entries", "expenses"),
@@ -72,7 +73,7 @@ def audited(api: ApiClient) -> list[str]:
     return [action for (action,) in rows if action.startswith("record")]
 
 
-@each_database
+@slow_on_each
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_record_of_each_kind_is_created_changed_and_deleted_in_the_console(api, visitor, kind):
     page = create(api, visitor, kind)
@@ -99,7 +100,7 @@ def test_a_record_of_each_kind_is_created_changed_and_deleted_in_the_console(api
     assert audited(api) == ["record created", "record changed", "record deleted"]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", sampled(KINDS, 4, TURN))
 def test_a_form_that_was_not_changed_saves_nothing(api, visitor, kind):
     record = made(api, kind)
     assert "Nothing was changed." in visitor.submit(path_of(kind, record, "edit")).text
@@ -107,7 +108,7 @@ def test_a_form_that_was_not_changed_saves_nothing(api, visitor, kind):
 
 
 @pytest.mark.parametrize("action", ["edit", "delete"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", sampled(KINDS, 4, TURN))
 def test_a_form_of_a_changed_record_is_refused_with_what_was_typed(api, visitor, kind, action):
     record = made(api, kind)
     path, (name, value) = path_of(kind, record, action), CHANGES.get(kind, ("name", "Seeblick"))

@@ -12,6 +12,7 @@ from retainer.fairness import Places
 from retainer.outbound import client, guard
 from retainer.outbound.client import GuardedClient
 from retainer.sites.monitor import probe, schedule
+from tests.length import TURN, first, sampled
 from tests.monitor.test_probe import FakeSite, due_site, response
 from tests.name_server import NameServer
 
@@ -280,8 +281,9 @@ def test_there_are_enough_spellings():
     assert len(every) == len(set(every)) > 600
 
 
-@pytest.mark.parametrize("spellings", [*REACHING.values(), *UNREADABLE.values()], ids=[*REACHING, *UNREADABLE])
-def test_the_monitor_never_connects_to_a_forbidden_address(world, spellings):
+@pytest.mark.parametrize("group", sampled(REACHING | UNREADABLE, 4, TURN))
+def test_the_monitor_never_connects_to_a_forbidden_address(world, group):
+    spellings = (REACHING | UNREADABLE)[group]
     for spelling, found in zip(spellings, world.probe(spellings), strict=True):
         assert (found.is_up, found.status_code, found.milliseconds, found.error) == (False, None, None, NOT_REACHED), (
             spelling
@@ -289,10 +291,10 @@ def test_the_monitor_never_connects_to_a_forbidden_address(world, spellings):
     assert (world.tried, world.connections) == ([], 0)
 
 
-@pytest.mark.parametrize("spellings", REACHING.values(), ids=REACHING)
-def test_without_the_guard_each_of_them_would_connect(world, allow_every_address, spellings):
-    world.probe(spellings)
-    assert [spelling for spelling in spellings if not world.tries[spelling]] == []
+@pytest.mark.parametrize("group", sampled(REACHING, 10, TURN))
+def test_without_the_guard_each_of_them_would_connect(world, allow_every_address, group):
+    world.probe(REACHING[group])
+    assert [spelling for spelling in REACHING[group] if not world.tries[spelling]] == []
 
 
 def test_without_the_guard_loopback_addresses_would_be_connected_to(world, allow_every_address):
@@ -396,7 +398,7 @@ INSIDE = [
 ]
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("status", first([302, 301, 303, 307, 308]))
 def test_no_redirect_leads_to_a_forbidden_address(world, status):
     world.names["shop.example"] = [[PUBLIC]]
     for location in INSIDE:
