@@ -38,6 +38,8 @@ def test_a_request_is_in_the_request_log_within_seconds(server, agency):
     assert paths(folder, agency, "--address", "203.0.113.7") == []
     for_people = command(folder, "requests", "list", agency["account_id"], "--limit", "1")
     assert "mine-1" in for_people.out
+    assert "duration_ms" in for_people.out
+    assert last["duration_ms"] == last["duration_us"] // 1000
     assert f"next: {last['answered_at']}.{last['number']}" in for_people.out
 
 

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import msgspec
+
 from retainer.cli import common as cli
 from retainer.errors import invalid
 from retainer.identity import audit
@@ -19,7 +21,7 @@ OF_AUDIT = (
 OF_REQUESTS = (*cli.fields_of(LogFilter), LIMIT, cli.option("after", str, "The `next` of the previous page."))
 AUDITED = ("created_at", "user_name", "address", "action", "target", "target_id", "target_name", "before", "after")
 LOGGED = (
-    *("answered_at", "key_id", "status", "method", "path", "operation", "duration_us"),
+    *("answered_at", "key_id", "status", "method", "path", "operation", "duration_ms"),
     *("address", "request_id", "record", "code", "names"),
 )
 request_cli = cli.group("requests", "Look up the requests of an account's keys.")
@@ -43,4 +45,5 @@ def list_logged(account: cli.Account, **given: Any) -> dict[str, object]:
             page = list_requests(tx, wanted, after=given["after"], limit=given["limit"])
         except ValueError as error:
             raise invalid({"after": [str(error)]}) from None
-    return {"requests": cli.Listing(page.requests, LOGGED), "next": page.next, "searched_to": page.searched_to}
+    found = [{**msgspec.structs.asdict(each), "duration_ms": each.duration_us // 1000} for each in page.requests]
+    return {"requests": cli.Listing(found, LOGGED), "next": page.next, "searched_to": page.searched_to}
