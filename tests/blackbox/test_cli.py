@@ -164,8 +164,12 @@ def test_users_are_created_listed_changed_deactivated_and_activated(folder, acco
         1200,
     )
     assert not [name for name in shown if "password" in name], "no hash leaves"
-    changed = tell(folder, "user", "set", made["user_id"], "--name", "Maxi", "--role", "admin", "--cost-rate", "50")
+    changed = tell(folder, "user", "set", made["user_id"], "--name", "Maxi", "--role", "admin")
     assert (changed["name"], changed["role"]) == ("Maxi", "admin")
+    assert "--cost-rate-from: " in refused(folder, "user", "set", made["user_id"], "--cost-rate", "50")
+    assert "--all-days: " in refused(folder, "user", "set", made["user_id"], "--name", "Max", "--all-days")
+    for since in (["--cost-rate-from", "2026-02-01"], ["--all-days"]):
+        assert tell(folder, "user", "set", made["user_id"], "--cost-rate", "50", *since)["name"] == "Maxi"
     assert tell(folder, "user", "deactivate", made["user_id"])["is_active"] is False
     last = refused(folder, "user", "deactivate", account["user_id"])
     assert f"is the last active admin of account {account_id}" in last

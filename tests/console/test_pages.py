@@ -229,7 +229,12 @@ def test_hours_a_week_are_typed_and_past_costs_change_only_if_that_is_chosen(api
     visitor.submit(person, cost_rate="41.50")
     assert "The beginning 41.50" in visitor.get(person).text
     refused = visitor.submit(person, cost_rate="45")
-    assert "Enter the first day of the new cost, or select “For past days, too”." in refused.text
+    assert "Enter the first day of the new cost, or choose it for past days, too." in refused.text
+    for typed in ({"cost_rate_from": "2026-02-01"}, {"all_days": "yes"}):
+        assert "Enter the new cost, too." in visitor.submit(person, **typed).text
+    both = visitor.submit(person, cost_rate="45", cost_rate_from="2026-02-01", all_days="yes")
+    assert "Leave this blank if the new cost is for past days, too." in both.text
+    assert "The beginning 41.50" in visitor.get(person).text
     visitor.submit(person, cost_rate="45", cost_rate_from="2026-02-01")
     assert "The beginning 41.50 1 Feb 2026 45.00" in visitor.get(person).text
     visitor.submit(person, cost_rate="47", all_days="yes")

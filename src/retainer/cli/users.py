@@ -5,7 +5,6 @@ from typing import Annotated, Any
 import typer
 
 from retainer.cli import common as cli
-from retainer.errors import invalid
 from retainer.identity.audit import Fields
 from retainer.identity.keys import key_list, keys
 from retainer.identity.people import passwords, second_factors, sessions, users
@@ -20,7 +19,8 @@ session_cli = cli.group("session", "List and revoke the sessions in the console.
 User = Annotated[int, typer.Argument(metavar="USER", min=1, max=MAX_INTEGER, help="The user's id.")]
 Session = Annotated[int, typer.Argument(metavar="SESSION", min=1, max=MAX_INTEGER, help="The session's id.")]
 CREATING = (*cli.fields_of(UserDetails), cli.BASE_URL)
-CHANGING = cli.fields_of(UserDetails, is_new=False)
+ALL_DAYS = cli.option("all_days", bool, "The new cost is for past days, too.", "--all-days", default=False)
+CHANGING = (*cli.fields_of(UserDetails, is_new=False), ALL_DAYS)
 ACTING = "The user as whom the keys then act."
 KEYS_TO = cli.option("keys_to", int, ACTING, min=1, max=MAX_INTEGER, show_default="the keys stop")
 COLUMNS = ("id", "name", "email", "role", "is_active", "weekly_capacity_minutes", "hourly_rate")
@@ -49,13 +49,12 @@ def list_users(account: cli.Account) -> dict[str, object]:
 
 @cli.command(user_cli, "set", CHANGING)
 def set_user(user: User, **given: Any) -> Fields:
-    """Change a user; a cost rate applies from --cost-rate-from."""
-    if given["cost_rate_from"] is not None and given["cost_rate"] is None:
-        raise invalid({"cost_rate_from": ["Set the rate that applies from then on: --cost-rate."]})
-    changes = cli.changes(UserDetails, given)
-    if changes.get("password") is not None:
-        changes["password_hash"] = passwords.hash_password(changes["password"])
-    return change_user(user, changes)
+    """Change a user; another cost rate applies from --cost-rate-from, or to --all-days."""
+    values = cli.changes(UserDetails, given)
+    if values.get("password") is not None:
+        values["password_hash"] = passwords.hash_password(values["password"])
+    with cli.acting_on(schema.users, user) as tx:
+        return cost_rates.set_user(tx, user, values, all_days=given["all_days"])
 
 
 @cli.command(user_cli, "deactivate", [KEYS_TO])
@@ -71,7 +70,8 @@ def deactivate_user(user: User, **given: Any) -> Fields:
 @cli.command(user_cli, "activate")
 def activate_user(user: User) -> Fields:
     """Activate a user again; the user's keys work again."""
-    return change_user(user, {"is_active": True})
+    with cli.acting_on(schema.users, user) as tx:
+        return cost_rates.change_user(tx, user, {"is_active": True})
 
 
 @cli.command(user_cli, "link", [cli.BASE_URL])
@@ -104,8 +104,3 @@ def revoke_session(session: Session) -> dict[str, object]:
     with cli.acting_on(schema.sessions, session) as tx:
         sessions.end(tx, session)
     return {"session_id": session, "revoked": True}
-
-
-def change_user(user: int, values: Fields) -> Fields:
-    with cli.acting_on(schema.users, user) as tx:
-        return cost_rates.change_user(tx, user, values)

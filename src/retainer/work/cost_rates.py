@@ -2,6 +2,7 @@
 
 from sqlalchemy import bindparam
 
+from retainer.errors import invalid
 from retainer.identity.audit import Fields
 from retainer.identity.people import users
 from retainer.rollups.changes import changing
@@ -22,3 +23,22 @@ def change_user(tx: Tx, user_id: int, changes: Fields) -> Fields:
         return users.change_user(tx, user_id, changes)
     with changing(tx, LABOUR, user_id, by=SINCE_DAY, day=changes.get("cost_rate_from", FIRST_DAY)):
         return users.change_user(tx, user_id, changes)
+
+
+def set_user(tx: Tx, user_id: int, values: Fields, *, all_days: bool) -> Fields:
+    """Change a user as `change_user` does, if it is clear to which days a new cost applies.
+
+    After the first, it needs its first day, or applies to `all_days`. Raises `validation_failed`.
+    """
+    rates, day = users.list_cost_rates(tx, user_id), values.get("cost_rate_from")
+    if values.get("cost_rate") is None:
+        if day or all_days:
+            raise invalid({"cost_rate_from" if day else "all_days": ["Enter the new cost, too."]})
+    elif day and all_days:
+        raise invalid({"cost_rate_from": ["Leave this blank if the new cost is for past days, too."]})
+    elif rates and not day and not all_days:
+        raise invalid({"cost_rate_from": ["Enter the first day of the new cost, or choose it for past days, too."]})
+    changed = change_user(tx, user_id, values)
+    for first in [day for day, _ in rates if day] if all_days else ():
+        change_user(tx, user_id, {"cost_rate": values["cost_rate"], "cost_rate_from": first})
+    return changed

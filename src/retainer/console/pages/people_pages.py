@@ -69,20 +69,8 @@ def add(tx: Tx, context: PageContext, _: None, body: Fields) -> Reply:
 
 
 def edit(tx: Tx, context: PageContext, user: Any, body: Fields) -> Reply:
-    """Change a person; another cost needs its first day, or counts for all days. Raises `validation_failed`."""
-    is_for_all_days, day = body.pop("all_days", False), body.get("cost_rate_from")
-    if not body.get("cost_rate") or not day:
-        body.pop("cost_rate_from", None)
-    if body.get("cost_rate") is None:
-        body.pop("cost_rate", None)
-    elif not day and not is_for_all_days and users.list_cost_rates(tx, user.id):
-        sentence = "Enter the first day of the new cost, or select “For past days, too”."
-        raise invalid({"cost_rate_from": [sentence]})
-    values = read_changes(UserDetails, body)
-    changed = cost_rates.change_user(tx, user.id, values)
-    for first, _ in users.list_cost_rates(tx, user.id) if is_for_all_days and not day else ():
-        if first and "cost_rate" in values:  # a cost for all days is also that of days with a newer one
-            cost_rates.change_user(tx, user.id, {"cost_rate": values["cost_rate"], "cost_rate_from": first})
+    all_days = bool(body.pop("all_days", False))
+    changed = cost_rates.set_user(tx, user.id, read_changes(UserDetails, body), all_days=all_days)
     return context.redirect(f"/people/{user.id}", f"{changed['name']} saved.")
 
 
