@@ -3,6 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
+import psycopg
 import pytest
 import time_machine
 from testing.process import until
@@ -10,6 +11,8 @@ from testing.process import until
 from retainer.events.sender import loop as sender_loop
 from retainer.events.sender import schedule as sender_schedule
 from retainer.fairness import Places
+from retainer.outbound import pause
+from retainer.sites import uptime
 from retainer.sites.monitor import probe as monitor_probe
 from retainer.sites.monitor import schedule as monitor_schedule
 from retainer.sites.monitor.schedule import CheckResult
@@ -140,6 +143,31 @@ def test_a_clock_is_set_right_while_a_sender_saves(api, clock, hook):
             tx.change(sender_schedule.RETRY_ALL)
         assert done.result() is None
     assert hook.send() == 1
+
+
+@only_postgresql
+@pytest.mark.parametrize(
+    ("table", "mark", "work", "begin_anew"),
+    [
+        ("webhooks", "pending_count", pause.WEBHOOKS, sender_schedule.retry_all),
+        ("sites", "failures", pause.MONITOR, uptime.suspend_all),
+    ],
+)
+def test_a_resume_locks_records_in_their_order(api, table, mark, work, begin_anew):
+    """Of two transactions that lock several in different orders, one would fail."""
+    for _ in range(2):
+        api.make(f"/{table}")
+    for record_id in (2, 1):  # their rows are in this order now
+        api.sql(f"UPDATE {table} SET {mark} = 1 WHERE id = $1", record_id)
+    pause.pause(api.store, work, "a rehearsal")
+    with ThreadPoolExecutor(1) as pool:
+        with psycopg.connect(api.app.settings.database) as other:
+            other.execute(f"SELECT id FROM {table} WHERE id = 1 FOR UPDATE")
+            done = pool.submit(pause.resume, api.store, work, begin_anew)
+            until(lambda: api.sql(WAITING) == [(1,)], "it waits for the first")
+            assert api.sql(f"SELECT id FROM {table} WHERE id = 2 FOR UPDATE NOWAIT") == [(2,)]
+        assert done.result() is None
+    assert pause.warnings(api.store) == []
 
 
 def test_leases_and_pauses_of_a_server_whose_clock_is_a_little_ahead_hold(api, right_clock, hook):

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from retainer.events.sender.loop import Sender
     from retainer.server.monitoring.log import Log
     from retainer.sites.monitor.probe import Monitor
-    from retainer.store.transaction import Transaction
 
 operating_cli = typer.Typer()
 SERVING = (
@@ -110,7 +109,7 @@ def deliver(*, once: Once = False, paused: Paused = None) -> dict[str, object]:
     return {"sent": until_stopped(sender, log, once=once)}
 
 
-def switch(work: Work, begin_anew: "Callable[[Transaction, str], None]", *, paused: bool) -> dict[str, object]:
+def switch(work: Work, begin_anew: Callable[[Store, str], object], *, paused: bool) -> dict[str, object]:
     store = cli.opened()
     if paused:
         pause.pause(store, work, "an operator paused it")

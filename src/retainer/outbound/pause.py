@@ -7,7 +7,6 @@ from sqlalchemy import ColumnElement, bindparam, delete, exists, insert, select
 
 from retainer.schema.identity import pauses
 from retainer.store.tables import NOW
-from retainer.store.transaction import Transaction
 from retainer.store.tx import Store
 
 NAMED = pauses.c.name == bindparam("name")
@@ -42,12 +41,13 @@ def pause(store: Store, work: Work, reason: str) -> None:
         tx.run(PAUSE, name=work.name, reason=reason)
 
 
-def resume(store: Store, work: Work, begin_anew: Callable[[Transaction, str], None]) -> None:
+def resume(store: Store, work: Work, begin_anew: Callable[[Store, str], object]) -> None:
     """Resume the work. `begin_anew` gets the start of the pause, and ends what was going on then."""
-    with store.unscoped(write=True) as tx:
+    with store.unscoped() as tx:
         since = tx.value(SINCE, name=work.name)
-        if since is not None:
-            begin_anew(tx, since)
+    if since is not None:
+        begin_anew(store, since)
+    with store.unscoped(write=True) as tx:
         tx.run(RESUME, name=work.name)
 
 

@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Table, bindparam, case, delete, func, insert, select, update
 
+from retainer.identity.actors import in_accounts
 from retainer.schema.sites import site_checks, site_hours, site_incidents, sites
 from retainer.store.announcements import maintaining
 from retainer.store.engines.sql import insert_or_add
 from retainer.store.row_mapper import Derived
 from retainer.store.tables import ACCOUNT, NOW
-from retainer.store.transaction import Transaction
-from retainer.store.tx import Tx
+from retainer.store.tx import Store, Tx
 from retainer.values.exact import half_up, instant_after
 
 DAY, WEEK, MONTH, QUARTER = timedelta(days=1), timedelta(days=7), timedelta(days=30), timedelta(days=90)
@@ -65,9 +65,10 @@ BEGIN_INCIDENT = insert(site_incidents).values(
     account_id=ACCOUNT, site_id=bindparam("site"), started_at=bindparam("started_at"), cause=bindparam("cause")
 )
 SUSPENDED = case((sites.c.observed == "down", "unknown"), else_=sites.c.observed)
-SUSPEND_ALL = maintaining(
-    sites, sites.c.failures > 0, values={"failures": 0, "down_since": None, "observed": SUSPENDED}
-)
+IS_FAILING = sites.c.failures > 0
+FAILING = select(sites.c.account_id).where(IS_FAILING).distinct()
+LOCK_FAILING = select(sites.c.id).where(IS_FAILING).order_by(sites.c.id).with_for_update()
+SUSPEND_ALL = maintaining(sites, IS_FAILING, values={"failures": 0, "down_since": None, "observed": SUSPENDED})
 SUSPEND = SUSPEND_ALL.where(THIS_SITE)
 END_ALL = update(site_incidents).where(site_incidents.c.ended_at.is_(None)).values(ended_at=bindparam("ended_at"))
 END_INCIDENT = END_ALL.where(OF_SITE[site_incidents])
@@ -143,10 +144,15 @@ def suspend(tx: Tx, site_id: int) -> None:
     end_incident(tx, site_id)
 
 
-def suspend_all(tx: Transaction, since: str) -> None:
+def suspend_all(store: Store, since: str) -> None:
     """End what is going on at all sites, because none has been checked since then."""
-    tx.run(SUSPEND_ALL)
-    tx.run(END_ALL, ended_at=since)
+
+    def suspend_account(tx: Tx) -> int:
+        tx.all(LOCK_FAILING)  # in one order, whichever server does it
+        tx.run(END_ALL, ended_at=since)
+        return tx.change(SUSPEND_ALL)
+
+    in_accounts(store, FAILING, suspend_account)
 
 
 def list_incidents(tx: Tx, site_id: int, limit: int) -> list[Incident]:

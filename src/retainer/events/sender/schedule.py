@@ -52,7 +52,9 @@ AHEAD = union(select(webhook_deliveries.c.account_id).where(PUT_OFF), select(web
 SET_BACK = RETRY_ALL.where(PUT_OFF)
 LOCK = select(webhooks.c.id).order_by(webhooks.c.id).with_for_update()
 END_LEASES = update(webhooks).where(IS_LEASED).values(leased_until=NOW)
-WAKE = update(webhooks).where(webhooks.c.pending_count > 0).values(next_attempt_at=NOW)
+HAS_PENDING = webhooks.c.pending_count > 0
+WAKE = update(webhooks).where(HAS_PENDING).values(next_attempt_at=NOW)
+PENDING = select(webhooks.c.account_id).where(HAS_PENDING).distinct()
 
 
 def lateness(tx: Transaction) -> timedelta:
@@ -75,10 +77,15 @@ def set_back(store: Store, lease: timedelta) -> None:
     in_accounts(store, AHEAD, set_back_account, **limits)
 
 
-def retry_all(tx: Transaction, _since: str) -> None:
+def retry_all(store: Store, _since: str) -> None:
     """Make due what is pending, as after a pause, whose time is not one in which receivers have failed."""
-    tx.run(WAKE)  # which locks webhooks before their deliveries, as senders do
-    tx.run(RETRY_ALL)
+
+    def retry_account(tx: Tx) -> int:
+        tx.all(LOCK)  # as above
+        tx.run(RETRY_ALL)
+        return tx.change(WAKE)
+
+    in_accounts(store, PENDING, retry_account)
 
 
 def next_attempt(failing_since: str, now: str) -> str | None:
