@@ -10,6 +10,7 @@ from sqlalchemy import Select, Table, bindparam, null, select
 
 from retainer.console.catalogue import Catalogue, label_from, label_of
 from retainer.schema.crm import clients
+from retainer.schema.filters import SEARCH, searched
 from retainer.schema.identity import users
 from retainer.schema.work import projects
 from retainer.store.constraints import singular
@@ -73,14 +74,16 @@ def load_names(tx: Tx, table: Table, ids: Iterable[int], owner: str = "") -> dic
 
 
 def load_choices(
-    tx: Tx, table: Table, owner: str = "", *, only_open: bool = False, is_cut: bool = False
+    tx: Tx, table: Table, owner: str = "", *, only_open: bool = False, is_cut: bool = False, q: str = ""
 ) -> list[Choice] | None:
     """Return all records of a table with their names, by name; None if there are more than a form can offer.
+
+    With `q`, they are those that contain this text.
 
     With an `owner`, they are those whose field names the user. `only_open` leaves out what new records cannot refer to:
     archived clients and projects, and inactive people. A list that `is_cut` has the newest instead of None.
     """
-    rows = tx.all(_first(table, owner, only_open=only_open), me=tx.actor.user_id)
+    rows = tx.all(_first(table, owner, only_open=only_open, has_q=q != ""), me=tx.actor.user_id, q=searched(q))
     if len(rows) > MAX_CHOICES and not is_cut:
         return None
     newest = rows[:MAX_CHOICES]
@@ -117,11 +120,13 @@ def _by_id(table: Table, owner: str) -> Select[int, str]:
 
 
 @cache
-def _first(table: Table, owner: str, *, only_open: bool) -> Select[int, int | None, str]:
+def _first(table: Table, owner: str, *, only_open: bool, has_q: bool) -> Select[int, int | None, str]:
     client = table.c.client_id if "client_id" in table.c else null()
     found = select(table.c.id, client, *table.c[table.info["named_by"]])
     if owner:
         found = found.where(table.c[owner] == bindparam("me"))
+    if has_q:
+        found = found.where(SEARCH.condition(table, bindparam("q")))
     if only_open and table in {clients, projects}:
         found = found.where(table.c.status != "archived")
     if only_open and table is users:

@@ -18,11 +18,12 @@ from retainer.console.editing.fields import ID, SEVERAL, Field, Inputs, fields_o
 from retainer.console.forms import YES_OR_NO, Form
 from retainer.console.kinds.display import FREE
 from retainer.console.labels import field_label, in_words, word_of
-from retainer.console.names import load_names
+from retainer.console.names import load_choices, load_names
 from retainer.console.page_context import PageContext
-from retainer.errors import FieldErrors, InvalidValue, Refusal, invalid
+from retainer.errors import FieldErrors, InvalidValue, invalid
 from retainer.store.constraints import singular
 from retainer.store.tx import Tx
+from retainer.values.collation import base_letters
 from retainer.values.records import Record
 
 NAMED = re.compile(r"(?:.*\(#|#?)([1-9][0-9]{0,14})\)?", re.DOTALL)
@@ -247,22 +248,17 @@ class Sheet(Inputs):
             if owner and not load_names(self.tx, table, [record_id], owner):
                 raise InvalidValue(f"There is no {noun} like that.")
             return record_id
-        kind = self.context.catalogue.by_table.get(table.name)
-        records: list[Record] = []
-        if kind is not None:
-            try:
-                records = kind.page(self.tx, {"q": text}, size=MATCHES).data
-            except (ValueError, Refusal):
-                records = []
-        names = load_names(self.tx, table, [record.id for record in records])
-        exact = [record_id for record_id, name in names.items() if name.casefold() == text.casefold()]
-        chosen = exact if len(exact) == 1 else list(names)
-        if len(chosen) == 1:
-            return chosen[0]
-        if not names:
+        matches = load_choices(self.tx, table, self.owner_of(table, text), only_open=True, is_cut=True, q=text) or []
+        if table.name not in self.context.catalogue.by_table:  # the role sees nothing but the names
+            matches = [match for match in matches if base_letters(text) in base_letters(match.text)]
+        exact = [match for match in matches if match.text.casefold() == text.casefold()]
+        chosen = exact if len(exact) == 1 else matches
+        if not chosen:
             raise InvalidValue(f"There is no {noun} like that.")
-        listed = ", ".join(f"{name} (#{record_id})" for record_id, name in names.items())
-        raise InvalidValue(f"Matches several. Write one of them: {listed}.")
+        if len(chosen) > 1:
+            listed = ", ".join(f"{match.text} (#{match.id})" for match in matches[:MATCHES])
+            raise InvalidValue(f"Matches several. Write one of them: {listed}.")
+        return int(chosen[0].id)
 
     def _read_rows(self, field: Field, body: dict[str, object], errors: FieldErrors) -> None:
         """Add the lines of the form to the body, if they differ from the stored ones; drop blank ones."""
