@@ -191,6 +191,25 @@ def printed(browser: Browser) -> list[str]:
 
 
 @only_full
+def test_settings_are_printed_as_a_list_of_what_is_set(api, screen):
+    enter(screen, api)
+    screen.browser.show(width=A4, media="print")
+    screen.open("/console/settings")
+    name = screen.find("#name")
+    assert (name.is_displayed(), name.value_of_css_property("border-top-width")) == (True, "0px")
+    for nothing in ("#iban", "#legal_name", "#timezone-hint", ".record-form .actions"):
+        assert not screen.find(nothing).is_displayed(), nothing
+
+
+def test_the_summary_of_errors_has_the_focus(api, screen):
+    enter(screen, api)
+    for path, button in (("/console/records/clients/new", ".actions .primary"), ("/console/switch", ".danger")):
+        screen.open(path)
+        screen.find(f"main form {button}").click()
+        assert screen.browser.switch_to.active_element.get_attribute("role") == "alert", path
+
+
+@only_full
 def test_both_charts_of_the_utilisation_of_nine_people_are_on_the_first_sheet(api, screen):
     client = api.usual("/clients")
     for user_id in [api.add_user(f"Person {index}") for index in range(9)]:

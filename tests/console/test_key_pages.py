@@ -189,7 +189,7 @@ def test_the_api_is_not_switched_on_without_a_plan(api, visitor):
     visitor.submit("/console/switch", confirmation="switch off")
     api.set_account({"plan": "solo", "trial_ends_at": "2020-01-01T00:00:00Z"})
     assert "does not include the API, and the trial has ended." in visitor.get("/console/switch").text
-    refused = visitor.post("/console/switch", {"on": "1"})
+    refused = visitor.post("/console/switch", {"step": "on"})
     assert (refused.status, "ask the operator of this server" in refused.text) == (402, True)
     assert "Switch on" not in visitor.get("/console/api").text
     assert "Ended 1 Jan 2020" in visitor.get("/console/api").text

@@ -93,7 +93,7 @@ def test_a_code_works_once_and_only_near_its_time(api, admin, clock):
     assert "already used" in other.post(CODE, {"code": used}).text, "still within its window"
     clock.shift(60)
     wrong = other.post(CODE, {"code": used})
-    assert "Code: Wrong code" in wrong.text
+    assert "Code : Wrong code" in wrong.text
     assert used not in wrong.html, "so that the next one is not typed behind it"
     early = app.at(datetime.now(UTC) + timedelta(seconds=30))
     assert other.post(CODE, {"code": f"{early[:3]} {early[3:]}"}).status == 303
@@ -172,7 +172,7 @@ def test_the_server_makes_and_keeps_the_secret_whatever_a_form_says(api, admin, 
     assert api.sql("SELECT secret FROM second_factors") == [(app.secret,)]
     assert {secret for (secret,) in api.sql("SELECT proposed_secret FROM sessions")} == {None}
     clock.shift(60)
-    admin.post(PATH, {"code": code_of(app), "remove": "yes"})
+    admin.post(PATH, {"code": code_of(app), "step": "remove"})
     assert secret_of(admin) != app.secret, "a phone that was lost is of no use"
 
 
@@ -187,12 +187,12 @@ def test_each_session_proposes_a_secret_of_its_own(api, admin):
 def test_it_is_removed_and_its_codes_are_replaced_with_a_code(api, admin, clock):
     app, codes = set_up(admin)
     clock.shift(60)
-    assert admin.post(PATH, {"code": "000000", "remove": "yes"}).status == 422
+    assert admin.post(PATH, {"code": "000000", "step": "remove"}).status == 422
     page = admin.follow(admin.post(PATH, {"code": code_of(app)}))
     assert codes[0] not in page.text
-    assert admin.post(PATH, {"code": codes[0], "remove": "yes"}).status == 422, "replaced"
+    assert admin.post(PATH, {"code": codes[0], "step": "remove"}).status == 422, "replaced"
     clock.shift(60)
-    assert admin.post(PATH, {"code": code_of(app), "remove": "yes"}).location == "/console/profile"
+    assert admin.post(PATH, {"code": code_of(app), "step": "remove"}).location == "/console/profile"
     assert Visitor(api.app).sign_in(email_of(api)).location == "/console"
     assert api.sql("SELECT id FROM recovery_codes") == []
     assert len(actions(api, "recovery codes replaced") + actions(api, "second factor removed")) == 2
@@ -207,7 +207,7 @@ def test_where_it_is_required_nothing_else_opens_before_it_is_set_up(api, admin,
     app, _ = set_up(admin)
     assert admin.get("/console/keys").status == 200
     clock.shift(60)
-    refused = admin.post(PATH, {"code": code_of(app), "remove": "yes"})
+    refused = admin.post(PATH, {"code": code_of(app), "step": "remove"})
     assert (refused.status, "requires a second factor" in refused.text) == (422, True)
     assert admin.post("/console/sign-out").location == "/console/sign-in"
 

@@ -162,7 +162,7 @@ def test_a_logo_is_shown_replaced_and_removed(api, visitor):
         logos.set_logo(tx, png())
         assert logos.find_logo(tx, first) is None
         assert logos.find_logo(tx, account_of_tx(tx)).content == png()
-    assert "Logo removed." in visitor.follow(visitor.upload(LOGO, b"", remove="yes")).text
+    assert "Logo removed." in visitor.follow(visitor.upload(LOGO, b"", step="remove")).text
     assert account_of(api)["logo_id"] is None
     assert [set(entry.after) for entry in changes_of(api)] == [{"logo"}] * 3
     assert f"{len(png())} bytes, SHA-256" in visitor.get("/console/audit?action=account+changed").text
@@ -195,7 +195,7 @@ def test_files_that_are_no_logo_are_refused(api, visitor):
         page = visitor.upload(LOGO, content)
         assert (page.status, sentence in page.text) == (422, True), page.text
     assert visitor.upload(LOGO, b"x" * 300_000).status == 413
-    assert visitor.post(LOGO, {"remove": "yes"}).status == 415
+    assert visitor.post(LOGO, {"step": "remove"}).status == 415
     broken = visitor.call("POST", LOGO, b"x", CONTENT_TYPE="multipart/form-data; boundary=a")
     assert broken.status == 400
     assert visitor.call("POST", PATH, b"--a--", CONTENT_TYPE="multipart/form-data; boundary=a").status == 415

@@ -52,7 +52,7 @@ def test_a_key_that_cannot_be_rotated_has_no_button_for_it(api, visitor):
     visitor.submit("/console/switch", confirmation="switch off")
     assert "Rotate…" not in visitor.get(path).text
     assert "The API is" in visitor.post(f"{path}/rotate").text
-    visitor.post("/console/switch", {"on": "1"})
+    visitor.post("/console/switch", {"step": "on"})
     with api.operating() as tx:
         keys.revoke_key(tx, api.key_id)
     assert {f"{path}/rotate", f"{path}/edit"}.isdisjoint(visitor.get(path).links)

@@ -1,6 +1,6 @@
 """Forms: reads submitted fields by the same rules as bodies, and shows them again with their errors."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from io import BytesIO
 from typing import TypeVar
 from urllib.parse import parse_qsl
@@ -95,11 +95,10 @@ def build_form(pairs: Iterable[tuple[str, str]]) -> Form:
     return Form(cleaned)
 
 
-def read_password(form: Form) -> str:
-    """Return the new password of a form. Raises `validation_failed` if its two inputs differ."""
-    if form.text("password") != form.text("again"):
+def check_same(fields: Mapping[str, object]) -> None:
+    """Raise `validation_failed` if the two inputs of a new password differ."""
+    if fields["password"] != fields["again"]:
         raise invalid({"again": ["Passwords don't match."]})
-    return form.text("password")
 
 
 def read_filters(model: type[Q], form: Form, timezone: str) -> Q:

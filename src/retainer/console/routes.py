@@ -5,14 +5,16 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from retainer.console.actions.offers import ACTIONS
+from retainer.console.editing import form_pages
 from retainer.console.editing import pages as editing
-from retainer.console.editing.form_pages import FormPage
+from retainer.console.editing.form_pages import Choose, FormPage
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.pages import (
     key_pages,
     list_pages,
     log_pages,
     people_pages,
+    profile_pages,
     record_pages,
     search_page,
     settings_pages,
@@ -42,18 +44,29 @@ class Route(NamedTuple):
     read_file: Callable[[PageContext], None] | None = None
     is_long: bool = False
     is_rehearsal: bool = False
+    is_written: bool = False
+    """Whether showing the page writes."""
     has_store: bool = False
-    """Whether it begins its own transactions: it hashes passwords, which must happen outside."""
+    """Whether its form begins its own transactions: it hashes passwords, which must happen outside."""
     is_public: bool = False
     """Whether it needs no sign-in, and so knows no account."""
 
 
-from_store = partial(Route, has_store=True)
 public = partial(Route, has_store=True, is_public=True)
 
 
-def form_page(page: FormPage) -> Route:
-    return Route(page.show, page.send)
+def form_page(page: FormPage | Choose, **others: Any) -> Route:
+    choose: Choose = (lambda *_: page) if isinstance(page, FormPage) else page
+    return Route(
+        lambda tx, context: choose(tx, context).show(tx, context),
+        lambda tx, context: choose(tx, context).send(tx, context),
+        **others,
+    )
+
+
+def form_apart(page: FormPage | Choose, **others: Any) -> Route:
+    choose: Choose = (lambda *_: page) if isinstance(page, FormPage) else page
+    return form_page(page, has_store=True, **others)._replace(act=partial(form_pages.send_apart, choose))
 
 
 CONSOLE_ROUTES: dict[str, Route] = {
@@ -61,7 +74,7 @@ CONSOLE_ROUTES: dict[str, Route] = {
     "/week": Route(week_page.show, week_page.save, is_long=True),
     "/week/timer": Route(week_page.show, week_page.move_timer),
     "/api": Route(key_pages.show_api),
-    "/switch": Route(key_pages.show_switch, key_pages.switch),
+    "/switch": form_page(key_pages.choose_switch),
     "/keys": Route(key_pages.show_list),
     "/keys/new": form_page(key_pages.NEW),
     "/keys/{key}": Route(key_pages.show),
@@ -93,7 +106,7 @@ CONSOLE_ROUTES: dict[str, Route] = {
     "/sessions": Route(people_pages.show_sessions),
     "/sessions/{session}/end": Route(act=people_pages.end_session),
     "/settings": Route(settings_pages.show, settings_pages.save),
-    "/settings/logo": Route(settings_pages.show_logo, settings_pages.save_logo, settings_pages.read_logo_file),
+    "/settings/logo": form_page(settings_pages.LOGO, read_file=settings_pages.read_logo_file),
     "/settings/logo/image": Route(settings_pages.show_image),
     "/settings/preview": Route(record_pages.show_sample, is_rehearsal=True),
     "/search": Route(search_page.show),
@@ -114,8 +127,8 @@ CONSOLE_ROUTES: dict[str, Route] = {
     "/records/{kind}/{record}/{suffix}": Route(record_pages.show_file),
     "/reports/{report}": Route(building.show),
     "/reports/{report}/csv": Route(building.download),
-    "/profile": from_store(sign_in_pages.show_profile, sign_in_pages.change_password),
-    "/profile/second-factor": from_store(sign_in_pages.show_second_factor, sign_in_pages.change_second_factor),
+    "/profile": form_apart(profile_pages.PROFILE),
+    "/profile/second-factor": form_apart(profile_pages.choose_second_factor, is_written=True),
     "/sign-out": Route(act=sign_in_pages.sign_out),
     "/sign-in": public(sign_in_pages.show, sign_in_pages.sign_in, is_long=True),
     "/sign-in/code": public(sign_in_pages.show_code, sign_in_pages.enter_code, is_long=True),

@@ -128,8 +128,10 @@ class Console:
         show = route.show
         if show is None:
             raise TypeError("This form has no page.")
-        if route.has_store:
+        if route.is_public:
             return show(self.store, context)
+        if route.is_written:
+            return self._write(show, context)
         if route.is_rehearsal:
 
             def rehearse(tx: Tx, context: PageContext) -> Reply:

@@ -33,6 +33,8 @@ UNITS = {"percent": "%", "days": "days", "seconds": "seconds"}
 CONTROLS = {"minutes": "hours", "days": "whole", "seconds": "whole", "country": "choice"}
 """The controls of shapes that have none of their own."""
 SEVERAL = {"references", "choices", "scopes"}
+NOT_REFILLED = {"secret", "code", "file"}
+"""The controls that a refused form shows empty."""
 LINE_FIELDS = ("description", "quantity", "unit", "unit_price", "discount_percent", "tax_rate", "project_id")
 """The fields of a line of a document, in the order of the form; what bills work follows from the work."""
 HELPFUL = re.compile(
@@ -68,6 +70,7 @@ class Field(NamedTuple):
     columns: tuple["Field", ...] = ()
     empty: str = ""
     """What a choice says before one is chosen, if it does not follow from the field."""
+    autocomplete: str = "off"
 
     @property
     def blanks(self) -> list[tuple[str, str]]:
@@ -195,6 +198,10 @@ class Inputs:
 
     def stored(self, _: Field) -> str:
         return ""
+
+    def text(self, field: Field) -> str:
+        """Return the text that a field shows: as typed, unless it is secret, or as it is before it is edited."""
+        return "" if field.shape in NOT_REFILLED else self.form.text(field.name, self.stored(field))
 
     def is_stale(self, _: Field) -> bool:
         """Return whether a refused form differs from a record that somebody else has changed meanwhile."""

@@ -5,7 +5,7 @@ that follow from others keep following, and what is locked stays as it is.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
@@ -114,6 +114,14 @@ class Sheet(Inputs):
         """Return the values that are chosen of several: as typed, as the default adds to them, or as stored."""
         return self.form.texts_of(field.name) if self.form.texts else field.default.split() or self.stored_ids(field)
 
+    def grouped_by(self, headings: Mapping[str, str]) -> dict[str, list[Field]]:
+        """Return the fields by their headings, which are declared by the first field below each."""
+        groups, heading = dict[str, list[Field]](), ""
+        for field in self.fields:
+            heading = headings.get(field.name, heading)
+            groups.setdefault(heading, []).append(field)
+        return groups
+
     def grouped(self, field: Field) -> dict[str, list[tuple[str, str]]]:
         """Return the values of a choice of several by their group, the part before a point, if they have one."""
         groups = dict[str, list[tuple[str, str]]]()
@@ -183,6 +191,8 @@ class Sheet(Inputs):
         """
         errors, body = FieldErrors(), dict[str, object]()
         for field in (*self.fields, *self.hidden):
+            if field.shape == "file":
+                continue
             if field.shape == "rows":
                 self._read_rows(field, body, errors)
             elif self.is_chosen and field.is_required and not self._text(field):
@@ -211,7 +221,7 @@ class Sheet(Inputs):
             if field.shape == "choices" and not dict(field.options).keys() >= {*self._ids(field)}:
                 errors.note(path, NOT_OFFERED)
             return [int(text) if field.target is not None and ID.fullmatch(text) else text for text in self._ids(field)]
-        text = self.form.text(path).strip()
+        text = self.form.text(path) if field.shape == "secret" else self.form.text(path).strip()
         try:
             return None if not text else self._value(field, text)
         except InvalidValue as error:

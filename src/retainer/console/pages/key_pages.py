@@ -9,8 +9,9 @@ import msgspec
 from retainer.console import charts, forms, words
 from retainer.console.editing.fields import Field, Filters, choose_fields
 from retainer.console.editing.form_pages import FormPage, Section
+from retainer.console.names import Link
 from retainer.console.page_context import NO_STORE, PageContext, Reply
-from retainer.errors import Refusal, invalid
+from retainer.console.values import TableBlock, Value, headings
 from retainer.events import webhooks
 from retainer.identity import accounts
 from retainer.identity.audit import Fields
@@ -159,14 +160,13 @@ ROTATE = FormPage(KEYS, "Rotate {name}", "Rotate key", rotate, tell_rotate, lamb
 REVOKE = FormPage(
     *(KEYS, "Revoke {name}?", "Revoke key", revoke, tell_revoke),
     lambda tx, _, key: [PAUSE] if webhooks.webhooks_of_key(tx, key.id) else [],
-    is_confirmed=lambda *_: True,
+    confirmed_by=KEYS.confirm_name,
 )
 
 
 DAYS, STATUSES = 30, get_args(key_list.Status)
 RECENT, MAX_OPERATIONS = 10, 10
 RECENT_FAILURES = 5
-CONFIRMATION = "switch off"
 
 
 def show_list(tx: Tx, context: PageContext) -> Reply:
@@ -237,30 +237,66 @@ def show_api(tx: Tx, context: PageContext) -> Reply:
     )
 
 
-def show_switch(tx: Tx, context: PageContext) -> Reply:
+API = Section("API", "/api")
+
+
+def choose_switch(tx: Tx, context: PageContext) -> FormPage:
+    """Return the form that switches the API off, if it is on; to switch it on twice is no error."""
+    is_on = accounts.get_account(tx)["api_enabled"] and context.form.text("step") != "on"
+    return SWITCH_OFF if is_on else SWITCH_ON
+
+
+def plan_without_api(tx: Tx, context: PageContext, _: None) -> str:
     account = accounts.get_account(tx)
-    return context.render(
-        "switch",
-        account=account,
-        is_included=includes_api(account["plan"], account["trial_ends_at"], tx.now),
-        plans_with_api=WITH_API,
-        live=key_list.live_keys(tx),
-        last_hour=counts.last_hour(tx),
-        confirmation=CONFIRMATION,
-    )
+    if includes_api(account["plan"], account["trial_ends_at"], tx.now):
+        return ""
+    ended = ", and the trial has ended" if account["trial_ends_at"] else ""
+    plan = f"The plan {account['plan'].capitalize()} does not include the API{ended}."
+    return f"{plan} For a plan that includes it ({WITH_API}), ask {context.operator}."
 
 
-def switch(tx: Tx, context: PageContext) -> Reply:
-    """Switch the API; off needs a typed confirmation. Raises `validation_failed`, `plan_required`, `trial_ended`."""
-    if context.form.text("on"):
-        try:
-            accounts.switch_api(tx, on=True)
-        except Refusal as refusal:
-            advice = f"For one that does ({WITH_API}), ask {context.operator}."
-            raise Refusal(refusal.code, f"Your plan does not include the API. {advice}") from None
-        return context.redirect("/api", "The API is on.")
-    if context.form.text("confirmation").casefold() != CONFIRMATION:
-        raise invalid({"confirmation": [f"To confirm, type “{CONFIRMATION}”."]})
+def tell_switch_on(tx: Tx, _: PageContext, __: None) -> Iterator[str]:
+    live = key_list.live_keys(tx).keys
+    yield f"{words.count(len(live), 'key')} will work again immediately." if live else "Next, create your first key."
+
+
+def tell_switch_off(tx: Tx, context: PageContext, _: None) -> Iterator[str | TableBlock]:
+    live, last_hour = key_list.live_keys(tx), counts.last_hour(tx)
+    stopped = words.count(len(live.keys), "key stops", "keys stop")
+    effect = f"{stopped} working immediately." if live.keys else "No active keys are affected."
+    yield f"{effect} Nothing is deleted: the same keys work again when you switch the API back on."
+    if not live.used:
+        yield "No keys were used in the last hour."
+        return
+    rows = [
+        [
+            Value("link", link=Link(key.name, f"/keys/{key.id}")),
+            Value("text", key.user_name),
+            Value("since", moment=context.moment(key.last_used_at)),
+            Value("text", key.last_used_address or ""),
+            Value("number", f"{last_hour.get(key.id, 0):,}"),
+        ]
+        for key in live.used
+    ]
+    columns = headings("Key", "Acts as", "Last used", "From", "Requests", numbers=1)
+    yield TableBlock("Used in the last hour", columns, rows)
+
+
+def switch_on(tx: Tx, context: PageContext, _: None, __: Fields) -> Reply:
+    accounts.switch_api(tx, on=True)
+    return context.redirect("/api", "The API is on.")
+
+
+def switch_off(tx: Tx, context: PageContext, _: None, __: Fields) -> Reply:
     live = key_list.live_keys(tx).keys
     accounts.switch_api(tx, on=False)
     return context.redirect("/api", f"The API is off. {words.count(len(live), 'key')} stopped working.", kind="warn")
+
+
+SWITCH_ON = FormPage(
+    *(API, "Switch the API on", "Switch the API on", switch_on, tell_switch_on), obstacle=plan_without_api, step="on"
+)
+SWITCH_OFF = FormPage(
+    *(API, "Switch the API off?", "Switch the API off", switch_off, tell_switch_off),
+    confirmed_by=lambda *_: "switch off",
+)

@@ -162,11 +162,11 @@ EDIT = FormPage(PEOPLE, "Edit {name}", "Save", edit, tell_costs, person_fields, 
 LINK = FormPage(PEOPLE, "Password link for {name}", "Create link", create_link, tell_link)
 DEACTIVATE = FormPage(
     *(PEOPLE, "Deactivate {name}?", "Deactivate", deactivate, tell_deactivation, fields_of_deactivation),
-    is_confirmed=keys_of,
+    confirmed_by=lambda tx, context, user: user.name if keys_of(tx, context, user) else "",
 )
 REMOVE_SECOND_FACTOR = FormPage(
     *(PEOPLE, "Remove the second factor of {name}?", "Remove", remove_second_factor, tell_removal),
-    is_confirmed=lambda *_: True,
+    confirmed_by=PEOPLE.confirm_name,
 )
 
 

@@ -1,13 +1,16 @@
 """The pages of the account's settings and of the logo."""
 
+from collections.abc import Iterator
 from contextlib import suppress
 from types import SimpleNamespace
+from typing import Any
 
 from retainer.console.editing.fields import Field, fields_of
-from retainer.console.editing.form_pages import stored
+from retainer.console.editing.form_pages import FormPage, Section, Step, stored
 from retainer.console.editing.sheet import Sheet
 from retainer.console.forms import Form
 from retainer.console.page_context import NO_STORE, PageContext, Reply
+from retainer.console.values import Block
 from retainer.documents.logo_files import MAX_BYTES, read_logo
 from retainer.errors import Refusal
 from retainer.identity import accounts, logos
@@ -99,21 +102,42 @@ def next_numbers(tx: Tx, form: Form, account: Fields) -> dict[str, str]:
     return found
 
 
-def show_logo(tx: Tx, context: PageContext) -> Reply:
+def logo_fields(tx: Tx, *_: Any) -> list[Field]:
+    hint = f"PNG or SVG, at most {MAX_BYTES // 1024} KB. Only the picture is kept: no scripts, links or texts."
+    label = "New logo" if accounts.get_account(tx)["logo_id"] else "Logo"
+    return [Field("logo", label, "file", f"{hint} An SVG must not refer to other files.")]
+
+
+def tell_logo(tx: Tx, context: PageContext, _: None) -> Iterator[str | Block]:
     logo = logos.find_logo(tx, accounts.get_account(tx)["logo_id"])
-    return context.render("settings_logo", logo=logo, max_kilobytes=MAX_BYTES // 1024)
+    if logo is None:
+        yield "No logo yet. Documents show the name of the agency instead."
+    else:
+        note = f"{len(logo.content):,} bytes. Documents that were issued with it keep it."
+        alt = f"Logo of {context.person.account_name}"
+        yield Block("picture", look="logo", source="/console/settings/logo/image", alt=alt, note=note, key="")
 
 
 def read_logo_file(context: PageContext) -> None:
     """Read the file of a form, unless that removes the logo. Raises `validation_failed`."""
-    if not context.form.text("remove"):
+    if context.form.text("step") != "remove":
         content = context.form.files.get("logo", b"")
         context.logo = read_logo(context.person.account_id, content, context.run_apart)
 
 
-def save_logo(tx: Tx, context: PageContext) -> Reply:
+def save_logo(tx: Tx, context: PageContext, _: None, __: Fields) -> Reply:
     logos.set_logo(tx, context.logo)
     return context.redirect("/settings/logo", "Logo saved. New documents show it." if context.logo else "Logo removed.")
+
+
+def logo_steps(tx: Tx, *_: Any) -> list[Step]:
+    has_logo = accounts.get_account(tx)["logo_id"] is not None
+    return [Step("remove", "Remove the logo", is_danger=True)] if has_logo else []
+
+
+LOGO = FormPage(
+    *(Section("Settings", "/settings"), "Logo", "Save", save_logo, tell_logo, logo_fields), steps=logo_steps
+)
 
 
 def show_image(tx: Tx, _: PageContext) -> Reply:

@@ -3,11 +3,10 @@
 from datetime import timedelta
 from urllib.parse import quote
 
-from retainer.console.forms import Form, read_password
+from retainer.console.forms import Form, check_same
 from retainer.console.page_context import ROOT, SESSION, Cookie, PageContext, Reply
 from retainer.errors import Refusal, invalid
-from retainer.identity import accounts
-from retainer.identity.people import second_factors, sessions
+from retainer.identity.people import sessions
 from retainer.identity.people.sessions import LINKS, SECOND_STEPS, Token
 from retainer.identity.sign_in import sign_in as identity
 from retainer.identity.sign_in.sign_in import Browser, SignedIn
@@ -78,7 +77,8 @@ def show_password(store: Store, context: PageContext) -> Reply:
 
 
 def set_password(store: Store, context: PageContext) -> Reply:
-    token, password = context.form.text("token"), read_password(context.form)
+    token, password = context.form.text("token"), context.form.text("password")
+    check_same({"password": password, "again": context.form.text("again")})
     signed_in = identity.set_password(store, context.throttle, token, password, browser_of(context))
     return begin(context, signed_in, "", "Password set. You are signed in.")
 
@@ -113,48 +113,3 @@ def destination(context: PageContext) -> str:
     leads_up = not {".", ".."}.isdisjoint(path.split("/"))  # browsers resolve these
     is_ours = path.startswith("/") and not path.startswith(("//", "/\\")) and not leads_up and path.isprintable()
     return quote(path) + separator + query if is_ours and query.isprintable() and query.isascii() else ""
-
-
-def show_second_factor(store: Store, context: PageContext) -> Reply:
-    with store.begin(context.person, write=False) as tx:
-        tx.snapshot()
-        factor = second_factors.find(tx, context.person.user_id)
-        left = second_factors.count_codes(tx, context.person.user_id)
-        is_required = accounts.get_account(tx)["require_second_factor"]
-    if factor is None:
-        with store.begin(context.person, write=True) as tx:
-            secret = second_factors.propose(tx, context.person.session_id)
-        import segno  # noqa: PLC0415  # only documents and second factors need it
-
-        address = second_factors.setup_address(secret, context.person.email)
-        image = segno.make(address, error="m").svg_data_uri(scale=4, border=4, light="#fff")
-        return context.render("second_factor_new", secret=secret, image=image, is_required=is_required)
-    return context.render("second_factor", factor=factor, left=left, is_required=is_required)
-
-
-def change_second_factor(store: Store, context: PageContext) -> Reply:
-    """Set the second factor up, replace its recovery codes, or remove it. Raises `validation_failed`."""
-    form, person = context.form, context.person
-    if "current" in form:
-        current, code = form.text("current"), form.text("code")
-        codes = identity.add_second_factor(store, context.throttle, person, current, code)
-        return context.show_once(SECOND_FACTOR, "codes", "\n".join(codes))
-    if form.text("remove"):
-        identity.remove_second_factor(store, context.throttle, person, form.text("code"))
-        return context.redirect("/profile", "Second factor removed. Your password is enough to sign in.", kind="warn")
-    codes = identity.replace_recovery_codes(store, context.throttle, person, form.text("code"))
-    return context.show_once(SECOND_FACTOR, "codes", "\n".join(codes))
-
-
-def show_profile(store: Store, context: PageContext) -> Reply:
-    with store.begin(context.person, write=False) as tx:
-        tx.snapshot()
-        factor = second_factors.find(tx, context.person.user_id)
-        codes = second_factors.count_codes(tx, context.person.user_id)
-    return context.render("profile", factor=factor, codes=codes)
-
-
-def change_password(store: Store, context: PageContext) -> Reply:
-    current, password = context.form.text("current"), read_password(context.form)
-    identity.change_password(store, context.throttle, context.person, current, password)
-    return context.redirect("/profile", "Password changed. Your other sessions were signed out.")
