@@ -16,7 +16,6 @@ from retainer.store.tx import Store
 MIGRATIONS = Path(__file__).parent
 FIRST = "0018"
 """The first revision. Earlier ones were never released."""
-FROM_BEFORE = "run the version that wrote it, or start with a new database."
 
 
 class Lock(NamedTuple):
@@ -49,29 +48,38 @@ def current(store: Store) -> str | None:
 
 
 def plan(engine: Engine) -> tuple[str | None, list[Migration]]:
-    """Return the revision of a database and the migrations that it needs; a new one only gets its tables."""
+    """Return the revision of a database and the migrations that it needs; a new one only gets its tables.
+
+    Raises what `check_revision` raises.
+    """
     before = current(Store(engine)) if engine.exists() else None
+    check_revision(before)
     return before, [] if before in {None, head()} else pending(engine, MIGRATIONS, before)
+
+
+def check_revision(revision: str | None) -> None:
+    """Raise Unavailable for a database of a newer version, or one from before the first release."""
+    if revision is not None and revision > head():
+        raise Unavailable(f"The database has revision {revision}, newer than {head()}: run the newer version.")
+    if revision is not None and revision < FIRST:
+        advice = "run the version that wrote it, or start with a new database."
+        raise Unavailable(f"The database has revision {revision}, from before the first release: {advice}")
 
 
 def migrate(engine: Engine, announce: Callable[[str], None] = lambda _: None) -> tuple[str | None, str]:
     """Create the tables of an empty database, or upgrade the schema. Return the revisions before and after.
 
-    Table locks are announced before the first migration. Raises Unavailable for a database of a newer version or one
-    from before the first release, and for files on network shares.
+    Table locks are announced before the first migration. Raises what `check_revision` raises, and Unavailable for files
+    on network shares.
     """
     engine.create_storage()
-    before, newest = current(Store(engine)), head()
+    (before, migrations), newest = plan(engine), head()
     if before != newest:
-        if before is not None and FIRST <= before < newest:
-            for sentence in announcements(engine, pending(engine, MIGRATIONS, before)):
-                announce(sentence)
+        for sentence in announcements(engine, migrations):
+            announce(sentence)
         with engine.schema_change() as connection:
             before = revision_of(connection)  # another process may have migrated it since
-            if before is not None and before > newest:
-                raise Unavailable(f"The database has revision {before}, newer than {newest}: run the newer version.")
-            if before is not None and before < FIRST:
-                raise Unavailable(f"The database has revision {before}, from before the first release: {FROM_BEFORE}")
+            check_revision(before)
             if before is None:
                 metadata.create_all(connection)
                 stamp(connection, newest)
