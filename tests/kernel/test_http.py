@@ -29,7 +29,7 @@ def request(settings=PROXIED, **environ):
         ("10.0.0.1", "198.51.100.1", "198.51.100.1"),
         ("10.0.0.1", "1.1.1.1, 198.51.100.1", "198.51.100.1"),  # what the caller wrote itself is not believed
         ("10.0.0.1", "198.51.100.1, 10.2.3.4", "198.51.100.1"),
-        ("10.0.0.1", "", "None"),
+        ("10.0.0.1", "", "10.0.0.1"),  # asked by the machine of the proxy itself
         ("10.0.0.1", "nonsense", "None"),
         ("2001:db8:1:2:3:4:5:6", "", "2001:db8:1:2::/64"),  # a caller has a whole network of them
         ("::ffff:203.0.113.9", "", "203.0.113.9"),
@@ -38,6 +38,11 @@ def request(settings=PROXIED, **environ):
 )
 def test_the_address_is_the_peer_or_what_a_trusted_proxy_says(peer, forwarded, address):
     assert request(REMOTE_ADDR=peer, HTTP_X_FORWARDED_FOR=forwarded).address == address
+
+
+@pytest.mark.parametrize(("forwarded", "shown"), [("198.51.100.1", "198.51.100.1"), ("nonsense", None)])
+def test_an_address_that_is_none_is_not_shown_as_one(forwarded, shown):
+    assert request(HTTP_X_FORWARDED_FOR=forwarded).shown_address == shown
 
 
 def test_links_name_the_public_address():

@@ -71,7 +71,8 @@ class Request:
         self.query: str = environ["QUERY_STRING"]
         self.shown_address: str | None = environ.get("REMOTE_ADDR")
         if settings.trusted_proxies:
-            self.shown_address = str(self.client)
+            client = self.client
+            self.shown_address = None if client is None else str(client)
         self.part = ""
         """What tells the Idempotency-Key of an operation of a batch from the keys that callers send."""
         self.record = ""
@@ -118,8 +119,8 @@ class Request:
     @property
     def client(self) -> Address | None:
         """Return the client's address: the peer, or what trusted proxies report; None if that is malformed."""
-        address = parse_address(self.environ.get("REMOTE_ADDR", ""))
-        for reported in reversed(self.environ.get("HTTP_X_FORWARDED_FOR", "").split(",")):
+        address, header = parse_address(self.environ.get("REMOTE_ADDR", "")), self.environ.get("HTTP_X_FORWARDED_FOR")
+        for reported in reversed(header.split(",")) if header else ():
             if not is_trusted(address, self.settings):
                 break
             address = parse_address(reported.strip())
