@@ -112,7 +112,8 @@ def test_a_value_may_come_from_a_file(tmp_path):
     [
         ("RETAINER_THREAD", "4", "Did you mean RETAINER_THREADS"),
         ("RETAINER_COLOUR", "red", "is not a setting"),
-        ("RETAINER_PORT", "8000", "is not a setting"),
+        ("RETAINER_PORT", "8000", "is not a setting. Settings:"),
+        ("RETAINER_DATABASE", "x.db", "Did you mean RETAINER_DATABASE_URL"),
         ("RETAINER_SERVICE", "x", "is not a setting"),
         ("RETAINER_PORT_HTTP", "8000", "is not a setting"),
         ("RETAINER_THREADS", "many", "'many'. It must be a whole number from 1 to 256"),

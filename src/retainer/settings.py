@@ -244,8 +244,9 @@ def load(environment: Mapping[str, str] | None = None, dotenv: Path = Path(".env
         if setting is None and source == "environment" and (is_link or OF_ORCHESTRATORS.fullmatch(name)):
             continue
         if setting is None:
-            near = difflib.get_close_matches(name, settings, n=1)
-            hint = f" Did you mean {near[0]}?" if near else f" Settings: {', '.join(settings)}."
+            known = [each.removeprefix(PREFIX) for each in settings]  # which all names share, so that it says nothing
+            near = difflib.get_close_matches(name.removeprefix(PREFIX), known, n=1)
+            hint = f" Did you mean {PREFIX}{near[0]}?" if near else f" Settings: {', '.join(settings)}."
             raise SettingsError(f"{name} (from {source}) is not a setting.{hint}")
         value, form = text if name in settings else _secret(name, text), setting.metadata["form"]
         try:
