@@ -185,7 +185,7 @@ def rehearse() -> None:
 
     compile_templates("console")
     typer.main.get_command = cache(typer.main.get_command)
-    typer.main.get_command(cli)
+    typer.main.get_command(cli).make_context("retainer", ["doctor"])  # reading a first option loads pydantic
     with tempfile.TemporaryDirectory() as folder:
         engine = connect(f"sqlite:///{folder}/rehearsal.db")
         migrate(engine)
