@@ -31,7 +31,7 @@ class SettingsError(Exception):
     """An invalid setting; the message names the setting, its value and the accepted form."""
 
 
-class Form(NamedTuple):
+class SettingForm(NamedTuple):
     """The form of a value: its description, and the function that reads it and raises ValueError or KeyError."""
 
     text: str
@@ -79,13 +79,13 @@ def _place(text: str) -> str:
     return text
 
 
-def _whole(first: int, last: int) -> Form:
+def _whole(first: int, last: int) -> SettingForm:
     def read(text: str) -> int:
         if not text.isdecimal() or not first <= int(text) <= last:
             raise ValueError
         return int(text)
 
-    return Form(f"a whole number from {first} to {last}", read)
+    return SettingForm(f"a whole number from {first} to {last}", read)
 
 
 NUMBERS = re.compile(r"\s*\d{1,7}\s*(,\s*[a-z]+=\d{1,7}\s*)*", re.ASCII)
@@ -93,37 +93,37 @@ LINE = re.compile(r"[^\0-\x1f\x7f]{,191}")
 ABOVE_ZERO = re.compile(r"(?!0+(\.0+)?$)\d{1,4}(\.\d{1,4})?", re.ASCII)
 
 
-def _matching(form: str, matches: Callable[[str], object], read: Callable[[str], Any] = str) -> Form:
+def _matching(form: str, matches: Callable[[str], object], read: Callable[[str], Any] = str) -> SettingForm:
     def read_matching(text: str) -> Any:
         if not matches(text):
             raise ValueError
         return read(text)
 
-    return Form(form, read_matching)
+    return SettingForm(form, read_matching)
 
 
-def _networks(example: str) -> Form:
-    return Form(
+def _networks(example: str) -> SettingForm:
+    return SettingForm(
         f"address ranges, like {example}",
         lambda text: tuple(ip_network(part.strip()) for part in text.split(",") if part.strip()),
     )
 
 
-YES_OR_NO = Form("yes or no", {"yes": True, "no": False}.__getitem__)
-PLACE = Form("public, none, or an address like 127.0.0.1:9090", _place)
+YES_OR_NO = SettingForm("yes or no", {"yes": True, "no": False}.__getitem__)
+PLACE = SettingForm("public, none, or an address like 127.0.0.1:9090", _place)
 BY_PLAN = _matching(
     "a whole number, with others for some plans if you like: 1000, or 1000,solo=20,scale=5000",
     NUMBERS.fullmatch,
     lambda text: tuple(part.strip() for part in text.split(",")),
 )
-ADDRESS = Form("an address like https://agency.example", read_base_url)
-DATABASE = Form("sqlite:///path/to/file.db or postgresql://user:password@host/name", database_address)
-VALKEY = Form("valkey://[user:password@]host[:port][/number], or valkeys:// for TLS", _valkey_url)
+ADDRESS = SettingForm("an address like https://agency.example", read_base_url)
+DATABASE = SettingForm("sqlite:///path/to/file.db or postgresql://user:password@host/name", database_address)
+VALKEY = SettingForm("valkey://[user:password@]host[:port][/number], or valkeys:// for TLS", _valkey_url)
 CONTACT = _matching("a name or an address of at most 191 characters, like support@agency.example", LINE.fullmatch)
 HOURS = _matching("a number of hours, like 24 or 0.5", ABOVE_ZERO.fullmatch, Decimal)
 
 
-def _setting(default: Any, description: str, form: Form, *, secret: bool = False) -> Any:
+def _setting(default: Any, description: str, form: SettingForm, *, secret: bool = False) -> Any:
     return field(default=default, metadata={"sentence": description, "form": form, "secret": secret})
 
 
@@ -134,7 +134,7 @@ class Settings:
     data_dir: Path = _setting(
         Path("data"),
         "The folder of the embedded database.",
-        Form("a folder, like /var/lib/retainer", lambda text: Path(text).expanduser()),
+        SettingForm("a folder, like /var/lib/retainer", lambda text: Path(text).expanduser()),
     )
     database_url: str = _setting("", "The database; by default a file in the data folder.", DATABASE)
     valkey_url: str = _setting(
@@ -171,7 +171,7 @@ class Settings:
     backup_dir: Path | None = _setting(
         None,
         "The folder for scheduled backups of the embedded database; by default there are none.",
-        Form(
+        SettingForm(
             "a folder for backups only, like /mnt/backup/retainer",
             lambda text: Path(text).expanduser() if text else None,
         ),

@@ -117,11 +117,11 @@ def command(group: typer.Typer, name: str | None = None, options: Iterable[Param
 
 def say(result: msgspec.Struct | Fields, *, json: bool) -> None:
     """Print a result as one JSON object, or as text, with lists of objects as tables."""
-    shown = {name: _shown(value, json=json) for name, value in _fields(result).items()}
+    printed = {name: _printed(value, json=json) for name, value in _fields(result).items()}
     if json:
-        print(jsons.dumps(shown))
+        print(jsons.dumps(printed))
         return
-    for name, value in shown.items():
+    for name, value in printed.items():
         if isinstance(value, list) and value and isinstance(value[0], dict):
             from rich.console import Console  # noqa: PLC0415  # a server needs no tables
             from rich.table import Table  # noqa: PLC0415
@@ -138,7 +138,7 @@ def _fields(record: msgspec.Struct | Fields) -> Fields:
     return msgspec.structs.asdict(record) if isinstance(record, msgspec.Struct) else record
 
 
-def _shown(value: Any, *, json: bool) -> Any:
+def _printed(value: Any, *, json: bool) -> Any:
     if not isinstance(value, Listing):
         return value
     records = map(_fields, value.records)

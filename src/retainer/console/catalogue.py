@@ -73,9 +73,9 @@ class Kind(NamedTuple):
         if self.owner and getattr(record, self.owner) != tx.actor.user_id:
             raise not_found(singular(self.table))
         load_details(tx, self.table, [record])
-        return self.shown([record])[0]
+        return self.without_hidden([record])[0]
 
-    def shown(self, records: list[Record]) -> list[Record]:
+    def without_hidden(self, records: list[Record]) -> list[Record]:
         for record in records if self.owner else ():
             for name in HIDDEN.intersection(record.__struct_fields__):
                 setattr(record, name, None)
@@ -94,7 +94,7 @@ class Kind(NamedTuple):
 
     def load(self, tx: Tx, query: Filter, page: Page, *parent: int) -> Paged[Record]:
         listed: Paged[Record] = self.listing.handler(tx, *parent, self.own(tx.actor.user_id, query), page)
-        self.shown(listed.data)
+        self.without_hidden(listed.data)
         return listed
 
     def path_of(self, record: Record) -> str:
@@ -116,7 +116,7 @@ class Kind(NamedTuple):
 
     def first(self, tx: Tx, filters: dict[str, str], *, size: int) -> list[Record]:
         query = self.filters(tx, filters)
-        return self.shown(first_records(tx, self.table, self.record, query, query.sorts[:1], size))
+        return self.without_hidden(first_records(tx, self.table, self.record, query, query.sorts[:1], size))
 
 
 Relation = tuple[Kind, str | None]

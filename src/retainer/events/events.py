@@ -141,7 +141,7 @@ def load_after(
 
 
 def _after(of_records: bool, limit: int) -> Select[Any]:  # noqa: FBT001  # an argument of Deferred
-    """Return the statement of events after a position: it follows the key, whatever else is asked.
+    """Return the statement of events after a position: it walks the primary key with every filter.
 
     LIMIT is literal: for an unknown one, PostgreSQL plans to read a tenth of all events, and compiles the plan first.
     """

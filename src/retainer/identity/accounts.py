@@ -121,7 +121,7 @@ row has one.
 
 def list_accounts(store: Store) -> list[Fields]:
     with store.unscoped() as tx:
-        return [_shown(row) for row in tx.all(ALL)]
+        return [_fields_of(row) for row in tx.all(ALL)]
 
 
 def has_accounts(store: Store) -> bool:
@@ -129,7 +129,7 @@ def has_accounts(store: Store) -> bool:
 
 
 def get_account(tx: Tx) -> Fields:
-    return _shown(tx.one(MINE) or ())
+    return _fields_of(tx.one(MINE) or ())
 
 
 def get_plan(tx: Tx) -> Plan:
@@ -210,11 +210,11 @@ def in_units(fields: Fields, name: str, currency: str) -> Fields:
     return values
 
 
-def _shown(row: Row) -> Fields:
-    shown = dict(zip(accounts.c.keys(), row, strict=True))
+def _fields_of(row: Row) -> Fields:
+    fields = dict(zip(accounts.c.keys(), row, strict=True))
     for name in ("api_enabled", "require_second_factor", "is_small_business"):
-        shown[name] = bool(shown[name])
-    shown["working_weekdays"] = json.loads(shown["working_weekdays"])
-    if shown["hourly_rate"] is not None:
-        shown["hourly_rate"] = str(amount_of(shown["hourly_rate"], shown["currency"]))
-    return shown
+        fields[name] = bool(fields[name])
+    fields["working_weekdays"] = json.loads(fields["working_weekdays"])
+    if fields["hourly_rate"] is not None:
+        fields["hourly_rate"] = str(amount_of(fields["hourly_rate"], fields["currency"]))
+    return fields

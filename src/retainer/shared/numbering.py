@@ -50,7 +50,7 @@ class NextNumbers(msgspec.Struct, kw_only=True):
     next_ticket_number: NextNumber | None = None
 
 
-class Form(NamedTuple):
+class NumberFormat(NamedTuple):
     """A series, and how its numbers are written."""
 
     series: str
@@ -68,18 +68,18 @@ def next_number(tx: Tx, table: Table, pattern: str, day: str | None = None) -> s
     `{0000}` in the pattern is the number with at least as many digits, `{YYYY}` the year of the day, else of today. A
     pattern with the year has a series for each year.
     """
-    form = read_form(table, pattern, day or tx.today)
-    folded = {"prefix": printed_form(form.prefix), "suffix": printed_form(form.suffix)}
-    written = {"series": form.series, "width": form.width, **folded}
+    number_format = read_format(table, pattern, day or tx.today)
+    folded = {"prefix": printed_form(number_format.prefix), "suffix": printed_form(number_format.suffix)}
+    written = {"series": number_format.series, "width": number_format.width, **folded}
     statement = _next_number(table)
     while True:
         row = tx.one(statement, **written)
         if row is None:
-            tx.run(FIRST, series=form.series, first=0)
+            tx.run(FIRST, series=number_format.series, first=0)
             continue
         number, is_taken = row
         if not is_taken:
-            return form.write(number)
+            return number_format.write(number)
 
 
 def preview_number(tx: Tx, table: Table, pattern: str, day: str = "", *, at_least: int = 1) -> str:
@@ -88,9 +88,9 @@ def preview_number(tx: Tx, table: Table, pattern: str, day: str = "", *, at_leas
     `at_least` is a next number that is not saved yet. After many numbers that people have entered, the result may be
     one of theirs.
     """
-    form = read_form(table, pattern, day or tx.today)
-    first: int = max((tx.value(LAST, series=form.series) or 0) + 1, at_least)
-    numbers = [form.write(number) for number in range(first, first + PREVIEWED)]
+    number_format = read_format(table, pattern, day or tx.today)
+    first: int = max((tx.value(LAST, series=number_format.series) or 0) + 1, at_least)
+    numbers = [number_format.write(number) for number in range(first, first + PREVIEWED)]
     taken = {number for (number,) in tx.all(_numbers(table), numbers=json.dumps([*map(printed_form, numbers)]))}
     return next((number for number in numbers if printed_form(number) not in taken), numbers[-1])
 
@@ -128,17 +128,17 @@ def _next_of(tx: Tx, table: Table, last_number: ClauseElement) -> tuple[str, int
     """Return the name of a table's series on today's date, its next number, and whether it has none yet."""
     name, first = tickets.name, FIRST_TICKET
     if table is not tickets:
-        name, first = read_form(table, _pattern(tx, table), tx.today).series, 1
+        name, first = read_format(table, _pattern(tx, table), tx.today).series, 1
     last: int | None = tx.value(last_number, series=name)
     return name, first if last is None else last + 1, last is None
 
 
-def read_form(table: Table, pattern: str, day: str) -> Form:
+def read_format(table: Table, pattern: str, day: str) -> NumberFormat:
     name = table.name
     if "{YYYY}" in pattern:
         name, pattern = f"{name}:{day[:4]}", pattern.replace("{YYYY}", day[:4])
     prefix, zeros, suffix = ZEROS.split(pattern)
-    return Form(name, prefix, len(zeros), suffix)
+    return NumberFormat(name, prefix, len(zeros), suffix)
 
 
 def next_document_number(tx: Tx, table: Table, day: str) -> str:

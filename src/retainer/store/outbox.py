@@ -23,7 +23,7 @@ class Noted(NamedTuple):
     rows: Rows  # returns the id of each record, with that of its parent
     kind: str
     fields: Collection[str] = ()
-    turned: str | None = None  # what the status of the records has become
+    new_status: str | None = None
 
 
 class Event(msgspec.Struct):
@@ -31,7 +31,7 @@ class Event(msgspec.Struct):
     parent_id: int | None
     kind: str
     fields: set[str]
-    turned: str | None
+    new_status: str | None
 
 
 class Outbox:
@@ -53,31 +53,33 @@ class Outbox:
         if change.is_single and (read := self.read.get((change.table, values[ROW]))):
             former = read()
             fields = [name for name in fields if name not in former or former[name] != values.get(name)]
-        turned = values["status"] if "status" in fields else None
-        self._noted.append(Noted(at, resource_of(change.table), rows, change.kind, (*fields, *change.parts), turned))
+        new_status = values["status"] if "status" in fields else None
+        self._noted.append(
+            Noted(at, resource_of(change.table), rows, change.kind, (*fields, *change.parts), new_status)
+        )
 
-    def announce(self, table: Table, at: str, record_id: int, turned: str, fields: Collection[str]) -> None:
-        self._noted.append(Noted(at, resource_of(table), lambda: [(record_id,)], UPDATED, fields, turned))
+    def announce(self, table: Table, at: str, record_id: int, new_status: str, fields: Collection[str]) -> None:
+        self._noted.append(Noted(at, resource_of(table), lambda: [(record_id,)], UPDATED, fields, new_status))
 
     def rows(self) -> list[Row]:
         """Return the PER_RECORD of each record that existed before or exists now; the type is the most specific one."""
         found: dict[tuple[str, int], Event] = {}
-        for at, resource, rows, kind, fields, turned in self._noted:
+        for at, resource, rows, kind, fields, new_status in self._noted:
             for record_id, *parent in rows():
                 event = found.get((resource, record_id))
                 if event is None:
-                    found[resource, record_id] = Event(at, parent[0] if parent else None, kind, {*fields}, turned)
+                    found[resource, record_id] = Event(at, parent[0] if parent else None, kind, {*fields}, new_status)
                 elif kind == DELETED and event.kind == CREATED:
                     del found[resource, record_id]
                 elif kind == DELETED:
                     event.kind = DELETED
                 else:
                     event.fields.update(fields)
-                    event.turned = turned or event.turned
+                    event.new_status = new_status or event.new_status
         return [
             (
                 event.at,
-                f"{resource}.{event.turned or UPDATED}",
+                f"{resource}.{event.new_status or UPDATED}",
                 record_id,
                 event.parent_id,
                 encode(sorted(event.fields)).decode(),

@@ -57,8 +57,8 @@ class Tx(BodyErrors, Transaction):
     Rules note errors with `error`; `insert` and `update` add those of references and unique values, and raise all of
     them together. Nothing is written after an error.
 
-    A writing transaction checks, once it has its turn, whether its actor may still act. The result is read at the end,
-    when it has long arrived. If the actor may not, nothing is committed, and errors of rules are not returned.
+    A writing transaction asks, once it has its turn, whether its actor may still act, and reads the answer just before
+    the commit. If the actor may not, it is rolled back, and that is the only error.
 
     With `may_repeat`, the caller runs it again after a TransientConflict, the last time without. After `seconds` it is
     rolled back and raises DeadlineExceeded; commands without a limit pass `math.inf`.
@@ -116,11 +116,11 @@ class Tx(BodyErrors, Transaction):
         rows = encode([(place, *row) for place, row in enumerate(found)]).decode()
         return self.execute(INSERT_EVENTS, {**values, "rows": rows}), len(found)
 
-    def announce(self, table: Table, record_id: int, turned: str, fields: Collection[str]) -> None:
+    def announce(self, table: Table, record_id: int, new_status: str, fields: Collection[str]) -> None:
         """Note what a record has become, if no field that is written says so: a site that is down."""
         if self.outbox is None:
             raise RuntimeError("Nothing is announced in a transaction that reads.")
-        self.outbox.announce(table, self.now, record_id, turned, fields)
+        self.outbox.announce(table, self.now, record_id, new_status, fields)
 
     @property
     def today(self) -> str:

@@ -1,6 +1,6 @@
 """Copy a whole installation from one database into another, with all ids, or nothing.
 
-The source is read in one snapshot, and the target is written in one transaction. Rows are summarized as they are read.
+The source is read in one snapshot, and the target is written in one transaction. Rows are summarised as they are read.
 Before the commit, the target is read back and must have the same summaries.
 """
 

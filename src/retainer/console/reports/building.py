@@ -13,7 +13,7 @@ from retainer.console.names import Link
 from retainer.console.page_context import NO_STORE, PageContext, Reply
 from retainer.console.reports.controls import Controls, read_controls
 from retainer.console.reports.declarations import REPORTS, Chart, Declaration, Table
-from retainer.console.reports.figures import FIGURES, SECTIONS, Fields, Figures, fact, shown, unit_of
+from retainer.console.reports.figures import FIGURES, SECTIONS, Fields, Figures, fact, unit_of, value_of
 from retainer.console.values import Fact, Heading, TableBlock, Value
 from retainer.errors import Refusal, invalid
 from retainer.store.tx import Tx
@@ -60,7 +60,7 @@ class Report(NamedTuple):
         for name in self.declared.facts:
             title, form, _ = FIGURES[name]
             now, before = (self.figure(each.total, name) for each in (self.now, self.before))
-            yield Fact(title, shown(now, form)) if name in STOCKS else fact(title, now, before, form)
+            yield Fact(title, value_of(now, form)) if name in STOCKS else fact(title, now, before, form)
 
     def figure(self, fields: Fields, name: str) -> Any:
         """Return a figure of a subject: a sum of nothing is 0, a ratio of nothing does not exist."""
@@ -112,7 +112,7 @@ class Report(NamedTuple):
         return [
             Value("link", link=link, detail=note),
             *(
-                shown(self.figure(pair[is_before], name), pair.now.get("format", FIGURES[name].format))
+                value_of(self.figure(pair[is_before], name), pair.now.get("format", FIGURES[name].format))
                 for _, name, is_before in self.columns(table)
             ),
         ]
@@ -168,7 +168,7 @@ class Report(NamedTuple):
 
     def aim(self, chart: Chart, pair: Pair) -> tuple[str, Any]:
         title, form, _ = FIGURES[chart.note]
-        note = shown(self.figure(pair.now, chart.note), form).text
+        note = value_of(self.figure(pair.now, chart.note), form).text
         target = self.figure(pair.now, chart.target) if chart.target else None
         return note if chart.note in chart.series else f"{title.lower()} {note}", target
 

@@ -119,7 +119,7 @@ def unit_of(form: Format, currency: str) -> str:
     return {"minutes": " (minutes)", "percent": " (%)", "money": f" ({currency})"}.get(form, "")
 
 
-def shown(figure: Any, form: Format) -> Value:
+def value_of(figure: Any, form: Format) -> Value:
     """Return a figure as people read it; a loss is red."""
     if figure is None or isinstance(figure, str):
         return Value("number", figure or DASH)
@@ -133,10 +133,10 @@ def shown(figure: Any, form: Format) -> Value:
 def fact(name: str, now: Any, before: Any, form: Format) -> Fact:
     """Return a figure, what it was a year before, and how it has changed."""
     if before is None or (form != "percent" and not before):
-        return Fact(name, shown(now, form), note="No data a year ago")
+        return Fact(name, value_of(now, form), note="No data a year ago")
     change = "" if now is None else change_of(Decimal(str(now)), Decimal(str(before)), form)
-    notes = (f"{shown(before, form).text} a year ago", change.replace("-", MINUS))
-    return Fact(name, shown(now, form), note=" · ".join(note for note in notes if note))
+    notes = (f"{value_of(before, form).text} a year ago", change.replace("-", MINUS))
+    return Fact(name, value_of(now, form), note=" · ".join(note for note in notes if note))
 
 
 def change_of(now: Decimal, before: Decimal, form: Format) -> str:

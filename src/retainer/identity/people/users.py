@@ -163,14 +163,14 @@ def create_link(tx: Tx, user_id: int) -> sessions.Token:
 
 
 def list_users(tx: Tx) -> list[Fields]:
-    return [_shown(row, tx.actor.currency) for row in tx.all(ALL)]
+    return [_fields_of(row, tx.actor.currency) for row in tx.all(ALL)]
 
 
 def get_user(tx: Tx, user_id: int) -> Fields:
     row = tx.one(ONE, id=user_id)
     if row is None:
         raise Refusal("not_found", f"There is no user {user_id}.")
-    return _shown(row, tx.actor.currency)
+    return _fields_of(row, tx.actor.currency)
 
 
 def change_user(tx: Tx, user_id: int, changes: Fields) -> Fields:
@@ -268,9 +268,9 @@ def _set_cost_rate(tx: Tx, user_id: int, fields: Fields) -> tuple[Fields, Fields
     )
 
 
-def _shown(row: Row, currency: str) -> Fields:
-    shown = dict(zip(users.c.keys(), row, strict=True))
-    shown["is_active"] = bool(shown["is_active"])
-    if shown["hourly_rate"] is not None:
-        shown["hourly_rate"] = str(amount_of(shown["hourly_rate"], currency))
-    return {name: value for name, value in shown.items() if name not in SECRET}
+def _fields_of(row: Row, currency: str) -> Fields:
+    fields = dict(zip(users.c.keys(), row, strict=True))
+    fields["is_active"] = bool(fields["is_active"])
+    if fields["hourly_rate"] is not None:
+        fields["hourly_rate"] = str(amount_of(fields["hourly_rate"], currency))
+    return {name: value for name, value in fields.items() if name not in SECRET}
