@@ -101,6 +101,7 @@ def test_without_the_setting_loopback_addresses_are_not_requested(folder, fake_s
     assert rows == [("unknown", 1, "The site cannot be reached.")]
 
 
+@only_full
 def test_the_sites_of_a_killed_monitor_are_checked_after_the_lease(folder, fake_site):
     sites(folder, fake_site, 20)
     silent = threading.Event()

@@ -14,7 +14,7 @@ from testing.process import query, unsound, until
 
 from retainer.settings import BASE_PATH
 from tests.blackbox import outages
-from tests.length import first, length, only_full
+from tests.length import length, only_full
 
 CYCLES = length(2)
 
@@ -26,7 +26,8 @@ def place(fast_disk):
         yield place
 
 
-@pytest.mark.parametrize("kind", first(outages.KINDS))
+@only_full
+@pytest.mark.parametrize("kind", outages.KINDS)
 def test_an_outage_gives_503_loses_nothing_and_ends_with_its_cause(place, kind):
     """Every answer is the expected one or a 503, never a 401 or 404; `outages` judges how long each takes."""
     book, cycles = outages.run(*place, [kind], CYCLES)

@@ -1,7 +1,7 @@
 """The request log of a server: what was requested is found by the command line, to the last request before its end."""
 
 import pytest
-from testing.process import command, running, tell, until
+from testing.process import command, query, running, tell, until
 
 
 @pytest.fixture
@@ -24,7 +24,8 @@ def test_a_request_is_in_the_request_log_within_seconds(server, agency):
     folder = server.folder
     with server.client(agency["key"]) as client:
         made = client.post("/clients", {"name": "Bergmann"}).data["id"]
-        until(lambda: paths(folder, agency) == ["/clients"], "the request is logged")
+        until(lambda: query(server.database, "SELECT count(*) FROM requests") == [(1,)], "the request is logged")
+        assert paths(folder, agency) == ["/clients"]
         client.get(f"/clients/{made}?colour=red", X_Request_Id="mine-1")
     assert server.stop() == 0
     listed = tell(folder, "requests", "list", agency["account_id"])

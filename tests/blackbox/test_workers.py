@@ -258,6 +258,7 @@ def test_a_new_worker_that_dies_before_it_is_ready_cancels_the_renewal(two_worke
     assert workers(two_workers) & before == set()
 
 
+@only_full
 def test_a_stop_in_the_middle_of_renewals_ends_all(two_workers):
     before = workers(two_workers)
     with two_workers.client() as idle:
@@ -281,6 +282,7 @@ time.sleep(60)
 """
 
 
+@only_full
 def test_a_worker_that_ignores_sigterm_does_not_outlive_its_main_process():
     with subprocess.Popen([sys.executable, "-c", IGNORING], stdout=subprocess.PIPE) as main:
         worker = int(main.stdout.readline())
@@ -294,6 +296,7 @@ def ready(server):
         return client.send("GET", "/readyz")
 
 
+@only_full
 def test_after_sigterm_a_server_is_not_ready_and_answers_until_its_delay_ends(tmp_path, addresses):
     with running(tmp_path, "--no-monitor", "--workers", 2, RETAINER_STOP_DELAY="300", **addresses) as server:
         assert ready(server).status == 200

@@ -118,7 +118,10 @@ def crawled(visitor: Visitor) -> dict[str, WebPage]:
         }  # weeks go on without end
         links -= found.keys() | set(asked)
         logged = [link for link in links if link.startswith("/console/requests/")]
-        asked += [*(links - set(logged)), *sorted(logged)[-2:]]  # of the requests by which the records were made some
+        asked += [
+            *sorted(links - set(logged)),
+            *sorted(logged)[-2:],
+        ]  # of the requests by which the records were made some
     return found
 
 

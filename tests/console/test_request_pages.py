@@ -11,10 +11,10 @@ from retainer.identity.keys.keys import KeyDetails, create_key
 from retainer.traffic.answered import Reason
 from retainer.traffic.counts import Period
 from retainer.values.exact import as_instant
-from tests.databases import each_database
+from tests.databases import slow_on_each
 from tests.traffic.common import answered, asked, write
 
-pytestmark = each_database
+pytestmark = slow_on_each
 TOTAL = r"([\d,]+) requests, [\d,]+ client errors?, [\d,]+ server errors?\."
 FORBIDDEN = Reason("missing_scope", ["clients:write"])
 

@@ -12,6 +12,7 @@ from retainer.identity.sign_in import throttle
 from retainer.kernel.limits import ADDRESS_RATE_LIMIT
 from retainer.settings import Settings
 from tests.console.visitor import PASSWORD, Visitor, admin_of
+from tests.length import only_full
 
 FORM = {"email": "ana@north.example", "password": PASSWORD}
 
@@ -88,6 +89,7 @@ def test_pages_without_a_session_are_charged_to_the_address(api, monkeypatch):
     assert elsewhere.sign_in("ana@north.example").status == 303
 
 
+@only_full
 def test_a_browser_whose_session_has_ended_has_a_limit_too(api):
     ended = admin_of(api)
     ended.post("/console/sign-out")

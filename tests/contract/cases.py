@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, get_args
 from urllib.parse import quote
@@ -281,6 +282,7 @@ def query_parameters(operation: Operation) -> dict[str, dict[str, Any]]:
 # References
 
 
+@cache
 def references(operation: Operation) -> list[tuple[str, ...]]:
     """Return the paths of the fields of a body that refer to records; the first entry of a list is `0`."""
     fixed = create_only(operation.body) if operation.method != "POST" else frozenset()

@@ -16,11 +16,11 @@ from retainer.sites import uptime
 from retainer.sites.monitor import probe as monitor_probe
 from retainer.sites.monitor import schedule as monitor_schedule
 from retainer.sites.monitor.schedule import CheckResult
-from tests.databases import each_database, only_postgresql
+from tests.databases import only_postgresql, slow_on_each
 from tests.kernel.test_conflicts import WAITING
 from tests.webhooks.receiver import Hooked
 
-pytestmark = each_database
+pytestmark = slow_on_each
 START = datetime(2026, 3, 2, 12, tzinfo=UTC)
 AHEAD = [timedelta(hours=2), timedelta(days=400)]
 

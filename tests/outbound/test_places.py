@@ -16,7 +16,7 @@ from retainer.outbound import loop, names
 from retainer.sites.monitor import probe
 from retainer.sites.monitor.probe import Monitor
 from tests.contract_checker import NoChecks
-from tests.databases import each_database
+from tests.databases import slow_on_each
 from tests.factories import ApiClient
 from tests.length import length
 from tests.monitor.test_probe import FakeSite
@@ -128,7 +128,7 @@ def running():
         each.stop()
 
 
-@each_database
+@slow_on_each
 def test_sites_with_a_silent_name_server_hold_up_no_site_of_another_account(
     api, other_tenant, released, silent, running
 ):
@@ -144,7 +144,7 @@ def test_sites_with_a_silent_name_server_hold_up_no_site_of_another_account(
     assert not released.is_set()
 
 
-@each_database
+@slow_on_each
 def test_webhooks_with_a_silent_name_server_hold_up_no_webhook_of_another_account(
     api, other_tenant, released, silent, running
 ):
@@ -161,7 +161,7 @@ def test_webhooks_with_a_silent_name_server_hold_up_no_webhook_of_another_accoun
     assert not released.is_set()
 
 
-@each_database
+@slow_on_each
 def test_receivers_of_two_accounts_that_answer_slowly_hold_up_no_third(api, other_tenant, third, released, running):
     slow, hook, asked = Receiver(), Hooked(third), []
     slow.answer = lambda event: asked.append(event) or (released.wait() and 200)

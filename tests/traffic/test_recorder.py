@@ -13,10 +13,10 @@ from retainer.store.engines.base import OutcomeUnknown, Unavailable
 from retainer.traffic import counts, recorder
 from retainer.traffic.recorder import RequestRecorder
 from retainer.values.exact import LAST_DAY, utcnow
-from tests.databases import each_database
+from tests.databases import slow_on_each
 from tests.traffic.common import NOON, answered, asked, later, listed, write
 
-pytestmark = each_database
+pytestmark = slow_on_each
 
 
 def rows(api, table):

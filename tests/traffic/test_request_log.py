@@ -11,10 +11,10 @@ from retainer.schema.requests import refusals
 from retainer.server.monitoring import housekeeping
 from retainer.traffic import request_log
 from retainer.traffic.answered import MAX_NAME_LENGTH, MAX_NAMES, MAX_PATH_LENGTH, Reason
-from tests.databases import each_database
+from tests.databases import slow_on_each
 from tests.traffic.common import NOON, answered, asked, later, listed, write
 
-pytestmark = each_database
+pytestmark = slow_on_each
 
 
 def logged(api):

@@ -22,7 +22,7 @@ from retainer.server.monitoring import housekeeping
 from retainer.values.exact import as_instant
 from tests.contract.cases import another_process
 from tests.contract.filler import NOW
-from tests.databases import each_database, only_postgresql, only_sqlite, slow_on_each
+from tests.databases import only_postgresql, only_sqlite, slow_on_each
 from tests.length import IS_FULL, length
 from tests.webhooks.receiver import Hooked, Receiver
 
@@ -53,7 +53,7 @@ def clock():
         yield traveller
 
 
-@each_database
+@slow_on_each
 def test_an_event_arrives_as_it_is_listed_with_a_signature(api, hooked):
     api.make("/tags")
     hook = hooked()
@@ -104,7 +104,7 @@ def test_what_the_key_could_not_read_is_not_sent(api, hooked):
     assert len(hook.receiver.got) == 2
 
 
-@each_database
+@slow_on_each
 def test_both_secrets_sign_for_a_day(api, hooked, clock):
     hook = hooked()
     rotated = api.post(f"{hook.path}/rotate-secret").json["meta"]["secret"]
@@ -123,7 +123,7 @@ def test_both_secrets_sign_for_a_day(api, hooked, clock):
         hook.verify(after)
 
 
-@each_database
+@slow_on_each
 def test_a_second_rotation_keeps_each_former_secret_until_its_own_time(api, hooked, clock):
     hook, secrets = hooked(), []
     secrets.append(hook.secret)
@@ -145,7 +145,7 @@ def verifies(hook, secret):
     return False
 
 
-@each_database
+@slow_on_each
 def test_a_failure_is_tried_again_after_growing_pauses_with_the_same_id(api, hooked, clock):
     hook = hooked()
     hook.receiver.fail(503)
@@ -171,7 +171,7 @@ def test_a_failure_is_tried_again_after_growing_pauses_with_the_same_id(api, hoo
     assert (delivery["status"], delivery["attempts"], delivery["error"]) == ("delivered", 6, None)
 
 
-@each_database
+@slow_on_each
 def test_events_of_a_record_queue_behind_a_failed_one_and_others_go_on(api, hooked, clock):
     hook = hooked()
     client = api.make("/clients")["id"]
@@ -272,7 +272,7 @@ def test_an_event_that_is_sent_again_begins_with_short_pauses(api, hooked, clock
     assert hook.send() == 1
 
 
-@each_database
+@slow_on_each
 def test_a_receiver_that_is_back_gets_everything_at_once(api, hooked, clock):
     hook = hooked()
     hook.receiver.fail()
@@ -394,7 +394,7 @@ def test_a_receiver_that_fails_for_three_days_pauses_its_webhook_and_loses_nothi
     assert sorted(hook.receiver.events) == [1, 2], "in no order, since they are of two records"
 
 
-@each_database
+@slow_on_each
 @pytest.mark.parametrize("is_of_the_operator", [True, False])
 def test_a_pause_is_no_time_in_which_a_receiver_fails(api, hooked, clock, is_of_the_operator):
     hook = hooked()
@@ -415,7 +415,7 @@ def test_a_pause_is_no_time_in_which_a_receiver_fails(api, hooked, clock, is_of_
     assert hook.deliveries()[0]["next_attempt_at"] == as_instant(datetime.now(UTC) + schedule.PAUSES[0])
 
 
-@each_database
+@slow_on_each
 def test_a_receiver_that_answers_410_disables_its_webhook(api, hooked):
     hook = hooked()
     hook.receiver.fail(410)
@@ -428,7 +428,7 @@ def test_a_receiver_that_answers_410_disables_its_webhook(api, hooked):
     assert api.patch(hook.path, {"description": "Accounting"}).data["status"] == "disabled"
 
 
-@each_database
+@slow_on_each
 def test_a_test_is_sent_once(api, hooked):
     hook = hooked()
     hook.receiver.fail(404)
@@ -443,7 +443,7 @@ def test_a_test_is_sent_once(api, hooked):
     assert hook.send() == 0
 
 
-@each_database
+@slow_on_each
 def test_events_are_sent_again_with_their_ids(api, hooked):
     hook = hooked()
     for _ in range(3):
@@ -459,7 +459,7 @@ def test_events_are_sent_again_with_their_ids(api, hooked):
     assert hook.read()["position"] == 3
 
 
-@each_database
+@slow_on_each
 def test_several_senders_share_the_work_and_each_event_is_sent_once(api, hooked):
     hooks = [hooked() for _ in range(5)]
     for _ in range(20):
@@ -476,7 +476,7 @@ def test_several_senders_share_the_work_and_each_event_is_sent_once(api, hooked)
     assert hooks[0].failures == []
 
 
-@each_database
+@slow_on_each
 def test_what_a_dead_sender_has_sent_is_sent_again_when_its_lease_ends(api, hooked, clock, monkeypatch):
     hook = hooked()
     api.make("/tags")
@@ -496,7 +496,7 @@ def test_what_a_dead_sender_has_sent_is_sent_again_when_its_lease_ends(api, hook
     assert (first.message_id, first.body) == (second.message_id, second.body)
 
 
-@each_database
+@slow_on_each
 def test_a_result_after_the_lease_has_ended_is_not_saved(api, hooked, clock):
     hook = hooked()
     api.make("/tags")
@@ -509,7 +509,7 @@ def test_a_result_after_the_lease_has_ended_is_not_saved(api, hooked, clock):
     assert hook.deliveries() == []
 
 
-@each_database
+@slow_on_each
 def test_a_webhook_that_goes_back_during_a_turn_stays_there(api, hooked):
     hook = hooked()
     api.make("/tags")
@@ -563,7 +563,7 @@ def test_a_forbidden_address_is_like_one_that_cannot_be_reached(api, hooked):
     assert hook.receiver.got == []
 
 
-@each_database
+@slow_on_each
 def test_events_that_were_deleted_before_they_were_sent_are_reported(api, hooked, clock):
     hook = hooked()
     api.patch(hook.path, {"status": "paused"})
@@ -579,7 +579,7 @@ def test_events_that_were_deleted_before_they_were_sent_are_reported(api, hooked
     assert len(hook.notices) == 1
 
 
-@each_database
+@slow_on_each
 def test_old_deliveries_are_deleted_with_the_events_but_no_pending_one(api, hooked, clock):
     hook = hooked()
     hook.receiver.fail(events={2})
