@@ -21,13 +21,15 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 
 from retainer.identity.people import users
+from retainer.kernel.roles import OWN_RECORDS
 from retainer.schema.webhooks import webhook_deliveries
 from retainer.values.reading import unwrapped, writable_fields
 from tests.browser import Browser
 from tests.console.serving import serving
 from tests.console.test_key_pages import recorded
 from tests.console.test_pages import fill, paths
-from tests.console.visitor import PASSWORD, admin_of
+from tests.console.test_roles import OF_USERS
+from tests.console.visitor import PASSWORD, Visitor, admin_of
 from tests.contract.cases import OPERATIONS
 from tests.databases import only_sqlite
 from tests.factories import ApiClient
@@ -144,10 +146,9 @@ def test_an_admin_goes_from_the_first_link_to_the_last_key(api, screen):
     assert screen.browser.current_url.endswith("/console/sign-in?next=/keys")
 
 
-def enter(screen: Screen, api: ApiClient) -> None:
-    """Sign in as the admin."""
-    visitor = admin_of(api)
-    token = visitor.cookies["retainer-session"]
+def enter(screen: Screen, api: ApiClient, visitor: Visitor | None = None) -> None:
+    """Sign in as somebody, the admin if nobody is named."""
+    token = (visitor or admin_of(api)).cookies["retainer-session"]
     screen.browser.add_cookie({"name": "retainer-session", "value": token, "path": "/", "httpOnly": True})
 
 
@@ -158,13 +159,17 @@ def chosen(pages: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("dark", first([True, False]), ids=lambda dark: "dark" if dark else "light")
-def test_every_page_is_accessible(api, screen, dark):
+@pytest.mark.parametrize("role", OF_USERS)
+def test_every_page_of_a_role_is_accessible(api, person, screen, role, dark):
     screen.open("/console/sign-in")
     assert screen.browser.findings() == []
-    enter(screen, api)
+    visitor, texts = person(role), fill(api)
+    for kind, owner in OWN_RECORDS.items():
+        api.patch(f"/{kind}/{texts[f'records/{kind}']}", {owner: visitor.user_id})
+    enter(screen, api, visitor)
     screen.browser.show(width=390 if dark else 1280, dark=dark)
-    pages = [path for path in paths(fill(api)) if not path.endswith(NO_PAGES)]
-    for path in by_turns(pages[dark:]) if IS_FULL else sampled(chosen(pages), 8, TURN):
+    pages = [path for path in paths(texts) if not path.endswith(NO_PAGES) and visitor.get(path).status == 200]
+    for path in by_turns(pages[dark:]) if IS_FULL else sampled(chosen(pages), 12, TURN):
         screen.open(path)
         assert screen.browser.findings() == [], path
         assert not screen.browser.overflows(), path
