@@ -376,6 +376,9 @@ def test_a_payment_that_was_refunded_is_removed_after_its_refund(api, visitor):
 CREDITS = [
     ({"what": "lines"}, "what", "Enter a quantity for at least one line."),
     ({"what": "amount", "amount": ""}, "amount", "Is required."),
+    ({"what": "everything", "amount": "50"}, "what", "Select “An amount”, or leave the amount blank."),
+    ({"what": "lines", "line_0": "1", "amount": "50"}, "what", "Select “An amount”, or leave the amount blank."),
+    ({"what": "amount", "line_0": "1", "amount": "50"}, "what", "Select “Selected lines”, or leave the lines blank."),
     ({"what": "amount", "amount": "9999"}, "amount", "but only 1243.50 EUR is left to credit"),
     ({"what": "lines", "line_0": "11"}, "line_0", "at most what is left of the line: 10."),
     ({"what": "lines", "line_0": "ten"}, "line_0", "Must be"),

@@ -27,7 +27,7 @@ from retainer.values.exact import decimal_text
 from retainer.work.project_types import Project
 
 WORK = {"time": "Time", "expenses": "Expenses", "milestones": "Completed milestones", "fees": "Months of retainers"}
-WITHOUT_DAYS = ("milestones",)
+WITHOUT_DAYS, ALL_DAYS = ("milestones",), "All of them, whatever the days below."
 GROUPS = tuple(options_of(declared(UnbilledTime.__annotations__["group_by"])))
 
 
@@ -42,7 +42,10 @@ class Bill(Action, frozen=True, kw_only=True):
     def fields_of(self, record: Client | Project) -> Sequence[Field]:
         covered = " that the fee covers" if is_covered(record) else ""
         return [
-            *(Field(name, f"{text}{covered if name == 'time' else ''}", "flag") for name, text in WORK.items()),
+            *(
+                Field(name, f"{text}{covered * (name == 'time')}", "flag", ALL_DAYS if name in WITHOUT_DAYS else "")
+                for name, text in WORK.items()
+            ),
             Field("from", "From", "day", hint="If blank: all work before the last day."),
             Field("to", "To", "day", hint="If blank: all work so far."),
             Field("group_by", "One line of time for each", "choice", is_required=True, options=GROUPS),
@@ -139,6 +142,7 @@ def payment_text(payment: Payment) -> str:
 CREDITED, REASON, CREDIT_DAY, DESCRIPTION = choose_fields(
     CreditNote, credit_notes, "amount", "reason", "issue_date", "description"
 )
+CREDITABLE = {"amount": "An amount", "lines": "Selected lines"}
 LINE = "line_"
 """The prefix of the fields with quantities of lines."""
 
@@ -146,10 +150,10 @@ LINE = "line_"
 class Credit(Action, frozen=True, kw_only=True):
     def fields_of(self, record: Invoice) -> Sequence[Field]:
         lines = list(creditable_lines(record))
-        what = {"everything": f"The full remaining amount, {left_of(record)}", "amount": "An amount"}
-        options = [*what.items(), *([("lines", "Selected lines")] if lines else [])]
+        everything = ("everything", f"The full remaining amount, {left_of(record)}")
+        parts = [(name, text) for name, text in CREDITABLE.items() if name != "lines" or lines]
         return [
-            Field("what", "What to credit", "choice", is_required=True, options=tuple(options)),
+            Field("what", "What to credit", "choice", is_required=True, options=(everything, *parts)),
             *lines,
             CREDITED._replace(label=f"Amount with tax, {record.currency}", hint=""),
             REASON,
@@ -169,6 +173,9 @@ class Credit(Action, frozen=True, kw_only=True):
             raise invalid({"amount": ["Is required."]})
         if what == "lines" and not parts:
             raise invalid({"what": ["Enter a quantity for at least one line."]})
+        for other, value in (("amount", amount), ("lines", parts)):
+            if value and what != other:
+                raise invalid({"what": [f"Select “{CREDITABLE[other]}”, or leave the {other} blank."]})
         return values | {"amount": {"amount": amount}, "lines": {"lines": parts}}.get(what, {})
 
     def field_of(self, path: str, body: dict[str, Any]) -> str:
