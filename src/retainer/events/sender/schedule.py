@@ -6,7 +6,7 @@ A webhook has one sender at a time. What a sender had sent without saving when i
 from datetime import datetime, timedelta
 from itertools import accumulate
 
-from sqlalchemy import and_, bindparam, case, func, or_, select, union, update
+from sqlalchemy import Update, and_, bindparam, case, func, or_, select, union, update
 
 from retainer.events.deliveries import MAX_PENDING
 from retainer.fairness import Leased
@@ -69,23 +69,22 @@ def set_back(store: Store, lease: timedelta) -> None:
     limits = {"latest": instant_after(now, CLOCK_DIFFERENCE), "lease_end": instant_after(now, lease + CLOCK_DIFFERENCE)}
 
     def set_back_account(tx: Tx) -> int:
-        tx.all(LOCK)  # all webhooks in one order, and before their deliveries, as senders do
-        tx.run(SET_BACK, latest=limits["latest"])
-        tx.run(END_LEASES, lease_end=limits["lease_end"])
-        return tx.change(WAKE)
+        retry(tx, SET_BACK, latest=limits["latest"])
+        return tx.change(END_LEASES, lease_end=limits["lease_end"])
 
     in_accounts(store, AHEAD, set_back_account, **limits)
 
 
 def retry_all(store: Store, _since: str) -> None:
     """Make due what is pending, as after a pause, whose time is not one in which receivers have failed."""
+    in_accounts(store, PENDING, retry)
 
-    def retry_account(tx: Tx) -> int:
-        tx.all(LOCK)  # as above
-        tx.run(RETRY_ALL)
-        return tx.change(WAKE)
 
-    in_accounts(store, PENDING, retry_account)
+def retry(tx: Tx, deliveries: Update = RETRY_ALL, **values: object) -> int:
+    """Make deliveries of an account due: locks all webhooks in one order, and before the deliveries, as senders do."""
+    tx.all(LOCK)
+    tx.run(deliveries, **values)
+    return tx.change(WAKE)
 
 
 def next_attempt(failing_since: str, now: str) -> str | None:
