@@ -60,6 +60,19 @@ def test_without_another_person_all_keys_stop(api, visitor, keys):
     assert {api.get("/me", key=value).code for value in keys.values()} == {"user_deactivated"}
 
 
+@pytest.mark.parametrize("fields", [{}, {"pause_webhooks": "yes"}])
+def test_webhooks_of_keys_that_stop_are_listed_and_paused_on_request(api, visitor, keys, fields):
+    (kept, _) = keys
+    hooks = [api.make("/webhooks", description=name)["id"] for name in ("Books", "Wiki", "Chat")]
+    for key, hook in zip([*keys, str(api.key_id)], hooks, strict=True):
+        api.sql("UPDATE webhooks SET key_id = $1 WHERE id = $2", int(key), hook)
+    page = visitor.get(f"/console/people/{api.member_id}/deactivate")
+    assert "Webhooks that were set up with these keys send on unless you pause them: Books, Wiki." in page.text
+    deactivate(api, visitor, new_user_id=str(api.admin_id), keys=[kept], **fields)
+    states = [api.get(f"/webhooks/{hook}").data["status"] for hook in hooks]
+    assert states == ["active", "paused" if fields else "active", "active"]
+
+
 @pytest.mark.parametrize("other", ["0", "999999", "x"])
 def test_nothing_is_done_if_the_other_person_cannot_hold_keys(api, visitor, keys, other):
     page = deactivate(api, visitor, new_user_id=other)

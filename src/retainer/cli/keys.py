@@ -65,6 +65,6 @@ def rotate_key(key: Key, **given: Any) -> dict[str, object]:
 def revoke_key(key: Key, *, pause_webhooks: Pause = False) -> dict[str, object]:
     """Revoke a key permanently; other keys are not affected. Its webhooks send on unless they are paused."""
     with cli.acting_on(api_keys, key) as tx:
-        revoked, found = keys.revoke_key(tx, key), webhooks.webhooks_of_key(tx, key)
+        revoked, found = keys.revoke_key(tx, key), webhooks.webhooks_of(tx, key)
         found = webhooks.pause_webhooks(tx, found) if pause_webhooks else found
     return msgspec.structs.asdict(revoked) | {"webhooks": cli.Listing(found, ("id", "url", "status"))}

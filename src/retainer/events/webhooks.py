@@ -183,8 +183,8 @@ def change_webhook(tx: Tx, before: Webhook, webhook: Webhook, allowed: Sequence[
     return tx.get(webhooks, after.id, Webhook)
 
 
-def webhooks_of_key(tx: Tx, key_id: int) -> list[Webhook]:
-    return [each for each in load_webhooks(tx) if each.key_id == key_id]
+def webhooks_of(tx: Tx, *key_ids: int) -> list[Webhook]:
+    return [each for each in load_webhooks(tx) if each.key_id in key_ids]
 
 
 def pause_webhooks(tx: Tx, found: list[Webhook]) -> list[Webhook]:

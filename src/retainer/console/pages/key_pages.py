@@ -69,7 +69,7 @@ SCOPES_FIELD = Field("scopes", "Permissions", "scopes", options=tuple(COVERED.it
 HOURS = Field(
     "hours", "The current key stops", "choice", is_required=True, default="24", options=tuple(OVERLAPS.items())
 )
-PAUSE = Field("pause_webhooks", "Pause the webhooks that were set up with this key", "flag")
+PAUSE = Field("pause_webhooks", "Pause the webhooks that were set up with what stops", "flag")
 
 
 def fields_of_new(tx: Tx, context: PageContext, _: None) -> list[Field]:
@@ -137,15 +137,21 @@ def tell_revoke(tx: Tx, context: PageContext, key: Key) -> Iterator[str]:
         yield f"{requests} in the last hour. Last used {last_used.distance}{address}."
     for operation, _ in operations.most_common(1):
         yield f"Most frequent operation: {operation}."
-    if found := webhooks.webhooks_of_key(tx, key.id):
+    yield from tell_webhooks(tx, key.id)
+
+
+def tell_webhooks(tx: Tx, *key_ids: int) -> Iterator[str]:
+    """Yield which webhooks send on although keys stop, if there are any."""
+    if found := webhooks.webhooks_of(tx, *key_ids):
         names = ", ".join(each.description or words.host(each.url) for each in found)
-        yield f"Webhooks that were set up with this key send on unless you pause them: {names}."
+        keys = "this key" if len(key_ids) == 1 else "these keys"
+        yield f"Webhooks that were set up with {keys} send on unless you pause them: {names}."
 
 
 def revoke(tx: Tx, context: PageContext, key: Key, body: Fields) -> Reply:
     keys.revoke_key(tx, key.id)
     if body.get("pause_webhooks"):
-        webhooks.pause_webhooks(tx, webhooks.webhooks_of_key(tx, key.id))
+        webhooks.pause_webhooks(tx, webhooks.webhooks_of(tx, key.id))
     return context.redirect(f"/keys/{key.id}", f"{key.name} revoked. It no longer works.", kind="warn")
 
 
@@ -159,7 +165,7 @@ EDIT = FormPage(KEYS, "Edit {name}", "Save", edit, tell_edit, fields_of_edit, la
 ROTATE = FormPage(KEYS, "Rotate {name}", "Rotate key", rotate, tell_rotate, lambda *_: [HOURS])
 REVOKE = FormPage(
     *(KEYS, "Revoke {name}?", "Revoke key", revoke, tell_revoke),
-    lambda tx, _, key: [PAUSE] if webhooks.webhooks_of_key(tx, key.id) else [],
+    lambda tx, _, key: [PAUSE] if webhooks.webhooks_of(tx, key.id) else [],
     confirmed_by=KEYS.confirm_name,
 )
 
@@ -208,7 +214,7 @@ def show(tx: Tx, context: PageContext) -> Reply:
         hour_of=lambda operation: f"{operation.last_hour[:HOUR]}:00:00.000000Z",
         has_been_used=key.last_used_at is not None,
         api_enabled=accounts.get_account(tx)["api_enabled"],
-        webhooks=webhooks.webhooks_of_key(tx, key.id),
+        webhooks=webhooks.webhooks_of(tx, key.id),
     )
 
 
@@ -265,6 +271,7 @@ def tell_switch_off(tx: Tx, context: PageContext, _: None) -> Iterator[str | Tab
     stopped = words.count(len(live.keys), "key stops", "keys stop")
     effect = f"{stopped} working immediately." if live.keys else "No active keys are affected."
     yield f"{effect} Nothing is deleted: the same keys work again when you switch the API back on."
+    yield "Webhooks send on. Pause those that are to stop, too."
     if not live.used:
         yield "No keys were used in the last hour."
         return

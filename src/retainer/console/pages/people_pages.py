@@ -8,9 +8,11 @@ from retainer.console import words
 from retainer.console.editing.fields import Field, fields_of
 from retainer.console.editing.form_pages import FormPage, Section, stored
 from retainer.console.page_context import PageContext, Reply
+from retainer.console.pages.key_pages import PAUSE, tell_webhooks
 from retainer.console.values import TableBlock, Value, headings
 from retainer.console.words import hours
 from retainer.errors import Refusal, invalid
+from retainer.events import webhooks
 from retainer.identity.audit import Fields
 from retainer.identity.keys import key_list, keys
 from retainer.identity.keys.key_list import Key, KeyFilter
@@ -104,13 +106,15 @@ def fields_of_deactivation(tx: Tx, context: PageContext, user: Any) -> list[Fiel
         NEW_HOLDER._replace(options=people),
         Field("keys", "Keys to hand over", "choices", default=chosen, options=tuple(options)),
     ]
-    return fields if keys and others else []
+    pause = [PAUSE] if webhooks.webhooks_of(tx, *(key.id for key in keys)) else []
+    return [*(fields if keys and others else ()), *pause]
 
 
 def tell_deactivation(tx: Tx, context: PageContext, user: Any) -> Iterator[str]:
-    keys = words.count(len(keys_of(tx, context, user)), "key")
+    keys = keys_of(tx, context, user)
     yield f"{user.name} is signed out immediately. Time, expenses and all other records are kept."
-    yield f"Acting as {user.name}: {keys}. All stop immediately, unless you hand them over."
+    yield f"Acting as {user.name}: {words.count(len(keys), 'key')}. All stop immediately, unless you hand them over."
+    yield from tell_webhooks(tx, *(key.id for key in keys))
 
 
 def deactivate(tx: Tx, context: PageContext, user: Any, body: Fields) -> Reply:
@@ -125,8 +129,10 @@ def deactivate(tx: Tx, context: PageContext, user: Any, body: Fields) -> Reply:
     if moved:
         act = "acts" if len(moved) == 1 else "act"
         sentences.append(f"{words.count(len(moved), 'key')} now {act} as {moved[0].user_name}.")
-    if len(keys) > len(moved):
-        sentences.append(f"{words.count(len(keys) - len(moved), 'key')} stopped working.")
+    if stopped := {key.id for key in keys} - {key.id for key in moved}:
+        sentences.append(f"{words.count(len(stopped), 'key')} stopped working.")
+    if body.get("pause_webhooks"):
+        webhooks.pause_webhooks(tx, webhooks.webhooks_of(tx, *stopped))
     return context.redirect(f"/people/{user.id}", " ".join(sentences), kind="warn")
 
 
