@@ -5,8 +5,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from retainer.console.actions.offers import ACTIONS
-from retainer.console.editing import form_pages
-from retainer.console.editing import pages as editing
+from retainer.console.editing import form_pages, record_forms
 from retainer.console.editing.form_pages import Choose, FormPage
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.pages import (
@@ -113,14 +112,12 @@ CONSOLE_ROUTES: dict[str, Route] = {
     "/search/results": Route(search_page.suggest),
     "/records/{kind}": Route(list_pages.show_list),
     "/records/{kind}/csv": Route(list_pages.download),
-    "/records/{kind}/new": Route(editing.show, editing.send, is_long=True),
+    "/records/{kind}/new": form_page(record_forms.choose_form, is_long=True),
     "/records/{kind}/{record}": Route(record_pages.show),
-    "/records/{kind}/{record}/edit": Route(editing.show, editing.send, is_long=True),
-    "/records/{kind}/{record}/delete": Route(editing.show_delete, editing.delete),
+    "/records/{kind}/{record}/edit": form_page(record_forms.choose_form, is_long=True),
+    "/records/{kind}/{record}/delete": form_page(record_forms.choose_deletion),
     **{
-        f"/records/{kind}/{{record}}/{action.path}": Route(
-            partial(action.show, kind), partial(action.act, kind), is_rehearsal=True
-        )
+        f"/records/{kind}/{{record}}/{action.path}": form_page(partial(action.choose, kind), is_rehearsal=True)
         for kind, actions in ACTIONS.items()
         for action in actions
     },

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
+from functools import partial
 from operator import sub
 from typing import Any, NamedTuple
 
@@ -13,20 +14,21 @@ from retainer.billing.invoices.types import Invoice
 from retainer.console import words
 from retainer.console.actions.effects import load_effects, work_in_words
 from retainer.console.catalogue import Kind
+from retainer.console.editing.calls import call, state_of, worded
 from retainer.console.editing.fields import Field
-from retainer.console.editing.pages import call, check_state, state_of, worded
+from retainer.console.editing.form_pages import PREVIEW, FormPage, Step
+from retainer.console.editing.record_forms import section_of
 from retainer.console.editing.sheet import Sheet
 from retainer.console.forms import Form
 from retainer.console.kinds.display import AnyPage
 from retainer.console.labels import field_label, in_words, word_of
 from retainer.console.names import load_names, title_of
-from retainer.console.page_context import PageContext, Rehearsed, Reply, View
+from retainer.console.page_context import PageContext, Rehearsed, Reply
 from retainer.console.values import Block, Value, Values
 from retainer.documents.wording import unit_text
 from retainer.errors import FieldErrors, Refusal, invalid
 from retainer.identity import audit
-from retainer.identity.audit import Target
-from retainer.kernel.resource import read_id
+from retainer.identity.audit import Fields, Target
 from retainer.schema.crm import clients
 from retainer.store.tx import Tx
 
@@ -35,7 +37,6 @@ SHOWN = (
     *("awaiting", "priority", "assignee_id", "due_at", "reopened_count", "monitoring_enabled", "maintenance_until"),
 )
 """The fields that a page compares, in this order."""
-PREVIEW = "preview"
 REVIEW = "The fields have changed since the preview. This is what they lead to now: check it, then confirm."
 
 
@@ -70,6 +71,8 @@ class Stage(NamedTuple):
     kind: Kind
     record: Any
     sheet: Sheet
+    values: Fields = {}
+    """What the form says, by its fields."""
     after: Any = None
     made: Any = None
     meta: Any = None
@@ -155,46 +158,50 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
             "became": "" if record.status == after.status else word_of(after.status).lower(),
         }
 
-    def show(self, kind: str, tx: Tx, context: PageContext) -> Reply:
-        """Return the page, with what the form as typed leads to. Raises `not_found`; leaves its rehearsal in `tx`."""
-        stage = self.stage(kind, tx, context)
+    def choose(self, name: str, _: Tx, context: PageContext) -> FormPage:
+        """Return the form of the action on the records of a kind. Raises `not_found`."""
+        kind = context.catalogue.find(name)
+        return FormPage(
+            *(section_of(kind), self.word, self.button or self.word, partial(self.act, kind)),
+            sheet_of=partial(self.sheet, kind),
+            rehearse=partial(self.rehearse, kind),
+            is_danger=self.is_danger,
+            is_guarded=True,
+            look="action",
+        )
+
+    def rehearse(self, kind: Kind, tx: Tx, context: PageContext, record: Any, sheet: Sheet) -> dict[str, Any]:
+        """Return what the page shows, with what the form as typed leads to. Leaves its rehearsal in `tx`."""
+        stage = Stage(tx, context, kind, record, sheet)
         if context.form.errors:
-            return self.view(stage)
-        sheet = stage.sheet
+            return self.shown(stage)
         open_to_input = {field.name for field in sheet.fields if field.is_required and not sheet.stored(field)}
         if context.form.texts:
             open_to_input = {field.name for field in sheet.fields}
         else:
             context.form.texts = {field.name: [sheet.stored(field)] for field in sheet.fields}
         try:
-            return self.view(self.perform(stage))
+            return self.shown(self.perform(stage._replace(values=sheet.read())))
         except Refusal as refusal:
             wrong = refusal.members.get("errors", {}).keys()
-            return self.view(stage, "" if wrong and wrong <= open_to_input else self.obstacle(stage, refusal))
+            return self.shown(stage, "" if wrong and wrong <= open_to_input else self.obstacle(stage, refusal))
 
-    def act(self, kind: str, tx: Tx, context: PageContext) -> Reply:
-        """Act once on the record that the page showed. Raises `precondition_failed`, Rehearsed, the API's errors."""
-        stage, form = self.stage(kind, tx, context), context.form
-        if form.text("step") != PREVIEW:
-            check_state(stage.kind.table, stage.record, form)
-        stage = self.perform(stage)
-        is_unseen = self.is_reviewed and form.text("seen") != digest(stage.sheet)
+    def act(self, kind: Kind, tx: Tx, context: PageContext, record: Any, values: Fields) -> Reply:
+        """Act once, if the form was previewed as far as it must be. Raises Rehearsed, and the API's errors."""
+        form, sheet = context.form, self.sheet(kind, tx, context, record)
+        stage = self.perform(Stage(tx, context, kind, record, sheet, values))
+        is_unseen = self.is_reviewed and form.text("seen") != digest(sheet)
         if is_unseen or form.text("step") == PREVIEW:
             form.message = "" if form.text("step") == PREVIEW else REVIEW
-            raise Rehearsed(self.view(stage))
+            raise Rehearsed(self.choose(kind.name, tx, context).render(context, record, sheet, **self.shown(stage)))
         path = self.next_path(stage)
-        if self.unchanged and state_of(stage.after) == state_of(stage.record):
+        if self.unchanged and state_of(stage.after) == state_of(record):
             return context.redirect(path, self.unchanged, kind="warn")
         self.note(stage)
         said = say(self.facts(stage, Values(tx, context)), self.notice)
         return context.redirect(path, " ".join(said), kind="warn" if self.is_danger else "good")
 
-    def stage(self, name: str, tx: Tx, context: PageContext) -> Stage:
-        kind = context.catalogue.find(name)
-        record = kind.get(tx, read_id(context.path_parameters["record"], kind.table))
-        return Stage(tx, context, kind, record, self.sheet(tx, context, kind, record))
-
-    def sheet(self, tx: Tx, context: PageContext, kind: Kind, record: Any) -> Sheet:
+    def sheet(self, kind: Kind, tx: Tx, context: PageContext, record: Any) -> Sheet:
         preset = self.preset(tx, record)
         own = record if preset is None else None
         return Sheet(tx, context, kind, own, self.fields_of(record), Form([*(preset or {}).items()]))
@@ -202,10 +209,10 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
     def perform(self, stage: Stage) -> Stage:
         """Call the operation; return what it has changed. Raises its errors, by the fields of the form."""
         owed, work = load_effects(stage.tx, stage.record)
-        values, body = stage.sheet.read(), dict[str, Any]()
+        body = dict[str, Any]()
         try:
             stage.tx.raise_errors()
-            body = self.build_body(stage.record, values)
+            body = self.build_body(stage.record, stage.values)
             made = self.run(stage, body)
         except Refusal as refusal:
             raise self._by_fields(refusal, stage.sheet, body) from None
@@ -246,37 +253,30 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         then = word_of(target).lower()
         return f"This {stage.kind.noun} is {word}, so it cannot become {then}."
 
-    def view(self, stage: Stage, obstacle: str = "") -> View:
-        context, kind, record, sheet = stage.context, stage.kind, stage.record, stage.sheet
+    def shown(self, stage: Stage, obstacle: str = "") -> dict[str, Any]:
+        kind, record, sheet = stage.kind, stage.record, stage.sheet
         if stage.after and "status" in self.fixed and stage.after.status == record.status:
             obstacle = self.obstacle(stage, None)
-        sheet.word_errors()
-        label = title_of(kind.table, record)
-        values = Values(stage.tx, context)
+        values = Values(stage.tx, stage.context)
         facts = self.facts(stage, values)
         changes = list(changes_of(values, stage, facts["client"]))
         values.names.load()
-        return context.render(
-            "action",
-            action=self,
-            kind=kind,
-            label=label,
-            title=f"{self.word}: {getattr(record, 'name', None) or getattr(record, 'number', None) or label}",
-            back=kind.path_of(record),
-            sheet=sheet,
-            obstacle=obstacle,
-            sentences=list(say(facts, self.sentences)),
-            warnings=[in_words(warning.message, ()) for warning in getattr(stage.meta, "warnings", ())],
-            document=stage.made if type(stage.made) in {Invoice, CreditNote} - {kind.record} else None,
-            unit_text=unit_text,
-            changes=changes,
-            state=state_of(record),
-            seen=digest(sheet),
-        )
+        warnings = [in_words(warning.message, ()) for warning in getattr(stage.meta, "warnings", ())]
+        is_document = type(stage.made) in {Invoice, CreditNote} - {kind.record}
+        document = [Block("lines_of", document=stage.made, unit_text=unit_text)] if is_document else []
+        name = getattr(record, "name", None) or getattr(record, "number", None) or title_of(kind.table, record)
+        return {
+            "title": f"{self.word}: {name}",
+            "told": [Block("effects", sentences=list(say(facts, self.sentences)), warnings=warnings)],
+            "below": [*document, *([Block("changes", rows=changes)] if changes else [])],
+            "obstacle": obstacle,
+            "steps": [Step(PREVIEW, "Preview")] if sheet.fields else [],
+            "hidden": {"seen": digest(sheet)} if self.is_reviewed else {},
+        }
 
     def block(self, page: AnyPage, record: Any, title: str, *without: str) -> Block:
         """Return the form as a part of the record's page; `without` are fields that stand elsewhere on it."""
-        sheet = self.sheet(page.tx, page.context, page.kind, record)
+        sheet = self.sheet(page.kind, page.tx, page.context, record)
         sheet.fields = [field for field in sheet.fields if field.name not in without]
         advice, button = () if without else self.sentences, self.button or self.word
         shown = {"path": self.path, "button": button, "advice": advice, "sheet": sheet, "state": state_of(record)}
@@ -290,7 +290,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
             for record in (stage.record, stage.after)
         )
         target = Target(stage.kind.noun, stage.after.id, title_of(stage.kind.table, stage.after))
-        after = stage.sheet.read() | after
+        after = stage.values | after
         audit.note(stage.tx, self.audited, target, before=before or None, after=after or None)
 
 

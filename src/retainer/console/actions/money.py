@@ -8,7 +8,9 @@ from retainer.billing import payments
 from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.invoices.types import Invoice, Payment, UnbilledTime
 from retainer.console.actions.action import Action, Stage
+from retainer.console.catalogue import Kind
 from retainer.console.editing.fields import Field, choose_fields, options_of
+from retainer.console.editing.sheet import Sheet
 from retainer.console.kinds.projects import LEFT_OUT
 from retainer.console.page_context import PageContext
 from retainer.console.shapes import declared
@@ -32,12 +34,11 @@ GROUPS = tuple(options_of(declared(UnbilledTime.__annotations__["group_by"])))
 
 
 class Bill(Action, frozen=True, kw_only=True):
-    def stage(self, name: str, tx: Tx, context: PageContext) -> Stage:
-        """Return the client or the project of the path. Raises `not_found`, also for internal projects."""
-        stage = super().stage(name, tx, context)
-        if isinstance(stage.record, Project) and stage.record.client_id is None:
+    def sheet(self, kind: Kind, tx: Tx, context: PageContext, record: Client | Project) -> Sheet:
+        """Return the form about a client or a project. Raises `not_found` for internal projects."""
+        if isinstance(record, Project) and record.client_id is None:
             raise Refusal("not_found", "Only clients and their projects are billed.")
-        return stage
+        return super().sheet(kind, tx, context, record)
 
     def fields_of(self, record: Client | Project) -> Sequence[Field]:
         covered = " that the fee covers" if is_covered(record) else ""
@@ -74,7 +75,7 @@ class Bill(Action, frozen=True, kw_only=True):
         return super().facts(stage, values) | {"left_out": left_out}
 
     def note(self, stage: Stage) -> None:
-        body = self.build_body(stage.record, stage.sheet.read())
+        body = self.build_body(stage.record, stage.values)
         audit.note(stage.tx, "record created", Target("invoice", stage.made.id, "draft"), after=body)
 
     def next_path(self, stage: Stage) -> str:

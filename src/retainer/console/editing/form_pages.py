@@ -1,6 +1,6 @@
-"""The form pages of administration and of a person's own data: what one tells, asks for and does is declared.
+"""The form pages of the console: what one tells, asks for and does is declared, and the page follows.
 
-The page follows. Each calls the function of its area, which notes the change in the audit log.
+Each calls the function of its area, which checks its rules and notes the change in the audit log.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,9 +9,11 @@ from typing import Any, NamedTuple
 import msgspec
 from sqlalchemy import Table
 
+from retainer.console.editing.calls import check_state, state_of
 from retainer.console.editing.fields import Field
 from retainer.console.editing.sheet import Sheet
-from retainer.console.page_context import PageContext, Reply
+from retainer.console.names import Link
+from retainer.console.page_context import PageContext, Reply, View
 from retainer.errors import invalid
 from retainer.identity.audit import Fields
 from retainer.kernel.resource import read_id
@@ -19,6 +21,8 @@ from retainer.schema.identity import accounts
 from retainer.store.tx import Store, Tx
 from retainer.values.decoding import decoder, json_text
 
+PREVIEW, OF_LINES = "preview", ("add", "remove ")
+"""The steps of the buttons that show what a form leads to, add a line, and remove one."""
 Read = Callable[[Tx, PageContext, Any], Any]
 """Reads something about the record of a form page; a new one has none."""
 
@@ -40,10 +44,18 @@ class Section(NamedTuple):
     table: Table = accounts
     get: Callable[[Tx, int], Any] = lambda *_: None
     name_of: Callable[[Any], str] = lambda record: str(record.name)
+    path_of: Callable[[Any], str] | None = None
 
     def find(self, tx: Tx, context: PageContext) -> Any:
         """Return the record that the path names; None without one. Raises `not_found`."""
-        return next((self.get(tx, read_id(each, self.table)) for each in context.path_parameters.values()), None)
+        ids = [text for name, text in context.path_parameters.items() if name != "kind"]
+        return next((self.get(tx, read_id(each, self.table)) for each in ids), None)
+
+    def page_of(self, record: Any) -> Link:
+        if record is None:
+            return Link("", self.path)
+        path = self.path_of(record) if self.path_of else f"{self.path}/{record.id}"
+        return Link(self.name_of(record), path)
 
     def confirm_name(self, _: Tx, __: PageContext, record: Any) -> str:
         return self.name_of(record)
@@ -62,7 +74,6 @@ class FormPage(NamedTuple):
 
     section: Section
     title: str
-    """Its heading, which is a question if the form ends something."""
     button: str
     act: Callable[[Any, PageContext, Any, Fields], Reply]
     """Does what the form asks for, with the fields that were filled in or changed. Raises its errors."""
@@ -84,8 +95,23 @@ class FormPage(NamedTuple):
     headings: Mapping[str, str] = {}
     """The headings of the form, by the first field below each."""
     presets: Mapping[str, tuple[str, ...]] = {}
+    is_danger: bool = False
+    """Whether the form ends something."""
+    look: str = ""
+    """The class of the form, for what its style differs in."""
+    sheet_of: Callable[[Tx, PageContext, Any], Sheet] | None = None
+    """Makes the form of a record whose fields follow from its kind."""
+    rehearse: Callable[[Tx, PageContext, Any, Sheet], dict[str, Any]] | None = None
+    """Does what the form would do, in a transaction that is rolled back; returns what the page shows of it."""
+    is_guarded: bool = False
+    """Whether the record must be in the state that the page showed."""
+    back: Link | None = None
+    """The page to which a form about a new record leads back, if it is not the list."""
+    hidden: Mapping[str, str] = {}
 
     def sheet(self, tx: Tx, context: PageContext, record: Any) -> Sheet:
+        if self.sheet_of is not None:
+            return self.sheet_of(tx, context, record)
         fields = [*self.fields(tx, context, record)]
         if text := self.confirmed_by(tx, context, record):
             fields.append(Field("confirmation", f"To confirm, type “{text}”", "text", is_required=True))
@@ -93,27 +119,35 @@ class FormPage(NamedTuple):
 
     def show(self, tx: Tx, context: PageContext) -> Reply:
         record = self.section.find(tx, context)
-        name = "" if record is None else self.section.name_of(record)
-        told, sheet = [*self.tell(tx, context, record)], self.sheet(tx, context, record)
-        return context.render(
-            "form_page",
-            page=self,
-            title=self.title.format(name=name, person=context.person),
-            name=name,
-            back=self.section.path if record is None else f"{self.section.path}/{record.id}",
-            sheet=sheet,
-            told=told,
+        sheet = self.sheet(tx, context, record)
+        if self.rehearse is not None:
+            return self.render(context, record, sheet, **self.rehearse(tx, context, record, sheet))
+        return self.render(
+            *(context, record, sheet),
+            told=[*self.tell(tx, context, record)],
             obstacle=self.obstacle(tx, context, record),
             links=self.links(tx, context, record),
             steps=self.steps(tx, context, record),
         )
 
+    def render(self, context: PageContext, record: Any, sheet: Sheet, **shown: Any) -> View:
+        """Return the page; what is `told` stands above the form, what is `below` between its fields and its buttons."""
+        sheet.word_errors()
+        back = self.back or self.section.page_of(record)
+        state = {"state": state_of(record)} if self.is_guarded and record is not None else {}
+        hidden = {**self.hidden, **state, **shown.pop("hidden", {})}
+        title = shown.pop("title", "") or self.title.format(name=back.text, person=context.person)
+        shown = {"below": (), "links": (), **shown}
+        return context.render("form_page", page=self, title=title, back=back, sheet=sheet, hidden=hidden, **shown)
+
     def read(self, tx: Tx, context: PageContext) -> tuple[Any, Fields | None]:
         """Return the record with the fields that were sent; None if a stored one was left as it is. Raises errors."""
         record = self.section.find(tx, context)
         sheet = self.sheet(tx, context, record)
+        if self.is_guarded and record is not None and context.form.text("step") != PREVIEW:
+            check_state(self.section.table, record, context.form)
         body = sheet.read()
-        if not body and sheet.record is not None and not tx.errors:
+        if not body and sheet.record is not None and not tx.errors and self.rehearse is None:
             return record, None
         text, typed = self.confirmed_by(tx, context, record), str(body.pop("confirmation", ""))
         if typed.casefold() != text.casefold():
@@ -121,9 +155,11 @@ class FormPage(NamedTuple):
         return record, body
 
     def send(self, tx: Tx, context: PageContext) -> Reply:
+        if context.form.text("step").startswith(OF_LINES):
+            return self.show(tx, context)
         record, body = self.read(tx, context)
         if body is None:
-            return context.redirect(f"{self.section.path}/{record.id}", "Nothing was changed.")
+            return context.redirect(self.section.page_of(record).path, "Nothing was changed.")
         return self.act(tx, context, record, body)
 
 

@@ -83,7 +83,8 @@ class Sheet(Inputs):
 
     @property
     def rare(self) -> list[Field]:
-        return [field for field in self.fields if field.name in {"external_id", *self.display.rare}]
+        rare = () if self.is_chosen else ("external_id", *self.display.rare)
+        return [field for field in self.fields if field.name in rare]
 
     @property
     def is_opened(self) -> bool:
@@ -117,7 +118,7 @@ class Sheet(Inputs):
     def grouped_by(self, headings: Mapping[str, str]) -> dict[str, list[Field]]:
         """Return the fields by their headings, which are declared by the first field below each."""
         groups, heading = dict[str, list[Field]](), ""
-        for field in self.fields:
+        for field in self.first:
             heading = headings.get(field.name, heading)
             groups.setdefault(heading, []).append(field)
         return groups
@@ -135,7 +136,7 @@ class Sheet(Inputs):
             return f"{datetime.fromisoformat(str(value)).astimezone(ZoneInfo(self.tx.actor.timezone)):%Y-%m-%dT%H:%M}"
         return typed.value_text(value, field.shape, self.language)
 
-    def rows(self, *, adds: bool = False) -> list[Row]:
+    def rows(self) -> list[Row]:
         field = self.lines
         if field is None:
             return []
@@ -144,7 +145,7 @@ class Sheet(Inputs):
         if not self.form.texts:
             rows = [Row(place, str(line.id), self.row_texts(field, line)) for place, line in enumerate(stored)]
         blank = Row(len(rows), "", {column.name: column.default for column in field.columns})
-        return [*rows, blank] if adds or not rows else rows
+        return [*rows, blank] if self.form.text("step") == "add" or not rows else rows
 
     def typed_rows(self, field: Field) -> list[Row]:
         names = ("id", *(column.name for column in field.columns))

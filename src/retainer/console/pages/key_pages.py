@@ -167,6 +167,7 @@ REVOKE = FormPage(
     *(KEYS, "Revoke {name}?", "Revoke key", revoke, tell_revoke),
     lambda tx, _, key: [PAUSE] if webhooks.webhooks_of(tx, key.id) else [],
     confirmed_by=KEYS.confirm_name,
+    is_danger=True,
 )
 
 
@@ -306,4 +307,5 @@ SWITCH_ON = FormPage(
 SWITCH_OFF = FormPage(
     *(API, "Switch the API off?", "Switch the API off", switch_off, tell_switch_off),
     confirmed_by=lambda *_: "switch off",
+    is_danger=True,
 )

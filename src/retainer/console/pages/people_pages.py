@@ -169,10 +169,12 @@ LINK = FormPage(PEOPLE, "Password link for {name}", "Create link", create_link, 
 DEACTIVATE = FormPage(
     *(PEOPLE, "Deactivate {name}?", "Deactivate", deactivate, tell_deactivation, fields_of_deactivation),
     confirmed_by=lambda tx, context, user: user.name if keys_of(tx, context, user) else "",
+    is_danger=True,
 )
 REMOVE_SECOND_FACTOR = FormPage(
     *(PEOPLE, "Remove the second factor of {name}?", "Remove", remove_second_factor, tell_removal),
     confirmed_by=PEOPLE.confirm_name,
+    is_danger=True,
 )
 
 

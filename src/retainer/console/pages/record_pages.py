@@ -8,7 +8,7 @@ from retainer.billing.quotes.types import Quote
 from retainer.console.actions.offers import ACTIONS, offers_of
 from retainer.console.catalogue import LISTS, NAMES, Catalogue, Kind
 from retainer.console.displays import DISPLAYS, display_of
-from retainer.console.editing.pages import create_record
+from retainer.console.editing.calls import create_record
 from retainer.console.kinds import documents
 from retainer.console.kinds.display import AnyPage, RecordPage
 from retainer.console.labels import field_label

@@ -3,9 +3,9 @@
 from functools import partial
 
 from retainer.console import forms, words
+from retainer.console.editing.calls import new_of, patch_of
 from retainer.console.editing.fields import Field, choose_fields
 from retainer.console.editing.form_pages import FormPage, Section
-from retainer.console.editing.pages import new_of, patch_of
 from retainer.console.names import Link, Names
 from retainer.console.page_context import PageContext, Reply
 from retainer.events import deliveries, webhooks
@@ -99,7 +99,7 @@ save = partial(change, notice="Saved. Changes apply from the next event.")
 NEW = FormPage(WEBHOOKS, "Create webhook", "Create webhook", create, fields=lambda *_: FIELDS)
 EDIT = FormPage(WEBHOOKS, "Edit {name}", "Save", save, fields=lambda *_: FIELDS, values=lambda _, __, webhook: webhook)
 ROTATE = FormPage(WEBHOOKS, "Rotate the secret of {name}", "Rotate secret", rotate, lambda *_: [ROTATING])
-DELETE = FormPage(WEBHOOKS, "Delete {name}?", "Delete webhook", delete, tell_deletion)
+DELETE = FormPage(WEBHOOKS, "Delete {name}?", "Delete webhook", delete, tell_deletion, is_danger=True)
 REDELIVER = FormPage(
     *(WEBHOOKS, "Send events of {name} again", "Send again", redeliver),
     fields=lambda _, context, __: [Field("event_id", "Event", "whole")] if "event_id" in context.form else [SINCE],

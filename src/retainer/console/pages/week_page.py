@@ -12,7 +12,7 @@ from sqlalchemy import Table, select
 
 from retainer.console import typed
 from retainer.console.catalogue import shortened
-from retainer.console.editing.pages import change_record, create_record, delete_record
+from retainer.console.editing.calls import change_record, create_record, delete_record
 from retainer.console.names import Link, load_choices, load_names, path_of
 from retainer.console.page_context import PageContext, Reply
 from retainer.errors import FieldErrors, InvalidValue, Refusal, invalid

@@ -1,0 +1,100 @@
+"""Calls of the API's own functions, as its operations do: they create, change and delete records for forms."""
+
+import re
+from collections.abc import Collection
+from typing import Any
+
+import msgspec
+from sqlalchemy import Table
+
+from retainer.console.catalogue import Kind
+from retainer.console.forms import Form
+from retainer.console.labels import in_words
+from retainer.console.names import title_of
+from retainer.errors import FieldErrors, Refusal
+from retainer.identity import audit
+from retainer.identity.audit import Fields, Target
+from retainer.kernel import etag
+from retainer.kernel.body import Patch, RequestBody
+from retainer.kernel.resource import Operation
+from retainer.store.constraints import singular
+from retainer.store.row_mapper import R
+from retainer.store.tx import Tx
+from retainer.values.records import Record
+
+CHANGED = (
+    "Nothing was done this time: the {noun} has changed since you opened this page. Check it, then decide again. "
+    "If you pressed the button twice, the first press may have done it."
+)
+NO_STATE = '"none"'
+OF_PROGRAMS = re.compile(r"(?:, with|:)? (?:GET|POST|PATCH|PUT|DELETE) /\S+")
+"""The operations that messages of the API name."""
+
+
+def create_record(tx: Tx, kind: Kind, body: Fields, *parent: int) -> Record:
+    """Create a record as its operation does, and note it in the audit log. Raises the errors of the API."""
+    made = call(tx, kind.creating, *parent, body=body)
+    record: Record = getattr(made, "data", made)
+    audit.note(tx, "record created", target_of(kind, record), after=body or None)
+    return record
+
+
+def change_record(tx: Tx, kind: Kind, record: Record, body: Fields) -> Record:
+    before = {field: msgspec.to_builtins(getattr(record, field, None), enc_hook=str) for field in body}
+    made = call(tx, kind.changing, *ids_of(kind, record), body=body)
+    audit.note(tx, "record changed", target_of(kind, record), before=before, after=body)
+    changed: Record = getattr(made, "data", made)
+    return changed
+
+
+def delete_record(tx: Tx, kind: Kind, record: Record) -> None:
+    whole = record if not kind.owner else tx.get(kind.table, record.id, kind.record)
+    call(tx, kind.deleting, *ids_of(kind, record))
+    audit.note(tx, "record deleted", target_of(kind, record), before=msgspec.to_builtins(whole, enc_hook=str))
+
+
+def ids_of(kind: Kind, record: Record) -> list[int]:
+    """Return the ids in the path of a record: that of its parent, if it has one, and its own."""
+    return [*([getattr(record, kind.parent_field)] if kind.parent is not None else []), record.id]
+
+
+def target_of(kind: Kind, record: Record) -> Target:
+    return Target(kind.noun, record.id, title_of(kind.table, record))
+
+
+def state_of(record: Record) -> str:
+    return etag.compute_for_record(record, b"")
+
+
+def check_state(table: Table, record: Record, form: Form) -> None:
+    """Raise `precondition_failed` if the record is not in the state that the page of the form showed."""
+    try:
+        etag.check_unchanged(form.text("state") or NO_STATE, record)
+    except Refusal:
+        raise Refusal("precondition_failed", CHANGED.format(noun=singular(table))) from None
+
+
+def call(tx: Tx, operation: Operation | None, *ids: int, body: Fields | None = None) -> Any:
+    """Call the function of an operation with the ids of its path and its body; return its result. Raises its errors."""
+    if operation is None:
+        raise TypeError("The kind has no such operation.")
+    build = new_of if operation.use == "Create" else patch_of
+    result = operation.handler(tx, *ids, *([] if body is None else [build(tx, operation.body, body)]))
+    tx.raise_errors()
+    return result
+
+
+def patch_of(tx: Tx, model: type[R], fields: dict[str, object]) -> Patch[R]:
+    return Patch(tx, RequestBody(fields, model, "Update"))
+
+
+def new_of(tx: Tx, model: type[R], fields: dict[str, object]) -> R:
+    record: R = RequestBody(fields, model, "Create").new(tx)
+    return record
+
+
+def worded(refusal: Refusal, names: Collection[str]) -> str:
+    """Return a refusal of the API in the words of a page: its errors, or its message without any."""
+    errors: FieldErrors = refusal.members.get("errors", {})
+    text = " ".join(sentence for sentences in errors.values() for sentence in sentences) or refusal.message
+    return OF_PROGRAMS.sub("", in_words(text, names))
