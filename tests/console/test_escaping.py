@@ -109,19 +109,14 @@ def crawled(visitor: Visitor) -> dict[str, WebPage]:
     alike: Counter[str] = Counter()
     while asked:
         path = asked.pop()
-        alike[form := re.sub(r"\d+|\?.*", "", path)] += 1
-        if alike[form] > 2 and not IS_FULL:
-            continue
         found[path] = visitor.get(path)
-        links = {
-            link for link in found[path].links if "sort=" not in link and "/week?" not in link
-        }  # weeks go on without end
+        links = {link for link in found[path].links if "sort=" not in link and "/week?" not in link}  # weeks never end
         links -= found.keys() | set(asked)
-        logged = [link for link in links if link.startswith("/console/requests/")]
-        asked += [
-            *sorted(links - set(logged)),
-            *sorted(logged)[-2:],
-        ]  # of the requests by which the records were made some
+        logged = {link for link in links if link.startswith("/console/requests/")}
+        for link in [*sorted(links - logged), *sorted(logged)[-2:]]:  # of the requests that made the records some
+            alike[form := re.sub(r"\d+|\?.*", "", link)] += 1
+            if IS_FULL or alike[form] <= 2:
+                asked.append(link)
     return found
 
 
