@@ -23,6 +23,7 @@ def test_the_private_attributes_are_there_and_mean_what_they_meant():
     assert len(plain.where(clients.c.id == 1)._where_criteria) == 1  # noqa: SLF001
     assert plain._setup_joins == ()  # noqa: SLF001
     assert plain.join(external_contacts)._setup_joins  # noqa: SLF001
+    assert plain._compile_state_factory(plain, None)._get_display_froms() == plain.get_final_froms()  # noqa: SLF001
 
 
 def test_a_join_that_cannot_be_limited_is_refused():

@@ -89,7 +89,9 @@ def scoped(statement: ClauseElement) -> ClauseElement:
     def select(part: Any) -> None:
         if part._setup_joins:  # noqa: SLF001
             raise TypeError("Write joins as first.join(second, condition), where the second can be limited.")
-        limit(part, [table for source in part.get_final_froms() for table in _leftmost(source)])
+        # `get_final_froms` compiles the statement to find the same
+        sources = part._compile_state_factory(part, None)._get_display_froms()  # noqa: SLF001
+        limit(part, [table for source in sources for table in _leftmost(source)])
 
     def join(part: Any) -> None:
         if _has_account(part.right):
@@ -108,11 +110,12 @@ def with_constants(statement: ClauseElement, dialect: Dialect) -> ClauseElement:
 
     Texts with a dollar sign stay bound, as `_compile` replaces every dollar with the marker.
     """
+    compiler = dialect.statement_compiler(dialect, None)
 
     def constant(element: object, **_: object) -> ClauseElement | None:
         if not isinstance(element, BindParameter) or not element.unique or type(element.value) not in {int, str}:
             return None
-        text = str(literal(element.value).compile(dialect=dialect, compile_kwargs={"literal_binds": True}))
+        text = compiler.render_literal_value(element.value, literal(element.value).type)
         text = f"({text})" if text.startswith("-") else text  # as two minus signs begin a comment
         return None if "$" in text else literal_column(text, element.type)
 
