@@ -154,7 +154,7 @@ def test_an_incident_lasts_from_the_first_of_two_failures_to_the_next_success(wa
     assert watch.incidents(other) == [Incident(written(START), None, "Refused.")]
     at(days=90)
     watch.check(UP)
-    assert watch.incidents(site) == [second._replace(ended_at=written(START + timedelta(days=90))), first]
+    assert watch.incidents(site) == [second._replace(ended_at=written(START + timedelta(minutes=40))), first]
     for minutes in (30, 35):
         at(days=90, minutes=minutes)
         watch.check(DOWN)
@@ -221,6 +221,29 @@ def test_failures_before_and_after_a_pause_or_maintenance_are_not_two_in_a_row(w
         at(days=5, minutes=2)
     watch.check(DOWN)
     assert (watch.read(site)["status"], watch.incidents(site)) == ("up", [])
+
+
+def test_a_time_without_checks_ends_what_was_going_on_with_the_last_check_before_it(watch, at):
+    site = watch.site(check_interval_seconds=3600)
+    watch.check(UP)
+    at(hours=1)
+    watch.check(DOWN)
+    at(hours=9)
+    watch.check(DOWN)
+    assert (watch.read(site)["status"], watch.incidents(site)) == ("up", [])
+    at(hours=11)
+    watch.check(DOWN)
+    assert watch.incidents(site) == [Incident(written(START + timedelta(hours=9)), None, CAUSE)]
+    at(hours=20)
+    watch.check(DOWN)
+    ended = Incident(written(START + timedelta(hours=9)), written(START + timedelta(hours=11)), CAUSE)
+    assert (watch.read(site)["status"], watch.incidents(site)) == ("unknown", [ended])
+    at(hours=21)
+    watch.check(DOWN)
+    assert (watch.read(site)["status"], watch.read(site)["down_since"]) == (
+        "down",
+        written(START + timedelta(hours=20)),
+    )
 
 
 def test_an_event_names_down_since_when_a_pause_ends_it(watch, at):

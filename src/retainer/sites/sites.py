@@ -2,10 +2,10 @@
 
 The monitor sets the read-only fields; sites push their versions and plugins themselves (PUT or PATCH). A null
 `expected_status` means 200 to 399. A site is `down` after two failures in a row. Uptime is the share of checks that
-found the site up, to the hour for weeks and months; maintenance and pauses do not count. They end an incident, and
-failures before them do not count with those after. After a first failure, the next check follows after 30 seconds.
-`plugin=woocommerce&plugin_version_lt=9.1` finds the sites with an older version of a plugin. The operator sets how many
-sites an account may have, by default 1,000.
+found the site up, to the hour for weeks and months; maintenance and pauses do not count. They end an incident, as a
+time without a running monitor does, and failures before them do not count with those after. After a first failure, the
+next check follows after 30 seconds. `plugin=woocommerce&plugin_version_lt=9.1` finds the sites with an older version of
+a plugin. The operator sets how many sites an account may have, by default 1,000.
 """
 
 from collections.abc import Collection
@@ -241,7 +241,7 @@ def is_push(site: Site, before: Site | None, body: Collection[str]) -> bool:
 def suspend_incident(tx: Tx, before: Site, after: Site) -> None:
     in_maintenance = after.maintenance_until is not None and after.maintenance_until > tx.now
     if before.status not in SUSPENDED and (in_maintenance or not after.monitoring_enabled):
-        uptime.suspend(tx, after.id)
+        uptime.suspend(tx, after.id, tx.now)
         if before.down_since is not None:
             tx.touch(sites, after.id, "down_since")
 

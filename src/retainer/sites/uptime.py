@@ -1,8 +1,8 @@
 """Uptime: the share of checks that found a site up, rolled up with each check; and incidents, while it was down.
 
 The last day is counted from the checks themselves, weeks and months from sums for each hour, kept for 90 days. An
-incident has the error of the check that found the site down. A pause and a maintenance end what is going on; only
-failures after them begin another incident.
+incident has the error of the check that found the site down. A pause, a maintenance and a time without checks end what
+is going on; only failures after them begin another incident.
 """
 
 from datetime import timedelta
@@ -134,14 +134,10 @@ def begin_incident(tx: Tx, site_id: int, started_at: str, cause: str | None) -> 
     tx.run(BEGIN_INCIDENT, site=site_id, started_at=started_at, cause=cause)
 
 
-def end_incident(tx: Tx, site_id: int) -> None:
-    tx.run(END_INCIDENT, site=site_id, ended_at=tx.now)
-
-
-def suspend(tx: Tx, site_id: int) -> None:
-    """End what is going on at a site, as a pause or a maintenance begins: failures before it count no more."""
+def suspend(tx: Tx, site_id: int, ended_at: str) -> None:
+    """End what is going on at a site, as a pause, a maintenance or a time without checks begins."""
     tx.run(SUSPEND, site=site_id)
-    end_incident(tx, site_id)
+    tx.run(END_INCIDENT, site=site_id, ended_at=ended_at)
 
 
 def suspend_all(store: Store, since: str) -> None:

@@ -19,6 +19,7 @@ from retainer.store.tx import Store, Tx
 from retainer.values.exact import instant_after, utcnow
 
 MAX_FAILURES = 2  # failures in a row after which a site is down: a single one may be the network's
+LATE = timedelta(hours=1)  # by how much a busy monitor may be late; after more, none was running
 RECHECK = timedelta(seconds=30)  # time from a first failure to the next check, which decides
 
 
@@ -91,6 +92,10 @@ def save_result(store: Store, site: DueSite, result: CheckResult) -> None:
         if row is None:
             return
         before = Observation(*row)
+        longest = timedelta(seconds=site.check_interval_seconds) + LATE
+        if before.last_checked_at and before.last_checked_at < instant_after(tx.now, -longest):
+            uptime.suspend(tx, site.id, before.last_checked_at)
+            before = Observation(*(tx.one(LOCK_LEASED, site=site.id, until=site.leased_until) or row))
         observed, failures, down_since = before.observed, before.failures, before.down_since
         in_maintenance = before.maintenance_until is not None and before.maintenance_until > tx.now
         if result.is_up:
@@ -106,7 +111,7 @@ def save_result(store: Store, site: DueSite, result: CheckResult) -> None:
         if down_since is not None and before.down_since is None:
             uptime.begin_incident(tx, site.id, down_since, result.error)
         elif down_since is None and before.down_since is not None:
-            uptime.end_incident(tx, site.id)
+            tx.run(uptime.END_INCIDENT, site=site.id, ended_at=tx.now)
         tx.run(
             SAVE_RESULT,
             site=site.id,
