@@ -25,7 +25,7 @@ from tests.contract.filler import NOW, Filler
 from tests.contract_checker import NoChecks
 from tests.databases import PostgresqlDatabases, SqliteDatabases, path_of
 from tests.factories import ApiClient
-from tests.length import first, only_full, sampled
+from tests.length import IS_FULL, first, only_full, sampled
 from tests.traffic import common as traffic
 
 KINDS = ("sqlite", "postgresql")
@@ -241,14 +241,17 @@ def test_every_table_of_the_source_has_rows(filled):
 
 
 @each_way
-def test_every_row_is_copied_unchanged(filled, places, source, target):
+def test_every_row_is_copied_unchanged_and_ids_continue_after_the_last(filled, places, source, target):
     copied = places.copy(filled[source], target)
     expected, found = filled["sqlite"].rows(), copied.rows()
     for name, rows in expected.items():
         assert found[name] == rows, name
+    assert copied.last_ids() == filled["sqlite"].last_ids()
+    ids = [max_id for (max_id,) in copied.run("SELECT max(id) FROM time_entries")]
+    assert copied.last_ids()["time_entries"] > ids[0], "the newest was deleted"
 
 
-@pytest.mark.parametrize(("source", "target"), WAYS[:2])
+@pytest.mark.parametrize(("source", "target"), WAYS[:2] if IS_FULL else WAYS[1:2])
 def test_every_row_of_every_batch_is_copied(filled, places, source, target, monkeypatch):
     monkeypatch.setattr(copying, "BATCH_SIZE", 3)
     copied, told = places.new(target), []
@@ -256,14 +259,6 @@ def test_every_row_of_every_batch_is_copied(filled, places, source, target, monk
     assert len(told) > 2 * len(TABLES), "many have several batches"
     assert copied.rows() == filled["sqlite"].rows()
     assert sorted(told) == told
-
-
-@each_way
-def test_ids_continue_after_the_last_that_was_assigned(filled, places, source, target):
-    copied = places.copy(filled[source], target)
-    assert copied.last_ids() == filled["sqlite"].last_ids()
-    ids = [max_id for (max_id,) in copied.run("SELECT max(id) FROM time_entries")]
-    assert copied.last_ids()["time_entries"] > ids[0], "the newest was deleted"
 
 
 @each_way
@@ -366,21 +361,12 @@ def test_writes_during_a_copy_are_not_in_it(filled, places, kind):
 
 
 @once_on_sqlite
-def test_a_target_with_rows_is_refused(filled, places, kind):
-    full = places.copy(filled["sqlite"], kind)
-    before = full.rows()
-    with pytest.raises(Unavailable, match=r"is not empty, it has accounts.*Name a new one, or one that is empty\."):
-        duplicate(filled["sqlite"], full)
-    assert full.rows() == before
-
-
-@once_on_sqlite
 def test_a_target_with_one_row_in_any_table_is_refused(filled, places, kind):
     place = places.new(kind)
     with opened(place) as engine:
         migrations.migrate(engine)
     place.run(f"INSERT INTO pauses (name, since, reason) VALUES ('monitor', '{MOMENT}', 'A rehearsal')")
-    with pytest.raises(Unavailable, match=r"is not empty, it has pauses\."):
+    with pytest.raises(Unavailable, match=r"is not empty, it has pauses\. Name a new one, or one that is empty\."):
         duplicate(filled["sqlite"], place)
     assert len(place.run("SELECT name FROM pauses")) == 1
 
@@ -438,9 +424,6 @@ def test_a_text_that_the_other_database_cannot_hold_is_named_with_its_table(fill
     with pytest.raises(Unavailable, match=r"tickets.*NUL"):
         duplicate(source, target)
     assert target.tables() == set()
-    source.run("UPDATE tickets SET subject = 'mended'")
-    duplicate(source, target)
-    assert target.rows() == source.rows()
 
 
 FAULTS = [
@@ -470,12 +453,10 @@ def test_a_target_that_changes_rows_is_detected(filled, places, table, fault, me
     with pytest.raises(Unavailable, match=message):
         duplicate(filled["sqlite"], target)
     assert target.tables() == set()
-    target.run("DROP EVENT TRIGGER plant")
-    duplicate(filled["sqlite"], target)
-    assert target.rows() == filled["sqlite"].rows()
 
 
-@once_on_postgresql
+@only_full
+@each_kind
 def test_a_killed_copy_leaves_nothing_and_can_be_repeated(filled, places, kind):
     copied, source = places.new(kind), filled["sqlite"]
     program = (
@@ -512,7 +493,7 @@ def test_a_change_of_any_value_changes_the_summary(filled, places, kind):
     with opened(places.copy(filled["sqlite"], kind)) as engine, suppress(Undone), engine.schema_change() as connection:
         if kind == "postgresql":
             connection.exec_driver_sql("SET session_replication_role = replica")
-        for table in TABLES:
+        for table in sampled(TABLES, 3):
             before = summarize(connection, table)
             for column in table.c:
                 row = connection.execute(select(table).where(column.is_not(None))).mappings().first()
@@ -544,13 +525,13 @@ def changed(value: Any) -> Any:
 
 
 def test_values_exchanged_between_two_rows_are_detected(filled, places):
-    for kind in KINDS:
+    for kind in first(KINDS):
         place = places.copy(filled["sqlite"], kind)
         before = summaries(place)["clients"]
-        (first, one), (second, other) = place.run("SELECT id, notes FROM clients WHERE notes IS NOT NULL")[:2]
+        (one_id, one), (other_id, other) = place.run("SELECT id, notes FROM clients WHERE notes IS NOT NULL")[:2]
         assert one != other
-        place.run(f"UPDATE clients SET notes = '{other}' WHERE id = {first}")
-        place.run(f"UPDATE clients SET notes = '{one}' WHERE id = {second}")
+        place.run(f"UPDATE clients SET notes = '{other}' WHERE id = {one_id}")
+        place.run(f"UPDATE clients SET notes = '{one}' WHERE id = {other_id}")
         after = summaries(place)["clients"]
         assert after.rows == before.rows
         assert after.digest != before.digest

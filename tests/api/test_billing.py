@@ -7,8 +7,6 @@ from retainer.billing.expenses import Expense
 from retainer.values.reading import writable_fields
 from retainer.work.time_rules import TimeEntry
 
-pytestmark = each_database
-
 DESIGN = {"description": "Design", "unit_price": "500"}
 COLLECTIONS = {
     "time_entry_ids": "/time-entries", "expense_ids": "/expenses", "milestone_id": "/projects/{project_id}/milestones",
@@ -336,6 +334,7 @@ def test_work_moves_between_the_lines_of_a_draft_and_omitted_work_is_unbilled(wo
     assert world.api.post(f"{path_of(draft)}/lines", {"time_entry_ids": [one]}).code == "already_billed"
 
 
+@each_database
 def test_deleting_a_line_or_a_draft_frees_exactly_its_work(world):
     one, two, three, other = hours(world, 60, 30, 15, 10)
     spent, slice_ = expense(world, "5"), milestone(world)
@@ -367,6 +366,7 @@ def test_the_client_of_a_draft_is_fixed_while_work_is_attached(world):
     assert world.api.patch(path_of(draft), {"client_id": world.b}).data["client_id"] == world.b
 
 
+@each_database
 @pytest.mark.parametrize("way", WAYS)
 def test_work_can_be_billed_again_when_its_invoice_is_void_or_credited_in_full(world, way):
     ids, spent, slice_ = hours(world, 60, 30), expense(world, "5"), milestone(world)
@@ -493,6 +493,7 @@ def test_a_billed_milestone_keeps_its_amount_and_is_not_deleted(world):
     assert api.delete(path).code == "in_use"
 
 
+@each_database
 def test_sums_of_a_project_have_only_amounts_in_its_currency_and_all_minutes(world):
     api = world.api
     euros = hours(world, 60)
@@ -514,6 +515,7 @@ def test_sums_of_a_project_have_only_amounts_in_its_currency_and_all_minutes(wor
     assert sums(world) == [90, "30.00", "0.00"]
 
 
+@each_database
 @pytest.mark.parametrize("column", ["time_entry_id", "expense_id", "milestone_id"])
 def test_the_database_itself_refuses_a_second_live_line_for_the_same_work(world, column):
     work = (

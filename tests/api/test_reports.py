@@ -7,7 +7,7 @@ import pytest
 import time_machine
 from testing.agencies import open_agency
 from tests.contract.cases import statements_of
-from tests.databases import each_database, only_sqlite
+from tests.databases import any_database, each_database, only_sqlite
 from tests.factories import ApiClient
 
 from retainer.fairness import Places
@@ -108,6 +108,7 @@ def books(api):
     return SimpleNamespace(api=api, **clients)
 
 
+@any_database
 @pytest.mark.parametrize(
     ("name", "default_first", "before"),
     [
@@ -128,6 +129,7 @@ def test_a_report_without_dates_has_its_usual_days(books, name, default_first, b
         assert ask(books.api, name, first, last).data == answer.data
 
 
+@any_database
 @pytest.mark.parametrize(
     ("query", "errors"),
     [
@@ -146,6 +148,7 @@ def test_days_that_cannot_be_reported_are_refused_with_a_sentence(api, query, er
         assert ask(api, name, "2024-01-01", "2026-12-31").status == 200
 
 
+@any_database
 @pytest.mark.parametrize(("name", "options"), OPTIONS.items())
 def test_a_report_takes_its_own_parameters_alone_and_the_scope_of_reports(api, name, options):
     unknown = ask(api, name, page=1)
