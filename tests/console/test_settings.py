@@ -29,7 +29,7 @@ def test_the_page_has_every_setting(visitor):
 def test_sending_the_page_back_changes_nothing(api, visitor):
     before = account_of(api)
     page = visitor.submit(PATH, document_footer_en=" ")
-    assert "Settings saved." in page.text
+    assert "Nothing was changed." in page.text
     assert account_of(api) == before
     assert changes_of(api) == []
 
@@ -91,7 +91,7 @@ def test_no_working_day_is_refused(visitor):
 
 
 def test_a_preview_shows_the_next_numbers_and_saves_nothing(api, visitor):
-    page = visitor.submit(PATH, invoice_number_pattern="R{YYYY}-{00000}", preview="numbers", city="Bonn")
+    page = visitor.submit(PATH, invoice_number_pattern="R{YYYY}-{00000}", step="preview", city="Bonn")
     year = re.search(r"Next: R(\d{4})-00001", page.text)
     assert year, page.text
     assert 'value="Bonn"' in page.html
@@ -101,7 +101,7 @@ def test_a_preview_shows_the_next_numbers_and_saves_nothing(api, visitor):
 
 def test_the_next_numbers_are_previewed_set_and_only_go_up(api, visitor):
     year = api.today[:4]
-    page = visitor.submit(PATH, next_invoice_number="124", next_ticket_number="2000", preview="numbers")
+    page = visitor.submit(PATH, next_invoice_number="124", next_ticket_number="2000", step="preview")
     assert f"Next: INV-{year}-0124" in page.text
     assert "Next: 2000" in page.text
     assert 'value="124"' in page.html

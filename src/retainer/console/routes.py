@@ -56,16 +56,8 @@ public = partial(Route, has_store=True, is_public=True)
 
 def form_page(page: FormPage | Choose, **others: Any) -> Route:
     choose: Choose = (lambda *_: page) if isinstance(page, FormPage) else page
-    return Route(
-        lambda tx, context: choose(tx, context).show(tx, context),
-        lambda tx, context: choose(tx, context).send(tx, context),
-        **others,
-    )
-
-
-def form_apart(page: FormPage | Choose, **others: Any) -> Route:
-    choose: Choose = (lambda *_: page) if isinstance(page, FormPage) else page
-    return form_page(page, has_store=True, **others)._replace(act=partial(form_pages.send_apart, choose))
+    send = form_pages.send_apart if others.get("has_store") else form_pages.send
+    return Route(lambda tx, context: choose(tx, context).show(tx, context), partial(send, choose), **others)
 
 
 CONSOLE_ROUTES: dict[str, Route] = {
@@ -104,7 +96,7 @@ CONSOLE_ROUTES: dict[str, Route] = {
     "/audit": Route(log_pages.show_audit),
     "/sessions": Route(people_pages.show_sessions),
     "/sessions/{session}/end": Route(act=people_pages.end_session),
-    "/settings": Route(settings_pages.show, settings_pages.save),
+    "/settings": form_page(settings_pages.SETTINGS),
     "/settings/logo": form_page(settings_pages.LOGO, read_file=settings_pages.read_logo_file),
     "/settings/logo/image": Route(settings_pages.show_image),
     "/settings/preview": Route(record_pages.show_sample, is_rehearsal=True),
@@ -124,8 +116,8 @@ CONSOLE_ROUTES: dict[str, Route] = {
     "/records/{kind}/{record}/{suffix}": Route(record_pages.show_file),
     "/reports/{report}": Route(building.show),
     "/reports/{report}/csv": Route(building.download),
-    "/profile": form_apart(profile_pages.PROFILE),
-    "/profile/second-factor": form_apart(profile_pages.choose_second_factor, is_written=True),
+    "/profile": form_page(profile_pages.PROFILE, has_store=True),
+    "/profile/second-factor": form_page(profile_pages.choose_second_factor, has_store=True, is_written=True),
     "/sign-out": Route(act=sign_in_pages.sign_out),
     "/sign-in": public(sign_in_pages.show, sign_in_pages.sign_in, is_long=True),
     "/sign-in/code": public(sign_in_pages.show_code, sign_in_pages.enter_code, is_long=True),

@@ -97,6 +97,9 @@ class FormPage(NamedTuple):
     presets: Mapping[str, tuple[str, ...]] = {}
     is_danger: bool = False
     """Whether the form ends something."""
+    template: str = "form_page"
+    more: Read = lambda *_: {}
+    """Returns what a template of its own shows beside the form."""
     look: str = ""
     """The class of the form, for what its style differs in."""
     sheet_of: Callable[[Tx, PageContext, Any], Sheet] | None = None
@@ -128,6 +131,7 @@ class FormPage(NamedTuple):
             obstacle=self.obstacle(tx, context, record),
             links=self.links(tx, context, record),
             steps=self.steps(tx, context, record),
+            **self.more(tx, context, record),
         )
 
     def render(self, context: PageContext, record: Any, sheet: Sheet, **shown: Any) -> View:
@@ -138,7 +142,7 @@ class FormPage(NamedTuple):
         hidden = {**self.hidden, **state, **shown.pop("hidden", {})}
         title = shown.pop("title", "") or self.title.format(name=back.text, person=context.person)
         shown = {"below": (), "links": (), **shown}
-        return context.render("form_page", page=self, title=title, back=back, sheet=sheet, hidden=hidden, **shown)
+        return context.render(self.template, page=self, title=title, back=back, sheet=sheet, hidden=hidden, **shown)
 
     def read(self, tx: Tx, context: PageContext) -> tuple[Any, Fields | None]:
         """Return the record with the fields that were sent; None if a stored one was left as it is. Raises errors."""
@@ -147,24 +151,27 @@ class FormPage(NamedTuple):
         if self.is_guarded and record is not None and context.form.text("step") != PREVIEW:
             check_state(self.section.table, record, context.form)
         body = sheet.read()
-        if not body and sheet.record is not None and not tx.errors and self.rehearse is None:
+        is_shown = self.rehearse is not None or context.form.text("step") == PREVIEW
+        if not body and sheet.record is not None and not tx.errors and not is_shown:
             return record, None
         text, typed = self.confirmed_by(tx, context, record), str(body.pop("confirmation", ""))
         if typed.casefold() != text.casefold():
             raise invalid({"confirmation": [f"To confirm, type “{text}”."]})
         return record, body
 
-    def send(self, tx: Tx, context: PageContext) -> Reply:
-        if context.form.text("step").startswith(OF_LINES):
-            return self.show(tx, context)
-        record, body = self.read(tx, context)
-        if body is None:
-            return context.redirect(self.section.page_of(record).path, "Nothing was changed.")
-        return self.act(tx, context, record, body)
-
 
 Choose = Callable[[Tx, PageContext], FormPage]
 """Chooses the form of a page that has another one in each state."""
+
+
+def send(choose: Choose, tx: Tx, context: PageContext) -> Reply:
+    page = choose(tx, context)
+    if context.form.text("step").startswith(OF_LINES):
+        return page.show(tx, context)
+    record, body = page.read(tx, context)
+    if body is None:
+        return context.redirect(page.section.page_of(record).path, "Nothing was changed.")
+    return page.act(tx, context, record, body)
 
 
 def send_apart(choose: Choose, store: Store, context: PageContext) -> Reply:

@@ -95,7 +95,8 @@ class Sheet(Inputs):
         return next((field for field in self.fields if field.shape == "rows"), None)
 
     def label(self, field: Field) -> str:
-        unit = getattr(self.record, "currency", "") if field.shape == "money" else ""
+        own = self.context.person.currency if self.kind is None else ""
+        unit = getattr(self.record, "currency", own) if field.shape == "money" else ""
         if field.shape == "hours" and "hours" not in field.label.lower():
             unit = "hours"
         return f"{field.label}, {unit}" if unit else field.label

@@ -1,7 +1,7 @@
 """The pages of the API and its switch, and of keys: the list, details, and their forms."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import get_args
 
 import msgspec
@@ -72,12 +72,15 @@ HOURS = Field(
 PAUSE = Field("pause_webhooks", "Pause the webhooks that were set up with what stops", "flag")
 
 
+def people_options(people: Iterable[Fields]) -> tuple[tuple[str, str], ...]:
+    return tuple((f"{each['id']}", f"{each['name']} ({each['role']})") for each in people)
+
+
 def fields_of_new(tx: Tx, context: PageContext, _: None) -> list[Field]:
     """Return the fields of a new key; a button without script fills the scopes in by a link."""
     people = [each for each in users.list_users(tx) if each["is_active"]]
-    options = tuple((f"{each['id']}", f"{each['name']} ({each['role']})") for each in people)
     me, preset = f"{context.person.user_id}", PRESETS.get(context.query.text("preset"), ())
-    acts_as = USER._replace(label="Acts as", shape="choice", default=me, options=options, hint=ACTS_AS)
+    acts_as = USER._replace(label="Acts as", shape="choice", default=me, options=people_options(people), hint=ACTS_AS)
     last_day = Field("expires_at", "Last day", "last_day", default=day_after(tx.today, USUAL_DAYS), hint=UNTIL)
     return [NAME, acts_as, last_day, SCOPES_FIELD._replace(default=" ".join(preset))]
 

@@ -8,7 +8,7 @@ from retainer.console import words
 from retainer.console.editing.fields import Field, fields_of
 from retainer.console.editing.form_pages import FormPage, Section, stored
 from retainer.console.page_context import PageContext, Reply
-from retainer.console.pages.key_pages import PAUSE, tell_webhooks
+from retainer.console.pages.key_pages import PAUSE, people_options, tell_webhooks
 from retainer.console.values import TableBlock, Value, headings
 from retainer.console.words import hours
 from retainer.errors import Refusal, invalid
@@ -41,14 +41,11 @@ NEW_HOLDER = Field(
 
 
 def person_fields(tx: Tx, context: PageContext, user: Any) -> Iterator[Field]:
-    """Yield the fields of a person, with the rates in the account's currency; nobody changes their own role."""
+    """Yield the fields of a person; nobody changes their own role."""
     for field in fields_of(UserDetails, schema.users):
-        label = (
-            f"{field.label}, {context.person.currency}" if field.name in {"hourly_rate", "cost_rate"} else field.label
-        )
         left_out = "cost_rate_from" if user is None else "role" if user.id == context.person.user_id else ""
         if field.name not in {"password", left_out}:
-            yield field._replace(label=label, hint=ROLES if field.name == "role" else field.hint)
+            yield field._replace(hint=ROLES if field.name == "role" else field.hint)
     if user is not None and users.list_cost_rates(tx, user.id):
         yield ALL_DAYS
 
@@ -100,10 +97,9 @@ def fields_of_deactivation(tx: Tx, context: PageContext, user: Any) -> list[Fiel
             f"Last used {used.distance}, in the last hour {last_hour.get(key.id, 0)} times." if used else "Never used."
         )
         options.append((f"{key.id}", f"{key.name} ({key.prefix}…{key.last_four}). {allowed} {use}"))
-    people = tuple((f"{each['id']}", f"{each['name']} ({each['role']})") for each in others)
     chosen = " ".join(key_id for key_id, _ in options)
     fields = [
-        NEW_HOLDER._replace(options=people),
+        NEW_HOLDER._replace(options=people_options(others)),
         Field("keys", "Keys to hand over", "choices", default=chosen, options=tuple(options)),
     ]
     pause = [PAUSE] if webhooks.webhooks_of(tx, *(key.id for key in keys)) else []

@@ -6,10 +6,10 @@ from types import SimpleNamespace
 from typing import Any
 
 from retainer.console.editing.fields import Field, fields_of
-from retainer.console.editing.form_pages import FormPage, Section, Step, stored
+from retainer.console.editing.form_pages import PREVIEW, FormPage, Section, Step, stored
 from retainer.console.editing.sheet import Sheet
 from retainer.console.forms import Form
-from retainer.console.page_context import NO_STORE, PageContext, Reply
+from retainer.console.page_context import NO_STORE, PageContext, Rehearsed, Reply
 from retainer.console.values import Block
 from retainer.documents.logo_files import MAX_BYTES, read_logo
 from retainer.errors import Refusal
@@ -41,26 +41,9 @@ SECTIONS = {
 IMAGE_POLICY = ("content-security-policy", "default-src 'none'; sandbox")
 
 
-def show(tx: Tx, context: PageContext) -> Reply:
-    account = accounts.get_account(tx)
-    sheet, sections, title = sheet_of(tx, context, account), dict[str, list[Field]](), ""
-    for field in sheet.fields:
-        title = "Numbers" if field.name in NextNumbers.__struct_fields__ else SECTIONS.get(field.name) or title
-        sections.setdefault(title, []).append(field)
-    return context.render(
-        "settings",
-        account=account,
-        sheet=sheet,
-        sections=sections,
-        plan=PLANS[account["plan"]],
-        plans_with_api=WITH_API,
-        quotas=list_uses(tx),
-        is_included=includes_api(account["plan"], account["trial_ends_at"], tx.now),
-    )
-
-
-def sheet_of(tx: Tx, context: PageContext, account: Fields) -> Sheet:
+def sheet_of(tx: Tx, context: PageContext, _: None) -> Sheet:
     """Return the form of the settings; its series say their next numbers, and amounts fix the currency."""
+    account = accounts.get_account(tx)
     settings = SimpleNamespace(**stored(AccountSettings, account))
     settings.iban = settings.iban and grouped(settings.iban)
     previews, left_out = next_numbers(tx, context.form, account), "currency" if accounts.has_amounts(tx) else ""
@@ -75,17 +58,27 @@ def sheet_of(tx: Tx, context: PageContext, account: Fields) -> Sheet:
     return Sheet(tx, context, None, settings, fields)
 
 
-def save(tx: Tx, context: PageContext) -> Reply:
-    """Change the settings, or only show the next numbers. Raises `validation_failed`."""
-    body = sheet_of(tx, context, accounts.get_account(tx)).read()
+def save(tx: Tx, context: PageContext, _: None, body: Fields) -> Reply:
+    """Change the settings, or only show the next numbers. Raises `validation_failed`, Rehearsed."""
     numbers = {name: body.pop(name) for name in NextNumbers.__struct_fields__ if name in body}
     changes = read_changes(AccountSettings, body)
-    if context.form.text("preview"):
-        return show(tx, context)
+    if context.form.text("step") == PREVIEW:
+        raise Rehearsed(SETTINGS.show(tx, context))
     if changes:
         accounts.set_account(tx, changes)
     set_next_numbers(tx, read_changes(NextNumbers, numbers))
     return context.redirect("/settings", "Settings saved. They apply to new records and documents.")
+
+
+def uses_of_plan(tx: Tx, *_: Any) -> Fields:
+    account = accounts.get_account(tx)
+    return {
+        "account": account,
+        "plan": PLANS[account["plan"]],
+        "plans_with_api": WITH_API,
+        "quotas": list_uses(tx),
+        "is_included": includes_api(account["plan"], account["trial_ends_at"], tx.now),
+    }
 
 
 def next_numbers(tx: Tx, form: Form, account: Fields) -> dict[str, str]:
@@ -135,9 +128,18 @@ def logo_steps(tx: Tx, *_: Any) -> list[Step]:
     return [Step("remove", "Remove the logo", is_danger=True)] if has_logo else []
 
 
-LOGO = FormPage(
-    *(Section("Settings", "/settings"), "Logo", "Save", save_logo, tell_logo, logo_fields), steps=logo_steps
+SECTION = Section("Settings", "/settings")
+SETTINGS = FormPage(
+    *(SECTION, "Settings", "Save", save),
+    template="settings",
+    sheet_of=sheet_of,
+    more=uses_of_plan,
+    headings=SECTIONS | {NextNumbers.__struct_fields__[0]: SECTIONS["client_number_pattern"]},
+    links=lambda *_: [("Preview invoice", "/settings/preview")],
+    steps=lambda *_: [Step(PREVIEW, "Preview the numbers")],
+    look="long-form",
 )
+LOGO = FormPage(*(SECTION, "Logo", "Save", save_logo, tell_logo, logo_fields), steps=logo_steps)
 
 
 def show_image(tx: Tx, _: PageContext) -> Reply:
