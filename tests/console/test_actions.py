@@ -238,17 +238,17 @@ def test_a_preview_follows_what_is_typed(api, visitor):
 def test_voiding_shows_the_work_that_it_frees_and_what_the_client_owes(api, visitor):
     client = api.make("/clients", name="Optik")["id"]
     issued(api, client_id=client)
-    issued(api, client_id=client, currency="USD")
+    issued(api, client_id=client, currency="AUD")  # comes before EUR
     for minutes in (720, 30):
         api.make("/time-entries", client_id=client, duration_minutes=minutes, hourly_rate="60")
     invoice = api.make("/invoices", client_id=client, unbilled_work={"time": {}}, status="sent")
     text = visitor.get(path_of("invoices", invoice, "/void")).text
     assert "Becomes billable again: 12:30 h of time (2 entries)." in text
     assert "The number is not reused." in text
-    owed = api.get("/reports/revenue-by-client", {"client_id": client}).data["totals"][0]["outstanding"]
+    owed = api.get("/reports/revenue-by-client", {"client_id": client}).data["totals"][-1]["outstanding"]
     assert f"Outstanding of Optik {owed.replace('1993', '1,993')} EUR 1,243.50 EUR" in text
     visitor.submit(path_of("invoices", invoice, "/void"))
-    assert api.get("/reports/revenue-by-client", {"client_id": client}).data["totals"][0]["outstanding"] == "1243.50"
+    assert api.get("/reports/revenue-by-client", {"client_id": client}).data["totals"][-1]["outstanding"] == "1243.50"
 
 
 def test_a_written_off_invoice_is_not_among_the_open_ones(api, visitor):
@@ -481,18 +481,17 @@ def test_a_site_is_checked_now_unless_it_is_paused(api, visitor):
 
 def test_an_invoice_shows_the_next_step_and_its_pdf_before_a_menu(api, visitor):
     path = path_of("invoices", issued(api))
-    head, menu = re.split("More…", visitor.get(path).html, maxsplit=1)
-    assert [link.rpartition("/")[2] for link in re.findall('class="button[^"]*" href="([^"]*)"', head)] == [
-        *("payment", "pdf")
-    ]
-    assert all(f'href="{path}/{action}"' in menu for action in ("credit", "write-off", "void", "edit"))
+    (buttons,) = visitor.get(path).all("div", "buttons")
+    assert [link["href"] for link in buttons.all("a", "button")] == [f"{path}/payment", f"{path}/pdf"]
+    menu = {link["href"] for link in buttons.all("details", "additions")[0].all("a")}
+    assert {f"{path}/{action}" for action in ("credit", "write-off", "void", "edit")} <= menu
 
 
 def test_a_draft_quote_shows_how_to_send_it_and_a_warning_names_its_day_in_words(api, visitor):
     quote = ready(api, "quotes", "draft")
     api.patch(f"/quotes/{quote['id']}", {"issue_date": "2020-01-05", "valid_until": "2030-01-05"})
     page = visitor.get(path_of("quotes", quote))
-    assert re.findall('class="button primary" href="([^"]*)"', page.html) == [path_of("quotes", quote, "/send")]
+    assert [link["href"] for link in page.all("a", "primary")] == [path_of("quotes", quote, "/send")]
     assert "The date of the document is 5 Jan 2020" in page.text
 
 
