@@ -47,7 +47,7 @@ OF_SERVERS = (
     *("billing_races", "compression", "connections", "cursors", "hostile", "hostile_console", "life", "limits"),
     *("outside", "revocation", "slow_senders"),
 )
-OF_BROWSER = ("blackbox/test_reference", "browser/test_month", "console/test_desk_flow", "console/test_in_a_browser")
+OF_BROWSER = ("blackbox/test_reference", "browser/test_month", "console/test_in_a_browser")
 SHARING = {f"tests/blackbox/test_{name}.py": "servers" for name in OF_SERVERS}
 SHARING |= {f"tests/{name}.py": "browser" for name in OF_BROWSER}
 """What tests of a file share with those of others; it takes seconds to start, so one process runs them all."""

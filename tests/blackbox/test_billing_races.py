@@ -316,18 +316,6 @@ def test_a_draft_that_many_delete_frees_its_hours_once(desk):
     assert [invoice["id"] for invoice in desk.invoices()] == won
 
 
-def test_twenty_clicks_with_one_idempotency_key_make_one_invoice(desk):
-    hours = desk.worked(10)
-    answers = desk.together([bill_by_ids("issue", desk, hours, None)] * 20, Idempotency_Key="click")
-    assert set(statuses(answers)) <= {201, 409}
-    (body,) = {answer.body for answer in answers if answer.status == 201}
-    assert {answer.code for answer in answers if answer.status == 409} <= {"idempotency_in_progress"}
-    again = desk.one(*bill_by_ids("issue", desk, hours, None), Idempotency_Key="click")
-    assert (again.status, again.body, again.headers["idempotency-replayed"]) == (201, body, "true")
-    (invoice,) = desk.invoices()
-    assert desk.billed() == dict.fromkeys(hours, invoice["id"])
-
-
 def test_the_database_itself_refuses_an_hour_on_two_live_invoices(desk):
     first, second = desk.worked(2)
     desk.one(*bill_by_ids("create", desk, [first], None))

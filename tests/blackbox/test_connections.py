@@ -76,6 +76,7 @@ def test_idle_connections_are_cut_to_the_share_of_their_address_and_locks_are_ke
                 return sum(map(is_closed, links)) > IDLE - MAX_PER_ADDRESS
 
             until(are_cut, "those over the share end")
+            assert sum(map(is_closed, links)) == IDLE + 1 - MAX_PER_ADDRESS, "and no more"
         assert oldest.local_address == kept, "the oldest stay"
     assert locks(server) == before
 

@@ -258,21 +258,6 @@ def test_a_second_server_on_the_same_database_is_refused_in_a_sentence(disposabl
     assert "Another server serves" in finished.err
 
 
-def test_concurrent_creates_get_numbers_without_gap_or_duplicate(servers, agency):
-    def write(number):
-        with servers.client(agency["key"]) as client:
-            good = [client.insist("POST", "/clients", {"name": f"{number}-{turn}"}) for turn in range(8)]
-            bad = client.insist("POST", "/clients", {"name": "x", "email": "nobody"})
-            return good, bad
-
-    parts = at_once(32, write)
-    assert statuses([answer for part in parts for answer in part[0]]) == {201: 256}
-    assert statuses([part[1] for part in parts]) == {422: 32}
-    expected = sorted(answer.data["number"] for part in parts for answer in part[0])
-    assert expected == numbers(servers, agency["account_id"]) == gapless(256)
-    assert unsound(servers.database) == []
-
-
 def test_a_hundred_identical_posts_with_one_idempotency_key_have_one_effect(servers, agency):
     def post(_):
         with servers.client(agency["key"]) as client:

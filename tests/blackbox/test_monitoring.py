@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import threading
-import time
 from collections import Counter
 
 import pytest
@@ -134,17 +133,3 @@ def test_the_server_checks_sites_unless_started_with_no_monitor(folder, fake_sit
         until(lambda: client.get(f"/sites/{made}").data["status"] == "up", "a new site is checked at once")
     assert asked(fake_site) == {0: 1, 1: 1, 2: 1, 3: 1}
     assert query(database(folder), f"SELECT min(last_checked_at) > '{began}' FROM sites") == [(1,)]
-
-
-def test_a_stopped_server_saves_its_running_checks(folder, fake_site):
-    sites(folder, fake_site, 3)
-
-    def answer(link, _):
-        time.sleep(1.5)
-        link.sendall(UP)
-
-    fake_site.answer = answer
-    with running(folder, **ALLOW) as server:
-        until(lambda: fake_site.connections == 3, "all sites are being checked")
-        assert server.stop() == 0
-    assert checked_sites(folder) == 3

@@ -62,7 +62,7 @@ class Screen:
 
     def type(self, **fields: str) -> None:
         for name, text in fields.items():
-            field = self.find(f"[name={name}]")
+            field = self.find(f"[name='{name}']")
             field.clear()
             field.send_keys(text)
 
@@ -328,6 +328,20 @@ def test_the_search_shows_results_while_somebody_types(api, screen):
     assert field.get_attribute("aria-activedescendant") == "found-1-1"
     field.send_keys(Keys.ENTER)
     screen.browser.until(lambda browser: browser.current_url.endswith(f"/records/clients/{client['id']}"))
+
+
+def test_lines_of_a_document_are_added_and_removed_in_place(api, screen):
+    draft = api.make("/invoices", lines=[{"description": "Design", "unit_price": "500"}])["id"]
+    enter(screen, api)
+    screen.open(f"/console/records/invoices/{draft}/edit")
+    screen.type(subject="Typed before")
+    screen.press("Add a line")
+    screen.type(**{"lines.1.description": "Hosting", "lines.1.unit_price": "1.020,50"})
+    screen.find(".line .remove").click()
+    screen.find("main form .actions button.primary").click()
+    assert screen.says("Typed before")
+    (line,) = api.get(f"/invoices/{draft}").data["lines"]
+    assert (line["description"], line["quantity"], line["unit_price"]) == ("Hosting", "1", "1020.50")
 
 
 def test_a_double_click_creates_one_key(api, screen):

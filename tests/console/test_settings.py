@@ -85,11 +85,6 @@ def test_all_errors_are_shown_with_what_was_typed(api, visitor):
     assert account_of(api)["legal_name"] is None
 
 
-def test_no_working_day_is_refused(visitor):
-    page = visitor.submit(PATH, working_weekdays="")
-    assert "Choose at least one day." in page.text
-
-
 def test_a_preview_shows_the_next_numbers_and_saves_nothing(api, visitor):
     page = visitor.submit(PATH, invoice_number_pattern="R{YYYY}-{00000}", step="preview", city="Bonn")
     year = re.search(r"Next: R(\d{4})-00001", page.text)

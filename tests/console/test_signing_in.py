@@ -116,17 +116,6 @@ def test_signing_out_ends_the_session_permanently(api):
     assert visitor.get("/console").location == "/console/sign-in"
 
 
-def test_deactivation_ends_the_session_immediately(api):
-    api.add_user("Bea Boss", role="admin")
-    visitor = admin_of(api)
-    assert visitor.get("/console").status == 200
-    api.set_user(api.admin_id, {"is_active": False})
-    assert visitor.get("/console").location == "/console/sign-in"
-    lost = visitor.post("/console/keys/new", {"name": "Zapier"})
-    assert (lost.title, "nothing was changed" in lost.text) == ("Sign in · Retainer", True)
-    assert visitor.sign_in("ana@north.example").status == 422
-
-
 def test_a_link_sets_the_password_once_and_signs_in(api):
     visitor, path = Visitor(api.app), link_of(api, api.admin_id)
     form = visitor.get(path)
