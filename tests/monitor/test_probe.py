@@ -248,6 +248,7 @@ def deflated(body, wbits):
         (b"<meta charset=windows-1251>" + "Привет".encode("cp1251"), HTML, "Привет", None),
         (b"<META  http-equiv=a content='text/html; charset=koi8-r'>" + "Привет".encode("koi8-r"), HTML, "Привет", None),
         (b"<!-- <meta charset=koi8-r> --><meta charset=utf-8>" + "Привет".encode(), HTML, "Привет", None),
+        (b'<?xml version="1.0" encoding="koi8-r"?>' + "Привет".encode("koi8-r"), HTML, "Привет", None),
         (b"<meta charset=utf-16>" + "Привет".encode(), HTML, "Привет", None),
         (b"<meta charset=koi8-r>" + "Привет".encode(), {"Content_Type": "text/html; charset=utf-8"}, "Привет", None),
         ("Grüße".encode("utf-16"), {"Content_Type": "text/html; charset=utf-16"}, "Grüße", None),

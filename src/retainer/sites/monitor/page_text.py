@@ -18,8 +18,8 @@ MAX_CODINGS = 2
 LONG_RUN = re.compile(f"[^\\x00-\\x7f]{{{MAX_MARKS + 1},}}")
 UNSEEN = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")  # soft hyphens, joiners and spaces without width
 HEAD = 1024  # bytes within which a page must declare its encoding (HTML, 13.2.3.2)
-META = re.compile(rb"<meta\s[^<>]*>", re.IGNORECASE)
-CHARSET = re.compile(rb"""charset\s*=\s*["']?([^\s"'>;/]+)""", re.IGNORECASE)
+DECLARATION = re.compile(rb"<(?:meta|\?xml)\s[^<>]*>", re.IGNORECASE)
+CHARSET = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?([^\s"'>;/]+)""", re.IGNORECASE)
 
 
 class Unreadable(Exception):
@@ -79,7 +79,7 @@ def _decompress(body: bytes, coding: str) -> bytes:
 
 
 def decode(page: bytes, charset: str | None) -> str:
-    """Decode a page by its byte order mark, header or `<meta>`, else as UTF-8; what is not UTF-8 is windows-1252."""
+    """Decode a page by its byte order mark, its header or what it declares; else as UTF-8 or windows-1252."""
     encoding = webencodings.lookup(charset or "") or _declared(page[:HEAD])
     if encoding is None:
         try:
@@ -95,8 +95,8 @@ def _declared(head: bytes) -> webencodings.Encoding | None:
     """Return the encoding that the head of a page declares outside of comments."""
     while (start := head.find(b"<!--")) >= 0:
         head = head[:start] + head[start + 4 :].partition(b"-->")[2]
-    for meta in META.findall(head):
-        if found := CHARSET.search(meta):
+    for declaration in DECLARATION.findall(head):
+        if found := CHARSET.search(declaration):
             encoding = webencodings.lookup(found[1].decode("latin-1"))
             # who could read the declaration has not read UTF-16
             return webencodings.UTF8 if encoding and encoding.name.startswith("utf-16") else encoding
