@@ -376,7 +376,7 @@ class ListModel:
             return words.index(value)
         if self.members[name].get("pattern") in MONEY and value is not None:
             return Decimal(value)
-        if name == "number" and isinstance(value, str):
+        if name in {"number", "code"} and isinstance(value, str):
             parts = re.findall("[0-9]+|.", unicodedata.normalize("NFKC", value).casefold(), re.DOTALL)
             return [("0", int(part)) if re.fullmatch("[0-9]+", part) else (part,) for part in parts]
         if name in NAMES:
