@@ -115,6 +115,7 @@ def test_a_form_of_a_changed_record_is_refused_with_what_was_typed(api, visitor,
     form = [pair for pair in Fields(visitor.get(path).html).forms[path] if pair[0] != name]
     visitor.submit(path_of(kind, record, "edit"), **{name: "Talblick"})
     before = listed(api, kind)
+    assert visitor.post(path, [*form, (name, value), ("step", "preview")]).status == 412, "a button of other forms"
     page = visitor.post(path, [*form, (name, value)])
     assert page.status == 412
     assert "has changed since you opened this page" in page.text

@@ -167,6 +167,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
             rehearse=partial(self.rehearse, kind),
             is_danger=self.is_danger,
             is_guarded=True,
+            has_preview=True,
             look="action",
         )
 

@@ -97,6 +97,8 @@ class FormPage(NamedTuple):
     presets: Mapping[str, tuple[str, ...]] = {}
     is_danger: bool = False
     """Whether the form ends something."""
+    has_preview: bool = False
+    """Whether the form can be sent to see what it leads to."""
     template: str = "form_page"
     more: Read = lambda *_: {}
     """Returns what a template of its own shows beside the form."""
@@ -148,11 +150,12 @@ class FormPage(NamedTuple):
         """Return the record with the fields that were sent; None if a stored one was left as it is. Raises errors."""
         record = self.section.find(tx, context)
         sheet = self.sheet(tx, context, record)
-        if self.is_guarded and record is not None and context.form.text("step") != PREVIEW:
+        is_preview = self.has_preview and context.form.text("step") == PREVIEW
+        if self.is_guarded and record is not None and not is_preview:
             check_state(self.section.table, record, context.form)
         body = sheet.read()
-        is_shown = self.rehearse is not None or context.form.text("step") == PREVIEW
-        if not body and sheet.record is not None and not tx.errors and not is_shown:
+        is_unchanged = not body and sheet.record is not None and not tx.errors
+        if is_unchanged and self.rehearse is None and not is_preview:
             return record, None
         text, typed = self.confirmed_by(tx, context, record), str(body.pop("confirmation", ""))
         if typed.casefold() != text.casefold():

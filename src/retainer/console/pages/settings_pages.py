@@ -137,6 +137,7 @@ SETTINGS = FormPage(
     headings=SECTIONS | {NextNumbers.__struct_fields__[0]: SECTIONS["client_number_pattern"]},
     links=lambda *_: [("Preview invoice", "/settings/preview")],
     steps=lambda *_: [Step(PREVIEW, "Preview the numbers")],
+    has_preview=True,
     look="long-form",
 )
 LOGO = FormPage(*(SECTION, "Logo", "Save", save_logo, tell_logo, logo_fields), steps=logo_steps)
