@@ -1,13 +1,20 @@
-"""Issuers and clients of many countries, with each kind of number and without each fact."""
+"""Issuers and clients of many countries, with each kind of number and without each fact.
 
+`python -m tests.documents.parties` prints what the e-invoice of each client of a German issuer says.
+"""
+
+import csv
+import sys
 from collections.abc import Iterator
 from itertools import combinations, product
 from typing import NamedTuple, get_args
 
 from msgspec.structs import replace
 
+from retainer.documents.einvoice import build_einvoice
 from retainer.documents.facts import Credited, Customer, Document, Issuer, TaxOutsideEu
 from tests.documents.made import CUSTOMER, ISSUER, document, line, priced
+from tests.documents.validators import broken_rules, texts
 
 VALID = {
     "AT": "ATU86091390",
@@ -40,7 +47,7 @@ VALID = {
 }
 """A VAT number of each member state, with its right check digits."""
 OUTSIDE = {"CH": "CHE-123.456.788 MWST", "GB": "GB980780684", "US": "US12-3456789"}
-WORDS = ("none", "in Beantragung", "n/a")
+WORDS = ("none", "in Beantragung seit 01.03.2026", "n/a")
 FACTS = {
     "issuer": (
         *("vat_number", "registration_number", "email", "phone", "website", "iban", "bic", "bank_name", "footer"),
@@ -148,8 +155,22 @@ def settings_about_tax() -> Iterator[Case]:
                 yield Case("settings", made, customer(there, (VALID | OUTSIDE)[there]), VALID.get(there))
 
 
+def print_clients() -> None:
+    """Print category and BT-48 of an untaxed invoice to each client, with the rules that it breaks."""
+    table = csv.writer(sys.stdout, delimiter="\t")
+    table.writerow(("country", "number", "category", "BT-48", "broken rules"))
+    for case in clients_of_a_german():
+        xml = build_einvoice(dict(case.documents())["invoice at 0%"])
+        (category,), found, broken = texts(xml, CATEGORY), texts(xml, BUYER), broken_rules(xml)
+        table.writerow((case.customer.country, case.customer.vat_number, category, "".join(found), len(broken)))
+
+
 def cases() -> Iterator[Case]:
     yield from clients_of_a_german()
     yield from issuers_of_all_countries()
     yield from settings_about_tax()
     yield from without_facts()
+
+
+if __name__ == "__main__":
+    print_clients()

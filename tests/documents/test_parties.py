@@ -47,8 +47,9 @@ def test_clients_know_the_seller_by_one_of_three_numbers(kind, facts, number, re
     assert broken_rules(xml) == []
 
 
-def test_seller_without_any_number_is_named() -> None:
-    made = document(issuer=replace(ISSUER, vat_number="applied for", registration_number=None), **UNTAXED)
+@pytest.mark.parametrize("text", [*WORDS, "applied for on 1/3/2026", "expected 2026-04-01", "since 2026"])
+def test_seller_without_any_number_is_named(text) -> None:
+    made = document(issuer=replace(ISSUER, vat_number=text, registration_number=None), **UNTAXED)
     (reason,) = missing_facts(made)
     assert reason.message.startswith("The agency has no VAT number, tax number or registration number")
     numbered = replace(made, issuer=replace(made.issuer, registration_number="HRB 1"))

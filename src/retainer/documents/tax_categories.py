@@ -1,5 +1,6 @@
 """Tax categories of EN 16931 (UNTDID 5305), which follow from rate, countries and numbers; and reasons without tax."""
 
+import re
 from decimal import Decimal
 from typing import Literal
 
@@ -8,6 +9,9 @@ from retainer.documents.wording import words_of
 from retainer.values.vat_numbers import VatNumber, read_vat_number, vat_territory
 
 Category = Literal["S", "AE", "G", "E", "O"]
+DATES = re.compile(r"\b(\d{1,2}[./]\d{1,2}[./](\d{2}|\d{4})|\d{4}-\d{2}-\d{2})\b")
+FEWEST_DIGITS = 5
+"""The digits of the shortest tax numbers; fewer are a year, or part of a remark."""
 OUTSIDE_EU: dict[TaxOutsideEu, Category] = {"not_subject": "O", "exempt": "E", "export": "G"}
 
 
@@ -20,9 +24,10 @@ def vat_number(party: Issuer | Customer) -> VatNumber | None:
 
 
 def tax_number(party: Issuer | Customer) -> str | None:
-    """Return a number of a party that is no VAT number of the EU; None for words, such as `none` or `applied for`."""
+    """Return a number of a party that is no VAT number of the EU; None for words, such as `applied for on 1.3.2026`."""
     text = (party.vat_number or "").strip()
-    return text if vat_number(party) is None and any(map(str.isdecimal, text)) else None
+    digits = sum(map(str.isdecimal, DATES.sub("", text)))
+    return text if vat_number(party) is None and digits >= FEWEST_DIGITS else None
 
 
 def is_numbered(issuer: Issuer) -> bool:
