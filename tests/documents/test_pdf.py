@@ -282,6 +282,13 @@ def test_chinese_characters_have_the_forms_of_the_country(country: str | None, f
     )
 
 
+def test_columns_of_the_footer_never_touch() -> None:
+    email = f"{'hello' * 11}@nordlicht.example"
+    issuer = replace(ISSUER, email=email, website=f"https://{'www' * 20}.nordlicht.example")
+    reader = pypdf.PdfReader(io.BytesIO(render_pdf(document(issuer=issuer))))
+    assert f"{ISSUER.name} {ISSUER.phone}" in reader.pages[0].extract_text(extraction_mode="layout")
+
+
 @pytest.mark.parametrize("text", ["株式会社みどり", "北京绿色科技有限公司", "주식회사 초록", "กขค", "Ωμέγα", "Зелёный"])
 def test_client_is_named_in_its_script(text: str) -> None:
     assert text in text_of(customer=replace(CUSTOMER, name=text))
@@ -317,7 +324,10 @@ def test_pale_colors_are_for_rules_not_for_text(color: str, readable: bool) -> N
         ("AT", "atu 8609 1390", "Your VAT no. ATU86091390"),
         ("AT", "12-345/6789", "Your tax no. 12-345/6789"),
         ("CH", "CHE-123.456.788 MWST", "Your VAT no. CHE-123.456.788 MWST"),
+        ("US", "12-3456789", "Your tax no. 12-3456789"),
+        ("JP", "T1234567890123", "Your tax no. T1234567890123"),
         ("AT", "none", None),
+        ("AT", "pending since 01.03.2026", None),
     ],
 )
 def test_number_of_a_client_is_called_what_it_is(country: str, number: str, shown: str | None) -> None:

@@ -7,6 +7,7 @@ from retainer.documents.facts import Address, Customer, Document, Issuer, Line
 from retainer.documents.printable import font_names, printable, printable_line
 from retainer.documents.tax_categories import categories, exemption_reason, tax_number, vat_number
 from retainer.documents.wording import (
+    NO_VAT,
     amount_text,
     country_name,
     date_text,
@@ -110,13 +111,13 @@ def _details(document: Document) -> list[list[str]]:
 def _tax_number_of(party: Issuer | Customer, whose: str = "") -> tuple[str, str | None]:
     """Return the label of a party's number for taxes, and the number.
 
-    Outside the EU, it is that of the tax that the country has; within, what is no VAT number is a national tax number.
+    Outside the EU, it is a VAT number if the country has such a tax; within, any other number is a national tax number.
     """
     found = vat_number(party)
     if found:
         return f"{whose}vat", found.text
-    is_outside = party.country is not None and vat_territory(party.country) is None
-    return f"{whose}{'vat' if is_outside else 'tax_number'}", tax_number(party)
+    has_own_vat = party.country not in {None, *NO_VAT} and vat_territory(party.country) is None
+    return f"{whose}{'vat' if has_own_vat else 'tax_number'}", tax_number(party)
 
 
 def _table(document: Document) -> dict[str, object]:

@@ -138,7 +138,6 @@ TAX_WORDS = {
     "customer_vat": "Your tax no.",
     "tax_rate": "Tax",
     "tax": "Tax {rate} on {taxable}",
-    "vat": "Tax no.",
     "E": "Exempt from tax",
     "O": "No tax is charged.",
 }
