@@ -46,6 +46,12 @@ def found(made: Document) -> dict[str, tuple[str | None, str]]:
         ),
         ("zero_rate_without_reason", "tax_exemption_reason", "does not say why", UNTAXED),
         (
+            "zero_rate_without_reason",
+            "tax_exemption_reason",
+            "does not say why",
+            {"customer": client("GB"), "issuer": replace(ISSUER, country="GB")} | UNTAXED,
+        ),
+        (
             "tax_for_business_abroad",
             "lines.0.tax_rate",
             "19% tax is charged to Bäckerei Sommer & Söhne KG in Austria, a business that owes the tax itself",
@@ -62,6 +68,8 @@ def found(made: Document) -> dict[str, tuple[str | None, str]]:
         ("distant_issue_date", "issue_date", "31 days from now", {"issue_date": "2026-04-03"}),
         ("unprintable_characters", "client_id", "of ქ ა", {"customer": replace(CUSTOMER, name="ქაქ")}),
         ("unprintable_characters", None, "of ქ.", {"issuer": replace(ISSUER, footer="ქ")}),
+        ("unprintable_characters", None, "of ქ.", {"issuer": replace(ISSUER, website="ქ.example")}),
+        ("unprintable_characters", "client_id", "of ქ.", {"customer": client("DE", "ქ 12345")}),
         ("unprintable_characters", "notes", "of ქ ა", {"notes": "ქა"}),
     ],
 )

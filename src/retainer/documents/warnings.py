@@ -17,11 +17,12 @@ from retainer.documents.tax_categories import (
     tax_number,
     vat_number,
 )
-from retainer.documents.wording import country_name
+from retainer.documents.wording import NO_VAT, country_name
 from retainer.values.exact import decimal_text
 from retainer.values.vat_numbers import vat_territory
 
 DISTANT_DAYS = 30
+ISSUER_TEXTS = ("name", "vat_number", "registration_number", "email", "phone", "website", "bank_name", "footer")
 SHOWN_CHARACTERS = 10
 
 
@@ -72,7 +73,7 @@ def _about_untaxed_lines(document: Document) -> Iterator[DocumentWarning]:
     if field is None:
         return
     country = country_name(customer.country or "", "en")
-    here, there = vat_territory(issuer.country), vat_territory(customer.country)
+    here, there = ((vat_territory(party.country) or party.country) for party in (issuer, customer))
     if is_elsewhere_in_eu(document) and vat_number(customer) is None:
         known = f"`{customer.vat_number}` is no VAT number" if customer.vat_number else "there is no VAT number"
         yield DocumentWarning(
@@ -82,7 +83,7 @@ def _about_untaxed_lines(document: Document) -> Iterator[DocumentWarning]:
             "client if it is a business that owes the tax, or charge tax.",
         )
     has_reason = issuer.is_small_business or document.tax_exemption_reason
-    if here and here == there and not has_reason:
+    if here == there and here not in {None, *NO_VAT} and not has_reason:
         message = "No tax is charged to a client at home, and the document does not say why. Add the reason."
         yield DocumentWarning("zero_rate_without_reason", "tax_exemption_reason", message)
 
@@ -135,9 +136,9 @@ def _printed_texts(document: Document) -> list[tuple[str | None, list[str | None
     names = ("purchase_order", "subject", "notes", "terms", "tax_exemption_reason")
     renamed = {"subject": "title"} if document.kind == "quote" else {}
     return [
-        ("client_id", [customer.name, *there]),
+        ("client_id", [customer.name, *there, customer.vat_number]),
         ("contact_id", [customer.contact_name]),
-        (None, [issuer.name, *here, issuer.bank_name, issuer.registration_number, issuer.footer]),
+        (None, [*here, *(getattr(issuer, name) for name in ISSUER_TEXTS)]),
         *((renamed.get(name, name), [getattr(document, name)]) for name in names),
         *((f"lines.{place}.description", [line.description, line.unit]) for place, line in enumerate(document.lines)),
     ]
