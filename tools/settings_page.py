@@ -11,7 +11,7 @@ HEAD = """\
 Every setting has a default, so none is required. Set one as an environment variable, or in a file `.env` in the
 folder in which the command runs; the environment wins. For passwords, `NAME_FILE` names a file that holds the value.
 With an unknown name or an invalid value the server does not start, and says why. `retainer config` shows the values
-in force and their sources.
+in force and their sources. The address, the port and the number of workers are options of `retainer serve`.
 
 `make settings` writes this page from `src/retainer/settings.py`.
 
