@@ -380,7 +380,7 @@ def test_a_retry_that_may_no_longer_act_is_refused(api, operation):
 
 
 def test_an_idempotency_key_is_1_to_255_visible_ascii_characters(api):
-    for value in ("", " ", "a b", "é", "x" * 256, "\t"):
+    for value in ("", " ", "a b", "é", "x" * 256, "\t", "\x7f"):
         answer = api.post("/tags", {"name": "New"}, headers={"Idempotency-Key": value})
         assert (answer.status, answer.code) == (400, "bad_request"), repr(value)
     assert api.get("/tags").data == []
@@ -401,7 +401,7 @@ def test_an_idempotency_key_means_nothing_to_a_read(api):
 @any_database
 @pytest.mark.parametrize(
     "path",
-    [path for path, operations in PATHS.items() if {"PUT", "PATCH"} <= {operation.method for operation in operations}],
+    sampled(path for path, on_path in PATHS.items() if {"PUT", "PATCH"} <= {operation.method for operation in on_path}),
 )
 def test_put_and_patch_are_one_operation(api, path):
     put_is_patch(api, path)

@@ -60,7 +60,7 @@ def test_negative_amounts_have_a_negative_quantity_and_no_negative_price() -> No
     assert broken_rules(xml) == []
 
 
-@pytest.mark.parametrize("text", sampled(hostile_texts()), ids=lambda text: ascii(text)[:30])
+@pytest.mark.parametrize("text", sampled(hostile_texts(), 10), ids=lambda text: ascii(text)[:30])
 def test_hostile_text_in_every_field(text: str) -> None:
     fields = ("name", "address_line1", "address_line2", "city", "region", "postal_code")
     everywhere = dict.fromkeys(fields, text)

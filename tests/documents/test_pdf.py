@@ -204,7 +204,7 @@ def test_a_logo_takes_the_place_of_the_name(content: bytes) -> None:
     assert render_pdf(document()) != with_logo
 
 
-@pytest.mark.parametrize("text", sampled(hostile_texts()), ids=lambda text: ascii(text)[:30])
+@pytest.mark.parametrize("text", sampled(hostile_texts(), 10), ids=lambda text: ascii(text)[:30])
 def test_hostile_text_in_every_field(text: str) -> None:
     fields = ("name", "address_line1", "address_line2", "city", "region", "postal_code", "email")
     everywhere = dict.fromkeys(fields, text)
