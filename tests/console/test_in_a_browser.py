@@ -286,6 +286,15 @@ def test_no_column_of_a_list_is_cut_on_a_small_laptop(api, screen):
         assert screen.browser.cut_parts() == [], kind
 
 
+def test_on_a_phone_a_list_shows_the_whole_name_of_a_project(api, screen):
+    api.make("/time-entries", project_id=api.make("/projects", name="Online shop Musikschule Allegro")["id"])
+    enter(screen, api)
+    screen.browser.show(width=390)
+    screen.open("/console/records/time-entries")
+    name = screen.find("[data-label=Project] a")
+    assert name.get_property("scrollWidth") <= name.get_property("clientWidth")
+
+
 @pytest.mark.parametrize("width", [390, 1280])
 @only_full
 def test_every_target_is_large_enough_to_tap(api, screen, width):

@@ -419,3 +419,10 @@ def test_an_empty_account_can_create_records_and_sees_no_filters(api, visitor):
     api.make("/invoices")
     assert "Search and filter" in visitor.get("/console/records/invoices").text
     assert "No clients yet." not in visitor.get("/console/records/invoices/new").text
+
+
+def test_the_address_of_a_site_is_shown_below_a_name_that_is_another(api, visitor):
+    for url, name in (("https://own.example/", ""), ("https://named.example/", "Kiosk")):
+        api.make("/sites", url=url, **({"name": name} if name else {}))
+    text = visitor.get("/console/records/sites").text
+    assert [text.count(each) for each in ("own.example", "named.example", "Kiosk")] == [1, 1, 1]

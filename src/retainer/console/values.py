@@ -193,7 +193,7 @@ class Values:
             return below.link
         raw = f"#{raw}" if isinstance(raw, int) else raw
         text = "" if raw is None else shortened(str(raw).removeprefix("https://").removesuffix("/"))
-        return Link(text, "") if text and raw != getattr(record, column.field) else None
+        return Link(text, "") if text and text != str(getattr(record, column.field)) else None
 
 
 def percent_text(value: object) -> str:

@@ -114,10 +114,17 @@ def get_report_project_profitability(
     tx: Tx, query: ProfitabilityQuery
 ) -> WithMeta[ProjectProfitabilityReport, common.ReportMeta]:
     """Read the revenue and cost of each project, the largest revenue first. Default period: all time."""
+    return WithMeta(read_report(tx, query), common.ReportMeta(tx.now))
+
+
+def read_report(
+    tx: Tx, query: ProfitabilityQuery, money_sums: tuple[str, ...] = MONEY_SUMS
+) -> ProjectProfitabilityReport:
+    """Return the report. Without sums of money, only its figures of time are right, and no invoice is read."""
     period = common.begin(tx, query, None)
     by = ("project_id", "currency")
     summed = summaries.read(tx, schema.rollups.project_sums, period.days, by, TIME_SUMS, **query.only())
-    for (project_id, currency), sums in money.read(tx, period, by, MONEY_SUMS, **query.only()).items():
+    for (project_id, currency), sums in money.read(tx, period, by, money_sums, **query.only()).items():
         summed.setdefault((project_id or 0, currency), Figures()).update(sums)
     found = [dict(zip(PROJECT_FIELDS, row, strict=True)) for row in tx.all(PROJECTS)]
     by_id = {each["project_id"]: each | {"budget_used_percent": percent(each["budget_used_percent"])} for each in found}
@@ -132,7 +139,7 @@ def get_report_project_profitability(
         row_of(ProjectProfitabilityTotal, currency, sums, cost_currency, {})
         for currency, sums in common.by_currency(figures).items()
     ]
-    return WithMeta(ProjectProfitabilityReport(period, rows, totals), common.ReportMeta(tx.now))
+    return ProjectProfitabilityReport(period, rows, totals)
 
 
 def settled(sums: Figures, billing_type: str | None) -> Figures:

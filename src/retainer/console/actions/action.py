@@ -13,7 +13,7 @@ from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.invoices.types import Invoice
 from retainer.console import words
 from retainer.console.actions.effects import load_effects, work_in_words
-from retainer.console.catalogue import Kind
+from retainer.console.catalogue import Kind, label_from
 from retainer.console.editing.calls import call, state_of, worded
 from retainer.console.editing.fields import Field
 from retainer.console.editing.form_pages import PREVIEW, FormPage, Step
@@ -265,9 +265,10 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         warnings = [in_words(warning.message, ()) for warning in getattr(stage.meta, "warnings", ())]
         is_document = type(stage.made) in {Invoice, CreditNote} - {kind.record}
         document = [Block("lines_of", document=stage.made, unit_text=unit_text)] if is_document else []
-        name = getattr(record, "name", None) or getattr(record, "number", None) or title_of(kind.table, record)
+        number = getattr(record, "number", None)
+        label = title_of(kind.table, record) if number is None else label_from({"number": number}, record.id)
         return {
-            "title": f"{self.word}: {name}",
+            "title": f"{self.word}: {getattr(record, 'name', None) or label}",
             "told": [Block("effects", sentences=list(say(facts, self.sentences)), warnings=warnings)],
             "below": [*document, *([Block("changes", rows=changes)] if changes else [])],
             "obstacle": obstacle,

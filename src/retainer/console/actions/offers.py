@@ -77,7 +77,7 @@ HANDLE_TICKET = handle(
     Ticket,
     tickets,
     "due_at",
-    "Ticket {after.number} saved.",
+    "Ticket saved.",
     sentences=(
         "Resolving or closing stops the response clock. Any other status opens the ticket again.",
         "A public reply of the requester opens a pending, resolved or closed ticket again.",

@@ -61,7 +61,7 @@ def amounts_by_currency(page: RecordPage[Client]) -> dict[str, dict[str, Decimal
     for part in (paid, reported.balances(page.tx, today, ("currency",), client_id=only)):
         for (currency,), figures in sorted(part.items()):
             found.setdefault(currency, Figures()).update(figures)
-    report = profitability.get_report_project_profitability(page.tx, ProfitabilityQuery(client_id=only)).data
+    report = profitability.read_report(page.tx, ProfitabilityQuery(client_id=only), money_sums=())
     unbilled = {each.currency: {"unbilled": each.unbilled_amount} for each in report.totals if each.unbilled_amount}
     for figures in found.values():
         figures["revenue"] = figures["invoiced"] - figures["credited"]

@@ -281,7 +281,7 @@ class Today:
         return Card("Hours this week", "", figures if items else [], items[:SHOWN], "No working hours this week.", more)
 
     def unbilled(self) -> Card:
-        report = profitability.get_report_project_profitability(self.tx, ProfitabilityQuery()).data
+        report = profitability.read_report(self.tx, ProfitabilityQuery(), money_sums=())
         link, unpriced = (
             f"/records/time-entries?billing_status={status}&date_to={self.tx.today}"
             for status in ("unbilled", "unpriced")

@@ -236,7 +236,7 @@ def read_people(tx: Tx, controls: Controls, period: Period) -> Figures:
 
 def read_projects(tx: Tx, controls: Controls, period: Period) -> Figures:
     query = controls.ask(profitability.ProfitabilityQuery, period)
-    report = profitability.get_report_project_profitability(tx, query).data
+    report = profitability.read_report(tx, query)
     found = in_currency(report.rows, controls.currency, "project_id", "project_name")
     total = with_cost(total_of(report.totals, controls.currency))
     notes = [] if total["cost"] is not None else ["Labour cost is known only in the account's currency."]
