@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Self
 import psycopg
 from testing.ports import free_port
 
-from retainer.events.sender.schedule import AHEAD, DUE_SINCE, RETRY_ALL, WAKE
+from retainer.events.sender.schedule import AHEAD, DUE_SINCE, PENDING
 from retainer.events.sender.schedule import DUE as DUE_WEBHOOKS
 from retainer.identity.people.sessions import EXPIRED
 from retainer.schema import distribution
@@ -23,7 +23,7 @@ from retainer.server.monitoring.housekeeping import EVENTS, REQUESTS, SUMS
 from retainer.server.monitoring.housekeeping import OLD as OLD_RESPONSES
 from retainer.sites.monitor.schedule import DUE as DUE_SITES
 from retainer.sites.monitor.schedule import PUT_OFF_ACCOUNTS, STALE_ACCOUNTS
-from retainer.sites.uptime import END_ALL, SUSPEND_ALL
+from retainer.sites.uptime import FAILING
 from retainer.store.engines import connect
 from retainer.store.engines.base import Values
 from retainer.store.engines.postgresql import Postgresql
@@ -42,8 +42,7 @@ RETIRE = (
 )
 
 BACKGROUND = (
-    *(DUE_SITES.due, STALE_ACCOUNTS, PUT_OFF_ACCOUNTS, DUE_WEBHOOKS.due, DUE_SINCE, AHEAD, WAKE),
-    *(RETRY_ALL, SUSPEND_ALL, END_ALL),
+    *(DUE_SITES.due, STALE_ACCOUNTS, PUT_OFF_ACCOUNTS, DUE_WEBHOOKS.due, DUE_SINCE, AHEAD, PENDING, FAILING),
     *(OLD_RESPONSES, *EXPIRED),
     *(each.accounts for each in (*EVENTS, *REQUESTS, *SUMS)),
     *(ADD_TO_HOURS, ADD_TO_OPERATION_HOURS),
