@@ -88,12 +88,6 @@ def test_numbers_begin_anew_in_each_account(api, other_tenant):
         assert both[0] == both[1], operation
 
 
-def test_the_same_idempotency_key_of_another_account_is_another(api, other_tenant):
-    for client in (api, other_tenant):
-        answer = succeeds(client.post("/tags", {"name": "Same"}, headers={"Idempotency-Key": "same"}))
-        assert "idempotency-replayed" not in answer.headers
-
-
 def test_an_account_id_that_is_sent_is_refused(api, other_tenant):
     for operation in OPERATIONS:
         request = sample(api, operation)
