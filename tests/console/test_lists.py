@@ -426,3 +426,9 @@ def test_the_address_of_a_site_is_shown_below_a_name_that_is_another(api, visito
         api.make("/sites", url=url, **({"name": name} if name else {}))
     text = visitor.get("/console/records/sites").text
     assert [text.count(each) for each in ("own.example", "named.example", "Kiosk")] == [1, 1, 1]
+
+
+@pytest.mark.parametrize(("path", "text"), [("tasks", "No tasks in “Open”."), ("invoices", "No invoices yet.")])
+def test_an_empty_view_has_no_filters_to_clear(visitor, path, text):
+    page = visitor.get(f"/console/records/{path}")
+    assert (text in page.text, "Clear the filters" in page.text) == (True, False)

@@ -179,4 +179,5 @@ def test_of_more_projects_than_a_choice_offers_the_newest_are_offered(api, visit
 def test_a_week_without_any_work_says_who_can_add_some(api, visitor):
     page = visitor.get("/console/week")
     assert "Ask an admin for a project or a task." in page.text
+    assert "Copy last week" not in page.text
     assert 'action="/console/week/timer"' not in page.html
