@@ -13,7 +13,7 @@ from retainer.store.engines.base import OutcomeUnknown, Unavailable
 from retainer.traffic import counts, recorder
 from retainer.traffic.recorder import RequestRecorder
 from retainer.values.exact import LAST_DAY, utcnow
-from tests.databases import slow_on_each
+from tests.databases import each_database, slow_on_each
 from tests.traffic.common import NOON, answered, asked, later, listed, write
 
 pytestmark = slow_on_each
@@ -117,6 +117,7 @@ def test_a_busy_server_writes_more_at_once(api):
         assert waiting.write(api.store) == timedelta(seconds=seconds)
 
 
+@each_database
 def test_many_requests_are_all_written(api, monkeypatch):
     monkeypatch.setattr(recorder, "BATCH_SIZE", 1000)
     write(api, *(answered(api, time=later(n)) for n in range(2345)))

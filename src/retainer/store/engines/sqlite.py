@@ -7,6 +7,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,8 @@ CACHED_STATEMENTS = 64
 FATAL_ERRORS = {"IOERR", "CANTOPEN", "READONLY", "NOTADB", "CORRUPT"}  # after these, no open connection is used again
 OUT_OF_REACH = {"BUSY", "LOCKED", "FULL", "PROTOCOL", *FATAL_ERRORS}
 NO_SAVEPOINT = contextlib.nullcontext()
+ROWS_TOGETHER = 50
+"""Rows that one statement inserts: the thread that writes the request log lets requests run after each statement."""
 DEADLINE_STEPS = 1_000_000  # of SQLite's machine, about 10 ms, between checks of the deadline
 
 
@@ -150,10 +153,12 @@ class Sqlite:
 
     def insert_rows(self, connection: DriverConnection, table: Table, rows: list[Row]) -> None:
         """Insert many rows, each with the values of a table's columns as declared, in few statements."""
-        names = ", ".join(column.name for column in table.c)
-        placeholders = ", ".join("?" * len(table.c))
-        insertion = f"INSERT INTO {table.name} ({names}) VALUES ({placeholders})"
-        connection.executemany(insertion, rows)
+        names, row = ", ".join(column.name for column in table.c), f"({', '.join('?' * len(table.c))})"
+        insertion, rest = f"INSERT INTO {table.name} ({names}) VALUES {row}", len(rows) % ROWS_TOGETHER
+        connection.executemany(insertion, rows[:rest])
+        together = insertion + f", {row}" * (ROWS_TOGETHER - 1)
+        for first in range(rest, len(rows), ROWS_TOGETHER):
+            connection.execute(together, [*chain.from_iterable(rows[first : first + ROWS_TOGETHER])])
 
     def begin_write(self, account_id: int | None) -> DriverConnection:
         self.turns.take(account_id)
