@@ -523,6 +523,9 @@ def test_tasks_are_open_and_overdue_now_and_completed_in_the_period(api, clients
             task = new(api, "/tasks", client_id=client, title="Texts", due_date=due)
             with at(moment):
                 api.patch(f"/tasks/{task}", {"status": status})
+        template = new(api, "/projects", client_id=client, name="Usual", is_template=True)
+        for status in ("todo", "done"):
+            new(api, "/tasks", project_id=template, title="Texts", due_date="2026-03-17", status=status)
     assert counts(api, clients, "tasks") == "3 1 2"
     assert counts(api, clients, "tasks", "2026-03-17") == "3 1 1"
 
