@@ -30,18 +30,23 @@ def write_statistics(connection: DriverConnection) -> None:
     connection.execute("DELETE FROM sqlite_stat1")
     tables = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
     for (table,) in tables:
-        for _, index, is_unique, *_ in connection.execute("SELECT * FROM pragma_index_list(?)", (table,)).fetchall():
+        indexes = connection.execute("SELECT * FROM pragma_index_list(?)", (table,)).fetchall()
+        for _, index, is_unique, _, is_partial in indexes:
             rows = connection.execute("SELECT name FROM pragma_index_info(?)", (index,)).fetchall()
             names = [name for (name,) in rows]
             if names[0] == "account_id":
-                description = (table, index, describe(names, is_unique=bool(is_unique)))
+                description = (table, index, describe(names, is_unique=bool(is_unique), is_partial=bool(is_partial)))
                 connection.execute("INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES (?, ?, ?)", description)
 
 
-def describe(names: list[str], *, is_unique: bool) -> str:
-    """Return the row counts of an index: in all, and on average for the same values of its first columns."""
+def describe(names: list[str], *, is_unique: bool, is_partial: bool) -> str:
+    """Return the row counts of an index: in all, and on average for the same values of its first columns.
+
+    A partial index has a tenth of the rows, or the order in which indexes were created would decide between it and one
+    of all rows.
+    """
     last = len(names) - 1
-    counts = [ROWS, ROWS_OF_ACCOUNT]
+    counts = [ROWS // 10, ROWS_OF_ACCOUNT // 10] if is_partial else [ROWS, ROWS_OF_ACCOUNT]
     for place, name in enumerate(names[1:], start=1):
         is_single = counts[-1] == 1 or name == "id" or (is_unique and place == last)
         counts.append(1 if is_single else max(ROWS_OF_VALUE // 10 ** (place - 1), 2))
