@@ -204,6 +204,8 @@ def test_where_it_is_required_nothing_else_opens_before_it_is_set_up(api, admin,
         page = admin.get(path)
         assert (page.status, page.headers.get("location")) in {(303, PATH), (404, None)}, path
     assert admin.post("/console/settings", {"name": "Taken over"}).location == PATH
+    shown = admin.get(PATH).html
+    assert ("Cancel" in shown, 'formaction="/console/sign-out"' in shown) == (False, True)
     app, _ = set_up(admin)
     assert admin.get("/console/keys").status == 200
     clock.shift(60)

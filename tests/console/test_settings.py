@@ -21,9 +21,11 @@ def changes_of(api):
         return audit.list_entries(tx, AuditFilter(action="account changed")).entries
 
 
-def test_the_page_has_every_setting(visitor):
-    named = {name for name, _ in Fields(visitor.get(PATH).html).forms[PATH]}
+def test_the_page_has_every_setting_with_its_unit(visitor):
+    page = visitor.get(PATH)
+    named = {name for name, _ in Fields(page.html).forms[PATH]}
     assert named >= set(AccountSettings.__struct_fields__)
+    assert "Payment terms, days" in page.text
 
 
 def test_sending_the_page_back_changes_nothing(api, visitor):

@@ -124,33 +124,25 @@ CONSOLE_ROUTES: dict[str, Route] = {
     "/password": public(sign_in_pages.show_password, sign_in_pages.set_password),
 }
 
-AREAS: dict[str, Area] = {
-    "": "records",
-    "week": "work",
-    "api": "keys",
-    "switch": "settings",
-    "keys": "keys",
-    "webhooks": "webhooks",
-    "requests": "requests",
-    "people": "people",
-    "audit": "audit",
-    "sessions": "people",
-    "settings": "settings",
-    "search": "work",
-    "records": "work",
-    "reports": "reports",
-    "profile": "work",
-    "sign-out": "work",
-    "sign-in": "work",
-    "password": "work",
+PARTS: dict[Area, tuple[str, ...]] = {
+    "records": ("",),
+    "work": ("week", "search", "records", "profile", "sign-out", "sign-in", "password"),
+    "reports": ("reports",),
+    "keys": ("api", "keys"),
+    "webhooks": ("webhooks",),
+    "requests": ("requests",),
+    "settings": ("settings", "switch"),
+    "people": ("people", "sessions"),
+    "audit": ("audit",),
 }
-"""What a role must include to open the pages of a section, by the first part of their path.
+"""What a role must include to open pages, with the first parts of their paths.
 
 Which records a role sees, and which of them, is decided by its `Catalogue`.
 """
 HOME = "/week"
 """The first page of those who may not see Today."""
 PATHS = Paths(CONSOLE_ROUTES)
+AREAS: dict[str, Area] = {part: area for area, parts in PARTS.items() for part in parts}
 
 
 def area_of(path: str) -> Area:

@@ -20,12 +20,12 @@ from retainer.store.tables import ACCOUNT, metadata
 from retainer.store.tx import Store, Tx
 from retainer.values import kinds
 from retainer.values.collation import printed_form
-from retainer.values.common import EARLY_PAYMENT, Bic, Color, DiscountPercent, Iban, missing_terms
+from retainer.values.common import EARLY_PAYMENT, Bic, Color, DiscountPercent, Iban, Unit, missing_terms
 from retainer.values.exact import amount_of, decimal_text, minor_units
 
 Weekday = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 Weekdays = Annotated[list[Weekday], Meta(max_length=7)]
-PaymentTerms = Annotated[int, Meta(ge=0, le=365)]
+PaymentTerms = Annotated[int, Meta(ge=0, le=365), Unit("days")]
 Language = Literal["en", "de"]
 TaxOutsideEu = Literal["not_subject", "exempt", "export"]
 """What services to clients outside the EU are, if they have no tax, in documents of an agency in the EU."""

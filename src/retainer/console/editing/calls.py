@@ -1,7 +1,8 @@
 """Calls of the API's own functions, as its operations do: they create, change and delete records for forms."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -11,7 +12,7 @@ from retainer.console.catalogue import Kind
 from retainer.console.forms import Form
 from retainer.console.labels import in_words
 from retainer.console.names import title_of
-from retainer.errors import FieldErrors, Refusal
+from retainer.errors import FieldErrors, Refusal, invalid
 from retainer.identity import audit
 from retainer.identity.audit import Fields, Target
 from retainer.kernel import etag
@@ -91,6 +92,16 @@ def patch_of(tx: Tx, model: type[R], fields: dict[str, object]) -> Patch[R]:
 def new_of(tx: Tx, model: type[R], fields: dict[str, object]) -> R:
     record: R = RequestBody(fields, model, "Create").new(tx)
     return record
+
+
+@contextmanager
+def errors_at(name: str) -> Iterator[None]:
+    """Show the errors of the API at one field of a form."""
+    try:
+        yield
+    except Refusal as refusal:
+        found = refusal.members.get("errors") or {"": [refusal.message]}
+        raise invalid({name: [text for texts in found.values() for text in texts]}, refusal.code) from None
 
 
 def worded(refusal: Refusal, names: Collection[str]) -> str:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 from sqlalchemy import Table
 
+from retainer.console.catalogue import Kind
 from retainer.console.editing.calls import check_state, state_of
 from retainer.console.editing.fields import Field
 from retainer.console.editing.sheet import Sheet
@@ -90,8 +91,6 @@ class FormPage(NamedTuple):
     """Returns the labels and paths of the buttons at the head."""
     steps: Read = lambda *_: ()
     """Returns the other buttons of the form."""
-    step: str = ""
-    """What the form's own button sends as its step."""
     headings: Mapping[str, str] = {}
     """The headings of the form, by the first field below each."""
     presets: Mapping[str, tuple[str, ...]] = {}
@@ -104,8 +103,10 @@ class FormPage(NamedTuple):
     """Returns what a template of its own shows beside the form."""
     look: str = ""
     """The class of the form, for what its style differs in."""
+    kind: Kind | None = None
+    """The kind of the record, from which all fields follow."""
     sheet_of: Callable[[Tx, PageContext, Any], Sheet] | None = None
-    """Makes the form of a record whose fields follow from its kind."""
+    """Makes a form whose fields follow from something else."""
     rehearse: Callable[[Tx, PageContext, Any, Sheet], dict[str, Any]] | None = None
     """Does what the form would do, in a transaction that is rolled back; returns what the page shows of it."""
     is_guarded: bool = False
@@ -113,10 +114,13 @@ class FormPage(NamedTuple):
     back: Link | None = None
     """The page to which a form about a new record leads back, if it is not the list."""
     hidden: Mapping[str, str] = {}
+    """What the form sends beside its fields, such as a step."""
 
     def sheet(self, tx: Tx, context: PageContext, record: Any) -> Sheet:
         if self.sheet_of is not None:
             return self.sheet_of(tx, context, record)
+        if self.kind is not None:
+            return Sheet(tx, context, self.kind, record)
         fields = [*self.fields(tx, context, record)]
         if text := self.confirmed_by(tx, context, record):
             fields.append(Field("confirmation", f"To confirm, type “{text}”", "text", is_required=True))

@@ -6,7 +6,6 @@ from retainer.console.catalogue import Kind
 from retainer.console.displays import display_of
 from retainer.console.editing.calls import change_record, create_record, delete_record
 from retainer.console.editing.form_pages import FormPage, Section
-from retainer.console.editing.sheet import Sheet
 from retainer.console.names import Link, load_names, path_of, title_of
 from retainer.console.page_context import PageContext, Reply
 from retainer.errors import Refusal
@@ -30,9 +29,8 @@ def choose_form(tx: Tx, context: PageContext) -> FormPage:
     is_new = "record" not in context.path_parameters
     kind = context.catalogue.find(context.path_parameters["kind"], "creating" if is_new else "changing")
     section = section_of(kind)
-    sheet_of = partial(whole_sheet, kind)
     if not is_new:
-        return FormPage(section, "Edit {name}", "Save", partial(save, kind), sheet_of=sheet_of, is_guarded=True)
+        return FormPage(section, "Edit {name}", "Save", partial(save, kind), kind=kind, is_guarded=True)
     back, parents = Link("", f"/records/{kind.name}"), list[int]()
     if kind.parent is not None:
         parents = [read_id(context.typed.text(kind.parent_field), kind.parent)]
@@ -42,14 +40,10 @@ def choose_form(tx: Tx, context: PageContext) -> FormPage:
         back = Link(names[parents[0]], path_of(context.catalogue, kind.parent, parents[0]))
     return FormPage(
         *(section, f"New {kind.noun}", f"Create {kind.noun}", partial(create, kind, parents)),
-        sheet_of=sheet_of,
+        kind=kind,
         back=back,
         hidden={kind.parent_field: f"{parents[0]}"} if parents else {},
     )
-
-
-def whole_sheet(kind: Kind, tx: Tx, context: PageContext, record: Record | None) -> Sheet:
-    return Sheet(tx, context, kind, record)
 
 
 def create(kind: Kind, parents: list[int], tx: Tx, context: PageContext, _: None, body: Fields) -> Reply:

@@ -305,7 +305,9 @@ def switch_off(tx: Tx, context: PageContext, _: None, __: Fields) -> Reply:
 
 
 SWITCH_ON = FormPage(
-    *(API, "Switch the API on", "Switch the API on", switch_on, tell_switch_on), obstacle=plan_without_api, step="on"
+    *(API, "Switch the API on", "Switch the API on", switch_on, tell_switch_on),
+    obstacle=plan_without_api,
+    hidden={"step": "on"},
 )
 SWITCH_OFF = FormPage(
     *(API, "Switch the API off?", "Switch the API off", switch_off, tell_switch_off),

@@ -5,13 +5,14 @@ from types import SimpleNamespace
 from typing import Any
 
 from retainer.console import words
+from retainer.console.editing.calls import errors_at
 from retainer.console.editing.fields import Field, fields_of
 from retainer.console.editing.form_pages import FormPage, Section, stored
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.pages.key_pages import PAUSE, people_options, tell_webhooks
 from retainer.console.values import TableBlock, Value, headings
 from retainer.console.words import hours
-from retainer.errors import Refusal, invalid
+from retainer.errors import invalid
 from retainer.events import webhooks
 from retainer.identity.audit import Fields
 from retainer.identity.keys import key_list, keys
@@ -135,10 +136,8 @@ def deactivate(tx: Tx, context: PageContext, user: Any, body: Fields) -> Reply:
 def hand_over(tx: Tx, held: list[Key], body: Fields) -> list[Key]:
     if not body.get("new_user_id"):
         return []
-    try:
+    with errors_at("new_user_id"):
         return [keys.hand_over(tx, key.id, body["new_user_id"]) for key in held if f"{key.id}" in body.get("keys", ())]
-    except Refusal as refusal:
-        raise invalid({"new_user_id": refusal.members["errors"]["user"]}) from None
 
 
 def activate(tx: Tx, context: PageContext) -> Reply:

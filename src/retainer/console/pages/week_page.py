@@ -12,7 +12,7 @@ from sqlalchemy import Table, select
 
 from retainer.console import typed
 from retainer.console.catalogue import shortened
-from retainer.console.editing.calls import change_record, create_record, delete_record
+from retainer.console.editing.calls import change_record, create_record, delete_record, errors_at
 from retainer.console.names import Link, load_choices, load_names, path_of
 from retainer.console.page_context import PageContext, Reply
 from retainer.errors import FieldErrors, InvalidValue, Refusal, invalid
@@ -219,17 +219,9 @@ def save(tx: Tx, context: PageContext) -> Reply:
                     errors.note(cell.name, str(error))
     errors.raise_errors()
     for row, cell, minutes in wanted:
-        try:
+        with errors_at(cell.name):
             write(tx, week, row, cell, minutes)
-        except Refusal as refusal:
-            raise at_field(refusal, cell.name) from None
     return context.redirect(f"/week?from={week.first}", "Week saved." if wanted else "Nothing was changed.")
-
-
-def at_field(refusal: Refusal, name: str) -> Refusal:
-    """Return a refusal of a time entry with its errors at one field of the form."""
-    found = refusal.members.get("errors") or {"": [refusal.message]}
-    return invalid({name: [text for texts in found.values() for text in texts]}, refusal.code)
 
 
 def write(tx: Tx, week: Week, row: Row, cell: Cell, minutes: int) -> None:
@@ -270,10 +262,8 @@ def record_timer(tx: Tx, context: PageContext, timer: timers.Timer) -> TimeEntry
         raise invalid({"work": ["The timer has run for more than a day. Discard it, and type your hours below."]})
     field, record_id = part_of(timer.work) or ("", "0")
     body = {field: int(record_id), "started_at": timer.started_at, "ended_at": tx.now, "description": timer.description}
-    try:
+    with errors_at("work"):
         entry = create_record(tx, context.catalogue.find("time-entries"), body)
-    except Refusal as refusal:
-        raise at_field(refusal, "work") from None
     if not isinstance(entry, TimeEntry):
         raise TypeError(f"The API answered with {entry!r}.")
     return entry
