@@ -1,5 +1,6 @@
 """Words: instants, counts and scopes as people read them."""
 
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import NamedTuple
@@ -103,21 +104,20 @@ def day_start(day: str, timezone: str) -> str:
 
 
 def scopes_in_words(scopes: list[str]) -> str:
-    held = set(scopes)
-    if held >= set(SCOPES):
+    if set(scopes) >= set(SCOPES):
         return "Can read and edit everything."
-    reads = {name for name in (*SCOPE_RESOURCES, "reports") if f"{name}:read" in held}
-    writes = {name for name in SCOPE_RESOURCES if f"{name}:write" in held}
-    if reads == {*SCOPE_RESOURCES, "reports"}:
+    names = (*SCOPE_RESOURCES, "reports")
+    reads, writes = ([name for name in names if f"{name}:{right}" in scopes] for right in ("read", "write"))
+    if len(reads) == len(names):
         return f"Can read everything and edit {listed(writes)}." if writes else "Can read everything, but not edit."
     sentences = (
-        ("Can read and edit {}.", reads & writes),
-        ("Can read {}.", reads - writes),
-        ("Can create and edit {}, but not read them.", writes - reads),
+        ("Can read and edit {}.", [name for name in reads if name in writes]),
+        ("Can read {}.", [name for name in reads if name not in writes]),
+        ("Can create and edit {}, but not read them.", [name for name in writes if name not in reads]),
     )
-    return " ".join(sentence.format(listed(names)) for sentence, names in sentences if names)
+    return " ".join(sentence.format(listed(found)) for sentence, found in sentences if found)
 
 
-def listed(names: set[str]) -> str:
-    words = [name for name in (*SCOPE_RESOURCES, "reports") if name in names]
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+def listed(names: Sequence[str]) -> str:
+    """Return names as part of a sentence: `time, expenses and sites`."""
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else "".join(names)

@@ -38,8 +38,7 @@ def work_in_words(work: Iterable[int]) -> str:
         words.count(milestones, "milestone") if milestones else "",
         f"{words.count(months, 'month')} of a retainer" if months else "",
     ]
-    found = [text for text in found if text]
-    return f"{', '.join(found[:-1])} and {found[-1]}" if len(found) > 1 else "".join(found)
+    return words.listed([text for text in found if text])
 
 
 def load_effects(tx: Tx, record: object) -> tuple[str, tuple[int, ...]]:

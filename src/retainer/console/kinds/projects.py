@@ -1,6 +1,7 @@
 """Projects: budget against use, tasks by status, people with their hours, and unbilled work."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import get_args
 
 from sqlalchemy import bindparam, func, select
@@ -44,20 +45,12 @@ TERMS = (
 
 
 def facts(page: RecordPage[Project]) -> list[Fact]:
-    project, only = page.record, f"{page.own.id}"
+    time = partial(page.path, "time-entries", project_id=f"{page.own.id}")
+    billable = f"{hours(page.record.billable_minutes)} h billable"
     return [
         *page.facts("client_id", "budget_used_percent"),
-        Fact(
-            "Tracked time",
-            page.value("tracked_minutes"),
-            page.path("time-entries", project_id=only),
-            f"{hours(project.billable_minutes)} h billable",
-        ),
-        Fact(
-            "Unbilled",
-            page.value("unbilled_amount"),
-            page.path("time-entries", project_id=only, billing_status="unbilled"),
-        ),
+        Fact("Tracked time", page.value("tracked_minutes"), time(), billable),
+        Fact("Unbilled", page.value("unbilled_amount"), time(billing_status="unbilled")),
         Fact("Invoiced", page.value("invoiced_amount"), "", "before tax"),
         *page.facts("due_date"),
     ]
