@@ -497,6 +497,13 @@ def test_a_draft_quote_shows_how_to_send_it_and_a_warning_names_its_day_in_words
     assert "The date of the document is 5 Jan 2020" in page.text
 
 
+def test_a_quote_that_is_no_longer_valid_says_what_to_change_before_it_is_sent(api, visitor):
+    quote = ready(api, "quotes", "draft")
+    api.patch(f"/quotes/{quote['id']}", {"issue_date": "2020-01-05", "valid_until": "2020-02-05"})
+    page = visitor.get(path_of("quotes", quote, "/send"))
+    assert "Cannot be sent: it was valid until" in page.text
+
+
 STALE = [
     ("invoices", "sent", "/void", {}, {"notes": "Changed meanwhile"}),
     ("invoices", "sent", "/payment", {"amount": "7"}, {"record_payment": {"amount": "7"}}),

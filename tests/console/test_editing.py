@@ -290,9 +290,11 @@ def test_only_what_the_api_still_changes_is_offered_on_an_issued_invoice(api, vi
 def test_a_record_in_use_is_not_deleted_and_the_page_says_what_blocks(api, visitor):
     client = api.make("/clients")
     api.make("/projects", client_id=client["id"])
-    page = visitor.submit(path_of("clients", client, "delete"))
-    assert page.status == 422
-    assert "Move or delete 1 project first." in page.text
+    path = path_of("clients", client, "delete")
+    shown = visitor.get(path)
+    assert ("Move or delete 1 project first." in shown.text, path in Fields(shown.html).forms) == (True, False)
+    sent = visitor.post(path, {"state": api.get(f"/clients/{client['id']}").headers["etag"]})
+    assert (sent.status, "Move or delete 1 project first." in sent.text) == (422, True)
 
 
 def test_an_accepted_quote_becomes_an_invoice_and_a_project(api, visitor):

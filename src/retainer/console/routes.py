@@ -107,7 +107,7 @@ CONSOLE_ROUTES: dict[str, Route] = {
     "/records/{kind}/new": form_page(record_forms.choose_form, is_long=True),
     "/records/{kind}/{record}": Route(record_pages.show),
     "/records/{kind}/{record}/edit": form_page(record_forms.choose_form, is_long=True),
-    "/records/{kind}/{record}/delete": form_page(record_forms.choose_deletion),
+    "/records/{kind}/{record}/delete": form_page(record_forms.choose_deletion, is_rehearsal=True),
     **{
         f"/records/{kind}/{{record}}/{action.path}": form_page(partial(action.choose, kind), is_rehearsal=True)
         for kind, actions in ACTIONS.items()

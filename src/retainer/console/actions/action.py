@@ -245,8 +245,10 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
     def obstacle(self, stage: Stage, refusal: Refusal | None) -> str:
         """Return why an action is not possible: because of the status of the record, or as the API says it."""
         status, target = getattr(stage.record, "status", ""), self.fixed.get("status", "")
-        if not target or (refusal is not None and refusal.code != "invalid_transition"):
-            return refusal.message if refusal is not None else ""
+        if refusal is not None and (not target or refusal.code != "invalid_transition" or self.when(stage.record)):
+            return refusal.message
+        if not target:
+            return ""
         word = "a draft" if status == "draft" else "voided" if status == "void" else word_of(status).lower()
         if status == target:
             at = stage.context.moment(getattr(stage.record, f"{word}_at".replace(" ", "_"), None))

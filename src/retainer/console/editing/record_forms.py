@@ -4,7 +4,7 @@ from functools import partial
 
 from retainer.console.catalogue import Kind
 from retainer.console.displays import display_of
-from retainer.console.editing.calls import change_record, create_record, delete_record
+from retainer.console.editing.calls import call, change_record, create_record, delete_record, ids_of, worded
 from retainer.console.editing.form_pages import FormPage, Section
 from retainer.console.names import Link, load_names, path_of, title_of
 from retainer.console.page_context import PageContext, Reply
@@ -67,9 +67,16 @@ def choose_deletion(_: Tx, context: PageContext) -> FormPage:
     )
 
 
-def obstacle_to_deletion(kind: Kind, _: Tx, __: PageContext, record: Record) -> str:
+def obstacle_to_deletion(kind: Kind, tx: Tx, _: PageContext, record: Record) -> str:
+    """Return why a record cannot be deleted: its lock, or what the API says when the page rehearses it."""
     lock = display_of(kind.name).lock(record)
-    return f"{lock.reason} It cannot be deleted." if lock.stays else ""
+    if lock.stays:
+        return f"{lock.reason} It cannot be deleted."
+    try:
+        call(tx, kind.deleting, *ids_of(kind, record))
+    except Refusal as refusal:
+        return worded(refusal, kind.record.__struct_encode_fields__)
+    return ""
 
 
 def delete(kind: Kind, tx: Tx, context: PageContext, record: Record, _: Fields) -> Reply:
