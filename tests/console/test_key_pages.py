@@ -181,8 +181,16 @@ def test_no_key_is_created_while_the_api_is_off(api, visitor):
     refused = visitor.post(NEW, {"name": "A", "user_id": str(api.admin_id), "scopes": "clients:read"})
     assert "The API is off." in refused.text
     assert "on the page API of the console" in visitor.post(f"/console/keys/{api.key_id}/rotate", {}).text
-    assert "The API is on." in visitor.submit("/console/switch").text
+    assert "The API is on." in visitor.submit("/console/switch", step="on").text
     assert api.get("/clients").status == 200
+
+
+def test_switching_the_api_off_twice_leaves_it_off(visitor):
+    for _ in range(2):
+        visitor.post("/console/switch", {"confirmation": "switch off"})
+    assert "The API is off" in visitor.get("/console/api").text
+    refused = visitor.post("/console/switch", {})
+    assert (refused.status, "To confirm, type “switch off”." in refused.text) == (422, True)
 
 
 def test_the_api_is_not_switched_on_without_a_plan(api, visitor):

@@ -248,9 +248,10 @@ API = Section("API", "/api")
 
 
 def choose_switch(tx: Tx, context: PageContext) -> FormPage:
-    """Return the form that switches the API off, if it is on; to switch it on twice is no error."""
-    is_on = accounts.get_account(tx)["api_enabled"] and context.form.text("step") != "on"
-    return SWITCH_OFF if is_on else SWITCH_ON
+    """Return the form that was sent, which does the same when sent twice; otherwise the one that changes the state."""
+    if context.request.method == "POST" and not context.is_restored:
+        return SWITCH_ON if context.form.text("step") == SWITCH_ON.step else SWITCH_OFF
+    return SWITCH_OFF if accounts.get_account(tx)["api_enabled"] else SWITCH_ON
 
 
 def plan_without_api(tx: Tx, context: PageContext, _: None) -> str:
