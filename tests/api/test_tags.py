@@ -22,7 +22,11 @@ def test_a_name_is_unique_whatever_its_case(api):
 
 
 @pytest.mark.parametrize(
-    "same", ["Key\u200b account", "Key\u00a0account", "Key acc\u00adount", "\uff2bEY account", "Key account\ufe0f"]
+    "same",
+    [
+        *("Key\u200b account", "Key\u00a0account", "Key acc\u00adount", "\uff2bEY account", "Key account\ufe0f"),
+        *("Key account \u200b", "\u200b Key account"),
+    ],
 )
 def test_two_tags_do_not_print_the_same_name(api, same):
     tag = api.make("/tags", name="Key account")["id"]

@@ -69,8 +69,8 @@ def next_number(tx: Tx, table: Table, pattern: str, day: str | None = None) -> s
     pattern with the year has a series for each year.
     """
     number_format = read_format(table, pattern, day or tx.today)
-    folded = {"prefix": printed_form(number_format.prefix), "suffix": printed_form(number_format.suffix)}
-    written = {"series": number_format.series, "width": number_format.width, **folded}
+    prefix, suffix = printed_form(f"{number_format.prefix}0")[:-1], printed_form(f"0{number_format.suffix}")[1:]
+    written = {"series": number_format.series, "width": number_format.width, "prefix": prefix, "suffix": suffix}
     statement = _next_number(table)
     while True:
         row = tx.one(statement, **written)

@@ -44,13 +44,13 @@ def printed_form(text: str) -> str:
     """Return the form in which unique names and numbers are compared: what documents print of them, without case.
 
     `k3`, `K3`, a full-width `Ｋ３` and one with a zero-width space are equal; so are a hyphen and a minus, or one space
-    and two.
+    and two. Spaces around it do not count.
     """  # noqa: RUF002
     folded = text.casefold()
     if not folded.isascii():
         seen = "".join(letter for letter in text if unicodedata.category(letter) != "Cf")
         folded = unicodedata.normalize("NFKC", UNPRINTED.sub("", seen)).casefold().replace(HYPHEN, "-")
-    return SPACES.sub(" ", folded)
+    return SPACES.sub(" ", folded).strip()
 
 
 def number_key(number: str) -> str:
