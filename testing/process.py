@@ -293,7 +293,7 @@ class Server:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait(timeout=PATIENCE)
-        until(lambda: not any(map(resident, members)), "its processes have ended")
+        until(lambda: all(map(has_ended, members)), "its processes have ended")
 
 
 class Servers:
@@ -324,6 +324,18 @@ def children(pid: int) -> list[int]:
     except OSError:
         return []
     return [each for child in map(int, " ".join(tasks).split()) for each in (child, *children(child))]
+
+
+def has_ended(pid: int) -> bool:
+    """Return whether no thread of a process runs, not even one that finishes a write to the disk and keeps its files.
+
+    Nobody may have asked for its exit status yet.
+    """
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+        return state == "Z" and len([*Path(f"/proc/{pid}/task").iterdir()]) == 1
+    except OSError:
+        return True
 
 
 def resident(pid: int) -> int:

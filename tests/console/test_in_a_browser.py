@@ -211,7 +211,7 @@ def test_the_summary_of_errors_has_the_focus(api, screen):
     for path, button in (("/console/records/clients/new", ".actions .primary"), ("/console/switch", ".danger")):
         screen.open(path)
         screen.find(f"main form {button}").click()
-        assert screen.browser.switch_to.active_element.get_attribute("role") == "alert", path
+        screen.browser.until(lambda browser: browser.switch_to.active_element.get_attribute("role") == "alert")
 
 
 @only_full

@@ -250,7 +250,7 @@ API = Section("API", "/api")
 def choose_switch(tx: Tx, context: PageContext) -> FormPage:
     """Return the form that was sent, which does the same when sent twice; otherwise the one that changes the state."""
     if context.request.method == "POST" and not context.is_restored:
-        return SWITCH_ON if context.form.text("step") == SWITCH_ON.step else SWITCH_OFF
+        return SWITCH_ON if context.form.text("step") == SWITCH_ON.hidden["step"] else SWITCH_OFF
     return SWITCH_OFF if accounts.get_account(tx)["api_enabled"] else SWITCH_ON
 
 
