@@ -39,8 +39,9 @@ OPERATIONS = [
     if operation.method == "GET"
     and (operation.paged or operation.path.endswith("}"))
     and not operation.path.startswith("/webhooks/{")
+    and "external:" not in operation.path
 ]
-"""Every list and every single record of the API, except those of webhooks: an account has few of these."""
+"""Every list and every single record of the API, by its id, except those of webhooks: an account has few of these."""
 
 
 def cursor_of(server: Server, path: str, key: str) -> str:
