@@ -1,6 +1,7 @@
 """The main process: replaces dead workers, renews workers one by one, and stops them (decision 11)."""
 
 import os
+import select
 import signal
 import socket
 import time
@@ -26,12 +27,13 @@ LOOK_SECONDS = 0.05  # between two looks at workers that start
 PAUSE_SECONDS = 1  # between two starts that replace dead workers
 MAX_DEATHS = 10  # in DEATHS_SECONDS; then the server stops
 DEATHS_SECONDS = 60
-WAKING = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD, signal.SIGALRM}
+MAX_SIGNALS = 64  # that are read together
+WAKING = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD}
 FIRST_DESCRIPTOR = 3
 LOCKED_FIELDS = ("database", "health", "metrics")
 """Settings of all workers; a change needs a restart."""
 
-FORK = get_context("fork")  # this process has one thread, and workers inherit its sockets
+FORK = get_context("fork")  # workers inherit sockets, and threads of libraries hold no lock of Python
 
 
 @dataclass(eq=False)
@@ -84,16 +86,20 @@ class Workers:
 
     def run(self) -> None:
         """Keep the workers running until SIGTERM or SIGINT. Raises SystemExit if they keep dying."""
-        signal.pthread_sigmask(signal.SIG_BLOCK, WAKING)  # they wait for `sigwait`
+        woken, waking = socket.socketpair()
+        waking.setblocking(False)  # noqa: FBT003  # a signal must not wait
+        # Each signal becomes a byte, whichever thread receives it: libraries may have started some.
+        signal.set_wakeup_fd(waking.fileno())
         for number in WAKING:
-            signal.signal(number, lambda *_: None)  # systems may drop a signal that has no handler
+            signal.signal(number, lambda *_: None)
         try:
             while self._workers or not self._is_stopping:
                 if not self._is_stopping:
                     self._take_next_step()
                 wait = self._next_look() - time.monotonic()
-                signal.setitimer(signal.ITIMER_REAL, 0 if wait == inf else max(0.001, wait))
-                self._handle(signal.sigwait(WAKING))
+                if select.select([woken], [], [], None if wait == inf else max(0, wait))[0]:
+                    for number in woken.recv(MAX_SIGNALS):
+                        self._handle(number)
                 self._look()
         finally:
             for each in self._workers:
@@ -133,11 +139,14 @@ class Workers:
         index = next(number for number in range(len(taken) + 1) if number not in taken)
         has_started = RawValue(c_bool, False)  # noqa: FBT003
         process = FORK.Process(target=self._work, args=(index, has_started), name=f"worker {index}")
+        signal.pthread_sigmask(signal.SIG_BLOCK, WAKING)  # until the worker handles them itself
         process.start()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, WAKING)
         kill_at = time.monotonic() + START_SECONDS
         self._workers.append(Worker(index, self._generation, process, has_started, kill_at))
 
     def _work(self, index: int, has_started: c_bool) -> None:
+        signal.set_wakeup_fd(-1)
         for number in (signal.SIGTERM, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
         for number in (signal.SIGINT, signal.SIGHUP):  # a terminal sends them to all processes; the main process acts
@@ -174,7 +183,7 @@ class Workers:
                 each.kill_at = inf
 
     def _handle(self, number: int) -> None:
-        if self._is_ending or number in {signal.SIGCHLD, signal.SIGALRM}:
+        if self._is_ending or number == signal.SIGCHLD:
             return
         if number == signal.SIGHUP:
             self._renew()
