@@ -4,7 +4,7 @@ import json
 import re
 from codecs import BOM_UTF8
 from collections import Counter
-from decimal import Decimal
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal, InvalidOperation
 
 from retainer.errors import Refusal
 from retainer.values.texts import encodes
@@ -14,6 +14,8 @@ TEXT = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
 BRACKET = re.compile(r"[][{}]")
 MAX_DEPTH = 32
 MAX_FIELDS = 1000
+EXACT = Context(MAX_PREC, Emin=MIN_EMIN, Emax=MAX_EMAX)
+"""Holds every decimal that can be read: it neither rounds nor overflows."""
 
 
 def read_object(raw: bytes, content_type: str, encoding: str | None) -> dict[str, object]:
@@ -55,7 +57,14 @@ def meaning(fields: dict[str, object]) -> bytes:
 
 def _number(exact: Decimal) -> object:
     is_whole = exact.adjusted() < 20 and exact == exact.to_integral_value()
-    return int(exact) if is_whole else [str(exact.normalize())]
+    return int(exact) if is_whole else [str(exact.normalize(EXACT))]
+
+
+def _decimal(text: str) -> Decimal:
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        raise malformed(f"a number has an exponent beyond {MAX_EMAX}") from None
 
 
 def malformed(reason: str) -> Refusal:
@@ -88,7 +97,7 @@ def _constant(name: str) -> None:
 
 DECODER = json.JSONDecoder(
     object_pairs_hook=_unique_fields,
-    parse_float=Decimal,
+    parse_float=_decimal,
     parse_int=lambda digits: int(digits) if len(digits) < 20 else Decimal(digits),
     parse_constant=_constant,
 )
