@@ -33,6 +33,10 @@ def request(settings=PROXIED, **environ):
         ("10.0.0.1", "nonsense", "None"),
         ("2001:db8:1:2:3:4:5:6", "", "2001:db8:1:2::/64"),  # a caller has a whole network of them
         ("::ffff:203.0.113.9", "", "203.0.113.9"),
+        ("10.0.0.1", "1.1.1.1, 198.51.100.1:50123", "198.51.100.1"),  # as some load balancers write
+        ("10.0.0.1", "198.51.100.1, [::ffff:10.2.3.4]:443", "198.51.100.1"),
+        ("10.0.0.1", "[2001:db8:1:2::5]:50123", "2001:db8:1:2::/64"),
+        ("10.0.0.1", "[198.51.100.1", "None"),
         ("unix:", "", "None"),
     ],
 )
@@ -40,7 +44,9 @@ def test_the_address_is_the_peer_or_what_a_trusted_proxy_says(peer, forwarded, a
     assert request(REMOTE_ADDR=peer, HTTP_X_FORWARDED_FOR=forwarded).address == address
 
 
-@pytest.mark.parametrize(("forwarded", "shown"), [("198.51.100.1", "198.51.100.1"), ("nonsense", None)])
+@pytest.mark.parametrize(
+    ("forwarded", "shown"), [("198.51.100.1", "198.51.100.1"), ("fe80::1%<b>", "fe80::1"), ("nonsense", None)]
+)
 def test_an_address_that_is_none_is_not_shown_as_one(forwarded, shown):
     assert request(HTTP_X_FORWARDED_FOR=forwarded).shown_address == shown
 

@@ -16,6 +16,7 @@ from retainer.settings import BASE_PATH, Settings
 Address = IPv4Address | IPv6Address
 MAX_HOST_LENGTH, MAX_ADDRESS_LENGTH = 262, 64
 HOST = re.compile(r"(?:[A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
+WITH_PORT = re.compile(r"(?:\[([^]]*)\]|([0-9.]+))(?::[0-9]{1,5})?")
 NOTHING = frozenset({"", "0"})
 MAX_BODY_BYTES = 1024 * 1024
 MAX_DISCARDED_BYTES, CHUNK_BYTES = 16 * MAX_BODY_BYTES, 64 * 1024
@@ -169,14 +170,15 @@ def is_trusted(peer: Address | None, settings: Settings) -> bool:
 
 
 def parse_address(text: str) -> Address | None:
-    """Parse an address; an IPv4-mapped IPv6 address becomes IPv4. None for other text."""
+    """Parse an address, of which a port and a zone are dropped; IPv4-mapped IPv6 becomes IPv4. None for other text."""
     return _parse(text) if len(text) <= MAX_ADDRESS_LENGTH else None
 
 
 @lru_cache(maxsize=4096)
 def _parse(text: str) -> Address | None:
+    found = WITH_PORT.fullmatch(text)
     try:
-        address = ip_address(text)
+        address = ip_address(((found[1] or found[2]) if found else text).partition("%")[0])
     except ValueError:
         return None
     return getattr(address, "ipv4_mapped", None) or address
