@@ -23,8 +23,8 @@ ON_CLUSTER := $(addprefix tests/,cluster api/test_events.py api/test_payments.py
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
 
-$(READY): pyproject.toml requirements/run.txt tools/setup.sh
-	sh tools/setup.sh $(PYTHON) $(VENV) run --project
+$(READY): pyproject.toml requirements/run.txt requirements/build.txt tools/setup.sh
+	sh tools/setup.sh $(PYTHON) $(VENV) run build --project
 	@touch $@
 
 $(DEVELOP): pyproject.toml requirements/dev.txt tools/setup.sh
@@ -117,7 +117,8 @@ sbom:  ## write the list of the parts of the image into dist/
 	$(VENV)-build/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-file dist/retainer-sbom.json requirements/run.txt
 
 lock: $(DEVELOP)  ## write requirements/ from pyproject.toml, with the newest versions that fit
-	$(LOCK) pyproject.toml --all-extras --group build --output-file requirements/run.txt
+	$(LOCK) pyproject.toml --all-extras --output-file requirements/run.txt
+	$(LOCK) --group build --constraint requirements/run.txt --output-file requirements/build.txt
 	$(LOCK) pyproject.toml --all-extras --group dev --output-file requirements/dev.txt
 	$(LOCK) --group release --output-file requirements/release.txt
 

@@ -1,9 +1,11 @@
 #!/bin/sh
-# Create the virtual environment $2 with the interpreter $1 if it does not exist, and install requirements/$3.txt there, then the
-# project itself if $4 is --project. Each file has the versions that are tested, with the hashes of their files.
+# Create the virtual environment $2 with the interpreter $1 if it does not exist, and install there requirements/NAME.txt of each
+# other NAME, then the project itself if the last word is --project. The files have the versions that are tested, with the
+# hashes of their files.
 set -eu
 python=$1
 venv=$2
+shift 2
 
 # Some systems ship venv without ensurepip: then the system's pip installs pip into the environment.
 if [ ! -x "$venv/bin/python" ] && ! "$python" -m venv "$venv" >/dev/null 2>&1; then
@@ -17,5 +19,10 @@ else
     pip install --quiet pip
     pip() { "$venv/bin/python" -m pip "$@"; }
 fi
-pip install --quiet --require-hashes --requirement "requirements/$3.txt"
-[ "${4:-}" != --project ] || pip install --quiet --no-deps --no-build-isolation --editable .
+for name; do
+    if [ "$name" = --project ]; then
+        pip install --quiet --no-deps --no-build-isolation --editable .
+    else
+        pip install --quiet --require-hashes --requirement "requirements/$name.txt"
+    fi
+done

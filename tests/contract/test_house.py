@@ -394,11 +394,17 @@ def test_each_test_file_that_a_make_target_names_exists():
 def test_locked_versions_fit_the_declared_dependencies():
     project = tomllib.loads((SRC.parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
     groups, extras = project["dependency-groups"], project["project"]["optional-dependencies"]
-    served = [*project["project"]["dependencies"], *extras["postgres"], *extras["valkey"], *groups["build"]]
-    wanted = {"run": served, "dev": [*served, *groups["dev"]], "release": [*groups["build"], *groups["release"]]}
+    served = [*project["project"]["dependencies"], *extras["postgres"], *extras["valkey"]]
+    built = {name: [*groups["build"], *groups.get(name, [])] for name in ("build", "release")}
+    wanted = {"run": served, "dev": [*served, *groups["build"], *groups["dev"]], **built}
     for file, requirements in wanted.items():
         text = (SRC.parents[1] / "requirements" / f"{file}.txt").read_text(encoding="utf-8")
         locked = {canonicalize_name(name): version for name, version in re.findall(r"(?m)^([\w.-]+)==([^\s;]+)", text)}
         for requirement in map(Requirement, filter(lambda each: isinstance(each, str), requirements)):
             version = locked.get(canonicalize_name(requirement.name), "0")
             assert version in requirement.specifier, f"{requirement} in requirements/{file}.txt: run make lock"
+
+
+def test_a_server_installs_nothing_that_only_builds_it():
+    installed = (SRC.parents[1] / "requirements/run.txt").read_text(encoding="utf-8")
+    assert re.findall(r"^(?:build|hatchling|editables)==", installed, re.MULTILINE) == []
