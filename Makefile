@@ -35,10 +35,10 @@ run: $(READY)  ## serve the demo: two agencies on the embedded database
 	$(BIN)/retainer demo
 
 browser:
-	@sh tools/browser.sh
+	@sh tools/programs.sh browser
 
 deploy:
-	@sh tools/deploy.sh
+	@sh tools/programs.sh deploy
 
 test: $(DEVELOP) browser deploy  ## run the tests, on PostgreSQL only those that depend on the database
 	$(PYTEST)

@@ -1,6 +1,6 @@
 """Write screenshots of the console of a demo into docs/screenshots: each page in light, dark and narrow.
 
-Run by `make screenshots`; needs Chromium, which `sh tools/browser.sh` installs.
+Run by `make screenshots`; needs Chromium, which `make browser` installs.
 """
 
 import base64

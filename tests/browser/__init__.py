@@ -84,7 +84,7 @@ def opened(profile: Path) -> Iterator[Browser]:
     """A running browser with an empty profile; the test is skipped where there is none, but not in CI."""
     chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if not chromium or not driver or not AXE.exists():
-        missing = "Chromium, its driver or axe-core is missing: sh tools/browser.sh installs them."
+        missing = "Chromium, its driver or axe-core is missing: `make browser` installs them."
         assert not os.environ.get("CI"), missing
         pytest.skip(missing)
     options = ChromeOptions()

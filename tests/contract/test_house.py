@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import os
 import re
 import subprocess
 import sys
@@ -381,6 +382,23 @@ def test_each_target_that_a_workflow_makes_exists():
     made = {target for text in workflows for line in re.findall(r"run: make (.+)", text) for target in line.split()}
     assert {"lint", "coverage", "dist"} < made
     assert made <= set(re.findall(r"^([a-z]+):", (root / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+
+
+def test_each_action_of_a_workflow_is_pinned_by_its_commit():
+    text = "".join(file.read_text(encoding="utf-8") for file in (SRC.parents[1] / ".github").rglob("*.yml"))
+    assert {bool(re.fullmatch(r"[\w/-]+@[0-9a-f]{40}  # v[\d.]+", use)) for use in re.findall("uses: (.+)", text)} == {
+        True
+    }
+
+
+def test_programs_that_tests_need_are_installed_by_a_user_who_may_become_root(tmp_path):
+    """As in continuous integration of a forge, where tests must not be skipped."""
+    for name, script in {"id": "echo 1000", "sudo": f'echo "$@" >>{tmp_path}/ran', "php": "", "npm": ""}.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    found = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}", "CI": "true"}
+    subprocess.run(["sh", "tools/programs.sh", "browser"], cwd=SRC.parents[1], env=found, check=True)
+    assert re.search(r"apt-get install .* php-curl$", (tmp_path / "ran").read_text(), re.MULTILINE)
 
 
 def test_each_test_file_that_a_make_target_names_exists():

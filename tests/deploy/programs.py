@@ -16,8 +16,8 @@ def find_program(name: str) -> str:
     """Return the path of a program. Where CI is set it must be there; elsewhere a test without it is skipped."""
     path = shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin")
     if path is None and not os.environ.get("CI"):
-        pytest.skip(f"There is no {name}: run tools/deploy.sh as root, or install it.")
-    assert path is not None, f"There is no {name}: tools/deploy.sh should have installed it."
+        pytest.skip(f"There is no {name}: run `make deploy`, or install it.")
+    assert path is not None, f"There is no {name}: `make deploy` should have installed it."
     return path
 
 
