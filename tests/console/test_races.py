@@ -18,7 +18,7 @@ from retainer.identity.keys import keys
 from retainer.identity.people import sessions, users
 from retainer.identity.people.users import UserDetails
 from retainer.values.exact import instant_after, utcnow
-from tests.console.visitor import HASH, PASSWORD, Visitor, admin_of
+from tests.console.visitor import HASH, PASSWORD, Fields, Visitor, admin_of
 from tests.databases import each_database
 from tests.documents.test_logo_files import png
 from tests.factories import ApiClient
@@ -130,6 +130,42 @@ def test_a_rehearsal_is_not_shown_to_a_user_who_lost_the_role_while_it_waited(ap
         take_the_role(tx, api)
     refused = answer.result(60)
     assert (refused.status, "50.00" in refused.text) == (403, False)
+
+
+SENT_TWICE = {
+    **{path: FORMS[path] for path in FORMS if path != "/records/{kind}/{record}/edit"},
+    "/switch": {"confirmation": "switch off"},
+    "/settings": {"name": "North Studio"},
+    "/people/{user}/link": {},
+    "/people/{user}/deactivate": {},
+    "/webhooks/new": {"url": "https://receiver.example/hooks", "description": "Books"},
+    "/records/{kind}/{record}/edit": {"name": "Nordwind"},
+    "/records/{kind}/{record}/delete": {},
+    "/records/{kind}/{record}/bill": {"time": "yes"},
+    "/keys/{key}/rotate": {"hours": "24"},
+    "/week/timer": {"timer": "start"},
+}
+
+
+@pytest.mark.parametrize("path", sampled(SENT_TWICE, 10, TURN))
+def test_a_form_that_is_sent_twice_at_once_acts_once_and_leads_twice_to_the_same(api, visitor, path):
+    client, project = api.make("/clients")["id"], api.make("/projects")["id"]
+    api.make("/time-entries", client_id=api.usual("/clients"), hourly_rate="100")
+    record = client if path.endswith("delete") else api.usual("/clients")
+    filled = "/console" + path.format(kind="clients", key=api.key_id, user=api.member_id, record=record)
+    work = {"work": f"project_id-{project}"} if path == "/week/timer" else {}
+    sent = [pair for pair in Fields(visitor.get(filled).html).forms[filled] if pair[0] not in SENT_TWICE[path]]
+    sent += [*(SENT_TWICE[path] | work).items()]
+    twin, noted = Visitor(api.app), api.sql("SELECT max(id) FROM audit_entries")[0][0]
+    twin.cookies |= visitor.cookies
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(lambda each: each.post(filled, sent), (visitor, twin))
+    leads = [(page.status, page.headers.get("location"), page.headers.get("set-cookie")) for page in (first, second)]
+    assert leads[0] == leads[1]
+    assert first.status == 303, first.text
+    done = api.sql("SELECT action FROM audit_entries WHERE id > $1", noted)
+    assert len(done) == len({*done}), "each once"
+    assert done or path == "/week/timer"
 
 
 def test_a_page_is_not_shown_if_its_session_ended_while_it_waited(api, visitor):

@@ -176,6 +176,19 @@ def test_the_server_makes_and_keeps_the_secret_whatever_a_form_says(api, admin, 
     assert secret_of(admin) != app.secret, "a phone that was lost is of no use"
 
 
+def test_a_form_that_is_sent_twice_shows_the_codes_of_the_first_press(api, admin, clock):
+    app = pyotp.TOTP(secret_of(admin))
+    for step in ("set up", "replace"):
+        sent = [*dict(Fields(admin.get(PATH).html).forms[PATH], current=PASSWORD, code=code_of(app)).items()]
+        first = admin.post(PATH, sent).headers["set-cookie"]
+        del admin.cookies["retainer-secret"]  # the browser gave that answer up
+        assert admin.post(PATH, sent).headers["set-cookie"] == first, step
+        assert len(re.findall("[A-Z2-7]{4}-", admin.get(PATH).text)) == 30
+        assert first not in str(api.sql("SELECT answer FROM sessions"))
+        clock.shift(60)
+    assert "10 recovery codes left" in admin.get(PATH).text
+
+
 def test_each_session_proposes_a_secret_of_its_own(api, admin):
     other = Visitor(api.app, "203.0.113.8")
     other.sign_in(email_of(api))

@@ -154,13 +154,13 @@ def test_deactivation_ends_sessions_and_links_permanently(api, admin):
 
 def test_a_new_password_ends_all_other_sessions(api, admin):
     first, second = enter(api, admin), enter(api, admin)
-    sign_in.change_password(api.store, api.app.throttle, second.person, PASSWORD, OTHER)
+    sign_in.change_password(api.store, api.app.throttle, second.person, PASSWORD, OTHER, id)
     assert (admin_of(api, first.token), bool(admin_of(api, second.token))) == (None, True)
     assert refusal(enter, api, admin).code == "validation_failed"
     enter(api, admin, OTHER)
-    refused = refusal(sign_in.change_password, api.store, api.app.throttle, second.person, PASSWORD, OTHER)
+    refused = refusal(sign_in.change_password, api.store, api.app.throttle, second.person, PASSWORD, OTHER, id)
     assert "current" in refused.members["errors"]
-    refused = refusal(sign_in.change_password, api.store, api.app.throttle, second.person, OTHER, "elevenchars")
+    refused = refusal(sign_in.change_password, api.store, api.app.throttle, second.person, OTHER, "elevenchars", id)
     assert "password" in refused.members["errors"]
     api.set_user(api.admin_id, {"password_hash": passwords.hash_password(PASSWORD)})
     assert admin_of(api, second.token) is None, "a change by the operator ends all of them"

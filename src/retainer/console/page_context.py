@@ -1,5 +1,6 @@
 """The context of a page with its cookies, and its reply: a view, a redirect or a response."""
 
+import secrets
 from datetime import timedelta
 from typing import NamedTuple
 from urllib.parse import quote, unquote, urlencode
@@ -11,12 +12,14 @@ from retainer.console.catalogue import Catalogue
 from retainer.console.forms import Form
 from retainer.console.labels import field_label
 from retainer.identity.actors import Person
+from retainer.identity.people.sent_forms import SentForm
 from retainer.identity.plans import PLANS
 from retainer.identity.sign_in.throttle import Throttle
 from retainer.kernel.http import Request, Response
 from retainer.kernel.representations import Prepared, RunApart
 from retainer.kernel.roles import Area, may
-from retainer.store.tx import RolledBack, Store
+from retainer.store.tx import RolledBack, Store, Tx
+from retainer.values.decoding import decoder
 from retainer.values.exact import instant_after
 from retainer.web.pages import HTML, render
 
@@ -26,6 +29,8 @@ NO_STORE = ("cache-control", "no-store")
 POLICY = {"connect_src": "'self'"}  # the script polls for the first call of a new key
 POSITIONS = {"page", "after", "cursor"}
 """Parameters that say where a page of a list begins."""
+ONCE = "once"
+"""The field of a form that differs each time the form is shown."""
 ONE_TIME_SECONDS = 60
 """How long a browser keeps a notice, or a secret, for the page that shows it."""
 
@@ -165,6 +170,22 @@ class PageContext(msgspec.Struct):
         """Return a redirect to a page that shows a secret at its head, and deletes the cookie that carries it there."""
         return self.redirect(path, "", Cookie("secret", f"{kind} {secret}", seconds=ONE_TIME_SECONDS, path=ROOT + path))
 
+    @property
+    def _sent_form(self) -> SentForm:
+        content = f"{self.request.path} {self.request.body.hex()} {self.cookies.get(SESSION)}"
+        return SentForm(self.person.session_id or 0, content)
+
+    def earlier_answer(self, tx: Tx) -> Redirect | None:
+        """Return the answer to the form, if the session has sent it before; then nothing is done again."""
+        kept = self._sent_form.answer(tx)
+        return None if kept is None else decoder(Redirect)(kept)
+
+    def answered(self, tx: Tx, reply: Reply) -> Reply:
+        """Keep where the form leads, in the transaction of what it does."""
+        if isinstance(reply, Redirect) and ONCE in self.form:
+            self._sent_form.keep(tx, msgspec.json.encode(reply))
+        return reply
+
     def respond(self, reply: Reply, store: Store) -> Response:
         """Return the response for a reply, once its transaction has ended.
 
@@ -199,6 +220,7 @@ class PageContext(msgspec.Struct):
             field_label=field_label,
             record_lists=self.catalogue.navigation,
             once={"kind": secret[0], "value": secret[2]},
+            nonce=secrets.token_urlsafe(12),
             notice={"kind": kind, "text": sentence} if text else None,
             **reply.values,
         )

@@ -1,6 +1,7 @@
 """The console's requests: cross-site check, session, route, transaction, and error pages."""
 
 from collections.abc import Mapping
+from functools import partial
 from urllib.parse import quote, urlsplit
 
 from retainer.console import forms
@@ -151,8 +152,12 @@ class Console:
                 return route.act(self.store, context)
             if route.read_file:
                 route.read_file(context)
-            return self._write(route.act, context)
+            return self._write(partial(_act_once, route.act), context)
         except Refusal as refusal:
+            if route.has_store and context.signed_in:
+                with self.store.begin(context.person, write=False) as tx:
+                    if answer := context.earlier_answer(tx):
+                        return answer
             if route.show is None or refusal.status not in FORM_STATUSES:
                 raise
             context.form.refuse(refusal)
@@ -186,6 +191,10 @@ class Console:
         if takes_file:
             return forms.parse_upload(request.body, content_type)
         return forms.parse(request.body.decode(errors="replace"))
+
+
+def _act_once(act: Handler, tx: Tx, context: PageContext) -> Reply:
+    return context.earlier_answer(tx) or context.answered(tx, act(tx, context))
 
 
 def _is_cross_site(request: Request) -> bool:

@@ -23,10 +23,7 @@ from retainer.store.row_mapper import R
 from retainer.store.tx import Tx
 from retainer.values.records import Record
 
-CHANGED = (
-    "Nothing was done this time: the {noun} has changed since you opened this page. Check it, then decide again. "
-    "If you pressed the button twice, the first press may have done it."
-)
+CHANGED = "Nothing was done this time: the {noun} has changed since you opened this page. Check it, then decide again."
 NO_STATE = '"none"'
 OF_PROGRAMS = re.compile(r"(?:, with|:)? (?:GET|POST|PATCH|PUT|DELETE) /\S+")
 """The operations that messages of the API name."""

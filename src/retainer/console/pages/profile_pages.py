@@ -1,6 +1,7 @@
 """The profile of the person who is signed in: the facts, the password, and the second factor."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from retainer.console import words
@@ -55,8 +56,9 @@ def tell_profile(tx: Tx, context: PageContext, _: None) -> Iterator[Block]:
 
 def change_password(store: Store, context: PageContext, _: None, body: Fields) -> Reply:
     check_same(body)
-    sign_in.change_password(store, context.throttle, context.person, body["current"], body["password"])
-    return context.redirect("/profile", "Password changed. Your other sessions were signed out.")
+    reply = context.redirect("/profile", "Password changed. Your other sessions were signed out.")
+    acting = (store, context.throttle, context.person)
+    return sign_in.change_password(*acting, body["current"], body["password"], partial(context.answered, reply=reply))
 
 
 PROFILE = FormPage(
@@ -97,8 +99,12 @@ def tell_set_up(tx: Tx, context: PageContext, _: None) -> Iterator[str | Block]:
 
 
 def set_up(store: Store, context: PageContext, _: None, body: Fields) -> Reply:
-    codes = sign_in.add_second_factor(store, context.throttle, context.person, body["current"], body["code"])
-    return context.show_once(SECOND_FACTOR, "codes", "\n".join(codes))
+    acting = (store, context.throttle, context.person)
+    return sign_in.add_second_factor(*acting, body["current"], body["code"], partial(show_codes, context))
+
+
+def show_codes(context: PageContext, tx: Tx, codes: list[str]) -> Reply:
+    return context.answered(tx, context.show_once(SECOND_FACTOR, "codes", "\n".join(codes)))
 
 
 SET_UP = FormPage(
@@ -115,11 +121,11 @@ def tell_factor(tx: Tx, context: PageContext, _: Any) -> Iterator[str]:
 
 def manage(store: Store, context: PageContext, _: None, body: Fields) -> Reply:
     """Replace the recovery codes, or remove the second factor. Raises `validation_failed`, `rate_limited`, `locked`."""
+    acting = (store, context.throttle, context.person, body["code"])
     if context.form.text("step") == "remove":
-        sign_in.remove_second_factor(store, context.throttle, context.person, body["code"])
-        return context.redirect("/profile", "Second factor removed. Your password is enough to sign in.", kind="warn")
-    codes = sign_in.replace_recovery_codes(store, context.throttle, context.person, body["code"])
-    return context.show_once(SECOND_FACTOR, "codes", "\n".join(codes))
+        reply = context.redirect("/profile", "Second factor removed. Your password is enough to sign in.", kind="warn")
+        return sign_in.remove_second_factor(*acting, partial(context.answered, reply=reply))
+    return sign_in.replace_recovery_codes(*acting, partial(show_codes, context))
 
 
 MANAGE = FormPage(

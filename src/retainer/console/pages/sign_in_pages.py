@@ -19,7 +19,7 @@ COOKIE_SECONDS = int(sessions.BROWSER_TTL.total_seconds())
 ENDED = "Your session has ended, and nothing was changed. {}"
 CARRIED, RESTORE = "typed.", "restore"
 """The prefix of the fields that a sign-in carries for another form, and the step that fills that form in again."""
-NOT_CARRIED = frozenset({"password", "again", "current", "code", "secret", "token", "confirmation", "step"})
+NOT_CARRIED = frozenset({"password", "again", "current", "code", "secret", "token", "confirmation", "step", "once"})
 """Fields that are secret, or that a person must type in the session that sends them."""
 
 

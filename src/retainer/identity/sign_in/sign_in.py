@@ -1,8 +1,8 @@
 """Sign-ins to the console, by password or by a password link."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
 from sqlalchemy import bindparam, or_, select
@@ -19,6 +19,8 @@ from retainer.store.engines.sql import INTEGER
 from retainer.store.tx import Store, Tx
 from retainer.values.kinds import read_email
 from retainer.values.reading import read_changes
+
+T = TypeVar("T")
 
 
 class Browser(NamedTuple):
@@ -75,8 +77,7 @@ def sign_in(
         return [person for person, _ in matching]
     ((person, password_hash),) = matching
     with store.begin(person, write=True) as tx:
-        if tx.value(HASH, id=person.user_id) != password_hash:  # it has changed meanwhile
-            raise mismatch()
+        require_same_hash(tx, person, password_hash)
         if newer_hash is not None:
             tx.update_columns(schema.users, person.user_id, {"password_hash": newer_hash})
         return begin(tx, person, browser)
@@ -102,38 +103,51 @@ def set_password(store: Store, throttle: Throttle, token: str, password: str, br
         return begin(tx, person, browser)
 
 
-def change_password(store: Store, throttle: Throttle, person: Person, current: str, password: str) -> None:
-    """Change the user's own password; other sessions end. Raises `validation_failed`, `rate_limited`."""
+def change_password(
+    store: Store, throttle: Throttle, person: Person, current: str, password: str, answer: Callable[[Tx], T]
+) -> T:
+    """Change the user's own password; other sessions end. Raises `validation_failed`, `rate_limited`.
+
+    Like the others about the user who is signed in, it returns what `answer` makes in its transaction.
+    """
     password = read_new_password(password)
-    check_password(store, throttle, person, current)
+    known = check_password(store, throttle, person, current)
     with throttle.turn(person.account_id):
         password_hash = passwords.hash_password(password)
     with store.begin(person, write=True) as tx:
+        require_same_hash(tx, person, known)
         users.set_password(tx, person.user_id, person.name, password_hash)
+        return answer(tx)
 
 
-def add_second_factor(store: Store, throttle: Throttle, person: Person, current: str, code: str) -> list[str]:
-    """Add the second factor that the session proposes; return the recovery codes. Raises as `change_password`."""
-    check_password(store, throttle, person, current)
+def add_second_factor(
+    store: Store, throttle: Throttle, person: Person, current: str, code: str, answer: Callable[[Tx, list[str]], T]
+) -> T:
+    """Add the second factor that the session proposes, with recovery codes. Raises as `change_password`."""
+    known = check_password(store, throttle, person, current)
     with store.begin(person, write=True) as tx:
+        require_same_hash(tx, person, known)
         codes = second_factors.add(tx, second_factors.propose(tx, person.session_id), code)
         tx.update_columns(schema.sessions, person.session_id or 0, {"proposed_secret": None})
-        return codes
+        return answer(tx, codes)
 
 
-def remove_second_factor(store: Store, throttle: Throttle, person: Person, code: str) -> None:
+def remove_second_factor(store: Store, throttle: Throttle, person: Person, code: str, answer: Callable[[Tx], T]) -> T:
     """Remove the user's own second factor. Raises `validation_failed`, `locked` if the account requires it."""
     with checked_code(store, throttle, person, own_origin(person), code) as tx:
         if get_account(tx)["require_second_factor"]:
             message = "This account requires a second factor of everyone. An admin can change that in its settings."
             raise Refusal("locked", message)
         second_factors.remove(tx, person.user_id)
+        return answer(tx)
 
 
-def replace_recovery_codes(store: Store, throttle: Throttle, person: Person, code: str) -> list[str]:
-    """Replace the user's recovery codes; return the new ones. Raises `validation_failed`, `rate_limited`."""
+def replace_recovery_codes(
+    store: Store, throttle: Throttle, person: Person, code: str, answer: Callable[[Tx, list[str]], T]
+) -> T:
+    """Replace the user's recovery codes. Raises `validation_failed`, `rate_limited`."""
     with checked_code(store, throttle, person, own_origin(person), code) as tx:
-        return second_factors.replace_codes(tx)
+        return answer(tx, second_factors.replace_codes(tx))
 
 
 @contextmanager
@@ -151,8 +165,8 @@ def checked_code(store: Store, throttle: Throttle, person: Person, origin: Origi
             raise
 
 
-def check_password(store: Store, throttle: Throttle, person: Person, current: str) -> None:
-    """Raise `validation_failed` unless this is the user's password, `rate_limited` after too many failures."""
+def check_password(store: Store, throttle: Throttle, person: Person, current: str) -> str | None:
+    """Return the hash of the user's password. Raises `validation_failed` for a wrong one, `rate_limited`."""
     with throttle.attempt(person.email, own_origin(person)):
         found = find_users(store, fold_email(person.email), person.account_id, person.address)
         if not found:  # deactivated meanwhile
@@ -160,6 +174,13 @@ def check_password(store: Store, throttle: Throttle, person: Person, current: st
         with throttle.turn(person.account_id):
             if not passwords.matches(found[0][1], current.strip()):
                 raise invalid({"current": ["Wrong password."]})
+            return found[0][1]
+
+
+def require_same_hash(tx: Tx, person: Person, known: str | None) -> None:
+    """Raise `validation_failed` if the password has changed since it was checked, outside of the transaction."""
+    if tx.value(HASH, id=person.user_id) != known:
+        raise mismatch()
 
 
 def own_origin(person: Person) -> Origin:

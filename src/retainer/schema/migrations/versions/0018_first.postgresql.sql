@@ -481,6 +481,8 @@ CREATE TABLE sessions (
 	address TEXT COLLATE "C",
 	user_agent TEXT COLLATE "C",
 	proposed_secret TEXT COLLATE "C",
+	sent_form TEXT COLLATE "C",
+	answer TEXT COLLATE "C",
 	CONSTRAINT sessions_pk PRIMARY KEY (account_id, id),
 	CONSTRAINT sessions_ref_account_id_user_id FOREIGN KEY(account_id, user_id) REFERENCES users (account_id, id),
 	CONSTRAINT sessions_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)

@@ -511,6 +511,8 @@ CREATE TABLE sessions (
 	address TEXT,
 	user_agent TEXT,
 	proposed_secret TEXT,
+	sent_form TEXT,
+	answer TEXT,
 	CONSTRAINT sessions_ref_account_id_user_id FOREIGN KEY(account_id, user_id) REFERENCES users (account_id, id),
 	CONSTRAINT sessions_unique_account_id_id UNIQUE (account_id, id),
 	CONSTRAINT sessions_ref_account_id FOREIGN KEY(account_id) REFERENCES accounts (id)
