@@ -438,7 +438,9 @@ def test_serve_with_json_writes_one_object_as_soon_as_it_listens(tmp_path):
     with running(with_database(tmp_path), "--json") as server:
         out = tmp_path / "out.txt"
         until(lambda: out.read_bytes().endswith(b"\n"), "the object is there while the server runs")
-        assert json.loads(out.read_text()) == {"base_url": f"http://127.0.0.1:{server.port}/api/public/v1"}
+        site = f"http://127.0.0.1:{server.port}"
+        places = {"reference": f"{site}/docs", "console": f"{site}/console"}
+        assert json.loads(out.read_text()) == {"base_url": f"{site}/api/public/v1", **places}
         assert server.stop() == 0
     assert len(out.read_text().splitlines()) == 1, "and nothing else, to the end"
 
@@ -465,7 +467,7 @@ def test_the_demo_prints_what_works_and_ends_by_a_signal_to_any_of_its_threads(t
         assert not kept.exists(), "a demo makes no backups"
         text = until((tmp_path / "out.txt").read_text, "the demo says how to call it")
         printed = json.loads(text)
-        assert {"base_url", "key", "curl"} <= set(printed)
+        assert {"base_url", "reference", "console", "email", "password", "key", "curl"} == set(printed)
         header, url = re.fullmatch(r'curl -H "Authorization: (.*)" (\S+)', printed["curl"]).groups()
         assert header == f"Bearer {printed['key']}"
         assert url.startswith(printed["base_url"])

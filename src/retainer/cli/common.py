@@ -99,6 +99,7 @@ def command(group: typer.Typer, name: str | None = None, options: Iterable[Param
     def add(function: F) -> F:
         declared = signature(function, eval_str=True)
         own = [each for each in declared.parameters.values() if each.name not in {"given", "json"}]
+        given = sorted(options, key=lambda each: each.default is not Parameter.empty)  # help shows required ones first
         first = sum(each.kind is Parameter.POSITIONAL_OR_KEYWORD for each in own)
         takes_json = "json" in declared.parameters
 
@@ -108,7 +109,7 @@ def command(group: typer.Typer, name: str | None = None, options: Iterable[Param
             if result is not None:
                 say(result, json=json)
 
-        run.__signature__ = declared.replace(parameters=[*own[:first], *options, *own[first:], JSON])  # type: ignore[attr-defined]
+        run.__signature__ = declared.replace(parameters=[*own[:first], *given, *own[first:], JSON])  # type: ignore[attr-defined]
         group.command(name)(run)
         return function
 

@@ -54,7 +54,7 @@ Out = Annotated[Path | None, typer.Option(help="The file to write.", show_defaul
 @cli.command(operating_cli, options=SERVING)
 def serve(*, json: bool, **given: Any) -> None:
     """Serve the API, check the sites and send webhooks; migrates the database first if needed."""
-    run(given, {"base_url": cli.site(given["host"], given["port"]) + BASE_PATH}, json=json)
+    run(given, addresses(given), json=json)
 
 
 @cli.command(operating_cli, options=SERVING)
@@ -78,10 +78,9 @@ def demo(*, json: bool, **given: Any) -> None:
         cli.warn("Creating two agencies with a year of work. This takes a few seconds.")
     access = fill(Store(engine))
     engine.close()
-    url = cli.site(host, port) + BASE_PATH
-    curl = f'curl -H "Authorization: Bearer {access.key}" {url}/clients'
-    sign_in = {"console": f"{cli.site(host, port)}/console", "email": access.email, "password": access.password}
-    run(given, {"base_url": url, "key": access.key, "curl": curl, **sign_in}, json=json)
+    result = addresses(given) | {"email": access.email, "password": access.password, "key": access.key}
+    curl = f'curl -H "Authorization: Bearer {access.key}" {result["base_url"]}/clients'
+    run(given, result | {"curl": curl}, json=json)
 
 
 @cli.command(operating_cli)
@@ -218,6 +217,11 @@ def doctor(*, repair: Repair = False) -> dict[str, object]:
         "clock": datetime.now(UTC).isoformat(timespec="seconds"),
         "timezone": time.tzname[0],
     }
+
+
+def addresses(serving: dict[str, Any]) -> dict[str, object]:
+    site = cli.site(serving["host"], serving["port"])
+    return {"base_url": site + BASE_PATH, "reference": f"{site}/docs", "console": f"{site}/console"}
 
 
 def run(serving: dict[str, Any], result: dict[str, object], *, json: bool) -> None:

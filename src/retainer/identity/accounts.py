@@ -31,7 +31,8 @@ TaxOutsideEu = Literal["not_subject", "exempt", "export"]
 """What services to clients outside the EU are, if they have no tax, in documents of an agency in the EU."""
 DEFAULT_COLOR = "#4b53d6"
 ABOUT_PLANS = (
-    f"{WITH_API} include the API; the others do so in a trial. Requests a minute of each key: "
+    f"What the account may use; for your own business, choose agency. {WITH_API} include the API; the others do so in "
+    "the trial of 90 days. Requests that a key may send in a minute: "
     f"{', '.join(f'{plan.name} {plan.requests_per_minute}' for plan in PLANS.values())}."
 )
 

@@ -24,6 +24,16 @@ SYNONYMS = {
     "scopes": "authorization permission permissions",
     "rotate": "rotation",
     "receive webhooks": "callback",
+    "zapier or make": "integromat n8n ifttt",
+    "time tracker": "toggl clockify harvest timer",
+    "by email": "mail mails e-mail smtp",
+    "cancel correct": "storno reverse undo rectify",
+    "tax and rounding": "vat gst mwst",
+    "money": "currency currencies",
+    "list invoices": "overdue unpaid",
+    "create or update": "upsert",
+    "csv": "excel spreadsheet",
+    "sdk": "library postman insomnia",
     "webhooks": "hmac notifications",
     "keep a copy in sync": (
         "notifications polling stream mirror replicate synchronize synchronization outbox deletions deleted"
@@ -34,7 +44,7 @@ SYNONYMS = {
     "pdf": "export download print",
     "e-invoice": "xrechnung zugferd",
     "handle 429": "throttling quota",
-    "limits": "quota",
+    "limits": "quota rate",
     "concurrent changes": "locking optimistic",
     "sandbox": "staging",
     "time zone": "timezone timezones",
@@ -54,7 +64,7 @@ class Section(NamedTuple):
     text: str
     words: tuple[Counter[str], Counter[str], Counter[str]]
     is_last: bool
-    """Whether others say it better: a change of a record repeats most of its creation, the changelog all pages."""
+    """Whether others say it better: a change of a record repeats its creation, an object its operations, the changelog all."""
 
 
 @cache
@@ -66,7 +76,7 @@ def sections_of(routes: Routes) -> list[Section]:
             title = heading.replace("`", "")
             address = page.path if title == page.title else f"{page.path}#{slug(heading)}"
             plain = " ".join(MARKS.sub("", TABLE_HEAD.sub("", text)).split())
-            is_last = page.group == "More" or LAST.match(text.lstrip()) is not None
+            is_last = page.group == "More" or page.parent != "" or LAST.match(text.lstrip()) is not None
             words = (words_of(title), words_of(page.title), words_of(plain))
             found.append(Section(address, title, page.title, plain, words, is_last))
     return found
