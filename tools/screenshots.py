@@ -41,7 +41,7 @@ PAGES = {
     "api": "/api",
     "switch": "/switch",
     "keys": "/keys",
-    "new-key": "/keys/new?name=Zapier&preset=time",
+    "new-key": "/keys/new?name=Zapier&preset=Time%20tracking",
     "key": "/keys/1",
     "edit-key": "/keys/4/edit",
     "rotate-key": "/keys/4/rotate",
@@ -109,7 +109,7 @@ def capture(browser: Browser, name: str) -> None:
 
 def create_key(browser: Browser, console: str) -> None:
     """Create a key, for a screenshot of the page that shows it."""
-    browser.get(f"{console}/keys/new?name=Zapier&preset=time")
+    browser.get(f"{console}{PAGES['new-key']}")
     browser.find_element(By.CSS_SELECTOR, "main form button.primary").click()
     capture(browser, "new-key-created")
 

@@ -37,6 +37,13 @@ def test_bars_stand_beside_each_other_within_their_group_and_fall_below_zero():
     assert second.boxes[0].y == base
     assert second.boxes[0].height == now.height
     assert (first.description, second.description) == ("Now 50, Before 25", "Now -50")
+    (large,), (small,) = (
+        group.boxes
+        for group in draw(
+            "Revenue", "money", ["Jan", "Feb"], [both[0]._replace(values=[Decimal(9000), Decimal(1)])]
+        ).groups
+    )
+    assert small.y + small.height == large.y + large.height, "a small one stands on zero, too"
 
 
 def test_a_line_has_a_gap_where_there_is_no_value():

@@ -8,7 +8,7 @@ from retainer.identity.audit import AuditFilter
 from retainer.identity.keys import key_list
 from retainer.identity.keys.keys import hand_over, revoke_key
 from retainer.identity.people import users
-from tests.console.test_key_pages import made, value_of
+from tests.console.test_key_pages import made, recorded, value_of
 
 
 @pytest.fixture
@@ -35,6 +35,9 @@ def holder_of(api, key_id):
 def test_handed_over_keys_act_as_the_other_person_and_the_rest_stops(api, visitor, keys):
     (kept, stopped) = keys
     scopes = holder_of(api, kept).scopes
+    api.get("/me", key=keys[kept])
+    recorded(api)
+    assert "1 request in the last hour." in visitor.get(f"/console/people/{api.member_id}/deactivate").text
     page = deactivate(api, visitor, new_user_id=str(api.admin_id), keys=[kept])
     assert "1 key now acts as Ana Admin. 1 key stopped working." in page.text
     me = api.get("/me", key=keys[kept])

@@ -267,7 +267,7 @@ def test_days_in_tables_of_a_client_are_not_broken(api, screen):
 
 
 @only_full
-def test_no_column_of_a_list_is_cut_on_a_small_laptop(api, screen):
+def test_no_column_is_cut_on_a_small_laptop_on_paper_or_on_a_phone(api, screen):
     client = api.make("/clients", name="Musikschule Allegro")["id"]
     api.set_user(api.member_id, {"name": "Greta Nilsson"})
     fee = {"billing_type": "retainer", "retainer_amount": "21750", "budget_minutes": 60, "due_date": "2026-10-31"}
@@ -278,12 +278,19 @@ def test_no_column_of_a_list_is_cut_on_a_small_laptop(api, screen):
     api.make("/expenses", **work, amount="12345.67", category="Software", vendor="Plugwerk", billable=True)
     line = {"description": "Design", "unit_price": "370132.12"}
     invoice = api.make("/invoices", client_id=client, status="sent", lines=[line])["id"]
+    draft = api.make("/invoices", client_id=client, lines=[line])["id"]
     api.patch(f"/invoices/{invoice}", {"record_payment": {"amount": "1"}})
+    paid = api.make("/projects", **named | {"name": "Landing pages Musikschule Allegro"}, **fee, code="LA005")["id"]
+    api.patch(f"/projects/{paid}", {"status": "completed"})
     enter(screen, api)
-    screen.browser.show(width=1280)
-    for kind in ("projects", "time-entries", "expenses", "invoices"):
-        screen.open(f"/console/records/{kind}")
-        assert screen.browser.cut_parts() == [], kind
+    for width, medium in ((1280, ""), (A4, "print")):
+        screen.browser.show(width=width, media=medium)
+        for kind in ("projects", "time-entries", "expenses", "invoices"):
+            screen.open(f"/console/records/{kind}")
+            assert screen.browser.cut_parts() == [], (kind, medium)
+    screen.browser.show(width=390)
+    screen.open(f"/console/records/invoices/{draft}/issue")
+    assert screen.browser.cut_parts() == []
 
 
 def test_on_a_phone_a_list_shows_the_whole_name_of_a_project(api, screen):

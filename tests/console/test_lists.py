@@ -77,7 +77,7 @@ def sum_of(rows: list[dict[str, Any]], field: str) -> str:
     """The sum of a field as a page shows it: hours, or the amount in each currency."""
     if field == "duration_minutes":
         minutes = sum(row[field] for row in rows)
-        return f"{minutes // 60:,}:{minutes % 60:02}" if minutes else ""
+        return f"{minutes // 60:,}:{minutes % 60:02} h" if minutes else ""
     found: dict[str, Decimal] = defaultdict(Decimal)
     for row in rows:
         if row[field] is not None:
@@ -298,7 +298,7 @@ def test_too_many_rows_are_not_added_up_unless_totals_are_stored(api, visitor, m
     assert "Sums are shown for up to" in visitor.get("/console/records/expenses").text
     stored = ("", "user_id=me", f"client_id={entry['client_id']}&date_from={entry['date']}", "project_id=none")
     for query in stored:
-        assert totals_of(visitor.get(f"/console/records/time-entries?{query}"))[0] == "1:30", query
+        assert totals_of(visitor.get(f"/console/records/time-entries?{query}"))[0] == "1:30 h", query
     assert "Sums are shown for up to" in visitor.get("/console/records/time-entries?billable=true").text
 
 

@@ -25,7 +25,8 @@ def test_the_page_has_every_setting_with_its_unit(visitor):
     page = visitor.get(PATH)
     named = {name for name, _ in Fields(page.html).forms[PATH]}
     assert named >= set(AccountSettings.__struct_fields__)
-    assert "Payment terms, days" in page.text
+    for label in ("Payment terms, days", "IBAN", "BIC", "Document colour"):
+        assert label in page.text
 
 
 def test_sending_the_page_back_changes_nothing(api, visitor):

@@ -156,9 +156,11 @@ def draw(
             if value := each.values[index]:
                 near, far = sorted((place(value), zero))
                 across, length = size * index + first + step * (0 if is_stacked else position), far - near
+                tall = max(MIN_HEIGHT, length)
                 if is_stacked:
-                    near = floor = floor - max(MIN_HEIGHT, length)
-                box = (near, across, length, width) if rows else (across, near, width, max(MIN_HEIGHT, length))
+                    near = floor = floor - tall
+                top = min(near, zero - tall) if value > 0 else near
+                box = (near, across, length, width) if rows else (across, top, width, tall)
                 boxes.append(Box(each.pattern, *box))
         for each in series:
             value, earlier = each.values[index], each.values[index - 1] if index else None

@@ -107,7 +107,14 @@ DISPLAYS = {
     "quotes": documents.QUOTES,
     "invoices": documents.INVOICES,
     "payments": Display(
-        columns=(Column("paid_date", "reference"), "client_id", "invoice_id", "kind", "method", "notes", "amount"),
+        columns=(
+            Column("paid_date", "reference"),
+            "client_id",
+            "invoice_id",
+            "kind",
+            Column("method", "notes"),
+            "amount",
+        ),
         filters=("paid_date_from", "paid_date_to", "client_id", "method"),
         sums=(Sum("amount"),),
         facts=("client_id", "invoice_id", "amount", "paid_date", "method"),

@@ -121,10 +121,9 @@ def balances(_: Values, found: Sequence[Invoice]) -> dict[int, Value]:
 
 def facts_of_invoice(page: RecordPage[Invoice]) -> list[Fact]:
     invoice = page.record
-    found = page.facts("client_id", "total")
+    found, due = page.facts("client_id", "total"), page.value("balance_due")
     if invoice.status != "draft":
-        tone = "bad" if invoice.is_overdue else ""
-        found.append(Fact("Balance due", page.value("balance_due")._replace(tone=tone)))
+        found.append(Fact("Balance due", due._replace(tone="bad" if invoice.is_overdue else "")))
     late = f"{words.count(invoice.days_overdue, 'day')} late" if invoice.is_overdue else ""
     return [*found, *page.facts("issue_date"), *(fact._replace(note=late) for fact in page.facts("due_date"))]
 

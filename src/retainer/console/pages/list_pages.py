@@ -199,7 +199,7 @@ def foot_of(table: Table, display: Display, rows: list[Row], total: int) -> list
             texts = [words.money(amount_of(units, currency), currency) for units, currency in sums]
         else:
             minutes = sum(each for each, _ in sums)
-            texts = [hours(minutes)] if minutes else []
+            texts = [f"{hours(minutes)} h"] if minutes else []
         if texts:
             label = Link(each.label, "") if each.label else None
             links = [Link(text, "") for text in texts]

@@ -94,9 +94,8 @@ def fields_of_deactivation(tx: Tx, context: PageContext, user: Any) -> list[Fiel
     others = [each for each in users.list_users(tx) if each["is_active"] and each["id"] != user.id]
     for key in keys:
         used, allowed = context.moment(key.last_used_at), words.scopes_in_words(key.scopes)
-        use = (
-            f"Last used {used.distance}, in the last hour {last_hour.get(key.id, 0)} times." if used else "Never used."
-        )
+        requests = words.count(last_hour.get(key.id, 0), "request")
+        use = f"Last used {used.distance}; {requests} in the last hour." if used else "Never used."
         options.append((f"{key.id}", f"{key.name} ({key.prefix}…{key.last_four}). {allowed} {use}"))
     chosen = " ".join(key_id for key_id, _ in options)
     fields = [
