@@ -55,6 +55,15 @@ def test_neither_queries_nor_keys_are_logged(api):
     api.get("/clients", query={"q": "Secret Ltd"})
     api.get(f"/clients/{api.key}")
     assert [request.path for request in logged(api)] == ["/clients", "/clients/rtn_***"]
+    with api.databases.held_writes(api.app, api.account_id, patience=0):
+        assert api.put(f"/clients/external:{api.key}", {"name": "Bergmann"}).status == 503
+    assert (
+        api.call("PUT", f"/clients/external:{api.key}", {"name": "B"}, headers={"X-Request-Id": api.key}).status == 201
+    )
+    api.app.log.drain()
+    log = api.app.log.writer.stream.getvalue().decode()
+    assert "PUT /clients/external:rtn_*** was cancelled" in log
+    assert api.key not in log
 
 
 def test_a_path_that_no_database_takes_is_logged_all_the_same(api):

@@ -24,8 +24,8 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ID_PREFIX = "req_"
 """Prefix of request ids that the server creates."""
 NEW_ID = re.compile(rf"{ID_PREFIX}(0[0-9a-f]{{11}})[0-9a-f]{{12}}")
-SENT_ID = re.compile(rf"(?!{ID_PREFIX}.{{24}}$)[A-Za-z0-9._-]{{1,64}}")
-"""Accepted ids of clients; none that looks like one of the server."""
+SENT_ID = re.compile(rf"(?!{ID_PREFIX}.{{24}}$|rtn_)[A-Za-z0-9._-]{{1,64}}")
+"""Accepted ids of clients; none that looks like one of the server, or like a key."""
 
 
 def new_request_id() -> str:

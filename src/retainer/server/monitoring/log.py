@@ -225,15 +225,14 @@ class Log:
 
     def failure(self, what: Request | str, error: BaseException) -> None:
         """Log an internal error with its stack; `what` is the request or the task that failed."""
-        during, request_id = (what, None) if isinstance(what, str) else (f"{what.method} {what.path}", what.id)
+        request_id = None if isinstance(what, str) else what.id
         stack = "".join(traceback.format_exception(error))
-        self.writer.put(event("failure", "error", during=during, request_id=request_id, error=stack))
+        self.writer.put(event("failure", "error", during=described(what), request_id=request_id, error=stack))
 
     def report(self, what: Request | str, error: BaseException) -> None:
         """Log an error with its stack; a database error as part of an outage, or as a warning if it was busy."""
         if isinstance(error, Busy):
-            during = what if isinstance(what, str) else f"{what.method} {what.path}"
-            self.warning(f"{during} was cancelled. {error.reason} ({' '.join(str(error).split())})")
+            self.warning(f"{described(what)} was cancelled. {error.reason} ({' '.join(str(error).split())})")
             if isinstance(error, DeadlineExceeded):
                 self.outages.count_error()
         elif isinstance(error, Unavailable):
@@ -262,6 +261,10 @@ class Log:
     def drain(self) -> None:
         self.flush()
         self.writer.wait(DRAIN_SECONDS)
+
+
+def described(what: Request | str) -> str:
+    return what if isinstance(what, str) else f"{what.method[:MAX_METHOD_LENGTH]} {shown_path(what.path)}"
 
 
 def event(name: str, level: str, **fields: object) -> dict[str, object]:
