@@ -5,7 +5,7 @@ import os
 import re
 import signal
 import threading
-import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -43,6 +43,16 @@ def names(kept):
 def lines(server, event):
     whole = server.log().rpartition("\n")[0]
     return [line for line in map(json.loads, whole.splitlines()) if line["event"] == event]
+
+
+def made_at_once(folder, kept, keep):
+    """Return the backups that a schedule of each day makes at its start."""
+    made = []
+    schedule = Schedule(database(folder), kept, timedelta(days=1), keep, lambda file, _: made.append(file), pytest.fail)
+    with ThreadPoolExecutor(1) as thread:  # which it gives a low priority
+        for chore in schedule.chores:
+            thread.submit(chore.work).result()
+    return made
 
 
 def named(moment):
@@ -90,40 +100,32 @@ def test_backups_are_made_and_the_newest_are_kept_while_requests_are_answered(fo
     assert tell(folder, "restore", kept / names(kept)[-1], "--check")["wrong_sums"] == []
 
 
-@only_full
 def test_a_missed_backup_is_made_at_the_start_and_none_before_it_is_due(folder, kept):
     kept.mkdir()
     now = datetime.now(UTC)
     missed, recent, future = (named(now - timedelta(hours=hours)) for hours in (25, 23, -1000))
     (kept / missed).write_text("old")
     (kept / future).write_text("of a wrong clock")
-    with scheduled(folder, kept) as server:
-        (made,) = until(lambda: lines(server, "backup"), "a missed one is made up")
-        assert str(kept / names(kept)[1]) == made["file"]
-    (kept / names(kept)[1]).rename(kept / recent)
-    with scheduled(folder, kept, keep="1") as server:
-        with writing(server, 1) as acknowledged:
-            until(lambda: len(acknowledged.records) > 20, "the server works")
-        assert server.stop() == 0
+    (made,) = made_at_once(folder, kept, keep=14)
+    assert names(kept) == [missed, made.name, future]
+    made.rename(kept / recent)
+    assert made_at_once(folder, kept, keep=1) == []
     assert names(kept) == [missed, recent, future]
-    assert lines(server, "backup") == [made]
 
 
-@only_full
 def test_a_database_without_accounts_is_not_backed_up_and_pushes_no_backup_out(tmp_path, kept):
     """It may be a new one, made where a disk is not mounted."""
     kept.mkdir()
     good = [named(datetime.now(UTC) - timedelta(hours=hours)) for hours in (49, 25)]
     for name in good:
         (kept / name).write_text("of many accounts")
-    with scheduled(with_database(tmp_path), kept, OFTEN, "2") as server:
+    assert made_at_once(with_database(tmp_path), kept, keep=2) == []
+    assert names(kept) == good
+    with scheduled(tmp_path, kept) as server:
         (said,) = [line["message"] for line in lines(server, "warning") if "account" in line["message"]]
         assert "has no account. Create one with retainer account create. If there should be accounts, check" in said
-        time.sleep(2.5)
-        assert (names(kept), lines(server, "backup"), lines(server, "failure")) == (good, [], [])
         with_agency(tmp_path)
-        until(lambda: lines(server, "backup"), "there is something to keep")
-        assert server.stop() == 0
+    assert len(made_at_once(tmp_path, kept, keep=2)) == 1
 
 
 def test_a_failure_is_a_line_of_the_log_and_the_server_goes_on(folder, kept):
