@@ -2,13 +2,11 @@
 
 import time
 from datetime import UTC, datetime
-from types import SimpleNamespace
 
 import pytest
 import time_machine
 
 from retainer.identity.people import passwords
-from retainer.identity.sign_in import throttle
 from tests.quick_hashes import hash_quickly
 
 NOW = datetime(2026, 3, 10, 9, 0, tzinfo=UTC)
@@ -21,9 +19,9 @@ def quick(monkeypatch):
 
 
 @pytest.fixture
-def clock(monkeypatch):
+def clock(api):
     """A frozen clock, which also measures waits."""
-    monkeypatch.setattr(throttle, "time", SimpleNamespace(monotonic=time.time))
+    api.app.throttle.failures.clock = time.time
     with time_machine.travel(NOW, tick=False) as clock:
         yield clock
 

@@ -1,7 +1,6 @@
 """Counted failures: when a subject has to wait, in memory and in Valkey."""
 
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
 
 import pytest
 from testing.process import PATIENCE
@@ -16,10 +15,9 @@ from tests.valkey_process import ValkeyProcess
 class InMemory:
     """The counter of one process, on a clock that the test moves."""
 
-    def __init__(self, monkeypatch):
+    def __init__(self):
         self.now = 1000.0
-        monkeypatch.setattr(throttle, "time", SimpleNamespace(monotonic=lambda: self.now))
-        self.counters = [Failures()]
+        self.counters = [Failures(lambda: self.now)]
 
     def wait(self, seconds):
         self.now += seconds
@@ -45,10 +43,10 @@ class InValkey:
 
 
 @pytest.fixture(params=["memory", "valkey"])
-def counting(request, monkeypatch):
+def counting(request):
     """A clock, and counters that must agree."""
     if request.param == "memory":
-        return InMemory(monkeypatch)
+        return InMemory()
     return InValkey(request.getfixturevalue("valkey_process"))
 
 

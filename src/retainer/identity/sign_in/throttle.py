@@ -54,7 +54,8 @@ class Origin(NamedTuple):
 class Failures:
     """Counts failures in the memory of this process."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.clock = clock
         self._counted: OrderedDict[str, tuple[int, float]] = OrderedDict()
         """The failures of each subject, and when they are deleted; the latest failure is last."""
         self._lock = threading.Lock()
@@ -71,7 +72,7 @@ class Failures:
     def count(self, subject: str, free: int) -> tuple[int, int]:
         """Count a failure unless the subject has to wait; return the failures, and the seconds to wait before it."""
         with self._lock:
-            now = time.monotonic()
+            now = self.clock()
             failures, end = self._counted.get(subject, (0, now))
             if end - TTL > now:
                 return failures, math.ceil(end - TTL - now)
@@ -88,7 +89,7 @@ class Failures:
         with self._lock:
             left = self._counted.get(subject, (0, 0))[0] - failures
             if left > 0:
-                self._counted[subject] = left, time.monotonic() + TTL
+                self._counted[subject] = left, self.clock() + TTL
             else:
                 self._counted.pop(subject, None)
 
