@@ -2,4 +2,4 @@
 
 import pytest
 
-pytest.register_assert_rewrite("tests.contract.cases", "tests.contract.checks")
+pytest.register_assert_rewrite("tests.contract.cases")

@@ -357,3 +357,13 @@ def _filtered(operation: Operation, name: str) -> Table:
     model = get_args(operation.answers)[0] if get_args(operation.answers) else operation.answers
     lists = dict(constraints.reference_lists(model))
     return lists.get(f"{name}s") if f"{name}s" in lists else target_of(operation, (name,))
+
+
+OTHER_STATE = {"If-Match": '"another-state"'}
+
+
+def some_change(path: str, record: dict[str, Any], word: str) -> dict[str, str]:
+    """A body that changes the record at a path and says nothing of its relations, nor what the path says."""
+    texts = ("description", "notes", "name", "url") if "/external:" in path else ("external_id", "description", "color")
+    name = next(name for name in texts if name in record)
+    return {name: f"#{word.encode().hex()[:6]:0<6}" if name == "color" else word}

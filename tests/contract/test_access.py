@@ -1,15 +1,23 @@
 """Who gets in: every operation against every reason for a refusal, and the order in which the reasons are judged."""
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
 import pytest
+import time_machine
+from testing.agencies import open_app
 
 from retainer.errors import Refusal
 from retainer.identity.keys import keys
 from retainer.identity.keys.keys import SCOPES
+from retainer.kernel.resource import Operation
 from tests.contract.cases import (
     BY_ID,
     DELETES,
     LISTS,
     OPERATIONS,
+    OTHER_STATE,
     READS,
     SCOPED,
     UNKNOWN_ID,
@@ -22,19 +30,123 @@ from tests.contract.cases import (
     send,
     succeeds,
 )
-from tests.contract.checks import (
-    AUTH_FAILURES,
-    OTHER_STATE,
-    PAST,
-    callers_are_refused,
-    checksum_needs_no_database,
-    restore,
-    revoked,
-    scope_is_required,
-    switched_off,
-    without_plan,
-)
 from tests.databases import any_database
+from tests.factories import ApiClient
+
+PAST = "2020-01-01T00:00:00.000000Z"
+
+
+class AuthFailure(NamedTuple):
+    """A reason why a caller does not get in; `arrange` brings it about and returns the key to use."""
+
+    status: int
+    code: str
+    arrange: Callable[[ApiClient], str | None]
+
+
+def wrong_checksum(api: ApiClient) -> str:
+    """A good key whose last letter is mistyped."""
+    return api.key[:-1] + ("0" if api.key[-1] != "0" else "1")
+
+
+def revoked(api: ApiClient) -> str:
+    """A key that was revoked."""
+    key = api.new_key()
+    api.revoke_newest_key()
+    return key
+
+
+def expired(api: ApiClient) -> str:
+    """A key whose time is over."""
+    with time_machine.travel(PAST, tick=False):
+        return api.new_key(expires_at="2020-01-01T00:00:01.000000Z")
+
+
+def of_deactivated(api: ApiClient) -> str:
+    """A key whose user was deactivated."""
+    key = api.new_key(user_id=api.member_id)
+    api.set_user(api.member_id, {"is_active": False})
+    return key
+
+
+def without_plan(trial_ends_at: str | None) -> Callable[[ApiClient], str | None]:
+    """The good key of an account whose plan lacks the API."""
+
+    def arrange(api: ApiClient) -> str | None:
+        api.set_account({"plan": "solo", "trial_ends_at": trial_ends_at})
+        return api.key
+
+    return arrange
+
+
+def switched_off(api: ApiClient) -> str | None:
+    """The good key of an account whose API is off."""
+    api.switch_api(on=False)
+    return api.key
+
+
+AUTH_FAILURES = {
+    "no key": AuthFailure(401, "missing_key", lambda _: None),
+    "an unknown key": AuthFailure(401, "invalid_key", lambda _: keys.new_key()),
+    "a wrong checksum": AuthFailure(401, "invalid_key", wrong_checksum),
+    "a revoked key": AuthFailure(401, "revoked_key", revoked),
+    "an expired key": AuthFailure(401, "expired_key", expired),
+    "a deactivated user": AuthFailure(401, "user_deactivated", of_deactivated),
+    "a plan without the API after its trial": AuthFailure(402, "trial_ended", without_plan(PAST)),
+    "a plan without the API and no trial": AuthFailure(402, "plan_required", without_plan(None)),
+    "the API switched off": AuthFailure(403, "api_disabled", switched_off),
+}
+
+
+def restore(api: ApiClient) -> None:
+    """Give the account its plan, its switch and its users back."""
+    api.set_user(api.member_id, {"is_active": True})
+    api.set_account({"plan": "agency"})
+    api.switch_api(on=True)
+
+
+def callers_are_refused(api: ApiClient, operation: Operation, *auth_failures: str) -> None:
+    """The caller is refused in each of these cases and nothing is changed; afterwards the good key is answered."""
+    request = sample(api, operation)
+    for name in auth_failures:
+        status, code, arrange = AUTH_FAILURES[name]
+        key = arrange(api)
+        before = commits(api)
+        answer = send(api, request, key=key)
+        assert (answer.status, answer.code) == (status, code), f"{name}: {answer}"
+        challenge = answer.headers.get("www-authenticate") or ""
+        assert challenge.startswith("Bearer") == (status == 401), f"{name}: {answer.headers}"
+        assert commits(api) == before, name
+        restore(api)
+    succeeds(send(api, request))
+
+
+def scope_is_required(api: ApiClient, operation: Operation, held: list[str]) -> None:
+    """A key with these scopes is refused with the name of the missing one; the scope alone is enough.
+
+    A webhook also needs something that its key may read.
+    """
+    request = sample(api, operation)
+    key = api.new_key(held)
+    before = commits(api)
+    answer = send(api, request, key=key)
+    assert (answer.status, answer.code) == (403, "missing_scope"), answer
+    assert operation.scope in answer.json["message"]
+    assert answer.json["required_scope"] == operation.scope
+    assert sorted(answer.json["granted_scopes"]) == sorted(held)
+    assert commits(api) == before
+    also = ["clients:read"] if (operation.method, operation.path) == ("POST", "/webhooks") else []
+    succeeds(send(api, request, key=api.new_key([operation.scope, *also])))
+
+
+def checksum_needs_no_database(api: ApiClient, nowhere: Path) -> None:
+    """A mistyped key is refused where the database is out of reach; one that could be good must wait for it."""
+    out_of_reach = api.on(open_app(nowhere / "missing" / "retainer.db"))
+    answer = out_of_reach.get("/me", key=wrong_checksum(api))
+    assert (answer.status, answer.code) == (401, "invalid_key"), answer
+    assert out_of_reach.get("/me", key=keys.new_key()).code == "unavailable"
+    succeeds(api.get("/me"))
+
 
 HUGE = {"Content-Length": str(1024 * 1024 + 1), "Content-Type": "application/json"}
 

@@ -25,9 +25,9 @@ from tests.contract.cases import (
     held_writes,
     sample,
     send,
+    some_change,
     succeeds,
 )
-from tests.contract.checks import some_change
 from tests.databases import each_database, only_postgresql, set_on_two
 from tests.factories import Answer
 

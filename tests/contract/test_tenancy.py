@@ -10,6 +10,8 @@ import pytest
 from sqlalchemy import Connection, Inspector, NullPool, create_engine, inspect, text
 from sqlalchemy.exc import IntegrityError
 
+from retainer.kernel.limits import SlidingWindow
+from retainer.kernel.resource import Operation
 from retainer.schema import metadata
 from retainer.schema.rollups import SUMMARIES
 from retainer.store.engines import Sqlite
@@ -18,31 +20,90 @@ from tests.contract.cases import (
     BY_ID,
     CREATED_LISTS,
     CREATES,
+    LISTS,
+    ONES,
     OPERATIONS,
+    UNKNOWN_ID,
+    WRITES,
+    Sample,
     body_schema,
     commits,
+    db_copy,
+    dump,
     each,
+    home,
     reference_filters,
     references,
     sample,
     schema_fields,
     send,
     shown,
+    some,
     succeeds,
-)
-from tests.contract.checks import (
-    foreign_id_in_body_is_nothing,
-    foreign_id_in_filter_is_nothing,
-    foreign_id_in_path_is_nothing,
-    other_tenants_records_do_not_show,
-    writes_leave_other_tenants_alone,
+    target_of,
+    with_reference,
 )
 from tests.databases import only_sqlite
+from tests.factories import ApiClient
+
+
+def foreign_paths(mine: Sample, theirs: Sample, operation: Operation) -> list[tuple[str, str]]:
+    """Paths with another account's id, each beside the same path with an id that never was."""
+    template, own_parts, foreign_parts = (text.split("/") for text in (operation.path, mine.path, theirs.path))
+    found = []
+    for position, part in enumerate(template):
+        if not part.startswith("{"):
+            continue
+        assert own_parts[position] != foreign_parts[position]
+        for rest in {tuple(own_parts[position + 1 :]), tuple(foreign_parts[position + 1 :])}:
+            foreign = "/".join([*own_parts[:position], foreign_parts[position], *rest])
+            found.append((foreign, "/".join([*own_parts[:position], str(UNKNOWN_ID), *rest])))
+    return found
+
+
+def _field_of(operation: Operation, name: str) -> tuple[str, ...] | None:
+    """The field of a body that a filter looks for."""
+    return next((path for path in references(operation) if path in {(name,), (f"{name}s", "0")}), None)
+
+
+def _found_by(api: ApiClient, operation: Operation, name: str, table: Any) -> int:
+    """The id by which a filter finds a new record of this client's account."""
+    create = next((candidate for candidate in CREATES if home(candidate) == operation.path), None)
+    if name == "ids" or create is None:
+        return api.make(operation.path)["id"] if name == "ids" else some(api, table)
+    field, record_id = _field_of(create, name), some(api, table)
+    if field is not None:
+        request = sample(api, create)
+        succeeds(send(api, request, body=with_reference(create, request.body, field, record_id)))
+    return record_id
+
+
+def populate(api: ApiClient) -> None:
+    """At least one record in every collection, and one with each list of references that bodies take."""
+    for operation in CREATES:
+        succeeds(send(api, sample(api, operation)))
+        for path in references(operation):
+            if path[0].endswith("_ids"):
+                request, record_id = sample(api, operation), some(api, target_of(operation, path))
+                succeeds(send(api, request, body=with_reference(operation, request.body, path, record_id)))
+
+
+def everything_read(api: ApiClient, paths: list[str]) -> list[Any]:
+    """What one client reads at these paths."""
+    return [shown(api.get(path)) for path in paths]
 
 
 @each(BY_ID)
 def test_another_accounts_id_in_the_path_is_like_one_that_never_was(api, other_tenant, operation):
-    foreign_id_in_path_is_nothing(api, other_tenant, operation)
+    mine, theirs = sample(api, operation), sample(other_tenant, operation)
+    before = commits(api)
+    for foreign, never in foreign_paths(mine, theirs, operation):
+        answer, expected = (send(api, mine, path=path) for path in (foreign, never))
+        assert answer.status == 404, answer
+        assert shown(answer) == shown(expected)
+    assert commits(api) == before
+    succeeds(send(api, mine))
+    succeeds(send(other_tenant, theirs))
 
 
 @each([operation for operation in BY_ID if len(operation.parameters) > 1])
@@ -57,20 +118,52 @@ def test_a_child_of_another_parent_is_nothing(api, operation):
 
 @each([operation for operation in BODIES if references(operation)])
 def test_another_accounts_id_in_a_body_is_like_one_that_never_was(api, other_tenant, operation):
-    foreign_id_in_body_is_nothing(api, other_tenant, operation)
+    request = sample(api, operation)
+    for path in references(operation):
+        table, field = target_of(operation, path), ".".join(path)
+        own_id, foreign = some(api, table), some(other_tenant, table)
+        before = commits(api)
+        bodies = (with_reference(operation, request.body, path, record_id) for record_id in (UNKNOWN_ID, foreign))
+        never, answer = (send(api, request, body=body) for body in bodies)
+        assert field in answer.errors, answer
+        assert shown(answer) == shown(never)
+        assert commits(api) == before
+        found = send(db_copy(api), request, body=with_reference(operation, request.body, path, own_id))
+        assert found.status != 422 or found.errors.get(field) != answer.errors[field], found
+    succeeds(send(api, request))
 
 
 @each([operation for operation in CREATED_LISTS if reference_filters(operation)])
 def test_another_accounts_id_in_a_filter_is_like_one_that_never_was(api, other_tenant, operation):
-    foreign_id_in_filter_is_nothing(api, other_tenant, operation)
+    path = sample(api, operation).path
+    for name, table in reference_filters(operation).items():
+        own_id, foreign = (_found_by(client, operation, name, table) for client in (api, other_tenant))
+        answer, never = (api.get(path, {name: record_id}) for record_id in (foreign, UNKNOWN_ID))
+        assert answer.data == never.data == []
+        assert answer.json["meta"] == never.json["meta"]
+        assert answer.json["meta"]["total"] == 0
+        place = path if "{" not in operation.path else None
+        creates = [create for create in CREATES if home(create) == operation.path]
+        settable = name == "ids" or (creates and _field_of(creates[0], name))
+        if place and creates and settable:
+            assert len(api.get(path, {name: own_id}).data) == 1
 
 
 def test_lists_totals_and_counts_do_not_show_another_accounts_records(api, other_tenant):
-    other_tenants_records_do_not_show(api, other_tenant)
+    populate(api)
+    paths = [sample(api, operation).path for operation in [*LISTS, *ONES]]
+    before = everything_read(api, paths)
+    populate(other_tenant)
+    assert everything_read(api, paths) == before
 
 
 def test_a_write_changes_no_row_of_another_account(api, other_tenant):
-    writes_leave_other_tenants_alone(api, other_tenant)
+    populate(other_tenant)
+    before = dump(api, other_tenant.account_id)
+    for operation in WRITES:
+        api.app.pipeline.limiter = SlidingWindow()
+        succeeds(send(api, sample(api, operation)))
+        assert dump(api, other_tenant.account_id) == before, operation
 
 
 @each(CREATES)
