@@ -64,7 +64,7 @@ class Section(NamedTuple):
     text: str
     words: tuple[Counter[str], Counter[str], Counter[str]]
     is_last: bool
-    """Whether others say it better: a change of a record repeats its creation, an object its operations, the changelog all."""
+    """Whether others say it better: changes repeat the creation, objects the operations, the changelog everything."""
 
 
 @cache
