@@ -10,6 +10,7 @@ import urllib.request
 from base64 import b64decode
 from collections.abc import Iterator
 from io import BytesIO
+from itertools import product
 from types import NoneType
 from typing import TypeVar, get_args, get_type_hints
 
@@ -33,7 +34,7 @@ from tests.console.visitor import PASSWORD, Visitor, admin_of
 from tests.contract.cases import OPERATIONS
 from tests.databases import only_sqlite
 from tests.factories import ApiClient
-from tests.length import IS_FULL, TURN, by_turns, first, length, only_full, sampled
+from tests.length import IS_FULL, TURN, by_turns, length, only_full, sampled
 
 pytestmark = only_sqlite
 NO_PAGES = ("/csv", "/first-call", "/image", "/overview-money", "/pdf", "/preview", "/search/results")
@@ -158,21 +159,21 @@ def chosen(pages: list[str]) -> list[str]:
     return [page for page in pages if IS_FULL or not page.startswith("/console/records/") or re.match(kinds, page)]
 
 
-@pytest.mark.parametrize("dark", first([True, False]), ids=lambda dark: "dark" if dark else "light")
 @pytest.mark.parametrize("role", OF_USERS)
-def test_every_page_of_a_role_is_accessible(api, person, screen, role, dark):
+def test_every_page_of_a_role_is_accessible_light_and_dark_on_desks_and_phones(api, person, screen, role):
     screen.open("/console/sign-in")
     assert screen.browser.findings() == []
     visitor, texts = person(role), fill(api)
     for kind, owner in OWN_RECORDS.items():
         api.patch(f"/{kind}/{texts[f'records/{kind}']}", {owner: visitor.user_id})
     enter(screen, api, visitor)
-    screen.browser.show(width=390 if dark else 1280, dark=dark)
     pages = [path for path in paths(texts) if not path.endswith(NO_PAGES) and visitor.get(path).status == 200]
-    for path in by_turns(pages[dark:]) if IS_FULL else sampled(chosen(pages), 12, TURN):
+    for path in by_turns(pages) if IS_FULL else sampled(chosen(pages), 12, TURN):
         screen.open(path)
-        assert screen.browser.findings() == [], path
-        assert not screen.browser.overflows(), path
+        for width, dark in product((390, 1280), (True, False)):
+            screen.browser.show(width=width, dark=dark)
+            assert screen.browser.findings() == [], (path, width, dark)
+            assert not screen.browser.overflows(), (path, width)
 
 
 def test_no_page_is_cut_on_a4(api, screen):
