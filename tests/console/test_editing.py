@@ -293,7 +293,8 @@ def test_a_record_in_use_is_not_deleted_and_the_page_says_what_blocks(api, visit
     path = path_of("clients", client, "delete")
     shown = visitor.get(path)
     assert ("Move or delete 1 project first." in shown.text, path in Fields(shown.html).forms) == (True, False)
-    sent = visitor.post(path, {"state": api.get(f"/clients/{client['id']}").headers["etag"]})
+    edit = path_of("clients", client, "edit")
+    sent = visitor.post(path, {"state": dict(Fields(visitor.get(edit).html).forms[edit])["state"]})
     assert (sent.status, "Move or delete 1 project first." in sent.text) == (422, True)
 
 
@@ -385,3 +386,24 @@ def test_the_audit_log_leads_to_the_records_that_were_created_and_changed(api, v
 @pytest.mark.parametrize("path", ["credit-notes/new", "replies/new", "users/new", "clients/99/edit", "milestones/new"])
 def test_what_the_api_does_not_create_or_change_has_no_form(visitor, path):
     assert visitor.get(f"/console/records/{path}").status == 404
+
+
+@pytest.mark.parametrize(
+    ("form", "kept", "own", "typed"),
+    [
+        ("settings", "city", "email", "new@north.example"),
+        ("people/{user}/edit", "name", "email", "new@north.example"),
+        ("keys/{key}/edit", "name", "scopes", "clients:read"),
+        ("webhooks/{webhook}/edit", "description", "url", "https://new.example/"),
+    ],
+)
+def test_no_form_undoes_what_another_admin_saved_since_it_was_opened(api, visitor, form, kept, own, typed):
+    hook = api.make("/webhooks", description="Books")["id"]
+    path = f"/console/{form}".format(user=api.member_id, key=api.key_id, webhook=hook)
+    opened = [pair for pair in Fields(visitor.get(path).html).forms[path] if pair[0] != own]
+    assert visitor.submit(path, **{kept: "Kiel"}).status == 200
+    stale = visitor.post(path, [*opened, (own, typed)])
+    assert (stale.status, "Nothing was done this time" in stale.text) == (412, True)
+    assert dict(Fields(visitor.get(path).html).forms[path])[kept] == "Kiel"
+    again = dict(Fields(stale.html).forms[path])
+    assert (again[own], visitor.post(path, again).status) == (typed, 303)

@@ -6,10 +6,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import msgspec
-from sqlalchemy import Table
 
 from retainer.console.catalogue import Kind
-from retainer.console.forms import Form
 from retainer.console.labels import in_words
 from retainer.console.names import title_of
 from retainer.errors import FieldErrors, Refusal, invalid
@@ -18,13 +16,10 @@ from retainer.identity.audit import Fields, Target
 from retainer.kernel import etag
 from retainer.kernel.body import Patch, RequestBody
 from retainer.kernel.resource import Operation
-from retainer.store.constraints import singular
 from retainer.store.row_mapper import R
 from retainer.store.tx import Tx
 from retainer.values.records import Record
 
-CHANGED = "Nothing was done this time: the {noun} has changed since you opened this page. Check it, then decide again."
-NO_STATE = '"none"'
 OF_PROGRAMS = re.compile(r"(?:, with|:)? (?:GET|POST|PATCH|PUT|DELETE) /\S+")
 """The operations that messages of the API name."""
 
@@ -62,14 +57,6 @@ def target_of(kind: Kind, record: Record) -> Target:
 
 def state_of(record: Record) -> str:
     return etag.compute_for_record(record, b"")
-
-
-def check_state(table: Table, record: Record, form: Form) -> None:
-    """Raise `precondition_failed` if the record is not in the state that the page of the form showed."""
-    try:
-        etag.check_unchanged(form.text("state") or NO_STATE, record)
-    except Refusal:
-        raise Refusal("precondition_failed", CHANGED.format(noun=singular(table))) from None
 
 
 def call(tx: Tx, operation: Operation | None, *ids: int, body: Fields | None = None) -> Any:

@@ -10,18 +10,20 @@ import msgspec
 from sqlalchemy import Table
 
 from retainer.console.catalogue import Kind
-from retainer.console.editing.calls import check_state, state_of
+from retainer.console.editing.calls import state_of
 from retainer.console.editing.fields import Field
 from retainer.console.editing.sheet import Sheet
 from retainer.console.names import Link
 from retainer.console.page_context import PageContext, Reply, View
-from retainer.errors import invalid
+from retainer.errors import Refusal, invalid
 from retainer.identity.audit import Fields
 from retainer.kernel.resource import read_id
 from retainer.schema.identity import accounts
+from retainer.store.constraints import singular
 from retainer.store.tx import Store, Tx
 from retainer.values.decoding import decoder, json_text
 
+CHANGED = "Nothing was done this time: the {} has changed since you opened this page. Check it, then decide again."
 PREVIEW, OF_LINES = "preview", ("add", "remove ")
 """The steps of the buttons that show what a form leads to, add a line, and remove one."""
 Read = Callable[[Tx, PageContext, Any], Any]
@@ -110,7 +112,7 @@ class FormPage(NamedTuple):
     rehearse: Callable[[Tx, PageContext, Any, Sheet], dict[str, Any]] | None = None
     """Does what the form would do, in a transaction that is rolled back; returns what the page shows of it."""
     is_guarded: bool = False
-    """Whether the record must be in the state that the page showed."""
+    """Whether the record must be in the state that the page showed, not only the fields of the form."""
     back: Link | None = None
     """The page to which a form about a new record leads back, if it is not the list."""
     hidden: Mapping[str, str] = {}
@@ -144,19 +146,25 @@ class FormPage(NamedTuple):
         """Return the page; what is `told` stands above the form, what is `below` between its fields and its buttons."""
         sheet.word_errors()
         back = self.back or self.section.page_of(record)
-        state = {"state": state_of(record)} if self.is_guarded and record is not None else {}
-        hidden = {**self.hidden, **state, **shown.pop("hidden", {})}
+        hidden = {**self.hidden, "state": self.state(record, sheet), **shown.pop("hidden", {})}
         title = shown.pop("title", "") or self.title.format(name=back.text, person=context.person)
         shown = {"below": (), "links": (), **shown}
         return context.render(self.template, page=self, title=title, back=back, sheet=sheet, hidden=hidden, **shown)
+
+    def state(self, record: Any, sheet: Sheet) -> str:
+        """Return the state of what the page shows: of the record with its parts, or of the fields that have values."""
+        if self.is_guarded:
+            return "" if record is None else state_of(record)
+        return sheet.state
 
     def read(self, tx: Tx, context: PageContext) -> tuple[Any, Fields | None]:
         """Return the record with the fields that were sent; None if a stored one was left as it is. Raises errors."""
         record = self.section.find(tx, context)
         sheet = self.sheet(tx, context, record)
         is_preview = self.has_preview and context.form.text("step") == PREVIEW
-        if self.is_guarded and record is not None and not is_preview:
-            check_state(self.section.table, record, context.form)
+        state = self.state(record, sheet)
+        if not is_preview and context.form.text("state", "" if self.is_guarded else state) != state:
+            raise Refusal("precondition_failed", CHANGED.format(singular(self.section.table)))
         body = sheet.read()
         is_unchanged = not body and sheet.record is not None and not tx.errors
         if is_unchanged and self.rehearse is None and not is_preview:

@@ -4,6 +4,7 @@ Only what was changed is sent: a field whose text is as it was stored, or blank 
 that follow from others keep following, and what is locked stays as it is.
 """
 
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -93,6 +94,12 @@ class Sheet(Inputs):
     @property
     def lines(self) -> Field | None:
         return next((field for field in self.fields if field.shape == "rows"), None)
+
+    @property
+    def state(self) -> str:
+        """Return a digest of the stored values of the fields; empty for a new form."""
+        values = [getattr(self.record, field.name, None) for field in self.fields] if self.record else []
+        return hashlib.sha256(repr(values).encode()).hexdigest()[:16] if values else ""
 
     def label(self, field: Field) -> str:
         own = self.context.person.currency if self.kind is None else ""
