@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 from retainer.app import RESOURCES
+from retainer.console.catalogue import Catalogue
 from retainer.console.routes import AREAS, CONSOLE_ROUTES, area_of
 from retainer.kernel.roles import EVERYTHING, OWN_RECORDS, ROLES, allows
 from retainer.kernel.routes import Routes, first_part
 from retainer.values.exact import utcnow
+from tests.console.visitor import admin_of
 from tests.length import IS_FULL
 
 OF_USERS = ("admin", "manager", "member")
@@ -92,9 +94,73 @@ def test_a_member_sees_only_their_own_records(api, person):
             assert visitor.post(f"{path}/{other}/{below}", {"description": "Changed"}).status == 404
         assert api.get(f"/{kind}/{other}").data["description"] == f"Text of {api.member_id}"
     assert visitor.get(f"/console/records/tickets/{other}/reply").status == 404
-    for kind in ("clients", "projects", "invoices", "expenses", "sites"):
-        assert visitor.get(f"/console/records/{kind}").status == 404, kind
-        assert visitor.post(f"/console/records/{kind}/new", {"name": "New"}).status == 404, kind
+
+
+def records_of(api):
+    """A record of each kind that the console shows, by the kind."""
+    made = {}
+    for operation in OPERATIONS:
+        name = operation.path.rpartition("/")[2]
+        if operation.paged and name in Catalogue(OPERATIONS, "admin").kinds and name not in made:
+            made[name] = api.make(operation.path)["id"]
+    return made
+
+
+def paths_of(api, records):
+    """Each page with the records of its kinds, and other rows of the account."""
+    rows = {"user": api.member_id, "key": api.key_id, "webhook": api.make("/webhooks")["id"], "report": "overview"}
+    rows["session"] = api.sql("SELECT min(id) FROM sessions")[0][0]
+    for path in PAGES:
+        fixed = path.split("/")[2:3] if path.startswith("/records/") else [""]
+        for kind in records if fixed == ["{kind}"] else fixed:
+            values = rows | {"kind": kind, "record": records.get(kind, 1), "suffix": "pdf"}
+            yield path, "/console" + re.sub(r"\{(\w+)\}", lambda name, of=values: str(of.get(name[1], 1)), path)
+
+
+SENT = {"name": "Changed", "title": "Changed", "amount": "1", "state": "x", "confirmation": "Max Member", "step": "on"}
+
+
+def test_a_member_finds_no_page_and_no_form_of_other_kinds(api, person):
+    visitor, records = person("member"), records_of(api)
+    others = records.keys() - OWN_RECORDS
+    tried = [path for _, path in paths_of(api, records) if path.split("/")[3:4] and path.split("/")[3] in others]
+    assert len(tried) > len(others) * 6
+    noted = api.sql("SELECT max(id) FROM audit_entries")
+    for path in tried:
+        asked = [visitor.call(method, path, b"" if method == "POST" else None) for method in ("GET", "HEAD", "POST")]
+        asked.append(visitor.post(path, SENT))
+        assert {page.status for page in asked} <= {404, 405}, path
+        assert {page.status for page in asked} != {405}, path
+    assert api.sql("SELECT max(id) FROM audit_entries") == noted
+
+
+@pytest.mark.parametrize("who", ["signed out", "deactivated", "without a second factor", "of another account"])
+def test_each_page_and_form_is_shut_to_who_is(both, person, who):
+    api, other = both
+    records, visitor = records_of(api), person("admin")
+    user_id, paths = visitor.user_id, [*paths_of(api, records)]
+    if who == "signed out":
+        visitor.cookies.clear()
+    if who == "deactivated":
+        api.set_user(user_id, {"is_active": False})
+    if who == "without a second factor":
+        api.set_account({"require_second_factor": True})
+    if who == "of another account":
+        visitor, paths = admin_of(other), [each for each in paths if "{" in each[0].replace("{kind}", "")]
+    open_to_all = {"without a second factor": {"/profile/second-factor", "/sign-out"}}.get(who, set())
+    noted_in, known = "SELECT max(id) FROM audit_entries WHERE account_id = $1", api.account_id
+    noted = api.sql(noted_in, known)
+    for path, filled in paths:
+        if path in open_to_all or (who == "of another account" and path.startswith("/reports/")):
+            continue
+        for page in (visitor.get(filled), visitor.call("HEAD", filled), visitor.post(filled, SENT)):
+            if who == "of another account":
+                assert page.status in {404, 405}, filled
+            else:
+                leads = page.headers.get("location", "")
+                is_sign_in = leads.startswith("/console/sign-in") or page.title == "Sign in · Retainer"
+                assert is_sign_in or leads == "/console/profile/second-factor", filled
+    assert api.sql(noted_in, known) == noted
 
 
 def test_a_member_works_on_their_own_records(api, person):
