@@ -1,4 +1,4 @@
-"""The buckets of a period: each of its days once, no other day, whole years and months as one."""
+"""The buckets of a period: each of its days once, no other day, as few as possible; later ones are subtracted."""
 
 import re
 from datetime import date, timedelta
@@ -22,7 +22,9 @@ def test_buckets_contain_each_day_of_a_period_once_and_no_other(one, other, long
     names = summaries.decompose(str(first), str(last), longest)
     around = {first - timedelta(days=1), first, last, last + timedelta(days=1)}
     around |= {date(2023, 11, 1) + timedelta(days=number) for number in range(0, 1216, 3)}
-    counts = {day: sum(str(day).startswith(name) for name in names) for day in around}
+    counts = {
+        day: sum((-1 if name > str(last) else 1) * str(day).startswith(name) for name in names) for day in around
+    }
     assert counts == {day: int(first <= day <= last) for day in around}
     assert all(len(name) >= longest for name in names)
 
@@ -31,17 +33,20 @@ def test_buckets_contain_each_day_of_a_period_once_and_no_other(one, other, long
     ("first", "last", "names"),
     [
         ("2026-01-01", "2026-12-31", ["2026"]),
-        ("2026-01-01", "2026-11-30", [f"2026-{month:02}" for month in range(1, 12)]),
+        ("2026-01-01", "2026-11-30", ["2026", "2026-12"]),
+        ("2026-01-01", "2026-11-28", ["2026", "2026-11-29", "2026-11-30", "2026-12"]),
+        ("2026-02-01", "2026-04-15", ["2026-02", "2026-03", *(f"2026-04-{day:02}" for day in range(1, 16))]),
+        ("2026-02-01", "2026-04-16", ["2026-02", "2026-03", "2026-04", *(f"2026-04-{day}" for day in range(17, 31))]),
         ("2025-12-31", "2027-01-31", ["2025-12-31", "2026", "2027-01"]),
         ("2025-11-29", "2026-02-02", ["2025-11-29", "2025-11-30", "2025-12", "2026-01", "2026-02-01", "2026-02-02"]),
-        ("2024-02-01", "2024-02-28", [f"2024-02-{day:02}" for day in range(1, 29)]),
+        ("2024-02-01", "2024-02-28", ["2024-02", "2024-02-29"]),
         ("2024-02-01", "2024-02-29", ["2024-02"]),
         ("2025-01-30", "2025-02-28", ["2025-01-30", "2025-01-31", "2025-02"]),
         ("0001-01-01", "0001-02-01", ["0001-01", "0001-02-01"]),
         ("9998-12-31", "9999-12-31", ["9998-12-31", "9999"]),
     ],
 )
-def test_whole_years_and_months_are_one_bucket_and_other_days_one_each(first, last, names):
+def test_a_period_has_as_few_buckets_as_possible_and_subtracts_later_ones(first, last, names):
     assert summaries.decompose(first, last) == tuple(names)
 
 

@@ -19,6 +19,7 @@ from retainer.rollups.sources import ONE, SOURCES, ZERO
 from retainer.store.engines.base import Row
 from retainer.store.engines.sql import insert_or_add, is_listed
 from retainer.store.tx import Tx
+from retainer.values.exact import day_after
 
 LENGTHS = YEAR, MONTH, DAY = len("2026"), len("2026-11"), len("2026-11-22")
 Days = tuple[str | None, str]
@@ -54,7 +55,7 @@ def read(
         oldest, newest = (str(bucket or last)[:YEAR] for bucket in tx.one(_first_and_last_bucket(table)) or ())
         first, last = min(f"{oldest}-01-01", last), min(f"{newest}-12-31", last)
     names = decompose(first, last, MONTH if "month" in by else YEAR)
-    rows = tx.all(_sums(table, by, sums, tuple(only), projects), buckets=json.dumps(names), **only)
+    rows = tx.all(_sums(table, by, sums, tuple(only), projects), buckets=json.dumps(names), last=last, **only)
     return keyed(rows, len(by), sums)
 
 
@@ -85,7 +86,8 @@ def _sums(
     if projects is not None:
         conditions.append(table.c.project_id.in_(projects))
     in_period = is_listed(table.c.bucket, "buckets")
-    totals = (sa.func.sum(table.c[name]) for name in sums)
+    sign = sa.case((table.c.bucket > sa.bindparam("last"), -1), else_=1)
+    totals = (sa.func.sum(sign * table.c[name]) for name in sums)
     return sa.select(*keys, *totals).where(in_period, *conditions).group_by(*keys)
 
 
@@ -149,7 +151,25 @@ def _bucketed(table: sa.Table, rows: sa.FromClause, sums: Names, sign: sa.Column
 
 @lru_cache(maxsize=128)
 def decompose(first: str, last: str, longest: int = YEAR) -> tuple[str, ...]:
-    """Return the buckets of a period, both ends included: years, months and days. `longest` is YEAR or MONTH."""
+    """Return the buckets of a period, both ends included, as few as possible. `longest` is YEAR or MONTH.
+
+    Those that begin after the last day are to be subtracted: until 28 November, a year less 3 buckets is shorter than
+    10 months and 28 days, and most reports end today, after which hardly any time is recorded.
+    """
+    found = _within(first, last, longest)
+    day = date.fromisoformat(last)
+    month_end = day.replace(day=monthrange(day.year, day.month)[1])
+    for length, begin, end in (
+        (YEAR, day.replace(month=1, day=1), day.replace(month=12, day=31)),
+        (MONTH, day.replace(day=1), month_end),
+    ):
+        if length >= longest and first <= str(begin) and last < str(end):
+            whole = _within(first, str(end), longest)
+            found = min(found, whole + _within(day_after(last, 1), str(end), longest), key=len)
+    return tuple(found)
+
+
+def _within(first: str, last: str, longest: int) -> list[str]:
     names = []
     day, end = (date.fromisoformat(text).toordinal() for text in (first, last))
     while day <= end:
@@ -158,7 +178,7 @@ def decompose(first: str, last: str, longest: int = YEAR) -> tuple[str, ...]:
         length, days = next(fitting)
         names.append(start.isoformat()[:length])
         day += days
-    return tuple(names)
+    return names
 
 
 def _starting_on(day: date) -> Iterator[tuple[int, int]]:
