@@ -15,7 +15,7 @@ from retainer.rollups.summaries import MONTH, Figures, Sums, keyed
 from retainer.schema.identity import accounts
 from retainer.store.tx import Tx
 from retainer.values.decoding import decoder
-from retainer.values.exact import FIRST_DAY, amount_of, as_instant, half_up, percent
+from retainer.values.exact import FIRST_DAY, UNITS, as_instant, half_up, percent
 from retainer.values.kinds import Currency, Day, Id, Instant, SignedMoney, Timezone
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -151,11 +151,8 @@ def begin(tx: Tx, query: ReportQuery, default_start: Callable[[date], date] | No
 
 
 def total(rows: Iterable[Figures]) -> Figures:
-    sums = Figures()
-    for figures in rows:
-        for name, figure in figures.items():
-            sums[name] += figure
-    return sums
+    added = list(rows)
+    return Figures({name: sum([figures.get(name, 0) for figures in added]) for name in set().union(*added)})
 
 
 def by_currency(figures: Sums) -> dict[str, Figures]:
@@ -166,19 +163,15 @@ def by_currency(figures: Sums) -> dict[str, Figures]:
 
 def make_row(row: type[S], currency: str, sums: Figures, **others: object) -> S:
     """Return a row of a report: the sums by the names of its fields, money as amounts, and the `others` as they are."""
-    sums = Figures(sums, revenue=sums["invoiced"] - sums["credited"], tax=sums["invoiced_tax"] - sums["credited_tax"])
-    values = {
-        name: amount_of(sums[name], currency) if is_money else sums[name]
-        for name, is_money in _figures(row)
-        if name not in others
-    }
+    unit = UNITS[currency]
+    values = {name: sums[name] * unit if is_money else sums[name] for name, is_money in _figures(row, tuple(others))}
     return row(**values, **others, currency=currency)
 
 
 @cache
-def _figures(row: type[msgspec.Struct]) -> list[tuple[str, bool]]:
+def _figures(row: type[msgspec.Struct], others: tuple[str, ...]) -> list[tuple[str, bool]]:
     hints = get_type_hints(row)
-    return [(name, hints[name] is not int) for name in row.__struct_fields__ if name != "currency"]
+    return [(name, hints[name] is not int) for name in row.__struct_fields__ if name not in {"currency", *others}]
 
 
 @cache

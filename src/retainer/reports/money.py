@@ -63,9 +63,9 @@ ISSUED_SINCE = select(invoices.c.id).where(invoices.c.issue_date > LAST)
 
 
 def read(tx: Tx, period: Period, by: tuple[str, ...], figures: tuple[str, ...], **only: int | str) -> Sums:
-    """Return figures of a period by currency and `month`, client or project; groups of zeros are omitted.
+    """Return figures of a period by currency and `month`, client or project, with `revenue` and `tax` that follow.
 
-    `only` limits the rows to a client, a project or a currency. Payments have no project.
+    Groups of zeros are omitted. `only` limits the rows to a client, a project or a currency. Payments have no project.
     """
     keys = {*by, *only}
     sources = [INVOICED, CREDITED, COLLECTED, SPENT]
@@ -77,6 +77,9 @@ def read(tx: Tx, period: Period, by: tuple[str, ...], figures: tuple[str, ...], 
         if names:
             for key, found in read_sums(tx, source, period, by, names, only).items():
                 sums.setdefault(key, Figures()).update(found)
+    for found in sums.values():
+        found["revenue"] = found["invoiced"] - found["credited"]
+        found["tax"] = found["invoiced_tax"] - found["credited_tax"]
     return sums
 
 

@@ -24,7 +24,7 @@ from retainer.schema.crm import clients
 from retainer.schema.work import projects
 from retainer.store.tx import Tx
 from retainer.values.collation import sort_key
-from retainer.values.exact import amount_of, half_up, percent
+from retainer.values.exact import half_up, percent
 from retainer.values.kinds import Id, SignedMoney
 from retainer.work.project_types import BillingType, Status, budget_used
 
@@ -126,37 +126,37 @@ def read_report(
     summed = summaries.read(tx, schema.rollups.project_sums, period.days, by, TIME_SUMS, **query.only())
     for (project_id, currency), sums in money.read(tx, period, by, money_sums, **query.only()).items():
         summed.setdefault((project_id or 0, currency), Figures()).update(sums)
-    found = [dict(zip(PROJECT_FIELDS, row, strict=True)) for row in tx.all(PROJECTS)]
-    by_id = {each["project_id"]: each | {"budget_used_percent": percent(each["budget_used_percent"])} for each in found}
-    figures = {key: settled(sums, by_id.get(key[0], NO_PROJECT)["billing_type"]) for key, sums in summed.items()}
+    by_id = {
+        id_: dict(zip(PROJECT_FIELDS, (id_, *fields, percent(used)), strict=True))
+        for id_, *fields, used in tx.all(PROJECTS)
+    }
+    for (project_id, _), sums in summed.items():
+        settle(sums, by_id.get(project_id, NO_PROJECT)["billing_type"])
     cost_currency = tx.actor.currency if may(tx.actor, "costs") else None
     rows = [
         row_of(ProjectProfitability, currency, sums, cost_currency, by_id.get(project_id, NO_PROJECT))
-        for (project_id, currency), sums in figures.items()
+        for (project_id, currency), sums in summed.items()
     ]
     rows.sort(key=lambda row: (-row.revenue, sort_key(row.project_name or ""), row.project_id or 0, row.currency))
     totals = [
         row_of(ProjectProfitabilityTotal, currency, sums, cost_currency, {})
-        for currency, sums in common.by_currency(figures).items()
+        for currency, sums in common.by_currency(summed).items()
     ]
     return ProjectProfitabilityReport(period, rows, totals)
 
 
-def settled(sums: Figures, billing_type: str | None) -> Figures:
-    """Return sums with the labour cost in minor units; if a fee covers the hours, all count as billed."""
-    changes = {"labour_cost": half_up(sums["labour_cost"], 60)}  # a sum of minutes x hourly rate
+def settle(sums: Figures, billing_type: str | None) -> None:
+    """Add what follows from sums, in minor units; if a fee covers the hours, all count as billed."""
     if billing_type in expressions.COVERED:
-        changes |= {"billed_value": sums["billable_value"], "unpriced_minutes": 0}
-    return Figures(sums | changes)
+        sums["billed_value"], sums["unpriced_minutes"] = sums["billable_value"], 0
+    sums["unbilled_amount"] = sums["billable_value"] - sums["billed_value"]
+    sums["labour_cost"] = half_up(sums["labour_cost"], 60)  # a sum of minutes x hourly rate
+    sums["expense_cost"] = sums["expenses"]
+    sums["profit"] = sums["revenue"] - sums["labour_cost"] - sums["expenses"]
 
 
 def row_of(row: type[Row], currency: str, sums: Figures, cost_currency: str | None, others: dict[str, Any]) -> Row:
-    revenue = sums["invoiced"] - sums["credited"]
-    surplus = revenue - sums["labour_cost"] - sums["expenses"]
-    costs: dict[str, Any] = dict.fromkeys(("labour_cost", "profit", "margin_percent"))
     if currency == cost_currency:
-        costs = {"labour_cost": amount_of(sums["labour_cost"], currency), "profit": amount_of(surplus, currency)}
-        costs["margin_percent"] = ratio(surplus, revenue)
-    unbilled = sums["billable_value"] - sums["billed_value"]
-    figures = Figures(sums, unbilled_amount=unbilled, expense_cost=sums["expenses"])
-    return common.make_row(row, currency, figures, **costs, **others)
+        margin = ratio(sums["profit"], sums["revenue"])
+        return common.make_row(row, currency, sums, margin_percent=margin, **others)
+    return common.make_row(row, currency, sums, labour_cost=None, profit=None, margin_percent=None, **others)

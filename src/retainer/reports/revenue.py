@@ -107,13 +107,15 @@ def get_report_revenue_by_client(
             sums,
             client_id=client_id,
             client_name=names[client_id],
-            share_percent=common.ratio(net_of(sums), net_of(total_sums[currency])),
+            share_percent=common.ratio(sums["revenue"], total_sums[currency]["revenue"]),
         )
         for (client_id, currency), sums in figures.items()
     ]
     rows.sort(key=lambda row: (-row.revenue, sort_key(row.client_name), row.client_id, row.currency))
     totals = [
-        common.make_row(RevenueByClientTotal, currency, sums, share_percent=common.ratio(net_of(sums), net_of(sums)))
+        common.make_row(
+            RevenueByClientTotal, currency, sums, share_percent=common.ratio(sums["revenue"], sums["revenue"])
+        )
         for currency, sums in total_sums.items()
     ]
     return WithMeta(RevenueByClientReport(period, rows, totals), common.ReportMeta(tx.now))
@@ -130,10 +132,6 @@ def get_report_revenue_by_month(tx: Tx, query: common.ReportQuery) -> WithMeta[R
     rows = [common.make_row(RevenueByMonth, code, sums, month=month) for (month, code), sums in figures.items()]
     totals = [common.make_row(RevenueByMonthTotal, code, sums) for code, sums in common.by_currency(figures).items()]
     return WithMeta(RevenueByMonthReport(period, rows, totals), common.ReportMeta(tx.now))
-
-
-def net_of(sums: Figures) -> int:
-    return sums["invoiced"] - sums["credited"]
 
 
 def balances_by_month(tx: Tx, period: common.Period, query: common.ReportQuery) -> dict[str, int]:

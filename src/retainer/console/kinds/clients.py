@@ -63,8 +63,6 @@ def amounts_by_currency(page: RecordPage[Client]) -> dict[str, dict[str, Decimal
             found.setdefault(currency, Figures()).update(figures)
     report = profitability.read_report(page.tx, ProfitabilityQuery(client_id=only), money_sums=())
     unbilled = {each.currency: {"unbilled": each.unbilled_amount} for each in report.totals if each.unbilled_amount}
-    for figures in found.values():
-        figures["revenue"] = figures["invoiced"] - figures["credited"]
     page.memo["late"] = found[page.own.currency]["overdue_count"]
     return {
         code: {name: amount_of(found.get(code, Figures())[name], code) for name in TITLES} | unbilled.get(code, {})
