@@ -239,8 +239,10 @@ expenses = col.account_table(
     col.sortable("category"),
     col.searchable("description", "vendor", optional=True),
     col.unique("external_id"),
-    *col.indexes("date id", "created_at id", "updated_at id", "client_id date id", "project_id date id"),
-    *col.indexes("user_id date id"),
+    *col.indexes("date id", "created_at id", "updated_at id", "client_id date id", "user_id date id"),
+    sa.Index(  # in the order in which reports group expenses, so that they sort no rows
+        "expenses_by_project", "account_id", "project_id", "currency", "date", "id", "net_amount"
+    ),
     col.partial_index("expenses", "invoice_id"),
     col.partial_index("expenses", "invoice_line_id"),
     is_announced=True,

@@ -1360,8 +1360,6 @@ CREATE INDEX expenses_by_account_id_created_at_id ON expenses (account_id, creat
 
 CREATE INDEX expenses_by_account_id_date_id ON expenses (account_id, date, id);
 
-CREATE INDEX expenses_by_account_id_project_id_date_id ON expenses (account_id, project_id, date, id);
-
 CREATE INDEX expenses_by_account_id_updated_at_id ON expenses (account_id, updated_at, id);
 
 CREATE INDEX expenses_by_account_id_user_id_date_id ON expenses (account_id, user_id, date, id);
@@ -1369,6 +1367,8 @@ CREATE INDEX expenses_by_account_id_user_id_date_id ON expenses (account_id, use
 CREATE INDEX expenses_by_invoice_id ON expenses (account_id, invoice_id) WHERE invoice_id IS NOT NULL;
 
 CREATE INDEX expenses_by_invoice_line_id ON expenses (account_id, invoice_line_id) WHERE invoice_line_id IS NOT NULL;
+
+CREATE INDEX expenses_by_project ON expenses (account_id, project_id, currency, date, id, net_amount);
 
 CREATE TABLE issued_documents (
 	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
