@@ -22,9 +22,7 @@ def test_buckets_contain_each_day_of_a_period_once_and_no_other(one, other, long
     names = summaries.decompose(str(first), str(last), longest)
     around = {first - timedelta(days=1), first, last, last + timedelta(days=1)}
     around |= {date(2023, 11, 1) + timedelta(days=number) for number in range(0, 1216, 3)}
-    counts = {
-        day: sum((-1 if name > str(last) else 1) * str(day).startswith(name) for name in names) for day in around
-    }
+    counts = {day: sum((-1 if name > str(last) else 1) * str(day).startswith(name) for name in names) for day in around}
     assert counts == {day: int(first <= day <= last) for day in around}
     assert all(len(name) >= longest for name in names)
 
