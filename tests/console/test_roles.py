@@ -88,8 +88,10 @@ def test_a_member_sees_only_their_own_records(api, person):
         assert f"Text of {api.member_id}" not in visitor.get(f"{path}/csv").html
         assert f"/{kind}/{other}" not in visitor.get(f"{path}?{owner}={api.member_id}").html
         assert visitor.get(f"{path}/{own}").status == 200
-        for below in ("", "/edit", "/delete"):
-            assert visitor.get(f"{path}/{other}{below}").status == 404
+        for below in ("", "/edit", "/delete", "/handle", "/nothing"):
+            pages = [visitor.get(f"{path}/{each}{below}") for each in (other, 999_999)]
+            assert {page.status for page in pages} == {404}
+            assert len({page.text.partition("Request ID")[0] for page in pages}) == 1, "nobody learns that it exists"
         for below in ("edit", "delete"):
             assert visitor.post(f"{path}/{other}/{below}", {"description": "Changed"}).status == 404
         assert api.get(f"/{kind}/{other}").data["description"] == f"Text of {api.member_id}"

@@ -220,7 +220,7 @@ class PageContext(msgspec.Struct):
             field_label=field_label,
             record_lists=self.catalogue.navigation,
             once={"kind": secret[0], "value": secret[2]},
-            nonce=secrets.token_urlsafe(12),
+            nonce=secrets.token_hex(12),
             notice={"kind": kind, "text": sentence} if text else None,
             **reply.values,
         )

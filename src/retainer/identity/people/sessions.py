@@ -198,7 +198,8 @@ class Tokens:
 LINKS = Tokens(
     password_links,
     timedelta(days=7),
-    "This link was already used or replaced, or has expired. Ask an admin or the operator for a new one.",
+    "This link was already used or replaced, or has expired. If you have set your password with it, sign in. "
+    "Otherwise, ask an admin or the operator for a new one.",
 )
 """Password links: a user sets a password with one; a new link replaces the last."""
 SECOND_STEPS = Tokens(
