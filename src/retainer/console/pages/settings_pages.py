@@ -96,9 +96,9 @@ def next_numbers(tx: Tx, form: Form, account: Fields) -> dict[str, str]:
 
 
 def logo_fields(tx: Tx, *_: Any) -> list[Field]:
-    hint = f"PNG or SVG, at most {MAX_BYTES // 1024} KB. Only the picture is kept: no scripts, links or texts."
+    hint = f"PNG or SVG, at most {MAX_BYTES // 1024} KB. Only the picture is kept. An SVG must not refer to other files"
     label = "New logo" if accounts.get_account(tx)["logo_id"] else "Logo"
-    return [Field("logo", label, "file", f"{hint} An SVG must not refer to other files.")]
+    return [Field("logo", label, "file", f"{hint}; turn its text into paths to keep the font.")]
 
 
 def tell_logo(tx: Tx, context: PageContext, _: None) -> Iterator[str | Block]:
