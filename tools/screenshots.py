@@ -102,7 +102,6 @@ def capture(browser: Browser, name: str) -> None:
         browser.show(width=width, height=800, dark=dark)
         height = min(MAX_HEIGHT, browser.execute_script("return document.documentElement.scrollHeight"))
         browser.show(width=width, height=height, dark=dark)
-        browser.execute_script("document.getAnimations().forEach(animation => animation.finish())")
         shot = browser.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})["data"]
         (FOLDER / f"{name}-{look}.png").write_bytes(base64.b64decode(shot))
 

@@ -347,6 +347,16 @@ def test_the_search_shows_results_while_somebody_types(api, screen):
     screen.browser.until(lambda browser: browser.current_url.endswith(f"/records/clients/{client['id']}"))
 
 
+def test_the_menu_of_a_tablet_closes_when_it_is_turned(api, screen):
+    enter(screen, api)
+    screen.browser.show(width=768)
+    screen.open("/console")
+    screen.press("Menu")
+    assert screen.find(".side:popover-open")
+    screen.browser.show(width=1024)
+    screen.browser.until(lambda browser: not browser.find_elements(By.CSS_SELECTOR, ".side:popover-open"))
+
+
 def test_lines_of_a_document_are_added_and_removed_in_place(api, screen):
     draft = api.make("/invoices", lines=[{"description": "Design", "unit_price": "500"}])["id"]
     enter(screen, api)

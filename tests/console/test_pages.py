@@ -26,6 +26,7 @@ def fill(api: ApiClient) -> dict[str, str]:
     ids = {kind: str(api.make(f"/{kind}")["id"]) for kind in RECORDS}
     webhook = api.make("/webhooks")["id"]
     api.post(f"/webhooks/{webhook}/test")
+    api.patch("/external-contacts/external:none", {"notes": "an operation with a long name"})
     recorded(api)
     with api.operating() as tx:
         logos.set_logo(tx, png())

@@ -162,7 +162,7 @@ class Catalogue:
     def find(self, name: str, has: str = "reading") -> Kind:
         kind = self.kinds.get(name)
         if kind is None or getattr(kind, has) is None:
-            raise Refusal("not_found", "This kind of record does not exist.")
+            raise Refusal("not_found", "This page does not exist, or your role does not include it.")
         return kind
 
     def relations(self, table: Table) -> list[Relation]:

@@ -57,7 +57,7 @@ class Asked(NamedTuple):
 def find(context: PageContext) -> tuple[Kind, Display]:
     kind = context.catalogue.kinds.get(context.path_parameters["kind"])
     if kind is None or kind.parent is not None:
-        raise Refusal("not_found", "This kind of record does not exist.")
+        raise Refusal("not_found", "This page does not exist, or your role does not include it.")
     return kind, DISPLAYS[kind.name].without(kind.left_out)
 
 

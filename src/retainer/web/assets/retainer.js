@@ -24,6 +24,9 @@ document.addEventListener("change", ({ target }) => {
   scrollBy(0, target.getBoundingClientRect().top - before);
 });
 
+// The menu of a narrow screen closes when the screen becomes wide, like a tablet that is turned.
+matchMedia("(min-width: 56rem)").addEventListener("change", () => document.getElementById("side")?.hidePopover());
+
 // A slash goes to the search.
 document.addEventListener("keydown", (event) => {
   const search = document.querySelector("[role=search] input, [type=search]");
