@@ -17,6 +17,8 @@ FILTERS = [
     ("/clients", {"vat_number": "DE1,DE2"}, "clients_by_vat_number"),
     ("/tickets", {"requester_email": "lea@lenz.example"}, "tickets_by_requester_email_folded"),
     ("/invoices", {"paid_date_from": "2026-01-01"}, "payments_by_day"),
+    ("/invoices", {"sort": "due_date"}, "invoices_by_account_id_due_date_id"),
+    ("/invoices", {"sort": "-due_date"}, "invoices_by_account_id_due_date_id"),
     ("/time-entries", {"has_rate": "false"}, "time_entries_without_rate"),
     ("/time-entries", {"billing_status": "unbilled"}, "time_entries_unbilled"),
     ("/time-entries", {"billing_status": "covered,unpriced"}, "time_entries_unbilled"),
@@ -87,7 +89,7 @@ def plan_of(api, run, part):
 
 @only_sqlite
 @pytest.mark.parametrize(("path", "query", "index"), FILTERS)
-def test_a_filter_that_finds_few_is_looked_up_in_its_index(api, path, query, index):
+def test_a_filter_that_finds_few_or_an_order_follows_its_index(api, path, query, index):
     plan = plan_of(api, lambda: api.get(path, query), "LIMIT 25")
     assert any(f"INDEX {index} " in step for step in plan[:3]), plan
 

@@ -86,7 +86,7 @@ invoices = col.account_table(
     col.text("external_id", optional=True),
     col.searchable("number", "subject", "purchase_order", optional=True),
     col.unique("external_id"),
-    *col.indexes("created_at id", "updated_at id", "client_id created_at id", "status due_date"),
+    *col.indexes("created_at id", "updated_at id", "due_date id", "client_id created_at id", "status due_date"),
     sa.Index(  # with all that reports add up, so that they read no rows
         "invoices_by_issue_date",
         *("account_id", "issue_date", "id", "status", "client_id", "project_id", "currency", "subtotal", "tax_total"),

@@ -824,6 +824,8 @@ CREATE INDEX invoices_by_account_id_contact_id ON invoices (account_id, contact_
 
 CREATE INDEX invoices_by_account_id_created_at_id ON invoices (account_id, created_at, id);
 
+CREATE INDEX invoices_by_account_id_due_date_id ON invoices (account_id, due_date, id);
+
 CREATE INDEX invoices_by_account_id_number_sort_id ON invoices (account_id, number_sort, id);
 
 CREATE INDEX invoices_by_account_id_project_id ON invoices (account_id, project_id);
