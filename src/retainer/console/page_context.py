@@ -29,8 +29,6 @@ NO_STORE = ("cache-control", "no-store")
 POLICY = {"connect_src": "'self'"}  # the script polls for the first call of a new key
 POSITIONS = {"page", "after", "cursor"}
 """Parameters that say where a page of a list begins."""
-ONCE = "once"
-"""The field of a form that differs each time the form is shown."""
 ONE_TIME_SECONDS = 60
 """How long a browser keeps a notice, or a secret, for the page that shows it."""
 
@@ -181,8 +179,8 @@ class PageContext(msgspec.Struct):
         return None if kept is None else decoder(Redirect)(kept)
 
     def answered(self, tx: Tx, reply: Reply) -> Reply:
-        """Keep where the form leads, in the transaction of what it does."""
-        if isinstance(reply, Redirect) and ONCE in self.form:
+        """Keep where the form leads, in the transaction of what it does; `once` differs each time a form is shown."""
+        if isinstance(reply, Redirect) and "once" in self.form:
             self._sent_form.keep(tx, msgspec.json.encode(reply))
         return reply
 

@@ -1,6 +1,5 @@
 """An action on a record: a page rehearses the operation of the API, and shows the record before and after it."""
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from functools import partial
@@ -14,7 +13,7 @@ from retainer.billing.invoices.types import Invoice
 from retainer.console import words
 from retainer.console.actions.effects import load_effects, work_in_words
 from retainer.console.catalogue import Kind, label_from
-from retainer.console.editing.calls import call, state_of, worded
+from retainer.console.editing.calls import call, digest_of, state_of, worded
 from retainer.console.editing.fields import Field
 from retainer.console.editing.form_pages import PREVIEW, FormPage, Step
 from retainer.console.editing.record_forms import section_of
@@ -315,5 +314,4 @@ def changes_of(values: Values, stage: Stage, client: str) -> Iterator[tuple[str,
 
 def digest(sheet: Sheet) -> str:
     """Return a digest of the form as it would be sent: a final action is confirmed as it was previewed."""
-    texts = [sheet.form.text(field.name, sheet.stored(field)) for field in sheet.fields]
-    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
+    return digest_of(sheet.form.text(field.name, sheet.stored(field)) for field in sheet.fields)

@@ -1,7 +1,8 @@
 """Calls of the API's own functions, as its operations do: they create, change and delete records for forms."""
 
+import hashlib
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -53,6 +54,10 @@ def ids_of(kind: Kind, record: Record) -> list[int]:
 
 def target_of(kind: Kind, record: Record) -> Target:
     return Target(kind.noun, record.id, title_of(kind.table, record))
+
+
+def digest_of(values: Iterable[object]) -> str:
+    return hashlib.sha256(repr([*values]).encode()).hexdigest()[:16]
 
 
 def state_of(record: Record) -> str:

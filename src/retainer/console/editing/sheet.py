@@ -4,7 +4,6 @@ Only what was changed is sent: a field whose text is as it was stored, or blank 
 that follow from others keep following, and what is locked stays as it is.
 """
 
-import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -15,6 +14,7 @@ from sqlalchemy import Table
 
 from retainer.console import typed
 from retainer.console.displays import display_of
+from retainer.console.editing.calls import digest_of
 from retainer.console.editing.fields import ID, SEVERAL, Field, Inputs, fields_of
 from retainer.console.forms import YES_OR_NO, Form
 from retainer.console.kinds.display import FREE
@@ -99,7 +99,7 @@ class Sheet(Inputs):
     def state(self) -> str:
         """Return a digest of the stored values of the fields; empty for a new form."""
         values = [getattr(self.record, field.name, None) for field in self.fields] if self.record else []
-        return hashlib.sha256(repr(values).encode()).hexdigest()[:16] if values else ""
+        return digest_of(values) if values else ""
 
     def label(self, field: Field) -> str:
         own = self.context.person.currency if self.kind is None else ""

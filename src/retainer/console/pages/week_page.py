@@ -1,6 +1,5 @@
 """My week: the hours of the signed-in user by work and day, as a form whose cells are time entries; and the timer."""
 
-import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterator
@@ -12,7 +11,7 @@ from sqlalchemy import Table, select
 
 from retainer.console import typed
 from retainer.console.catalogue import shortened
-from retainer.console.editing.calls import change_record, create_record, delete_record, errors_at
+from retainer.console.editing.calls import change_record, create_record, delete_record, digest_of, errors_at
 from retainer.console.names import Link, load_choices, load_names, path_of
 from retainer.console.page_context import PageContext, Reply
 from retainer.errors import FieldErrors, InvalidValue, Refusal, invalid
@@ -97,8 +96,7 @@ class Week:
 
     @property
     def state(self) -> str:
-        texts = (f"{entry.id} {entry.updated_at}" for entry in self.entries)
-        return hashlib.sha256("\n".join(texts).encode()).hexdigest()
+        return digest_of((entry.id, entry.updated_at) for entry in self.entries)
 
     @cached_property
     def rows(self) -> list[Row]:

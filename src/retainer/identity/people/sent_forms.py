@@ -1,7 +1,7 @@
 """Forms that a session sends twice, by a second press of a button: the second gets the answer of the first.
 
-A browser shows only the last answer, which may have a secret. So the session keeps it until another form is sent, in a
-form that only the browser can read: with the session's token, of which the server stores a hash.
+A browser shows only the last answer, which may have a secret. The session keeps it until it sends another form,
+encrypted with its token, of which the server has only a hash.
 """
 
 import hashlib

@@ -21,6 +21,8 @@ from retainer.values.kinds import read_email
 from retainer.values.reading import read_changes
 
 T = TypeVar("T")
+Answer = Callable[..., T]
+"""Makes what is returned in the transaction of what a user does at the own profile, from it and new recovery codes."""
 
 
 class Browser(NamedTuple):
@@ -103,51 +105,42 @@ def set_password(store: Store, throttle: Throttle, token: str, password: str, br
         return begin(tx, person, browser)
 
 
-def change_password(
-    store: Store, throttle: Throttle, person: Person, current: str, password: str, answer: Callable[[Tx], T]
-) -> T:
-    """Change the user's own password; other sessions end. Raises `validation_failed`, `rate_limited`.
-
-    Like the others about the user who is signed in, it returns what `answer` makes in its transaction.
-    """
-    password = read_new_password(password)
+def change_password(store: Store, throttle: Throttle, person: Person, current: str, new: str, then: Answer[T]) -> T:
+    """Change the user's own password; other sessions end. Raises `validation_failed`, `rate_limited`."""
+    password = read_new_password(new)
     known = check_password(store, throttle, person, current)
     with throttle.turn(person.account_id):
         password_hash = passwords.hash_password(password)
     with store.begin(person, write=True) as tx:
         require_same_hash(tx, person, known)
         users.set_password(tx, person.user_id, person.name, password_hash)
-        return answer(tx)
+        return then(tx)
 
 
-def add_second_factor(
-    store: Store, throttle: Throttle, person: Person, current: str, code: str, answer: Callable[[Tx, list[str]], T]
-) -> T:
+def add_second_factor(store: Store, throttle: Throttle, person: Person, current: str, code: str, then: Answer[T]) -> T:
     """Add the second factor that the session proposes, with recovery codes. Raises as `change_password`."""
     known = check_password(store, throttle, person, current)
     with store.begin(person, write=True) as tx:
         require_same_hash(tx, person, known)
         codes = second_factors.add(tx, second_factors.propose(tx, person.session_id), code)
         tx.update_columns(schema.sessions, person.session_id or 0, {"proposed_secret": None})
-        return answer(tx, codes)
+        return then(tx, codes)
 
 
-def remove_second_factor(store: Store, throttle: Throttle, person: Person, code: str, answer: Callable[[Tx], T]) -> T:
+def remove_second_factor(store: Store, throttle: Throttle, person: Person, code: str, then: Answer[T]) -> T:
     """Remove the user's own second factor. Raises `validation_failed`, `locked` if the account requires it."""
     with checked_code(store, throttle, person, own_origin(person), code) as tx:
         if get_account(tx)["require_second_factor"]:
             message = "This account requires a second factor of everyone. An admin can change that in its settings."
             raise Refusal("locked", message)
         second_factors.remove(tx, person.user_id)
-        return answer(tx)
+        return then(tx)
 
 
-def replace_recovery_codes(
-    store: Store, throttle: Throttle, person: Person, code: str, answer: Callable[[Tx, list[str]], T]
-) -> T:
+def replace_recovery_codes(store: Store, throttle: Throttle, person: Person, code: str, then: Answer[T]) -> T:
     """Replace the user's recovery codes. Raises `validation_failed`, `rate_limited`."""
     with checked_code(store, throttle, person, own_origin(person), code) as tx:
-        return answer(tx, second_factors.replace_codes(tx))
+        return then(tx, second_factors.replace_codes(tx))
 
 
 @contextmanager
