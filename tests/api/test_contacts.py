@@ -99,19 +99,6 @@ def test_a_contact_that_is_the_first_at_its_new_client_is_its_primary_one(api):
     assert api.patch(path, {"is_primary": None}).data["is_primary"] is True, "null leaves it to the server"
 
 
-def test_an_archived_client_accepts_no_contacts(api):
-    client, other = api.make("/clients", status="archived")["id"], api.make("/clients")["id"]
-    contact = api.make("/external-contacts", client_id=other)["id"]
-    message = f"Client {client} is archived. Make it active first."
-    for answer in (
-        api.create("/external-contacts", client_id=client),
-        api.patch(f"/external-contacts/{contact}", {"client_id": client}),
-    ):
-        assert answer.errors == {"client_id": [message]}
-    api.patch(f"/clients/{other}", {"status": "archived"})
-    assert api.patch(f"/external-contacts/{contact}", {"notes": "New"}).status == 200
-
-
 def test_an_email_is_unique_within_a_client_whatever_its_case(api):
     client, other = api.make("/clients")["id"], api.make("/clients")["id"]
     api.make("/external-contacts", client_id=client, email="a@b.example")

@@ -265,19 +265,6 @@ def test_a_new_manager_must_be_active_and_an_old_one_stays(api):
     assert api.patch(managed, {"manager_id": api.admin_id}).data["manager_id"] == api.admin_id
 
 
-def test_an_archived_client_accepts_no_new_project_and_old_ones_go_on(api):
-    client, other = api.make("/clients")["id"], api.make("/clients", status="prospect")["id"]
-    old = f"/projects/{api.make('/projects', client_id=client)['id']}"
-    elsewhere = f"/projects/{api.make('/projects', client_id=other)['id']}"
-    api.patch(f"/clients/{client}", {"status": "archived"})
-    refused = {"client_id": [f"Client {client} is archived. Make it active first."]}
-    assert api.create("/projects", client_id=client).errors == refused
-    assert api.patch(elsewhere, {"client_id": client}).errors == refused
-    assert api.patch(old, {"name": "New", "client_id": client, "status": "completed"}).data["name"] == "New"
-    api.patch(f"/clients/{client}", {"status": "active"})
-    assert api.patch(elsewhere, {"client_id": client}).status == 200
-
-
 @pytest.mark.parametrize("before", MOVES)
 def test_a_status_moves_as_its_table_allows_and_a_refusal_names_the_legal_moves(api, before):
     for after in MOVES:

@@ -44,11 +44,6 @@ def test_a_new_name_is_found_and_sorted_at_once_and_a_deactivated_user_stays(api
     assert api.get("/users").json["meta"]["total"] == 3
 
 
-def test_users_of_another_account_do_not_exist(api, other_tenant):
-    assert api.get(f"/users/{other_tenant.admin_id}").status == 404
-    assert api.get("/users", {"ids": other_tenant.admin_id}).data == []
-
-
 def test_users_are_only_read(api):
     assert api.post("/users", {"name": "Jo"}).status == 405
     assert api.delete(f"/users/{api.member_id}").status == 405
