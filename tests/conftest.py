@@ -38,7 +38,7 @@ SLOW_FILES = {
         "test_waits.py",
     ),
     *("test_in_a_browser.py", "test_month.py", "test_reference.py", "test_hostile.py", "test_hostile_console.py"),
-    *("test_sender.py", "test_life_of_money.py", "test_money.py", "test_reports_reference.py", "test_conventions.py"),
+    *("test_sender.py", "test_life_of_money.py", "test_money.py", "test_conventions.py"),
     *("test_postgresql_outages.py", "test_limits_valkey.py", "test_mirror.py", "test_container.py", "test_parties.py"),
     *("test_billing_races.py", "test_einvoice.py", "test_connections.py", "test_statements.py", "test_durability.py"),
 }

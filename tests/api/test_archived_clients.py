@@ -1,4 +1,4 @@
-"""An archived client accepts nothing new by any relation; what it has stays editable, and it may become active again."""
+"""An archived client accepts nothing new by any relation; what it has stays editable, and it can be active again."""
 
 import pytest
 
