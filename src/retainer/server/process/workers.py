@@ -98,8 +98,8 @@ class Workers:
                     self._take_next_step()
                 wait = self._next_look() - time.monotonic()
                 if select.select([woken], [], [], None if wait == inf else max(0, wait))[0]:
-                    for number in woken.recv(MAX_SIGNALS):
-                        self._handle(number)
+                    for received in woken.recv(MAX_SIGNALS):
+                        self._handle(received)
                 self._look()
         finally:
             for each in self._workers:
