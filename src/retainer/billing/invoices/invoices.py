@@ -9,13 +9,15 @@ everything that matches, except time that a fixed fee or retainer covers and tim
 counts. Work on an invoice is locked until its line or the draft is deleted, or the invoice is void or credited in full;
 then it can be billed again.
 
-A month of a retainer is due in full once it has begun, from the start of its project to its due date or completion. A
-line of your own bills it in advance, at another `unit_price`, or in part, with a `quantity` of 0.5; each month is
-billed once. `GET /projects/{project_id}/unbilled-work` shows what the next run would bill of a project.
+A retainer has a monthly fee for each month from the start of its project to its due date or completion. Once a month
+has begun, `unbilled_work` bills its whole fee. To bill it in advance, in part (`quantity`: 0.5) or at another
+`unit_price`, add a line of your own; each month is billed once. `GET /projects/{project_id}/unbilled-work` shows what
+is not billed yet.
 
 `record_payment` records a payment; a retry with the same reference records nothing new. `status: "paid"` records a
-payment of the balance, today. A payment is at most the balance: a surplus pays another invoice, or a new one for an
-advance payment. What was paid and then credited is the `refund_due`; `record_refund` records that you paid it back.
+payment of the balance, today. A payment cannot exceed the balance: record a surplus on another invoice, or on a new one
+for an advance payment. What was paid and then credited is the `refund_due`; `record_refund` records that you paid it
+back.
 """
 
 from decimal import Decimal
