@@ -314,6 +314,8 @@ def test_every_option_has_a_help_text():
     assert len(found) > 100
     assert [name for name, text in found.items() if not (text or "").endswith(".")] == []
     assert "agency, scale, enterprise include the API" in found[" account create --plan"]
+    options = typer.main.get_command(cli).commands["account"].commands["create"].params
+    assert [each.name for each in options if each.required] == [each.name for each in options[:4]], "these come first"
     assert "scale 1200, enterprise 3000." in found[" account create --plan"]
     assert found[" account set --country"] == "Country: a two-letter ISO 3166-1 country code, like DE."
 
