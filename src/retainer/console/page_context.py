@@ -13,7 +13,7 @@ from retainer.console.forms import Form
 from retainer.console.labels import field_label
 from retainer.identity.actors import Person
 from retainer.identity.people.sent_forms import SentForm
-from retainer.identity.plans import PLANS
+from retainer.identity.plans import PLANS, Plan, includes_api
 from retainer.identity.sign_in.throttle import Throttle
 from retainer.kernel.http import Request, Response
 from retainer.kernel.representations import Prepared, RunApart
@@ -132,11 +132,19 @@ class PageContext(msgspec.Struct):
         return self.request.settings.contact or "the operator of this server"
 
     @property
+    def plan(self) -> Plan:
+        return PLANS[self.person.plan]
+
+    @property
+    def includes_api(self) -> bool:
+        return includes_api(self.person.plan, self.person.trial_ends_at, self.now)
+
+    @property
     def trial_end(self) -> words.Moment | None:
         """Return when the trial ends: in its last 14 days, if the API ends with it."""
         end = self.person.trial_ends_at
         is_near = end is not None and self.now < end <= instant_after(self.now, timedelta(days=14))
-        return self.moment(end) if is_near and not PLANS[self.person.plan].has_api else None
+        return self.moment(end) if is_near and not self.plan.has_api else None
 
     @property
     def is_trial_late(self) -> bool:

@@ -33,15 +33,14 @@ Handler = Callable[[Any, PageContext], Reply]
 class Route(NamedTuple):
     """A page and what its form does; the form is posted to the path of the page, which a refusal shows again.
 
-    `read_file` reads the file of a form before the transaction, because that may take long. A long form may have as
-    many bytes as a file. A page that `is_rehearsal` does what its form would do, in a transaction that is rolled back.
+    `read_file` reads the file of a form before the transaction, because that may take long. A page that `is_rehearsal`
+    does what its form would do, in a transaction that is rolled back.
     """
 
     show: Handler | None = None
     """None for a form without a page of its own."""
     act: Handler | None = None
     read_file: Callable[[PageContext], None] | None = None
-    is_long: bool = False
     is_rehearsal: bool = False
     is_written: bool = False
     """Whether showing the page writes."""
@@ -62,7 +61,7 @@ def form_page(page: FormPage | Choose, **others: Any) -> Route:
 
 CONSOLE_ROUTES: dict[str, Route] = {
     "": Route(today_page.show),
-    "/week": Route(week_page.show, week_page.save, is_long=True),
+    "/week": Route(week_page.show, week_page.save),
     "/week/timer": Route(week_page.show, week_page.move_timer),
     "/api": Route(key_pages.show_api),
     "/switch": form_page(key_pages.choose_switch),
@@ -96,7 +95,7 @@ CONSOLE_ROUTES: dict[str, Route] = {
     "/audit": Route(log_pages.show_audit),
     "/sessions": Route(people_pages.show_sessions),
     "/sessions/{session}/end": Route(act=people_pages.end_session),
-    "/settings": form_page(settings_pages.SETTINGS),
+    "/settings": form_page(settings_pages.SETTINGS)._replace(show=settings_pages.show),
     "/settings/logo": form_page(settings_pages.LOGO, read_file=settings_pages.read_logo_file),
     "/settings/logo/image": Route(settings_pages.show_image),
     "/settings/preview": Route(record_pages.show_sample, is_rehearsal=True),
@@ -104,9 +103,9 @@ CONSOLE_ROUTES: dict[str, Route] = {
     "/search/results": Route(search_page.suggest),
     "/records/{kind}": Route(list_pages.show_list),
     "/records/{kind}/csv": Route(list_pages.download),
-    "/records/{kind}/new": form_page(record_forms.choose_form, is_long=True),
+    "/records/{kind}/new": form_page(record_forms.choose_form),
     "/records/{kind}/{record}": Route(record_pages.show),
-    "/records/{kind}/{record}/edit": form_page(record_forms.choose_form, is_long=True),
+    "/records/{kind}/{record}/edit": form_page(record_forms.choose_form),
     "/records/{kind}/{record}/delete": form_page(record_forms.choose_deletion, is_rehearsal=True),
     **{
         f"/records/{kind}/{{record}}/{action.path}": form_page(partial(action.choose, kind), is_rehearsal=True)
@@ -119,8 +118,8 @@ CONSOLE_ROUTES: dict[str, Route] = {
     "/profile": form_page(profile_pages.PROFILE, has_store=True),
     "/profile/second-factor": form_page(profile_pages.choose_second_factor, has_store=True, is_written=True),
     "/sign-out": Route(act=sign_in_pages.sign_out),
-    "/sign-in": public(sign_in_pages.show, sign_in_pages.sign_in, is_long=True),
-    "/sign-in/code": public(sign_in_pages.show_code, sign_in_pages.enter_code, is_long=True),
+    "/sign-in": public(sign_in_pages.show, sign_in_pages.sign_in),
+    "/sign-in/code": public(sign_in_pages.show_code, sign_in_pages.enter_code),
     "/password": public(sign_in_pages.show_password, sign_in_pages.set_password),
 }
 

@@ -24,7 +24,8 @@ from retainer.store.tx import ActorChanged, Store, Tx
 from retainer.values.exact import utcnow
 from retainer.web.pages import compile_templates
 
-MAX_FORM_BYTES, MAX_LONG_BYTES = 64 * 1024, 256 * 1024
+MAX_BYTES, MAX_CARRIED = 256 * 1024, 64 * 1024
+"""Bytes of a form, and of one that a sign-in carries, whose fields it names again."""
 FORM_STATUSES = frozenset({402, 403, 412, 422, 429})
 """Refusals with these statuses are shown on the page of the form, others on an error page."""
 HEADINGS = {
@@ -93,13 +94,15 @@ class Console:
             return _forbidden(context) if context.signed_in else self._ask_to_sign_in(context, path, route)
 
     def _handle(self, route: Route, context: PageContext) -> Reply:
-        request = context.request
+        request, show = context.request, route.show
         if request.method == "POST" and route.act is not None:
-            context.form = self._read_form(context, route)
-            context.is_restored = route.show is not None and context.form.text("step") == sign_in_pages.RESTORE
-            return self._show(route, context) if context.is_restored else self._act(route, context)
-        if request.method in {"GET", "HEAD"} and route.show is not None:
-            return self._show(route, context)
+            context.form = _read_form(request, route)
+            if show is None or context.form.text("step") != sign_in_pages.RESTORE:
+                return self._act(route.act, route, context)
+            context.is_restored = True
+            return self._show(show, route, context)
+        if request.method in {"GET", "HEAD"} and show is not None:
+            return self._show(show, route, context)
         allowed = [*(["GET, HEAD"] if route.show else []), *(["POST"] if route.act else [])]
         raise method_not_allowed(request.method, ", ".join(allowed))
 
@@ -118,41 +121,30 @@ class Console:
             return context.redirect(f"/sign-in?next={quote(target)}" if target else "/sign-in")
         if route is not None and route.show and route.act and not route.has_store and not route.read_file:
             try:
-                form = context.form if context.form.texts else self._read_form(context)
+                form = context.form if context.form.texts else _read_form(context.request, route, MAX_CARRIED)
             except Refusal:
                 form = Form()
             if form.texts.keys() - sign_in_pages.NOT_CARRIED:
                 return sign_in_pages.carry(context, path, form)
         return context.redirect("/sign-in", sign_in_pages.ENDED.format("Sign in again."), kind="warn")
 
-    def _show(self, route: Route, context: PageContext) -> Reply:
-        show = route.show
-        if show is None:
-            raise TypeError("This form has no page.")
+    def _show(self, show: Handler, route: Route, context: PageContext) -> Reply:
         if route.is_public:
             return show(self.store, context)
-        if route.is_written:
-            return self._write(show, context)
-        if route.is_rehearsal:
-
-            def rehearse(tx: Tx, context: PageContext) -> Reply:
-                raise Rehearsed(show(tx, context))
-
-            return self._write(rehearse, context)
+        if route.is_written or route.is_rehearsal:
+            return self._write(partial(_rehearse, show) if route.is_rehearsal else show, context)
         with self.store.begin(context.person, write=False) as tx:
             tx.snapshot()
             return show(tx, context)
 
-    def _act(self, route: Route, context: PageContext) -> Reply:
+    def _act(self, act: Handler, route: Route, context: PageContext) -> Reply:
         """Do what a form asks for; if it is refused, show its page again with the input and the errors."""
-        if route.act is None:
-            raise TypeError("This page has no form.")
         try:
             if route.has_store:
-                return route.act(self.store, context)
+                return act(self.store, context)
             if route.read_file:
                 route.read_file(context)
-            return self._write(partial(_act_once, route.act), context)
+            return self._write(partial(_act_once, act), context)
         except Refusal as refusal:
             if route.has_store and context.signed_in:
                 with self.store.begin(context.person, write=False) as tx:
@@ -161,7 +153,7 @@ class Console:
             if route.show is None or refusal.status not in FORM_STATUSES:
                 raise
             context.form.refuse(refusal)
-            return _with_headers(self._show(route, context), refusal)
+            return _with_headers(self._show(route.show, route, context), refusal)
 
     def _write(self, act: Handler, context: PageContext, retries: int = RETRIES) -> Reply:
         try:
@@ -177,20 +169,23 @@ class Console:
                 raise
         return self._write(act, context, retries - 1)
 
-    def _read_form(self, context: PageContext, route: Route | None = None) -> Form:
-        """Return the form of a request. Raises `body_too_large`, `unsupported_media_type`, and errors of reading it."""
-        request, takes_file = context.request, bool(route and route.read_file)
-        limit = MAX_LONG_BYTES if takes_file or (route and route.is_long) else MAX_FORM_BYTES
-        expected = forms.MULTIPART if takes_file else forms.CONTENT_TYPE
-        if len(request.body) > limit:
-            advice = "Choose a smaller file" if takes_file else "Shorten your input"
-            raise Refusal("body_too_large", f"The form is larger than {limit // 1024} KiB. {advice}.")
-        content_type = request.environ.get("CONTENT_TYPE", "")
-        if request.body and content_type.partition(";")[0] != expected:
-            raise Refusal("unsupported_media_type", f"Send this form as {expected}.")
-        if takes_file:
-            return forms.parse_upload(request.body, content_type)
-        return forms.parse(request.body.decode(errors="replace"))
+
+def _rehearse(show: Handler, tx: Tx, context: PageContext) -> Reply:
+    raise Rehearsed(show(tx, context))
+
+
+def _read_form(request: Request, route: Route, limit: int = MAX_BYTES) -> Form:
+    """Return the form of a request. Raises `body_too_large`, `unsupported_media_type`, and errors of reading it."""
+    expected = forms.MULTIPART if route.read_file else forms.CONTENT_TYPE
+    if len(request.body) > limit:
+        advice = "Choose a smaller file" if route.read_file else "Shorten your input"
+        raise Refusal("body_too_large", f"The form is larger than {limit // 1024} KiB. {advice}.")
+    content_type = request.environ.get("CONTENT_TYPE", "")
+    if request.body and content_type.partition(";")[0] != expected:
+        raise Refusal("unsupported_media_type", f"Send this form as {expected}.")
+    if route.read_file:
+        return forms.parse_upload(request.body, content_type)
+    return forms.parse(request.body.decode(errors="replace"))
 
 
 def _act_once(act: Handler, tx: Tx, context: PageContext) -> Reply:

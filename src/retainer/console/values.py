@@ -14,7 +14,6 @@ from retainer.console.labels import field_label, word_of
 from retainer.console.names import Link, Names, path_of
 from retainer.console.page_context import PageContext
 from retainer.console.shapes import choices_of, shapes_of
-from retainer.console.words import hours
 from retainer.documents.wording import country_name
 from retainer.schema.crm import tags
 from retainer.store.constraints import references
@@ -121,9 +120,17 @@ class Fact(NamedTuple):
     note: str = ""
 
 
-def headings(*titles: str, numbers: int = 0) -> list[Heading]:
-    """Return the headings of a table, of which the last ones are over numbers."""
-    return [Heading(title, place >= len(titles) - numbers) for place, title in enumerate(titles)]
+def table_of(
+    title: str, titles: Sequence[str], rows: Iterable[Sequence[Value | str]], *, numbers: int = 0, note: str = ""
+) -> TableBlock:
+    """Return a table of values and texts, of which those in the last columns are numbers."""
+    kinds = ["text"] * (len(titles) - numbers) + ["number"] * numbers
+    columns = [Heading(each, kind == "number") for each, kind in zip(titles, kinds, strict=True)]
+    cells = [
+        [Value(kind, each) if isinstance(each, str) else each for each, kind in zip(row, kinds, strict=True)]
+        for row in rows
+    ]
+    return TableBlock(title, columns, cells, note=note)
 
 
 class Values:
@@ -205,7 +212,7 @@ NUMBERS: dict[str, Callable[[Any], str]] = {
     "whole": lambda value: f"{value:,}",
     "number": lambda value: f"{value.normalize():,f}".replace("-", words.MINUS),
     "percent": lambda value: f"{percent_text(value)}%",
-    "minutes": lambda value: f"{hours(value)} h",
+    "minutes": lambda value: f"{words.hours(value)} h",
     "milliseconds": lambda value: f"{value:,} ms",
     "seconds": lambda value: words.count(value, "second") if value % 60 else words.count(value // 60, "minute"),
     "days": lambda value: words.count(value, "day"),

@@ -12,7 +12,7 @@ from sqlalchemy import select
 from retainer.errors import FieldErrors, invalid
 from retainer.identity import audit
 from retainer.identity.audit import Fields, Target
-from retainer.identity.plans import PLANS, WITH_API, Plan, require_api
+from retainer.identity.plans import PLANS, WITH_API, require_api
 from retainer.schema.columns import has_amount, own_amounts
 from retainer.schema.identity import accounts
 from retainer.store.engines.base import Row
@@ -131,10 +131,6 @@ def has_accounts(store: Store) -> bool:
 
 def get_account(tx: Tx) -> Fields:
     return _fields_of(tx.one(MINE) or ())
-
-
-def get_plan(tx: Tx) -> Plan:
-    return PLANS[get_account(tx)["plan"]]
 
 
 def has_amounts(tx: Tx) -> bool:

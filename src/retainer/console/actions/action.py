@@ -167,7 +167,6 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
             is_danger=self.is_danger,
             is_guarded=True,
             has_preview=True,
-            look="action",
         )
 
     def rehearse(self, kind: Kind, tx: Tx, context: PageContext, record: Any, sheet: Sheet) -> dict[str, Any]:
@@ -269,6 +268,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         number = getattr(record, "number", None)
         label = title_of(kind.table, record) if number is None else label_from({"number": number}, record.id)
         return {
+            "look": "action",
             "title": f"{self.word}: {getattr(record, 'name', None) or label}",
             "told": [Block("effects", sentences=list(say(facts, self.sentences)), warnings=warnings)],
             "below": [*document, *([Block("changes", rows=changes)] if changes else [])],

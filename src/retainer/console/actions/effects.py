@@ -8,7 +8,6 @@ from sqlalchemy import func, select
 from retainer.billing.invoices.types import Invoice
 from retainer.console import words
 from retainer.console.kinds.clients import OUTSTANDING
-from retainer.console.words import hours
 from retainer.schema.billing import allocations, invoice_lines
 from retainer.schema.work import time_entries
 from retainer.store.engines.sql import is_listed
@@ -33,7 +32,7 @@ def work_in_words(work: Iterable[int]) -> str:
     """Return work as part of a sentence: `12:30 h of time, 2 expenses and 1 milestone`; empty without any."""
     entries, minutes, expenses, milestones, months = work
     found = [
-        f"{hours(minutes)} h of time ({words.count(entries, 'entry', 'entries')})" if entries else "",
+        f"{words.hours(minutes)} h of time ({words.count(entries, 'entry', 'entries')})" if entries else "",
         words.count(expenses, "expense") if expenses else "",
         words.count(milestones, "milestone") if milestones else "",
         f"{words.count(months, 'month')} of a retainer" if months else "",

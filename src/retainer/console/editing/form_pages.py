@@ -100,11 +100,6 @@ class FormPage(NamedTuple):
     """Whether the form ends something."""
     has_preview: bool = False
     """Whether the form can be sent to see what it leads to."""
-    template: str = "form_page"
-    more: Read = lambda *_: {}
-    """Returns what a template of its own shows beside the form."""
-    look: str = ""
-    """The class of the form, for what its style differs in."""
     kind: Kind | None = None
     """The kind of the record, from which all fields follow."""
     sheet_of: Callable[[Tx, PageContext, Any], Sheet] | None = None
@@ -128,7 +123,7 @@ class FormPage(NamedTuple):
             fields.append(Field("confirmation", f"To confirm, type “{text}”", "text", is_required=True))
         return Sheet(tx, context, None, self.values(tx, context, record), fields)
 
-    def show(self, tx: Tx, context: PageContext) -> Reply:
+    def show(self, tx: Tx, context: PageContext) -> View:
         record = self.section.find(tx, context)
         sheet = self.sheet(tx, context, record)
         if self.rehearse is not None:
@@ -139,7 +134,6 @@ class FormPage(NamedTuple):
             obstacle=self.obstacle(tx, context, record),
             links=self.links(tx, context, record),
             steps=self.steps(tx, context, record),
-            **self.more(tx, context, record),
         )
 
     def render(self, context: PageContext, record: Any, sheet: Sheet, **shown: Any) -> View:
@@ -148,8 +142,8 @@ class FormPage(NamedTuple):
         back = self.back or self.section.page_of(record)
         hidden = {**self.hidden, "state": self.state(record, sheet), **shown.pop("hidden", {})}
         title = shown.pop("title", "") or self.title.format(name=back.text, person=context.person)
-        shown = {"below": (), "links": (), **shown}
-        return context.render(self.template, page=self, title=title, back=back, sheet=sheet, hidden=hidden, **shown)
+        shown = {"below": (), "links": (), "look": "", **shown}
+        return context.render("form_page", page=self, title=title, back=back, sheet=sheet, hidden=hidden, **shown)
 
     def state(self, record: Any, sheet: Sheet) -> str:
         """Return the state of what the page shows: of the record with its parts, or of the fields that have values."""

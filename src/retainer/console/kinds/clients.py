@@ -9,7 +9,7 @@ from sqlalchemy import func, select
 from retainer.console import words
 from retainer.console.kinds.display import Display, RecordPage
 from retainer.console.names import Link
-from retainer.console.values import AnyBlock, Block, Column, Fact, TableBlock, Value, Values, headings, money
+from retainer.console.values import AnyBlock, Block, Column, Fact, Value, Values, money, table_of
 from retainer.crm.clients import Client
 from retainer.reports import money as reported
 from retainer.reports import profitability
@@ -94,8 +94,10 @@ def blocks(page: RecordPage[Client]) -> Iterator[AnyBlock]:
     amounts: dict[str, dict[str, Decimal]] = page.memo["amounts"]
     page.seen |= {"contacts_count", "projects_count", "sites_count"}
     if len(amounts) > 1:
-        rows = [[Value("text", code), *(money(own[name], code) for name in TITLES)] for code, own in amounts.items()]
-        yield TableBlock("Amounts by currency", headings("Currency", *TITLES.values(), numbers=len(TITLES)), rows)
+        rows: list[list[Value | str]] = [
+            [code, *(money(own[name], code) for name in TITLES)] for code, own in amounts.items()
+        ]
+        yield table_of("Amounts by currency", ("Currency", *TITLES.values()), rows, numbers=len(TITLES))
     yield Block("group", blocks=[page.fields("Contact", CONTACT), page.fields("Billing", BILLING)])
 
 

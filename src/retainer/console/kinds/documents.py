@@ -1,6 +1,7 @@
 """Documents: invoices, quotes and credit notes, whose pages look like them: parties, dates, lines and sums."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 
 from sqlalchemy import literal
 
@@ -12,8 +13,7 @@ from retainer.billing.quotes.types import Quote, QuoteLine, effective_status
 from retainer.console import words
 from retainer.console.kinds.display import FREE, AnyPage, Display, Lock, RecordPage
 from retainer.console.labels import in_words
-from retainer.console.values import NOTHING, NUMBERS, AnyBlock, Block, Column, Fact, TableBlock, Value, Values
-from retainer.console.words import money, short_day
+from retainer.console.values import NOTHING, NUMBERS, AnyBlock, Block, Column, Fact, TableBlock, Value, Values, money
 from retainer.documents.einvoice import missing_facts
 from retainer.documents.facts import Customer, Issuer
 from retainer.documents.warnings import warnings_of
@@ -25,7 +25,7 @@ from retainer.schema.columns import in_literals
 from retainer.values.reading import writable_fields
 
 Printable = Invoice | Quote | CreditNote
-Sums = Sequence[tuple[str, str]]
+Sums = Sequence[tuple[str, Decimal]]
 Named = Mapping[str, Value | str | None]
 
 
@@ -46,7 +46,7 @@ def document_block(page: AnyPage, own_facts: Named, own_sums: Sums) -> Block:
     issued = "Issue date" if not document.is_draft or page.own.issue_date else "Issue date (if issued today)"
     named: Named = {
         "Number": document.number or "set when issued",
-        issued: document.issue_date and short_day(document.issue_date),
+        issued: document.issue_date and words.short_day(document.issue_date),
         **own_facts,
         "Order number": document.purchase_order,
         "Subject": document.subject,
@@ -54,8 +54,7 @@ def document_block(page: AnyPage, own_facts: Named, own_sums: Sums) -> Block:
     }
     shown = {label: Value("text", each) if isinstance(each, str) else each for label, each in named.items() if each}
     facts = [Fact(label, value) for label, value in shown.items() if value != NOTHING]
-    sums = [*sums_of(record), *own_sums]
-    return Block("document", parties=parties, facts=facts, lines=line_table(page), sums=sums)
+    return Block("document", parties=parties, facts=facts, lines=line_table(page), sums=sums_of(record, own_sums))
 
 
 def line_table(page: AnyPage) -> TableBlock:
@@ -101,22 +100,17 @@ def address(party: Issuer | Customer) -> str:
     return "\n".join(each for each in lines if each)
 
 
-def sums_of(record: Printable) -> list[tuple[str, str]]:
+def sums_of(record: Printable, others: Sums) -> list[tuple[str, str]]:
     taxes = [
-        (f"Tax {NUMBERS['percent'](tax.tax_rate)} on {tax.taxable_amount:,f}", money(tax.tax_amount, record.currency))
+        (f"Tax {NUMBERS['percent'](tax.tax_rate)} on {tax.taxable_amount:,f}", tax.tax_amount)
         for tax in record.tax_breakdown
     ]
-    return [
-        ("Subtotal", money(record.subtotal, record.currency)),
-        *taxes,
-        ("Total", money(record.total, record.currency)),
-    ]
+    sums = [("Subtotal", record.subtotal), *taxes, ("Total", record.total), *others]
+    return [(label, words.money(amount, record.currency)) for label, amount in sums]
 
 
 def balances(_: Values, found: Sequence[Invoice]) -> dict[int, Value]:
-    return {
-        each.id: Value("number", money(each.balance_due, each.currency)) for each in found if each.status != "draft"
-    }
+    return {each.id: money(each.balance_due, each.currency) for each in found if each.status != "draft"}
 
 
 def facts_of_invoice(page: RecordPage[Invoice]) -> list[Fact]:
@@ -133,7 +127,7 @@ def blocks_of_invoice(page: RecordPage[Invoice]) -> Iterator[AnyBlock]:
     page.seen |= {"subject", "purchase_order", "credit_notes", "payments"}
     service = [each for each in (document.service_from, document.service_to) if each]
     own_facts = {
-        "Due": document.due_date and short_day(document.due_date),
+        "Due": document.due_date and words.short_day(document.due_date),
         "Service date": words.days(service[0], service[-1]) if service else None,
         "Contact": page.value("contact_id"),
     }
@@ -141,14 +135,11 @@ def blocks_of_invoice(page: RecordPage[Invoice]) -> Iterator[AnyBlock]:
     yield from texts(notes=invoice.notes, terms=invoice.terms)
 
 
-def payments_of(invoice: Invoice) -> list[tuple[str, str]]:
-    less = (("Paid", invoice.amount_paid), ("Credited", invoice.amount_credited))
-    found = [(label, money(-value, invoice.currency)) for label, value in less if value]
-    if invoice.status != "draft":
-        found.append(("Balance due", money(invoice.balance_due, invoice.currency)))
-    if invoice.refund_due:
-        found.append(("To refund", money(invoice.refund_due, invoice.currency)))
-    return found
+def payments_of(invoice: Invoice) -> Sums:
+    less = (("Paid", -invoice.amount_paid), ("Credited", -invoice.amount_credited))
+    due = [] if invoice.status == "draft" else [("Balance due", invoice.balance_due)]
+    refund = [("To refund", invoice.refund_due)] if invoice.refund_due else []
+    return [*(each for each in less if each[1]), *due, *refund]
 
 
 ISSUED = Lock(
@@ -220,8 +211,7 @@ QUOTES = Display(
 def blocks_of_credit_note(page: RecordPage[CreditNote]) -> Iterator[AnyBlock]:
     note = page.record
     applied = (("Applied to the balance", note.applied_amount), ("To refund", note.refundable_amount))
-    own_sums = [(label, money(value, note.currency)) for label, value in applied if value]
-    yield document_block(page, {"Invoice": page.value("invoice_id")}, own_sums)
+    yield document_block(page, {"Invoice": page.value("invoice_id")}, [each for each in applied if each[1]])
     yield from texts(explanation=note.description)
 
 

@@ -9,8 +9,7 @@ from sqlalchemy import bindparam, func, select
 from retainer.billing.invoices.preview import load_preview
 from retainer.console import words
 from retainer.console.kinds.display import Display, RecordPage
-from retainer.console.values import NOTHING, AnyBlock, Block, Column, Fact, TableBlock, Value, badge_of, headings, money
-from retainer.console.words import hours, short_day
+from retainer.console.values import NOTHING, AnyBlock, Block, Column, Fact, TableBlock, Value, badge_of, table_of
 from retainer.schema.identity import users
 from retainer.schema.work import tasks, time_entries
 from retainer.values.reading import unwrapped
@@ -46,7 +45,7 @@ TERMS = (
 
 def facts(page: RecordPage[Project]) -> list[Fact]:
     time = partial(page.path, "time-entries", project_id=f"{page.own.id}")
-    billable = f"{hours(page.record.billable_minutes)} h billable"
+    billable = f"{words.hours(page.record.billable_minutes)} h billable"
     return [
         *page.facts("client_id", "budget_used_percent"),
         Fact("Tracked time", page.value("tracked_minutes"), time(), billable),
@@ -68,33 +67,27 @@ def budget_table(project: Project) -> TableBlock:
     rows = []
     if project.budget_amount:
         used, limit = project.billable_amount, project.budget_amount
-        amounts = [money(each, project.currency) for each in (limit, used, limit - used)]
-        rows.append([Value("text", "Amount"), *amounts])
+        rows.append(["Amount", *(words.money(each, project.currency) for each in (limit, used, limit - used))])
     if project.budget_minutes:
         minutes, allowed = project.tracked_minutes, project.budget_minutes
-        times = [Value("number", f"{hours(each)} h") for each in (allowed, minutes, allowed - minutes)]
-        rows.append([Value("text", "Time"), *times])
-    return TableBlock("Budget", headings("Limit", "Budget", "Used", "Left", numbers=3), rows)
+        rows.append(["Time", *(f"{words.hours(each)} h" for each in (allowed, minutes, allowed - minutes))])
+    return table_of("Budget", ("Limit", "Budget", "Used", "Left"), rows, numbers=3)
 
 
 def next_invoice(page: RecordPage[Project]) -> TableBlock:
     """Return what the next invoice would bill of a project, in each currency; without rows if there is nothing."""
-    rows, notes = list[list[Value]](), list[str]()
+    rows, notes = list[tuple[str, ...]](), list[str]()
     for row in load_preview(page.tx, page.own.id).rows:
         parts = (
-            ("Time", f"{hours(row.time.minutes)} h", row.time.amount),
+            ("Time", f"{words.hours(row.time.minutes)} h", row.time.amount),
             ("Expenses", f"{row.expenses.count:,}", row.expenses.amount),
             ("Milestones", f"{row.milestones.count:,}", row.milestones.amount),
             ("Retainer", words.count(len(row.fees.months), "month"), row.fees.amount),
         )
-        rows += [
-            [Value("text", name), Value("number", size), money(amount, row.currency)]
-            for name, size, amount in parts
-            if amount
-        ]
-        notes += [f"{hours(each.minutes)} h {LEFT_OUT[each.reason]}" for each in row.left_out]
+        rows += [(name, size, words.money(amount, row.currency)) for name, size, amount in parts if amount]
+        notes += [f"{words.hours(each.minutes)} h {LEFT_OUT[each.reason]}" for each in row.left_out]
     note = f"Left out: {', '.join(notes)}." if notes else ""
-    return TableBlock("Next invoice", headings("Work", "Quantity", "Amount", numbers=2), rows, note=note)
+    return table_of("Next invoice", ("Work", "Quantity", "Amount"), rows, numbers=2, note=note)
 
 
 def tasks_by_status(page: RecordPage[Project]) -> TableBlock:
@@ -104,24 +97,24 @@ def tasks_by_status(page: RecordPage[Project]) -> TableBlock:
         if status in found:
             size, estimated = found[status]
             link = page.link(f"{size:,}", "tasks", project_id=f"{page.own.id}", status=status)
-            rows.append([badge_of(status), link, Value("number", f"{hours(estimated)} h") if estimated else NOTHING])
-    return TableBlock("Tasks by status", headings("Status", "Tasks", "Estimated", numbers=2), rows)
+            rows.append((badge_of(status), link, f"{words.hours(estimated)} h" if estimated else NOTHING))
+    return table_of("Tasks by status", ("Status", "Tasks", "Estimated"), rows, numbers=2)
 
 
 def hours_by_person(page: RecordPage[Project]) -> TableBlock:
-    rows, total, first_days = list[list[Value]](), 0, list[str]()
+    rows, total, first_days = list[tuple[Value | str, ...]](), 0, list[str]()
     for user_id, minutes, first, last in page.tx.all(HOURS_BY_PERSON, project=page.own.id, limit=NEWEST_ENTRIES):
         person = Value("link", link=page.names.refer(users, user_id))
         filters = {"project_id": f"{page.own.id}", "user_id": f"{user_id}"}
-        time = page.link(f"{hours(minutes)} h", "time-entries", **filters)
-        rows.append([person, time, Value("number", short_day(last))])
+        time = page.link(f"{words.hours(minutes)} h", "time-entries", **filters)
+        rows.append((person, time, words.short_day(last)))
         first_days.append(first)
         total += minutes
     note = ""
     if rows and total != page.own.tracked_minutes:
         entries = words.count(NEWEST_ENTRIES, "entry", "entries")
-        note = f"In the newest {entries}, since {short_day(min(first_days))}."
-    return TableBlock("People", headings("Person", "Time", "Last day", numbers=2), rows, note=note)
+        note = f"In the newest {entries}, since {words.short_day(min(first_days))}."
+    return table_of("People", ("Person", "Time", "Last day"), rows, numbers=2, note=note)
 
 
 DISPLAY = Display(

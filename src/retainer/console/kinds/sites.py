@@ -12,8 +12,7 @@ from sqlalchemy import Select, bindparam, case, func, select
 from retainer.console import words
 from retainer.console.charts import Series, draw
 from retainer.console.kinds.display import Display, RecordPage
-from retainer.console.values import NOTHING, NUMBERS, AnyBlock, Block, Column, Fact, TableBlock, Value, Values, headings
-from retainer.console.words import short_day, span
+from retainer.console.values import NOTHING, NUMBERS, AnyBlock, Block, Column, Fact, TableBlock, Value, Values, table_of
 from retainer.schema.sites import site_hours
 from retainer.sites.sites import Site
 from retainer.sites.uptime import list_incidents, share
@@ -129,18 +128,15 @@ def blocks(page: RecordPage[Site]) -> Iterator[AnyBlock]:
 
 def uptime_block(days: dict[str, Checks]) -> Block:
     failing = [
-        [
-            Value("text", short_day(day)),
-            *(Value("number", text) for text in (uptime_text([each]), f"{each.down:,}", f"{each.total:,}")),
-        ]
+        (words.short_day(day), uptime_text([each]), f"{each.down:,}", f"{each.total:,}")
         for day, each in reversed(days.items())
         if each.down
     ]
     count = words.count(len(failing), "day") + " with a failed check" if failing else "no failed check"
-    columns = headings("Day", "Uptime", "Failed checks", "Checks", numbers=3)
     summary = f"{uptime_text(days.values())} in 90 days, {count}"
     value = Value("bars", uptime_text(days.values()), bars=[bar(day, each) for day, each in days.items()])
-    failing_days = TableBlock("Days with a failed check", columns, failing)
+    titles = ("Day", "Uptime", "Failed checks", "Checks")
+    failing_days = table_of("Days with a failed check", titles, failing, numbers=3)
     return Block("uptime", summary=summary, days=value, failing=failing_days)
 
 
@@ -152,26 +148,26 @@ def uptime_text(days: Collection[Checks]) -> str:
 def incident_table(page: RecordPage[Site]) -> TableBlock:
     rows = []
     for incident in list_incidents(page.tx, page.own.id, INCIDENTS):
-        text = span(incident.started_at, incident.ended_at or page.context.now)
-        length = Value("text", text) if incident.ended_at else Value("badge", f"Down for {text}", tone="bad")
+        text = words.span(incident.started_at, incident.ended_at or page.context.now)
+        length = text if incident.ended_at else Value("badge", f"Down for {text}", tone="bad")
         started = Value("moment", moment=page.context.moment(incident.started_at))
-        rows.append([started, length, Value("text", incident.cause) if incident.cause else NOTHING])
+        rows.append((started, length, incident.cause or NOTHING))
     note = "" if rows else "No incident in 90 days."
-    return TableBlock("Incidents", headings("Start", "Length", "Cause"), rows, note=note)
+    return table_of("Incidents", ("Start", "Length", "Cause"), rows, note=note)
 
 
 def response_chart(days: dict[str, Checks]) -> Block:
     shown = dict(list(days.items())[-CHART_DAYS:])
     averages = [Decimal(day.response_ms // day.responses) if day.responses else None for day in shown.values()]
-    labels = [short_day(day).rsplit(" ", 1)[0] for day in shown]
+    labels = [words.short_day(day).rsplit(" ", 1)[0] for day in shown]
     series = [Series("Average", "line", averages)]
     chart = draw("Response time, daily average in ms", "milliseconds", labels, series)
     rows = [
-        [Value("text", short_day(day)), Value("number", f"{average:,f} ms")]
+        (words.short_day(day), f"{average:,f} ms")
         for day, average in zip(shown, averages, strict=True)
         if average is not None
     ]
-    values = TableBlock("Response times", headings("Day", "Average", numbers=1), rows[::-1])
+    values = table_of("Response times", ("Day", "Average"), rows[::-1], numbers=1)
     return Block("chart", chart=chart, values=values)
 
 

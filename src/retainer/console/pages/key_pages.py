@@ -11,7 +11,7 @@ from retainer.console.editing.fields import Field, Filters, choose_fields
 from retainer.console.editing.form_pages import FormPage, Section
 from retainer.console.names import Link
 from retainer.console.page_context import NO_STORE, PageContext, Reply
-from retainer.console.values import TableBlock, Value, headings
+from retainer.console.values import TableBlock, Value, table_of
 from retainer.events import webhooks
 from retainer.identity import accounts
 from retainer.identity.audit import Fields
@@ -19,10 +19,9 @@ from retainer.identity.keys import key_list, keys
 from retainer.identity.keys.key_list import Key, KeyFilter
 from retainer.identity.keys.keys import SCOPES, KeyChanges, KeyDetails, Rotation
 from retainer.identity.people import users
-from retainer.identity.plans import PLANS, WITH_API, includes_api
+from retainer.identity.plans import WITH_API
 from retainer.kernel.http import Response
 from retainer.schema import identity as schema
-from retainer.schema.requests import HOUR
 from retainer.store.tx import Tx
 from retainer.traffic import counts, request_log
 from retainer.values.exact import day_after, instant_after
@@ -196,7 +195,6 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
         sparklines=counts.usage(tx, DAYS),
         nothing=[0] * DAYS,
         api_enabled=accounts.get_account(tx)["api_enabled"],
-        in_words=words.scopes_in_words,
     )
 
 
@@ -211,11 +209,6 @@ def show(tx: Tx, context: PageContext) -> Reply:
         operations=operations[:MAX_OPERATIONS],
         other_requests=chart.total.requests - sum(each.requests for each in operations[:MAX_OPERATIONS]),
         recent=request_log.list_requests(tx, request_log.LogFilter(key_id=key.id), limit=RECENT).requests,
-        rate_limit=accounts.get_plan(tx).requests_per_minute,
-        in_words=words.scopes_in_words,
-        names={key.id: key.name},
-        hour_of=lambda operation: f"{operation.last_hour[:HOUR]}:00:00.000000Z",
-        has_been_used=key.last_used_at is not None,
         api_enabled=accounts.get_account(tx)["api_enabled"],
         webhooks=webhooks.webhooks_of(tx, key.id),
     )
@@ -233,7 +226,6 @@ def show_api(tx: Tx, context: PageContext) -> Reply:
     return context.render(
         "api",
         account=account,
-        plan=PLANS[account["plan"]],
         lacking=plan_without_api(tx, context, None),
         keys=keys,
         live=key_list.live_keys(tx),
@@ -254,12 +246,11 @@ def choose_switch(tx: Tx, context: PageContext) -> FormPage:
     return SWITCH_OFF if accounts.get_account(tx)["api_enabled"] else SWITCH_ON
 
 
-def plan_without_api(tx: Tx, context: PageContext, _: None) -> str:
-    account = accounts.get_account(tx)
-    if includes_api(account["plan"], account["trial_ends_at"], tx.now):
+def plan_without_api(_: Tx, context: PageContext, __: None) -> str:
+    if context.includes_api:
         return ""
-    ended = ", and the trial has ended" if account["trial_ends_at"] else ""
-    plan = f"The plan {account['plan'].capitalize()} does not include the API{ended}."
+    ended = ", and the trial has ended" if context.person.trial_ends_at else ""
+    plan = f"The plan {context.plan.name.capitalize()} does not include the API{ended}."
     return f"{plan} For a plan that includes it ({WITH_API}), ask {context.operator}."
 
 
@@ -277,18 +268,17 @@ def tell_switch_off(tx: Tx, context: PageContext, _: None) -> Iterator[str | Tab
     if not live.used:
         yield "No keys were used in the last hour."
         return
-    rows = [
+    rows: list[list[Value | str]] = [
         [
             Value("link", link=Link(key.name, f"/keys/{key.id}")),
-            Value("text", key.user_name),
+            key.user_name,
             Value("since", moment=context.moment(key.last_used_at)),
-            Value("text", key.last_used_address or ""),
-            Value("number", f"{last_hour.get(key.id, 0):,}"),
+            key.last_used_address or "",
+            f"{last_hour.get(key.id, 0):,}",
         ]
         for key in live.used
     ]
-    columns = headings("Key", "Acts as", "Last used", "From", "Requests", numbers=1)
-    yield TableBlock("Used in the last hour", columns, rows)
+    yield table_of("Used in the last hour", ("Key", "Acts as", "Last used", "From", "Requests"), rows, numbers=1)
 
 
 def switch_on(tx: Tx, context: PageContext, _: None, __: Fields) -> Reply:

@@ -19,7 +19,6 @@ from retainer.console.page_context import NO_STORE, PageContext, Reply
 from retainer.console.shapes import declared, shapes_of
 from retainer.console.typed import read_moment
 from retainer.console.values import NOTHING, Heading, TableBlock, Value, Values, as_columns
-from retainer.console.words import hours
 from retainer.errors import Refusal, invalid
 from retainer.kernel.paging import Page, page_readers, take_page
 from retainer.kernel.query import Filter, parameters, read_query
@@ -199,7 +198,7 @@ def foot_of(table: Table, display: Display, rows: list[Row], total: int) -> list
             texts = [words.money(amount_of(units, currency), currency) for units, currency in sums]
         else:
             minutes = sum(each for each, _ in sums)
-            texts = [f"{hours(minutes)} h"] if minutes else []
+            texts = [f"{words.hours(minutes)} h"] if minutes else []
         if texts:
             label = Link(each.label, "") if each.label else None
             links = [Link(text, "") for text in texts]

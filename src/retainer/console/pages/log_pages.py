@@ -12,7 +12,7 @@ from retainer.console.editing.fields import Filters
 from retainer.console.forms import Form, read_filters
 from retainer.console.page_context import PageContext, Reply
 from retainer.errors import STATUS, Refusal
-from retainer.identity import accounts, audit
+from retainer.identity import audit
 from retainer.identity.audit import AuditEntry, AuditFilter, Fields
 from retainer.identity.keys import key_list
 from retainer.identity.people import users
@@ -58,7 +58,6 @@ def show_requests(tx: Tx, context: PageContext) -> Reply:
     names = {key.id: key.name for key in key_list.list_keys(tx)}
     keys = {"shape": "choice", "options": tuple((f"{key_id}", name) for key_id, name in names.items())}
     span, label, period, chart = read_span(tx, query, asked.key_id)
-    rate_limit = accounts.get_plan(tx).requests_per_minute
     return context.render(
         "requests",
         page=page,
@@ -70,9 +69,7 @@ def show_requests(tx: Tx, context: PageContext) -> Reply:
         span=span,
         span_label=label,
         chart=chart,
-        rate_limit=rate_limit,
         shares=sorted(counts.by_key(tx, *period).items(), key=lambda each: (-each[1].busiest_minute, each[0])),
-        days=context.request.settings.request_log_days,
     )
 
 

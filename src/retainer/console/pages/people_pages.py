@@ -10,8 +10,7 @@ from retainer.console.editing.fields import Field, fields_of
 from retainer.console.editing.form_pages import FormPage, Section, stored
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.pages.key_pages import PAUSE, people_options, tell_webhooks
-from retainer.console.values import TableBlock, Value, headings
-from retainer.console.words import hours
+from retainer.console.values import TableBlock, table_of
 from retainer.errors import invalid
 from retainer.events import webhooks
 from retainer.identity.audit import Fields
@@ -59,8 +58,8 @@ def values_of(_: Tx, __: PageContext, user: Any) -> Any:
 def tell_costs(tx: Tx, context: PageContext, user: Any) -> Iterator[TableBlock]:
     if found := users.list_cost_rates(tx, user.id):
         days = [words.short_day(day) if day else "The beginning" for day, _ in found]
-        rows = [[Value("text", day), Value("number", amount)] for day, (_, amount) in zip(days, found, strict=True)]
-        yield TableBlock("Hourly cost", headings("From", context.person.currency, numbers=1), rows)
+        rows = zip(days, (amount for _, amount in found), strict=True)
+        yield table_of("Hourly cost", ("From", context.person.currency), rows, numbers=1)
 
 
 def add(tx: Tx, context: PageContext, _: None, body: Fields) -> Reply:
@@ -179,7 +178,6 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
     last_used: dict[int, str] = dict(tx.all(sessions.LAST_USES))
     return context.render(
         "people",
-        hours=hours,
         active=[user for user in people if user["is_active"]],
         deactivated=[user for user in people if not user["is_active"]],
         key_counts={user["id"]: sum(key.user_id == user["id"] for key in keys) for user in people},
@@ -194,7 +192,6 @@ def show(tx: Tx, context: PageContext) -> Reply:
     return context.render(
         "person",
         user=user,
-        hours=hours,
         cost=users.current_costs(tx).get(user.id),
         is_self=user.id == context.person.user_id,
         keys=key_list.list_keys(tx, KeyFilter(user_id=user.id)),

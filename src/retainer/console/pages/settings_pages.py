@@ -16,7 +16,7 @@ from retainer.errors import Refusal
 from retainer.identity import accounts, logos
 from retainer.identity.accounts import AccountSettings
 from retainer.identity.audit import Fields
-from retainer.identity.plans import PLANS, WITH_API, includes_api, list_uses
+from retainer.identity.plans import WITH_API, list_uses
 from retainer.kernel.http import Response
 from retainer.schema import identity as schema
 from retainer.shared.numbering import NUMBERED, NextNumbers, preview_number, set_next_numbers, upcoming_numbers
@@ -63,22 +63,11 @@ def save(tx: Tx, context: PageContext, _: None, body: Fields) -> Reply:
     numbers = {name: body.pop(name) for name in NextNumbers.__struct_fields__ if name in body}
     changes = read_changes(AccountSettings, body)
     if context.form.text("step") == PREVIEW:
-        raise Rehearsed(SETTINGS.show(tx, context))
+        raise Rehearsed(show(tx, context))
     if changes:
         accounts.set_account(tx, changes)
     set_next_numbers(tx, read_changes(NextNumbers, numbers))
     return context.redirect("/settings", "Settings saved. They apply to new records and documents.")
-
-
-def uses_of_plan(tx: Tx, *_: Any) -> Fields:
-    account = accounts.get_account(tx)
-    return {
-        "account": account,
-        "plan": PLANS[account["plan"]],
-        "plans_with_api": WITH_API,
-        "quotas": list_uses(tx),
-        "is_included": includes_api(account["plan"], account["trial_ends_at"], tx.now),
-    }
 
 
 def next_numbers(tx: Tx, form: Form, account: Fields) -> dict[str, str]:
@@ -131,16 +120,20 @@ def logo_steps(tx: Tx, *_: Any) -> list[Step]:
 SECTION = Section("Settings", "/settings")
 SETTINGS = FormPage(
     *(SECTION, "Settings", "Save", save),
-    template="settings",
     sheet_of=sheet_of,
-    more=uses_of_plan,
     headings=SECTIONS | {NextNumbers.__struct_fields__[0]: SECTIONS["client_number_pattern"]},
     links=lambda *_: [("Preview invoice", "/settings/preview")],
     steps=lambda *_: [Step(PREVIEW, "Preview the numbers")],
     has_preview=True,
-    look="long-form",
 )
 LOGO = FormPage(*(SECTION, "Logo", "Save", save_logo, tell_logo, logo_fields), steps=logo_steps)
+
+
+def show(tx: Tx, context: PageContext) -> Reply:
+    """Return the form of the settings, with what stands around it."""
+    view = SETTINGS.show(tx, context)
+    around = {"account": accounts.get_account(tx), "plans_with_api": WITH_API, "quotas": list_uses(tx)}
+    return view._replace(template="settings", values={**view.values, **around, "look": "long-form"})
 
 
 def show_image(tx: Tx, _: PageContext) -> Reply:

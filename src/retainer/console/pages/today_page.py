@@ -11,10 +11,8 @@ from retainer.console import charts, words
 from retainer.console.catalogue import Kind, label_of
 from retainer.console.names import Link
 from retainer.console.page_context import PageContext, Reply
-from retainer.console.words import hours, money
 from retainer.identity import accounts
 from retainer.identity.keys import key_list
-from retainer.identity.plans import includes_api
 from retainer.kernel.roles import may
 from retainer.reports import profitability, revenue, utilisation
 from retainer.reports.common import ReportQuery, begin
@@ -228,11 +226,11 @@ class Today:
 
     def amounts(self, rows: Iterable[Any], field: str, link: str) -> list[Link]:
         found = [(getattr(each, field), each.currency) for each in own_first(rows, self.own)]
-        return [Link(money(*each), f"{link}&currency={each[1]}") for each in found if each[0]]
+        return [Link(words.money(*each), f"{link}&currency={each[1]}") for each in found if each[0]]
 
     def ranked(self, rows: Iterable[Any], field: str, line: Callable[[Any], tuple[str, str]]) -> list[Link]:
         found = sorted((row for row in rows if getattr(row, field)), key=attrgetter(field), reverse=True)
-        return [Link(*line(row), money(getattr(row, field), row.currency)) for row in own_first(found, self.own)]
+        return [Link(*line(row), words.money(getattr(row, field), row.currency)) for row in own_first(found, self.own)]
 
     @cached_property
     def revenue(self) -> RevenueByClientReport:
@@ -244,7 +242,7 @@ class Today:
             ("Outstanding", "outstanding"): "/records/invoices?status=open",
             ("Overdue", "overdue"): "/records/invoices?status=overdue",
         }
-        nothing = money(amount_of(0, self.own), self.own)
+        nothing = words.money(amount_of(0, self.own), self.own)
         return {
             title: self.amounts(self.revenue.totals, field, link.format_map(self.days))
             or [Link(nothing, link.format_map(self.days))]
@@ -272,11 +270,11 @@ class Today:
             Link(
                 row.user_name,
                 f"/records/time-entries?user_id={row.user_id}&{week}",
-                f"{hours(row.tracked_minutes)} of {hours(row.available_minutes)}",
+                f"{words.hours(row.tracked_minutes)} of {words.hours(row.available_minutes)}",
             )
             for row in sorted(report.rows, key=lambda row: row.tracked_minutes - row.available_minutes)
         ]
-        figures = [Link(f"{hours(total.tracked_minutes)} of {hours(total.available_minutes)} h", link)]
+        figures = [Link(f"{words.hours(total.tracked_minutes)} of {words.hours(total.available_minutes)} h", link)]
         more = [Link(words.count(len(items), "person", "people"), link)] if len(items) > SHOWN else []
         return Card("Hours this week", "", figures if items else [], items[:SHOWN], "No working hours this week.", more)
 
@@ -288,7 +286,7 @@ class Today:
         )
         figures = self.amounts(report.totals, "unbilled_amount", link)
         if minutes := sum(each.unpriced_minutes for each in report.totals):
-            figures.append(Link(f"{hours(minutes)} h without a rate", unpriced))
+            figures.append(Link(f"{words.hours(minutes)} h without a rate", unpriced))
         expenses = self.find("expenses?billing_status=unbilled")
         figures += [expenses.figure] if expenses.total else []
         items = self.ranked(
@@ -316,7 +314,6 @@ def show(tx: Tx, context: PageContext) -> Reply:
         headline=today.headline(),
         cards=today.cards(),
         first_steps=list(first_steps(tx, today)),
-        is_included=includes_api(account["plan"], account["trial_ends_at"], tx.now),
         account=account,
         live=key_list.live_keys(tx),
         requests=charts.hourly_chart(tx).total,

@@ -131,7 +131,6 @@ def show(tx: Tx, context: PageContext) -> Reply:
         older=context.link(page=page.number + 1) if page.number < found.meta.last_page else "",
         records=links_of(tx, context, found.data),
         types_in_words=types_in_words,
-        scopes_in_words=words.scopes_in_words,
     )
 
 
