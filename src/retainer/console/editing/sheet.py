@@ -67,8 +67,6 @@ class Sheet(Inputs):
         sent = {*self.preset.texts, *self.form.texts}
         self.hidden = [field for field in offered if field.name in without and field.name in sent]
         """The fields that a link has set, and that are only shown."""
-        if self.lines is not None:
-            compact_rows(self.form, self.lines)
 
     @property
     def language(self) -> str:
@@ -156,10 +154,20 @@ class Sheet(Inputs):
         return [*rows, blank] if self.form.text("step") == "add" or not rows else rows
 
     def typed_rows(self, field: Field) -> list[Row]:
-        names = ("id", *(column.name for column in field.columns))
-        places = range(len(sent_rows(self.form, field)))  # they were renumbered
-        found = [{name: self.form.text(f"{field.name}.{place}.{name}") for name in names} for place in places]
-        return [Row(place, texts.pop("id"), texts) for place, texts in enumerate(found)]
+        """Return the lines as typed and numbered again, without blank ones and the one that its button removes."""
+        pattern = re.compile(rf"{field.name}\.(0|[1-9][0-9]{{0,3}})\.(\w+)")
+        sent, step = dict[int, dict[str, str]](), self.form.text("step")
+        for name in self.form.texts:
+            if found := pattern.fullmatch(name):
+                sent.setdefault(int(found[1]), {})[found[2]] = self.form.text(name)
+        blank = {column.name: column.default for column in field.columns}
+        kept = [
+            row
+            for place, row in sorted(sent.items())
+            if step != f"remove {place}" and any(text not in {"", blank.get(name)} for name, text in row.items())
+        ]
+        texts = [{name: row.get(name, "") for name in blank} for row in kept]
+        return [Row(place, kept[place].get("id", ""), each) for place, each in enumerate(texts)]
 
     def row_texts(self, field: Field, line: Record) -> dict[str, str]:
         return {column.name: self.text_of(column, getattr(line, column.name)) for column in field.columns}
@@ -207,7 +215,7 @@ class Sheet(Inputs):
             elif self.is_chosen and field.is_required and not self._text(field):
                 self.tx.error(field.name, "Is required.")
             elif field.name in self.form and self._is_changed(field):
-                body[field.name] = self._read(field, field.name, errors)
+                body[field.name] = self._read(field, field.name, self.form.text(field.name), errors)
         if errors:
             raise invalid(self.tx.errors | errors)
         return body
@@ -224,13 +232,13 @@ class Sheet(Inputs):
     def _ids(self, field: Field) -> list[str]:
         return [text for text in self.form.texts_of(field.name) if text]
 
-    def _read(self, field: Field, path: str, errors: FieldErrors) -> object:
+    def _read(self, field: Field, path: str, typed_text: str, errors: FieldErrors) -> object:
         """Return a typed value as JSON would have it; note an error for one that cannot be read."""
         if field.shape in SEVERAL:
             if field.shape == "choices" and not dict(field.options).keys() >= {*self._ids(field)}:
                 errors.note(path, NOT_OFFERED)
             return [int(text) if field.target is not None and ID.fullmatch(text) else text for text in self._ids(field)]
-        text = self.form.text(path) if field.shape == "secret" else self.form.text(path).strip()
+        text = typed_text if field.shape == "secret" else typed_text.strip()
         try:
             return None if not text else self._value(field, text)
         except InvalidValue as error:
@@ -290,29 +298,11 @@ class Sheet(Inputs):
                 for column in field.columns
                 if (row.texts[column.name] != before[column.name] if before else row.texts[column.name].strip())
             ]
-            line = {each.name: self._read(each, f"{field.name}.{row.place}.{each.name}", errors) for each in changed}
+            line = {
+                each.name: self._read(each, f"{field.name}.{row.place}.{each.name}", row.texts[each.name], errors)
+                for each in changed
+            }
             is_changed = is_changed or bool(line)
             lines.append({"id": int(row.id), **line} if ID.fullmatch(row.id) else line)
         if is_changed or [str(line.get("id")) for line in lines] != list(stored):
             body[field.name] = lines
-
-
-def sent_rows(form: Form, field: Field) -> dict[int, dict[str, list[str]]]:
-    """Return the texts of the lines of a form by their place and column."""
-    rows, pattern = dict[int, dict[str, list[str]]](), re.compile(rf"{field.name}\.(0|[1-9][0-9]{{0,3}})\.(\w+)")
-    for name, texts in form.texts.items():
-        if found := pattern.fullmatch(name):
-            rows.setdefault(int(found[1]), {})[found[2]] = texts
-    return dict(sorted(rows.items()))
-
-
-def compact_rows(form: Form, field: Field) -> None:
-    """Renumber the lines of a form, leaving out blank ones and the one that its button removes."""
-    defaults, kept = {column.name: column.default for column in field.columns}, list[dict[str, list[str]]]()
-    for place, row in sent_rows(form, field).items():
-        is_blank = all(texts[-1] in {"", defaults.get(name)} for name, texts in row.items())
-        if not is_blank and form.text("step") != f"remove {place}":
-            kept.append(row)
-    others = {name: texts for name, texts in form.texts.items() if not name.startswith(f"{field.name}.")}
-    numbered = {f"{field.name}.{place}.{name}": texts for place, row in enumerate(kept) for name, texts in row.items()}
-    form.texts = others | numbered
