@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from retainer.console.actions.offers import ACTIONS
-from retainer.console.editing import form_pages, record_forms
+from retainer.console.editing import form_pages
 from retainer.console.editing.form_pages import Choose, FormPage
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.pages import (
@@ -13,7 +13,6 @@ from retainer.console.pages import (
     list_pages,
     log_pages,
     people_pages,
-    profile_pages,
     record_pages,
     search_page,
     settings_pages,
@@ -103,10 +102,10 @@ CONSOLE_ROUTES: dict[str, Route] = {
     "/search/results": Route(search_page.suggest),
     "/records/{kind}": Route(list_pages.show_list),
     "/records/{kind}/csv": Route(list_pages.download),
-    "/records/{kind}/new": form_page(record_forms.choose_form),
+    "/records/{kind}/new": form_page(form_pages.choose_form),
     "/records/{kind}/{record}": Route(record_pages.show),
-    "/records/{kind}/{record}/edit": form_page(record_forms.choose_form),
-    "/records/{kind}/{record}/delete": form_page(record_forms.choose_deletion, is_rehearsal=True),
+    "/records/{kind}/{record}/edit": form_page(form_pages.choose_form),
+    "/records/{kind}/{record}/delete": form_page(form_pages.choose_deletion, is_rehearsal=True),
     **{
         f"/records/{kind}/{{record}}/{action.path}": form_page(partial(action.choose, kind), is_rehearsal=True)
         for kind, actions in ACTIONS.items()
@@ -115,8 +114,8 @@ CONSOLE_ROUTES: dict[str, Route] = {
     "/records/{kind}/{record}/{suffix}": Route(record_pages.show_file),
     "/reports/{report}": Route(building.show),
     "/reports/{report}/csv": Route(building.download),
-    "/profile": form_page(profile_pages.PROFILE, has_store=True),
-    "/profile/second-factor": form_page(profile_pages.choose_second_factor, has_store=True, is_written=True),
+    "/profile": form_page(sign_in_pages.PROFILE, has_store=True),
+    "/profile/second-factor": form_page(sign_in_pages.choose_second_factor, has_store=True, is_written=True),
     "/sign-out": Route(act=sign_in_pages.sign_out),
     "/sign-in": public(sign_in_pages.show, sign_in_pages.sign_in),
     "/sign-in/code": public(sign_in_pages.show_code, sign_in_pages.enter_code),

@@ -11,14 +11,13 @@ import msgspec
 from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.invoices.types import Invoice
 from retainer.console import words
-from retainer.console.actions.effects import load_effects, work_in_words
 from retainer.console.catalogue import Kind, label_from
 from retainer.console.editing.calls import call, digest_of, state_of, worded
 from retainer.console.editing.fields import Field
-from retainer.console.editing.form_pages import PREVIEW, FormPage, Step
-from retainer.console.editing.record_forms import section_of
+from retainer.console.editing.form_pages import PREVIEW, FormPage, Step, section_of
 from retainer.console.editing.sheet import Sheet
 from retainer.console.forms import Form
+from retainer.console.kinds.clients import load_effects, work_in_words
 from retainer.console.kinds.display import AnyPage
 from retainer.console.labels import field_label, in_words, word_of
 from retainer.console.names import load_names, title_of

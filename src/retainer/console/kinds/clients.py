@@ -1,11 +1,12 @@
-"""Clients: what each owes, what is not billed yet, and how to reach it."""
+"""Clients: what each owes, what is not billed yet or can be billed again, and how to reach it."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 
 from sqlalchemy import func, select
 
+from retainer.billing.invoices.types import Invoice
 from retainer.console import words
 from retainer.console.kinds.display import Display, RecordPage
 from retainer.console.names import Link
@@ -16,9 +17,11 @@ from retainer.reports import profitability
 from retainer.reports.common import Period
 from retainer.reports.profitability import ProfitabilityQuery
 from retainer.rollups.summaries import Figures
-from retainer.schema.billing import OPEN_INVOICES, invoices
+from retainer.schema.billing import OPEN_INVOICES, allocations, invoice_lines, invoices
 from retainer.schema.columns import in_literals
+from retainer.schema.work import time_entries
 from retainer.store.engines.sql import is_listed
+from retainer.store.tx import Tx
 from retainer.values.exact import amount_of
 
 SUMS = ("invoiced", "credited", "collected")
@@ -41,6 +44,19 @@ OUTSTANDING = (
     .where(is_listed(invoices.c.client_id, "ids"), in_literals(invoices.c.status, OPEN_INVOICES))
     .group_by(invoices.c.client_id, invoices.c.currency)
     .order_by(invoices.c.currency)
+)
+
+MONTHS = select(func.count()).where(invoice_lines.c.fee_is_live == 1, is_listed(invoice_lines.c.id, "lines"))
+WORK = (
+    select(
+        func.count(allocations.c.time_entry_id),
+        func.coalesce(func.sum(time_entries.c.duration_minutes), 0),
+        func.count(allocations.c.expense_id),
+        func.count(allocations.c.milestone_id),
+        MONTHS.scalar_subquery(),
+    )
+    .select_from(allocations.outerjoin(time_entries, time_entries.c.id == allocations.c.time_entry_id))
+    .where(allocations.c.is_live == 1, is_listed(allocations.c.invoice_line_id, "lines"))
 )
 
 
@@ -99,6 +115,28 @@ def blocks(page: RecordPage[Client]) -> Iterator[AnyBlock]:
         ]
         yield table_of("Amounts by currency", ("Currency", *TITLES.values()), rows, numbers=len(TITLES))
     yield Block("group", blocks=[page.fields("Contact", CONTACT), page.fields("Billing", BILLING)])
+
+
+def work_in_words(work: Iterable[int]) -> str:
+    """Return work as part of a sentence: `12:30 h of time, 2 expenses and 1 milestone`; empty without any."""
+    entries, minutes, expenses, milestones, months = work
+    found = [
+        f"{words.hours(minutes)} h of time ({words.count(entries, 'entry', 'entries')})" if entries else "",
+        words.count(expenses, "expense") if expenses else "",
+        words.count(milestones, "milestone") if milestones else "",
+        f"{words.count(months, 'month')} of a retainer" if months else "",
+    ]
+    return words.listed([text for text in found if text])
+
+
+def load_effects(tx: Tx, record: object) -> tuple[str, tuple[int, ...]]:
+    """Return what the client of an invoice owes, and its entries, minutes, expenses, milestones and months."""
+    if not isinstance(record, Invoice):
+        return "", (0, 0, 0, 0, 0)
+    owed_by_client = tx.all(OUTSTANDING, ids=json.dumps([record.client_id]))
+    units = next((units for _, currency, units in owed_by_client if currency == record.currency), 0)
+    owed = words.money(amount_of(units, record.currency), record.currency)
+    return owed, tx.one(WORK, lines=json.dumps([line.id for line in record.lines])) or (0, 0, 0, 0, 0)
 
 
 DISPLAY = Display(
