@@ -290,9 +290,10 @@ def test_only_what_the_api_still_changes_is_offered_on_an_issued_invoice(api, vi
 def test_a_record_in_use_is_not_deleted_and_the_page_says_what_blocks(api, visitor):
     client = api.make("/clients")
     api.make("/projects", client_id=client["id"])
+    api.make("/sites", client_id=client["id"])
     path = path_of("clients", client, "delete")
     shown = visitor.get(path)
-    assert ("Move or delete 1 project first." in shown.text, path in Fields(shown.html).forms) == (True, False)
+    assert ("Move or delete 1 project, 1 site first." in shown.text, path in Fields(shown.html).forms) == (True, False)
     edit = path_of("clients", client, "edit")
     sent = visitor.post(path, {"state": dict(Fields(visitor.get(edit).html).forms[edit])["state"]})
     assert (sent.status, "Move or delete 1 project first." in sent.text) == (422, True)

@@ -82,7 +82,8 @@ def sum_of(rows: list[dict[str, Any]], field: str) -> str:
     for row in rows:
         if row[field] is not None:
             found[row["currency"]] += Decimal(row[field])
-    return " ".join(f"{found[code]:,f} {code}" for code in sorted(found)).replace("-", "\u2212")
+    codes = sorted(found, key=lambda code: (code != "EUR", code))
+    return " ".join(f"{found[code]:,f} {code}" for code in codes).replace("-", "\u2212")
 
 
 def sums_of(kind: str, rows: list[dict[str, Any]]) -> Iterator[str]:
@@ -205,8 +206,8 @@ def test_an_empty_list_says_what_to_do(api, visitor, kind):
 def test_a_list_names_the_filter_that_it_cannot_apply(api, visitor):
     api.make("/clients", name="Optik")
     for query, sentence in (
-        ("status=odd", "Must be"),
-        ("statsu=active", "Did you mean status?"),
+        ("status=odd", "Must be one of: Prospect, Active, Archived."),
+        ("statsu=active", "Unknown filter. Did you mean status? Search"),
         ("created_since=2026-02-30", "Must be a timestamp"),
     ):
         page = visitor.get(f"/console/records/clients?{query}")
@@ -345,10 +346,12 @@ def test_what_a_list_of_invoices_says_is_outstanding_is_what_the_overview_says(a
     api.make("/invoices", lines=lines)
     api.patch(f"/invoices/{void['id']}", {"status": "void"})
     api.patch(f"/invoices/{lost['id']}", {"status": "written_off"})
+    api.make("/invoices", status="sent", lines=lines, client_id=api.make("/clients", currency="DKK")["id"])
     report = api.get("/reports/overview").data
     row = next(row for row in report["money"] if row["currency"] == sent["currency"])
     total, outstanding = totals_of(visitor.get("/console/records/invoices"))
-    assert " ".join(outstanding.split()) == f"{Decimal(row['outstanding']):,f} {sent['currency']} Outstanding"
+    amount = f"{Decimal(row['outstanding']):,f} {sent['currency']}"
+    assert " ".join(outstanding.split()) == f"{amount} 100.00 DKK Outstanding", "its own currency first"
     assert total.split()[0] == "200.00"
 
 

@@ -248,6 +248,17 @@ def test_a_site_shows_its_days_incidents_and_response_times(api, visitor):
     assert section(page, "Plugins") == [["Shop", "1.0", "1.1", "Active", "No"], ["seo", "2.0", DASH, "Active", "No"]]
 
 
+def test_sites_in_trouble_come_first_and_paused_ones_last(api, visitor):
+    states = [("up", 99_000, True), ("down", 99_900, True), ("unknown", None, True), ("up", 98_000, False)]
+    for observed, uptime, monitored in states:
+        site = api.make("/sites", name=f"{observed} {uptime}", monitoring_enabled=monitored)["id"]
+        shares = f"observed = '{observed}', uptime_30d = {uptime or 'NULL'}"
+        api.sql(f"UPDATE sites SET {shares} WHERE id = {site}")
+    heads = visitor.get("/console/records/sites").all("th", scope="row")
+    assert [head.text.split()[0] for head in heads] == ["down", "unknown", "up", "up"]
+    assert "98000" in heads[-1].text
+
+
 def test_a_site_whose_first_check_failed_is_checked_again_before_it_is_down(api, visitor):
     site = api.make("/sites", url="https://optik.example")["id"]
     pages = [f"/console/records/sites/{site}", "/console/records/sites"]

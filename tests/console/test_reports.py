@@ -285,7 +285,7 @@ def test_the_year_before_has_the_same_days_and_whole_months_stay_whole(first, la
         (None, Decimal("10.00"), "money", ("\u2013", "10.00 a year ago", "")),
         (Decimal("10.00"), None, "money", ("10.00", "No data a year ago", "")),
         (Decimal(80), Decimal("72.5"), "percent", ("80.0%", "72.5% a year ago", "+7.5 points")),
-        (Decimal(80), Decimal(0), "percent", ("80.0%", "0.0% a year ago", "+80.0 points")),
+        (Decimal(80), Decimal(0), "percent", ("80.0%", "No data a year ago", "")),
         (Decimal(80), None, "percent", ("80.0%", "No data a year ago", "")),
         (0, 0, "count", ("0", "No data a year ago", "")),
     ],
@@ -301,6 +301,8 @@ def test_revenue_by_month_is_invoiced_less_credited_and_its_share_is_whole(api, 
     assert (june["Credited (EUR)"], june["Revenue (EUR)"]) == ("60.00", "-60.00")
     page = visitor.get(f"/console/reports/revenue-by-month?{YEAR}")
     assert "Revenue “Invoiced” less “Credited”." in page.text
+    time = visitor.get(f"/console/reports/utilisation?{YEAR}").text
+    assert "“Tracked time” in percent of “Available time”; none if that is 0." in time
     total = visitor.get(f"/console/reports/revenue-by-client?{YEAR}").html.partition("<tfoot>")[2]
     assert "100.0%" in total
 

@@ -14,8 +14,10 @@ LABELS = {
     "amount_credited": "Credited",
     "amount_paid": "Paid",
     "applied_amount": "Applied to the balance",
+    "available_minutes": "Available time",
     "awaiting": "Waiting for",
     "bic": "BIC",
+    "billable_minutes": "Billable time",
     "body": "Text",
     "budget_minutes": "Budget of time",
     "budget_used_percent_min": "Budget used, at least %",
@@ -125,6 +127,8 @@ WORDS = {
 """Words of enumerations that do not follow from their values."""
 BOUNDS = re.compile(r"Must be from ([0-9.]+) to ([0-9.]+) ([A-Z]{3}), [^.]*")
 """An amount outside of its bounds."""
+CHOICES = re.compile(r"(?<=one of: )[a-z_0-9, ]+")
+VALID = re.compile(r" Valid are: .*")
 RECORD = re.compile(r"\b(Client|Project) [0-9]+\b")
 DAY = re.compile(r"(?<!like )\b[0-9]{4}-[0-9]{2}-[0-9]{2}\b")
 """A day; one that says how days are typed stays as it is."""
@@ -164,5 +168,7 @@ def in_words(sentence: str, names: Collection[str]) -> str:
         except ValueError:  # a message may repeat a typed day that does not exist
             return found[0]
 
+    sentence = VALID.sub("", sentence).replace("Unknown parameter", "Unknown filter")
+    sentence = CHOICES.sub(lambda found: ", ".join(map(word_of, found[0].split(", "))), sentence)
     sentence = RECORD.sub(lambda found: f"This {found[1].lower()}", BOUNDS.sub(bounds, NAME.sub(word, sentence)))
     return DAY.sub(day, sentence)

@@ -39,7 +39,7 @@ from retainer.values.records import READ_ONLY, SERVER_DEFAULT, WRITE_ONLY, Detai
 from retainer.values.versions import Version, newer, order
 
 Status = Annotated[
-    Literal["up", "down", "unknown", "paused", "maintenance"],
+    Literal["down", "unknown", "up", "maintenance", "paused"],
     Meta(title="SiteStatus"),
     "`down` after two failures in a row; `unknown` until checks show which; you set `paused` and `maintenance`.",
 ]

@@ -218,7 +218,7 @@ class Tx(BodyErrors, Transaction):
             count = self.value(statement, id=record_id)
             if count:
                 noun = singular(child) if count == 1 else child.name.replace("_", " ")
-                errors[child.name] = [f"Move or delete {count} {noun} first."]
+                errors[child.name] = [f"Move or delete {count:,} {noun} first."]
         return errors
 
     def count(self, table: Table, change: int) -> None:

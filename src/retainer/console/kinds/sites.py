@@ -193,7 +193,7 @@ DISPLAY = Display(
     ),
     filters=("client_id", "status", "has_updates"),
     views=(
-        ("All", "sort=uptime_percent_30d"),
+        ("All", "sort=status,uptime_percent_30d"),
         ("Down", "status=down"),
         ("Updates", "has_updates=true&sort=-plugin_updates_count"),
         ("By name", "sort=name"),

@@ -13,7 +13,7 @@ from retainer.console.catalogue import Kind
 from retainer.console.displays import DISPLAYS
 from retainer.console.editing.fields import Filters
 from retainer.console.kinds.display import Display
-from retainer.console.labels import field_label
+from retainer.console.labels import field_label, in_words
 from retainer.console.names import Link, load_names
 from retainer.console.page_context import NO_STORE, PageContext, Reply
 from retainer.console.shapes import declared, shapes_of
@@ -82,7 +82,9 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
         "tabs": tabs_of(display, asked),
     }
     if asked is None:
-        labels = {name: field_label(name) for name in context.query.errors}
+        errors = context.query.errors
+        errors |= {name: [in_words(text, ()) for text in texts] for name, texts in errors.items()}
+        labels = {name: field_label(name) for name in errors}
         return context.render("records", **shown, labels=labels, chips=[], block=None)
     listed = kind.load(tx, asked.filters, asked.page)
     values = Values(tx, context)
@@ -95,7 +97,7 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
         chips=list(chips_of(tx, context, filters, asked)),
         block=block._replace(
             columns=[*sortable(context, kind, display, block, asked.page.sort[0])],
-            foot=foot_of(kind.table, display, sums, listed.meta.total) if sums else (),
+            foot=foot_of(tx, kind.table, display, sums, listed.meta.total) if sums else (),
         ),
         meta=listed.meta,
         is_summed=sums is not None,
@@ -189,7 +191,8 @@ def sorts_of(kind: Kind) -> list[tuple[str, str]]:
     return [("", "Default"), *(each for pair in both for each in pair)]
 
 
-def foot_of(table: Table, display: Display, rows: list[Row], total: int) -> list[Value]:
+def foot_of(tx: Tx, table: Table, display: Display, rows: list[Row], total: int) -> list[Value]:
+    rows = sorted(rows, key=lambda row: row[0] != tx.actor.currency)
     fields = [column.field for column in as_columns(display.columns)]
     found = [Value("text", f"All {total:,}"), *(NOTHING for _ in fields[1:])]
     for position, each in enumerate(display.sums, start=1):
