@@ -1,6 +1,7 @@
 """What all pages for people share: their assets, headers and policy, told from responses and in a browser."""
 
 import io
+import os
 import re
 from importlib.resources import files
 from pathlib import Path
@@ -8,6 +9,7 @@ from threading import Thread
 from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 import pytest
+from jinja2 import FileSystemLoader
 
 from retainer.errors import Refusal
 from retainer.kernel.http import Request, Response
@@ -46,6 +48,14 @@ def test_templates_escape_what_they_show_and_refuse_what_is_not_there():
     assert "<h1>&lt;Specimen&gt; &amp; more</h1>" in specimen()
     with pytest.raises(Exception, match="heading"):
         TEMPLATES.from_string(SPECIMEN).render()
+
+
+def test_a_running_server_keeps_its_templates_while_an_upgrade_replaces_the_files(tmp_path):
+    file, templates = tmp_path / "page.html", TEMPLATES.overlay(loader=FileSystemLoader(tmp_path))
+    for text in ("of this version", "of the next"):
+        file.write_text(text)
+        os.utime(file, (len(text), len(text)))
+        assert templates.get_template("page.html").render() == "of this version"
 
 
 def test_no_page_runs_or_loads_anything_but_what_is_ours():

@@ -54,6 +54,7 @@ TEMPLATES = Environment(
     undefined=StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,
+    auto_reload=False,  # during an upgrade, the templates of the next version do not fit this code
 )
 """The templates of all rooms: `console/sign_in.html` is in `console/templates/` and extends `web/base.html`."""
 TEMPLATES.globals["asset"] = ADDRESSES.__getitem__
@@ -61,8 +62,8 @@ TEMPLATES.globals["asset"] = ADDRESSES.__getitem__
 
 @lru_cache(8)
 def compile_templates(room: str) -> None:
-    """Compile the templates of a room, so that the first page that needs one is as quick as the next."""
-    for name in TEMPLATES.list_templates(filter_func=lambda name: name.startswith(f"{room}/")):
+    """Compile the templates of a room, and the shared ones, so that its first page is as quick as the next."""
+    for name in TEMPLATES.list_templates(filter_func=lambda name: name.startswith((f"{room}/", "web/"))):
         TEMPLATES.get_template(name)
 
 
