@@ -131,7 +131,7 @@ def test_the_log_is_one_json_line_for_each_request_to_the_last_and_holds_no_key(
     assert {line["key"] for line in mine} == {None, agency["key"][:8]}
     assert not re.search(r"rtn_[0-9A-Za-z]{38}", text)
     assert "secret" not in text
-    assert (disposable_server.folder / "out.txt").read_text().count("\n") <= 1
+    assert (disposable_server.folder / "out.txt").read_text().count("\n") <= 3, "only where the server is"
 
 
 def test_a_log_line_cannot_be_forged(disposable_server):
