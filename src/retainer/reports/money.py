@@ -63,11 +63,11 @@ ISSUED_SINCE = select(invoices.c.id).where(invoices.c.issue_date > LAST)
 
 
 def read(tx: Tx, period: Period, by: tuple[str, ...], figures: tuple[str, ...], **only: int | str) -> Sums:
-    """Return figures of a period by currency and `month`, client or project, with `revenue` and `tax` that follow.
+    """Return figures of a period by `month`, client or project and currency, with `revenue` and `tax` that follow.
 
     Groups of zeros are omitted. `only` limits the rows to a client, a project or a currency. Payments have no project.
     """
-    keys = {*by, *only}
+    keys, asked = {*by, *only}, only.pop("currency", None)
     sources = [INVOICED, CREDITED, COLLECTED, SPENT]
     if "project_id" in keys:
         sources = [INVOICED_ON_PROJECTS, CREDITED_ON_PROJECTS, SPENT]
@@ -76,7 +76,8 @@ def read(tx: Tx, period: Period, by: tuple[str, ...], figures: tuple[str, ...], 
         names = tuple(name for name in figures if name in source.selected_columns)
         if names:
             for key, found in read_sums(tx, source, period, by, names, only).items():
-                sums.setdefault(key, Figures()).update(found)
+                if asked in {None, key[-1]}:  # or SQLite would follow an index by client to all invoices
+                    sums.setdefault(key, Figures()).update(found)
     for found in sums.values():
         found["revenue"] = found["invoiced"] - found["credited"]
         found["tax"] = found["invoiced_tax"] - found["credited_tax"]
