@@ -150,6 +150,7 @@ def test_an_invoice_is_shown_like_the_document(api, visitor, client):
     assert f"/console/records/invoices/{sent['id']}/pdf" in page.links
     note = visitor.get(f"/console/records/credit-notes/{record['credit_notes'][0]['id']}")
     assert "Applied to the balance 50.00 EUR" in note.text
+    assert section(note, "Lines")[0][-1].endswith(" EUR")
     assert f"/console/records/invoices/{sent['id']}" in note.links
 
 

@@ -139,6 +139,7 @@ class Values:
     def __init__(self, tx: Tx, context: PageContext) -> None:
         self.tx, self.context = tx, context
         self.names = Names(tx, context.catalogue)
+        self.currency = ""  # of amounts of a part, like a line, that has none of its own
 
     def field(self, record: msgspec.Struct, name: str, table: Table | None = None) -> Value:
         value = getattr(record, name)
@@ -263,7 +264,7 @@ def _text(_: Values, __: msgspec.Struct, ___: str, value: str) -> Value:
 
 
 LOOKS: dict[str, Callable[[Values, Any, str, Any], Value]] = {
-    "money": lambda _, record, __, value: money(value, getattr(record, "currency", "")),
+    "money": lambda values, record, _, value: money(value, getattr(record, "currency", values.currency)),
     "budget": _budget,
     "choice": _choice,
     "flag": lambda _, __, ___, value: Value("text", "Yes" if value else "No"),

@@ -42,7 +42,7 @@ class RecordPage(Values, Generic[R]):
 
     def __init__(self, tx: Tx, context: PageContext, kind: Kind, record: R) -> None:
         super().__init__(tx, context)
-        self.kind, self.own = kind, record
+        self.kind, self.own, self.currency = kind, record, getattr(record, "currency", "")
         self.seen: set[str] = set()
         self.memo: dict[str, Any] = {}
         """What facts have read that blocks need, too."""
