@@ -251,12 +251,13 @@ def _choice(_: Values, record: msgspec.Struct, name: str, value: str) -> Value:
     return badge_of(value) if has_colors else Value("text", word_of(value))
 
 
-def _budget(_: Values, record: msgspec.Struct, __: str, value: float) -> Value:
+def _budget(_: Values, record: msgspec.Struct, __: str, value: object) -> Value:
     """Return the bar of a used budget; on what is completed, it warns of nothing."""
-    percent = int(value)
+    exact = Decimal(str(value))
+    percent = int(exact)
     tone = "bad" if percent > FULL else "warn" if percent >= NEAR else "good"
     is_over = getattr(record, "completed_at", None) is not None
-    return Value("share", f"{value:.1f}%", tone="" if is_over else tone, share=min(percent, FULL))
+    return Value("share", f"{exact:.1f}%", tone="" if is_over else tone, share=min(percent, FULL))
 
 
 def _text(_: Values, __: msgspec.Struct, ___: str, value: str) -> Value:
