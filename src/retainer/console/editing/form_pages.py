@@ -18,6 +18,7 @@ from retainer.console.editing.fields import Field
 from retainer.console.editing.sheet import Sheet
 from retainer.console.names import Link, load_names, path_of, title_of
 from retainer.console.page_context import PageContext, Reply, View
+from retainer.console.shapes import choices_of
 from retainer.errors import Refusal, invalid
 from retainer.identity.audit import Fields
 from retainer.kernel.resource import read_id
@@ -257,7 +258,8 @@ def obstacle_to_deletion(kind: Kind, tx: Tx, _: PageContext, record: Record) -> 
     try:
         call(tx, kind.deleting, *ids_of(kind, record))
     except Refusal as refusal:
-        return worded(refusal, kind.record.__struct_encode_fields__)
+        instead = f" Or archive the {kind.noun}." if "archived" in choices_of(kind.record).get("status", ()) else ""
+        return worded(refusal, kind.record.__struct_encode_fields__) + instead
     return ""
 
 
