@@ -289,7 +289,7 @@ class Server:
 
     def kill(self) -> None:
         """Kill the whole process group, and wait until its last process has let go of its files."""
-        members = children(self.process.pid)
+        members = group(self.process.pid)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait(timeout=PATIENCE)
@@ -324,6 +324,17 @@ def children(pid: int) -> list[int]:
     except OSError:
         return []
     return [each for child in map(int, " ".join(tasks).split()) for each in (child, *children(child))]
+
+
+def group(pid: int) -> list[int]:
+    """Return the ids of a process group, also of those whose parent has ended."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            number, _, fields = path.read_text(encoding="utf-8").partition(" (")
+            if fields.rpartition(")")[2].split()[2] == str(pid):
+                found.append(int(number))
+    return found
 
 
 def has_ended(pid: int) -> bool:
