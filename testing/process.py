@@ -329,12 +329,16 @@ def children(pid: int) -> list[int]:
 def group(pid: int) -> list[int]:
     """Return the ids of a process group, also of those whose parent has ended."""
     found = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
+    for path in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            number, _, fields = path.read_text(encoding="utf-8").partition(" (")
-            if fields.rpartition(")")[2].split()[2] == str(pid):
-                found.append(int(number))
+            if status_of(path.name)[2] == str(pid):
+                found.append(int(path.name))
     return found
+
+
+def status_of(pid: int | str) -> list[str]:
+    """Return the fields of a process after its name: its state, its parent, its group and more (proc(5))."""
+    return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
 
 
 def has_ended(pid: int) -> bool:
@@ -343,8 +347,7 @@ def has_ended(pid: int) -> bool:
     Nobody may have asked for its exit status yet.
     """
     try:
-        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
-        return state == "Z" and len([*Path(f"/proc/{pid}/task").iterdir()]) == 1
+        return status_of(pid)[0] == "Z" and len([*Path(f"/proc/{pid}/task").iterdir()]) == 1
     except OSError:
         return True
 

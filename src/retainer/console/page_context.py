@@ -6,6 +6,7 @@ from typing import NamedTuple
 from urllib.parse import quote, unquote, urlencode
 
 import msgspec
+from markupsafe import Markup
 
 from retainer.console import words
 from retainer.console.catalogue import Catalogue
@@ -226,7 +227,7 @@ class PageContext(msgspec.Struct):
             field_label=field_label,
             record_lists=self.catalogue.navigation,
             once={"kind": secret[0], "value": secret[2]},
-            nonce=secrets.token_hex(12),
+            once_field=Markup('<input type="hidden" name="once" value="{}">').format(secrets.token_hex(12)),
             notice={"kind": kind, "text": sentence} if text else None,
             **reply.values,
         )

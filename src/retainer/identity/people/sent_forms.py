@@ -32,5 +32,6 @@ class SentForm(NamedTuple):
         tx.update_columns(sessions, self.session_id, kept)
 
     def _sealed(self, text: bytes) -> bytes:
+        """Encrypt or decrypt an answer with a key stream of its length, which no other answer has: forms differ."""
         pad = hashlib.shake_256(f"answer {self.content}".encode()).digest(len(text))
         return bytes(map(xor, text, pad))
