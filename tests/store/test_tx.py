@@ -122,6 +122,14 @@ def test_a_second_reading_statement_needs_a_snapshot(api):
         assert tx.all(statement) == tx.all(statement)
 
 
+def test_no_statement_runs_after_the_end_when_its_connection_serves_others(api):
+    for write in (False, True):
+        with api.store.begin(actor(api), write=write) as tx:
+            tx.snapshot()
+        with pytest.raises(RuntimeError, match="has ended"):
+            tx.all(select(clients.c.id))
+
+
 def test_a_snapshot_does_not_see_later_writes(api):
     statement = select(func.count()).select_from(clients)
     with api.store.begin(actor(api), write=False) as tx:

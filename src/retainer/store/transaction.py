@@ -25,7 +25,7 @@ class Transaction:
     rolled back and raises DeadlineExceeded.
 
     A transaction of an account that reads is one statement, which needs no BEGIN; a caller that needs more asks for a
-    `snapshot` first.
+    `snapshot` first. Once the block is left, its connection serves others, so every statement is refused.
     """
 
     connection: DriverConnection = None
@@ -61,12 +61,15 @@ class Transaction:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None = None, _: object = None) -> None:
-        if self.writes:
-            self._end_write(kind)
-        elif self.is_snapshot:
-            self.engine.end_snapshot(self.connection)
-        else:
-            self.engine.give_back(self.connection)
+        try:
+            if self.writes:
+                self._end_write(kind)
+            elif self.is_snapshot:
+                self.engine.end_snapshot(self.connection)
+            else:
+                self.engine.give_back(self.connection)
+        finally:
+            self.connection = None
         if error is not None:
             self._raise_ours(error)
 
@@ -95,6 +98,8 @@ class Transaction:
         """Run a statement and return the driver's cursor. Raises DeadlineExceeded."""
         if time.monotonic() > self.deadline:
             raise DeadlineExceeded(TOO_LONG)
+        if self.connection is None:
+            raise RuntimeError("The transaction has ended: another may have its connection now.")
         if not self.writes and not self.is_snapshot:
             if self._is_used:
                 raise RuntimeError("A second statement would see another state of the database: tx.snapshot() first.")

@@ -280,6 +280,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         """Return the form as a part of the record's page; `without` are fields that stand elsewhere on it."""
         sheet = self.sheet(page.kind, page.tx, page.context, record)
         sheet.fields = [field for field in sheet.fields if field.name not in without]
+        sheet.load()
         advice, button = () if without else self.sentences, self.button or self.word
         shown = {"path": self.path, "button": button, "advice": advice, "sheet": sheet, "state": state_of(record)}
         return Block("form", title=title, **shown)

@@ -1,11 +1,11 @@
 """The fields of forms and filters, as the types of the API declare them: label, control, choices, default and hint."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from decimal import Decimal
 from functools import cache
 from types import NoneType
-from typing import Any, NamedTuple, get_args, get_type_hints
+from typing import Any, NamedTuple, Self, get_args, get_type_hints
 
 import msgspec
 import pycountry
@@ -183,7 +183,7 @@ AS_THE_API = {"money": "number", "percent": "number", "budget": "number", "hours
 
 
 class Inputs:
-    """The inputs of a page; the records of a table are read once."""
+    """The inputs of a page, which is drawn after its transaction: `load` reads what they offer, each table once."""
 
     only_open = True
     """Whether a choice leaves out what new records cannot refer to."""
@@ -191,7 +191,23 @@ class Inputs:
 
     def __init__(self, tx: Tx, context: PageContext, form: Form) -> None:
         self.tx, self.context, self.form = tx, context, form
+        self.fields, self.hidden = list[Field](), list[Field]()
         self.choices: dict[Table, list[Choice] | None] = {}
+        self.names: dict[tuple[Table, str], dict[str, str]] = {}
+        self.used_currencies: set[str] = set()
+
+    def load(self) -> Self:
+        """Read the records and the names that the inputs show, and the currencies in use."""
+        for field, text in self.shown():
+            if field.shape == "currency":
+                self.used_currencies = {self.tx.actor.currency, *(code for (code,) in self.tx.all(USED_CURRENCIES))}
+            if self.options(field, text) is None or field in self.hidden:
+                self.name_of(field, text)
+        return self
+
+    def shown(self) -> Iterable[tuple[Field, str]]:
+        """Return the fields with their texts."""
+        return [(field, self.text(field)) for field in self.fields]
 
     def label(self, field: Field) -> str:
         return field.label
@@ -210,8 +226,7 @@ class Inputs:
     def values(self, field: Field, text: str) -> list[tuple[str, str]]:
         found = [*field.options]
         if field.shape == "currency":
-            used = {self.tx.actor.currency, *(code for (code,) in self.tx.all(USED_CURRENCIES))}
-            found.sort(key=lambda option: (option[0] not in used, option[0]))
+            found.sort(key=lambda option: (option[0] not in self.used_currencies, option[0]))
         options = [Choice(*option) for option in (*field.blanks, *found)]
         return [(choice.id, choice.text) for choice in with_chosen(options, text, {})]
 
@@ -240,8 +255,11 @@ class Inputs:
 
     def _named(self, table: Table, text: str) -> dict[str, str]:
         """Return the names of records by their ids, which a comma separates, as far as the role sees them."""
-        ids = [int(part) for part in text.split(",") if ID.fullmatch(part.strip())]
-        return {f"{each}": name for each, name in load_names(self.tx, table, ids, self.owner_of(table, text)).items()}
+        if (table, text) not in self.names:
+            ids = [int(part) for part in text.split(",") if ID.fullmatch(part.strip())]
+            found = load_names(self.tx, table, ids, self.owner_of(table, text))
+            self.names[table, text] = {f"{each}": name for each, name in found.items()}
+        return self.names[table, text]
 
     def _load_choices(self, table: Table) -> list[Choice] | None:
         owner = self.context.catalogue.owner_of(table)
@@ -292,6 +310,7 @@ class Filters(Inputs):
         for field in self.fields:
             text = ",".join(context.query.texts_of(field.name))
             self.form.texts[field.name] = [self.day(text) if field.shape == "day" else text]
+        self.load()
 
     def change(self, changes: Mapping[str, Mapping[str, Any]]) -> "Filters":
         """Let a page say something else about fields than their types."""

@@ -143,7 +143,7 @@ class FormPage(NamedTuple):
 
     def render(self, context: PageContext, record: Any, sheet: Sheet, **shown: Any) -> View:
         """Return the page; what is `told` stands above the form, what is `below` between its fields and its buttons."""
-        sheet.word_errors()
+        sheet.load().word_errors()
         back = self.back or self.section.page_of(record)
         hidden = {**self.hidden, "state": self.state(record, sheet), **shown.pop("hidden", {})}
         title = shown.pop("title", "") or self.title.format(name=back.text, person=context.person)

@@ -5,7 +5,7 @@ that follow from others keep following, and what is locked stays as it is.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
@@ -168,6 +168,11 @@ class Sheet(Inputs):
         ]
         texts = [{name: row.get(name, "") for name in blank} for row in kept]
         return [Row(place, kept[place].get("id", ""), each) for place, each in enumerate(texts)]
+
+    def shown(self) -> Iterable[tuple[Field, str]]:
+        columns = self.lines.columns if self.lines else ()
+        cells = [(column, row.texts[column.name]) for row in self.rows() for column in columns]
+        return [*super().shown(), *((field, self.text(field)) for field in self.hidden), *cells]
 
     def row_texts(self, field: Field, line: Record) -> dict[str, str]:
         return {column.name: self.text_of(column, getattr(line, column.name)) for column in field.columns}
