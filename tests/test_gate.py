@@ -64,6 +64,23 @@ def test_an_account_runs_two_requests_at_a_time_and_another_finds_a_turn(count, 
     assert gate.running.free == count - share
 
 
+@pytest.mark.parametrize("others", [{"HTTP_COOKIE": "a=1"}, {"REMOTE_ADDR": "192.0.2.7"}])
+def test_credentials_that_were_never_seen_have_the_turns_of_their_account(others, monkeypatch):
+    monkeypatch.setattr(gates, "TURN_SECONDS", 0)
+    gate = Gate(16, lambda _: 7)
+    assert [gate.running.acquire(7, 0) for _ in range(gate.running.share)] == [True, True]
+    with admitted(gate, refused := request(HTTP_AUTHORIZATION="Bearer new", **others)), pytest.raises(Refusal) as told:
+        refused.check()
+    assert told.value.code == "unavailable"
+
+
+def test_credentials_that_have_ended_no_longer_have_the_turns_of_their_account():
+    gate = Gate(16)
+    with admitted(gate, ended := known(gate, 7)):
+        ended.account_id = None
+    assert gate.subject_of(ended) == "127.0.0.1"
+
+
 def be_refused(gate):
     with admitted(gate, sent := request()):
         assert sent.refusal

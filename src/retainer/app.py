@@ -1,6 +1,7 @@
 """The application: all resources of the API, and the parts of a server, put together."""
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import IO, TYPE_CHECKING, TypeVar
 from wsgiref.types import StartResponse, WSGIEnvironment
@@ -8,11 +9,13 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 from retainer import resources
 from retainer.batches import batches
 from retainer.console.catalogue import Catalogue
+from retainer.console.page_context import SESSION, Cookies
 from retainer.console.site import Console, root
+from retainer.errors import Refusal
 from retainer.events import deliveries, events, webhooks
 from retainer.identity import plans
 from retainer.identity.keys import keys, me
-from retainer.identity.people import users
+from retainer.identity.people import sessions, users
 from retainer.identity.sign_in.throttle import Failures, SharedFailures, Throttle
 from retainer.kernel.http import Request
 from retainer.kernel.limits import SlidingWindow
@@ -85,7 +88,7 @@ class App:
         self.ending = ending or Ending()
         self.waiting = Waiting(self.ending)
         self.store = Store(connect(settings.database), self.waiting.notify, plans.limits_of(settings))
-        self.gate = Gate(settings.threads, partial(keys.account_of, store=self.store))
+        self.gate = Gate(settings.threads, self.account_of)
         self.renderers = renderers or Renderers()
         slot, recorder = metrics.slots[worker_index] if metrics else None, RequestRecorder()
         kept = recorder if settings.request_log_days else None
@@ -134,6 +137,13 @@ class App:
             response.headers.append(CLOSE)
         start_response(STATUS_LINES[response.status], response.headers)
         return [b"" if request.method == "HEAD" else response.body]
+
+    def account_of(self, request: Request) -> int | None:
+        """Return the account whose key or session a request has, if it may use it now."""
+        with suppress(Refusal):
+            return keys.authenticate(request, self.store).account_id
+        token = Cookies(request).get(SESSION)
+        return None if token is None else sessions.account_of(self.store, token)
 
     def run_apart(self, account_id: int, function: Callable[..., T], *arguments: object) -> T:
         """Return the result of a function from a renderer; meanwhile, another request takes its turn."""

@@ -112,15 +112,6 @@ def authenticate(request: Request, store: Store) -> Caller:
     return caller
 
 
-def account_of(request: Request, store: Store) -> int | None:
-    """Return the account of a request's key; None if there is no such key or it cannot be looked up."""
-    try:
-        caller = caller_of(store, credential(request))
-    except Exception:  # noqa: BLE001  # the pipeline will meet the same error, and answers it
-        return None
-    return caller.account_id if caller else None
-
-
 def credential(request: Request) -> str:
     """Return the hash of the key: the Bearer token, else X-Api-Key. Raises `missing_key`, `invalid_key`."""
     scheme, _, value = request.environ.get("HTTP_AUTHORIZATION", "").strip().partition(" ")

@@ -111,6 +111,11 @@ def person_of(store: Store, token: str, address: str | None) -> Person | None:
     return person
 
 
+def account_of(store: Store, token: str) -> int | None:
+    row = store.unscoped_one(BY_HASH, hash=digest(token), **session_limits(utcnow()))
+    return None if row is None else dict(zip(FOUND_COLUMNS, row, strict=True))["account_id"]
+
+
 def known_browser(store: Store, token: str | None) -> KnownBrowser | None:
     """Return the last session of a browser with a token; None if it has none, or one of more than 90 days ago."""
     row = None if token is None else store.unscoped_one(LAST, hash=digest(token))

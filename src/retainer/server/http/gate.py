@@ -55,7 +55,7 @@ class Gate:
 
     More threads would only wait for each other, and each needs a connection to the database.
     A request waits in the queue of its account, which is remembered by credentials, or else of its network; the
-    pipeline authenticates each. `look_up` returns the account of a request, if it has a key.
+    pipeline authenticates each. `look_up` returns the account whose key or session a request has.
     """
 
     def __init__(self, count: int, look_up: Callable[[Request], int | None] = lambda _: None) -> None:
@@ -76,21 +76,21 @@ class Gate:
         turn.subject = self.subject_of(request)
         of_request.at = arrived + REQUEST_SECONDS
         try:
+            self._identify(request)
             if request.has_body:
-                self._identify(request)
                 self._receive(request, turn.subject, arrived + BODY_SECONDS)
             self._enter()
         except Refusal as refusal:
             request.refusal = refusal
 
     def end(self, request: Request) -> None:
-        """Pass the turn of a request on, and remember whose credentials it has."""
+        """Pass the turn of a request on, and remember whose credentials it has, or that they have ended."""
         turn = self._turn
         if turn.is_held:
             turn.is_held = False
             self.running.release(turn.subject)
         of_request.at = math.inf
-        if not isinstance(turn.subject, int):
+        if request.refusal is None and (request.account_id is None) == isinstance(turn.subject, int):
             self.learn(request)
 
     def subject_of(self, request: Request) -> Hashable:
@@ -98,7 +98,9 @@ class Gate:
         return request.networks[-1] if account_id is None else account_id
 
     def learn(self, request: Request) -> None:
-        if request.account_id is not None:
+        if request.account_id is None:
+            self._accounts.pop(_credentials(request), None)
+        else:
             self._accounts[_credentials(request)] = request.account_id
             if len(self._accounts) > MAX_KNOWN:
                 self._accounts.popitem(last=False)
@@ -123,11 +125,13 @@ class Gate:
         return Counter(peer for peer, until in list(self._awaited.values()) if until < now)
 
     def _identify(self, request: Request) -> None:
-        """Find out the account of unknown credentials, so that it does not wait for bodies of others in its network."""
-        if not isinstance(self._turn.subject, int):
+        """Find out the account of unknown credentials, which would have the turns and the bodies of each network."""
+        if not isinstance(self._turn.subject, int) and any(map(request.environ.get, CREDENTIALS)):
             self._enter()
             try:
                 request.account_id = self.look_up(request)
+            except Exception:  # noqa: BLE001  # the request will meet the same error, and its answer says so
+                return
             finally:
                 self._leave()
             self.learn(request)
