@@ -63,7 +63,7 @@ PAGES = {
     "search": "/search?q=optik",
     **{f"list-{kind}": f"/records/{kind}" for kind in LISTS},
     **{f"record-{kind}": f"/records/{kind}/1" for kind in LISTS if kind != "tags"},
-    **{f"new-{kind}": f"/records/{kind}/new" for kind in LISTS if kind != "credit-notes"},
+    **{f"new-{kind}": f"/records/{kind}/new" for kind in LISTS if kind not in ("credit-notes", "payments")},
     "week": "/week",
     "profile": "/profile",
     "second-factor": "/profile/second-factor",

@@ -70,7 +70,7 @@ def test_webhooks_of_keys_that_stop_are_listed_and_paused_on_request(api, visito
     for key, hook in zip([*keys, str(api.key_id)], hooks, strict=True):
         api.sql("UPDATE webhooks SET key_id = $1 WHERE id = $2", int(key), hook)
     page = visitor.get(f"/console/people/{api.member_id}/deactivate")
-    assert "Webhooks that were set up with these keys send on unless you pause them: Books, Wiki." in page.text
+    assert "Webhooks that were set up with these keys keep sending unless you pause them: Books, Wiki." in page.text
     deactivate(api, visitor, new_user_id=str(api.admin_id), keys=[kept], **fields)
     states = [api.get(f"/webhooks/{hook}").data["status"] for hook in hooks]
     assert states == ["active", "paused" if fields else "active", "active"]

@@ -159,9 +159,9 @@ def test_the_webhooks_of_a_key_are_listed_and_paused_on_request_when_it_is_revok
     assert api.get(f"/webhooks/{webhook}").data["status"] == ("paused" if fields else "active")
     assert api.get(f"/webhooks/{other}").data["status"] == "active"
     shown = visitor.get(path)
-    assert "They send on, although this key was revoked." in shown.text
+    assert "They keep sending, although this key was revoked." in shown.text
     assert f"/console/webhooks/{webhook}" in shown.links
-    assert "send on" not in visitor.get(f"/console/keys/{api.key_id}").text
+    assert "keep sending" not in visitor.get(f"/console/keys/{api.key_id}").text
 
 
 def test_no_key_is_created_while_the_api_is_off(api, visitor):

@@ -51,6 +51,7 @@ def test_types_are_chosen_and_changed(api, visitor, receiver):
     saved = visitor.submit(f"{path}/edit", leave=("types",), types=["tag.deleted"])
     assert "Saved." in saved.text
     assert api.get("/webhooks").data[0]["types"] == ["tag.deleted"]
+    assert "tag.deleted" in visitor.get("/console/webhooks").text
     visitor.submit(f"{path}/edit", types="")
     assert api.get("/webhooks").data[0]["types"] is None
 

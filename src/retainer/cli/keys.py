@@ -63,7 +63,7 @@ def rotate_key(key: Key, **given: Any) -> dict[str, object]:
 
 @cli.command(key_cli, "revoke")
 def revoke_key(key: Key, *, pause_webhooks: Pause = False) -> dict[str, object]:
-    """Revoke a key permanently; other keys are not affected. Its webhooks send on unless they are paused."""
+    """Revoke a key permanently; other keys are not affected. Its webhooks keep sending unless they are paused."""
     with cli.acting_on(api_keys, key) as tx:
         revoked, found = keys.revoke_key(tx, key), webhooks.webhooks_of(tx, key)
         found = webhooks.pause_webhooks(tx, found) if pause_webhooks else found

@@ -59,7 +59,7 @@ def set_user(user: User, **given: Any) -> Fields:
 
 @cli.command(user_cli, "deactivate", [KEYS_TO])
 def deactivate_user(user: User, **given: Any) -> Fields:
-    """Deactivate a user; the user's keys stop immediately, or act as another user. Their webhooks send on."""
+    """Deactivate a user; the user's keys stop immediately, or act as another user. Their webhooks keep sending."""
     with cli.acting_on(schema.users, user) as tx:
         if given["keys_to"] is not None:
             for key in key_list.live_keys(tx, user_id=user).keys:

@@ -92,7 +92,7 @@ AMOUNT, DAY, METHOD, REFERENCE, NOTES = choose_fields(
 OTHERS = (
     DAY._replace(label="Payment date", hint="", is_required=True),
     METHOD,
-    REFERENCE._replace(hint="For example, that of the bank. On an invoice, each is recorded once."),
+    REFERENCE._replace(hint="For example, the bank's. Two payments of an invoice cannot have the same."),
     NOTES._replace(label="Internal notes", hint=""),
 )
 

@@ -143,11 +143,11 @@ def tell_revoke(tx: Tx, context: PageContext, key: Key) -> Iterator[str]:
 
 
 def tell_webhooks(tx: Tx, *key_ids: int) -> Iterator[str]:
-    """Yield which webhooks send on although keys stop, if there are any."""
+    """Yield which webhooks keep sending although keys stop, if there are any."""
     if found := webhooks.webhooks_of(tx, *key_ids):
         names = ", ".join(each.description or words.host(each.url) for each in found)
         keys = "this key" if len(key_ids) == 1 else "these keys"
-        yield f"Webhooks that were set up with {keys} send on unless you pause them: {names}."
+        yield f"Webhooks that were set up with {keys} keep sending unless you pause them: {names}."
 
 
 def revoke(tx: Tx, context: PageContext, key: Key, body: Fields) -> Reply:
@@ -264,7 +264,7 @@ def tell_switch_off(tx: Tx, context: PageContext, _: None) -> Iterator[str | Tab
     stopped = words.count(len(live.keys), "key stops", "keys stop")
     effect = f"{stopped} working immediately." if live.keys else "No active keys are affected."
     yield f"{effect} Nothing is deleted: the same keys work again when you switch the API back on."
-    yield "Webhooks send on. Pause those that are to stop, too."
+    yield "Webhooks keep sending. To stop one too, pause it."
     if not live.used:
         yield "No keys were used in the last hour."
         return

@@ -147,5 +147,5 @@ def links_of(tx: Tx, context: PageContext, found: list[WebhookDelivery]) -> dict
 
 def types_in_words(webhook: Webhook) -> str:
     if webhook.types is not None:
-        return words.count(len(webhook.types), "type")
+        return webhook.types[0] if len(webhook.types) == 1 else words.count(len(webhook.types), "type")
     return "All events" if webhook.scopes == webhooks.READ_SCOPES else "All events that its key may read"
