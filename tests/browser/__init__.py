@@ -70,10 +70,12 @@ class Browser(Chrome):
         return found
 
     def cut_parts(self) -> list[str]:
-        """Return the tables, samples and figures of the open page that are wider than their place: paper cuts them."""
+        """Return the tables, samples, figures and, on paper, links of the open page that are wider than their place."""
         found: list[str] = self.execute_script(
-            "return [...document.querySelectorAll('main .table, main pre, main .figures')]"
-            ".filter(part => part.scrollWidth > part.clientWidth + 1).map(part => part.ariaLabel || part.textContent)"
+            "const links = matchMedia('print').matches ? ', main a' : '';"
+            "return [...document.querySelectorAll('main .table, main pre, main .figures' + links)]"
+            ".filter(part => part.clientWidth && part.scrollWidth > part.clientWidth + 1)"
+            ".map(part => part.ariaLabel || part.textContent)"
         )
         return found
 

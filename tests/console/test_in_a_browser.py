@@ -203,8 +203,19 @@ def test_settings_are_printed_as_a_list_of_what_is_set(api, screen):
     screen.open("/console/settings")
     name = screen.find("#name")
     assert (name.is_displayed(), name.value_of_css_property("border-top-width")) == (True, "0px")
-    for nothing in ("#iban", "#legal_name", "#timezone-hint", ".record-form .actions"):
+    for nothing in ("#iban", "#legal_name", "#timezone-hint", "#texts-of-new-quotes", ".record-form .actions"):
         assert not screen.find(nothing).is_displayed(), nothing
+
+
+def test_a_printed_list_says_what_it_is_limited_to_and_has_days_instead_of_distances(api, screen):
+    client = api.make("/clients", name="Optik Weiß")
+    enter(screen, api)
+    screen.open("/console/records/clients?q=Optik&status=active")
+    (text,) = printed(screen.browser)
+    assert text.split()[:5] == ["Clients", "Search", "Optik", "Status", "Active"]
+    assert client["created_at"][:4] in text
+    for nothing in ("just now", "Apply", "Download CSV"):
+        assert nothing not in text
 
 
 def test_the_summary_of_errors_has_the_focus(api, screen):

@@ -10,6 +10,7 @@ import pytest
 from retainer.console.displays import DISPLAYS
 from retainer.console.kinds import projects, tickets
 from retainer.console.labels import field_label
+from retainer.console.pages import record_pages
 from retainer.console.reports.figures import DASH
 from retainer.console.values import as_columns
 from retainer.console.words import MINUS
@@ -309,9 +310,12 @@ def test_a_project_shows_its_budget_tasks_and_people(api, visitor, client, monke
     assert section(page, "Milestones")[0][0] == "Design approved"
     assert "newest" not in page.text
     monkeypatch.setattr(projects, "NEWEST_ENTRIES", 1)
+    monkeypatch.setattr(record_pages, "SHOWN", 1)
     page = visitor.get(f"/console/records/projects/{project['id']}")
     assert [row[1:] for row in section(page, "People")] == [["1:30 h", "3 Mar 2026"]]
     assert "since 3 Mar 2026" in page.text
+    assert "Tasks 1 of 2" in page.text
+    assert "Time entries latest 1" in page.text
 
 
 def test_small_records_show_their_fields_once_with_names_and_units(api, visitor, client):

@@ -101,7 +101,7 @@ def test_revenue_by_month_has_the_figures_of_the_api_beside_the_year_before(api,
     assert march["Revenue, year before (EUR)"] == "500.00"
     text = visitor.get(f"/console/reports/revenue-by-month?{YEAR}").text
     assert "1,850.50" in text
-    assert "Also: USD" in text
+    assert "Other currencies: USD" in text
     assert "77.00" in visitor.get(f"/console/reports/revenue-by-month?{YEAR}&currency=USD").text
 
 
