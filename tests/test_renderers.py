@@ -12,9 +12,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from testing.process import children, until
 
+from retainer.documents.logo_files import read_logo
 from retainer.errors import Refusal
 from retainer.server import renderer
 from retainer.server.renderers import COUNT, RendererEnded, Renderers
+from tests.documents.test_logo_files import png
 
 NORTH, SOUTH = 1, 2
 
@@ -46,6 +48,14 @@ def test_a_job_that_takes_too_long_is_ended_alone():
         renderers.run(NORTH, signal.pause)
     assert (refused.value.status, refused.value.headers) == (503, {"Retry-After": "5"})
     assert renderers.run(NORTH, abs, -1) == 1
+    renderers.close()
+
+
+def test_a_logo_that_takes_too_long_is_refused_with_what_to_do():
+    renderers = Renderers(job_seconds=0)
+    with pytest.raises(Refusal, match=r"memory to draw. Simplify it, or export") as refused:
+        read_logo(NORTH, png(), renderers.run)
+    assert [*refused.value.members["errors"]] == ["logo"]
     renderers.close()
 
 

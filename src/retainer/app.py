@@ -20,6 +20,7 @@ from retainer.identity.sign_in.throttle import Failures, SharedFailures, Throttl
 from retainer.kernel.http import Request
 from retainer.kernel.limits import SlidingWindow
 from retainer.kernel.pipeline import Pipeline
+from retainer.kernel.representations import JobFailed
 from retainer.kernel.roles import ROLES
 from retainer.kernel.routes import Routes
 from retainer.kernel.waiting import Ending, Waiting
@@ -153,7 +154,7 @@ class App:
             except RendererEnded as ended:
                 self.log.report("making a document", ended)
                 raise unavailable(
-                    "The document could not be made. Try again, with shorter texts or another logo."
+                    "The document could not be made. Try again, or shorten its texts.", JobFailed
                 ) from None
 
     def pages(self, address: str) -> dict[str, Page]:

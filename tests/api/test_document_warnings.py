@@ -46,6 +46,13 @@ def test_step_that_fixes_a_document_warns_and_later_writes_do_not(api, client, p
     assert codes(api.patch(f"{path}/{draft.data['id']}", {"status": "sent"})) == NO_NUMBER
 
 
+@pytest.mark.parametrize("status", ["accepted", "declined", "cancelled"])
+def test_a_quote_that_is_decided_and_no_longer_sent_has_no_warnings(api, client, status):
+    draft = api.post("/quotes", {"client_id": client["id"], "lines": [LINE], "issue_date": "2020-01-31"})
+    assert codes(draft) == [("distant_issue_date", "issue_date")]
+    assert codes(api.patch(f"/quotes/{draft.data['id']}", {"status": status})) == []
+
+
 def test_warning_about_the_settings_has_no_field(api, client):
     set_account(api, country=None)
     warned = codes(api.post("/invoices", {"client_id": client["id"], "lines": [LINE]}))

@@ -105,8 +105,9 @@ def build_facts(tx: Tx, record: Printable) -> Document:
 
 
 def load_warnings(tx: Tx, record: Quote | Invoice, former: str = "draft") -> list[DocumentWarning]:
-    """Return the warnings about a document that is a draft, or was one before this request; none about others."""
-    return warnings_of(_offer_or_bill(tx, record, []), tx.today) if former == "draft" else []
+    """Return the warnings about a draft, or about one that this request sent; none about others."""
+    is_sent_later = former == "draft" and record.status not in {"accepted", "declined", "cancelled"}
+    return warnings_of(_offer_or_bill(tx, record, []), tx.today) if is_sent_later else []
 
 
 def load_parties(tx: Tx, client_id: int, contact_id: int | None = None) -> Parties:

@@ -10,7 +10,7 @@ from typst import TypstError
 
 from retainer.documents.pdf import typeset
 from retainer.errors import invalid
-from retainer.kernel.representations import RunApart
+from retainer.kernel.representations import JobFailed, RunApart
 
 MAX_BYTES = 200 * 1024
 MAX_SIDE = 4000
@@ -22,6 +22,10 @@ SIZE = slice(16, 24)
 """Width and height in a PNG (ISO/IEC 15948, 11.2.1)."""
 DAMAGED = "The PNG file is damaged. Export it again."
 UNREADABLE = "The SVG file cannot be drawn. Export it again, as plain SVG with all images embedded, or use a PNG."
+TOO_COMPLEX = (
+    "The file takes too much time or memory to draw. Simplify it, "
+    f"or export it as a PNG of at most {BOX['width']} by {BOX['height']} pixels."
+)
 
 
 def read_logo(account_id: int, content: bytes, run_apart: RunApart) -> bytes:
@@ -34,6 +38,8 @@ def read_logo(account_id: int, content: bytes, run_apart: RunApart) -> bytes:
         picture: bytes = run_apart(account_id, draw, content)
     except ValueError as error:
         raise invalid({"logo": [str(error)]}) from None
+    except JobFailed:
+        raise invalid({"logo": [TOO_COMPLEX]}) from None
     return picture
 
 

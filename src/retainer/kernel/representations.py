@@ -24,7 +24,12 @@ RunApart = Callable[..., Any]
 """Returns the result of a function, of which it takes the account, the function and its arguments.
 
 It runs what may take long or much memory, without delaying other accounts. Raises its error, and `unavailable`.
+JobFailed is the `unavailable` for which the job itself is the reason.
 """
+
+
+class JobFailed(Refusal):
+    """The `unavailable` for a job that took too much time or memory, or ended the process that ran it."""
 
 
 def run_here(_: int, function: Callable[..., T], *arguments: object) -> T:

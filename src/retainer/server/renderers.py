@@ -15,6 +15,7 @@ from typing import TypeVar, cast
 
 from retainer.errors import Refusal
 from retainer.fairness import FairSemaphore
+from retainer.kernel.representations import JobFailed
 from retainer.store.engines.base import of_request
 
 T = TypeVar("T")
@@ -22,7 +23,6 @@ COUNT = 2
 JOB_SECONDS, WAIT_SECONDS, IDLE_SECONDS = 10, 10, 15
 MAX_WAITING = 96
 """Jobs that may wait."""
-ADVICE = "Shorten its texts, or use a simpler logo."
 
 
 class RendererEnded(Exception):
@@ -94,9 +94,10 @@ class Renderers:
             finally:
                 self._give_back(renderer)
         except TimeoutError:
-            raise unavailable(f"This document takes more than {self.job_seconds} seconds. {ADVICE}") from None
+            message = f"This document takes more than {self.job_seconds} seconds. Shorten its texts."
+            raise unavailable(message, JobFailed) from None
         except MemoryError:
-            raise unavailable(f"This document needs too much memory. {ADVICE}") from None
+            raise unavailable("This document needs too much memory. Shorten its texts.", JobFailed) from None
         finally:
             self.turns.release(account_id)
 
@@ -134,5 +135,5 @@ def start_timer(seconds: int, function: Callable[..., object], *arguments: objec
     return timer
 
 
-def unavailable(message: str) -> Refusal:
-    return Refusal("unavailable", message, headers={"Retry-After": "5"})
+def unavailable(message: str, kind: type[Refusal] = Refusal) -> Refusal:
+    return kind("unavailable", message, headers={"Retry-After": "5"})
