@@ -66,6 +66,7 @@ def busy(api: ApiClient) -> None:
     api.make("/tickets", subject="The shop is slow", client_id=optik)
     near = api.make("/projects", client_id=optik, name="Website", budget_minutes=100)["id"]
     far = api.make("/projects", client_id=optik, name="Shop", budget_minutes=1000)["id"]
+    api.make("/tasks", title="Test", due_date=yesterday, project_id=near)
     for project, minutes in ((near, 80), (far, 799)):
         entry = {"project_id": project, "client_id": optik, "date": today.isoformat(), "duration_minutes": minutes}
         api.make("/time-entries", **entry, hourly_rate="60", user_id=api.member_id)
@@ -108,16 +109,19 @@ def test_today_shows_what_needs_attention(api, visitor):
     assert shown["To refund"] == "30.00 EUR 1 invoice Optik 30.00 EUR"
     assert shown["Due this week"].startswith("1 invoice 1 task")
     assert shown["Waiting for us"].startswith("1 ticket")
-    assert "The shop is slow just now" in shown["Waiting for us"]
-    assert shown["Sites"].startswith("1 certificate optik.example expires in 13 days")
-    assert shown["Over 80% of budget"] == "1 project Website 80%"
-    assert shown["Unbilled work until today"].startswith("879.00 EUR 1 expense Shop 799.00 EUR Website 80.00 EUR")
-    assert shown["Drafts"].startswith("1 invoice 1 quote")
-    assert shown["Overdue work"].startswith("1 project 1 task Project Late 1 day late Task Back up 1 day late")
+    assert "The shop is slow · Optik just now" in shown["Waiting for us"]
+    assert shown["Sites"].startswith("1 certificate optik.example · Optik expires in 13 days")
+    assert shown["Over 80% of budget"] == "1 project Website · Optik 80%"
+    unbilled = "879.00 EUR 1 expense Shop · Optik 799.00 EUR Website · Optik 80.00 EUR"
+    assert shown["Unbilled work until today"].startswith(unbilled)
+    number = api.get("/quotes", "status=draft").data[0]["number"]
+    assert shown["Drafts"] == f"1 invoice 1 quote Invoice · Optik 100.00 EUR Quote {number} · Optik 0.00 EUR"
+    late = "1 project 2 tasks Project Late · Optik 1 day late Task Back up 1 day late Task Test · Website 1 day late"
+    assert shown["Overdue work"] == late
     quotes = shown["Quotes"]
     assert quotes.startswith("1 quote to bill 1 quote to expire")
-    assert "Care plan 100.00 EUR" in quotes
-    assert "Relaunch until " in quotes
+    assert "Care plan · Optik 100.00 EUR" in quotes
+    assert "Relaunch · Optik until " in quotes
     assert shown["Hours this week"].startswith("14:39 of ")
 
 

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 
 from retainer.console import charts, words
 from retainer.console.catalogue import Kind, label_of
-from retainer.console.names import Link
+from retainer.console.names import Link, Names
 from retainer.console.page_context import PageContext, Reply
 from retainer.identity import accounts
 from retainer.identity.keys import key_list
@@ -19,9 +19,12 @@ from retainer.reports.common import ReportQuery, begin
 from retainer.reports.profitability import ProfitabilityQuery
 from retainer.reports.revenue import RevenueByClientReport
 from retainer.reports.utilisation import UtilisationQuery
+from retainer.schema.crm import clients
+from retainer.schema.work import projects
 from retainer.store.tx import Tx
 from retainer.values.exact import amount_of, day_after, instant_after
 from retainer.values.records import Record
+from retainer.work.tasks import Task
 
 SHOWN = 5
 READ = 100
@@ -176,6 +179,7 @@ class Found(NamedTuple):
 class Today:
     def __init__(self, tx: Tx, context: PageContext) -> None:
         self.tx, self.catalogue, self.own = tx, context.catalogue, tx.actor.currency
+        self.names, self.placed = Names(tx, context.catalogue), list[tuple[Link, Link]]()
         weekday = date.fromisoformat(tx.today).weekday()
         self.days = {
             "today": tx.today,
@@ -187,7 +191,7 @@ class Today:
         }
 
     def cards(self) -> list[Card]:
-        return [
+        found = [
             self.balances("Overdue", "overdue", "invoices?status=overdue", "No overdue invoices."),
             self.balances("To refund", "refund_due", "invoices?has_refund_due=true", "No client is owed a refund."),
             *map(self.listed, BEFORE_HOURS),
@@ -196,6 +200,10 @@ class Today:
             self.unbilled(),
             self.listed(DRAFTS),
         ]
+        self.names.load()
+        for item, place in self.placed:
+            item.text = joined(item.text, place.text)
+        return found
 
     def find(self, query: str, *, noun: str = "", sort: str = "", size: int = 1) -> Found:
         name, _, filters = query.format_map(self.days).partition("?")
@@ -211,18 +219,23 @@ class Today:
         if order := card.order:
             lines.sort(key=lambda line: order(line[2]))
         lines, is_mixed = lines[:SHOWN], len({each.kind.name for each in found}) > 1
-        items = [
-            Link(
-                f"{lst.kind.noun.capitalize()} {label_of(record)}" if is_mixed else label_of(record),
-                lst.kind.path_of(record),
-                listing.note(self.tx, record),
-            )
-            for listing, lst, record in lines
-        ]
+        items = [self.item(*line, with_noun=is_mixed) for line in lines]
         more = [each.figure for each in found if each.total > sum(lst is each for _, lst, _ in lines)]
         figures = [each.figure for each in found if each.total]
         states = [listing.state for listing, lst in zip(card.listings, found, strict=True) if lst.total]
         return Card(card.title, next(iter(states), ""), figures, items, card.calm, more)
+
+    def item(self, listing: Listing, found: Found, record: Any, *, with_noun: bool) -> Link:
+        """Return the line of a record; `cards` adds the project of a task, or the client of other records."""
+        label, noun = label_of(record), found.kind.noun.capitalize()
+        is_named = label != f"{record.id}"  # a draft may have neither number nor subject
+        text = " ".join([noun] * with_noun + [label] * is_named)
+        item = Link(text, found.kind.path_of(record), listing.note(self.tx, record))
+        project_id = record.project_id if isinstance(record, Task) else None
+        table, place_id = (projects, project_id) if project_id else (clients, record.client_id)
+        if place_id is not None:
+            self.placed.append((item, self.names.refer(table, place_id)))
+        return item
 
     def amounts(self, rows: Iterable[Any], field: str, link: str) -> list[Link]:
         found = [(getattr(each, field), each.currency) for each in own_first(rows, self.own)]
@@ -293,12 +306,16 @@ class Today:
             report.rows,
             "unbilled_amount",
             lambda row: (
-                row.project_name or "Without a project",
+                joined(row.project_name or "Without a project", row.client_name or ""),
                 f"{link}&currency={row.currency}&project_id={row.project_id or 'none'}",
             ),
         )
         more = [Link("unbilled time", link)] if len(items) > SHOWN else []
         return Card("Unbilled work until today", "", figures, items[:SHOWN], "No unbilled work.", more)
+
+
+def joined(name: str, place: str) -> str:
+    return name if place in name else f"{name} · {place}"
 
 
 def own_first(rows: Iterable[Any], own: str) -> list[Any]:
