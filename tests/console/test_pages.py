@@ -251,12 +251,29 @@ def test_the_history_of_a_record_shows_what_was_done_in_the_console(api, visitor
 
 
 def test_the_audit_is_in_the_words_of_the_console(api, visitor):
-    visitor.submit(f"/console/people/{api.member_id}/edit", weekly_capacity_minutes="38:30")
-    made(visitor, expires="2030-01-31")
-    page = visitor.get("/console/audit")
-    assert "Hours per week 40:00 38:30" in page.text
-    assert "T00:00" not in page.text
-    assert "Person Ana Admin" in page.text
+    person = f"/console/people/{api.member_id}/edit"
+    visitor.submit(person, weekly_capacity_minutes="38:30", target_percent="80", hourly_rate="1100", role="manager")
+    made(visitor, name="Old", expires="2030-01-31")
+    key_id = api.sql("SELECT max(id) FROM api_keys")[0][0]
+    visitor.submit(f"/console/keys/{key_id}/rotate")
+    visitor.submit("/console/settings", payment_terms_days="1", country="DE", is_small_business="yes")
+    client = api.make("/clients", name="Optik")["id"]
+    line = {"lines.0.description": "Logo", "lines.0.quantity": "2.5", "lines.0.unit_price": "98"}
+    visitor.submit("/console/records/quotes/new", client_id=client, currency="CHF", **line)
+    api.make("/expenses", client_id=client, billable=True)
+    visitor.submit(f"/console/records/clients/{client}/bill")
+    shown = visitor.get("/console/audit").text
+    assert "Hours per week 40:00 h 38:30 h" in shown
+    assert "Billable target 75% 80%" in shown
+    assert "Hourly rate none 1,100.00 EUR" in shown
+    assert "Role Member Manager" in shown
+    assert "Person Ana Admin" in shown
+    assert "Replaced by none Old" in shown
+    assert "Payment terms 30 days 1 day" in shown
+    assert "Country none Germany" in shown
+    assert "Small business No Yes" in shown
+    assert "Logo · Quantity 2.5 · Unit price 98" in shown
+    assert "T00:00" not in shown
 
 
 @pytest.mark.parametrize("name", ["2026-01-01Tasting", "2026-13-45T00:00:00Z", "9999-12-31T23:59:59Z", "2026-01-01T10"])

@@ -163,7 +163,7 @@ def test_a_logo_is_shown_replaced_and_removed(api, visitor):
     assert "Logo removed." in visitor.follow(visitor.upload(LOGO, b"", step="remove")).text
     assert account_of(api)["logo_id"] is None
     assert [set(entry.after) for entry in changes_of(api)] == [{"logo"}] * 3
-    assert f"{len(png())} bytes, SHA-256" in visitor.get("/console/audit?action=account+changed").text
+    assert f"A picture of {len(png())} bytes" in visitor.get("/console/audit?action=account+changed").text
 
 
 def account_of_tx(tx):

@@ -11,7 +11,7 @@ from sqlalchemy import Select, Table, bindparam, null, select
 from retainer.console.catalogue import Catalogue, label_from, label_of
 from retainer.schema.crm import clients
 from retainer.schema.filters import SEARCH, searched
-from retainer.schema.identity import users
+from retainer.schema.identity import api_keys, users
 from retainer.schema.work import projects
 from retainer.store.constraints import singular
 from retainer.store.engines.sql import is_listed
@@ -101,8 +101,9 @@ def path_of(catalogue: Catalogue, table: Table, record_id: int, *, is_own: bool 
 
     If the role sees only the user's own records of the kind, it `is_own` or has no page.
     """
-    if table is users:
-        return f"/people/{record_id}" if "people" in catalogue.areas else ""
+    for area, each in (("people", users), ("keys", api_keys)):
+        if table is each:
+            return f"/{area}/{record_id}" if area in catalogue.areas else ""
     kind = catalogue.by_table.get(table.name)
     if kind is None or not (kind.reading or kind.changing) or (kind.owner and not is_own):
         return ""

@@ -84,7 +84,9 @@ def shapes_of(model: type[msgspec.Struct]) -> dict[str, str]:
 
 @cache
 def choices_of(model: type[msgspec.Struct]) -> dict[str, tuple[str, ...]]:
-    found = {name: declared(hint).type for name, hint in get_type_hints(model, include_extras=True).items()}
+    """Return the words of the fields that have one or several of them."""
+    hints = {name: declared(hint).type for name, hint in get_type_hints(model, include_extras=True).items()}
+    found = {name: declared(*get_args(each)).type if get_origin(each) is list else each for name, each in hints.items()}
     return {name: get_args(each) for name, each in found.items() if get_origin(each) is Literal}
 
 

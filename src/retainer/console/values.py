@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import msgspec
 from sqlalchemy import Table
@@ -20,6 +20,7 @@ from retainer.store.constraints import references
 from retainer.store.tx import Tx
 from retainer.values.records import Record
 
+Model = type[msgspec.Struct]
 PARAGRAPH_LENGTH = 100
 """Characters beyond which a text is a paragraph."""
 BY_TONE = {
@@ -141,11 +142,12 @@ class Values:
         self.names = Names(tx, context.catalogue)
         self.currency = ""  # of amounts of a part, like a line, that has none of its own
 
-    def field(self, record: msgspec.Struct, name: str, table: Table | None = None) -> Value:
-        value = getattr(record, name)
+    def field(self, record: object, name: str, table: Table | None = None, model: Model | None = None) -> Value:
+        """Return the value of a field; `model` is the type that declares it, if it is not that of the record."""
+        value, model = getattr(record, name), model or cast("Model", type(record))
         if value is None or value is msgspec.UNSET or value in ("", []):
             return NOTHING
-        target = references(table, type(record)).get(name) if table is not None else None
+        target = references(table, model).get(name) if table is not None else None
         if target is tags and table is not None:
             path = f"/records/{self.context.catalogue.by_table[table.name].name}?tag_id={{}}"
             return Value("links", links=[self.names.refer(tags, tag_id, path.format(tag_id)) for tag_id in value])
@@ -153,12 +155,15 @@ class Values:
             return Value("link", link=self.names.refer(target, value))
         if isinstance(value, msgspec.Struct) or (isinstance(value, list) and isinstance(value[0], msgspec.Struct)):
             return NOTHING
-        shape = shapes_of(type(record))[name]
+        shape = shapes_of(model)[name]
+        if shape == "choice":
+            return _choice(record, name, value, choices_of(model)[name])
         if shape in NUMBERS:
             return Value("number", NUMBERS[shape](value))
         if shape in LOOKS:
             return LOOKS[shape](self, record, name, value)
-        return Value("text", ", ".join(map(str, value)) if isinstance(value, list) else str(value))
+        in_words = word_of if name in choices_of(model) else str
+        return Value("text", ", ".join(map(in_words, value)) if isinstance(value, list) else str(value))
 
     def table(
         self, title: str, records: Sequence[Any], table: Table | None, columns: Iterable[str | Column]
@@ -243,12 +248,11 @@ def badges_of(record: object) -> list[Value]:
     return [*badges, badge_of("overdue")] if getattr(record, "is_overdue", False) else badges
 
 
-def _choice(_: Values, record: msgspec.Struct, name: str, value: str) -> Value:
+def _choice(record: object, name: str, value: str, choices: Sequence[str]) -> Value:
     """Return a word; it is a badge if one of the words that the field can have has a colour."""
     if name == "status":
         return badges_of(record)[0]
-    has_colors = any(word in TONES for word in choices_of(type(record))[name])
-    return badge_of(value) if has_colors else Value("text", word_of(value))
+    return badge_of(value) if any(word in TONES for word in choices) else Value("text", word_of(value))
 
 
 def _budget(_: Values, record: msgspec.Struct, __: str, value: object) -> Value:
@@ -267,7 +271,6 @@ def _text(_: Values, __: msgspec.Struct, ___: str, value: str) -> Value:
 LOOKS: dict[str, Callable[[Values, Any, str, Any], Value]] = {
     "money": lambda values, record, _, value: money(value, getattr(record, "currency", values.currency)),
     "budget": _budget,
-    "choice": _choice,
     "flag": lambda _, __, ___, value: Value("text", "Yes" if value else "No"),
     "day": lambda _, __, ___, value: Value("day", words.short_day(value)),
     "moment": lambda values, _, __, value: Value("moment", moment=values.context.moment(value)),

@@ -62,4 +62,4 @@ def set_logo(tx: Tx, content: bytes | None) -> None:
 
 
 def described(logo: Logo | None) -> str | None:
-    return logo and f"{len(logo.content)} bytes, SHA-256 {logo.sha256}"
+    return logo and f"A picture of {len(logo.content):,} bytes"

@@ -79,6 +79,7 @@ api_keys = col.account_table(
     col.text("last_used_address", optional=True),
     *col.ref("replaced_by_id", "api_keys", optional=True),
     Index("api_keys_unique_hash", "hash", unique=True),
+    named_by=("name",),
 )
 
 sessions = col.account_table(

@@ -1,24 +1,37 @@
 """The pages of the logs: requests with their chart, one request, and the audit log."""
 
+from collections.abc import Iterator
+from contextlib import suppress
 from datetime import date
+from decimal import Decimal
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 from markupsafe import Markup
+from sqlalchemy import Table
 
+from retainer.billing.invoices.types import Payment
 from retainer.console import charts, words
 from retainer.console.charts import RequestChart
-from retainer.console.editing.fields import Filters
+from retainer.console.editing.fields import LINE_FIELDS, Filters
 from retainer.console.forms import Form, read_filters
+from retainer.console.labels import field_label
 from retainer.console.page_context import PageContext, Reply
+from retainer.console.shapes import shapes_of
+from retainer.console.values import NOTHING, Model, Value, Values
 from retainer.errors import STATUS, Refusal
+from retainer.events.webhooks import Webhook
 from retainer.identity import audit
+from retainer.identity.accounts import AccountDetails
 from retainer.identity.audit import AuditEntry, AuditFilter, Fields
 from retainer.identity.keys import key_list
-from retainer.identity.people import users
+from retainer.identity.people.users import UserDetails
 from retainer.reference.examples import ADVICE
 from retainer.reference.markdown import html_of
+from retainer.schema import billing
 from retainer.schema import identity as schema
+from retainer.schema.webhooks import webhooks
 from retainer.store.tx import Tx
 from retainer.traffic import counts, request_log
 from retainer.traffic.answered import MAX_NAMES
@@ -46,6 +59,16 @@ FIELDS: dict[str, Fields] = {
 """What the filters say beside their types."""
 PAGES = {"key": "/keys/{}", "user": "/people/{}", "webhook": "/webhooks/{}", "payment": "/records/invoices/{}"}
 """The page of an action's target, by its kind; that of a payment is the page of its invoice."""
+EXACT = {"money", "number", "percent"}
+UNKNOWN = (AuditEntry, schema.audit_entries)
+MODELS: dict[str, tuple[Model, Table]] = {
+    "account": (AccountDetails, schema.accounts),
+    "user": (UserDetails, schema.users),
+    "key": (key_list.Key, schema.api_keys),
+    "webhook": (Webhook, webhooks),
+    "payment": (Payment, billing.payments),
+}
+"""What declares the fields of targets that are no kind of record of the console."""
 
 
 def show_requests(tx: Tx, context: PageContext) -> Reply:
@@ -118,15 +141,18 @@ def show_audit(tx: Tx, context: PageContext) -> Reply:
     query = context.query
     asked = read_filters(AuditFilter, query, tx.actor.timezone)
     page = audit.list_entries(tx, asked, cursor=query.text("cursor") or None)
-    people = {user["id"]: user["name"] for user in users.list_users(tx)}
-    pages = {kind.noun: f"/records/{kind.name}/{{}}" for kind in context.catalogue.kinds.values() if kind.reading}
+    kinds, values = [kind for kind in context.catalogue.kinds.values() if kind.reading], Values(tx, context)
+    models = {kind.noun: (kind.record, kind.table) for kind in kinds} | MODELS
+    changes = {entry.id: list(changes_of(values, entry, *models.get(entry.target, UNKNOWN))) for entry in page.entries}
+    values.names.load()
+    pages = {kind.noun: f"/records/{kind.name}/{{}}" for kind in kinds}
     return context.render(
         "audit",
         page=page,
         filters=Filters(tx, context, AuditFilter, {"user_id": schema.users}, {"users"}, {"target", "target_id"}),
         is_filtered=asked != AuditFilter(),
         page_of=partial(page_of, pages | PAGES),
-        in_words=partial(in_words, context, people),
+        changes=changes,
     )
 
 
@@ -137,14 +163,41 @@ def page_of(pages: dict[str, str], entry: AuditEntry) -> str:
     return path.format(known.get("invoice_id") if is_payment else entry.target_id)
 
 
-def in_words(context: PageContext, people: dict[int, str], name: str, value: Any) -> object:
-    if name == "scopes" and value:
-        return words.scopes_in_words(value)
-    if name.endswith("_minutes") and value is not None:
-        return words.hours(value)
-    if name.endswith("user_id"):
-        return people.get(value, value)
-    try:
-        return words.moment(read_instant(value), context.person.timezone, context.now).text
-    except (ValueError, OverflowError):  # most values are no instant, and a text may look like one
-        return value
+def changes_of(values: Values, entry: AuditEntry, model: Model, table: Table) -> Iterator[tuple[str, Value, Value]]:
+    """Yield the fields of an action that have a value: the label, and the values before and after it."""
+    states = [entry.before or {}, entry.after or {}]
+    own = values.tx.actor.currency if entry.target in {"account", "user"} else ""
+    values.currency = next((state["currency"] for state in states if state.get("currency")), own)
+    for name in {**states[0], **states[1]}:
+        before, after = (noted(values, model, table, name, state.get(name)) for state in states)
+        if [before, after] != [NOTHING, NOTHING]:
+            yield field_label(name, table), before, after
+
+
+def noted(values: Values, model: Model, table: Table, name: str, value: Any) -> Value:
+    """Return a value as pages show the field; as a text, if the model does not declare it in this form."""
+    if value in (None, "", [], {}):
+        return NOTHING
+    if name == "scopes":
+        return Value("text", words.scopes_in_words(value))
+    parts, shape = value if isinstance(value, list) else [value], shapes_of(model).get(name, "")
+    if isinstance(parts[0], dict):
+        return Value("long", "\n".join(" · ".join(said(part)) for part in parts))
+    with suppress(ArithmeticError, TypeError, ValueError):  # an earlier version may have noted it in another form
+        if shape:
+            exact = Decimal(value) if shape in EXACT else value
+            return values.field(SimpleNamespace(**{name: exact}), name, table, model)
+        if name.endswith("_at"):
+            return Value("moment", moment=values.context.moment(read_instant(value)))
+    return Value("text", ", ".join(map(str, parts)))
+
+
+def said(part: Fields) -> Iterator[str]:
+    """Yield what a line of a document says, or a step like a payment: its fields in words, without ids."""
+    of_line = [name for name in LINE_FIELDS if name in part and name != "project_id"]
+    for name in of_line or [name for name in part if name.rpartition("_")[2] not in {"id", "ids"}]:
+        value = part[name]
+        if isinstance(value, dict):
+            yield f"{field_label(name)}: {', '.join(said(value)) or 'all'}"
+        elif value not in (None, "", []) and not isinstance(value, list):
+            yield str(value) if name == "description" else f"{field_label(name)} {value}"

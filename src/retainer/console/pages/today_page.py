@@ -202,7 +202,7 @@ class Today:
         ]
         self.names.load()
         for item, place in self.placed:
-            item.text = joined(item.text, place.text)
+            item.text += "" if place.text in item.text else f" · {place.text}"
         return found
 
     def find(self, query: str, *, noun: str = "", sort: str = "", size: int = 1) -> Found:
@@ -306,16 +306,12 @@ class Today:
             report.rows,
             "unbilled_amount",
             lambda row: (
-                joined(row.project_name or "Without a project", row.client_name or ""),
+                " · ".join(filter(None, (row.project_name or "Without a project", row.client_name))),
                 f"{link}&currency={row.currency}&project_id={row.project_id or 'none'}",
             ),
         )
         more = [Link("unbilled time", link)] if len(items) > SHOWN else []
         return Card("Unbilled work until today", "", figures, items[:SHOWN], "No unbilled work.", more)
-
-
-def joined(name: str, place: str) -> str:
-    return name if place in name else f"{name} · {place}"
 
 
 def own_first(rows: Iterable[Any], own: str) -> list[Any]:

@@ -13,7 +13,7 @@ from retainer.store.engines.base import Row
 from retainer.store.tx import Tx
 from retainer.values.collation import base_letters, sort_key
 from retainer.values.exact import instant_after
-from retainer.values.kinds import Id, Searched, Text100
+from retainer.values.kinds import Id, Instant, Searched, Text100
 
 UNUSED = timedelta(days=90)
 EXPIRING = timedelta(days=14)
@@ -35,7 +35,7 @@ class Key(msgspec.Struct):
     prefix: str
     last_four: str
     scopes: list[str]
-    expires_at: str | None
+    expires_at: Instant | None
     revoked_at: str | None
     last_used_at: str | None
     last_used_address: str | None

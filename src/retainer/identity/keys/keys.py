@@ -146,7 +146,7 @@ def create_key(tx: Tx, details: KeyDetails) -> NewKey:
     if not tx.field(accounts.c.api_enabled, tx.account_id):
         switch = f"on the page API of the console, or with: retainer api on {tx.actor.account_id}"
         raise Refusal("api_disabled", f"The API is off. Switch it on first, {switch}")
-    holder = require_holder(tx, details.user_id)
+    require_holder(tx, details.user_id)
     if details.expires_at is not None and details.expires_at <= tx.now:
         reason = f"Must be in the future; it is {tx.now}. For a key that does not expire, leave this blank."
         raise invalid({"expires_at": [reason]})
@@ -161,17 +161,16 @@ def create_key(tx: Tx, details: KeyDetails) -> NewKey:
     }
     key_id = tx.insert_raw(api_keys, values | {"hash": digest(value)})
     target = audit.Target("key", key_id, details.name)
-    audit.note(tx, "key created", target, after=values | {"user_name": holder})
+    audit.note(tx, "key created", target, after=values)
     return NewKey(key_id, value)
 
 
-def require_holder(tx: Tx, user_id: int) -> str:
-    """Return the name of an active user, as whom a key may act. Raises `validation_failed` for any other."""
+def require_holder(tx: Tx, user_id: int) -> None:
+    """Raise `validation_failed` unless it is an active user, as whom a key may act."""
     name, is_active = tx.one(HOLDER, id=user_id) or (None, False)
     if not is_active:
         reason = "There is no such user in this account." if name is None else "This user is deactivated."
         raise invalid({"user": [f"{reason} Choose an active user of account {tx.actor.account_id}."]})
-    return str(name)
 
 
 def scope_text(scopes: list[str]) -> str:
@@ -248,8 +247,7 @@ def hand_over(tx: Tx, key_id: int, user_id: int) -> Key:
     require_holder(tx, user_id)
     tx.update_columns(api_keys, key_id, {"user_id": user_id})
     after = get_key(tx, key_id)
-    states = ({"user_id": key.user_id, "user_name": key.user_name} for key in (before, after))
-    audit.note_changes(tx, "key handed over", _target(after), *states)
+    audit.note_changes(tx, "key handed over", _target(after), *({"user_id": key.user_id} for key in (before, after)))
     return after
 
 
