@@ -96,6 +96,12 @@ def test_styles_gradients_and_doctypes_of_drawing_programs_are_understood():
     assert draw(svg(gradient)) == draw(svg(SHAPE))
 
 
+@pytest.mark.parametrize("text", ['<text x="1">Neu</text>', "<svg:text\n>Neu</svg:text>"])
+def test_text_that_would_be_missing_in_the_picture_is_refused(text):
+    with pytest.raises(ValueError, match="Turn the text into paths"):
+        draw(svg(SHAPE + text))
+
+
 HOSTILE = [
     "<script>alert(1)</script>",
     "<foreignObject><body onload='alert(1)'/></foreignObject>",

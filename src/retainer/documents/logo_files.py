@@ -4,6 +4,7 @@ The file comes from anyone. typst runs no script of an SVG, reads no file and op
 and entities; the renderer limits time and memory. So nothing but pixels reaches documents and browsers.
 """
 
+import re
 import struct
 
 from typst import TypstError
@@ -26,6 +27,9 @@ TOO_COMPLEX = (
     "The file takes too much time or memory to draw. Simplify it, "
     f"or export it as a PNG of at most {BOX['width']} by {BOX['height']} pixels."
 )
+HAS_TEXT = "The SVG file has text, but not its font. Turn the text into paths and export it again, or use a PNG."
+TEXT = re.compile(rb"<(?:\w+:)?text[\s>]")
+"""Text of an SVG: typst leaves out what its fonts do not have, so that a name would be missing without a word."""
 
 
 def read_logo(account_id: int, content: bytes, run_apart: RunApart) -> bytes:
@@ -54,6 +58,8 @@ def draw(content: bytes) -> bytes:
             raise ValueError(f"The image has {width} by {height} pixels. At most {MAX_SIDE} by {MAX_SIDE} fit.")
     elif b"<" not in content[:100]:
         raise ValueError("The file is neither a PNG nor an SVG image.")
+    elif TEXT.search(content):
+        raise ValueError(HAS_TEXT)
     data = {"content": list(content), "format": "png" if is_png else "svg", **BOX}
     try:
         return typeset("logo.typ", data, "png")

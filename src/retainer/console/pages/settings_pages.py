@@ -85,9 +85,9 @@ def next_numbers(tx: Tx, form: Form, account: Fields) -> dict[str, str]:
 
 
 def logo_fields(tx: Tx, *_: Any) -> list[Field]:
-    hint = f"PNG or SVG, at most {MAX_BYTES // 1024} KB. Only the picture is kept. An SVG must not refer to other files"
+    hint = f"PNG or SVG, at most {MAX_BYTES // 1024} KB. In an SVG, text must be paths, and images embedded."
     label = "New logo" if accounts.get_account(tx)["logo_id"] else "Logo"
-    return [Field("logo", label, "file", f"{hint}; turn its text into paths to keep the font.")]
+    return [Field("logo", label, "file", hint)]
 
 
 def tell_logo(tx: Tx, context: PageContext, _: None) -> Iterator[str | Block]:
@@ -95,7 +95,7 @@ def tell_logo(tx: Tx, context: PageContext, _: None) -> Iterator[str | Block]:
     if logo is None:
         yield "No logo yet. Documents show the name of the agency instead."
     else:
-        note = f"{len(logo.content):,} bytes. Documents that were issued with it keep it."
+        note = "Documents that were issued with it keep it."
         alt = f"Logo of {context.person.account_name}"
         yield Block("picture", look="logo", source="/console/settings/logo/image", alt=alt, note=note, key="")
 
