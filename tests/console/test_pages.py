@@ -1,6 +1,7 @@
 """The pages of the console: what they show, to whom, and what they lead to."""
 
 import re
+from datetime import date, timedelta
 from decimal import Decimal
 
 import pytest
@@ -210,12 +211,15 @@ def test_people_are_added_invited_changed_deactivated_and_activated(api, visitor
 def test_the_list_of_people_shows_hours_cost_and_last_use(api, visitor):
     api.set_user(api.member_id, {"hourly_rate": Decimal(90), "cost_rate": Decimal("41.50")})
     client = api.make("/clients")["id"]
-    api.make("/time-entries", client_id=client, user_id=api.member_id, duration_minutes=480, date=api.today)
+    day = date.fromisoformat(api.today) - timedelta(days=20)
+    api.make("/time-entries", client_id=client, user_id=api.member_id, duration_minutes=480, date=f"{day}")
     row = next(row for row in visitor.get("/console/people").all("tr") if "Max Member" in row.text)
     cells = {cell["data-label"]: cell.text for cell in row.all("td")}
     assert cells["Hourly cost"] == "41.50"
     assert cells["Last active"] == "Never"
     assert re.fullmatch(r"[1-9][0-9.]*\.[0-9]%", cells["Utilisation, 30 days"])
+    (since_then,) = visitor.get(f"/console/reports/utilisation?from={day}").all("table")[:1]
+    assert cells["Utilisation, 30 days"] in since_then.text
     own = next(row for row in visitor.get("/console/people").all("tr") if "Ana Admin" in row.text)
     assert "just now" in own.text
 

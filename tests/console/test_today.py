@@ -223,13 +223,25 @@ def test_a_cut_card_leads_to_all_its_records_and_hours_begin_with_the_largest_ga
 
 def test_a_new_account_is_told_what_to_do_first(api, visitor):
     page = visitor.get("/console")
+    assert "Create a client" in cards(page)["Start here"]
+    assert (page.all("dl", "headline"), "No drafts." in page.text) == ([], False)
+    client = api.make("/clients")["id"]
+    visitor.submit("/console/settings", address_line1="1 Main Street")
+    left = cards(visitor.get("/console"))["Start here"]
+    assert [left.count(each) for each in ("settings", "Create a client", "Create an invoice")] == [0, 0, 1]
+    api.make("/invoices", client_id=client)
+    page = visitor.get("/console")
     shown = cards(page)
-    assert "Create your first client" in shown["Start here"]
+    assert "Start here" not in shown
+    assert page.all("dl", "headline")[0].text.count("0.00 EUR") == 3
     assert shown["Overdue"] == "No overdue invoices."
     assert shown["To refund"] == "No client is owed a refund."
-    assert shown["Drafts"] == "No drafts."
-    api.make("/clients")
-    assert "Start here" not in cards(visitor.get("/console"))
+
+
+def test_hours_of_the_week_leave_out_who_neither_works_nor_tracks_time(api, visitor):
+    api.set_user(api.member_id, {"weekly_capacity_minutes": 0})
+    api.make("/invoices")
+    assert "Max Member" not in cards(visitor.get("/console"))["Hours this week"]
 
 
 def test_the_api_is_one_line(api, visitor):

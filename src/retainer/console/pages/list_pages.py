@@ -85,8 +85,11 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
         errors = context.query.errors
         errors |= {name: [in_words(text, ()) for text in texts] for name, texts in errors.items()}
         labels = {name: field_label(name) for name in errors}
-        return context.render("records", **shown, labels=labels, chips=[], block=None)
+        return context.render("records", **shown, labels=labels, chips=[], block=None, is_new=False)
     listed = kind.load(tx, asked.filters, asked.page)
+    is_new = not listed.meta.total and (
+        not asked.is_filtered or (any(in_view for *_, in_view in shown["tabs"]) and not kind.first(tx, {}, size=1))
+    )
     values = Values(tx, context)
     block = values.table(kind.title, listed.data, kind.table, display.columns)
     sums = display.sums and listed.data and load_sums(tx, kind.table, display.sums, asked.filters, listed.meta.total)
@@ -100,6 +103,7 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
             foot=foot_of(tx, kind.table, display, sums, listed.meta.total) if sums else (),
         ),
         meta=listed.meta,
+        is_new=is_new,
         is_summed=sums is not None,
         max_summed=MAX_SUMMED,
         max_rows=MAX_ROWS,

@@ -21,6 +21,7 @@ from retainer.identity.people.sessions import LINKS
 from retainer.identity.people.users import UserDetails
 from retainer.kernel.resource import read_id
 from retainer.reports import utilisation
+from retainer.reports.common import begin
 from retainer.schema import identity as schema
 from retainer.store.tx import Tx
 from retainer.traffic import counts
@@ -174,7 +175,7 @@ REMOVE_SECOND_FACTOR = FormPage(
 def show_list(tx: Tx, context: PageContext) -> Reply:
     people, keys = users.list_users(tx), key_list.live_keys(tx).keys
     month = utilisation.UtilisationQuery(from_=day_after(tx.today, -29), to=tx.today)
-    report = utilisation.get_report_utilisation(tx, month).data
+    report = utilisation.read_report(tx, month, begin(tx, month, None), since_arrival=True)
     last_used: dict[int, str] = dict(tx.all(sessions.LAST_USES))
     return context.render(
         "people",

@@ -12,7 +12,9 @@ from retainer.console.catalogue import Kind, label_of
 from retainer.console.names import Link, Names
 from retainer.console.page_context import PageContext, Reply
 from retainer.identity import accounts
+from retainer.identity.audit import Fields
 from retainer.identity.keys import key_list
+from retainer.identity.people import users
 from retainer.kernel.roles import may
 from retainer.reports import profitability, revenue, utilisation
 from retainer.reports.common import ReportQuery, begin
@@ -31,6 +33,8 @@ READ = 100
 """Records that are read to find the most urgent, where the list has no such order."""
 SOON = timedelta(days=14)
 """When a certificate or a quote that will expire is shown."""
+NEW = timedelta(days=30)
+"""How long an account is told what to do first."""
 LAST_WEEKDAY = 6
 
 State = Literal["bad", "warn", ""]
@@ -286,6 +290,7 @@ class Today:
                 f"{words.hours(row.tracked_minutes)} of {words.hours(row.available_minutes)}",
             )
             for row in sorted(report.rows, key=lambda row: row.tracked_minutes - row.available_minutes)
+            if row.tracked_minutes or row.available_minutes
         ]
         figures = [Link(f"{words.hours(total.tracked_minutes)} of {words.hours(total.available_minutes)} h", link)]
         more = [Link(words.count(len(items), "person", "people"), link)] if len(items) > SHOWN else []
@@ -321,26 +326,29 @@ def own_first(rows: Iterable[Any], own: str) -> list[Any]:
 def show(tx: Tx, context: PageContext) -> Reply:
     account = accounts.get_account(tx)
     today, day = Today(tx, context), date.fromisoformat(tx.today)
+    steps = list(first_steps(tx, today, account))
     return context.render(
         "today",
         day=f"{day:%A}, {day.day} {day:%B %Y}",
-        headline=today.headline(),
-        cards=today.cards(),
-        first_steps=list(first_steps(tx, today)),
+        headline={} if steps else today.headline(),
+        cards=[card for card in today.cards() if card.figures or not steps],
+        first_steps=steps,
         account=account,
         live=key_list.live_keys(tx),
         requests=charts.hourly_chart(tx).total,
     )
 
 
-def first_steps(tx: Tx, today: Today) -> Iterator[Link]:
-    if today.find("clients").total:
+def first_steps(tx: Tx, today: Today, account: Fields) -> Iterator[Link]:
+    """Yield what a new account has not done yet, until it has an invoice."""
+    if today.find("invoices").total or instant_after(account["created_at"], NEW) < tx.now:
         return
-    if may(tx.actor, "settings"):
+    if may(tx.actor, "settings") and not account["address_line1"]:
         yield Link("Fill in the settings", "/settings", "Documents show your address, tax numbers and bank account.")
-    yield Link("Create your first client", "/records/clients/new", "Projects, time and invoices belong to a client.")
-    yield Link("Create your first invoice", "/records/invoices/new", "A draft first: you check it, then you issue it.")
-    if may(tx.actor, "people"):
+    if not today.find("clients").total:
+        yield Link("Create a client", "/records/clients/new", "Projects, time and invoices belong to a client.")
+    yield Link("Create an invoice", "/records/invoices/new", "A draft first: you check it, then you issue it.")
+    if may(tx.actor, "people") and len(users.list_users(tx)) == 1:
         yield Link(
             "Add your team", "/people/new", "The people whose time you track, with their weekly capacity and target."
         )

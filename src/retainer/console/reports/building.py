@@ -22,6 +22,8 @@ from retainer.web.csv_files import Cell
 from retainer.web.pages import csv_response
 
 BEFORE = "A year before"
+CAPACITY = {"available_minutes", "target_percent"}
+"""Figures that people have before they have done any work."""
 STOCKS = ("unbilled_amount",)
 """Facts that are not compared: nearly all that was unbilled a year before was billed since."""
 
@@ -48,6 +50,20 @@ class Report(NamedTuple):
     def tables(self) -> list[Table]:
         first, *more = self.declared.tables
         return [first, *(each for each in more if len(self.now.rows[each.subjects]) > 1)]
+
+    @property
+    def is_empty(self) -> bool:
+        return not any(map(self.is_filled, self.declared.tables))
+
+    def is_filled(self, table: Table) -> bool:
+        """Return whether any figure of a table is something, in the period or a year before."""
+        return any(
+            self.figure(fields, name)
+            for part in (self.now, self.before)
+            for key, fields in part.rows[table.subjects].items()
+            for name in table.figures
+            if CAPACITY.isdisjoint((key, name))
+        )
 
     @property
     def drawings(self) -> list[charts.Chart]:
