@@ -1,6 +1,6 @@
 """The first page: what needs attention today, each figure with the list that it counts."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date, timedelta
 from functools import cached_property
 from operator import attrgetter
@@ -11,11 +11,9 @@ from retainer.console import charts, words
 from retainer.console.catalogue import Kind, label_of
 from retainer.console.names import Link, Names
 from retainer.console.page_context import PageContext, Reply
+from retainer.console.pages.first_steps import list_steps
 from retainer.identity import accounts
-from retainer.identity.audit import Fields
 from retainer.identity.keys import key_list
-from retainer.identity.people import users
-from retainer.kernel.roles import may
 from retainer.reports import profitability, revenue, utilisation
 from retainer.reports.common import ReportQuery, begin
 from retainer.reports.profitability import ProfitabilityQuery
@@ -33,8 +31,6 @@ READ = 100
 """Records that are read to find the most urgent, where the list has no such order."""
 SOON = timedelta(days=14)
 """When a certificate or a quote that will expire is shown."""
-NEW = timedelta(days=30)
-"""How long an account is told what to do first."""
 LAST_WEEKDAY = 6
 
 State = Literal["bad", "warn", ""]
@@ -326,7 +322,7 @@ def own_first(rows: Iterable[Any], own: str) -> list[Any]:
 def show(tx: Tx, context: PageContext) -> Reply:
     account = accounts.get_account(tx)
     today, day = Today(tx, context), date.fromisoformat(tx.today)
-    steps = list(first_steps(tx, today, account))
+    steps = list(list_steps(tx, context, account))
     return context.render(
         "today",
         day=f"{day:%A}, {day.day} {day:%B %Y}",
@@ -337,20 +333,3 @@ def show(tx: Tx, context: PageContext) -> Reply:
         live=key_list.live_keys(tx),
         requests=charts.hourly_chart(tx).total,
     )
-
-
-def first_steps(tx: Tx, today: Today, account: Fields) -> Iterator[Link]:
-    """Yield what a new account has not done yet, until it has an invoice."""
-    if today.find("invoices").total or instant_after(account["created_at"], NEW) < tx.now:
-        return
-    if may(tx.actor, "settings") and not account["address_line1"]:
-        yield Link("Fill in the settings", "/settings", "Documents show your address, tax numbers and bank account.")
-    if not today.find("clients").total:
-        yield Link("Create a client", "/records/clients/new", "Projects, time and invoices belong to a client.")
-    yield Link("Create an invoice", "/records/invoices/new", "A draft first: you check it, then you issue it.")
-    if may(tx.actor, "people") and len(users.list_users(tx)) == 1:
-        yield Link(
-            "Add your team", "/people/new", "The people whose time you track, with their weekly capacity and target."
-        )
-    if may(tx.actor, "keys") and not key_list.live_keys(tx).keys:
-        yield Link("Create a key", "/keys/new", "With it, your programs can send records through the API.")
