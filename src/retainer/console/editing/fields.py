@@ -5,20 +5,22 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from decimal import Decimal
 from functools import cache
 from types import NoneType
-from typing import Any, NamedTuple, Self, get_args, get_type_hints
+from typing import Any, Generic, NamedTuple, Self, TypeVar, get_args, get_type_hints
 
 import msgspec
 import pycountry
 from sqlalchemy import Table
 
-from retainer.console.forms import Form
+from retainer.console.displays import DISPLAYS
+from retainer.console.forms import Form, read_filters
 from retainer.console.labels import field_label, in_words, word_of
-from retainer.console.names import USED_CURRENCIES, Choice, load_choices, load_names
+from retainer.console.names import USED_CURRENCIES, Choice, load_choices, load_names, with_chosen
 from retainer.console.page_context import PageContext
 from retainer.console.shapes import Declared, declared, mark_of
 from retainer.console.typed import value_text
 from retainer.kernel.query import Query, parameters
 from retainer.schema.crm import clients
+from retainer.schema.identity import api_keys, users
 from retainer.store.constraints import reference_columns
 from retainer.store.row_mapper import RefersTo
 from retainer.store.tables import metadata
@@ -178,6 +180,11 @@ def hint_of(description: str, model: type[msgspec.Struct]) -> str:
 
 
 ID = re.compile(r"[1-9][0-9]{0,14}")
+Q = TypeVar("Q", bound=Query)
+TARGETS = {"user_id": users, "client_id": clients, "key_id": api_keys}
+"""The tables of ids in filters of reports and logs; those of lists follow from the table of their records."""
+OFFERED = {"users", "api_keys", *(name for name, display in DISPLAYS.items() if display.is_offered)}
+"""The tables whose records a filter offers for choice."""
 AS_THE_API = {"money": "number", "percent": "number", "budget": "number", "hours": "whole", "moment": "day"}
 """The controls of filters, whose numbers are written as the API reads them."""
 
@@ -273,15 +280,7 @@ class Inputs:
         ]
 
 
-def with_chosen(options: list[Choice], text: str, names: Mapping[str, str]) -> list[Choice]:
-    """Return the options, with one more for a text that is none of them, such as several of them."""
-    known = {**{choice.id: choice.text for choice in options}, **names}
-    if not text or any(choice.id == text for choice in options):
-        return options
-    return [*options, Choice(text, ", ".join(known.get(part.strip(), part) for part in text.split(",")))]
-
-
-class Filters(Inputs):
+class Filters(Inputs, Generic[Q]):
     """The filters of a list or of a report as fields, with what the query of the page says.
 
     A filter by records of a kind that is not offered has no field: it stays as a link has set it.
@@ -293,26 +292,24 @@ class Filters(Inputs):
         self,
         tx: Tx,
         context: PageContext,
-        model: type[Query],
-        targets: Mapping[str, Table],
-        offered: Collection[str],
+        model: type[Q],
+        targets: Mapping[str, Table] = TARGETS,
         without: Collection[str] = (),
     ) -> None:
         super().__init__(tx, context, Form())
         self.form.errors = context.query.errors
-        self.targets = targets
-        hints = {name: each.hint for name, each in parameters(model).items() if name not in {"q", "ids", *without}}
-        self.fields = [
-            self.field(name, hint)
-            for name, hint in hints.items()
-            if name not in targets or targets[name].name in offered
-        ]
+        self.model, self.targets = model, targets
+        unseen = {"q", "ids", *without, *(name for name, table in targets.items() if table.name not in OFFERED)}
+        self.fields = [self.field(name, each.hint) for name, each in parameters(model).items() if name not in unseen]
         for field in self.fields:
             text = ",".join(context.query.texts_of(field.name))
             self.form.texts[field.name] = [self.day(text) if field.shape == "day" else text]
         self.load()
 
-    def change(self, changes: Mapping[str, Mapping[str, Any]]) -> "Filters":
+    def read(self) -> Q:
+        return read_filters(self.model, self.context.query, self.context.person.timezone)
+
+    def change(self, changes: Mapping[str, Mapping[str, Any]]) -> "Filters[Q]":
         """Let a page say something else about fields than their types."""
         self.fields = [field._replace(**changes.get(field.name, {})) for field in self.fields]
         return self

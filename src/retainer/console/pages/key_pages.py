@@ -6,7 +6,7 @@ from typing import get_args
 
 import msgspec
 
-from retainer.console import charts, forms, words
+from retainer.console import charts, words
 from retainer.console.editing.fields import Field, Filters, choose_fields
 from retainer.console.editing.form_pages import FormPage, Section
 from retainer.console.names import Link
@@ -181,17 +181,17 @@ RECENT_FAILURES = 5
 def show_list(tx: Tx, context: PageContext) -> Reply:
     query, every = context.query, key_list.list_keys(tx)
     query.texts = {"status": ["active"], "sort": ["-created_at"], **query.texts}
-    asked = forms.read_filters(KeyFilter, query, tx.actor.timezone)
+    filters = Filters(tx, context, KeyFilter, without={"sort"})
+    asked = filters.read()
     if asked.sort.removeprefix("-") not in key_list.ORDERS:
         asked = msgspec.structs.replace(asked, sort="-created_at")
     statuses = Counter(key.status for key in every)
     options = tuple((status, f"{status.capitalize()} ({statuses[status]})") for status in STATUSES)
-    changed: dict[str, Fields] = {"status": {"options": options}, "user_id": {"label": "Acts as"}}
     return context.render(
         "keys",
         keys=key_list.list_keys(tx, asked),
         every=every,
-        filters=Filters(tx, context, KeyFilter, {"user_id": schema.users}, {"users"}, {"sort"}).change(changed),
+        filters=filters.change({"status": {"options": options}, "user_id": {"label": "Acts as"}}),
         sparklines=counts.usage(tx, DAYS),
         nothing=[0] * DAYS,
         api_enabled=accounts.get_account(tx)["api_enabled"],

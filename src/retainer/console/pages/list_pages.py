@@ -39,8 +39,6 @@ DATES = ("day", "since")
 """The kinds of values whose latest are of interest first."""
 COMMON = {*Filter.__struct_fields__, "external_id"}
 """The filters of every list, which come after its own."""
-OFFERED = {"users", *(name for name, display in DISPLAYS.items() if display.is_offered)}
-"""The tables whose records a filter offers for choice."""
 
 
 class Asked(NamedTuple):
@@ -67,7 +65,7 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
         context.query.texts.update({name: [text] for name, text in parse_qsl(display.views[0][1])})
     asked = read_asked(context, kind)
     targets = references(kind.table, kind.record) | {"tag_id": tags}
-    filters = Filters(tx, context, kind.listing.query, targets, OFFERED, kind.left_out)
+    filters = Filters(tx, context, kind.listing.query, targets, kind.left_out)
     by_name = {field.name: field for field in filters.fields}
     first = [by_name[name] for name in display.filters]
     more = sorted((field for field in filters.fields if field not in first), key=lambda field: field.name in COMMON)
@@ -151,7 +149,7 @@ def read_asked(context: PageContext, kind: Kind) -> Asked | None:
     return Asked(kind.own(context.person.user_id, filters), page, texts)
 
 
-def chips_of(tx: Tx, context: PageContext, filters: Filters, asked: Asked) -> Iterator[tuple[str, ...]]:
+def chips_of(tx: Tx, context: PageContext, filters: Filters[Filter], asked: Asked) -> Iterator[tuple[str, ...]]:
     """Yield the filters that a link set and no field shows: name, value, both in words, and the query without it."""
     known = {field.name for field in filters.fields} | {"q", *PAGING}
     for name, sent in asked.texts.items():

@@ -15,7 +15,7 @@ from retainer.billing.invoices.types import Payment
 from retainer.console import charts, words
 from retainer.console.charts import RequestChart
 from retainer.console.editing.fields import LINE_FIELDS, Filters
-from retainer.console.forms import Form, read_filters
+from retainer.console.forms import Form
 from retainer.console.labels import field_label
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.shapes import shapes_of
@@ -73,19 +73,19 @@ MODELS: dict[str, tuple[Model, Table]] = {
 
 def show_requests(tx: Tx, context: PageContext) -> Reply:
     query = context.query
-    asked = read_filters(LogFilter, query, tx.actor.timezone)
+    filters = Filters(tx, context, LogFilter).change(FIELDS)
+    asked = filters.read()
     try:
         page = request_log.list_requests(tx, asked, after=query.text("after") or None, limit=PER_PAGE)
     except ValueError:  # no position in the log
         page = request_log.list_requests(tx, asked, limit=PER_PAGE)
     names = {key.id: key.name for key in key_list.list_keys(tx)}
-    keys = {"shape": "choice", "options": tuple((f"{key_id}", name) for key_id, name in names.items())}
     span, label, period, chart = read_span(tx, query, asked.key_id)
     return context.render(
         "requests",
         page=page,
         asked=asked,
-        filters=Filters(tx, context, LogFilter, {}, ()).change(FIELDS | {"key_id": keys}),
+        filters=filters,
         is_filtered=asked != LogFilter(),
         keys=names,
         spans=SPANS,
@@ -138,9 +138,9 @@ def read_span(tx: Tx, query: Form, key_id: int | None) -> tuple[str, str, Period
 
 
 def show_audit(tx: Tx, context: PageContext) -> Reply:
-    query = context.query
-    asked = read_filters(AuditFilter, query, tx.actor.timezone)
-    page = audit.list_entries(tx, asked, cursor=query.text("cursor") or None)
+    filters = Filters(tx, context, AuditFilter, without={"target", "target_id"})
+    asked = filters.read()
+    page = audit.list_entries(tx, asked, cursor=context.query.text("cursor") or None)
     kinds, values = [kind for kind in context.catalogue.kinds.values() if kind.reading], Values(tx, context)
     models = {kind.noun: (kind.record, kind.table) for kind in kinds} | MODELS
     changes = {entry.id: list(changes_of(values, entry, *models.get(entry.target, UNKNOWN))) for entry in page.entries}
@@ -149,7 +149,7 @@ def show_audit(tx: Tx, context: PageContext) -> Reply:
     return context.render(
         "audit",
         page=page,
-        filters=Filters(tx, context, AuditFilter, {"user_id": schema.users}, {"users"}, {"target", "target_id"}),
+        filters=filters,
         is_filtered=asked != AuditFilter(),
         page_of=partial(page_of, pages | PAGES),
         changes=changes,

@@ -2,9 +2,9 @@
 
 from functools import partial
 
-from retainer.console import forms, words
+from retainer.console import words
 from retainer.console.editing.calls import new_of, patch_of
-from retainer.console.editing.fields import Field, choose_fields
+from retainer.console.editing.fields import Field, Filters, choose_fields
 from retainer.console.editing.form_pages import FormPage, Section
 from retainer.console.names import Link, Names
 from retainer.console.page_context import PageContext, Reply
@@ -118,16 +118,15 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
 
 def show(tx: Tx, context: PageContext) -> Reply:
     webhook = WEBHOOKS.find(tx, context)
-    filters = forms.read_filters(DeliveryFilter, context.query, tx.actor.timezone)
+    filters = Filters(tx, context, DeliveryFilter)
     number = read_whole(context.query.text("page")) or 1
     page = Page(max(1, min(number, 1_000_000)), PAGE, ("-id",), "", "")
-    found = listing(tx, schema.webhook_deliveries, WebhookDelivery, filters, page, webhook_id=webhook.id)
+    found = listing(tx, schema.webhook_deliveries, WebhookDelivery, filters.read(), page, webhook_id=webhook.id)
     return context.render(
         "webhook",
         webhook=webhook,
         deliveries=found.data,
-        statuses=deliveries.STATUSES,
-        chosen=context.query.text("status"),
+        filters=filters,
         older=context.link(page=page.number + 1) if page.number < found.meta.last_page else "",
         records=links_of(tx, context, found.data),
         types_in_words=types_in_words,

@@ -8,7 +8,6 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from retainer.console.editing.fields import Filters
-from retainer.console.forms import read_filters
 from retainer.console.names import load_names
 from retainer.console.page_context import PageContext
 from retainer.errors import Refusal
@@ -30,7 +29,7 @@ class Controls(NamedTuple):
     asked: ReportQuery
     sort: str
     """The figure by which the subjects are sorted, after a minus if the largest is first; empty by default."""
-    filters: Filters
+    filters: Filters[ReportQuery]
     presets: list[tuple[str, str, bool]]
     """Periods: name, query of the report about it, and whether it is chosen."""
 
@@ -48,7 +47,9 @@ def last_year(day: date) -> date:
 def read_controls(tx: Tx, context: PageContext, default_start: Callable[[date], date]) -> Controls:
     """Return the controls of a report; a field with an error gets its default, and the form shows the error."""
     form, own = context.query, tx.actor.currency
-    asked = read_filters(ReportQuery, form, tx.actor.timezone)
+    empty = {"currency": {"empty": f"{own} (account)"}, "client_id": {"empty": "All clients"}}
+    filters = Filters(tx, context, ReportQuery).change(empty)
+    asked = filters.read()
     try:
         period = common.begin(tx, asked, default_start)
     except Refusal as refusal:
@@ -58,8 +59,6 @@ def read_controls(tx: Tx, context: PageContext, default_start: Callable[[date], 
     if asked.client_id is not None and not load_names(tx, clients, [asked.client_id]):
         form.errors["client_id"] = ["There is no client with this id."]
         asked.client_id = None
-    empty = {"currency": {"empty": f"{own} (account)"}, "client_id": {"empty": "All clients"}}
-    filters = Filters(tx, context, ReportQuery, {"client_id": clients}, {"clients"}).change(empty)
     for name, day in (("from", period.first), ("to", period.to)):
         filters.form.texts[name] = [form.text(name, day)]
     for name in form.errors:
