@@ -164,7 +164,6 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
             sheet_of=partial(self.sheet, kind),
             rehearse=partial(self.rehearse, kind),
             is_danger=self.is_danger,
-            is_guarded=True,
             has_preview=True,
         )
 
@@ -202,7 +201,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
     def sheet(self, kind: Kind, tx: Tx, context: PageContext, record: Any) -> Sheet:
         preset = self.preset(tx, record)
         own = record if preset is None else None
-        return Sheet(tx, context, kind, own, self.fields_of(record), Form([*(preset or {}).items()]))
+        return Sheet(kind, tx, context, own, self.fields_of(record), Form([*(preset or {}).items()]))
 
     def perform(self, stage: Stage) -> Stage:
         """Call the operation; return what it has changed. Raises its errors, by the fields of the form."""

@@ -52,7 +52,8 @@ class Section(NamedTuple):
     table: Table = accounts
     get: Callable[[Tx, int], Any] = lambda *_: None
     name_of: Callable[[Any], str] = lambda record: str(record.name)
-    path_of: Callable[[Any], str] | None = None
+    kind: Kind | None = None
+    """The kind of its records, if the page of each shows all of it: a form is about the state that it showed."""
 
     def find(self, tx: Tx, context: PageContext) -> Any:
         """Return the record that the path names; None without one. Raises `not_found`."""
@@ -62,8 +63,7 @@ class Section(NamedTuple):
     def page_of(self, record: Any) -> Link:
         if record is None:
             return Link("", self.path)
-        path = self.path_of(record) if self.path_of else f"{self.path}/{record.id}"
-        return Link(self.name_of(record), path)
+        return Link(self.name_of(record), self.kind.path_of(record) if self.kind else f"{self.path}/{record.id}")
 
     def confirm_name(self, _: Tx, __: PageContext, record: Any) -> str:
         return self.name_of(record)
@@ -105,14 +105,10 @@ class FormPage(NamedTuple):
     """Whether the form ends something."""
     has_preview: bool = False
     """Whether the form can be sent to see what it leads to."""
-    kind: Kind | None = None
-    """The kind of the record, from which all fields follow."""
     sheet_of: Callable[[Tx, PageContext, Any], Sheet] | None = None
     """Makes a form whose fields follow from something else."""
     rehearse: Callable[[Tx, PageContext, Any, Sheet], dict[str, Any]] | None = None
     """Does what the form would do, in a transaction that is rolled back; returns what the page shows of it."""
-    is_guarded: bool = False
-    """Whether the record must be in the state that the page showed, not only the fields of the form."""
     back: Link | None = None
     """The page to which a form about a new record leads back, if it is not the list."""
     hidden: Mapping[str, str] = {}
@@ -121,12 +117,10 @@ class FormPage(NamedTuple):
     def sheet(self, tx: Tx, context: PageContext, record: Any) -> Sheet:
         if self.sheet_of is not None:
             return self.sheet_of(tx, context, record)
-        if self.kind is not None:
-            return Sheet(tx, context, self.kind, record)
         fields = [*self.fields(tx, context, record)]
         if text := self.confirmed_by(tx, context, record):
             fields.append(Field("confirmation", f"To confirm, type “{text}”", "text", is_required=True))
-        return Sheet(tx, context, None, self.values(tx, context, record), fields)
+        return Sheet(None, tx, context, self.values(tx, context, record), fields)
 
     def show(self, tx: Tx, context: PageContext) -> View:
         record = self.section.find(tx, context)
@@ -152,9 +146,7 @@ class FormPage(NamedTuple):
 
     def state(self, record: Any, sheet: Sheet) -> str:
         """Return the state of what the page shows: of the record with its parts, or of the fields that have values."""
-        if self.is_guarded:
-            return "" if record is None else state_of(record)
-        return sheet.state
+        return state_of(record) if record is not None and self.section.kind else sheet.state
 
     def read(self, tx: Tx, context: PageContext) -> tuple[Any, Fields | None]:
         """Return the record with the fields that were sent; None if a stored one was left as it is. Raises errors."""
@@ -162,7 +154,7 @@ class FormPage(NamedTuple):
         sheet = self.sheet(tx, context, record)
         is_preview = self.has_preview and context.form.text("step") == PREVIEW
         state = self.state(record, sheet)
-        if not is_preview and context.form.text("state", "" if self.is_guarded else state) != state:
+        if not is_preview and context.form.text("state", "" if self.section.kind else state) != state:
             raise Refusal("precondition_failed", CHANGED.format(singular(self.section.table)))
         body = sheet.read()
         is_unchanged = not body and sheet.record is not None and not tx.errors
@@ -201,7 +193,7 @@ def send_apart(choose: Choose, store: Store, context: PageContext) -> Reply:
 def section_of(kind: Kind) -> Section:
     """Return the list of a kind; parts of another record have that of its kind."""
     name, title = (kind.name, kind.title) if kind.parent is None else (kind.parent.name, kind.parent.name.capitalize())
-    return Section(title, f"/records/{name}", kind.table, kind.get, partial(title_of, kind.table), kind.path_of)
+    return Section(title, f"/records/{name}", kind.table, kind.get, partial(title_of, kind.table), kind)
 
 
 def choose_form(tx: Tx, context: PageContext) -> FormPage:
@@ -211,9 +203,9 @@ def choose_form(tx: Tx, context: PageContext) -> FormPage:
     """
     is_new = "record" not in context.path_parameters
     kind = context.catalogue.find(context.path_parameters["kind"], "creating" if is_new else "changing")
-    section = section_of(kind)
+    section, sheet_of = section_of(kind), partial(Sheet, kind)
     if not is_new:
-        return FormPage(section, "Edit {name}", "Save", partial(save, kind), kind=kind, is_guarded=True)
+        return FormPage(section, "Edit {name}", "Save", partial(save, kind), sheet_of=sheet_of)
     back, parents = Link("", f"/records/{kind.name}"), list[int]()
     if kind.parent is not None:
         parents = [read_id(context.typed.text(kind.parent_field), kind.parent)]
@@ -223,7 +215,7 @@ def choose_form(tx: Tx, context: PageContext) -> FormPage:
         back = Link(names[parents[0]], path_of(context.catalogue, kind.parent, parents[0]))
     return FormPage(
         *(section, f"New {kind.noun}", f"Create {kind.noun}", partial(create, kind, parents)),
-        kind=kind,
+        sheet_of=sheet_of,
         back=back,
         hidden={kind.parent_field: f"{parents[0]}"} if parents else {},
     )
@@ -245,7 +237,6 @@ def choose_deletion(_: Tx, context: PageContext) -> FormPage:
     return FormPage(
         *(section_of(kind), "Delete {name}?", f"Delete {kind.noun}", partial(delete, kind), lambda *_: [gone]),
         obstacle=partial(obstacle_to_deletion, kind),
-        is_guarded=True,
         is_danger=True,
     )
 

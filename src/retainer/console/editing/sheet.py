@@ -46,9 +46,9 @@ class Row(NamedTuple):
 class Sheet(Inputs):
     def __init__(
         self,
+        kind: Any,
         tx: Tx,
         context: PageContext,
-        kind: Any,
         record: Any = None,
         chosen: Sequence[Field] | None = None,
         preset: Form | None = None,

@@ -55,7 +55,7 @@ def sheet_of(tx: Tx, context: PageContext, _: None) -> Sheet:
         for field in declared
         if field.name != left_out
     ]
-    return Sheet(tx, context, None, settings, fields)
+    return Sheet(None, tx, context, settings, fields)
 
 
 def save(tx: Tx, context: PageContext, _: None, body: Fields) -> Reply:
