@@ -13,7 +13,7 @@ from retainer.outbound import client, guard
 from retainer.outbound.client import GuardedClient
 from retainer.sites.monitor import probe, schedule
 from tests.length import TURN, first, sampled
-from tests.monitor.test_probe import FakeSite, due_site, response
+from tests.monitor.test_probe import FakeSite, due_site, response, search_now
 from tests.name_server import NameServer
 
 CIRCLED = "\u24ea\u2460\u2461\u2462\u2463\u2464\u2465\u2466\u2467\u2468"
@@ -239,7 +239,9 @@ class World:
             async with GuardedClient(allowed, "site") as client:
                 for spelling in spellings:
                     before = len(self.tried)
-                    found.append(await probe.probe(client, due_site(spelling.replace("{port}", str(self.port)))))
+                    found.append(
+                        await probe.probe(client, due_site(spelling.replace("{port}", str(self.port))), search_now)
+                    )
                     self.tries[spelling] = len(self.tried) - before
             return found
 

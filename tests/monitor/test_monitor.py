@@ -21,7 +21,7 @@ from retainer.sites.monitor import probe, schedule
 from retainer.sites.monitor.probe import Monitor
 from retainer.sites.monitor.schedule import CheckResult
 from retainer.sites.uptime import Incident
-from tests.monitor.test_probe import KB, UP, FakeSite, response
+from tests.monitor.test_probe import KB, UP, FakeSite, response, search_now
 
 LOOPBACK = (ip_network("127.0.0.0/8"),)
 DOWN = response(500)
@@ -51,7 +51,7 @@ class Watch:
 
         async def probed(taken):
             async with GuardedClient(LOOPBACK, "site") as client:
-                return await asyncio.gather(*(probe.probe(client, due) for due in taken))
+                return await asyncio.gather(*(probe.probe(client, due, search_now) for due in taken))
 
         taken = self.claim()
         found = asyncio.run(probed(taken))

@@ -23,6 +23,7 @@ from retainer import __version__
 from retainer.outbound import client, names
 from retainer.outbound.client import GuardedClient
 from retainer.sites.monitor import probe
+from retainer.sites.monitor.page_text import find_keyword
 from retainer.sites.monitor.schedule import DueSite
 from tests.name_server import NameServer
 
@@ -94,10 +95,14 @@ def due_site(url, expected=None, keyword=None):
     )
 
 
+async def search_now(site, *page):
+    return find_keyword(site.keyword, *page)
+
+
 def check(url, expected=None, keyword=None, opened=LOOPBACK):
     async def probed():
         async with GuardedClient(opened, "site") as client:
-            return await probe.probe(client, due_site(url, expected, keyword))
+            return await probe.probe(client, due_site(url, expected, keyword), search_now)
 
     return asyncio.run(probed())
 

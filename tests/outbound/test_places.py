@@ -176,3 +176,27 @@ def test_receivers_of_two_accounts_that_answer_slowly_hold_up_no_third(api, othe
     assert not released.is_set()
     for each in (slow, hook.receiver):
         each.close()
+
+
+@slow_on_each
+def test_pages_that_take_long_to_search_hold_up_no_site_of_another_account(api, other_tenant, released, running):
+    searching, most = [], []
+
+    def search(account_id, _, keyword, *__):
+        searching.append(account_id)
+        most.append(len(searching))
+        if account_id == api.account_id:
+            released.wait(60)
+        searching.remove(account_id)
+        return None if keyword == "shop" else "The keyword is not on the page."
+
+    server = FakeSite()
+    for number in range(4):
+        api.make("/sites", url=f"{server.url}{number}", keyword="slow")
+    running(Monitor(api.store, LOOPBACK, lambda *_: None, search))
+    until(lambda: len(server.asked) == 4 and searching, "the pages of the first account have come")
+    sites = [other_tenant.make("/sites", url=server.url + name, keyword="shop")["id"] for name in "ab"]
+    until(lambda: {other_tenant.get(f"/sites/{site}").data["status"] for site in sites} == {"up"}, "others are checked")
+    server.close()
+    assert searching == [api.account_id], "an account searches one page at a time"
+    assert max(most) == 2

@@ -147,7 +147,7 @@ def background_work(app: App) -> Iterator[Background]:
     if settings.monitor:
         from retainer.sites.monitor.probe import Monitor  # noqa: PLC0415
 
-        yield Monitor(app.store, settings.monitor_allow, log.report)
+        yield Monitor(app.store, settings.monitor_allow, log.report, app.renderers.run)
     if settings.webhooks:
         from retainer.events.sender.loop import Sender  # noqa: PLC0415
 
