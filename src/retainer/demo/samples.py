@@ -67,6 +67,7 @@ def create_samples(tx: Tx, today: date) -> None:
         ticket = create(tickets.create_ticket, tx, **about)
         reply = {"body": "We are looking into it.", "status": "pending"}
         create(ticket_replies.create_ticket_reply, tx, ticket.id, **reply)
-    for path in ("invoices", "archive"):
-        webhook = make(webhooks.Webhook, url=f"https://hooks.northlight.example/{path}", types=["invoice.paid"])
+    for name in ("Accounting", "Archive"):
+        url = f"https://hooks.northlight.example/{name.lower()}"
+        webhook = make(webhooks.Webhook, url=url, description=name, types=["invoice.paid"])
         webhooks.add_webhook(tx, webhook, f"http://127.0.0.1:8000{BASE_PATH}", ())

@@ -162,7 +162,7 @@ class FormPage(NamedTuple):
             return record, None
         text, typed = self.confirmed_by(tx, context, record), str(body.pop("confirmation", ""))
         if typed.casefold() != text.casefold():
-            raise invalid({"confirmation": [f"To confirm, type “{text}”."]})
+            raise invalid({"confirmation": ["Does not match."]})
         return record, body
 
 

@@ -65,7 +65,7 @@ def tell_deletion(_: Tx, __: PageContext, webhook: Webhook) -> list[str]:
     return [
         f"Nothing more is sent to {webhook.url}, and the log of its deliveries is deleted.",
         *([f"{pending} will not be sent."] if webhook.pending_count else []),
-        "This can't be undone. To stop it for some time, pause it.",
+        "This can't be undone. To stop it for a while, pause it.",
     ]
 
 
