@@ -365,9 +365,9 @@ def test_a_table_without_any_figure_says_so(api, visitor):
     ("query", "message"),
     [
         ("from=2026-02-30", "2026-02-30"),
-        ("from=2026-03-02&to=2026-03-01", "Must not be after to, which is 2026-03-01."),
-        ("from=2001-01-01&to=2026-03-01", "at most 1096 are possible"),
-        ("from=0001-03-01&to=0002-02-01", "Must be from 1970-01-01"),
+        ("from=2026-03-02&to=2026-03-01", "Must not be after the last day of the period, 1 Mar 2026."),
+        ("from=2001-01-01&to=2026-03-01", "The period has 9191 days. At most 1096 are possible: choose a later day."),
+        ("from=0001-03-01&to=0002-02-01", "Must be from 1 Jan 1970"),
         ("currency=XXQ", "currency"),
         ("client_id=x", "whole number"),
     ],
@@ -399,6 +399,6 @@ def test_reports_never_show_another_account(both):
     for report in REPORTS:
         page = visitor.get(f"/console/reports/{report}?{YEAR}&client_id={client}")
         assert page.status == 422
-        assert "There is no client with this id." in page.text
+        assert "This client does not exist. Choose another." in page.text
         assert "Optik" not in page.html
         assert "1,000.00" not in page.html

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from retainer.console import words
 from retainer.console.catalogue import Catalogue
 from retainer.console.forms import Form
-from retainer.console.labels import field_label
+from retainer.console.labels import field_label, in_words
 from retainer.identity.actors import Person
 from retainer.identity.people.sent_forms import SentForm
 from retainer.identity.plans import PLANS, Plan, includes_api
@@ -215,7 +215,8 @@ class PageContext(msgspec.Struct):
         secret = (self.cookies.get("secret", ROOT) or "").partition(" ")
         if any(secret):
             cookies.append(self.cookies.header(Cookie("secret", path=self.request.path)))
-        refused = 422 if self.query.errors else self.form.status
+        asked, refused = self.query, 422 if self.query.errors else self.form.status
+        asked.errors |= {name: [in_words(each, asked.texts) for each in texts] for name, texts in asked.errors.items()}
         return render(
             self.request,
             f"console/{reply.template}.html",

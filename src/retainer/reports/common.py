@@ -141,11 +141,11 @@ def begin(tx: Tx, query: ReportQuery, default_start: Callable[[date], date] | No
     if since is None and default_start is not None:
         since = default_start(date.fromisoformat(last)).isoformat()
     if since is not None and since > last:
-        hint = "" if query.to else ", today. Send to as well"
-        tx.error("from", f"Must not be after to, which is {last}{hint}.")
+        hint = "" if query.to else " That is today, unless you send another."
+        tx.error("from", f"Must not be after the last day of the period, {last}.{hint}")
     elif since is not None and days_from(since, last) > MAX_DAYS:
         days = days_from(since, last)
-        tx.error("from", f"Lies {days} days before the end of {last}; at most {MAX_DAYS} are possible. Ask for less.")
+        tx.error("from", f"The period has {days} days. At most {MAX_DAYS} are possible: choose a later day.")
     tx.raise_errors()
     return Period(since, last, tx.actor.timezone)
 

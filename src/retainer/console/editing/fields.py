@@ -9,6 +9,7 @@ from typing import Any, Generic, NamedTuple, Self, TypeVar, get_args, get_type_h
 
 import msgspec
 import pycountry
+from iso4217 import Currency
 from sqlalchemy import Table
 
 from retainer.console.displays import DISPLAYS
@@ -26,7 +27,7 @@ from retainer.store.row_mapper import RefersTo
 from retainer.store.tables import metadata
 from retainer.store.tx import Tx
 from retainer.values import kinds
-from retainer.values.exact import DIGITS, local_day
+from retainer.values.exact import local_day
 from retainer.values.reading import WritableField, writable_fields
 from retainer.values.records import DetailOnly, Record
 
@@ -39,6 +40,8 @@ NOT_REFILLED = {"secret", "code", "file"}
 """The controls that a refused form shows empty."""
 LINE_FIELDS = ("description", "quantity", "unit", "unit_price", "discount_percent", "tax_rate", "project_id")
 """The fields of a line of a document, in the order of the form; what bills work follows from the work."""
+UNITS_OF_ACCOUNT = {"BOV", "CHE", "CHW", "CLF", "COU", "MXV", "USN", "UYI", "UYW", "XAD"}
+"""Codes of ISO 4217 for funds. Metals, and codes for tests and for none, have no exponent there."""
 HELPFUL = re.compile(
     r"[Bb]lank|[Oo]nly for|[Nn]ot before|[Uu]nique|[Oo]ne of|never|instead|seconds|Limit|Monthly|negative"
 )
@@ -161,9 +164,9 @@ def countries() -> tuple[tuple[str, str], ...]:
 
 @cache
 def currencies() -> tuple[tuple[str, str], ...]:
-    """Return the codes and names of currencies, the euro first, the others by code."""
+    """Return the codes and names of the currencies in which people pay, by code."""
     names = {currency.alpha_3: currency.name for currency in pycountry.currencies}
-    codes = ("EUR", *sorted(DIGITS.keys() - {"EUR"}))
+    codes = sorted({currency.code for currency in Currency if currency.exponent is not None} - UNITS_OF_ACCOUNT)
     return tuple((code, f"{code} · {names[code]}" if code in names else code) for code in codes)
 
 

@@ -13,7 +13,7 @@ from retainer.console.catalogue import Kind
 from retainer.console.displays import DISPLAYS
 from retainer.console.editing.fields import Filters
 from retainer.console.kinds.display import Display
-from retainer.console.labels import field_label, in_words
+from retainer.console.labels import field_label
 from retainer.console.names import Link, load_names
 from retainer.console.page_context import NO_STORE, PageContext, Reply
 from retainer.console.shapes import declared, shapes_of
@@ -80,9 +80,7 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
         "tabs": tabs_of(display, asked),
     }
     if asked is None:
-        errors = context.query.errors
-        errors |= {name: [in_words(text, ()) for text in texts] for name, texts in errors.items()}
-        labels = {name: field_label(name) for name in errors}
+        labels = {name: field_label(name) for name in context.query.errors}
         return context.render("records", **shown, labels=labels, chips=[], block=None, is_new=False)
     listed = kind.load(tx, asked.filters, asked.page)
     is_new = not listed.meta.total and (

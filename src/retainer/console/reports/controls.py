@@ -57,7 +57,7 @@ def read_controls(tx: Tx, context: PageContext, default_start: Callable[[date], 
         tx.errors.clear()
         period = common.begin(tx, ReportQuery(), default_start)
     if asked.client_id is not None and not load_names(tx, clients, [asked.client_id]):
-        form.errors["client_id"] = ["There is no client with this id."]
+        form.errors["client_id"] = ["This client does not exist. Choose another."]
         asked.client_id = None
     for name, day in (("from", period.first), ("to", period.to)):
         filters.form.texts[name] = [form.text(name, day)]
