@@ -124,7 +124,7 @@ def test_an_admin_goes_from_the_first_link_to_the_last_key(api, screen):
     assert key not in screen.browser.page_source
     recorded(api)
     screen.open("/console/requests")
-    screen.find("main td a[href*='/requests/']").click()
+    screen.find("main th a[href*='/requests/']").click()
     assert screen.says("Zapier")
     assert screen.says("/clients")
 
@@ -312,6 +312,20 @@ def test_on_a_phone_a_list_shows_the_whole_name_of_a_project(api, screen):
     screen.open("/console/records/time-entries")
     name = screen.find("[data-label=Project] a")
     assert name.get_property("scrollWidth") <= name.get_property("clientWidth")
+
+
+@only_full
+def test_on_a_phone_filters_wait_behind_a_button_and_no_field_is_zoomed_by_ios(api, screen):
+    api.usual("/clients")
+    enter(screen, api)
+    screen.browser.show(width=390)
+    for path in ("records/clients", "reports/overview", "keys", "requests", "audit"):
+        screen.open(f"/console/{path}")
+        field = screen.find(".filters :is(input, select):not([type=hidden])")
+        assert not field.is_displayed(), path
+        screen.find(".limits summary").click()
+        assert field.is_displayed(), path
+        assert field.value_of_css_property("font-size") == "16px", path
 
 
 @pytest.mark.parametrize("width", [390, 1280])
