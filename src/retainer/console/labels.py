@@ -14,16 +14,13 @@ LABELS = {
     "amount_credited": "Credited",
     "amount_paid": "Paid",
     "applied_amount": "Applied to the balance",
-    "available_minutes": "Available time",
     "awaiting": "Waiting for",
     "bic": "BIC",
-    "billable_minutes": "Billable time",
     "body": "Text",
     "budget_minutes": "Budget of time",
     "budget_used_percent_min": "Budget used, at least %",
     "check_interval_seconds": "Checked every",
     "code": "Short name",
-    "color": "Colour",
     "converted_project_id": "Project",
     "core_update_available": "Core update",
     "cost_rate": "Hourly cost",
@@ -31,7 +28,6 @@ LABELS = {
     "date": "Day",
     "date_from": "From",
     "date_to": "To",
-    "document_color": "Document colour",
     "due_date": "Due",
     "due_date_from": "Due from",
     "due_date_to": "Due by",
@@ -48,8 +44,6 @@ LABELS = {
     "has_rate": "With a rate",
     "has_refund_due": "To refund",
     "has_updates": "Updates available",
-    "iban": "IBAN",
-    "ids": "IDs",
     "invoice_email": "Email for invoices",
     "is_primary": "Primary contact",
     "issue_date": "Issued",
@@ -63,7 +57,6 @@ LABELS = {
     "paid_date_to": "Paid until",
     "parent_id": "Parent task",
     "payment_terms_days": "Payment terms",
-    "php_version": "PHP version",
     "plugin_updates_count": "Updates",
     "plugin_version_lt": "Plugin older than",
     "progress_percent": "Tasks done",
@@ -87,22 +80,17 @@ LABELS = {
     "tasks_done_count": "Done",
     "timezone": "Time zone",
     "template_id": "From template",
-    "tracked_minutes": "Tracked time",
     "type": "Kind",
-    "unbilled_minutes": "Unbilled time",
     "until": "To",
     "update_version": "Available",
     "uptime_percent_24h": "Uptime, 24 hours",
     "uptime_percent_30d": "Uptime, 30 days",
     "uptime_percent_7d": "Uptime, 7 days",
-    "url": "URL",
     "used_on": "On",
     "user_id": "Person",
-    "vat_number": "VAT number",
     "weekly_capacity_minutes": "Hours per week",
     "working_weekdays": "Working days",
     "wp_update_version": "WordPress update",
-    "wp_version": "WordPress version",
 }
 """Labels of fields and filters that do not follow from their names."""
 OF_KINDS = {
@@ -111,7 +99,9 @@ OF_KINDS = {
     "tickets": {"created_at": "Opened"},
 }
 """Labels of fields that a kind of record calls otherwise, by its table."""
-ENDS = {"_min": ", at least", "_max": ", at most", "_en": ", English", "_de": ", German"}
+ENDS = {"_min": ", at least", "_max": ", at most", "_en": ", English", "_de": ", German", "_minutes": " time"}
+SPELLED = {"color": "colour", "iban": "IBAN", "ids": "IDs", "php": "PHP", "url": "URL", "vat": "VAT", "wp": "WordPress"}
+"""The spelling of words in names, where people write them otherwise."""
 WORDS = {
     "covered": "Covered by a fee",
     "de": "German",
@@ -144,7 +134,8 @@ def field_label(name: str, table: Table | None = None) -> str:
             return field_label(name.removesuffix(end)) + added
     for end in ("_id", "_at", "_count", "_amount", "_percent"):
         name = name.removesuffix(end)
-    return name.removeprefix("is_").replace("_", " ").capitalize()
+    label = " ".join(SPELLED.get(word, word) for word in name.removeprefix("is_").split("_"))
+    return label[:1].upper() + label[1:]
 
 
 def word_of(value: str) -> str:
