@@ -1,6 +1,7 @@
 """All actions of the console by the kind of their records, and those that a record offers at its head."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Table
@@ -85,8 +86,12 @@ HANDLE_TICKET = handle(
 )
 
 
-def can_become(status: str, transitions: Mapping[str, tuple[str, ...]]) -> Callable[[Any], bool]:
-    return lambda record: status in transitions[record.status]
+def become(transitions: Mapping[str, tuple[str, ...]], status: str, **others: Any) -> Action:
+    """Return an action that gives a record a status, where the API allows that."""
+    return Action(fixed={"status": status}, when=lambda record: status in transitions[record.status], **others)
+
+
+invoice_becomes, quote_becomes = partial(become, invoices.TRANSITIONS), partial(become, quotes.TRANSITIONS)
 
 
 BILL = Bill(
@@ -100,11 +105,10 @@ BILL = Bill(
     notice=("Draft created. Check it, then issue it. If you delete it, its work is unbilled again.",),
 )
 INVOICE_ACTIONS = (
-    Action(
+    invoice_becomes(
+        "sent",
         path="issue",
         label="Issue…",
-        fixed={"status": "sent"},
-        when=can_become("sent", invoices.TRANSITIONS),
         next_in=None,
         sentences=(
             "{client} is billed {after.total}, due on {after.due_date}.",
@@ -159,11 +163,10 @@ INVOICE_ACTIONS = (
         audited="credit note issued",
         is_reviewed=True,
     ),
-    Action(
+    invoice_becomes(
+        "written_off",
         path="write-off",
         label="Write off…",
-        fixed={"status": "written_off"},
-        when=can_become("written_off", invoices.TRANSITIONS),
         sentences=(
             "The {before.balance_due} no longer count as open or overdue.",
             "Revenue does not change. To reduce it too, issue a credit note.",
@@ -173,11 +176,10 @@ INVOICE_ACTIONS = (
         audited="invoice written off",
         is_danger=True,
     ),
-    Action(
+    invoice_becomes(
+        "void",
         path="void",
         label="Void…",
-        fixed={"status": "void"},
-        when=can_become("void", invoices.TRANSITIONS),
         sentences=(
             "The invoice no longer counts in any report. This can't be undone.",
             "The number is not reused.",
@@ -202,21 +204,19 @@ INVOICE_ACTIONS = (
 )
 ACCEPTED_BY, DECLINE_REASON = choose_fields(Quote, billing.quotes, "accepted_by", "decline_reason", use="Update")
 QUOTE_ACTIONS = (
-    Action(
+    quote_becomes(
+        "sent",
         path="send",
         label="Mark as sent…",
-        fixed={"status": "sent"},
-        when=can_become("sent", quotes.TRANSITIONS),
         next_in=("draft",),
         sentences=("Its lines are then fixed.", "Retainer sends no mail: download the PDF, and send it."),
         notice=("{after.number} is sent. Download its PDF.",),
     ),
-    Action(
+    quote_becomes(
+        "accepted",
         path="accept",
         label="Mark as accepted…",
         fields=(ACCEPTED_BY._replace(hint="The person at the client, if you know."),),
-        fixed={"status": "accepted"},
-        when=can_become("accepted", quotes.TRANSITIONS),
         next_in=("sent",),
         sentences=(
             "Records that {client} accepted this quote.",
@@ -225,12 +225,11 @@ QUOTE_ACTIONS = (
         notice=("{after.number} accepted. Create its invoice or project next.",),
         audited="quote accepted",
     ),
-    Action(
+    quote_becomes(
+        "declined",
         path="decline",
         label="Mark as declined…",
         fields=(DECLINE_REASON._replace(hint="Why the client declined, for your own use."),),
-        fixed={"status": "declined"},
-        when=can_become("declined", quotes.TRANSITIONS),
         sentences=("Records that {client} declined. To offer it again, set it back to draft.",),
         notice=("{after.number} declined.",),
         audited="quote declined",
