@@ -103,7 +103,7 @@ def test_a_record_of_each_kind_is_created_changed_and_deleted_in_the_console(api
 @pytest.mark.parametrize("kind", sampled(KINDS, 4, TURN))
 def test_a_form_that_was_not_changed_saves_nothing(api, visitor, kind):
     record = made(api, kind)
-    assert "Nothing was changed." in visitor.submit(path_of(kind, record, "edit")).text
+    assert 'notice warn" role="status">Nothing was changed.' in visitor.submit(path_of(kind, record, "edit")).html
     assert audited(api) == []
 
 

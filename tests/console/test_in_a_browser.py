@@ -362,6 +362,10 @@ def test_the_search_shows_results_while_somebody_types(api, screen):
     screen.find("#search-results [role=option]")
     assert field.get_attribute("aria-expanded") == "true"
     assert screen.browser.findings() == []
+    screen.browser.show(width=390)
+    results = screen.find("#search-results").rect
+    assert 0 <= results["x"] < results["x"] + results["width"] <= 390
+    screen.browser.show()
     field.send_keys(Keys.ESCAPE)
     assert field.get_attribute("aria-expanded") == "false"
     field.send_keys("a")

@@ -51,7 +51,7 @@ def test_a_week_is_filled_in_changed_and_emptied(api, visitor, project):
     assert entries(api) == [(project, "2026-03-02", 90, me), (project, "2026-03-06", 45, me)]
     save(visitor, {cell(project): "2", cell(project, 4): " "})
     assert entries(api) == [(project, "2026-03-02", 120, me)]
-    assert "Nothing was changed." in visitor.follow(save(visitor, {})).text
+    assert 'notice warn" role="status">Nothing was changed.' in visitor.follow(save(visitor, {})).html
 
 
 def test_the_rows_of_the_week_before_are_copied_without_their_hours(api, visitor, project):

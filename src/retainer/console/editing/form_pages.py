@@ -176,7 +176,7 @@ def send(choose: Choose, tx: Tx, context: PageContext) -> Reply:
         return page.show(tx, context)
     record, body = page.read(tx, context)
     if body is None:
-        return context.redirect(page.section.page_of(record).path, "Nothing was changed.")
+        return context.redirect(page.section.page_of(record).path, "Nothing was changed.", kind="warn")
     return page.act(tx, context, record, body)
 
 

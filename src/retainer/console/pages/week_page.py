@@ -219,7 +219,8 @@ def save(tx: Tx, context: PageContext) -> Reply:
     for row, cell, minutes in wanted:
         with errors_at(cell.name):
             write(tx, week, row, cell, minutes)
-    return context.redirect(f"/week?from={week.first}", "Week saved." if wanted else "Nothing was changed.")
+    notice, kind = ("Week saved.", "good") if wanted else ("Nothing was changed.", "warn")
+    return context.redirect(f"/week?from={week.first}", notice, kind=kind)
 
 
 def write(tx: Tx, week: Week, row: Row, cell: Cell, minutes: int) -> None:
