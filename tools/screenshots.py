@@ -119,7 +119,7 @@ def show_actions(browser: Browser, console: str) -> None:
         browser.get(f"{console}/records/{path}")
         browser.find_element(By.CSS_SELECTOR, ".list tbody th a").click()
         capture(browser, name)
-        links = browser.find_elements(By.CSS_SELECTOR, "main .buttons > a, main .buttons details:not(:last-child) a")
+        links = browser.find_elements(By.CSS_SELECTOR, "main .buttons > a, main .buttons details a")
         for link in {str(link.get_attribute("href")): None for link in links}:
             action = link.rpartition("/")[2]
             if action not in {"pdf", "xml"} and not {"?", "#"} & {*action}:

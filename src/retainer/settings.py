@@ -144,7 +144,7 @@ class Settings:
         secret=True,
     )
     base_url: str = _setting("", "The public address, for links; by default the host of the request.", ADDRESS)
-    contact: str = _setting("", "Whom admins ask about their plan; the console shows it.", CONTACT)
+    contact: str = _setting("", "Whom people ask for another plan or a password link; pages name it.", CONTACT)
     trusted_proxies: tuple[Network, ...] = _setting(
         (), "Proxies whose X-Forwarded-For, -Proto and -Host are trusted.", _networks("127.0.0.1/32,10.0.0.0/8")
     )

@@ -37,7 +37,7 @@ def account(folder):
     return made | tell(folder, "key", "create", made["account_id"], *of_admin)
 
 
-CREATE = ("account", "create", "--name", "North", "--plan", "agency", "--admin-name", "Ana")
+CREATE = ("account", "create", "--name", "North", "--admin-name", "Ana")
 
 
 def refused(folder, *arguments, **settings):
@@ -315,7 +315,7 @@ def test_every_option_has_a_help_text():
     assert [name for name, text in found.items() if not (text or "").endswith(".")] == []
     assert "agency, scale, enterprise include the API" in found[" account create --plan"]
     options = typer.main.get_command(cli).commands["account"].commands["create"].params
-    assert [each.name for each in options if each.required] == [each.name for each in options[:4]], "these come first"
+    assert [each.name for each in options if each.required] == [each.name for each in options[:3]], "these come first"
     assert "scale 1200, enterprise 3000." in found[" account create --plan"]
     assert found[" account set --country"] == "Country: a two-letter ISO 3166-1 country code, like DE."
 
@@ -327,7 +327,7 @@ def test_every_filter_of_the_request_log_has_an_option():
 
 def test_wrong_usage_exits_with_2(folder):
     assert "No such command" in misused(folder, "sing")
-    assert "--plan" in misused(folder, "account", "create", "--name", "North")
+    assert "--admin-name" in misused(folder, "account", "create", "--name", "North")
     misused(folder, "account", "show", "one")
     misused(folder, "account", "set", 1)
     misused(folder, "serve", "--port", "0")
@@ -358,7 +358,7 @@ def test_doctor_shows_settings_with_their_source_and_changes_nothing(tmp_path):
 
 
 def test_config_shows_settings_with_their_source_and_no_password(tmp_path):
-    (tmp_path / ".env").write_text("RETAINER_BASE_URL=https://me:secret@agency.example\n")
+    (tmp_path / ".env").write_text("RETAINER_BASE_URL=https://me:secret@agency.example\nRETAINER_CONTACT=Ops\n")
     rows = {row["name"]: row for row in tell(tmp_path, "config")["settings"]}
     assert {"value", "source", "description", "form"} <= set(rows["RETAINER_THREADS"])
     assert (rows["RETAINER_THREADS"]["value"], rows["RETAINER_THREADS"]["source"]) == ("16", "default")
@@ -406,7 +406,7 @@ def test_a_setting_that_is_unknown_or_unreadable_stops_the_start(tmp_path):
 
 
 def test_a_setting_can_come_from_a_dotenv_file(tmp_path):
-    (tmp_path / ".env").write_text("RETAINER_BASE_URL=https://agency.example\n", encoding="utf-8")
+    (tmp_path / ".env").write_text("RETAINER_BASE_URL=https://agency.example\nRETAINER_CONTACT=Ops\n", encoding="utf-8")
     found = tell(tmp_path, "doctor")
     assert "https://agency.example" in found["RETAINER_BASE_URL"]
     assert ".env" in found["RETAINER_BASE_URL"]

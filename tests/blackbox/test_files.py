@@ -73,11 +73,13 @@ def test_a_server_says_in_its_log_what_others_could_read_and_that_it_runs_as_roo
     with running(with_agency(tmp_path)):
         before = warnings(tmp_path)
     assert any("runs as root" in line for line in before) == (os.geteuid() == 0)
-    assert not any("chmod" in line for line in before)
+    assert not any("chmod" in line or "RETAINER_CONTACT" in line for line in before)
     (tmp_path / "data" / "retainer.db").chmod(0o644)
-    with running(tmp_path):
+    with running(tmp_path, RETAINER_BASE_URL="https://api.north.example"):
         (warning,) = [line for line in warnings(tmp_path) if "chmod" in line]
+        (advice,) = [line for line in warnings(tmp_path) if "RETAINER_CONTACT" in line]
     assert "retainer.db" in warning
+    assert advice == "Pages tell people to ask the operator of this server. Say who that is: RETAINER_CONTACT."
 
 
 def test_the_doctor_says_what_others_could_read_and_answers_nonetheless(tmp_path):

@@ -203,7 +203,7 @@ def doctor(*, repair: Repair = False) -> dict[str, object]:
     if mismatched and not repair:
         advice = "Run retainer doctor --repair, and report a bug."
         raise Refusal("server_error", f"Stored totals do not match their rows: {', '.join(mismatched)}. {advice}")
-    for message in (*warnings(engine), *(pause.warnings(Store(engine)) if schema == head() else [])):
+    for message in (*warnings(engine, loaded), *(pause.warnings(Store(engine)) if schema == head() else [])):
         cli.warn(message)
     return {
         "version": __version__,
@@ -239,7 +239,7 @@ def run(serving: dict[str, Any], result: dict[str, object], *, json: bool) -> No
     loaded, workers = settings.load(), serving["workers"]
     server.check(loaded, workers)
     engine, log = opened_with_log(loaded)
-    messages = [*warnings(engine), *pause.warnings(Store(engine))]
+    messages = [*warnings(engine, loaded), *pause.warnings(Store(engine))]
     if not has_accounts(Store(engine)):  # an unmounted disk leads to a new, empty database
         advice = "Create one with retainer account create. If there should be accounts, check that the disk is mounted."
         messages.append(f"{engine.location} has no account. {advice}")
@@ -254,7 +254,9 @@ def run(serving: dict[str, Any], result: dict[str, object], *, json: bool) -> No
     server.serve(**address, workers=workers, settings=loaded, log=log, ready=ready)
 
 
-def warnings(engine: Engine) -> list[str]:
-    """Return a warning with the files that other users of this machine can read, if any."""
-    paths = " ".join(map(str, engine.world_readable()))
-    return [f"Other users of this machine can read the data. Protect it: chmod go= {paths}"] if paths else []
+def warnings(engine: Engine, loaded: Settings) -> list[str]:
+    """Return warnings about files that other users of this machine can read, and about a missing contact."""
+    paths, is_unnamed = " ".join(map(str, engine.world_readable())), loaded.base_url and not loaded.contact
+    readable = f"Other users of this machine can read the data. Protect it: chmod go= {paths}"
+    contact = "Pages tell people to ask the operator of this server. Say who that is: RETAINER_CONTACT."
+    return [readable] * bool(paths) + [contact] * bool(is_unnamed)

@@ -31,8 +31,8 @@ TaxOutsideEu = Literal["not_subject", "exempt", "export"]
 """What services to clients outside the EU are, if they have no tax, in documents of an agency in the EU."""
 DEFAULT_COLOR = "#4b53d6"
 ABOUT_PLANS = (
-    f"What the account may use; for your own business, choose agency. {WITH_API} include the API; the others do so in "
-    "the trial of 90 days. Requests that a key may send in a minute: "
+    f"What the account may use; for your own business, keep the default. {WITH_API} include the API; the others do so "
+    "in the trial of 90 days. Requests that a key may send in a minute: "
     f"{', '.join(f'{plan.name} {plan.requests_per_minute}' for plan in PLANS.values())}."
 )
 
@@ -101,7 +101,7 @@ class AccountSettings(msgspec.Struct, kw_only=True):
 class AccountDetails(AccountSettings, kw_only=True):
     """All fields of an account that operators set; by default the trial ends 90 days after its creation."""
 
-    plan: Annotated[Literal["solo", "studio", "agency", "scale", "enterprise"], ABOUT_PLANS]
+    plan: Annotated[Literal["solo", "studio", "agency", "scale", "enterprise"], ABOUT_PLANS] = "agency"
     trial_ends_at: Annotated[kinds.Instant | None, "Until then, every plan includes the API."] = None
 
 
