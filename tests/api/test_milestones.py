@@ -145,7 +145,7 @@ def test_a_fixed_fee_stays_above_its_milestones_and_with_them(api, fixed):
     held = "Must be at least the sum of its milestones, 699.50 EUR. Reduce their amounts first."
     for change in ({"fixed_fee": "699.49"}, {"fixed_fee": None}, {"billing_type": "retainer", "fixed_fee": None}):
         assert api.patch(project, change).errors == {"fixed_fee": [held]}
-    only = "Is only for the billing_type fixed_fee, not for retainer. Send null."
+    only = "Is only for the billing_type `fixed_fee`, not for `retainer`. Send null."
     assert api.patch(project, {"billing_type": "retainer"}).errors == {"fixed_fee": [only]}
     assert api.get(project).data == before
     assert api.patch(project, {"fixed_fee": "699.50"}).data["fixed_fee"] == "699.50"

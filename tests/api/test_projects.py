@@ -102,10 +102,10 @@ def test_omitted_fields_follows_from_the_client_or_makes_an_internal_project(api
         ("hourly_rate", True, "an amount from 0"),
         ("hourly_rate", "1e3", "an amount from 0"),
         ("hourly_rate", "12.345", "EUR has 2 decimal places"),
-        ("fixed_fee", "1", "only for the billing_type fixed_fee, not for time_and_materials"),
-        ("fixed_fee", 0, "only for the billing_type fixed_fee"),
+        ("fixed_fee", "1", "only for the billing_type `fixed_fee`, not for `time_and_materials`"),
+        ("fixed_fee", 0, "only for the billing_type `fixed_fee`"),
         ("fixed_fee", "-1", "an amount from 0"),
-        ("retainer_amount", "1", "only for the billing_type retainer, not for time_and_materials"),
+        ("retainer_amount", "1", "only for the billing_type `retainer`, not for `time_and_materials`"),
         ("retainer_amount", "much", "an amount from 0"),
         ("budget_amount", "1000000000000.01", "an amount from 0 to 1000000000000"),
         ("budget_amount", "0.001", "EUR has 2 decimal places"),
@@ -157,7 +157,7 @@ def test_a_fee_is_only_for_its_billing_type_if_either_changes(api, member, billi
     if billing_type == own_type:
         assert [api.patch(path, change).status for change in changes] == [200, 200]
     else:
-        message = f"Is only for the billing_type {own_type}, not for {billing_type}. Send null."
+        message = f"Is only for the billing_type `{own_type}`, not for `{billing_type}`. Send null."
         assert [api.patch(path, change).errors for change in changes] == [{member: [message]}] * 2
         assert api.get(path).data == project
         cleared = api.patch(path, {"billing_type": billing_type, member: None}).data
@@ -169,7 +169,7 @@ def test_an_internal_project_is_never_billed(api):
     client = api.make("/clients", currency="USD")["id"]
     for billing_type in ("time_and_materials", "fixed_fee", "retainer"):
         answer = api.post("/projects", {"name": "A", "billing_type": billing_type})
-        assert "Must be non_billable" in answer.errors["billing_type"][0]
+        assert "Must be `non_billable`" in answer.errors["billing_type"][0]
     path = f"/projects/{api.post('/projects', {'name': 'A', 'billing_type': 'non_billable'}).data['id']}"
     assert set(api.patch(path, {"billing_type": "retainer"}).errors) == {"billing_type"}
     given = api.patch(path, {"client_id": client, "billing_type": "retainer", "retainer_amount": "10"}).data
@@ -496,7 +496,7 @@ def test_a_copy_is_billed_like_its_template_and_an_internal_one_never(api, billi
         assert inside.data["billing_type"] == internal
     else:
         own_type = billing["billing_type"]
-        message = f"Must be non_billable, or null, without a client; this is {own_type}."
+        message = f"Must be `non_billable`, or null, without a client; this is `{own_type}`."
         assert inside.errors == {"billing_type": [message]}
 
 

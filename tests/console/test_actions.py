@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from retainer.console.words import short_day
 from retainer.values.exact import utcnow
 from tests.console.visitor import Fields, Visitor, WebPage
 from tests.databases import each_database, slow_on_each
@@ -257,6 +258,7 @@ def test_a_written_off_invoice_is_not_among_the_open_ones(api, visitor):
     text = visitor.get(path_of("invoices", invoice, "/remove-payment")).text
     assert "Balance due 943.50 EUR 1,243.50 EUR" in text
     assert "Outstanding" not in text
+    assert f"was written off on {short_day(TODAY)}." in visitor.get(path_of("invoices", invoice, "/payment")).text
 
 
 def test_issuing_shows_the_number_that_the_invoice_then_has(api, visitor):

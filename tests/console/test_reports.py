@@ -284,6 +284,7 @@ def test_the_year_before_has_the_same_days_and_whole_months_stay_whole(first, la
         (Decimal("100.00"), Decimal("0.00"), "money", ("100.00", "No data a year ago", "")),
         (Decimal("100.00"), Decimal("-10.00"), "money", ("100.00", "\u221210.00 a year ago", "")),
         (Decimal("-5.00"), Decimal("10.00"), "money", ("\u22125.00", "10.00 a year ago", "\u2212150%")),
+        (Decimal("-100.01"), Decimal("10.00"), "money", ("\u2212100.01", "10.00 a year ago", "")),
         (None, Decimal("10.00"), "money", ("\u2013", "10.00 a year ago", "")),
         (Decimal("10.00"), None, "money", ("10.00", "No data a year ago", "")),
         (Decimal(80), Decimal("72.5"), "percent", ("80.0%", "72.5% a year ago", "+7.5 points")),

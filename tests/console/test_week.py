@@ -68,6 +68,7 @@ def test_errors_of_a_cell_stand_in_it_and_nothing_is_saved(api, visitor, project
         refused = save(visitor, {cell(project): "1:00", cell(project, 1): text}, **sent)
         assert (refused.status, sentence in refused.text) == (422, True)
         assert f'value="{text}" ' in refused.html
+        assert f'<a href="#{cell(project, 1)}">Relaunch, Tuesday</a>: ' in refused.html
     api.patch(f"/projects/{project}", {"status": "archived"})
     refused = save(visitor, {cell(project): "1:00"}, **sent)
     assert (refused.status, "archived" in refused.text) == (422, True)

@@ -115,6 +115,15 @@ WORDS = {
     "wordpress": "WordPress",
 }
 """Words of enumerations that do not follow from their values."""
+REWORDED = (
+    (re.compile(r"\b([Nn]ull|[Oo]mitted|Default):"), "If blank:"),
+    (re.compile(r"\b(Send null|Leave it out)\b"), "Leave it blank"),
+    (re.compile(r"\bNull\b"), "Blank"),
+    (re.compile(r"\bnull\b"), "blank"),
+    (re.compile(r"\bfalse\b"), "“No”"),
+    (re.compile(r"\bSend\b"), "Enter"),
+)
+"""Terms of the API, and what people read instead."""
 BOUNDS = re.compile(r"Must be from ([0-9.]+) to ([0-9.]+) ([A-Z]{3}), [^.]*")
 """An amount outside of its bounds."""
 CHOICES = re.compile(r"(?<=one of: )[a-z_0-9, ]+")
@@ -159,6 +168,8 @@ def in_words(sentence: str, names: Collection[str]) -> str:
         except ValueError:  # a message may repeat a typed day that does not exist
             return found[0]
 
+    for term, instead in REWORDED:
+        sentence = term.sub(instead, sentence)
     sentence = VALID.sub("", sentence).replace("Unknown parameter", "Unknown filter")
     sentence = CHOICES.sub(lambda found: ", ".join(map(word_of, found[0].split(", "))), sentence)
     sentence = RECORD.sub(lambda found: f"This {found[1].lower()}", BOUNDS.sub(bounds, NAME.sub(word, sentence)))

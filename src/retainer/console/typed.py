@@ -16,11 +16,11 @@ from retainer.values.exact import as_instant, decimal_text
 from retainer.values.kinds import read_day
 
 SPACES = re.compile(r"[\s'\u2019]+")
-NUMBER = re.compile(r"(-?)([0-9]+(?:[.,][0-9]+)*)")
-CLOCK = re.compile(r"([0-9]{1,6}):([0-5][0-9])")
-UNITS = re.compile(r"(?:([0-9]{1,6})h)?(?:([0-9]{1,8})(?:m|min)?)?", re.IGNORECASE)
-GROUP = 3
-"""Digits between two separators of thousands."""
+NUMBER = re.compile(r"(-?)((?:[0-9]+|(?=[.,]))(?:[.,][0-9]+)*)")
+CLOCK = re.compile(r"([0-9]{0,6}):([0-5][0-9])h?")
+UNITS = re.compile(r"(?:([0-9]{1,6})h)?(?:([0-9]{1,8})(?:m|min)?)?")
+GROUP, MAX_DIGITS = 3, 15
+"""Digits between two separators of thousands, and of hours."""
 
 
 def decimal_mark(language: str) -> str:
@@ -28,14 +28,16 @@ def decimal_mark(language: str) -> str:
 
 
 def read_number(text: str, language: str, *, is_money: bool = False) -> str:
-    """Return a number as the API reads it: without grouping, and with a point. Other text is returned as it is.
+    """Return a number as the API reads it: without grouping, and with a point.
 
-    Raises InvalidValue for separators in wrong places, and for an amount that can be read in two ways.
+    Raises InvalidValue for other text, separators in wrong places, and an amount that can be read in two ways.
     """
     found = NUMBER.fullmatch(SPACES.sub("", text).replace(MINUS, "-"))
+    example = "1.000,50" if language == "de" else "1,000.50"
     if found is None:
-        return text
+        raise InvalidValue(f"Must be a number, like {example}.")
     sign, digits = found.groups()
+    digits = digits if digits[0].isdecimal() else f"0{digits}"
     marks = [character for character in digits if character in ".,"]
     parts = re.split(r"[.,]", digits)
     if not marks:
@@ -45,7 +47,6 @@ def read_number(text: str, language: str, *, is_money: bool = False) -> str:
     if len(marks) > 1:
         has_fraction = marks[-1] not in marks[:-1]
         if not _is_grouped(whole if has_fraction else parts) or len(set(marks[: len(whole) - has_fraction])) > 1:
-            example = "1.000,50" if language == "de" else "1,000.50"
             raise InvalidValue(f"Has a separator in the wrong place. Write it like {example}.")
         return plain if has_fraction else joined
     if _is_grouped(parts) and marks[0] != decimal_mark(language):
@@ -68,26 +69,21 @@ def number_text(value: Decimal, language: str, *, is_money: bool = False) -> str
 
 def read_minutes(text: str, language: str, low: int, high: int) -> int:
     """Return minutes from `1:30`, `1.5`, `90m` or `1h 30m`. Raises InvalidValue, also outside of the bounds."""
-    compact = SPACES.sub("", text)
-    clock, units = CLOCK.fullmatch(compact), UNITS.fullmatch(compact)
+    compact = SPACES.sub("", text).lower()
+    clock, units, number = CLOCK.fullmatch(compact), UNITS.fullmatch(compact), compact.removesuffix("h")
     if clock:
-        minutes = 60 * int(clock[1]) + int(clock[2])
+        minutes = Decimal(60 * int(clock[1] or 0) + int(clock[2]))
     elif units and not compact.isdecimal():
-        minutes = 60 * int(units[1] or 0) + int(units[2] or 0)
+        minutes = Decimal(60 * int(units[1] or 0) + int(units[2] or 0))
+    elif NUMBER.fullmatch(number) and len(number) <= MAX_DIGITS:
+        minutes = 60 * Decimal(read_number(number, language))
     else:
-        minutes = _minutes_of_hours(read_number(text, language))
-    if not low <= minutes <= high:
-        limits = f"{minutes_text(low)} to {minutes_text(high)} hours"
-        raise InvalidValue(f"Must be from {limits}; this is {minutes_text(minutes)}. For minutes, write 90m.")
-    return minutes
-
-
-def _minutes_of_hours(number: str) -> int:
-    if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,10})?", number):
         raise InvalidValue("Must be a time like 1:30, 1.5 or 90m.")
-    minutes = 60 * Decimal(number)
     if minutes % 1:
         raise InvalidValue("Is not a whole number of minutes. Write it like 1:20 or 80m.")
+    if not low <= minutes <= high:
+        limits = f"{minutes_text(low)} to {minutes_text(high)} hours"
+        raise InvalidValue(f"Must be from {limits}; this is {minutes_text(int(minutes))}. For minutes, write 90m.")
     return int(minutes)
 
 

@@ -133,10 +133,10 @@ def validate_billing(tx: Tx, project: Project) -> None:
     deciding = ("billing_type",) if project.billing_type else ("billing_type", "client_id")
     is_internal = project.client_id is None and not project.is_template
     if is_internal and billing_type != "non_billable" and tx.readable("client_id"):
-        tx.error("billing_type", f"Must be non_billable, or null, without a client; this is {billing_type}.")
+        tx.error("billing_type", f"Must be `non_billable`, or null, without a client; this is `{billing_type}`.")
     for field, required in ONLY_FOR.items():
         if getattr(project, field) is not None and billing_type != required and tx.readable(*deciding):
-            tx.error(field, f"Is only for the billing_type {required}, not for {billing_type}. Send null.")
+            tx.error(field, f"Is only for the billing_type `{required}`, not for `{billing_type}`. Send null.")
 
 
 def validate_change(tx: Tx, project: Project, before: Project) -> None:

@@ -58,7 +58,8 @@ class Worded:
         if not getattr(self.record, name, None):
             raise AttributeError(name)
         value = self.values.field(self.record, name)
-        return value.text.lower() if value.kind == "badge" else value.text
+        text = value.moment.day if value.moment is not None else value.text
+        return text.lower() if value.kind == "badge" else text
 
 
 class Stage(NamedTuple):
@@ -232,7 +233,8 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         offered = {field.name for field in sheet.fields}
         for path, messages in refusal.members.get("errors", {}).items():
             name = self.field_of(path, body)
-            (errors.setdefault(name, []) if name in offered else others).extend(messages)
+            said = errors.setdefault(name, []) if name in offered else others
+            said.extend(message for message in messages if message not in said)
         if not errors:
             return Refusal(refusal.code, worded(refusal, sheet.kind.record.__struct_encode_fields__))
         next(iter(errors.values())).extend(others)

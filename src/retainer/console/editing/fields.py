@@ -47,13 +47,6 @@ HELPFUL = re.compile(
 )
 """What marks the sentences that help a person to fill in a field; the others explain records to programs."""
 OF_PROGRAMS = re.compile(r"your own system|is deleted|reports count|`q`|: unassigned|: no estimate|the quote's\.")
-REWORDED = (
-    (re.compile(r"\b([Nn]ull|[Oo]mitted):"), "If blank:"),
-    (re.compile(r"\bDefault:"), "If blank:"),
-    (re.compile(r"\bNull\b"), "Blank"),
-    (re.compile(r"\bnull\b"), "blank"),
-)
-"""Terms of the API, and what people read instead."""
 
 
 class Field(NamedTuple):
@@ -174,11 +167,8 @@ def hint_of(description: str, model: type[msgspec.Struct]) -> str:
     """Return what a form says about a field: its description without what helps programs alone."""
     if not issubclass(model, Record):  # a form of its own, whose texts are for people alone
         return description
-    for term, reworded in REWORDED:
-        description = term.sub(reworded, description)
-    sentences = re.split(r"(?<=[.;])\s+(?=[A-Z])", description)
-    kept = [each for each in sentences if HELPFUL.search(each) and not OF_PROGRAMS.search(each)]
-    text = in_words(" ".join(kept).rstrip(";"), model.__struct_encode_fields__)
+    sentences = re.split(r"(?<=[.;])\s+(?=[A-Z])", in_words(description, model.__struct_encode_fields__))
+    text = " ".join(each for each in sentences if HELPFUL.search(each) and not OF_PROGRAMS.search(each)).rstrip(";")
     return text[:1].upper() + text[1:]
 
 
@@ -228,10 +218,6 @@ class Inputs:
     def text(self, field: Field) -> str:
         """Return the text that a field shows: as typed, unless it is secret, or as it is before it is edited."""
         return "" if field.shape in NOT_REFILLED else self.form.text(field.name, self.stored(field))
-
-    def is_stale(self, _: Field) -> bool:
-        """Return whether a refused form differs from a record that somebody else has changed meanwhile."""
-        return False
 
     def values(self, field: Field, text: str) -> list[tuple[str, str]]:
         found = [*field.options]

@@ -19,7 +19,7 @@ from retainer.console.editing.fields import ID, SEVERAL, Field, Inputs, fields_o
 from retainer.console.forms import YES_OR_NO, Form
 from retainer.console.kinds.display import FREE
 from retainer.console.labels import field_label, in_words, word_of
-from retainer.console.names import load_choices, load_names
+from retainer.console.names import Choice, load_choices, load_names
 from retainer.console.page_context import PageContext
 from retainer.errors import FieldErrors, InvalidValue, invalid
 from retainer.store.constraints import singular
@@ -182,8 +182,18 @@ class Sheet(Inputs):
         is_stored = any(field.target is table and self.stored(field) == text for field in self.fields)
         return "" if self.record is not None and is_stored else super().owner_of(table, text)
 
-    def is_stale(self, field: Field) -> bool:
-        return self.form.status == 412 and field.name in self.form and self.form.text(field.name) != self.stored(field)
+    def _load_choices(self, table: Table) -> list[Choice] | None:
+        """Return what can be chosen; if the client of the record is fixed, only what is its own or nobody's."""
+        found, own = super()._load_choices(table), getattr(self.record, "client_id", None)
+        if found and own and all(field.name != "client_id" for field in self.fields):
+            return [choice for choice in found if choice.client_id in {None, own}]
+        return found
+
+    def stored_text(self, field: Field) -> str:
+        """Return what is stored as people read it."""
+        values = self.stored_ids(field) if field.shape in SEVERAL else [self.stored(field)]
+        named = self._named(field.target, ",".join(values)) if field.target is not None else dict(field.options)
+        return ", ".join(named.get(each, each) for each in values)
 
     def errors(self) -> list[tuple[str, str, str]]:
         """Return the errors of the form in words: of each its control, if it is on the page, its label and sentence."""
@@ -219,7 +229,7 @@ class Sheet(Inputs):
                 self._read_rows(field, body, errors)
             elif self.is_chosen and field.is_required and not self._text(field):
                 self.tx.error(field.name, "Is required.")
-            elif field.name in self.form and self._is_changed(field):
+            elif field.name in self.form and self.is_changed(field):
                 body[field.name] = self._read(field, field.name, self.form.text(field.name), errors)
         if errors:
             raise invalid(self.tx.errors | errors)
@@ -228,7 +238,7 @@ class Sheet(Inputs):
     def _text(self, field: Field) -> str:
         return self.form.text(field.name, field.default if self.record is None else self.stored(field)).strip()
 
-    def _is_changed(self, field: Field) -> bool:
+    def is_changed(self, field: Field) -> bool:
         if field.shape in SEVERAL:
             return sorted(self._ids(field)) != sorted(self.stored_ids(field) if self.record is not None else ())
         text = self.form.text(field.name)

@@ -147,6 +147,7 @@ ISSUED = Lock(
     stays=True,
     reason="This invoice is issued, so its client, date, lines and terms are fixed. To correct it, credit it.",
 )
+VOID = ISSUED._replace(reason="This invoice is void, so only a few fields can change.")
 INVOICES = Display(
     columns=(
         *(Column("number", "subject"), "client_id", "issue_date", "due_date", "total"),
@@ -166,7 +167,7 @@ INVOICES = Display(
     ),
     facts=facts_of_invoice,
     blocks=blocks_of_invoice,
-    lock=lambda invoice: FREE if invoice.status == "draft" else ISSUED,
+    lock=lambda invoice: {"draft": FREE, "void": VOID}.get(invoice.status, ISSUED),
     rare=("tax_exemption_reason",),
     preset_only=("status", "quote_id"),
 )

@@ -158,9 +158,10 @@ def conversions(record: Record) -> list[ActionLink]:
     if not isinstance(record, Quote) or record.status != "accepted":
         return []
     query = urlencode({"quote_id": record.id, "client_id": record.client_id})
-    invoice = [ActionLink("Create invoice", f"/records/invoices/new?{query}", is_primary=True)]
-    project = [ActionLink("Create project", f"/records/projects/new?{query}")]
-    return [*(invoice if record.invoice_id is None else []), *(project if record.converted_project_id is None else [])]
+    named = urlencode({"name": record.title or ""})
+    invoice = ActionLink("Create invoice", f"/records/invoices/new?{query}", is_primary=True)
+    project = ActionLink("Create project", f"/records/projects/new?{query}&{named}")
+    return [invoice] * (record.invoice_id is None) + [project] * (record.converted_project_id is None)
 
 
 def file_links(page: AnyPage) -> list[ActionLink]:

@@ -262,7 +262,4 @@ def record_timer(tx: Tx, context: PageContext, timer: timers.Timer) -> TimeEntry
     field, record_id = part_of(timer.work) or ("", "0")
     body = {field: int(record_id), "started_at": timer.started_at, "ended_at": tx.now, "description": timer.description}
     with errors_at("work"):
-        entry = create_record(tx, context.catalogue.find("time-entries"), body)
-    if not isinstance(entry, TimeEntry):
-        raise TypeError(f"The API answered with {entry!r}.")
-    return entry
+        return cast(TimeEntry, create_record(tx, context.catalogue.find("time-entries"), body))

@@ -213,7 +213,7 @@ def meaning_of(name: str, models: Sequence[type[Struct]]) -> str:
     for model in models:
         for said in get_args(get_type_hints(model, include_extras=True).get(name))[1:]:
             if isinstance(said, str):
-                return in_words(said, model.__struct_encode_fields__).replace("null", "none")
+                return in_words(said.replace("null", "none"), model.__struct_encode_fields__)
     return ""
 
 

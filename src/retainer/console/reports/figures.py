@@ -146,7 +146,7 @@ def change_of(now: Decimal, before: Decimal, form: Format) -> str:
     """
     if form == "percent":
         return "unchanged" if now == before else f"{(now - before).quantize(Decimal('0.1')):+f} points"
-    if before <= 0:
+    if before <= 0 or now < -MAX_GROWTH * before:
         return ""
     if now > MAX_GROWTH * before:
         return f"more than {MAX_GROWTH} times as much"
