@@ -163,6 +163,14 @@ def test_countries_have_names_on_pages_and_codes_in_the_api(api, visitor, client
     assert "Bergmann Optik Denmark" in visitor.get(f"/console/records/invoices/{sent['id']}").text
 
 
+def test_a_phone_number_can_be_called_and_typed_with_the_keys_of_a_phone(api, visitor, client):
+    api.patch(f"/clients/{client['id']}", {"phone": "+49 40 123"})
+    path = f"/console/records/clients/{client['id']}"
+    assert 'href="tel:+4940123"' in visitor.get(path).html
+    (field,) = visitor.get(f"{path}/edit").all("input", name="phone")
+    assert field["type"] == "tel"
+
+
 def test_an_e_invoice_is_offered_only_where_there_is_one(api, visitor, client):
     sent = invoice(api, client)
     path = f"/console/records/invoices/{sent['id']}"

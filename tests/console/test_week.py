@@ -44,6 +44,7 @@ def test_a_week_is_filled_in_changed_and_emptied(api, visitor, project):
     row = f"project_id-{project}"
     added = save(visitor, {}, row=row, step="add")
     assert (added.status, f'name="{cell(project)}"' in added.html) == (200, True)
+    assert "inputmode" not in added.html, "the keys for decimals have no colon"
     saved = visitor.follow(save(visitor, {cell(project): "1:30", cell(project, 4): "45m"}, row=row))
     assert "Week saved." in saved.text
     assert "2:15" in saved.text

@@ -277,6 +277,7 @@ LOOKS: dict[str, Callable[[Values, Any, str, Any], Value]] = {
     "country": lambda _, __, ___, value: Value("text", country_name(value, "en")),
     "email": lambda _, __, ___, value: Value("address", value, Link(value, f"mailto:{value}")),
     "url": lambda _, __, ___, value: Value("address", value, Link(value, value)),
+    "phone": lambda _, __, ___, value: Value("address", value, Link(value, f"tel:{''.join(value.split())}")),
     "text": _text,
     "long": _text,
 }

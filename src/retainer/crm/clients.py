@@ -18,7 +18,7 @@ from retainer.schema.filters import ONE_OF_NUMBERS, one_of, one_of_folded, truth
 from retainer.shared.numbering import next_number
 from retainer.store.tx import Tx
 from retainer.values import kinds
-from retainer.values.common import EARLY_PAYMENT, Days, DiscountPercent, ExternalId, missing_terms
+from retainer.values.common import EARLY_PAYMENT, Days, DiscountPercent, ExternalId, Phone, missing_terms
 from retainer.values.records import READ_ONLY, SERVER_DEFAULT, Record
 
 Status = Annotated[
@@ -47,7 +47,7 @@ class Client(Record):
     invoice_email: Annotated[
         kinds.Email | None, "Address for invoices, if different from `email`. Retainer sends no mail."
     ] = None
-    phone: Annotated[kinds.Text50 | None, "Stored as sent, in any format."] = None
+    phone: Annotated[Phone | None, "Stored as sent, in any format."] = None
     website: Annotated[kinds.Url | None, "Home page of the client. Websites that you maintain are sites."] = None
     address_line1: Annotated[
         kinds.Text191 | None, "First line of the postal address. Issued invoices keep a copy of the address."

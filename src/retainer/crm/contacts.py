@@ -22,8 +22,8 @@ from retainer.schema.support import tickets
 from retainer.shared import relations
 from retainer.store.announcements import updating
 from retainer.store.tx import Tx
-from retainer.values.common import ExternalId
-from retainer.values.kinds import Code191, Email, FullName, Id, Text50, Text100, Text5000
+from retainer.values.common import ExternalId, Phone
+from retainer.values.kinds import Code191, Email, FullName, Id, Text100, Text5000
 from retainer.values.records import READ_ONLY, SERVER_DEFAULT, Record
 
 Role = Annotated[
@@ -48,8 +48,8 @@ class ExternalContact(Record):
     last_name: Annotated[Text100 | None, "Lists are sorted by it, else by first name or email."] = None
     name: Annotated[FullName, "First and last name, else the email address."] = READ_ONLY
     email: Annotated[Email | None, "Unique within the client, ignoring case. Tickets of the person keep it."] = None
-    phone: Annotated[Text50 | None, "Stored as sent, in any format."] = None
-    mobile: Annotated[Text50 | None, "Stored as sent, in any format."] = None
+    phone: Annotated[Phone | None, "Stored as sent, in any format."] = None
+    mobile: Annotated[Phone | None, "Stored as sent, in any format."] = None
     job_title: Annotated[Text100 | None, "Position at the client, like Head of Marketing."] = None
     role: Role = "general"
     is_primary: Annotated[

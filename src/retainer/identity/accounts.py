@@ -20,7 +20,7 @@ from retainer.store.tables import ACCOUNT, metadata
 from retainer.store.tx import Store, Tx
 from retainer.values import kinds
 from retainer.values.collation import printed_form
-from retainer.values.common import EARLY_PAYMENT, Bic, Color, DiscountPercent, Iban, Unit, missing_terms
+from retainer.values.common import EARLY_PAYMENT, Bic, Color, DiscountPercent, Iban, Phone, Unit, missing_terms
 from retainer.values.exact import amount_of, decimal_text, minor_units
 
 Weekday = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
@@ -78,7 +78,7 @@ class AccountSettings(msgspec.Struct, kw_only=True):
     vat_number: Annotated[kinds.Code50 | None, "A VAT ID (DE…) or your Steuernummer. No register is asked."] = None
     registration_number: Annotated[kinds.Code50 | None, "Like HRB 12345, Amtsgericht Köln."] = None
     email: kinds.Email | None = None
-    phone: kinds.Text50 | None = None
+    phone: Phone | None = None
     website: kinds.Url | None = None
     iban: Annotated[Iban | None, "The check digits are verified."] = None
     bic: Bic | None = None

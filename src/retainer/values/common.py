@@ -11,7 +11,7 @@ from stdnum import bic, iban
 from stdnum.exceptions import InvalidChecksum, ValidationError
 
 from retainer.errors import InvalidValue
-from retainer.values.kinds import Code191, UserId, exact, kind, read_text
+from retainer.values.kinds import Code191, Text50, UserId, exact, kind, read_text
 
 COLOR = re.compile(r"#[0-9a-fA-F]{6}")
 
@@ -42,7 +42,7 @@ Priority = Annotated[
 
 
 class Unit(NamedTuple):
-    """Marks a number with what it counts; it changes nothing about the values that are accepted."""
+    """Marks a value with what it counts or is; it changes nothing about the values that are accepted."""
 
     name: str
 
@@ -51,6 +51,7 @@ Minutes = Annotated[int, Unit("minutes")]
 Milliseconds = Annotated[int, Unit("milliseconds")]
 Seconds = Annotated[int, Unit("seconds")]
 Days = Annotated[int, Unit("days")]
+Phone = Annotated[Text50, Unit("phone")]
 Share = Annotated[float, Unit("percent")]
 BudgetShare = Annotated[float, Unit("budget")]
 """The percentage of a budget that is used, which can be above 100."""
