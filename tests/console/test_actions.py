@@ -460,7 +460,7 @@ def test_a_ticket_is_assigned_on_its_page(api, visitor):
     path = path_of("tickets", ticket)
     fields = {"assignee_id": str(api.member_id), "priority": "urgent", "due_at": "2030-05-06T09:00"}
     page = visitor.get(f"{path}/handle")
-    assert [heading.text for heading in page.all("h1")] == [f"Status and assignee: #{ticket['number']}"]
+    assert [heading.text for heading in page.all("h1")] == [f"Status and priority: #{ticket['number']}"]
     assert "Ticket saved." in visitor.submit(path, action=f"{path}/handle", **fields).text
     after = read(api, "tickets", ticket)
     assert (after["assignee_id"], after["priority"], after["due_at"]) == (

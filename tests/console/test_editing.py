@@ -429,3 +429,19 @@ def test_no_form_undoes_what_another_admin_saved_since_it_was_opened(api, visito
     assert dict(Fields(visitor.get(path).html).forms[path])[kept] == "Kiel"
     again = dict(Fields(stale.html).forms[path])
     assert (again[own], visitor.post(path, again).status) == (typed, 303)
+
+
+def test_templates_are_offered_to_copy_and_nowhere_else(api, visitor):
+    template = api.make("/projects", name="Plan", is_template=True)["id"]
+    project = api.make("/projects", name="Shop")["id"]
+    for path, field, offered in (
+        *((f"/records/{kind}/new", "project_id", {project}) for kind in ("time-entries", "expenses", "quotes")),
+        ("/records/projects/new", "template_id", {template}),
+        (f"/records/tasks/new?project_id={template}", "project_id", {template, project}),
+    ):
+        (choice,) = visitor.get(f"/console{path}").all("select", name=field)
+        assert {option["value"] for option in choice.all("option")} == {"", *map(str, offered)}, path
+    (work,) = visitor.get("/console/week").all("select", name="work")
+    assert [option["value"] for option in work.all("option")] == ["", f"project_id-{project}"]
+    typed = visitor.post("/console/records/time-entries/new", {"project_id": "Plan", "duration_minutes": "1:00"})
+    assert typed.error_of("project_id") == "There is no project like that."

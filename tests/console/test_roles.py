@@ -9,7 +9,7 @@ import pytest
 from retainer.app import RESOURCES
 from retainer.console.catalogue import Catalogue
 from retainer.console.routes import AREAS, CONSOLE_ROUTES, area_of
-from retainer.kernel.roles import EVERYTHING, OWN_RECORDS, ROLES, allows
+from retainer.kernel.roles import EVERYTHING, HIDDEN, OWN_RECORDS, ROLES, allows
 from retainer.kernel.routes import Routes, first_part
 from retainer.values.exact import utcnow
 from tests.console.visitor import admin_of
@@ -168,7 +168,7 @@ def test_each_page_and_form_is_shut_to_who_is(both, person, who):
 def test_a_member_works_on_their_own_records(api, person):
     visitor = person("member")
     project = api.make("/projects")["id"]
-    task = api.make("/tasks", project_id=project, assignee_id=visitor.user_id)["id"]
+    task = api.make("/tasks", project_id=project, title="Wireframes", assignee_id=visitor.user_id)["id"]
     ticket = api.make("/tickets", assignee_id=visitor.user_id)["id"]
     assert visitor.submit(f"/console/records/tasks/{task}/edit", status="done").status == 200
     assert api.get(f"/tasks/{task}").data["status"] == "done"
@@ -177,6 +177,7 @@ def test_a_member_works_on_their_own_records(api, person):
     for kind, field in (("tasks", "title"), ("tickets", "subject")):
         created = visitor.submit(f"/console/records/{kind}/new", **{field: "My own"})
         assert (created.status, "My own" in created.text) == (200, True)
+    assert f"/console/records/tasks/{task}" in visitor.get("/console/search?q=wireframes").links
     replied = visitor.submit(f"/console/records/tickets/{ticket}/reply", body="On it", visibility="public")
     assert "On it" in replied.text
     recorded = visitor.submit("/console/records/time-entries/new", project_id=str(project), duration_minutes="1:30")
@@ -198,9 +199,10 @@ def test_pages_of_a_member_show_no_rate_no_amount_and_no_hours_of_others(api, pe
         *(f"tasks/{task}/edit", f"time-entries/{own}/edit", "time-entries/new", "time-entries/csv", "tasks/csv"),
     ):
         html = visitor.get(f"/console/records/{below}").html
-        html = re.sub(r"[0-9a-f]{16,}|[.][0-9]{6}Z", "", html)  # states, digests, and fractions of seconds
+        html = re.sub(r"[0-9a-f]{16,}|<time.*?</time>|\d{4}-\d\d-\d\dT[\d:.]+", "", html)  # states, digests, instants
         for hidden in ("87.65", "98.76", "7654.32", "11:17", "11.28", "12:17", "12.28", "677", "737"):
             assert hidden not in html, below
+        assert not below.endswith("csv") or not HIDDEN & {*html.partition("\n")[0].replace('"', "").split(",")}, below
         assert f"time-entries/{other}" not in html, below
 
 

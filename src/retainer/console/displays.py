@@ -90,7 +90,7 @@ DISPLAYS = {
         ),
         facts=("client_id", "project_id", "assignee_id", "due_date", "tracked_minutes", "estimated_minutes"),
         rare=("milestone_id", "parent_id"),
-        forms=(("handle", "Status and assignee", ()),),
+        forms=(("handle", "Status and priority", ()),),
     ),
     "time-entries": Display(
         columns=(

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 from sqlalchemy import Select, Table, bindparam, null, select
@@ -24,6 +24,13 @@ MAX_NAMES = 10_000
 USED_CURRENCIES = select(clients.c.currency).distinct()
 MAX_CHOICES = 500
 """Records that a form offers for choice; with more, it asks for the id."""
+
+
+Only = Literal["", "open", "template"]
+"""What a choice offers: everything, what new records can refer to, or templates.
+
+New records cannot refer to archived clients and projects, templates, and inactive people.
+"""
 
 
 class Link(msgspec.Struct):
@@ -74,16 +81,15 @@ def load_names(tx: Tx, table: Table, ids: Iterable[int], owner: str = "") -> dic
 
 
 def load_choices(
-    tx: Tx, table: Table, owner: str = "", *, only_open: bool = False, is_cut: bool = False, q: str = ""
+    tx: Tx, table: Table, owner: str = "", *, only: Only = "", is_cut: bool = False, q: str = ""
 ) -> list[Choice] | None:
     """Return all records of a table with their names, by name; None if there are more than a form can offer.
 
     With `q`, they are those that contain this text.
 
-    With an `owner`, they are those whose field names the user. `only_open` leaves out what new records cannot refer to:
-    archived clients and projects, and inactive people. A list that `is_cut` has the newest instead of None.
+    With an `owner`, they are those whose field names the user. A list that `is_cut` has the newest instead of None.
     """
-    rows = tx.all(_first(table, owner, only_open=only_open, has_q=q != ""), me=tx.actor.user_id, q=searched(q))
+    rows = tx.all(_first(table, owner, only, has_q=q != ""), me=tx.actor.user_id, q=searched(q))
     if len(rows) > MAX_CHOICES and not is_cut:
         return None
     newest = rows[:MAX_CHOICES]
@@ -129,15 +135,17 @@ def _by_id(table: Table, owner: str) -> Select[int, str]:
 
 
 @cache
-def _first(table: Table, owner: str, *, only_open: bool, has_q: bool) -> Select[int, int | None, str]:
+def _first(table: Table, owner: str, only: Only, *, has_q: bool) -> Select[int, int | None, str]:
     client = table.c.client_id if "client_id" in table.c else null()
     found = select(table.c.id, client, *table.c[table.info["named_by"]])
     if owner:
         found = found.where(table.c[owner] == bindparam("me"))
     if has_q:
         found = found.where(SEARCH.condition(table, bindparam("q")))
-    if only_open and table in {clients, projects}:
+    if only and table in {clients, projects}:
         found = found.where(table.c.status != "archived")
-    if only_open and table is users:
+    if only and table is projects:
+        found = found.where(projects.c.is_template.is_(only == "template"))
+    if only and table is users:
         found = found.where(users.c.is_active)
     return found.order_by(table.c.id.desc()).limit(MAX_CHOICES + 1)

@@ -41,6 +41,8 @@ class RefersTo(NamedTuple):
     """Marks a field whose id, or list of ids, is that of a record, where no column of the row says so."""
 
     target: str
+    is_template: bool = False
+    """Whether the record is a template."""
 
 
 def comparable_amount(table: Table, name: str) -> ColumnElement[int]:

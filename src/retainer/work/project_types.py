@@ -130,6 +130,6 @@ class Project(Record):
     template_id: Annotated[
         Id | None,
         AllowedOn("Create"),
-        RefersTo("projects"),
+        RefersTo("projects", is_template=True),
         "Template to copy: its milestones, tasks, and the fields that the body leaves out. Only on creation.",
     ] = WRITE_ONLY

@@ -65,7 +65,7 @@ REPLY = Reply(
 def handle(model: type[Record], table: Table, due: str, notice: str, **others: Any) -> Action:
     return Action(
         path="handle",
-        label="Status and assignee…",
+        label="Status and priority…",
         button="Save",
         fields=tuple(choose_fields(model, table, "status", "priority", "assignee_id", due, use="Update")),
         notice=(notice, "It is {became} now."),

@@ -15,7 +15,7 @@ from sqlalchemy import Table
 from retainer.console.displays import DISPLAYS
 from retainer.console.forms import Form, read_filters
 from retainer.console.labels import field_label, in_words, word_of
-from retainer.console.names import USED_CURRENCIES, Choice, load_choices, load_names, with_chosen
+from retainer.console.names import USED_CURRENCIES, Choice, Only, load_choices, load_names, with_chosen
 from retainer.console.page_context import PageContext
 from retainer.console.shapes import Declared, declared, mark_of
 from retainer.console.typed import value_text
@@ -65,6 +65,7 @@ class Field(NamedTuple):
     high: int = 0
     length: int = 0
     target: Table | None = None
+    only: Only = "open"
     columns: tuple["Field", ...] = ()
     empty: str = ""
     """What a choice says before one is chosen, if it does not follow from the field."""
@@ -95,9 +96,10 @@ def _fields(model: type[msgspec.Struct], table: Table, use: str) -> Iterator[Fie
     targets = dict(reference_columns(table))
     for name, written in writable_fields(model, use).items():
         found = declared(hints[written.name])
-        target = next((metadata.tables[mark.target] for mark in found.marks if isinstance(mark, RefersTo)), None)
-        target = targets.get(name, target)
-        field = Field(name, field_label(name, table), "text", target=target)
+        mark = next((mark for mark in found.marks if isinstance(mark, RefersTo)), None)
+        target = targets.get(name, metadata.tables[mark.target] if mark else None)
+        only: Only = "template" if mark and mark.is_template else "open"
+        field = Field(name, field_label(name, table), "text", target=target, only=only)
         part = next((mark for mark in found.marks if isinstance(mark, DetailOnly)), None)
         if part is not None:
             (item,) = get_args(found.type)
@@ -185,14 +187,12 @@ AS_THE_API = {"money": "number", "percent": "number", "budget": "number", "hours
 class Inputs:
     """The inputs of a page, which is drawn after its transaction: `load` reads what they offer, each table once."""
 
-    only_open = True
-    """Whether a choice leaves out what new records cannot refer to."""
     record: Record | None = None
 
     def __init__(self, tx: Tx, context: PageContext, form: Form) -> None:
         self.tx, self.context, self.form = tx, context, form
         self.fields, self.hidden = list[Field](), list[Field]()
-        self.choices: dict[Table, list[Choice] | None] = {}
+        self.choices: dict[tuple[Table, Only], list[Choice] | None] = {}
         self.names: dict[tuple[Table, str], dict[str, str]] = {}
         self.used_currencies: set[str] = set()
 
@@ -231,9 +231,10 @@ class Inputs:
         table = field.target
         if table is None:
             return []
-        if table not in self.choices:
-            self.choices[table] = self._load_choices(table)
-        found = self.choices[table]
+        key = (table, field.only)
+        if key not in self.choices:
+            self.choices[key] = self._load_choices(*key)
+        found = self.choices[key]
         if found is None:
             return None
         options = [*(Choice(*option) for option in field.options), *found]
@@ -257,10 +258,10 @@ class Inputs:
             self.names[table, text] = {f"{each}": name for each, name in found.items()}
         return self.names[table, text]
 
-    def _load_choices(self, table: Table) -> list[Choice] | None:
+    def _load_choices(self, table: Table, only: Only) -> list[Choice] | None:
         owner = self.context.catalogue.owner_of(table)
-        found = load_choices(self.tx, table, owner, only_open=self.only_open)
-        if found is None or not self.only_open or not any(choice.client_id for choice in found):
+        found = load_choices(self.tx, table, owner, only=only)
+        if found is None or not only or not any(choice.client_id for choice in found):
             return found
         names = load_names(self.tx, clients, {choice.client_id for choice in found if choice.client_id})
         return [
@@ -274,8 +275,6 @@ class Filters(Inputs, Generic[Q]):
 
     A filter by records of a kind that is not offered has no field: it stays as a link has set it.
     """
-
-    only_open = False
 
     def __init__(
         self,
@@ -306,7 +305,7 @@ class Filters(Inputs, Generic[Q]):
     def field(self, name: str, hint: object) -> Field:
         """Return the field of a filter; one by records also takes none of them, or the user, where the API does."""
         found, target = declared(hint), self.targets.get(name)
-        field = Field(name, field_label(name), "text", empty="Any", target=target)
+        field = Field(name, field_label(name), "text", empty="Any", target=target, only="")
         if target is not None:
             is_me = self.context.query.text(name) == "me"
             none = [("none", "None")] if any(NoneType in get_args(part) for part in get_args(hint)[:1]) else []

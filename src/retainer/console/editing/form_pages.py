@@ -235,7 +235,7 @@ def choose_deletion(_: Tx, context: PageContext) -> FormPage:
     kind = context.catalogue.find(context.path_parameters["kind"], "deleting")
     gone = f"The {kind.noun} is removed for good. This can't be undone; the audit log keeps what it said."
     return FormPage(
-        *(section_of(kind), "Delete {name}?", f"Delete {kind.noun}", partial(delete, kind), lambda *_: [gone]),
+        *(section_of(kind), "Delete {name}", f"Delete {kind.noun}", partial(delete, kind), lambda *_: [gone]),
         obstacle=partial(obstacle_to_deletion, kind),
         is_danger=True,
     )

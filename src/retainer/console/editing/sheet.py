@@ -19,7 +19,7 @@ from retainer.console.editing.fields import ID, SEVERAL, Field, Inputs, fields_o
 from retainer.console.forms import YES_OR_NO, Form
 from retainer.console.kinds.display import FREE
 from retainer.console.labels import field_label, in_words, word_of
-from retainer.console.names import Choice, load_choices, load_names
+from retainer.console.names import Choice, Only, load_choices, load_names
 from retainer.console.page_context import PageContext
 from retainer.errors import FieldErrors, InvalidValue, invalid
 from retainer.store.constraints import singular
@@ -277,9 +277,9 @@ class Sheet(Inputs):
             return int(text) if WHOLE.fullmatch(text) else text
         if field.shape == "choice" and text not in dict(field.options):
             raise InvalidValue(NOT_OFFERED)
-        return self._referred(field.target, text) if field.target is not None else text
+        return self._referred(field.target, text, field.only) if field.target is not None else text
 
-    def _referred(self, table: Table, text: str) -> int:
+    def _referred(self, table: Table, text: str, only: Only) -> int:
         """Return the id of a record that was chosen, or typed by its name. Raises InvalidValue.
 
         Of records of which the role sees only its user's own, the others do not exist.
@@ -290,7 +290,8 @@ class Sheet(Inputs):
             if owner and not load_names(self.tx, table, [record_id], owner):
                 raise InvalidValue(f"There is no {noun} like that.")
             return record_id
-        matches = load_choices(self.tx, table, self.owner_of(table, text), only_open=True, is_cut=True, q=text) or []
+        owner = self.owner_of(table, text)
+        matches = load_choices(self.tx, table, owner, only=only, is_cut=True, q=text) or []
         if table.name not in self.context.catalogue.by_table:  # the role sees nothing but the names
             matches = [match for match in matches if base_letters(text) in base_letters(match.text)]
         exact = [match for match in matches if match.text.casefold() == text.casefold()]

@@ -113,7 +113,7 @@ def download(tx: Tx, context: PageContext) -> Reply:
     if asked is None:
         raise invalid(context.query.errors)
     listed = kind.load(tx, asked.filters, Page(1, MAX_ROWS, asked.page.sort, "", ""))
-    header, rows = build_table(tx, kind.record, listed.data, references(kind.table, kind.record))
+    header, rows = build_table(tx, kind, listed.data)
     part = f"-first-{MAX_ROWS}" if listed.meta.total > MAX_ROWS else ""
     return csv_response(f"{kind.name}-{tx.today}{part}", header, rows, NO_STORE)
 
@@ -209,15 +209,14 @@ def foot_of(tx: Tx, table: Table, display: Display, rows: list[Row], total: int)
     return found
 
 
-def build_table(
-    tx: Tx, model: type[Record], records: Sequence[Record], targets: dict[str, Table]
-) -> tuple[list[str], Iterator[tuple[Cell, ...]]]:
-    """Return the header and the rows of a file: a column for each field with a single value.
+def build_table(tx: Tx, kind: Kind, records: Sequence[Record]) -> tuple[list[str], Iterator[tuple[Cell, ...]]]:
+    """Return the header and the rows of a file: a column for each field with a single value that the role sees.
 
     After an id of another record comes a column with its name: `client_id`, `client`.
     """
-    columns, shapes = dict[str, list[Cell]](), shapes_of(model)
-    answered = [field.name for field in msgspec.structs.fields(model) if field.default is not WRITE_ONLY]
+    columns, shapes, targets = dict[str, list[Cell]](), shapes_of(kind.record), references(kind.table, kind.record)
+    fields = [field for field in msgspec.structs.fields(kind.record) if field.name not in kind.left_out]
+    answered = [field.name for field in fields if field.default is not WRITE_ONLY]
     for field in (name for name in answered if shapes[name] not in {"", "list"}):
         values = [getattr(record, field) for record in records]
         columns[field] = [cell_of(value) for value in values]

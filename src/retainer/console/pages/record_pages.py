@@ -84,7 +84,7 @@ def related_blocks(page: AnyPage) -> Iterator[AnyBlock]:
 
 def related(page: AnyPage, kind: Kind, field: str | None) -> TableBlock:
     """Return the first records that refer to this one, without columns that would repeat what its page says."""
-    display = DISPLAYS[kind.name]
+    display = DISPLAYS[kind.name].without(kind.left_out)
     filters = {field: f"{page.own.id}"} if field else {}
     size, total = SHOWN if kind.reading else SHOWN_PARTS, None
     if display.is_counted:

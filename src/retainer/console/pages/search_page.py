@@ -21,7 +21,7 @@ from retainer.traffic import request_log
 from retainer.values.collation import base_letters
 from retainer.values.records import Record
 
-KINDS = ("clients", "external-contacts", "projects", "invoices", "quotes", "credit-notes", "tickets", "sites")
+KINDS = ("clients", "external-contacts", "projects", "tasks", "invoices", "quotes", "credit-notes", "tickets", "sites")
 SHOWN, SUGGESTED = 8, 4
 """Results of each kind on the page, and while somebody types."""
 MAX_LENGTH = 191

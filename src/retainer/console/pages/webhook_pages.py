@@ -99,7 +99,7 @@ save = partial(change, notice="Saved. Changes apply from the next event.")
 NEW = FormPage(WEBHOOKS, "Create webhook", "Create webhook", create, fields=lambda *_: FIELDS)
 EDIT = FormPage(WEBHOOKS, "Edit {name}", "Save", save, fields=lambda *_: FIELDS, values=lambda _, __, webhook: webhook)
 ROTATE = FormPage(WEBHOOKS, "Rotate the secret of {name}", "Rotate secret", rotate, lambda *_: [ROTATING])
-DELETE = FormPage(WEBHOOKS, "Delete {name}?", "Delete webhook", delete, tell_deletion, is_danger=True)
+DELETE = FormPage(WEBHOOKS, "Delete {name}", "Delete webhook", delete, tell_deletion, is_danger=True)
 REDELIVER = FormPage(
     *(WEBHOOKS, "Send events of {name} again", "Send again", redeliver),
     fields=lambda _, context, __: [Field("event_id", "Event", "whole")] if "event_id" in context.form else [SINCE],

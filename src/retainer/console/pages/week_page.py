@@ -160,7 +160,7 @@ class Week:
             "task_id": catalogue.find("tasks").first(self.tx, me | {"open": "true"}, size=100),
             "ticket_id": catalogue.find("tickets").first(self.tx, me | {"status": "unresolved"}, size=100),
         }
-        open_projects = load_choices(self.tx, projects, only_open=True, is_cut=True) or []
+        open_projects = load_choices(self.tx, projects, only="open", is_cut=True) or []
         found = {"Projects": [(f"project_id-{choice.id}", choice.text) for choice in open_projects]}
         for field, records in own.items():
             works = self.works({f"{field}-{record.id}" for record in records})
