@@ -129,6 +129,21 @@ def test_a_missing_database_is_unavailable_and_not_created_until_it_is_back(stor
     assert read(store) == 0
 
 
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_a_file_that_was_moved_or_replaced_takes_no_write_until_it_is_back(store, is_replaced):
+    write(store)
+    path = store.engine.path
+    away = path.rename(path.with_name("away.db"))
+    if is_replaced:
+        shutil.copy(away, path)
+    for use in (write, read):
+        with pytest.raises(Unavailable, match="was replaced" if is_replaced else "does not exist"):
+            use(store)
+    away.rename(path)
+    write(store)
+    assert read(store) == 0
+
+
 def test_a_failed_write_does_not_block_the_next_one(store):
     def fail():
         with store.unscoped(write=True) as tx:

@@ -91,6 +91,7 @@ class Sqlite:
             raise Unavailable(f"SQLite {driver.sqlite_version} is too old: install {oldest} or newer.")
         self.path, self.location = path, str(path)
         self.turns = Turns()
+        self._inode: int | None = None  # of the file, once it was opened
         self._idle: list[DriverConnection] = []
         self._open: set[DriverConnection] = set()  # a lent connection that is not in it is closed when it returns
 
@@ -116,8 +117,7 @@ class Sqlite:
         return DiskFull(str(error)) if is_full else Unavailable(str(error))
 
     def connect(self) -> DriverConnection:
-        if not self.path.exists():  # or SQLite would create it; a URI with mode=rw makes every read slower
-            raise Unavailable(f"The database {self.path} does not exist. Check that its disk is mounted.")
+        self._check_file()
         options = {"timeout": WAIT_SECONDS, "isolation_level": None, "check_same_thread": False}
         connection = driver.connect(str(self.path), **options, cached_statements=CACHED_STATEMENTS, factory=Connection)
         connection.deadline = deadline = [math.inf]
@@ -125,6 +125,23 @@ class Sqlite:
         for pragma in PRAGMAS:
             connection.execute(f"PRAGMA {pragma}")
         return connection
+
+    def _check_file(self) -> None:
+        """Close all connections to a file that was moved or replaced: what they write would be lost with it.
+
+        Raises Unavailable then, and without a file, which SQLite would create: mode=rw makes every read slower.
+        """
+        try:
+            inode = os.stat(self.path).st_ino  # noqa: PTH116  # each write needs it
+        except OSError:
+            inode = None
+        if inode is None or self._inode not in {None, inode}:
+            self.close()
+            if inode is None:
+                raise Unavailable(f"The database {self.path} does not exist. Check that its disk is mounted.")
+            message = f"The database {self.path} was replaced while it was open. Stop the server, and restore a backup."
+            raise Unavailable(message)
+        self._inode = inode
 
     def one(self, text: str, values: Values) -> Row | None:
         connection = self.connection()
@@ -163,6 +180,7 @@ class Sqlite:
     def begin_write(self, account_id: int | None) -> DriverConnection:
         self.turns.take(account_id)
         try:
+            self._check_file()
             connection = self.connection()
             try:
                 self._translated(connection.execute, "BEGIN IMMEDIATE")
