@@ -82,14 +82,14 @@ def test_the_page_of_a_refused_request_names_the_wrong_fields_and_the_code(api, 
     page = visitor.get(link_to_a_request(visitor.get("/console/requests?code=validation_failed")))
     assert "Wrong fields: name , <b> ." in page.text
     assert 'href="/docs/errors#validation_failed"' in page.html
-    assert "Add scope" not in page.text
+    assert "Add permission" not in page.text
 
 
 def test_a_missing_scope_leads_to_the_form_of_the_key_which_saves_nothing_by_itself(api, visitor, reader):
     write(api, answered(api, key_id=reader, time=as_instant(now()), status=403, reason=FORBIDDEN))
     refused = link_to_a_request(visitor.get("/console/requests?code=missing_scope"))
     page = visitor.get(refused)
-    assert "did not have the scope clients:write , which this request needs." in page.text
+    assert "did not have the permission clients:write , which this request needs." in page.text
     (form,) = [link for link in page.links if "add=" in link]
     edit = visitor.get(form)
     assert {"clients:write", "clients:read"} <= {box["value"] for box in edit.all("input") if "checked" in box}
@@ -97,7 +97,7 @@ def test_a_missing_scope_leads_to_the_form_of_the_key_which_saves_nothing_by_its
     assert "clients:write" not in visitor.get(f"/console/keys/{reader}").text, "nothing is saved yet"
     visitor.submit(form, action=f"/console/keys/{reader}/edit")
     assert "clients:write" in visitor.get(f"/console/keys/{reader}").text
-    assert "has this scope now" in visitor.get(refused).text
+    assert "has this permission now" in visitor.get(refused).text
     assert "not saved yet" not in visitor.get(form).text
     assert visitor.get(f"/console/keys/{reader}/edit?add=odd:scope").status == 200
 
@@ -106,8 +106,8 @@ def test_a_revoked_key_is_offered_no_scope(api, visitor, reader):
     write(api, answered(api, key_id=reader, time=as_instant(now()), status=403, reason=FORBIDDEN))
     visitor.submit(f"/console/keys/{reader}/revoke", confirmation="Reader")
     page = visitor.get(link_to_a_request(visitor.get("/console/requests?code=missing_scope")))
-    assert "did not have the scope clients:write , which this request needs." in page.text
-    assert "Add scope" not in page.text
+    assert "did not have the permission clients:write , which this request needs." in page.text
+    assert "Add permission" not in page.text
 
 
 def test_all_pages_count_the_same_requests_in_the_same_span(api, visitor, reader):
