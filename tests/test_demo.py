@@ -62,6 +62,7 @@ def test_a_few_things_are_late_and_most_are_not(agency):
 def test_the_sites_were_checked_until_now_and_one_is_down_for_less_than_an_hour(agency):
     down = agency.get("/sites", {"status": "down"}).data
     assert [datetime.now(UTC) - moment(site["down_since"]) for site in down] == [timedelta(minutes=47)]
+    assert [(site["uptime_percent_24h"] < 97, site["response_time_ms"]) for site in down] == [(True, None)]
     checked = [site["last_checked_at"] for site in agency.get("/sites", {"per_page": 100}).data]
     assert max(datetime.now(UTC) - moment(at) for at in checked if at) <= timedelta(minutes=5)
 

@@ -348,7 +348,8 @@ def test_a_refused_payment_says_why_beside_the_field_and_keeps_what_was_typed(ap
 def test_a_refund_says_what_is_left_and_a_repeated_one_adds_nothing(api, visitor):
     invoice = ready(api, "invoices", "credited")
     path = path_of("invoices", invoice, "/refund")
-    assert "300.00 EUR was paid and then credited." in visitor.get(path).text
+    text = visitor.get(path).text
+    assert ("300.00 EUR was paid and then credited." in text, "Refund date" in text) == (True, True)
     refund = {"amount": "100", "reference": "B1"}
     page = visitor.submit(path, **refund)
     assert "Refund of 100.00 EUR recorded" in page.text
@@ -480,6 +481,8 @@ def test_a_site_is_checked_now_unless_it_is_paused(api, visitor):
     assert "is checked now." in visitor.submit(path).text
     assert api.sql(due, site["id"])[0][0] <= utcnow()
     assert "This site is not monitored now." in visitor.get(path_of("sites", paused, "/check")).text
+    refused = visitor.submit(path_of("sites", site, "/maintenance"), maintenance_until="2020-01-01T10:00")
+    assert refused.error_of("maintenance_until") == "Must be in the future. If blank, maintenance ends now."
     assert "/check" not in visitor.get(path_of("sites", paused)).html
 
 

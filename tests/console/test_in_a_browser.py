@@ -400,6 +400,16 @@ def test_lines_of_a_document_are_added_and_removed_in_place(api, screen):
     assert (line["description"], line["quantity"], line["unit_price"]) == ("Hosting", "1", "1020.50")
 
 
+def test_what_a_form_led_to_is_dimmed_once_the_form_was_changed(api, screen):
+    invoice = api.make("/invoices", status="sent", lines=[{"description": "Design", "unit_price": "500"}])["id"]
+    enter(screen, api)
+    screen.open(f"/console/records/invoices/{invoice}/payment")
+    for amount, opacity in (("", "1"), ("5", "0.4")):
+        if amount:
+            screen.type(amount=amount)
+        assert screen.find(".action > .changes").value_of_css_property("opacity") == opacity
+
+
 def test_a_double_click_creates_one_key(api, screen):
     enter(screen, api)
     count, is_held = "SELECT count(*) FROM api_keys", threading.Event()

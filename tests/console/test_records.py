@@ -222,6 +222,8 @@ def test_a_site_shows_its_days_incidents_and_response_times(api, visitor):
     site = api.make(
         "/sites",
         url="https://optik.example",
+        wp_version="6.7",
+        wp_update_version="6.8",
         plugins=[
             {"slug": "shop", "name": "Shop", "version": "1.0", "update_version": "1.1"},
             {"slug": "seo", "version": "2.0"},
@@ -256,6 +258,8 @@ def test_a_site_shows_its_days_incidents_and_response_times(api, visitor):
     ]
     assert [row[1] for row in section(page, "Response times")] == ["100 ms", "250 ms"]
     assert section(page, "Plugins") == [["Shop", "1.0", "1.1", "Active", "No"], ["seo", "2.0", DASH, "Active", "No"]]
+    (in_list,) = visitor.get("/console/records/sites").all("td", **{"data-label": "Updates"})
+    assert ("Updates 2 " in page.text, in_list.text) == (True, "2"), "one of a plugin, and one of WordPress"
 
 
 def test_sites_in_trouble_come_first_and_paused_ones_last(api, visitor):

@@ -69,13 +69,14 @@ def _check(scene: Scene, site_id: int, now: datetime, *, is_down: bool) -> None:
             ended = as_instant(began + INTERVAL * down)
             tx.insert_rows(site_incidents, [(*key, as_instant(began), ended, FAILURE)])
     checked = [as_instant(now - INTERVAL * n - timedelta(seconds=7)) for n in range(uptime.DAY // INTERVAL)]
-    tx.insert_rows(site_checks, [(*key, moment, True) for moment in checked])
+    since = as_instant(now - DOWN)
+    tx.insert_rows(site_checks, [(*key, moment, not is_down or moment < since) for moment in checked])
     values: dict[str, Any] = {"observed": "up", "last_checked_at": checked[0], "last_status_code": 200}
     values |= {"response_time_ms": usual, "ssl_expires_at": as_instant(now + timedelta(days=rng.randint(6, 85)))}
     if is_down:
-        since, failures = as_instant(now - DOWN), DOWN // INTERVAL
+        failures = DOWN // INTERVAL
         values |= {"observed": "down", "failures": failures, "last_status_code": 502, "last_error": FAILURE}
-        values["down_since"] = since
+        values |= {"down_since": since, "response_time_ms": None}
         tx.insert_rows(site_incidents, [(*key, since, None, FAILURE)])
         tx.insert_rows(site_hours, [(*key, tx.now[:13], 0, failures, 0, 0)])
     tx.update_columns(sites_table, site_id, values | {"next_check_at": None})  # its host does not exist: no check

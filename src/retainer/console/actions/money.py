@@ -90,7 +90,6 @@ AMOUNT, DAY, METHOD, REFERENCE, NOTES = choose_fields(
     Payment, billing.payments, "amount", "paid_date", "method", "reference", "notes"
 )
 OTHERS = (
-    DAY._replace(label="Payment date", hint="", is_required=True),
     METHOD,
     REFERENCE._replace(hint="For example, the bank's. Two payments of an invoice cannot have the same."),
     NOTES._replace(label="Internal notes", hint=""),
@@ -104,7 +103,8 @@ class RecordPayment(Action, frozen=True, kw_only=True):
     """The field of the invoice that says what is due."""
 
     def fields_of(self, record: Invoice) -> Sequence[Field]:
-        return AMOUNT._replace(label=f"Amount, {record.currency}", hint="", is_required=True), *OTHERS
+        day = DAY._replace(label=f"{self.path.capitalize()} date", hint="", is_required=True)
+        return AMOUNT._replace(label=f"Amount, {record.currency}", hint="", is_required=True), day, *OTHERS
 
     def preset(self, tx: Tx, record: Invoice) -> dict[str, str]:
         amount = number_text(getattr(record, self.due), accounts.get_account(tx)["document_language"], is_money=True)

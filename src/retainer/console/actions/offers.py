@@ -254,6 +254,13 @@ class CheckNow(Action, frozen=True, kw_only=True):
         check_now(stage.tx, stage.record.id)
 
 
+class Maintain(Action, frozen=True, kw_only=True):
+    def run(self, stage: Stage, body: dict[str, Any]) -> Any:
+        if (body.get("maintenance_until") or "9") <= stage.tx.now:
+            raise invalid({"maintenance_until": ["Must be in the future. If blank, maintenance ends now."]})
+        return super().run(stage, body)
+
+
 (MAINTENANCE,) = choose_fields(Site, sites, "maintenance_until", use="Update")
 SITE_ACTIONS = (
     CheckNow(
@@ -265,7 +272,7 @@ SITE_ACTIONS = (
         notice=("{after.name} is checked now. Reload this page in a few seconds.",),
         audited=None,  # no field changes
     ),
-    Action(
+    Maintain(
         path="maintenance",
         label="Maintenance…",
         button="Save",

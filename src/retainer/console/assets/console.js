@@ -78,6 +78,9 @@ if (lines) {
   });
 }
 
+// What a form led to before it was changed is dimmed until its next preview.
+document.querySelector(".record-form.action")?.addEventListener("input", ({ currentTarget }) => currentTarget.classList.add("edited"));
+
 // A form offers the projects, contacts and sites of the chosen client.
 const client = document.querySelector(".record-form select[name=client_id]");
 if (client) {

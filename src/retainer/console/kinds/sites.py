@@ -107,10 +107,14 @@ def facts(page: RecordPage[Site]) -> list[Fact]:
         tone = "bad" if site.ssl_expires_at < instant_after(page.tx.now, SOON) else ""
         value = page.value("ssl_expires_at")._replace(kind="since", tone=tone)
         found.append(Fact("Certificate expires", value, note=value.moment.day if value.moment else ""))
-    updates = site.plugin_updates_count + int(site.core_update_available)
-    if site.plugins_count or site.core_update_available:
-        found.append(Fact("Updates", Value("number", f"{updates:,}", tone="warn" if updates else "")))
-    return found
+    return [*found, *(Fact("Updates", value) for value in updates(page, [page.own]).values())]
+
+
+def updates(_: Values, sites: Sequence[Site]) -> dict[int, Value]:
+    """Return how many updates sites wait for, of plugins and of WordPress; none for a site that reports nothing."""
+    told = [site for site in sites if site.plugins_count or site.core_update_available]
+    counts = {site.id: site.plugin_updates_count + int(site.core_update_available) for site in told}
+    return {key: Value("number", f"{count:,}", tone="warn" if count else "") for key, count in counts.items()}
 
 
 def blocks(page: RecordPage[Site]) -> Iterator[AnyBlock]:
@@ -189,7 +193,7 @@ DISPLAY = Display(
         Column("uptime_percent_30d", load=uptimes),
         "response_time_ms",
         "ssl_expires_at",
-        "plugin_updates_count",
+        Column("plugin_updates_count", load=updates),
     ),
     filters=("client_id", "status", "has_updates"),
     views=(
