@@ -96,12 +96,12 @@ class WebPage(NamedTuple):
 
     def all(self, tags: str, kind: str = "", **attributes: str) -> list[Element]:
         """Return elements of the page; see `Element.all`."""
-        return elements_of(self.html).all(tags, kind, **attributes)
+        return elements_of(self.html.replace("<wbr>", "")).all(tags, kind, **attributes)
 
     @property
     def text(self) -> str:
         """What a person reads in the main part; each page is read so, and a parser would take ten times as long."""
-        main = self.html.partition("<main")[2].partition(">")[2].partition("</main>")[0]
+        main = self.html.replace("<wbr>", "").partition("<main")[2].partition(">")[2].partition("</main>")[0]
         return " ".join(unescape(re.sub(r"<[^>]*>", " ", main)).split())
 
     @property
