@@ -182,9 +182,9 @@ class Sheet(Inputs):
         is_stored = any(field.target is table and self.stored(field) == text for field in self.fields)
         return "" if self.record is not None and is_stored else super().owner_of(table, text)
 
-    def _load_choices(self, table: Table) -> list[Choice] | None:
+    def _load_choices(self, table: Table, only: Only) -> list[Choice] | None:
         """Return what can be chosen; if the client of the record is fixed, only what is its own or nobody's."""
-        found, own = super()._load_choices(table), getattr(self.record, "client_id", None)
+        found, own = super()._load_choices(table, only), getattr(self.record, "client_id", None)
         if found and own and all(field.name != "client_id" for field in self.fields):
             return [choice for choice in found if choice.client_id in {None, own}]
         return found
