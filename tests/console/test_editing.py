@@ -443,5 +443,7 @@ def test_templates_are_offered_to_copy_and_nowhere_else(api, visitor):
         assert {option["value"] for option in choice.all("option")} == {"", *map(str, offered)}, path
     (work,) = visitor.get("/console/week").all("select", name="work")
     assert [option["value"] for option in work.all("option")] == ["", f"project_id-{project}"]
+    edited = visitor.get(f"/console/records/projects/{project}/edit")
+    assert [edited.all("select input", name=each) for each in ("template_id", "is_template", "quote_id")] == [[]] * 3
     typed = visitor.post("/console/records/time-entries/new", {"project_id": "Plan", "duration_minutes": "1:00"})
     assert typed.error_of("project_id") == "There is no project like that."

@@ -454,3 +454,9 @@ def test_lines_of_documents_have_units_and_tables_repeat_nothing_of_their_page(a
 def test_a_missing_record_says_what_may_have_happened_to_it(api, visitor):
     page = visitor.get("/console/records/clients/999")
     assert (page.status, "It may have been deleted." in page.text, "id in the path" in page.text) == (404, True, False)
+
+
+def test_more_details_leave_out_what_says_nothing(api, visitor):
+    page = visitor.get(f"/console/records/tasks/{api.make('/tasks', billable=False)['id']}")
+    (details,) = [each for each in page.all("section") if each.text.startswith("More details")]
+    assert ("Billable No" in details.text, "Subtasks" in details.text) == (True, False)

@@ -25,6 +25,7 @@ from retainer.errors import FieldErrors, InvalidValue, invalid
 from retainer.store.constraints import singular
 from retainer.store.tx import Tx
 from retainer.values.collation import base_letters
+from retainer.values.reading import create_only
 from retainer.values.records import Record
 
 NAMED = re.compile(r"(?:.*\(#|#?)([1-9][0-9]{0,14})\)?", re.DOTALL)
@@ -61,6 +62,7 @@ class Sheet(Inputs):
         self.lock = FREE if chosen is not None or record is None else self.display.lock(record)
         without = {*self.lock.fields, *(self.display.preset_only if chosen is None else ())}
         use = "Create" if record is None else "Update"
+        without |= create_only(kind.record) if use == "Update" and chosen is None else set()
         offered = fields_of(kind.record, kind.table, use) if chosen is None else tuple(chosen)
         offered = tuple(field for field in offered if kind is None or field.name not in kind.left_out)
         self.fields = [field for field in offered if field.name not in without]

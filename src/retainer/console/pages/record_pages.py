@@ -110,12 +110,13 @@ def repeats(page: AnyPage, field: str, records: list[Record]) -> bool:
 
 
 def rest_of(page: AnyPage) -> Iterator[AnyBlock]:
-    """Yield the long texts of a record, and its other fields, unless they were shown or are in the heading."""
+    """Yield the long texts of a record, and its other fields that say something, unless they were shown above."""
     named_by = next((name for name in NAMES if getattr(page.own, name, None)), "")
     hidden = page.seen | HEADING | {"number", named_by}
-    names = [name for name in page.own.__struct_fields__ if name not in hidden]
+    values = {name: getattr(page.own, name) for name in page.own.__struct_fields__ if name not in hidden}
+    names = [name for name, value in values.items() if value or (value is False and not name.startswith("is_"))]
     for name in TEXTS:
-        if name in names and getattr(page.own, name):
+        if name in names:
             yield Block("text", title=field_label(name), text=getattr(page.own, name))
             names.remove(name)
     block = page.fields("More details", names)
