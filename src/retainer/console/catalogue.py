@@ -140,7 +140,7 @@ class Catalogue:
 
     def __init__(self, operations: list[Operation], role: str) -> None:
         self.areas: frozenset[Area] = ROLES[role]
-        by_path = {(operation.method, operation.path): operation for operation in operations}
+        self._operations = {(operation.method, operation.path): operation for operation in operations}
         on_one = {
             (each.method, each.resource.path): each
             for each in operations
@@ -149,7 +149,7 @@ class Catalogue:
         self.kinds: dict[str, Kind] = {}
         for listing in operations:
             path, table = listing.path, listing.resource.table
-            name, creating = path.rpartition("/")[2], by_path.get(("POST", path))
+            name, creating = path.rpartition("/")[2], self._operations.get(("POST", path))
             is_kind = table is not None and (table.info["announced"] or name in LISTS)
             if listing.paged and table is not None and is_kind and path == listing.resource.path:
                 reading, changing, deleting = (on_one.get((method, path)) for method in ("GET", "PATCH", "DELETE"))
@@ -157,7 +157,6 @@ class Catalogue:
                 owner = "" if "records" in self.areas else OWN_RECORDS.get(name)
                 if owner is not None:
                     self.kinds[name] = Kind(name, table, listing, reading, creating, changing, deleting, parent, owner)
-        self._operations = by_path
         self.by_table = {kind.table.name: kind for kind in self.kinds.values()}
 
     def owner_of(self, table: Table) -> str:

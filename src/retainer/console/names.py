@@ -85,9 +85,8 @@ def load_choices(
 ) -> list[Choice] | None:
     """Return all records of a table with their names, by name; None if there are more than a form can offer.
 
-    With `q`, they are those that contain this text.
-
-    With an `owner`, they are those whose field names the user. A list that `is_cut` has the newest instead of None.
+    With `q`, they contain this text; with an `owner`, they are those whose field names the user. A list that `is_cut`
+    has the newest instead of None.
     """
     rows = tx.all(_first(table, owner, only, has_q=q != ""), me=tx.actor.user_id, q=searched(q))
     if len(rows) > MAX_CHOICES and not is_cut:

@@ -123,16 +123,15 @@ def read_asked(context: PageContext, kind: Kind) -> Asked | None:
 
     A blank field is left out, and a day is the instant at which it begins for the account.
     """
-    hints = {name: each.hint for name, each in parameters(kind.listing.query).items()}
-    moments = {name for name, hint in hints.items() if declared(hint).shape == "moment"}
+    shapes = {name: declared(each.hint).shape for name, each in parameters(kind.listing.query).items()}
     sent = {name: [text.strip() for text in texts if text.strip()] for name, texts in context.query.texts.items()}
     texts = {name: texts for name, texts in sent.items() if texts}
     for name in texts.keys() & kind.left_out:
-        context.query.errors.note_unknown(name, hints.keys() - kind.left_out, is_parameter=True)
+        context.query.errors.note_unknown(name, shapes.keys() - kind.left_out, is_parameter=True)
     if context.query.errors:
         return None
     pairs = [
-        (name, read_moment(text, context.person.timezone) if name in moments else text)
+        (name, read_moment(text, context.person.timezone) if shapes.get(name) == "moment" else text)
         for name, each in texts.items()
         for text in each
     ]

@@ -96,9 +96,11 @@ class Report(NamedTuple):
         found, name = self.pairs(table.subjects, table.compared), self.controls.sort.removeprefix("-")
         if not table.has_total or name not in table.figures:
             return found
-        known = [pair for pair in found if self.figure(pair.now, name) is not None]
+        known, unknown = list[Pair](), list[Pair]()
+        for pair in found:
+            (unknown if self.figure(pair.now, name) is None else known).append(pair)
         known.sort(key=lambda pair: self.figure(pair.now, name), reverse=self.controls.sort.startswith("-"))
-        return [*known, *(pair for pair in found if pair not in known)]
+        return known + unknown
 
     def columns(self, table: Table) -> Iterator[Column]:
         for name in table.figures:
