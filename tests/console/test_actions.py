@@ -323,8 +323,8 @@ def test_a_quote_that_was_answered_or_has_expired_is_not_answered_again(api, vis
 
 
 PAYMENTS = [
-    ({"amount": "2000"}, "amount", "Enter 0.01 to 1,242.50 EUR. Record a surplus on another invoice of the client"),
-    ({"amount": "0"}, "amount", "Enter 0.01 to 1,242.50 EUR."),
+    ({"amount": "2000"}, "amount", "Must be from 0.01 to 1,242.50 EUR, the balance due. Record a surplus on"),
+    ({"amount": "0"}, "amount", "Must be from 0.01 to 1,242.50 EUR, the balance due."),
     ({"amount": "1.234"}, "amount", "Can be read in two ways. Write"),
     ({"amount": ""}, "amount", "Is required."),
     ({"amount": "1.0011"}, "amount", "decimal places"),
@@ -358,7 +358,7 @@ def test_a_refund_says_what_is_left_and_a_repeated_one_adds_nothing(api, visitor
         "A refund with this reference was recorded before, so nothing was added." in visitor.submit(path, **refund).text
     )
     page = visitor.submit(path, amount="200.01")
-    assert page.error_of("amount").startswith("Enter 0.01 to 200.00 EUR.")
+    assert page.error_of("amount").startswith("Must be from 0.01 to 200.00 EUR, ")
     assert "to be refunded" not in visitor.submit(path).text
     assert read(api, "invoices", invoice)["refund_due"] == "0.00"
     assert path not in visitor.get(path_of("invoices", invoice)).links
@@ -382,7 +382,7 @@ CREDITS = [
     ({"what": "everything", "amount": "50"}, "what", "Select “An amount”, or leave the amount blank."),
     ({"what": "lines", "line_0": "1", "amount": "50"}, "what", "Select “An amount”, or leave the amount blank."),
     ({"what": "amount", "line_0": "1", "amount": "50"}, "what", "Select “Selected lines”, or leave the lines blank."),
-    ({"what": "amount", "amount": "9999"}, "amount", "but only 1243.50 EUR is left to credit"),
+    ({"what": "amount", "amount": "9999"}, "amount", "but only 1,243.50 EUR is left to credit"),
     ({"what": "lines", "line_0": "11"}, "line_0", "at most what is left of the line: 10."),
     ({"what": "lines", "line_0": "ten"}, "line_0", "Must be"),
     ({"what": "everything", "issue_date": "2001-01-01"}, "issue_date", "Must not be before the invoice"),

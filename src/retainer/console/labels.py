@@ -124,8 +124,7 @@ REWORDED = (
     (re.compile(r"\bSend\b"), "Enter"),
 )
 """Terms of the API, and what people read instead."""
-BOUNDS = re.compile(r"Must be from ([0-9.]+) to ([0-9.]+) ([A-Z]{3}), [^.]*")
-"""An amount outside of its bounds."""
+AMOUNT = re.compile(r"\b[0-9]{4,}(\.[0-9]+)?(?= [A-Z]{3}\b)")
 CHOICES = re.compile(r"(?<=one of: )[a-z_0-9, ]+")
 VALID = re.compile(r" Valid are: .*")
 RECORD = re.compile(r"\b(Client|Project) [0-9]+\b")
@@ -152,15 +151,11 @@ def word_of(value: str) -> str:
 
 
 def in_words(sentence: str, names: Collection[str]) -> str:
-    """Return a sentence of the API with labels of fields, words for values and days, and no ids of records."""
+    """Return a sentence of the API with labels of fields, words for values, amounts and days, and no ids of records."""
 
     def word(found: re.Match[str]) -> str:
         name = found[0].strip("`")
         return f"“{field_label(name)}”" if name in names else word_of(name).lower() if "`" in found[0] else found[0]
-
-    def bounds(found: re.Match[str]) -> str:
-        low, high = (f"{Decimal(text):,f}" for text in found.groups()[:2])
-        return f"Enter {low} to {high} {found[3]}"
 
     def day(found: re.Match[str]) -> str:
         try:
@@ -172,5 +167,5 @@ def in_words(sentence: str, names: Collection[str]) -> str:
         sentence = term.sub(instead, sentence)
     sentence = VALID.sub("", sentence).replace("Unknown parameter", "Unknown filter")
     sentence = CHOICES.sub(lambda found: ", ".join(map(word_of, found[0].split(", "))), sentence)
-    sentence = RECORD.sub(lambda found: f"This {found[1].lower()}", BOUNDS.sub(bounds, NAME.sub(word, sentence)))
-    return DAY.sub(day, sentence)
+    sentence = RECORD.sub(lambda found: f"This {found[1].lower()}", NAME.sub(word, sentence))
+    return DAY.sub(day, AMOUNT.sub(lambda found: f"{Decimal(found[0]):,f}", sentence))
