@@ -310,7 +310,7 @@ def test_a_record_in_use_is_not_deleted_and_the_page_says_what_blocks(api, visit
     api.make("/sites", client_id=client["id"])
     path = path_of("clients", client, "delete")
     shown = visitor.get(path)
-    assert "Move or delete 1 project, 1 site first. Or archive the client." in shown.text
+    assert "Move or delete 1 project and 1 site first. Or archive the client." in shown.text
     assert path not in Fields(shown.html).forms
     edit = path_of("clients", client, "edit")
     sent = visitor.post(path, {"state": dict(Fields(visitor.get(edit).html).forms[edit])["state"]})

@@ -14,6 +14,7 @@ from retainer.store.tables import metadata
 from retainer.values.records import WRITE_ONLY, marked
 
 MISSING = "There is no such {} in this account."
+MOVE = "Move or delete {} first."
 
 
 @cache

@@ -8,10 +8,10 @@ import msgspec
 from msgspec.json import encode
 from sqlalchemy import Insert, Table, Update, bindparam, or_
 
-from retainer.errors import BodyErrors, FieldErrors, Refusal, not_found
+from retainer.errors import BodyErrors, Refusal, not_found
 from retainer.store import constraints
 from retainer.store.announcements import inserting, is_announced, updating
-from retainer.store.constraints import MISSING, Step, singular
+from retainer.store.constraints import MISSING, MOVE, Step, singular
 from retainer.store.engines import Engine
 from retainer.store.engines.base import TRANSACTION_SECONDS, Columns, DriverCursor, Row, Rows, TransientConflict
 from retainer.store.engines.sql import insert_or_add
@@ -200,8 +200,8 @@ class Tx(BodyErrors, Transaction):
 
         `before` is called before each step. Raises `in_use` with the count of each relation that blocks.
         """
-        errors = self.blocking(table, record_id)
-        if errors:
+        if blocking := self.blocking(table, record_id):
+            errors = {name: [MOVE.format(rows)] for name, rows in blocking.items()}
             message = f"This {singular(table)} is in use and was not deleted. See errors for what blocks."
             raise Refusal("in_use", message, errors=errors)
         for step in constraints.deletion(table)[1]:
@@ -212,14 +212,13 @@ class Tx(BodyErrors, Transaction):
             else:
                 self.count(step.table, -self.change(step.statement, id=record_id))
 
-    def blocking(self, table: Table, record_id: int) -> FieldErrors:
-        errors = FieldErrors()
+    def blocking(self, table: Table, record_id: int) -> dict[str, str]:
+        """Return the rows that block a deletion, by the names of their tables: `3 projects`."""
+        found = {}
         for child, statement in constraints.deletion(table)[0]:
-            count = self.value(statement, id=record_id)
-            if count:
-                noun = singular(child) if count == 1 else child.name.replace("_", " ")
-                errors[child.name] = [f"Move or delete {count:,} {noun} first."]
-        return errors
+            if count := self.value(statement, id=record_id):
+                found[child.name] = f"{count:,} {singular(child) if count == 1 else child.name.replace('_', ' ')}"
+        return found
 
     def count(self, table: Table, change: int) -> None:
         if change:

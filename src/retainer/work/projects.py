@@ -32,6 +32,7 @@ from retainer.schema.work import milestones, projects, tasks
 from retainer.shared import relations
 from retainer.shared.relations import ClientState
 from retainer.store.announcements import updating
+from retainer.store.constraints import MOVE
 from retainer.store.tx import Tx
 from retainer.values.exact import amount_of
 from retainer.values.kinds import Code30, Code191, Day, Id
@@ -141,8 +142,8 @@ def validate_billing(tx: Tx, project: Project) -> None:
 
 def validate_change(tx: Tx, project: Project, before: Project) -> None:
     is_moved = project.client_id != before.client_id
-    for messages in tx.blocking(projects, project.id).values() if is_moved else ():
-        tx.error("client_id", f"Is fixed once work was recorded for the client. {messages[0]}")
+    for rows in tx.blocking(projects, project.id).values() if is_moved else ():
+        tx.error("client_id", f"Is fixed once work was recorded for the client. {MOVE.format(rows)}")
     if is_moved and any(tx.one(statement, project=project.id) for statement in REFERRING):
         tx.error("client_id", "Is fixed while tickets or sites refer to the project. Move them first.")
     allotted = amount_of(sum_milestone_amounts(tx, project.id), before.currency)

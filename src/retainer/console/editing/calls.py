@@ -97,4 +97,4 @@ def worded(refusal: Refusal, names: Collection[str]) -> str:
     """Return a refusal of the API in the words of a page: its errors, or its message without any."""
     errors: FieldErrors = refusal.members.get("errors", {})
     text = " ".join(sentence for sentences in errors.values() for sentence in sentences) or refusal.message
-    return OF_PROGRAMS.sub("", in_words(text, names)).replace(" first. Move or delete ", ", ")
+    return OF_PROGRAMS.sub("", in_words(text, names))

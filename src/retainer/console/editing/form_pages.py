@@ -19,11 +19,12 @@ from retainer.console.editing.sheet import Sheet
 from retainer.console.names import Link, load_names, path_of, title_of
 from retainer.console.page_context import PageContext, Reply, View
 from retainer.console.shapes import choices_of
+from retainer.console.words import listed
 from retainer.errors import Refusal, invalid
 from retainer.identity.audit import Fields
 from retainer.kernel.resource import read_id
 from retainer.schema.identity import accounts
-from retainer.store.constraints import singular
+from retainer.store.constraints import MOVE, singular
 from retainer.store.tx import Store, Tx
 from retainer.values.decoding import decoder, json_text
 from retainer.values.records import Record
@@ -246,11 +247,13 @@ def obstacle_to_deletion(kind: Kind, tx: Tx, _: PageContext, record: Record) -> 
     lock = display_of(kind.name).lock(record)
     if lock.stays:
         return f"{lock.reason} It cannot be deleted."
+    if blocking := tx.blocking(kind.table, record.id):
+        instead = f" Or archive the {kind.noun}." if "archived" in choices_of(kind.record).get("status", ()) else ""
+        return MOVE.format(listed([*blocking.values()])) + instead
     try:
         call(tx, kind.deleting, *ids_of(kind, record))
     except Refusal as refusal:
-        instead = f" Or archive the {kind.noun}." if "archived" in choices_of(kind.record).get("status", ()) else ""
-        return worded(refusal, kind.record.__struct_encode_fields__) + instead
+        return worded(refusal, kind.record.__struct_encode_fields__)
     return ""
 
 
