@@ -137,6 +137,8 @@ def test_errors_of_the_api_stand_at_their_fields_and_the_summary_leads_to_them(a
     page = create(api, visitor, "external-contacts", last_name="")
     assert "Give at least one of “First name”, “Last name” and email." in page.text
     assert '<a href="#first_name">First name</a>' in page.html
+    api.make("/clients", number="C-7")
+    assert "Is already taken by another client." in create(api, visitor, "clients", number="C-7").text
     page = create(api, visitor, "projects", fixed_fee="500")
     assert "Is only for the “Billing type” “Fixed fee”, not for time and materials. Leave it blank." in page.text
 
