@@ -84,6 +84,15 @@ def test_a_renderer_that_ends_fails_its_own_job_only(renderers, end):
     assert renderers.run(NORTH, abs, -1) == 1
 
 
+def test_errors_of_a_renderer_are_told_with_its_end_and_written_nowhere_else(renderers, capfd):
+    for _ in range(3):
+        with contextlib.suppress(RuntimeError):  # more than a pipe holds delays nothing
+            renderers.run(NORTH, os.write, 2, b"broken\n" * 10_000)
+    with pytest.raises(RendererEnded, match=r"(?s)with status -6\. broken\nbroken"):
+        renderers.run(NORTH, os.abort)
+    assert capfd.readouterr() == ("", "")
+
+
 def test_a_renderer_that_is_idle_ends_and_is_replaced():
     renderers = Renderers(idle_seconds=1)
     pid = renderers.run(NORTH, os.getpid)

@@ -34,12 +34,15 @@ class Renderer:
 
     def __init__(self) -> None:
         here, there = socket.socketpair()
-        with there:
+        read, write = os.pipe()
+        self._errors = open(read, "rb")  # noqa: SIM115, PTH123  # its lines are not for the server's log
+        os.set_blocking(write, False)  # what a pipe does not hold is dropped, or it would wait
+        with there, open(write, "wb") as errors:  # noqa: PTH123
             command = [sys.executable, "-P", "-m", "retainer.server.renderer", str(there.fileno())]
             environment = {name: text for name, text in os.environ.items() if not name.startswith("RETAINER_")}
             environment["RAYON_NUM_THREADS"] = "1"  # of typst, which would use all processors
             self.process = subprocess.Popen(  # noqa: S603
-                command, env=environment, pass_fds=[there.fileno()], stdin=subprocess.DEVNULL
+                command, env=environment, pass_fds=[there.fileno()], stdin=subprocess.DEVNULL, stderr=errors
             )
         self.connection = Connection(here.detach())
         self.is_used_up = False
@@ -52,20 +55,22 @@ class Renderer:
             self.connection.send((function, arguments, 2 * seconds))
             result, error, self.is_used_up = self.connection.recv()
         except (EOFError, OSError):
-            status = self.close()
+            self.is_used_up = True
+            self.connection.close()
+            status, errors = self.process.wait(), self._errors.read().decode(errors="replace")
             if time.monotonic() - began >= seconds:
                 raise TimeoutError from None
-            raise RendererEnded(f"The renderer ended with status {status}.") from None
+            raise RendererEnded(f"The renderer ended with status {status}. {errors}".strip()) from None
         finally:
             killer.cancel()
         if error is not None:
             raise error
         return cast("T", result)
 
-    def close(self) -> int:
-        self.is_used_up = True
+    def close(self) -> None:
         self.connection.close()
-        return self.process.wait()
+        self.process.wait()
+        self._errors.close()
 
 
 class Renderers:
