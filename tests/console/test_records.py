@@ -321,6 +321,7 @@ def test_a_project_shows_its_budget_tasks_and_people(api, visitor, client, monke
     assert [row[1:] for row in section(page, "People")] == [["4:00 h", "2 Mar 2026"], ["1:30 h", "3 Mar 2026"]]
     assert section(page, "Milestones")[0][0] == "Design approved"
     assert "newest" not in page.text
+    assert "latest" not in page.text
     monkeypatch.setattr(projects, "NEWEST_ENTRIES", 1)
     monkeypatch.setattr(record_pages, "SHOWN", 1)
     page = visitor.get(f"/console/records/projects/{project['id']}")

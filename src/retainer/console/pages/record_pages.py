@@ -86,12 +86,13 @@ def related(page: AnyPage, kind: Kind, field: str | None) -> TableBlock:
     """Return the first records that refer to this one, without columns that would repeat what its page says."""
     display = DISPLAYS[kind.name].without(kind.left_out)
     filters = {field: f"{page.own.id}"} if field else {}
-    size, total = SHOWN if kind.reading else SHOWN_PARTS, None
+    size = SHOWN if kind.reading else SHOWN_PARTS
     if display.is_counted:
         listed = kind.page(page.tx, filters, size=size, within=page.own.id)
         records, total = listed.data, listed.meta.total
     else:
         records = kind.first(page.tx, filters, size=size)
+        total = len(records) if len(records) < size else None
     columns = as_columns(display.columns)
     known = {name for each in columns for name in (each.field, each.detail) if repeats(page, name, records)}
     known |= {field or ""}
