@@ -249,9 +249,9 @@ def test_hours_a_week_are_typed_and_past_costs_change_only_if_that_is_chosen(api
 def test_the_history_of_a_record_shows_what_was_done_in_the_console(api, visitor):
     client = api.make("/clients", name="Optik")
     page = f"/console/records/clients/{client['id']}"
-    assert "Ana Admin record changed" not in visitor.get(page).text
+    assert "Record changed by" not in visitor.get(page).text
     visitor.submit(f"{page}/edit", city="Leipzig")
-    assert "Ana Admin record changed just now" in visitor.get(page).text
+    assert "Record changed by Ana Admin just now" in visitor.get(page).text
 
 
 def test_the_audit_is_in_the_words_of_the_console(api, visitor):

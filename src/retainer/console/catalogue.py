@@ -3,7 +3,6 @@
 They follow from the operations of the API: a page calls the same handlers, with the rights of its admin.
 """
 
-import inspect
 import sys
 from collections.abc import Mapping
 from typing import NamedTuple, get_args
@@ -63,8 +62,8 @@ class Kind(NamedTuple):
     @property
     def purpose(self) -> str:
         """Return what the records are, in the words with which the reference begins its page about them."""
-        about = inspect.getdoc(sys.modules[self.listing.query.__module__]) or ""
-        text = about.partition("\n")[0].partition(": ")[2]
+        about, *_ = (sys.modules[self.listing.query.__module__].__doc__ or "").splitlines()
+        text = about.partition(": ")[2]
         return text[:1].upper() + text[1:]
 
     @property

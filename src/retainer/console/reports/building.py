@@ -57,13 +57,9 @@ class Report(NamedTuple):
 
     def is_filled(self, table: Table) -> bool:
         """Return whether any figure of a table is something, in the period or a year before."""
-        return any(
-            self.figure(fields, name)
-            for part in (self.now, self.before)
-            for key, fields in part.rows[table.subjects].items()
-            for name in table.figures
-            if CAPACITY.isdisjoint((key, name))
-        )
+        rows = [row for part in (self.now, self.before) for row in part.rows[table.subjects].items()]
+        figures = ((fields, name) for key, fields in rows for name in table.figures if not CAPACITY & {key, name})
+        return any(self.figure(*each) for each in figures)
 
     @property
     def drawings(self) -> list[charts.Chart]:

@@ -47,8 +47,6 @@ class Declaration(NamedTuple):
     """A report: what reads its figures, its usual period, and the types of the API that describe its figures."""
 
     title: str
-    sources: str
-    """The records that its figures follow from."""
     read: Callable[[Tx, Controls, Period], Figures]
     default_start: Callable[[date], date]
     facts: tuple[str, ...]
@@ -64,7 +62,6 @@ USE = (*TIME, "target_percent", "billable_value")
 REPORTS = {
     "overview": Declaration(
         "Overview",
-        "invoices, payments, expenses, time, quotes and tickets",
         figures.read_overview,
         common.month_begins,
         ("revenue", "collected", "outstanding", BILLABLE),
@@ -80,7 +77,6 @@ REPORTS = {
     ),
     "revenue-by-month": Declaration(
         "Revenue by month",
-        "issued invoices, credit notes and payments",
         figures.read_months,
         last_year,
         ("revenue", "collected", "outstanding_at_end"),
@@ -105,7 +101,6 @@ REPORTS = {
     ),
     "revenue-by-client": Declaration(
         "Revenue by client",
-        "issued invoices, credit notes and payments",
         figures.read_clients,
         common.year_begins,
         ("revenue", "clients", "largest_share"),
@@ -123,7 +118,6 @@ REPORTS = {
     ),
     "utilisation": Declaration(
         "Utilisation",
-        "tracked time and the hours that people work",
         figures.read_people,
         last_year,
         (BILLABLE, "utilisation_percent", "billable_share_percent", "billable_value"),
@@ -156,7 +150,6 @@ REPORTS = {
     ),
     "profitability": Declaration(
         "Profitability",
-        "invoices, time and expenses of projects",
         figures.read_projects,
         common.year_begins,
         ("revenue", "profit", "margin_percent", "billable_value", "unbilled_amount"),
