@@ -297,7 +297,10 @@ def test_bad_values_of_other_commands_are_named_by_their_options(folder, account
 def test_an_unknown_id_is_refused_in_a_sentence(folder):
     for arguments in (("account", "show", 999), ("user", "deactivate", 999), ("key", "revoke", 999)):
         assert "There is no " in refused(folder, *arguments)
-    assert "There is no account" in refused(folder, "api", "on", 2**53 - 1)
+    message = refused(folder, "api", "on", 2**53 - 1)
+    assert "There is no account" in message
+    assert message.endswith("/retainer.db. See: retainer account list\n")
+    assert refused(folder, "key", "revoke", 99).endswith("/retainer.db. See: retainer key list ACCOUNT\n")
     misused(folder, "api", "on", 2**63)
 
 

@@ -1,5 +1,6 @@
 """The command line."""
 
+import re
 import sys
 from typing import Annotated
 
@@ -48,6 +49,9 @@ for group in (
     cli.add_typer(group)
 
 
+MISSING = re.compile(r"There is no (account|user|key|session|webhook) [0-9]+")
+
+
 def main() -> None:
     """Run a command; errors go to standard error with exit status 1, wrong usage with 2."""
     try:
@@ -63,6 +67,9 @@ def sentences(error: Exception) -> list[str]:
     if isinstance(error, Refusal) and "errors" in error.members:
         errors = error.members["errors"].items()
         return [f"{option_name(name.split('.')[0])}: {text}" for name, texts in errors for text in texts]
+    if isinstance(error, Refusal) and (missing := MISSING.match(error.message)):
+        listing = f"{missing[1]} list{' ACCOUNT' * (missing[1] != 'account')}"
+        return [f"{error} The database is {connect(settings.load().database).location}. See: retainer {listing}"]
     if isinstance(error, Unavailable) and error.__cause__ is not None:
         return [unavailable(error, connect(settings.load().database))]
     if isinstance(error, FileExistsError | NotADirectoryError):
