@@ -87,12 +87,12 @@ def related(page: AnyPage, kind: Kind, field: str | None) -> TableBlock:
     display = DISPLAYS[kind.name].without(kind.left_out)
     filters = {field: f"{page.own.id}"} if field else {}
     size = SHOWN if kind.reading else SHOWN_PARTS
-    if display.is_counted:
-        listed = kind.page(page.tx, filters, size=size, within=page.own.id)
-        records, total = listed.data, listed.meta.total
-    else:
+    if not display.is_counted:
         records = kind.first(page.tx, filters, size=size)
         total = len(records) if len(records) < size else None
+    else:
+        listed = kind.page(page.tx, filters, size=size, within=page.own.id)
+        records, total = listed.data, listed.meta.total
     columns = as_columns(display.columns)
     known = {name for each in columns for name in (each.field, each.detail) if repeats(page, name, records)}
     known |= {field or ""}
