@@ -232,7 +232,7 @@ def test_hours_a_week_are_typed_and_past_costs_change_only_if_that_is_chosen(api
             assert users.get_user(tx, api.member_id)["weekly_capacity_minutes"] == 2310
         visitor.submit(person, weekly_capacity_minutes="40")
     visitor.submit(person, cost_rate="41.50")
-    assert "The beginning 41.50" in visitor.get(person).text
+    assert re.search("The beginning 41.50 .* New hourly cost ", visitor.get(person).text)
     refused = visitor.submit(person, cost_rate="45")
     assert "Enter the first day of the new cost, or choose it for past days, too." in refused.text
     for typed in ({"cost_rate_from": "2026-02-01"}, {"all_days": "yes"}):

@@ -43,11 +43,13 @@ NEW_HOLDER = Field(
 
 def person_fields(tx: Tx, context: PageContext, user: Any) -> Iterator[Field]:
     """Yield the fields of a person; nobody changes their own role."""
+    has_costs = user is not None and users.list_cost_rates(tx, user.id) != []
     for field in fields_of(UserDetails, schema.users):
         left_out = "cost_rate_from" if user is None else "role" if user.id == context.person.user_id else ""
         if field.name not in {"password", left_out}:
-            yield field._replace(hint=ROLES if field.name == "role" else field.hint)
-    if user is not None and users.list_cost_rates(tx, user.id):
+            label = "New hourly cost" if has_costs and field.name == "cost_rate" else field.label
+            yield field._replace(label=label, hint=ROLES if field.name == "role" else field.hint)
+    if has_costs:
         yield ALL_DAYS
 
 
