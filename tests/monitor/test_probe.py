@@ -490,6 +490,11 @@ def certificates(tmp_path_factory):
     openssl("req", *key, "-keyout", "shop.key", "-out", "shop.csr", "-subj", "/CN=shop.example")
     signed = ("x509", "-req", "-in", "shop.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial")
     openssl(*signed, "-extfile", "names", "-days", "30", "-out", "shop.pem")
+    openssl(
+        "req", "-newkey", "rsa:2048", "-nodes", "-keyout", "rsa.key", "-out", "rsa.csr", "-subj", "/CN=shop.example"
+    )
+    openssl("x509", "-req", "-in", "rsa.csr", *signed[4:], "-extfile", "names", "-days", "30", "-out", "rsa.pem")
+    (folder / "primes").write_text(openssl("genpkey", "-genparam", "-algorithm", "DH", "-pkeyopt", "group:ffdhe2048"))
     version = tuple(map(int, openssl("version").split()[1].split(".")[:2]))
     ended = ("-days", "-1")
     if version >= (3, 4):  # which refuse days before today
@@ -528,6 +533,17 @@ def test_an_expired_self_signed_or_foreign_certificate_is_not_valid(secure, name
     assert (found.is_up, found.error) == (False, "The site's certificate is not valid.")
     assert (found.status_code, found.ssl_expires_at) == (None, None)
     assert site.asked == []
+
+
+@pytest.mark.usefixtures("secure")
+def test_a_server_that_chooses_the_primes_of_its_handshake_is_not_reached(serve, certificates):
+    context = tls(certificates[0], "rsa")
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    url = f"https://shop.example:{serve(tls=context).port}/"
+    assert check(url).is_up
+    context.load_dh_params(certificates[0] / "primes")
+    context.set_ciphers("DHE")
+    assert check(url).error == "The site cannot be reached."
 
 
 def test_the_first_certificate_of_a_redirect_counts(secure, serve, certificates):

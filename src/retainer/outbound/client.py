@@ -27,6 +27,8 @@ MAX_HEAD = 64 * 1024
 """Bytes that a host may send before the end of its response's head, which `100 Continue` may precede."""
 MAX_PARTS = 4096
 """Pieces of a body that are read: each costs time, however short it is."""
+CIPHERS = "@SECLEVEL=2:ECDH+AESGCM:ECDH+CHACHA20:ECDH+AES:!aNULL:!eNULL:!aDSS:!SHA1:!AESCCM"
+"""Python's default without DHE, as in browsers: a handshake with the primes of a server can take a second."""
 BEAT_SECONDS = 0.5
 STALL_SECONDS = 1
 """A loop that runs so much too late has not given hosts their time."""
@@ -50,6 +52,7 @@ class GuardedClient:
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=0)
         context = ssl.create_default_context()
         context.verify_flags = ssl.VerifyFlags.VERIFY_X509_TRUSTED_FIRST  # as browsers; Python 3.13 is stricter
+        context.set_ciphers(CIPHERS)
         self._transport = httpx2.AsyncHTTPTransport(verify=context, trust_env=False, limits=limits, retries=0)
         self._transport._pool._network_backend = Backend()  # noqa: SLF001  # a test floods it
         self._beat_at, self._stalled_at = time.monotonic(), -math.inf
