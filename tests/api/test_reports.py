@@ -599,3 +599,32 @@ def test_sites_are_up_down_or_unknown_now_or_in_the_total_alone(api, clock, clie
     ):
         assert [api.patch(path, members).status for path in paths] == [200, 200]
     assert counts(api, clients, "sites") == "6 2 1 1 3"
+
+
+def test_equal_rows_are_in_order_of_name_and_id_and_equal_groups_in_that_of_id(api):
+    day, names = api.today, ("Birch", "Alder", "Alder")
+    clients = [api.make("/clients", name=name, hourly_rate="60")["id"] for name in names]
+    projects = [api.make("/projects", name="Shop", client_id=client)["id"] for client in clients]
+    tasks = [api.make("/tasks", title="Texts", project_id=project)["id"] for project in projects]
+    api.set_user(api.member_id, {"name": "Ana Admin"})
+    for client, project, task in reversed([*zip(clients, projects, tasks, strict=True)]):
+        api.make(
+            "/invoices",
+            client_id=client,
+            project_id=project,
+            status="sent",
+            lines=[{"description": "Logo", "unit_price": "100"}],
+        )
+        work = {"date": day, "duration_minutes": 60, "user_id": api.member_id}
+        assert api.post("/time-entries", work | {"task_id": task}).status == 201
+    birch, *alders = clients
+
+    def rows_of(report, **query):
+        return api.get(f"/reports/{report}", {"from": day, "to": day} | query).data["rows"]
+
+    assert [row["client_id"] for row in rows_of("revenue-by-client")] == [*alders, birch]
+    assert [row["project_id"] for row in rows_of("project-profitability")][:3] == projects
+    assert [row["user_id"] for row in rows_of("utilisation")] == [api.admin_id, api.member_id]
+    for group_by, ids in (("client", clients), ("task", tasks)):
+        _, member = rows_of("utilisation", group_by=group_by)
+        assert [group["id"] for group in member["groups"]] == ids
