@@ -109,6 +109,14 @@ def test_each_operation_has_a_table_of_its_writable_fields_before_its_sample():
     assert "| `name` | string, 1 to 191 characters, **required** |" in PAGES["/docs/api/clients"].text
 
 
+def test_names_of_fields_are_code_links_are_links_and_ids_have_no_limit(site):
+    for page in (page for page in PAGES.values() if "/api/" in page.path):
+        text = re.sub(r"```.*?```|`[^`]*`|\]\([^)]*\)|(?<= )/\S+", "", page.text, flags=re.DOTALL)
+        assert not re.findall(r"\b(?:[a-z]+_[a-z_]+|meta\.\w+|(?:GET|POST|PATCH|PUT|DELETE) /)", text), page.path
+        assert "9007199254740991" not in page.text, page.path
+    assert '<a href="/docs/sync">' in text_of(site("/docs/api/events"))
+
+
 def test_the_whole_reference_is_one_text_too(site):
     answer = site("/llms-full.txt")
     text = text_of(answer)
@@ -273,7 +281,7 @@ def test_each_operation_leads_to_where_it_can_be_tried(site):
     for operation in ROUTES.operations:
         place = f"/docs/try#/{operation.resource.tag.replace(' ', '%20')}/{operation.id}"
         (page,) = [page for page in PAGES.values() if f"\n`{operation.method} {operation.path}` needs " in page.text]
-        assert f"[Try it]({place})" in page.text
+        assert f"[Try\N{NO-BREAK SPACE}it]({place})" in page.text
     script = next(
         address for address in HREF.findall(text_of(site("/docs/try"))) if "/try." in address and "js" in address
     )

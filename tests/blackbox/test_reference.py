@@ -140,6 +140,9 @@ def test_a_request_is_tried_with_a_key_that_only_the_page_remembers(browser, stu
     browser.implicitly_wait(20)
     click = lambda selector: browser.find_element("css selector", selector).click()  # noqa: E731
     browser.find_element("css selector", "#key").send_keys(key)
+    below = """return document.querySelector(arguments[0]).getBoundingClientRect().top
+        > document.querySelector("form.key").getBoundingClientRect().bottom"""
+    browser.until(lambda _: browser.execute_script(below, "#operations-Me-getMe"))
     click("#operations-Me-getMe .execute")
     answer = browser.find_element("css selector", ".live-responses-table .highlight-code").text
     assert "Northlight Studio" in answer

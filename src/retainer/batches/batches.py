@@ -19,7 +19,7 @@ api = Resource("/batch", tag="Batches", scope=None)
 def run_batch(batch: New[Batch], perform: Performer) -> BatchResults:
     """Perform up to 100 requests in one.
 
-    The status is 200, whatever the operations answer: read `status` of each result. A batch that is not atomic stops
+    The batch returns 200 even if operations fail: check the `status` of each result. A batch that is not atomic stops
     after 20 seconds or 8 MiB of responses; the operations that were not performed have the status 503. The operations
     of an atomic batch bill at most 10,000 time entries, expenses and milestones together. On the embedded database, an
     atomic batch that takes more than 2 seconds is undone and gets a 503.

@@ -92,7 +92,7 @@ of_invoices = Resource(
 
 @of_quotes.post()
 def create_quote_line(tx: Tx, quote_id: Id, body: New[QuoteLine]) -> WithMeta[QuoteLine, QuoteChanged]:
-    """Add a line to a draft, at its position or at the end; meta.quote has the new totals."""
+    """Add a line to a draft, at its position or at the end; `meta.quote` has the new totals."""
     quote = load_quote(tx, quote_id)
     tax_rate = place_line(tx, quotes, quote, body)
     documents.complete_line(tx, body, quote, tax_rate, documents.load_projects(tx, [body.project_id]))
@@ -111,7 +111,7 @@ def delete_quote_line(tx: Tx, quote_id: Id, line_id: Id) -> None:
 
 @of_invoices.post()
 def create_invoice_line(tx: Tx, invoice_id: Id, body: New[InvoiceLine]) -> WithMeta[InvoiceLine, InvoiceChanged]:
-    """Add a line to a draft, at its position or at the end; meta.invoice has the new totals."""
+    """Add a line to a draft, at its position or at the end; `meta.invoice` has the new totals."""
     invoice = load_invoice(tx, invoice_id)
     tax_rate = place_line(tx, invoices, invoice, body)
     line_work.price_line(tx, body, line_work.load_context(tx, invoice, [body], tax_rate, others=invoice.lines))

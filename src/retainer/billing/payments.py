@@ -1,6 +1,6 @@
 """Payments: the money that clients have paid on invoices, and refunds to them, across all invoices.
 
-A payment is recorded with its invoice: PATCH /invoices/{invoice_id} with `record_payment`; a refund, which has a
+A payment is recorded with its invoice: `PATCH /invoices/{invoice_id}` with `record_payment`; a refund, which has a
 negative amount, with `record_refund`. It never changes; an admin can remove one that was recorded by mistake. To keep a
 copy, follow the events of invoices, whose `payments` change.
 """
@@ -157,7 +157,7 @@ def remove(tx: Tx, payment_id: int) -> dict[str, object]:
     }
 
 
-RECORDING = "PATCH /invoices/{invoice_id} with `record_payment` or `record_refund` records one."
+RECORDING = "`PATCH /invoices/{invoice_id}` with `record_payment` or `record_refund` records one."
 api = Resource("/payments", tag="Payments", scope="invoices", table=payments, advice=RECORDING)
 api.lists(Payment, PaymentFilter, "List the payments on all invoices and the refunds, newest day first.")
 api.reads("/{payment_id}", Payment, "Read a payment or refund.")

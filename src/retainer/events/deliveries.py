@@ -218,7 +218,7 @@ def send_webhook_test(tx: Tx, webhook_id: Id) -> WebhookDelivery:
 def redeliver_webhook_events(tx: Tx, webhook_id: Id, body: New[Redelivery]) -> WithMeta[Webhook, WebhookRedelivered]:
     """Send an event again, or all events since a time: the webhook goes back to that position.
 
-    meta.events_count says how many events that are.
+    `meta.events_count` is the number of these events.
     """
     count = redeliver(tx, tx.get(webhooks, webhook_id, Webhook), body)
     return WithMeta(tx.get(webhooks, webhook_id, Webhook), WebhookRedelivered(count))

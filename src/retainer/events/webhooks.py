@@ -1,7 +1,7 @@
 """Webhooks: addresses to which Retainer sends the events of the account, in order and until they have arrived.
 
 Each event is sent as `GET /events` returns it, with a signature (Standard Webhooks). If the receiver fails, it is sent
-again after growing pauses, for three days.
+again after increasing delays, for three days.
 
 A webhook sends only what the key that created it, or last changed its `url` or `types`, may read: see its `scopes`.
 """
@@ -241,7 +241,7 @@ api.lists(Webhook, WebhookFilter, "List webhooks, oldest first.")
 def create_webhook(
     tx: Tx, base_url: BaseUrl, allowed: AllowedNetworks, body: New[Webhook]
 ) -> WithMeta[Webhook, WebhookSecret]:
-    """Create a webhook, which sends the events from now on; meta.secret is shown only in this response."""
+    """Create a webhook, which sends the events from now on; `meta.secret` is shown only in this response."""
     webhook, secret = add_webhook(tx, body, base_url, allowed)
     return WithMeta(webhook, WebhookSecret(secret))
 
@@ -264,6 +264,9 @@ def delete_webhook(tx: Tx, webhook_id: Id) -> None:
 
 @api.post("/{webhook_id}/rotate-secret", creates=False)
 def rotate_webhook_secret(tx: Tx, webhook_id: Id) -> WithMeta[Webhook, WebhookSecret]:
-    """Replace the secret; meta.secret is the new one. For 24 hours, deliveries are also signed with the former one."""
+    """Replace the secret; `meta.secret` is the new one.
+
+    For 24 hours, deliveries are also signed with the former one.
+    """
     webhook = tx.get(webhooks, webhook_id, Webhook)
     return WithMeta(webhook, WebhookSecret(rotate_secret(tx, webhook)))

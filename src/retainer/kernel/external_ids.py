@@ -19,15 +19,15 @@ from retainer.values.texts import CODE, clean
 
 ABOUT = MappingProxyType(
     {
-        "GET": "Read the {noun} with this external id, as with GET {path}.",
-        "PATCH": "Change the {noun} with this external id, as with PATCH {path}.",
+        "GET": "Read the {noun} with this external id, as with `GET {path}`.",
+        "PATCH": "Change the {noun} with this external id, as with `PATCH {path}`.",
         "PUT": """Create the {noun} with this external id, or change it.
 
 If no {noun} has it, the body creates one, as with POST: 201. Otherwise the body changes it, as with PATCH, and omitted
 fields keep their values: 200. Fields that POST requires are required only to create. The path sets `external_id`.
 `If-None-Match: *` only creates.
 """,
-        "DELETE": "Delete the {noun} with this external id, as with DELETE {path}.",
+        "DELETE": "Delete the {noun} with this external id, as with `DELETE {path}`.",
     }
 )
 

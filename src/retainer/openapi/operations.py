@@ -63,7 +63,7 @@ def described(operation: Operation, responses: Json, schemas: Schemas, lists: se
     return {
         "operationId": operation.id,
         "tags": [operation.resource.tag],
-        "summary": about.splitlines()[0].removesuffix("."),
+        "summary": about.splitlines()[0].removesuffix(".").replace("`", ""),
         "description": f"{about}\n\n{needs}",
         "x-required-scope": scope,
         "security": [{scheme: [scope] if scope else []} for scheme in ("bearer", "apiKey")],

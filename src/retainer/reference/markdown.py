@@ -51,17 +51,20 @@ class Renderer(RendererHTML):
         return '<table class="stacked">\n'
 
     def code_inline(self, tokens: Sequence[Token], index: int, *_: Any) -> str:
-        endpoint = ENDPOINT.fullmatch(tokens[index].content)
+        content = escape(tokens[index].content, quote=False)
+        if content.startswith("/docs/"):
+            return f'<a href="{content}">{content}</a>'
+        endpoint = ENDPOINT.fullmatch(content)
         if endpoint is None:
-            return f"<code>{escape(tokens[index].content, quote=False)}</code>"
+            return f"<code>{content}</code>"
         method, path = endpoint.groups()
-        return f'<span class="badge {METHODS[method]}">{method}</span> <code>{escape(path, quote=False)}</code>'
+        return f'<span class="badge {METHODS[method]}">{method}</span> <code>{path}</code>'
 
     def fence(self, tokens: Sequence[Token], index: int, _: Any, env: Any) -> str:
         """Return a block of code, or a tab of consecutive samples in several languages."""
         token = tokens[index]
         language = token.info.strip()
-        wrap = ' class="wrap"' if language == "json" else ""
+        wrap = ' class="wrap"' if language in {"bash", "json", "sh"} else ""
         code = f'<pre{wrap} tabindex="0"><code>{highlighted(token.content, language)}</code></pre>'
         block = f'<div class="code">{code}</div>\n'
         if language not in LANGUAGES or not (is_sample(tokens, index - 1) or is_sample(tokens, index + 1)):

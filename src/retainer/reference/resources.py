@@ -12,6 +12,7 @@ from retainer.openapi.headers import Json
 from retainer.openapi.schemas import fields_of
 from retainer.reference.examples import Example, examples
 from retainer.reference.markdown import slug
+from retainer.values.kinds import MAX_INTEGER
 from retainer.values.reading import unwrapped
 
 FORMATS = {"date": "day", "date-time": "instant", "email": "email", "uri": "URL", "decimal": "decimal"}
@@ -26,7 +27,7 @@ EVERY_LIST = {"page", "per_page", "sort", "ids", "created_since", "created_befor
 """The parameters that all lists share; the page on lists describes them."""
 ELSEWHERE = EVERY_LIST | {"fields"}
 """The parameters that tables of operations leave out; the page on lists describes them."""
-ALWAYS = {"400", "401", "402", "403", "429", "500", "503"}
+ALWAYS = {"400", "401", "402", "403", "406", "429", "500", "503"}
 """The error statuses of all operations; the page on errors describes them."""
 READING = {"validation_failed", "unknown_parameter"}
 """The codes of 422 for operations that only read."""
@@ -227,6 +228,8 @@ def limits_of(schema: Json) -> str:
         (("minimum", "maximum"), ""),
     ):
         low, high = (schema.get(name) for name in names)
+        if high == MAX_INTEGER:
+            return ""
         if high is not None:
             return f"{low} to {high}{unit}" if low else f"up to {high}{unit}"
         if low:

@@ -259,7 +259,7 @@ api.lists(Site, SiteFilter, "List sites, by name; without their plugins.")
 
 @api.post()
 def create_site(tx: Tx, body: New[Site]) -> Site:
-    """Create a site; it is checked immediately, unless monitoring_enabled is false."""
+    """Create a site; it is checked immediately, unless `monitoring_enabled` is false."""
     if excess := find_excess(tx, "sites"):
         tx.error("url", excess)
     site = build_site(tx, body, None, relations.sent_fields(body))

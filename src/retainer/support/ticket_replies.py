@@ -92,7 +92,7 @@ api.lists(TicketReply, ReplyFilter, "List the replies to a ticket, oldest first.
 
 @api.post()
 def create_ticket_reply(tx: Tx, ticket_id: Id, body: New[TicketReply]) -> WithMeta[TicketReply, TicketChanged]:
-    """Reply to a ticket as the key's user, or as its contact; meta.ticket is the changed ticket."""
+    """Reply to a ticket as the key's user, or as its contact; `meta.ticket` is the changed ticket."""
     ticket = tx.get(tickets, ticket_id, Ticket)
     reply = build_reply(tx, body, ticket)
     ticket = build_ticket_after(tx, body, ticket)

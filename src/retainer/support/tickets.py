@@ -246,7 +246,7 @@ def create_ticket(tx: Tx, body: New[Ticket]) -> Ticket:
     return insert_tagged(tx, tickets, build_ticket(tx, body, None, relations.sent_fields(body)))
 
 
-api.reads("/{ticket_id}", Ticket, "Read a ticket; its replies are at /tickets/{ticket_id}/replies.")
+api.reads("/{ticket_id}", Ticket, "Read a ticket; its replies are at `/tickets/{ticket_id}/replies`.")
 
 
 @api.put("/{ticket_id}")

@@ -155,12 +155,12 @@ def validate_change(tx: Tx, project: Project, before: Project) -> None:
 
 
 api = Resource("/projects", tag="Projects", scope="projects", table=projects)
-api.lists(Project, ProjectFilter, "List projects, by name; templates are excluded unless is_template=true.")
+api.lists(Project, ProjectFilter, "List projects, by name; templates are excluded unless `is_template=true`.")
 
 
 @api.post()
 def create_project(tx: Tx, body: New[Project]) -> Project:
-    """Create a project; with template_id, as a copy of a template, whose dates move with start_date."""
+    """Create a project; with `template_id`, as a copy of a template, whose dates move with `start_date`."""
     template = templates.load_template(tx, body.template_id)
     fill_project(tx, body)
     templates.fill_project(tx, body, template)

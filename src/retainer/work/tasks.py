@@ -224,9 +224,7 @@ def derive_parents(
 
 
 api = Resource("/tasks", tag="Tasks", scope="tasks", table=tasks)
-api.lists(
-    Task, TaskFilter, "List tasks, newest first; those of templates are excluded unless project_id or ids names them."
-)
+api.lists(Task, TaskFilter, "List tasks, newest first; tasks of templates only if `project_id` or `ids` names them.")
 
 
 @api.post()

@@ -1,8 +1,9 @@
 """Invoices: what clients owe, from the draft to the last payment.
 
 A draft can change freely. The status `sent` issues it: it gets its number, its dates and a snapshot of the client;
-afterwards only notes, due_date, purchase_order, contact_id and external_id can change. Correct an issued invoice with
-a credit note (`POST /invoices/{invoice_id}/credit-notes`); without payments and credits, it can become void.
+afterwards only `notes`, `due_date`, `purchase_order`, `contact_id` and `external_id` can change. Correct an issued
+invoice with a credit note (`POST /invoices/{invoice_id}/credit-notes`); without payments and credits, it can become
+void.
 
 Lines bill time, expenses and milestones by id, and a retainer by `project_id` and `fee_month`. `unbilled_work` bills
 everything that matches, except time that a fixed fee or retainer covers and time without a rate, which `meta.left_out`

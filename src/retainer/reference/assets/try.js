@@ -12,6 +12,9 @@ SwaggerUIBundle({
   persistAuthorization: false,
   validatorUrl: null,
   tryItOutEnabled: true,
+  // Its own scrolling ignores what stands above: the operation would lie behind the key.
+  plugins: [{ statePlugins: { layout: { wrapActions: { scrollToElement: () => (operation) => requestAnimationFrame(() => operation.firstChild.scrollIntoView()) } } } }],
+  onComplete: () => { document.querySelector(".operation-filter-input").placeholder = "Filter by resource"; },
   requestInterceptor: (request) => {
     if (key.value && !request.loadSpec) request.headers.Authorization = `Bearer ${key.value.trim()}`;
     return request;
