@@ -314,9 +314,19 @@ def test_on_a_phone_a_list_shows_the_whole_name_of_a_project(api, screen):
     assert name.get_property("scrollWidth") <= name.get_property("clientWidth")
 
 
+def test_on_a_phone_a_record_is_created_from_any_page(api, screen):
+    enter(screen, api)
+    screen.browser.show(width=390)
+    screen.open("/console/week")
+    screen.find(".top .additions summary").click()
+    screen.press("Ticket")
+    assert screen.find("h1").text == "New ticket"
+
+
 @only_full
 def test_on_a_phone_filters_wait_behind_a_button_and_no_field_is_zoomed_by_ios(api, screen):
     api.usual("/clients")
+    recorded(api)
     enter(screen, api)
     screen.browser.show(width=390)
     for path in ("records/clients", "reports/overview", "keys", "requests", "audit"):
