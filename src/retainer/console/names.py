@@ -1,7 +1,7 @@
 """Names of records: those that a page refers to, and those that a form offers; one statement reads those of a table."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cache
 from typing import Literal, NamedTuple
 
@@ -94,14 +94,6 @@ def load_choices(
     newest = rows[:MAX_CHOICES]
     found = [Choice(f"{each}", _name(table, each, texts), client_id) for each, client_id, *texts in newest]
     return sorted(found, key=lambda choice: (sort_key(choice.text), int(choice.id)))
-
-
-def with_chosen(options: list[Choice], text: str, names: Mapping[str, str]) -> list[Choice]:
-    """Return the options, with one more for a text that is none of them, such as several of them."""
-    known = {**{choice.id: choice.text for choice in options}, **names}
-    if not text or any(choice.id == text for choice in options):
-        return options
-    return [*options, Choice(text, ", ".join(known.get(part.strip(), part) for part in text.split(",")))]
 
 
 def title_of(table: Table, record: Record) -> str:

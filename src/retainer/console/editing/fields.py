@@ -15,7 +15,7 @@ from sqlalchemy import Table
 from retainer.console.displays import DISPLAYS
 from retainer.console.forms import Form, read_filters
 from retainer.console.labels import field_label, in_words, word_of
-from retainer.console.names import USED_CURRENCIES, Choice, Only, load_choices, load_names, with_chosen
+from retainer.console.names import USED_CURRENCIES, Choice, Only, load_choices, load_names
 from retainer.console.page_context import PageContext
 from retainer.console.shapes import Declared, declared, mark_of
 from retainer.console.typed import value_text
@@ -224,7 +224,7 @@ class Inputs:
         if field.shape == "currency":
             found.sort(key=lambda option: (option[0] not in self.used_currencies, option[0]))
         options = [Choice(*option) for option in (*field.blanks, *found)]
-        return [(choice.id, choice.text) for choice in with_chosen(options, text, {})]
+        return [(choice.id, choice.text) for choice in self._with_chosen(options, text, None)]
 
     def options(self, field: Field, text: str) -> list[Choice] | None:
         """Return the records that a reference offers, with the chosen ones; None if they are too many."""
@@ -237,21 +237,28 @@ class Inputs:
         found = self.choices[key]
         if found is None:
             return None
-        options = [*(Choice(*option) for option in field.options), *found]
-        is_known = not text or any(choice.id == text for choice in options)
-        return options if is_known else with_chosen(options, text, self._named(table, text))
+        return self._with_chosen([*(Choice(*option) for option in field.options), *found], text, table)
 
     def name_of(self, field: Field, text: str) -> str:
         """Return a record as a search field names it: `Bergmann Optik (#12)`."""
-        found = self._named(field.target, text) if field.target is not None else {}
+        found = self._named(field.target, text)
         return f"{found[text]} (#{text})" if text in found else text
 
     def owner_of(self, table: Table, _: str) -> str:
         """Return the field that says whose a record is, if the role sees only its user's own."""
         return self.context.catalogue.owner_of(table)
 
-    def _named(self, table: Table, text: str) -> dict[str, str]:
+    def _with_chosen(self, options: list[Choice], text: str, table: Table | None) -> list[Choice]:
+        """Return the options, with one more for a text that is none of them, such as several of them."""
+        if not text or any(choice.id == text for choice in options):
+            return options
+        known = {choice.id: choice.text for choice in options} | self._named(table, text)
+        return [*options, Choice(text, ", ".join(known.get(part.strip(), part) for part in text.split(",")))]
+
+    def _named(self, table: Table | None, text: str) -> dict[str, str]:
         """Return the names of records by their ids, which a comma separates, as far as the role sees them."""
+        if table is None:
+            return {}
         if (table, text) not in self.names:
             ids = [int(part) for part in text.split(",") if ID.fullmatch(part.strip())]
             found = load_names(self.tx, table, ids, self.owner_of(table, text))
@@ -261,7 +268,7 @@ class Inputs:
     def _load_choices(self, table: Table, only: Only) -> list[Choice] | None:
         owner = self.context.catalogue.owner_of(table)
         found = load_choices(self.tx, table, owner, only=only)
-        if found is None or not only or not any(choice.client_id for choice in found):
+        if found is None or not only:
             return found
         names = load_names(self.tx, clients, {choice.client_id for choice in found if choice.client_id})
         return [

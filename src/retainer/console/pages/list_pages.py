@@ -80,8 +80,7 @@ def show_list(tx: Tx, context: PageContext) -> Reply:
         "tabs": tabs_of(display, asked),
     }
     if asked is None:
-        labels = {name: field_label(name) for name in context.query.errors}
-        return context.render("records", **shown, labels=labels, chips=[], block=None, is_new=False)
+        return context.render("records", **shown, chips=[], block=None, is_new=False)
     listed = kind.load(tx, asked.filters, asked.page)
     is_new = not listed.meta.total and (
         not asked.is_filtered or (any(in_view for *_, in_view in shown["tabs"]) and not kind.first(tx, {}, size=1))
