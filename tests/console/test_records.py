@@ -268,7 +268,9 @@ def test_sites_in_trouble_come_first_and_paused_ones_last(api, visitor):
         site = api.make("/sites", name=f"{observed} {uptime}", monitoring_enabled=monitored)["id"]
         shares = f"observed = '{observed}', uptime_30d = {uptime or 'NULL'}"
         api.sql(f"UPDATE sites SET {shares} WHERE id = {site}")
-    heads = visitor.get("/console/records/sites").all("th", scope="row")
+    page = visitor.get("/console/records/sites")
+    heads, shares = page.all("th", scope="row"), re.findall(r"[0-9.]+%", page.text)
+    assert shares == ["99.900%", "99.000%", "98.000%"], "as many decimals in each row"
     assert [head.text.split()[0] for head in heads] == ["down", "unknown", "up", "up"]
     assert "98000" in heads[-1].text
 

@@ -74,7 +74,7 @@ def uptimes(values: Values, sites: Sequence[Site]) -> dict[int, Value]:
     return {
         site_id: Value(
             "bars",
-            "" if percent is None else NUMBERS["percent"](percent),
+            "" if percent is None else f"{percent:.3f}%",
             bars=[bar(day, checks) for day, checks in found[site_id].items()] if percent is not None else (),
         )
         for site_id, percent in told.items()
