@@ -298,6 +298,7 @@ def test_only_what_the_api_still_changes_is_offered_on_an_issued_invoice(api, vi
     assert "its client, date, lines and terms are fixed. To correct it, credit it." in page.text
     assert ("Own Contact" in page.text, "Other Contact" in page.text) == (True, False), "the client is fixed"
     assert not {"lines.0.description", "client_id", "terms"} & dict(Fields(page.html).forms[path]).keys()
+    assert ["open" in each for each in page.all("form", "record-form")[0].all("details")] == [False]
     assert " saved." in visitor.submit(path, purchase_order="PO 7").text
     assert api.get(f"/invoices/{invoice['id']}").data["purchase_order"] == "PO 7"
     assert "It cannot be deleted." in visitor.get(path_of("invoices", invoice, "delete")).text
@@ -449,3 +450,10 @@ def test_templates_are_offered_to_copy_and_nowhere_else(api, visitor):
     assert [edited.all("select input", name=each) for each in ("template_id", "is_template", "quote_id")] == [[]] * 3
     typed = visitor.post("/console/records/time-entries/new", {"project_id": "Plan", "duration_minutes": "1:00"})
     assert typed.error_of("project_id") == "There is no project like that."
+
+
+def test_a_form_of_rare_fields_alone_shows_them(api, visitor):
+    quote = api.make("/quotes", status="accepted", lines=[{"description": "Design", "unit_price": "500"}])
+    api.make("/invoices", client_id=quote["client_id"], quote_id=quote["id"])
+    (form,) = visitor.get(path_of("quotes", quote, "edit")).all("form", "record-form")
+    assert ["open" in each for each in form.all("details")] == [True]

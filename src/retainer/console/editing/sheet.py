@@ -89,7 +89,8 @@ class Sheet(Inputs):
 
     @property
     def is_opened(self) -> bool:
-        return any(field.name in self.form.errors or field.name in self.preset for field in self.rare)
+        names = [field.name for field in self.rare]
+        return len(names) == len(self.fields) or any(name in self.form.errors or name in self.preset for name in names)
 
     @property
     def lines(self) -> Field | None:
