@@ -151,6 +151,8 @@ def test_the_whole_reference_is_one_text_too(site):
         ("csv", "/docs/questions#can-i-read-or-write-csv-files"),
         ("storno", "/docs/questions#how-do-i-cancel-correct-or-refund-an-invoice"),
         ("import csv", "/docs/recipes#import-clients-from-a-csv-file"),
+        ("invoice", "/docs/api/invoices"),
+        ("client", "/docs/api/clients"),
         ("toggl", "/docs/recipes#connect-a-time-tracker"),
         ("zapier", "/docs/questions#does-it-work-with-zapier-or-make"),
         ("postman", "/docs/questions#is-there-an-sdk"),

@@ -105,8 +105,9 @@ def search(routes: Routes, query: str) -> list[Section]:
 
 def rank(section: Section, words: list[str]) -> int:
     ranks = [max(rank_of_word(section, each) for each in meanings(word)) for word in words]
-    is_page = section.title == section.page and " ".join(words) == section.title.casefold()
-    return max(1, sum(ranks) + is_page - 8 * section.is_last) if all(ranks) else 0
+    is_page = section.title == section.page
+    is_asked = is_page and " ".join(words) == section.title.casefold()
+    return max(1, sum(ranks) + is_page + is_asked - 8 * section.is_last) if all(ranks) else 0
 
 
 def meanings(word: str) -> list[str]:
