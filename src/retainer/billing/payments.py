@@ -1,8 +1,8 @@
 """Payments: the money that clients have paid on invoices, and refunds to them, across all invoices.
 
 A payment is recorded with its invoice: `PATCH /invoices/{invoice_id}` with `record_payment`; a refund, which has a
-negative amount, with `record_refund`. It never changes; an admin can remove one that was recorded by mistake. To keep a
-copy, follow the events of invoices, whose `payments` change.
+negative amount, with `record_refund`. It never changes; admins and managers can remove a mistaken one in the console.
+To keep a copy, follow the events of invoices, whose `payments` change.
 """
 
 from collections.abc import Sequence
