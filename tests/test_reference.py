@@ -17,7 +17,7 @@ from retainer.reference.examples import ADVICE, examples
 from retainer.reference.markdown import slug
 from retainer.reference.pages import pages_of
 from retainer.reference.resources import title_of
-from retainer.reference.search import search
+from retainer.reference.search import search, sections_of
 from retainer.settings import Settings
 from tests.factories import Answer
 
@@ -174,6 +174,8 @@ def test_a_page_has_at_most_three_results_and_an_excerpt_shows_no_head_of_a_tabl
     found = search(ROUTES, "invoice")
     assert max(Counter(result.page for result in found).values()) == 3
     assert all("Type Description" not in result.text and "---" not in result.text for result in found)
+    words = {word for section in sections_of(ROUTES) for word in section.text.split()}
+    assert all(word in words for result in found for word in result.text.split() if word != "…")
 
 
 def test_the_sidebar_has_the_operations_of_the_page(site):

@@ -130,4 +130,5 @@ def excerpt(text: str, words: list[str]) -> str:
     start = max(0, min(places, default=0) - BEFORE)
     start = text.find(" ", start) + 1 if start else 0
     part = text[start : start + MAX_EXCERPT]
-    return f"{'… ' if start else ''}{part}{' …' if start + MAX_EXCERPT < len(text) else ''}"
+    end = f"{part.rpartition(' ')[0]} …" if start + MAX_EXCERPT < len(text) else part
+    return f"{'… ' if start else ''}{end}"
