@@ -157,7 +157,7 @@ def remove(tx: Tx, payment_id: int) -> dict[str, object]:
     }
 
 
-RECORDING = "`PATCH /invoices/{invoice_id}` with `record_payment` or `record_refund` records one."
+RECORDING = "PATCH /invoices/{invoice_id} with `record_payment` or `record_refund` records one."
 api = Resource("/payments", tag="Payments", scope="invoices", table=payments, advice=RECORDING)
 api.lists(Payment, PaymentFilter, "List the payments on all invoices and the refunds, newest day first.")
 api.reads("/{payment_id}", Payment, "Read a payment or refund.")

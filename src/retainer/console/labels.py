@@ -122,7 +122,7 @@ REWORDED = (
     (re.compile(r"\bnull\b"), "blank"),
     (re.compile(r"\bfalse\b"), "“No”"),
     (re.compile(r"\bSend\b"), "Enter"),
-    (re.compile(r"\btaken by ([a-z ]+) [0-9]+\b"), r"taken by another \1"),
+    (re.compile(r"\btaken by ([a-z ]{1,30}) [0-9]+\b"), r"taken by another \1"),
 )
 """Terms of the API, and what people read instead."""
 AMOUNT = re.compile(r"\b[0-9]{4,}(\.[0-9]+)?(?= [A-Z]{3}\b)")

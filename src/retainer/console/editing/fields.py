@@ -195,6 +195,7 @@ class Inputs:
         self.choices: dict[tuple[Table, Only], list[Choice] | None] = {}
         self.names: dict[tuple[Table, str], dict[str, str]] = {}
         self.used_currencies: set[str] = set()
+        self.stored_now: dict[str, str] = {}
 
     def load(self) -> Self:
         """Read the records and the names that the inputs show, and the currencies in use."""

@@ -7,7 +7,7 @@ that follow from others keep following, and what is locked stays as it is.
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 from zoneinfo import ZoneInfo
 
 from sqlalchemy import Table
@@ -21,7 +21,7 @@ from retainer.console.kinds.display import FREE
 from retainer.console.labels import field_label, in_words, word_of
 from retainer.console.names import Choice, Only, load_choices, load_names
 from retainer.console.page_context import PageContext
-from retainer.errors import FieldErrors, InvalidValue, invalid
+from retainer.errors import STATUS, FieldErrors, InvalidValue, invalid
 from retainer.store.constraints import singular
 from retainer.store.tx import Tx
 from retainer.values.collation import base_letters
@@ -172,6 +172,13 @@ class Sheet(Inputs):
         texts = [{name: row.get(name, "") for name in blank} for row in kept]
         return [Row(place, kept[place].get("id", ""), each) for place, each in enumerate(texts)]
 
+    def load(self) -> Self:
+        """Read what the inputs show; of a stale form, also what is stored now where something else was typed."""
+        if self.form.status == STATUS["precondition_failed"]:
+            changed = [field for field in self.fields if field.name in self.form and self._is_changed(field)]
+            self.stored_now = {field.name: self._stored_text(field) or "nothing" for field in changed}
+        return super().load()
+
     def shown(self) -> Iterable[tuple[Field, str]]:
         columns = self.lines.columns if self.lines else ()
         cells = [(column, row.texts[column.name]) for row in self.rows() for column in columns]
@@ -192,7 +199,7 @@ class Sheet(Inputs):
             return [choice for choice in found if choice.client_id in {None, own}]
         return found
 
-    def stored_text(self, field: Field) -> str:
+    def _stored_text(self, field: Field) -> str:
         """Return what is stored as people read it."""
         values = self.stored_ids(field) if field.shape in SEVERAL else [self.stored(field)]
         named = self._named(field.target, ",".join(values)) if field.target is not None else dict(field.options)
@@ -232,7 +239,7 @@ class Sheet(Inputs):
                 self._read_rows(field, body, errors)
             elif self.is_chosen and field.is_required and not self._text(field):
                 self.tx.error(field.name, "Is required.")
-            elif field.name in self.form and self.is_changed(field):
+            elif field.name in self.form and self._is_changed(field):
                 body[field.name] = self._read(field, field.name, self.form.text(field.name), errors)
         if errors:
             raise invalid(self.tx.errors | errors)
@@ -241,7 +248,7 @@ class Sheet(Inputs):
     def _text(self, field: Field) -> str:
         return self.form.text(field.name, field.default if self.record is None else self.stored(field)).strip()
 
-    def is_changed(self, field: Field) -> bool:
+    def _is_changed(self, field: Field) -> bool:
         if field.shape in SEVERAL:
             return sorted(self._ids(field)) != sorted(self.stored_ids(field) if self.record is not None else ())
         text = self.form.text(field.name)
