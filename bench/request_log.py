@@ -10,6 +10,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from retainer.identity.people import users
 from retainer.identity.people.users import UserDetails
 from retainer.schema.migrations import migrate
 from retainer.store.engines import connect
+from retainer.store.engines.base import Unavailable
 from retainer.store.tx import Store, Tx
 from retainer.traffic import counts
 from retainer.traffic.answered import Answered
@@ -83,7 +85,9 @@ def log_requests(store: Store, account_id: int, key_ids: list[int], count: int) 
     rng, recorder = random.Random(7), RequestRecorder()
     for start in range(0, count, BATCH):
         recorder.add([requested(account_id, key_ids, n, count, rng) for n in range(start, start + BATCH)])
-        recorder.write(store)
+        with suppress(Unavailable):  # while the disk stalls; the next write begins with what this one has not written
+            recorder.write(store)
+    recorder.write(store)
 
 
 def writing(store: Store, account_id: int, key_ids: list[int]) -> str:
