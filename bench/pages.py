@@ -37,7 +37,8 @@ ACCEPTED = re.compile(
     "/console/("
     # They read every time entry, to count what nearly all or nearly none have; an index for each would slow down
     # every write of time
-    "records/time-entries[?](q|currency|has_rate|billable|sort=-?duration_minutes|billing_status=(billed|non_billable)$)"
+    "records/time-entries[?](q|currency|has_rate|billable|sort=-?duration_minutes)"
+    "|records/time-entries[?]billing_status=(billed|non_billable)$"
     "|records/(expenses|payments)[?]sort=-?(amount|category|created_at)"  # likewise, PostgreSQL sorts them all
     "|records/invoices[?](paid_date_to|status=paid$)"  # nearly every payment is that old, nearly every invoice paid
     "|reports/revenue-by-month"  # 24 months, of which each has the balance of every invoice at its end
