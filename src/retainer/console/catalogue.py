@@ -3,7 +3,6 @@
 They follow from the operations of the API: a page calls the same handlers, with the rights of its admin.
 """
 
-import sys
 from collections.abc import Mapping
 from typing import NamedTuple, get_args
 
@@ -62,8 +61,7 @@ class Kind(NamedTuple):
     @property
     def purpose(self) -> str:
         """Return what the records are, in the words with which the reference begins its page about them."""
-        about, *_ = (sys.modules[self.listing.query.__module__].__doc__ or "").splitlines()
-        text = about.partition(": ")[2]
+        text = self.listing.introduction.partition("\n")[0].partition(": ")[2]
         return text[:1].upper() + text[1:]
 
     @property

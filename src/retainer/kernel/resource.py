@@ -5,6 +5,7 @@ Only this module inspects signatures. An incomplete declaration fails at import.
 
 import inspect
 import re
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
@@ -171,6 +172,15 @@ class Operation:
         query, found = read_query(pairs, self.query, self.readers)
         page = take_page(request, query, pairs, found) if self.paged else None
         return query, page, Selection(**found) if found else None
+
+    @property
+    def introduction(self) -> str:
+        """The text of the module that declares it, with which its page of the reference begins.
+
+        Empty for a plain read, which is declared with its list.
+        """
+        module = (self.query if self.paged else self.handler).__module__
+        return "" if module == __name__ else inspect.getdoc(sys.modules[module]) or self.resource.tag
 
     @property
     def reads(self) -> type[Record] | None:

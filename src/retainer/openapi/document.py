@@ -1,7 +1,5 @@
 """The OpenAPI 3.1 document, generated from the declarations of operations; and its pages."""
 
-import inspect
-import sys
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -11,7 +9,7 @@ from msgspec import Struct
 from retainer import __version__
 from retainer.kernel import pipeline
 from retainer.kernel.http import Request, Response
-from retainer.kernel.resource import Operation, Resource
+from retainer.kernel.resource import Operation
 from retainer.kernel.routes import Routes
 from retainer.openapi import operations, refusals
 from retainer.openapi.headers import REQUEST_HEADERS, RESPONSE_HEADERS, Json, header_of
@@ -48,10 +46,8 @@ def document(declared: list[Operation], base_url: str) -> Json:
     successes = [operations.answers_of(operation, schemas) for operation in declared]
     lists = {operation.path for operation in declared if operation.paged}
     for operation, responses in zip(declared, successes, strict=True):
-        module = (operation.query if operation.paged else operation.handler).__module__
-        if module != Resource.__module__:  # a plain read is described with its list
-            description = inspect.getdoc(sys.modules[module]) or operation.resource.tag
-            tags.setdefault(operation.resource.tag, {})[description] = None  # each module once, in their order
+        if text := operation.introduction:
+            tags.setdefault(operation.resource.tag, {})[text] = None  # each module once, in their order
         methods = paths.setdefault(operation.path, {})
         methods[operation.method.lower()] = operations.described(operation, responses, schemas, lists)
     errors = refusals.responses(schemas)

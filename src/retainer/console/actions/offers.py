@@ -256,7 +256,8 @@ class CheckNow(Action, frozen=True, kw_only=True):
 
 class Maintain(Action, frozen=True, kw_only=True):
     def run(self, stage: Stage, body: dict[str, Any]) -> Any:
-        if (body.get("maintenance_until") or "9") <= stage.tx.now:
+        until = body.get("maintenance_until")
+        if until is not None and until <= stage.tx.now:
             raise invalid({"maintenance_until": ["Must be in the future. If blank, maintenance ends now."]})
         return super().run(stage, body)
 

@@ -6,7 +6,6 @@ from datetime import timedelta
 from retainer.console.names import Link
 from retainer.console.page_context import PageContext
 from retainer.identity.audit import Fields
-from retainer.identity.keys import key_list
 from retainer.identity.people import users
 from retainer.store.tx import Tx
 from retainer.values.exact import instant_after
@@ -15,7 +14,7 @@ NEW = timedelta(days=30)
 """How long an account is told what to do."""
 
 
-def list_steps(tx: Tx, context: PageContext, account: Fields) -> Iterator[Link]:
+def list_steps(tx: Tx, context: PageContext, account: Fields, *, has_keys: bool) -> Iterator[Link]:
     """Yield what is left to do, as far as the user's role allows it."""
     has_clients, has_invoices = (
         bool(context.catalogue.find(name).first(tx, {}, size=1)) for name in ("clients", "invoices")
@@ -29,5 +28,5 @@ def list_steps(tx: Tx, context: PageContext, account: Fields) -> Iterator[Link]:
     yield Link("Create an invoice", "/records/invoices/new", "A draft first: you check it, then you issue it.")
     if context.may("people") and len(users.list_users(tx)) == 1:
         yield Link("Add your team", "/people/new", "The people whose time you track, with their hours per week.")
-    if context.may("keys") and not key_list.live_keys(tx).keys:
+    if context.may("keys") and not has_keys:
         yield Link("Create a key", "/keys/new", "With it, your programs can send records through the API.")

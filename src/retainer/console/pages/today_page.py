@@ -320,9 +320,9 @@ def own_first(rows: Iterable[Any], own: str) -> list[Any]:
 
 
 def show(tx: Tx, context: PageContext) -> Reply:
-    account = accounts.get_account(tx)
+    account, live = accounts.get_account(tx), key_list.live_keys(tx)
     today, day = Today(tx, context), date.fromisoformat(tx.today)
-    steps = list(list_steps(tx, context, account))
+    steps = list(list_steps(tx, context, account, has_keys=bool(live.keys)))
     return context.render(
         "today",
         day=f"{day:%A}, {day.day} {day:%B %Y}",
@@ -330,6 +330,6 @@ def show(tx: Tx, context: PageContext) -> Reply:
         cards=[card for card in today.cards() if card.figures or not steps],
         first_steps=steps,
         account=account,
-        live=key_list.live_keys(tx),
+        live=live,
         requests=charts.hourly_chart(tx).total,
     )

@@ -6,7 +6,7 @@ They are rows, so that every process knows when one has ended. Only the hashes o
 import hashlib
 import secrets
 from datetime import timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from sqlalchemy import Table, bindparam, case, delete, func, select, update
@@ -94,10 +94,9 @@ def person_of(store: Store, token: str, address: str | None) -> Person | None:
     `last_used_at` is updated at most once a minute. `address` is that of the request, for the audit.
     """
     now = utcnow()
-    row = store.unscoped_one(BY_HASH, hash=digest(token), **session_limits(now))
-    if row is None:
+    found = _find(store, token, now)
+    if found is None:
         return None
-    found = dict(zip(FOUND_COLUMNS, row, strict=True))
     last_used_at = found.pop("last_used_at")
     person = Person(**found | {"lacks_second_factor": bool(found["lacks_second_factor"])}, address=address)
     if last_used_at <= instant_after(now, -NOTE_USE):
@@ -112,8 +111,14 @@ def person_of(store: Store, token: str, address: str | None) -> Person | None:
 
 
 def account_of(store: Store, token: str) -> int | None:
-    row = store.unscoped_one(BY_HASH, hash=digest(token), **session_limits(utcnow()))
-    return None if row is None else dict(zip(FOUND_COLUMNS, row, strict=True))["account_id"]
+    """Return the account of a session, without noting its use; None if it has ended."""
+    found = _find(store, token, utcnow())
+    return None if found is None else int(found["account_id"])
+
+
+def _find(store: Store, token: str, now: str) -> dict[str, Any] | None:
+    row = store.unscoped_one(BY_HASH, hash=digest(token), **session_limits(now))
+    return None if row is None else dict(zip(FOUND_COLUMNS, row, strict=True))
 
 
 def known_browser(store: Store, token: str | None) -> KnownBrowser | None:
