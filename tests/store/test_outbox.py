@@ -173,6 +173,41 @@ def test_a_status_is_compared_with_the_former_one_also_if_the_record_was_not_rea
     assert told(api, before) == [("client.archived", client, ["city", "status"]), ("client.updated", client, ["city"])]
 
 
+def written_off(api):
+    invoice = api.make("/invoices", status="sent", lines=[{"description": "Design", "unit_price": "500"}])["id"]
+    return api.patch(f"/invoices/{invoice}", {"status": "written_off"}).data
+
+
+THERE_AND_BACK = {
+    "task": (lambda api: api.make("/tasks"), [{"status": "done"}, {"status": "todo"}]),
+    "ticket": (lambda api: api.make("/tickets"), [{"status": "resolved"}, {"status": "open"}]),
+    "project": (lambda api: api.make("/projects"), [{"status": "on_hold"}, {"status": "active"}]),
+    "quote": (lambda api: api.make("/quotes"), [{"status": "declined"}, {"status": "draft"}]),
+    "invoice": (written_off, [{"record_payment": {"amount": "1"}}, {"status": "written_off"}]),
+}
+
+
+@pytest.mark.parametrize("resource", THERE_AND_BACK)
+def test_an_event_says_the_status_at_the_end_of_its_transaction(api, resource):
+    make, steps = THERE_AND_BACK[resource]
+    record = make(api)
+    before = last(api)
+    operations = [{"method": "PATCH", "path": f"/{resource}s/{record['id']}", "body": step} for step in steps]
+    assert api.post("/batch", {"operations": operations, "atomic": True}).status == 200
+    (event,) = told(api, before)
+    assert event[:2] == (f"{resource}.{record['status']}", record["id"])
+    assert "status" in event[2]
+
+
+def test_of_several_statuses_in_a_transaction_the_last_one_is_told(api):
+    client = api.make("/clients")["id"]
+    before = last(api)
+    with api.operating() as tx:
+        for status in ("archived", "active", "prospect"):
+            tx.update_columns(clients, client, {"status": status})
+    assert told(api, before) == [("client.prospect", client, ["status"])]
+
+
 def test_stored_sums_announce_nothing(api):
     client = api.make("/clients")["id"]
     before = last(api)

@@ -35,24 +35,27 @@ class Event(msgspec.Struct):
 
 
 class Outbox:
-    __slots__ = ("_noted", "read")
+    __slots__ = ("_noted", "former_rows")
 
     def __init__(self) -> None:
         self._noted: list[Noted] = []
-        self.read: dict[tuple[Table, int], Callable[[], Columns]] = {}
+        self.former_rows: dict[tuple[Table, int], Callable[[], Columns]] = {}
 
     def note_read(self, table: Table, record_id: int, former: Callable[[], Columns]) -> None:
         """Note the columns of a row as it was first read: an update writes whole records, and is compared with it."""
-        self.read.setdefault((table, record_id), former)
+        self.former_rows.setdefault((table, record_id), former)
 
     def note_created(self, table: Table, at: str, *ids: int) -> None:
         self._noted.append(Noted(at, resource_of(table), lambda: [ids], CREATED))
 
     def note(self, change: Change, at: str, rows: Rows, values: Columns) -> None:
         fields: Collection[str] = change.fields
-        if change.is_single and (read := self.read.get((change.table, values[ROW]))):
+        if change.is_single and (read := self.former_rows.get((change.table, values[ROW]))):
             former = read()
-            fields = [name for name in fields if name not in former or former[name] != values.get(name)]
+            written = {name: values.get(name) for name in fields}
+            fields = [name for name in fields if name not in former or former[name] != written[name]]
+            # the next update is compared with this one: a status that comes back is a change, too
+            self.former_rows[change.table, values[ROW]] = lambda: former | written
         new_status = values["status"] if "status" in fields else None
         self._noted.append(
             Noted(at, resource_of(change.table), rows, change.kind, (*fields, *change.parts), new_status)

@@ -191,7 +191,7 @@ class Tx(BodyErrors, Transaction):
         """Read the status of a record before it is written, if the record was not read: events say what it becomes."""
         if self.outbox is None or "status" not in values or not is_announced(table):
             return
-        if (table, record_id) not in self.outbox.read:
+        if (table, record_id) not in self.outbox.former_rows:
             former = {"status": self.field(table.c.status, record_id)}
             self.outbox.note_read(table, record_id, lambda: former)
 
