@@ -8,12 +8,16 @@ from urllib.parse import quote, urlencode
 import msgspec
 import pytest
 from tests.console.visitor import admin_of
-from tests.contract.cases import BODIES
+from tests.contract.cases import BODIES, CREATES, bare, body_schema, is_free_text, kinds, schema_fields, with_value
 from tests.factories import ApiClient
+from tests.length import IS_FULL
 
+from retainer.errors import FieldErrors
 from retainer.identity.accounts import AccountSettings
-from retainer.values.reading import unwrapped, writable_fields
-from retainer.values.texts import CODE, TOO_MANY_MARKS
+from retainer.identity.keys.keys import KeyDetails
+from retainer.identity.people.users import UserDetails
+from retainer.values.reading import INVALID, unwrapped, writable_fields
+from retainer.values.texts import CODE, TOO_MANY_MARKS, is_blank
 
 COMPOSED, DECOMPOSED = (unicodedata.normalize(form, "Café Zoë 각") for form in ("NFC", "NFD"))
 CODES = {
@@ -60,12 +64,92 @@ def test_a_decomposed_text_is_the_composed_one_in_forms_and_searches_of_the_cons
         ("number", "K\u200b3", "character 2 is zero width space (U+200B)"),
         ("vat_number", "DE\u202d1", "character 3 is left-to-right override (U+202D)"),
         ("external_id", "a\u2028b", "character 2 is line separator (U+2028)"),
+        ("name", "a\u2028b", "character 2 is line separator (U+2028)"),
+        ("name", "a\u2029b", "character 2 is paragraph separator (U+2029)"),
+        ("name", "a\ufffe", "character 2 is U+FFFE"),
+        ("name", "a\ufdd0b", "character 2 is U+FDD0"),
+        ("number", "a\U0001ffffb", "character 2 is U+1FFFF"),
     ],
 )
 def test_a_character_that_nobody_sees_is_refused_and_named(api: ApiClient, field: str, text: str, found: str):
     for answer in (api.create("/clients", **{field: text}), api.get("/clients", {field: text})):
         (message,) = answer.errors[field]
         assert found in message
+
+
+INVISIBLE = "\u200b\u2060\ufeff\u3164\u2800\u00ad\u200e\u200d\u034f\ufe0f\u180e\U000e0041\u115f\u2064"
+"""One character of each kind that prints nothing by itself."""
+
+
+def texts_of(schema: dict[str, Any], *path: str) -> Iterator[tuple[str, ...]]:
+    """Yield the paths of the texts that a body may have, those of its parts included."""
+    for name, field in schema_fields(schema).items():
+        item = bare(field["items"]) if "array" in kinds(field) else field
+        here = (*path, name, "0") if "array" in kinds(field) else (*path, name)
+        if "properties" in item:
+            yield from texts_of(item, *here)
+        elif "string" in kinds(item) and is_free_text(item):
+            yield here
+
+
+TEXTS = {
+    f"{operation} {'.'.join(path)}": (operation, path)
+    for operation in CREATES
+    if operation.path != "/batch"
+    for path in texts_of(body_schema(operation))
+}
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_no_text_of_a_new_record_prints_nothing(api: ApiClient, text: str):
+    """A required one is refused; another one is null. Within a text, such characters join letters and emoji."""
+    operation, path = TEXTS[text]
+    for nothing in (f" {INVISIBLE} ", *(INVISIBLE if IS_FULL else ())):
+        at = api.at(operation.path)
+        answer = api.post(at, with_value(operation, api.recipe(at), path, nothing))
+        if answer.status != 422:
+            shown = answer.data
+            for part in path:
+                shown = shown[int(part)] if part == "0" else shown[part]
+            assert shown is None or not is_blank(shown), answer  # null, or its default
+
+
+REQUIRED = [
+    (operation.path, path[0])
+    for operation, path in TEXTS.values()
+    if path[0] in body_schema(operation).get("required", ()) and len(path) == 1
+]
+
+
+@pytest.mark.parametrize(("path", "field"), REQUIRED)
+def test_a_required_text_that_prints_nothing_is_refused_with_a_sentence(api: ApiClient, path: str, field: str):
+    at = api.at(path)
+    recipe = api.recipe(at)
+    for nothing in (*INVISIBLE, INVISIBLE):
+        (message,) = api.post(at, recipe | {field: nothing}).errors[field]
+        assert message.endswith("characters; this has none that prints.")
+    for text in ("نمی\u200cشود", "👩\u200d💻"):
+        assert api.post(at, recipe | {field: text}).data[field] == text
+
+
+def test_a_name_cannot_be_changed_to_one_that_prints_nothing(api: ApiClient):
+    client = api.make("/clients")["id"]
+    assert set(api.patch(f"/clients/{client}", {"name": INVISIBLE}).errors) == {"name"}
+
+
+def test_names_that_commands_and_the_console_write_have_something_that_prints(api: ApiClient):
+    for model in (AccountSettings, KeyDetails, UserDetails):
+        errors = FieldErrors()
+        assert writable_fields(model)["name"].read(INVISIBLE, "name", errors) is INVALID, model
+        assert errors["name"][0].endswith("characters; this has none that prints.")
+
+
+def test_an_optional_text_of_invisible_characters_is_null(api: ApiClient):
+    made = api.make("/clients", name="A", city=INVISIBLE, notes="\u200b\n\u2060", number="\u00a0")
+    assert (made["city"], made["notes"], made["number"]) == (None, None, "C-0001")
+    line = {"description": "\u200b", "unit_price": "1"}
+    refused = api.create("/invoices", lines=[line])
+    assert refused.errors == {"lines.0.description": ["Is required, unless the line bills work."]}
 
 
 def test_an_external_id_in_a_path_follows_the_rules_of_the_field(api: ApiClient):

@@ -305,17 +305,22 @@ def with_reference(operation: Operation, body: dict[str, Any], path: tuple[str, 
     """Return a body whose field at a path refers to this record, without the price, which work has by itself."""
     if path[0] in {"time_entry_ids", "expense_ids", "milestone_id"}:
         body = {name: value for name, value in body.items() if name != "unit_price"}
-    return body | {path[0]: _planted(schema_fields(body_schema(operation))[path[0]], path[1:], record_id)}
+    return with_value(operation, body, path, record_id)
 
 
-def _planted(schema: dict[str, Any], path: tuple[str, ...], record_id: int) -> Any:
+def with_value(operation: Operation, body: dict[str, Any], path: tuple[str, ...], value: object) -> dict[str, Any]:
+    """Return a body with a value at a path, whose parts have examples of what they need besides."""
+    return body | {path[0]: _planted(schema_fields(body_schema(operation))[path[0]], path[1:], value)}
+
+
+def _planted(schema: dict[str, Any], path: tuple[str, ...], value: object) -> Any:
     if not path:
-        return record_id
+        return value
     if path[0] == "0":
-        return [_planted(bare(schema["items"]), path[1:], record_id)]
+        return [_planted(bare(schema["items"]), path[1:], value)]
     fields = schema_fields(schema)
     needed = {name: fields[name]["examples"][0] for name in schema.get("required", []) if name != path[0]}
-    return needed | {path[0]: _planted(fields[path[0]], path[1:], record_id)}
+    return needed | {path[0]: _planted(fields[path[0]], path[1:], value)}
 
 
 def target_of(operation: Operation, path: tuple[str, ...]) -> Table:

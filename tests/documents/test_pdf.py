@@ -2,6 +2,7 @@
 
 import io
 import re
+import unicodedata
 from decimal import Decimal
 from typing import cast
 
@@ -26,6 +27,7 @@ from retainer.documents.printable import (
     printable_line,
     unprintable_characters,
 )
+from retainer.values.texts import FORMATTING
 from tests.documents.made import CUSTOMER, ISSUER, document, hostile_texts, line, priced
 from tests.documents.test_logo_files import SHAPE, png, svg
 from tests.length import sampled
@@ -268,6 +270,23 @@ def test_characters_without_a_glyph_are_named_once() -> None:
     assert unprintable_characters("Zoë 株式会社 שלום ㎏ a\u202eb\tc\n") == ""
     assert unprintable_characters("ქარი ქ 🙂 x") == "ქარი🙂"
     assert unprintable_characters(REPLACEMENT) == ""
+
+
+def test_what_has_no_glyph_becomes_a_square_and_is_named_whatever_python_knows_of_it() -> None:
+    newer = "\u20c1\U0001fae9\U0001fae8\U00031350\U0002ebf0\U0001b132"
+    assert printable(f"Riyal {newer} 100") == f"Riyal {REPLACEMENT * len(newer)} 100"
+    assert unprintable_characters(newer) == newer
+    unused = "\ue000\uf8ff\u0378\ufdd0\ufffe\u0591"
+    assert unprintable_characters(unused) == unused
+
+
+def test_only_formatting_and_spaces_vanish_from_documents() -> None:
+    for character in map(chr, range(0x110000)):
+        is_formatting = unicodedata.category(character) in {"Cc", "Cf", "Cs", "Zs", "Zl", "Zp"}
+        if not is_formatting and not FORMATTING.match(character):
+            assert printable(f"a{character}b") != "ab", f"U+{ord(character):04X}"
+        elif character not in "\t\n\v\f\r\x85":
+            assert printable(f"a{character}b") in {"ab", "a b", "a\nb", "a\u00a0b"}, f"U+{ord(character):04X}"
 
 
 @pytest.mark.parametrize(

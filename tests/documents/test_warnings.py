@@ -71,6 +71,7 @@ def found(made: Document) -> dict[str, tuple[str | None, str]]:
         ("unprintable_characters", None, "of ქ.", {"issuer": replace(ISSUER, website="ქ.example")}),
         ("unprintable_characters", "client_id", "of ქ.", {"customer": client("DE", "ქ 12345")}),
         ("unprintable_characters", "notes", "of ქ ა", {"notes": "ქა"}),
+        ("unprintable_characters", "notes", "of U+0591 U+E000.", {"notes": "a\u0591 \ue000"}),
     ],
 )
 def test_one_warning_names_its_field(kind, code, field, words, facts) -> None:

@@ -7,6 +7,8 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
 
+from retainer.values.texts import FORMATTING
+
 MAIN = "Source Sans 3"
 PACKAGES = {
     MAIN: "fontpkg_source_sans_3",
@@ -79,17 +81,16 @@ def unprintable_characters(text: str) -> str:
 def _character(character: str) -> str:
     if character == "\n":
         return character
-    category = unicodedata.category(character)
-    if category in {"Zs", "Zl", "Zp"} or character == "\t":
+    if character == "\t" or unicodedata.category(character)[0] == "Z":
         return character if character == "\u00a0" else " "
-    if category[0] == "C" or "\ufe00" <= character <= "\ufe0f":
+    if FORMATTING.match(character):
         return ""
     if _has_glyph(character):
         return character
     simpler = unicodedata.normalize("NFKC", character)
     if simpler != character and all(map(_has_glyph, simpler)):
         return simpler
-    return "" if unicodedata.combining(character) else REPLACEMENT
+    return REPLACEMENT
 
 
 def _has_glyph(character: str) -> bool:

@@ -1,5 +1,6 @@
 """Warnings: what a quote or an invoice probably should not say, found in its facts before it is issued."""
 
+import unicodedata
 from collections.abc import Iterator
 from datetime import date
 from typing import Annotated, Literal
@@ -126,8 +127,13 @@ def _about_characters(document: Document) -> Iterator[DocumentWarning]:
     for field, parts in _printed_texts(document):
         if found := unprintable_characters(" ".join(filter(None, parts))):
             more = len(found) - SHOWN_CHARACTERS
-            shown = " ".join(found[:SHOWN_CHARACTERS]) + (f" and {more} more" if more > 0 else "")
+            shown = " ".join(map(_visible, found[:SHOWN_CHARACTERS])) + (f" and {more} more" if more > 0 else "")
             yield DocumentWarning("unprintable_characters", field, f"The PDF prints squares instead of {shown}.")
+
+
+def _visible(character: str) -> str:
+    is_mark = unicodedata.category(character)[0] == "M"
+    return f"U+{ord(character):04X}" if is_mark or not character.isprintable() else character
 
 
 def _printed_texts(document: Document) -> list[tuple[str | None, list[str | None]]]:

@@ -24,7 +24,7 @@ from retainer.values.records import (
     RequiredUnless,
     marked,
 )
-from retainer.values.texts import LINES, Characters, clean
+from retainer.values.texts import LINES, Characters, clean, is_blank, prints
 
 T = TypeVar("T", bound=msgspec.Struct)
 REQUIRED = "Is required."
@@ -143,14 +143,14 @@ def read_fields(
     is_new = use == "Create" or (use == "Child" and sent.get("id") is None)
     stated = {} if is_new else must_match(model)
     for name, value in sent.items():
-        field, is_blank = fields.get(name), value is None or (isinstance(value, str) and not value.strip())
+        field, is_empty = fields.get(name), value is None or (isinstance(value, str) and is_blank(value))
         read = INVALID
         if field is not None and field.required and value is None and use == "Create":
             errors.note(path + name, "Is required; this is null.")
         elif field is not None:
-            read = None if is_blank and field.is_nullable else field.read(value, path + name, errors)
+            read = None if is_empty and field.is_nullable else field.read(value, path + name, errors)
         elif name in stated:
-            read = None if is_blank else stated[name][0](value, path + name, errors)
+            read = None if is_empty else stated[name][0](value, path + name, errors)
         elif name not in read_only(model, use) or (is_new and value is not None):
             _note_unwritable(model, name, errors, path, use)
         if read is not INVALID:
@@ -246,8 +246,16 @@ def reader(hint: Any, use: str = "Create") -> Read:
         return _list(_child(item) if is_child else reader(item, use), meta, placeholder)
     if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
         return _nested(hint, "Create" if issubclass(hint, Record) else use)
-    kind = Annotated[hint, *metas] if metas else hint
-    return _scalar(converter(kind), form_of(hint, metas), characters, partial(hint_about, hint))
+    convert = converter(Annotated[hint, *metas] if metas else hint)
+    if hint is str and use != "Query":
+        convert = partial(_visible, convert)
+    return _scalar(convert, form_of(hint, metas), characters, partial(hint_about, hint))
+
+
+def _visible(convert: Parse, value: object) -> object:
+    if isinstance(value, str) and value and not prints(value):
+        raise InvalidValue(hint="this has none that prints.")
+    return convert(value)
 
 
 def form_of(hint: Any, metas: tuple[Any, ...] = ()) -> str:

@@ -12,6 +12,19 @@ MAX_MARKS = 30
 """The bound of the Stream-Safe Text Format (UAX #15); normalising takes the square of the time of longer runs."""
 MANY_MARKS = re.compile(rb"[^\0]{%d}" % (MAX_MARKS + 1))
 
+IGNORABLE = (
+    r"\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
+    r"\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+"""Unicode's Default_Ignorable_Code_Point, which has room for characters to come: the table of Python may be older."""
+FORMATS = (
+    rf"{IGNORABLE}\x00-\x1f\x7f-\x9f\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\ufff9-\ufffb\ud800-\udfff"
+    r"\U000110bd\U000110cd\U00013430-\U0001343f"
+)
+"""The categories Cc, Cf and Cs of Unicode 16, with what is ignorable."""
+FORMATTING = re.compile(f"[{FORMATS}]")
+BLANK, UNSEEN = (re.compile(rf"[\s\u2800{others}]*") for others in (IGNORABLE, FORMATS))
+
 
 class Characters(NamedTuple):
     """The characters that a kind of text may have: all but those of some categories of Unicode."""
@@ -32,7 +45,7 @@ UNPRINTED = re.compile(
 """Letters, marks and symbols that print nothing, as Unicode's Default_Ignorable_Code_Point has them, and a blank."""
 LINES: Final = Characters(frozenset(), "text")
 """Any characters, line breaks included."""
-LINE: Final = Characters(frozenset({"Cc"}), "one line without control characters", CONTROL_FREE)
+LINE: Final = Characters(frozenset({"Cc", "Zl", "Zp"}), "one line without control characters", CONTROL_FREE)
 CODE: Final = Characters(
     frozenset({"Cc", "Cf", "Zl", "Zp"}), "one line without control and invisible characters", CONTROL_FREE, UNPRINTED
 )
@@ -56,7 +69,7 @@ def clean(text: str, characters: Characters = LINES) -> str:
         raise InvalidValue(NO_TEXT)
     if characters.refused and not text.isprintable():  # one pass in C
         for position, character in enumerate(text, 1):
-            if unicodedata.category(character) in characters.refused:
+            if unicodedata.category(character) in characters.refused or is_noncharacter(ord(character)):
                 raise refusal_of(characters, position, character)
     if characters.unprinted and (found := characters.unprinted.search(text)):
         raise refusal_of(characters, found.start() + 1, found[0])
@@ -68,6 +81,21 @@ def refusal_of(characters: Characters, position: int, character: str) -> Invalid
     name = NAMES.get(character, unicodedata.name(character, "").lower())
     shown = f"{name} ({code})" if name else code
     return InvalidValue(f"Must be {characters.form}; character {position} is {shown}. Remove it.")
+
+
+def is_blank(text: str) -> bool:
+    """Return whether a text has spaces and invisible characters alone, or none."""
+    return BLANK.fullmatch(text) is not None
+
+
+def prints(text: str) -> bool:
+    """Return whether a text shows anything; control characters do not."""
+    return UNSEEN.fullmatch(text) is None
+
+
+def is_noncharacter(code: int) -> bool:
+    """Return whether Unicode keeps a code point for the inside of programs: XML and many readers refuse it."""
+    return code & 0xFFFE == 0xFFFE or 0xFDD0 <= code <= 0xFDEF
 
 
 def encodes(text: str) -> bool:
