@@ -276,6 +276,12 @@ def test_types_are_described_to_msgspec_in_one_module():
     assert {name_of(path) for path, node in calls if reads.search(ast.unparse(node))} == {"values/decoding.py"}
 
 
+def test_there_is_no_cryptography_of_our_own():
+    homemade = re.compile(r"\b(import hmac|hashlib\.(?!sha256\b)\w+|from hashlib import (?!sha256$).*|.*\bxor\b)")
+    lines = [(path, line) for path in FILES for line in ast.unparse(tree(path)).splitlines()]
+    assert [(name_of(path), line) for path, line in lines if homemade.search(line)] == []
+
+
 def test_transactions_over_all_accounts_are_opened_in_few_places():
     calls = {
         name_of(path)

@@ -32,6 +32,15 @@ POSITIONS = {"page", "after", "cursor"}
 """Parameters that say where a page of a list begins."""
 ONE_TIME_SECONDS = 60
 """How long a browser keeps a notice, or a secret, for the page that shows it."""
+NOTICE, SECRET = "notice", "secret"
+SENT_TWICE = "This form was sent twice and processed once."
+IF_NOT_COPIED = {
+    "key": "The key was shown only once. If you did not copy it, rotate it.",
+    "webhook": "The secret was shown only once. If you did not copy it, rotate it.",
+    "link": "The password link was shown only once. If you did not copy it, create another one.",
+    "codes": "The recovery codes were shown only once. If you did not copy them, replace them.",
+}
+"""How to replace each kind of secret that `show_once` shows."""
 
 
 class Cookie(NamedTuple):
@@ -41,6 +50,10 @@ class Cookie(NamedTuple):
     value: str = ""
     seconds: int = 0
     path: str = "/"
+
+
+def notice_cookie(kind: str, sentence: str) -> Cookie:
+    return Cookie(NOTICE, f"{kind} {sentence}", seconds=ONE_TIME_SECONDS)
 
 
 class Cookies:
@@ -80,6 +93,14 @@ class View(NamedTuple):
 class Redirect(NamedTuple):
     path: str
     cookies: tuple[Cookie, ...] = ()
+
+    def repeated(self) -> "Redirect":
+        """Return the answer to the same form sent again. Of the cookies it has a notice alone, never a secret."""
+        kept = {cookie.name: cookie for cookie in self.cookies if cookie.name in {NOTICE, SECRET}}
+        if SECRET in kept:
+            kind = kept.pop(SECRET).value.partition(" ")[0]
+            kept[NOTICE] = notice_cookie("warn", f"{SENT_TWICE} {IF_NOT_COPIED[kind]}")
+        return Redirect(self.path, (*kept.values(),))
 
 
 class File(NamedTuple):
@@ -170,12 +191,12 @@ class PageContext(msgspec.Struct):
         return View(template, values, status)
 
     def redirect(self, path: str, notice: str = "", *cookies: Cookie, kind: str = "good") -> Redirect:
-        notices = (Cookie("notice", f"{kind} {notice}", seconds=ONE_TIME_SECONDS),) if notice else ()
+        notices = (notice_cookie(kind, notice),) if notice else ()
         return Redirect(path, (*notices, *cookies))
 
     def show_once(self, path: str, kind: str, secret: str) -> Redirect:
         """Return a redirect to a page that shows a secret at its head, and deletes the cookie that carries it there."""
-        return self.redirect(path, "", Cookie("secret", f"{kind} {secret}", seconds=ONE_TIME_SECONDS, path=ROOT + path))
+        return self.redirect(path, "", Cookie(SECRET, f"{kind} {secret}", seconds=ONE_TIME_SECONDS, path=ROOT + path))
 
     @property
     def _sent_form(self) -> SentForm:
@@ -190,7 +211,7 @@ class PageContext(msgspec.Struct):
     def answered(self, tx: Tx, reply: Reply) -> Reply:
         """Keep where the form leads, in the transaction of what it does; `once` differs each time a form is shown."""
         if isinstance(reply, Redirect) and "once" in self.form:
-            self._sent_form.keep(tx, msgspec.json.encode(reply))
+            self._sent_form.keep(tx, msgspec.json.encode(reply.repeated()))
         return reply
 
     def respond(self, reply: Reply, store: Store) -> Response:
@@ -208,13 +229,13 @@ class PageContext(msgspec.Struct):
         cookies = [self.cookies.header(cookie) for cookie in reply.cookies]
         if isinstance(reply, Redirect):
             return redirect_response(303, ROOT + reply.path, NO_STORE, *cookies)
-        text = self.cookies.get("notice")
+        text = self.cookies.get(NOTICE)
         if text is not None:
-            cookies.append(self.cookies.header(Cookie("notice")))
+            cookies.append(self.cookies.header(Cookie(NOTICE)))
         kind, _, sentence = (text or "").partition(" ")
-        secret = (self.cookies.get("secret", ROOT) or "").partition(" ")
+        secret = (self.cookies.get(SECRET, ROOT) or "").partition(" ")
         if any(secret):
-            cookies.append(self.cookies.header(Cookie("secret", path=self.request.path)))
+            cookies.append(self.cookies.header(Cookie(SECRET, path=self.request.path)))
         asked, refused = self.query, 422 if self.query.errors else self.form.status
         asked.errors |= {name: [in_words(each, asked.texts) for each in texts] for name, texts in asked.errors.items()}
         return render(

@@ -90,7 +90,7 @@ sessions = col.account_table(
     col.instant("ended_at", optional=True),
     *col.optional(col.text, "address", "user_agent"),
     col.text("proposed_secret", optional=True),  # for a second factor, until the user has entered a code for it
-    *col.optional(col.text, "sent_form", "answer"),  # the last form, by its digest, and where it led, sealed
+    *col.optional(col.text, "sent_form", "answer"),  # the last forms, by their digests, and where each led: JSON lists
     Index("sessions_unique_hash", "hash", unique=True),
 )
 """Sessions in the console. Ended ones are kept for some time, since they identify known browsers."""

@@ -1,20 +1,21 @@
-"""Forms that a session sends twice, by a second press of a button: the second gets the answer of the first.
+"""Forms that a session has sent: one that is sent again, by a second press of a button, gets the answer of the first.
 
-A browser shows only the last answer, which may have a secret. The session keeps it until it sends another form,
-encrypted with its token, of which the server has only a hash.
+A session keeps the answers to its last forms. They have no secrets: a secret is in the first answer alone.
 """
 
-import hashlib
-from operator import xor
 from typing import NamedTuple
 
+import msgspec
 from sqlalchemy import bindparam, select
 
 from retainer.identity.people.sessions import digest
 from retainer.schema.identity import sessions
 from retainer.store.tx import Tx
+from retainer.values.decoding import decoder
 
-ANSWER = select(sessions.c.answer).where(sessions.c.id == bindparam("id"), sessions.c.sent_form == bindparam("form"))
+KEPT = 8
+"""Number of answers that a session keeps: those of several open pages, and of forms sent again by going back."""
+ANSWERS = select(sessions.c.sent_form, sessions.c.answer).where(sessions.c.id == bindparam("id"))
 
 
 class SentForm(NamedTuple):
@@ -23,15 +24,19 @@ class SentForm(NamedTuple):
     """The path and the fields, of which one differs each time the form is shown, and the token of the session."""
 
     def answer(self, tx: Tx) -> bytes | None:
-        """Return the answer that was kept; None for a form that the session has not sent just before."""
-        row = tx.one(ANSWER, id=self.session_id, form=digest(self.content))
-        return None if row is None else self._sealed(bytes.fromhex(row[0]))
+        """Return the answer that was kept; None for a form that is not among the last ones of the session."""
+        kept = self._kept(tx).get(digest(self.content))
+        return None if kept is None else bytes(kept)
 
     def keep(self, tx: Tx, answer: bytes) -> None:
-        kept = {"sent_form": digest(self.content), "answer": self._sealed(answer).hex()}
-        tx.update_columns(sessions, self.session_id, kept)
+        """Keep an answer, which must have no secret; the oldest one is dropped."""
+        kept = [*self._kept(tx).items(), (digest(self.content), msgspec.Raw(answer))][-KEPT:]
+        forms, answers = zip(*kept, strict=True)
+        values = {"sent_form": msgspec.json.encode(forms).decode(), "answer": msgspec.json.encode(answers).decode()}
+        tx.update_columns(sessions, self.session_id, values)
 
-    def _sealed(self, text: bytes) -> bytes:
-        """Encrypt or decrypt an answer with a key stream of its length, which no other answer has: forms differ."""
-        pad = hashlib.shake_256(f"answer {self.content}".encode()).digest(len(text))
-        return bytes(map(xor, text, pad))
+    def _kept(self, tx: Tx) -> dict[str, msgspec.Raw]:
+        forms, answers = tx.one(ANSWERS, id=self.session_id) or (None, None)
+        if not forms or not forms.startswith("["):  # a version before this one kept the last form alone
+            return {}
+        return dict(zip(decoder(list[str])(forms), decoder(list[msgspec.Raw])(answers), strict=True))
