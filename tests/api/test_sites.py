@@ -344,6 +344,21 @@ def test_the_last_push_is_when_versions_or_plugins_came(api, pushed):
         assert api.patch(path, pushed).data["last_synced_at"] == "2027-03-01T11:00:00.000000Z"
 
 
+def test_a_push_that_changes_nothing_is_noted_and_is_no_change(api):
+    pushed = {"wp_version": "6.9", "php_version": "8.3", "plugins": [WOO, {"slug": "akismet", "version": "5"}]}
+    with at("10:00:00"):
+        first = api.put("/sites/external:7", {"url": "https://x.example", **pushed}).data
+        latest = api.get("/events").json["meta"]["latest"]
+    with at("11:00:00"):
+        again = api.put("/sites/external:7", pushed | {"plugins": pushed["plugins"][::-1]}).data
+        assert again == first | {"last_synced_at": "2027-03-01T11:00:00.000000Z"}
+        assert api.get("/events", {"after": latest}).data == []
+        changed = api.put("/sites/external:7", pushed | {"php_version": "8.4"}).data
+        assert changed["updated_at"] == changed["last_synced_at"] == "2027-03-01T11:00:00.000000Z"
+        (event,) = api.get("/events", {"after": latest}).data
+        assert (event["type"], event["fields"]) == ("site.updated", ["php_version"])
+
+
 def test_an_older_version_is_one_with_a_number_of_one_plugin(api):
     needs = {"plugin_version_lt": ["Requires exactly one plugin: plugin=woocommerce&plugin_version_lt=9.1."]}
     assert api.get("/sites", {"plugin_version_lt": "9.1"}).errors == needs

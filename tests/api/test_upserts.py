@@ -16,8 +16,10 @@ def test_a_second_put_changes_what_the_first_created(api, collection):
     created = api.put(path, body)
     assert (created.status, created.data["external_id"]) == (201, "erp-7")
     assert created.headers["location"].endswith(f"{collection}/{created.data['id']}")
+    latest = api.get("/events").json["meta"]["latest"]
     again = api.put(path, body)
-    assert (again.status, again.data["id"]) == (200, created.data["id"])
+    assert (again.status, again.data) == (200, created.data)
+    assert api.get("/events", {"after": latest}).data == []
     assert "location" not in again.headers
     assert api.get(f"{collection}/{created.data['id']}").data == again.data
     assert api.get(collection, {"external_id": "erp-7"}).json["meta"]["total"] == 1
@@ -159,3 +161,63 @@ def test_of_many_at_once_one_creates_and_the_others_change(api):
     assert sorted(answer.status for answer in answers) == [200] * 15 + [201]
     assert len({answer.data["id"] for answer in answers}) == 1
     assert api.get("/clients").json["meta"]["total"] == 1
+
+
+LINES = [
+    {"description": "Design", "unit_price": "10"},
+    {"description": "Design", "unit_price": 10},
+    {"description": "Build", "quantity": "2.50", "unit": "days", "unit_price": "800.00", "discount_percent": 5},
+]
+STATUSES = {"/quotes": ("draft", "sent", "accepted", "declined"), "/invoices": ("draft", "sent")}
+
+
+@pytest.mark.parametrize(("collection", "status"), [(path, each) for path in STATUSES for each in STATUSES[path]])
+def test_a_document_that_is_put_again_changes_nothing(api, collection, status):
+    body = {"client_id": api.usual("/clients"), "lines": LINES, "status": status}
+    first = api.put(f"{collection}/external:7", body)
+    assert first.status == 201
+    latest = api.get("/events").json["meta"]["latest"]
+    again = api.put(f"{collection}/external:7", body)
+    assert (again.status, again.data, again.headers["etag"]) == (200, first.data, first.headers["etag"])
+    assert api.get("/events", {"after": latest}).data == []
+
+
+def test_lines_that_bill_work_are_put_again_in_a_draft_and_in_an_issued_invoice(api):
+    client = api.make("/clients", hourly_rate="80", tax_rate="19")["id"]
+    retainer = api.make("/projects", client_id=client, billing_type="retainer", retainer_amount="450")["id"]
+    time = [api.make("/time-entries", client_id=client, duration_minutes=minutes)["id"] for minutes in (50, 25)]
+    expense = api.make("/expenses", client_id=client, billable=True)["id"]
+    month = api.today[:7]
+    fee = {"project_id": retainer, "fee_month": month}
+    lines = [{"time_entry_ids": time[::-1]}, {"expense_ids": [expense]}, fee, LINES[2]]
+    body = {"client_id": client, "lines": lines}
+    first = api.put("/invoices/external:7", body).data
+    latest = api.get("/events").json["meta"]["latest"]
+    assert api.put("/invoices/external:7", body).data == first
+    assert api.get("/events", {"after": latest}).data == []
+    issued = api.put("/invoices/external:7", body | {"status": "sent"}).data
+    assert [line["id"] for line in issued["lines"]] == [line["id"] for line in first["lines"]]
+    api.patch(f"/clients/{client}", {"tax_rate": "7"})
+    assert api.put("/invoices/external:7", body | {"status": "sent"}).data == issued
+    for other in (
+        [lines[1], lines[0], *lines[2:]],
+        lines[:3],
+        [*lines[:3], LINES[2] | {"quantity": "2"}],
+        [*lines[:3], {name: LINES[2][name] for name in ("description", "unit_price", "unit", "discount_percent")}],
+        [*lines[:3], LINES[2] | {"unit": None}],
+        [{"time_entry_ids": time[:1]}, *lines[1:]],
+    ):
+        refused = api.put("/invoices/external:7", body | {"lines": other})
+        assert (refused.code, set(refused.errors)) == ("locked", {"lines"}), other
+
+
+@pytest.mark.parametrize("collection", STATUSES)
+def test_of_lines_that_are_put_again_those_that_are_equal_keep_their_ids(api, collection):
+    body = {"client_id": api.usual("/clients"), "lines": LINES}
+    one, two, three = api.put(f"{collection}/external:7", body).data["lines"]
+    changed = [LINES[2], LINES[0] | {"quantity": "3"}, LINES[1]]
+    after = api.put(f"{collection}/external:7", body | {"lines": changed}).data["lines"]
+    assert [after[0]["id"], after[2]["id"]] == [three["id"], one["id"]]
+    assert after[1]["id"] > three["id"]
+    assert api.delete(f"{collection}/external:7").status == 204
+    assert two["id"] != one["id"]

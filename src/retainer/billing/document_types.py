@@ -11,7 +11,9 @@ from retainer.values.kinds import Currency, Id, Percent, Position, Quantity, Sig
 from retainer.values.records import MustMatch
 
 MAX_LINES = 200
-SET_OF_LINES = "Replaces all lines, in this order: a line with its `id` is kept, a line without one is new."
+SET_OF_LINES = (
+    "Replaces all lines, in this order: a line with its `id` is kept, and so is an equal one without; others are new."
+)
 Lines = Meta(max_length=MAX_LINES)
 FOLLOWS_FROM_LINES = MustMatch("It follows from the lines. Change those, and leave this out.")
 FOLLOWS_FROM_LINE = MustMatch(

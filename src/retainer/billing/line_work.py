@@ -125,6 +125,7 @@ def build_lines(tx: Tx, invoice: Invoice, current: Lines, tax_rate: Decimal) -> 
     context = load_context(tx, invoice, invoice.lines, tax_rate, current=current)
     for line in documents.each_line(tx, invoice.lines):
         price_line(tx, line, context)
+    documents.keep_equal_lines(invoice.lines, current)
     documents.compute_totals(invoice)
 
 

@@ -28,7 +28,7 @@ sites = col.account_table(
     *col.optional(col.text, "wp_version", "wp_update_version", "php_version"),
     *map(col.integer, ("plugins_count", "plugin_updates_count")),
     col.flag("core_update_available"),
-    col.instant("last_synced_at", optional=True),
+    col.mark_maintained(col.instant("last_synced_at", optional=True)),
     col.text("external_id", optional=True),
     col.sortable("name"),
     col.searchable("name", "url"),

@@ -29,9 +29,10 @@ from retainer.schema.support import tickets
 from retainer.schema.work import projects
 from retainer.shared import relations
 from retainer.sites import uptime
+from retainer.store.announcements import maintaining
 from retainer.store.details import load_details
 from retainer.store.row_mapper import Derived
-from retainer.store.tables import ACCOUNT
+from retainer.store.tables import ACCOUNT, NOW
 from retainer.store.tx import Tx
 from retainer.values.common import ExternalId, Milliseconds, Seconds, Share
 from retainer.values.kinds import Code191, HttpStatus, Id, Instant, Searched, SiteUrl, Text20, Text50, Text191
@@ -126,7 +127,9 @@ class Site(Record):
     plugins_count: Annotated[int, "Number of `plugins`."] = READ_ONLY
     plugin_updates_count: Annotated[int, "Number of `plugins` with an available update."] = READ_ONLY
     core_update_available: Annotated[bool, "True if `wp_update_version` is newer than `wp_version`."] = READ_ONLY
-    last_synced_at: Annotated[Instant | None, "When versions or plugins were last pushed. Null: never."] = READ_ONLY
+    last_synced_at: Annotated[
+        Instant | None, "When versions or plugins were last pushed, even if nothing had changed. Null: never."
+    ] = READ_ONLY
     external_id: ExternalId = None
     tag_ids: TagIds = []
     plugins: Annotated[
@@ -191,6 +194,8 @@ ADD_PLUGIN = insert(site_plugins).values(
     site_id=bindparam("site"),
     **{name: bindparam(name) for name in (*Plugin.__struct_fields__, "version_order")},
 )
+NOTE_PUSH = maintaining(sites, sites.c.id == bindparam("site"), values={"last_synced_at": NOW})
+"""A push says that the site is in contact. It is no change of the site, unless it brings other versions or plugins."""
 DELETE_PLUGINS = delete(site_plugins).where(site_plugins.c.site_id == bindparam("site"))
 RELATIONS = ("client_id", "project_id")
 
@@ -263,8 +268,8 @@ def create_site(tx: Tx, body: New[Site]) -> Site:
     if excess := find_excess(tx, "sites"):
         tx.error("url", excess)
     site = build_site(tx, body, None, relations.sent_fields(body))
-    site.last_synced_at = tx.now if is_push(site, None, SYNCED_FIELDS) else None
-    site_id = changes.insert(tx, sites, site)
+    pushed_at = tx.now if is_push(site, None, SYNCED_FIELDS) else None
+    site_id = changes.insert(tx, sites, site, last_synced_at=pushed_at)
     uptime.check_now(tx, site_id)
     save_plugins(tx, site_id, site.plugins)
     save_tags(tx, sites, site_id, site)
@@ -285,7 +290,7 @@ def update_site(tx: Tx, site_id: Id, patch: Patch[Site]) -> Site:
     before = load_site(tx, site_id)
     after = build_site(tx, patch.apply_to(before), before, patch.given)
     if is_push(after, before, patch.body.fields):
-        after.last_synced_at = tx.now
+        tx.run(NOTE_PUSH, site=site_id)
     changes.update(tx, sites, before, after)
     if after.plugins != before.plugins:
         save_plugins(tx, site_id, after.plugins)

@@ -109,6 +109,7 @@ def build_quote(tx: Tx, quote: Quote, before: Quote | None = None) -> Quote:
     projects = documents.load_projects(tx, [line.project_id for line in quote.lines])
     for line in documents.each_line(tx, quote.lines):
         documents.complete_line(tx, line, quote, tax_rate, projects)
+    documents.keep_equal_lines(quote.lines, current)
     documents.compute_totals(quote)
     validate_status(tx, quote, former)
     if quote.number is None:
