@@ -18,7 +18,7 @@ ON_CLUSTER := $(addprefix tests/,cluster api/test_events.py api/test_payments.py
 	hostile_console.py) console/test_actions.py console/test_request_pages.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help run unit test cluster browser sure format lint types coverage bench instructions statements depth screenshots migration tables examples openapi clients map settings dist sbom lock deploy clean
+.PHONY: help run unit test cluster browser sure format lint types coverage bench instructions statements depth screenshots migration schemas examples openapi clients map settings dist sbom lock deploy clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -82,9 +82,6 @@ statements: $(DEVELOP)  ## write and show the statements and round trips to Post
 depth: $(DEVELOP)  ## measure responses with 10,000 and with 1,000,000 time entries; ON as for bench
 	$(BIN)/python -m bench.depth $(ON)
 
-tables: $(DEVELOP)  ## write the first migration from the tables, until the first release
-	$(BIN)/python -m tools.first_migration
-
 examples: $(DEVELOP)  ## record the examples of the reference again
 	$(BIN)/pytest -q tests/test_examples.py --write-examples
 
@@ -92,7 +89,10 @@ screenshots: $(DEVELOP) browser  ## write screenshots of the console into docs/s
 	$(BIN)/python -m tools.screenshots
 
 migration: $(DEVELOP)  ## write a new migration from the tables: make migration NAME="what changes"
-	$(BIN)/python tools/new_migration.py "$(NAME)"
+	@$(BIN)/python -m tools.new_migration "$(NAME)"
+
+schemas: $(DEVELOP)  ## write what each revision consists of, after a new migration
+	$(BIN)/python -m tools.schemas
 
 openapi: $(DEVELOP)  ## write openapi.json, which may only grow
 	$(BIN)/python -m tools.openapi

@@ -377,27 +377,30 @@ def test_the_tables_of_another_program_are_left_alone(filled, places, kind):
     if kind == "sqlite":
         path_of(other.url).touch()
     other.run("CREATE TABLE users (name TEXT)")
-    with pytest.raises(Unavailable, match=r"tables of another program: users\. Name a new one"):
+    with pytest.raises(
+        Unavailable, match=r"tables of another program: users\. Name a database of Retainer, or a new one"
+    ):
         duplicate(filled["sqlite"], other)
     assert other.tables() == {"users"}
 
 
 @once_on_sqlite
-def test_tables_of_other_names_are_kept(filled, places, kind):
+def test_a_target_of_another_schema_is_refused(filled, places, kind):
     other = places.new(kind)
-    if kind == "sqlite":
-        path_of(other.url).touch()
-    other.run("CREATE TABLE spatial_ref_sys (name TEXT)")
-    duplicate(filled["sqlite"], other)
-    assert other.tables() == {"spatial_ref_sys", "alembic_version", *metadata.tables}
+    with opened(other) as engine:
+        migrations.migrate(engine)
+    other.run("DROP TABLE timers")
+    with pytest.raises(Unavailable, match=r"table timers is missing\. Nothing was changed"):
+        duplicate(filled["sqlite"], other)
+    assert other.tables() == {"alembic_version", *metadata.tables} - {"timers"}
 
 
 @once_on_sqlite
 def test_a_database_of_another_version_is_not_copied(filled, places, kind):
     source, target = places.copy(filled["sqlite"], kind), places.new("sqlite")
-    for revision, advice in (("0001", "run `retainer migrate` on it first"), ("9999", "copy with the newer version")):
+    for revision, advice in (("0001", "from before the first release"), ("9999", "run the newer version")):
         source.run(f"UPDATE alembic_version SET version_num = '{revision}'")
-        with pytest.raises(Unavailable, match=f"has schema {revision}.*{advice}"):
+        with pytest.raises(Unavailable, match=f"has revision {revision}.*{advice}"):
             duplicate(source, target)
     assert not path_of(target.url).exists()
 

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from sqlalchemy import inspect, text
 
-from retainer.schema import migrations
+from retainer.schema import fingerprint, migrations
 from retainer.schema.migrations import Lock, Migration
 from retainer.store.engines import Engine, connect
 from retainer.store.engines.base import Unavailable
@@ -29,6 +29,7 @@ LOCKS = {{"tags": "rewrites every row"}}
 def upgrade() -> None:
     op.execute("ALTER TABLE tags ADD COLUMN note TEXT")
 '''
+COLUMN = {"sqlite": "TEXT", "postgresql": "text"}
 SENTENCE = "Migration 9001 (A note on every tag) locks tags (about 3 rows): it rewrites every row. "
 LOCKED = """
 SELECT DISTINCT relname FROM pg_locks JOIN pg_class ON pg_class.oid = relation
@@ -46,9 +47,12 @@ def behind(api: ApiClient, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> I
     with engine.schema_change() as connection:
         connection.execute(text("ANALYZE"))
     folder = tmp_path / "migrations"
-    shutil.copytree(migrations.MIGRATIONS, folder)
+    shutil.copytree(fingerprint.MIGRATIONS, folder)
     (folder / "versions" / f"{REVISION}_note.py").write_text(MIGRATION, encoding="utf-8")
-    monkeypatch.setattr(migrations, "MIGRATIONS", folder)
+    for kind in ("sqlite", "postgresql"):
+        with (folder / f"known.{kind}.tsv").open("a", encoding="utf-8") as known:
+            known.write(f"{REVISION}\t-\ttags\tcolumn note\t{COLUMN[kind]}\n")
+    monkeypatch.setattr(fingerprint, "MIGRATIONS", folder)
     yield engine
     with engine.schema_change() as connection:
         connection.execute(text(f"UPDATE alembic_version SET version_num = '{BEFORE}'"))
@@ -89,8 +93,8 @@ def test_every_migration_declares_what_it_locks(postgresql_databases):
     engine = connect(postgresql_databases.create())
     undeclared = {}
     with engine.schema_change() as connection:
-        migrations.upgrade(connection, migrations.FIRST)
-    for migration in migrations.pending(engine, migrations.MIGRATIONS, migrations.FIRST):
+        migrations.upgrade(connection, fingerprint.FIRST)
+    for migration in migrations.pending(engine, fingerprint.MIGRATIONS, fingerprint.FIRST):
         with engine.schema_change() as connection:
             before = set(connection.execute(text(TABLES)).scalars())
             migrations.upgrade(connection, migration.revision)

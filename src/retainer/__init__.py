@@ -1,3 +1,3 @@
 """Retainer: the back office of an agency behind one API."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

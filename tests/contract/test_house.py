@@ -16,19 +16,15 @@ import msgspec
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from sqlalchemy import text
 from tools.code_map import LAYERS as LAYERS_OF_MAP
 from tools.code_map import MAP, code_map, sentence
 
 import retainer
 from retainer.billing.line_work import KINDS
 from retainer.kernel.resource import Resource
-from retainer.schema import metadata
-from retainer.store.engines import Sqlite
 from retainer.store.row_mapper import Derived
 from retainer.values.records import WRITE_ONLY, Record
 from tests.contract.cases import OPERATIONS
-from tests.databases import only_sqlite
 
 SRC = Path(retainer.__file__).parent
 MIGRATIONS = SRC / "schema" / "migrations"
@@ -341,39 +337,6 @@ def test_the_columns_of_a_table_are_the_fields_of_its_type(table, shape):
     ]
     stored = {column.name: column.nullable for column in columns if column.name in fields or column.name not in hints}
     assert fields == stored
-
-
-def schema(connection: Any) -> dict[str, list[str]]:
-    """What each table and index is made of, in no order."""
-    rows = connection.execute(text("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")).all()
-    return {name: sorted(parts_of(sql)) for name, sql in rows if not name.startswith(("alembic_", "sqlite_"))}
-
-
-def parts_of(sql: str) -> list[str]:
-    """A CREATE statement, cut at the commas between its columns and constraints."""
-    head, _, rest = " ".join(sql.split()).replace('"', "").partition("(")
-    body, _, tail = rest.rpartition(")")
-    parts, depth = [""], 0
-    for letter in body:
-        depth += (letter == "(") - (letter == ")")
-        if letter == "," and not depth:
-            parts.append("")
-        else:
-            parts[-1] += letter
-    return [head.strip(), tail.strip(), *(part.strip() for part in parts)]
-
-
-@only_sqlite
-def test_the_migrations_of_an_empty_database_make_what_the_tables_say(api, tmp_path):
-    (tmp_path / "fresh.db").touch()
-    with Sqlite(tmp_path / "fresh.db").schema_change() as connection:
-        metadata.create_all(connection)
-        expected = schema(connection)
-    with api.store.engine.schema_change() as connection:
-        migrated = schema(connection)
-    assert sorted(migrated) == sorted(expected)
-    for name, parts in expected.items():
-        assert migrated[name] == parts
 
 
 def test_the_name_of_a_test_has_at_most_80_characters():

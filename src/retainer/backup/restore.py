@@ -1,6 +1,9 @@
 """Restore a backup: unpack, check and migrate it in a separate folder, then replace the database."""
 
+import errno
 import gzip
+import os
+import shutil
 import zlib
 from contextlib import closing
 from datetime import UTC, datetime
@@ -20,6 +23,8 @@ from retainer.store.engines import Sqlite
 from retainer.store.engines.files import private
 from retainer.store.tx import Store
 from retainer.values.exact import as_instant
+
+MEGABYTE = 1_000_000
 
 
 class Restorable(msgspec.Struct):
@@ -46,6 +51,7 @@ def check(file: Path, folder: Path, progress: Progress) -> Restorable:
         raise BackupError(f"{file} holds no database of Retainer. Take another backup.")
     backup = Backup(before, made_at, database.stat().st_size)
     with closing(Sqlite(database)) as engine:
+        engine.location = str(file)  # as messages name it
         _, schema = migrate(engine)
         progress("Adding up", 0, 0)
         return Restorable(backup, database, schema, doctor.inspect(Store(engine), repair=False))
@@ -65,6 +71,19 @@ def unpack(file: Path, database: Path, progress: Progress) -> str:
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         reason = f"is damaged, or no backup of Retainer: {error}"
         raise BackupError(f"{file} {reason}. Take another backup, or fetch this one again.") from None
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        free = (shutil.disk_usage(database.parent).free + database.stat().st_size) // MEGABYTE
+        room = f"{file} unpacks to {unpacked_size(file) // MEGABYTE + 1:,} MB, and its disk has {free:,} MB free"
+        raise BackupError(f"{room}. Nothing was changed: free space, then run the command again.") from None
+
+
+def unpacked_size(file: Path) -> int:
+    """Return the size of the database in a backup in bytes, up to 4 GB: the last four bytes of gzip."""
+    with file.open("rb") as packed:
+        packed.seek(-4, os.SEEK_END)
+        return int.from_bytes(packed.read(), "little")
 
 
 def restore(file: Path, database: Path, progress: Progress, *, force: bool = False) -> tuple[Restorable, Path | None]:

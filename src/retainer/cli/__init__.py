@@ -1,10 +1,12 @@
 """The command line."""
 
+import errno
 import re
 import sys
 from typing import Annotated
 
 import typer
+from sqlalchemy.exc import DBAPIError
 
 from retainer import __version__, settings
 from retainer.backup import BackupError
@@ -20,8 +22,8 @@ from retainer.cli.users import session_cli, user_cli
 from retainer.cli.webhooks import webhook_cli
 from retainer.errors import Refusal
 from retainer.settings import SettingsError
-from retainer.store.engines import Engine, connect
-from retainer.store.engines.base import Busy, DiskFull, OutcomeUnknown, Unavailable
+from retainer.store.engines import Engine, connect, driver_errors
+from retainer.store.engines.base import Busy, DiskFull, OutcomeUnknown, Unavailable, WrongStatement, refused
 
 cli = typer.Typer(name="retainer", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
@@ -49,6 +51,8 @@ for group in (
     cli.add_typer(group)
 
 
+EXPECTED: tuple[type[Exception], ...] = (Refusal, SettingsError, BackupError, Unavailable, OSError, DBAPIError)
+MEGABYTE = 1_000_000
 MISSING = re.compile(r"There is no (account|user|key|session|webhook) [0-9]+")
 
 
@@ -56,7 +60,7 @@ def main() -> None:
     """Run a command; errors go to standard error with exit status 1, wrong usage with 2."""
     try:
         cli()
-    except (Refusal, SettingsError, BackupError, Unavailable, OSError) as error:
+    except (*EXPECTED, *driver_errors()) as error:
         for line in sentences(error):
             print(line, file=sys.stderr)
         raise SystemExit(1) from None
@@ -70,10 +74,15 @@ def sentences(error: Exception) -> list[str]:
     if isinstance(error, Refusal) and (missing := MISSING.match(error.message)):
         listing = f"{missing[1]} list{' ACCOUNT' * (missing[1] != 'account')}"
         return [f"{error} The database is {connect(settings.load().database).location}. See: retainer {listing}"]
+    if isinstance(error, (DBAPIError, *driver_errors())):
+        engine = connect(settings.load().database)
+        return [unavailable(refused(engine.translate_error(getattr(error, "orig", None) or error)), engine)]
     if isinstance(error, Unavailable) and error.__cause__ is not None:
         return [unavailable(error, connect(settings.load().database))]
     if isinstance(error, FileExistsError | NotADirectoryError):
         return [f"{error.filename} is a file, and a folder is needed there. Name another, or move the file."]
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC and not error.filename:
+        return ["The disk is full. Nothing was changed: free space, then run the command again."]
     if isinstance(error, OSError) and error.filename:
         reason = str(error.strerror).lower()
         return [f"{error.filename} cannot be used: {reason}. Check its folder, its disk, and the rights of this user."]
@@ -83,7 +92,12 @@ def sentences(error: Exception) -> list[str]:
 def unavailable(error: Unavailable, engine: Engine) -> str:
     database = engine.location
     if isinstance(error, DiskFull):
-        return f"The disk of {database} is full. Nothing was changed: free space, then run the command again."
+        room = f" The work needs up to {-(-error.needed // MEGABYTE):,} MB." if error.needed else ""
+        return f"The disk of {database} is full.{room} Nothing was changed: free space, then run the command again."
+    if isinstance(error, WrongStatement):
+        cause = " ".join(str(error).split()).rstrip(".")
+        advice = "Nothing was changed: run retainer doctor, and report this as a defect."
+        return f"The database {database} refused a statement: {cause}. {advice}"
     is_busy = isinstance(error, Busy)
     state = "was too busy" if is_busy else "cannot be used"
     cause = f"The database {database} {state}: {' '.join(str(error).split()).rstrip('.?')}."

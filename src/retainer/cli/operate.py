@@ -21,7 +21,9 @@ from retainer.errors import Refusal
 from retainer.identity.accounts import has_accounts
 from retainer.outbound import pause
 from retainer.outbound.pause import Work
-from retainer.schema.migrations import current, head, migrate, plan
+from retainer.schema import fingerprint
+from retainer.schema.fingerprint import head
+from retainer.schema.migrations import migrate, plan
 from retainer.settings import BASE_PATH, Settings
 from retainer.store.engines import Engine, connect
 from retainer.store.tx import Store
@@ -198,7 +200,7 @@ def doctor(*, repair: Repair = False) -> dict[str, object]:
     loaded = settings.load()
     engine = connect(loaded.database)
     engine.check_sessions()
-    schema = current(Store(engine)) if engine.exists() else None
+    schema = fingerprint.revision(engine) if engine.exists() else None
     mismatched = recount.inspect(Store(engine), repair=repair) if schema == head() else []
     if mismatched and not repair:
         advice = "Run retainer doctor --repair, and report a bug."

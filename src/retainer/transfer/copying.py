@@ -9,15 +9,15 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 
-from sqlalchemy import Boolean, Connection, Integer, Table, cast, func, insert, inspect, select
+from sqlalchemy import Boolean, Connection, Integer, Table, cast, func, insert, select
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.schema import AddConstraint, CreateIndex, CreateTable, ExecutableDDLElement
 
-from retainer.schema import metadata
-from retainer.schema.migrations import current, head, revision_of, stamp
+from retainer.schema import fingerprint, metadata
+from retainer.schema.fingerprint import head
+from retainer.schema.migrations import revision_within, stamp
 from retainer.store.engines import Engine
 from retainer.store.engines.base import Row, Unavailable
-from retainer.store.tx import Store
 
 BATCH_SIZE = 2000
 """Number of rows that are read and inserted at once."""
@@ -103,24 +103,20 @@ def copy(source: Engine, target: Engine, progress: Progress) -> int:
 
 
 def require_newest(source: Engine) -> None:
-    found, newest = current(Store(source)) if source.exists() else None, head()
+    found, newest = fingerprint.revision(source) if source.exists() else None, head()
     if found is None:
         raise Unavailable(f"{source.location} is not a database of Retainer: there is nothing to copy.")
-    if found < newest:
+    if found != newest:
         message = f"{source.location} has schema {found}, and this version copies {newest}"
         raise Unavailable(f"{message}: run `retainer migrate` on it first.")
-    if found > newest:
-        raise Unavailable(f"{source.location} has schema {found}, newer than {newest}: copy with the newer version.")
 
 
 def require_empty(target: Engine, connection: Connection) -> None:
-    """Lock the tables of a database; raise Unavailable if one of them has rows or belongs to another program."""
-    found = set(inspect(connection).get_table_names())
-    present = [table for table in TABLES if table.name in found]
-    advice = "Name a new one, or one that is empty"
-    if present and revision_of(connection) is None:
-        names = ", ".join(table.name for table in present)
-        raise Unavailable(f"{target.location} has tables of another program: {names}. {advice}.")
+    """Lock the tables of a database; raise Unavailable if one has rows, or they are not those of this version."""
+    found, advice = revision_within(connection, target), "Name a new one, or one that is empty"
+    if found not in {None, head()}:
+        raise Unavailable(f"{target.location} has schema {found}, and this version copies {head()}. {advice}.")
+    present = TABLES if found else []
     for table in present:
         target.lock_table(connection, table)
     filled = [table.name for table in present if count_rows(connection, table)]
@@ -167,7 +163,7 @@ def transaction(target: Engine) -> Iterator[Connection]:
         with with_location(target, nothing), target.schema_change() as connection, with_location(target, nothing):
             yield connection
             is_written = True
-    except (RuntimeError, target.conflict) as error:
+    except target.conflict as error:
         raise Unavailable(f"{target.location}: {nothing}: {error}") from None
     except Unavailable as error:
         if is_written:

@@ -6,16 +6,17 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, text
 
-from retainer.schema import metadata
+from retainer.schema import fingerprint, metadata
 from retainer.schema.distribution import DISTRIBUTED, ON_EVERY_NODE
+from retainer.schema.fingerprint import head as head  # of the migrations, too
 from retainer.store.engines import Engine
-from retainer.store.engines.base import Unavailable
+from retainer.store.engines.base import DiskFull
+from retainer.store.engines.catalogue import of_connection
 from retainer.store.engines.citus import placing
 from retainer.store.tx import Store
 
-MIGRATIONS = Path(__file__).parent
-FIRST = "0018"
-"""The first revision. Earlier ones were never released."""
+COPIES = 2
+"""Room that a migration needs at most, in sizes of the database: every table may be rewritten, beside a log of it."""
 
 
 class Lock(NamedTuple):
@@ -35,12 +36,8 @@ class Migration(NamedTuple):
     locks: list[Lock]
 
 
-def head() -> str:
-    return max(path.stem.split("_")[0] for path in (MIGRATIONS / "versions").glob("[0-9]*.py"))
-
-
 def current(store: Store) -> str | None:
-    """Return the revision of a database; None when it is empty."""
+    """Return the revision that a database says it has, None without one; `fingerprint.revision` looks at its tables."""
     if not store.engine.has_table("alembic_version"):
         return None
     row = store.unscoped_one(text("SELECT version_num FROM alembic_version"))
@@ -50,49 +47,41 @@ def current(store: Store) -> str | None:
 def plan(engine: Engine) -> tuple[str | None, list[Migration]]:
     """Return the revision of a database and the migrations that it needs; a new one only gets its tables.
 
-    Raises what `check_revision` raises.
+    Raises UnknownSchema.
     """
-    before = current(Store(engine)) if engine.exists() else None
-    check_revision(before)
-    return before, [] if before in {None, head()} else pending(engine, MIGRATIONS, before)
-
-
-def check_revision(revision: str | None) -> None:
-    """Raise Unavailable for a database of a newer version, or one from before the first release."""
-    if revision is not None and revision > head():
-        raise Unavailable(f"The database has revision {revision}, newer than {head()}: run the newer version.")
-    if revision is not None and revision < FIRST:
-        advice = "run the version that wrote it, or start with a new database."
-        raise Unavailable(f"The database has revision {revision}, from before the first release: {advice}")
+    before = fingerprint.revision(engine) if engine.exists() else None
+    return before, [] if before in {None, head()} else pending(engine, fingerprint.MIGRATIONS, before)
 
 
 def migrate(engine: Engine, announce: Callable[[str], None] = lambda _: None) -> tuple[str | None, str]:
     """Create the tables of an empty database, or upgrade the schema. Return the revisions before and after.
 
-    Table locks are announced before the first migration. Raises what `check_revision` raises, and Unavailable for files
-    on network shares.
+    Table locks are announced before the first migration. Raises UnknownSchema, and Unavailable for files on network
+    shares and for errors of the database; then nothing was changed.
     """
     engine.create_storage()
     (before, migrations), newest = plan(engine), head()
     if before != newest:
         for sentence in announcements(engine, migrations):
             announce(sentence)
-        with engine.schema_change() as connection:
-            before = revision_of(connection)  # another process may have migrated it since
-            check_revision(before)
-            if before is None:
-                metadata.create_all(connection)
-                stamp(connection, newest)
-            elif before != newest:
-                upgrade(connection, newest)
+        try:
+            with engine.schema_change() as connection:
+                before = revision_within(connection, engine)  # another process may have migrated it since
+                if before is None:
+                    metadata.create_all(connection)
+                    stamp(connection, newest)
+                elif before != newest:
+                    upgrade(connection, newest)
+                revision_within(connection, engine)
+        except DiskFull as error:
+            error.needed = engine.size() * COPIES
+            raise
     return before, newest
 
 
-def revision_of(connection: Connection) -> str | None:
-    """Return the revision of the database of a change of the schema; None when it is empty."""
-    from alembic.runtime.migration import MigrationContext  # noqa: PLC0415  # takes 0.2 s, which most starts need not spend
-
-    return MigrationContext.configure(connection).get_current_revision()
+def revision_within(connection: Connection, engine: Engine) -> str | None:
+    """Return the revision of a database in a change of its schema. Raises UnknownSchema."""
+    return fingerprint.identified(of_connection(connection), engine.dialect.name, engine.location)
 
 
 def stamp(connection: Connection, revision: str) -> None:
@@ -113,7 +102,7 @@ def configuration(connection: Connection) -> Any:
     from alembic.config import Config  # noqa: PLC0415
 
     config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS))
+    config.set_main_option("script_location", str(fingerprint.MIGRATIONS))
     config.attributes["connection"] = connection
     return config
 

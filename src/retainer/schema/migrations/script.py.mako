@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from retainer.store.engines.sql import DAY, FLAG, INSTANT, INTEGER
+from retainer.store.engines.sql import DAY, FLAG, INSTANT, INTEGER, TEXT
 
 revision = ${repr(up_revision)}
 down_revision = ${repr(down_revision)}

@@ -9,8 +9,11 @@ from msgspec import json
 
 from retainer.kernel.http import Response
 from retainer.kernel.limits import SlidingWindow
-from retainer.schema.migrations import current, head
+from retainer.schema import fingerprint
+from retainer.schema.fingerprint import UnknownSchema, head, is_newer
+from retainer.schema.migrations import current
 from retainer.server.monitoring.log import Outages
+from retainer.store.engines import catalogue
 from retainer.store.engines.base import Busy, PartlyUnavailable, Unavailable
 from retainer.store.tx import Store
 
@@ -24,7 +27,8 @@ OK, NO_ANSWER, PARTLY = "ok", "no answer in time", "partly out of reach"
 class Health:
     """Whether a process is alive, and ready for requests; not while the server `is_stopping`.
 
-    A newer schema is accepted: during a rolling update, the new version's migrations run while this one serves.
+    A newer revision is accepted: during a rolling update, the new version's migrations run while this one serves. The
+    tables of the own revision are compared again whenever the schema has changed.
     """
 
     def __init__(
@@ -40,6 +44,7 @@ class Health:
         self._outages = outages
         self._store, self._limiter, self._uses_valkey = store, limiter, uses_valkey
         self._newest_schema = head()
+        self._compared: object = None  # the mark of the schema whose tables were right
         self._check: Future[dict[str, str]] | None = None
         self._checked_at = 0.0
         self._lock = threading.Lock()
@@ -77,15 +82,30 @@ class Health:
     def _inspect(self, check: "Future[dict[str, str]]") -> None:
         found = {"database": NO_ANSWER}
         try:
-            schema = current(self._store)
-            is_behind = schema is None or schema < self._newest_schema
-            found = {"database": self._inspect_nodes(), "migrations": "behind" if is_behind else OK}
+            found = {"database": self._inspect_nodes(), "migrations": self._inspect_schema()}
         except Busy:
             pass
         except Unavailable:  # the reason may contain host names, so it is only in the log
             found = {"database": "out of reach"}
         finally:
             check.set_result(found)
+
+    def _inspect_schema(self) -> str:
+        stated = current(self._store) or ""
+        if is_newer(stated):
+            return OK
+        if "" < stated < self._newest_schema:
+            return "behind"
+        mark = catalogue.mark(self._store.engine)
+        if mark != self._compared or not stated:
+            try:
+                revision = fingerprint.revision(self._store.engine)
+            except UnknownSchema:
+                return "unknown"
+            if revision != self._newest_schema:
+                return "behind"
+            self._compared = mark
+        return OK
 
     def _inspect_nodes(self) -> str:
         """Return whether the whole database can be used; the log and the metrics learn what no request has met yet."""

@@ -4,13 +4,14 @@ Both engines have the same methods: they lend connections, and run statements an
 holds every use of an `Engine` against both.
 """
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Union
 
 from retainer.store.engines.base import Unavailable
 from retainer.store.engines.sqlite import Sqlite
 
-__all__ = ["Engine", "Sqlite", "connect"]
+__all__ = ["Engine", "Sqlite", "connect", "driver_errors"]
 
 if TYPE_CHECKING:
     from retainer.store.engines.postgresql import Postgresql
@@ -29,3 +30,10 @@ def connect(url: str) -> Engine:
         advice = 'Install it: pip install "psycopg[binary]>=3.3"'
         raise Unavailable(f"The driver of PostgreSQL is not installed ({error}). {advice}") from None
     return Postgresql(url)
+
+
+def driver_errors() -> tuple[type[Exception], ...]:
+    """Return the errors of the drivers that this process has loaded."""
+    loaded = sys.modules.get("psycopg")
+    errors: list[type[Exception]] = [Sqlite.driver.Error, *([loaded.Error] if loaded else [])]
+    return tuple(errors)

@@ -46,6 +46,16 @@ class DiskFull(Unavailable):
     """The disk of the database has no room for a write, which was rolled back. Reads are still answered."""
 
     reason = "The disk of the database is full, and nothing was changed."
+    needed = 0  # bytes of free room that the work needs at most, if that is known
+
+
+class WrongStatement(Unavailable):
+    """The database refused a statement that does not fit its tables or rows: they, or the program, have a defect."""
+
+
+def refused(error: BaseException) -> Unavailable:
+    """Return an error of an engine as Unavailable, whatever the database has refused."""
+    return error if isinstance(error, Unavailable) else WrongStatement(str(error))
 
 
 class OutcomeUnknown(Unavailable):

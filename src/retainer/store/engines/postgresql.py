@@ -29,6 +29,7 @@ from retainer.store.engines.base import (
     TransientConflict,
     Unavailable,
     Values,
+    refused,
 )
 from retainer.store.engines.citus import HAS_CITUS, LOST_WORKERS
 from retainer.store.engines.postgresql_connection import (
@@ -243,9 +244,7 @@ class Postgresql:
             except DBAPIError as error:
                 if isinstance(error.orig, errors.LockNotAvailable):
                     raise Unavailable(SCHEMA_LOCKED.format(self.location)) from None
-                if isinstance(error.orig, psycopg.Error):
-                    raise translate_error(error.orig) from error
-                raise
+                raise refused(translate_error(error.orig or error)) from error
 
     @contextlib.contextmanager
     def read_snapshot(self) -> Iterator[SchemaConnection]:
@@ -284,6 +283,10 @@ class Postgresql:
         with TRANSLATED, self._unlimited() as (driver, _):
             driver.autocommit = True
             driver.execute(f"VACUUM ANALYZE {', '.join(table.name for table in tables)}".encode())
+
+    def size(self) -> int:
+        row = self.one("SELECT pg_database_size(current_database())", [])
+        return int(row[0]) if row else 0
 
     def check(self) -> None:
         """Read the database, and ask each worker of a cluster for an answer."""

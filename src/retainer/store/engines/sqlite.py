@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection as SchemaConnection
-from sqlalchemy import NullPool, Table, create_engine, event
+from sqlalchemy import Table
 from sqlalchemy.dialects import sqlite
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql import quoted_name
 
 from retainer.settings import SettingsError
@@ -29,9 +30,11 @@ from retainer.store.engines.base import (
     Rows,
     Unavailable,
     Values,
+    refused,
 )
 from retainer.store.engines.files import make_local_folder, private
-from retainer.store.engines.sqlite_catalogue import last_ids, raise_last_id, write_statistics
+from retainer.store.engines.sqlite_catalogue import raise_last_id
+from retainer.store.engines.sqlite_changes import change, sqlalchemy
 from retainer.store.engines.turns import Turns
 
 try:
@@ -252,31 +255,22 @@ class Sqlite:
 
     @contextlib.contextmanager
     def schema_change(self) -> Iterator[SchemaConnection]:
-        """Begin the only transaction that changes tables. Raises RuntimeError if it leaves broken references."""
+        """Begin the only transaction that changes tables. Raises Unavailable for all its failures."""
         with open(self.path.with_suffix(".lock"), "w", opener=private) as file:  # Path.open takes no opener
             fcntl.flock(file, fcntl.LOCK_EX)
             self.close()
-            with self._sqlalchemy("BEGIN IMMEDIATE") as connection:
-                raw: DriverConnection = connection.connection.driver_connection
-                raw.execute("PRAGMA foreign_keys=OFF")  # or rebuilding a table would delete the rows that refer to it
-                with connection.begin():
-                    assigned = last_ids(raw)
+            try:
+                with change(self.connect, driver, self.location) as connection:
                     yield connection
-                    for name, last_id in assigned.items():
-                        raise_last_id(raw, name, last_id)
-                    write_statistics(raw)
-                    if broken := raw.execute("PRAGMA foreign_key_check").fetchall():
-                        raise RuntimeError(f"The change of the schema left broken references: {broken[:5]}")
+            except DBAPIError as error:
+                raise refused(self.translate_error(error.orig or error)) from error
+            except driver.Error as error:
+                raise refused(self.translate_error(error)) from error
 
     @contextlib.contextmanager
     def read_snapshot(self) -> Iterator[SchemaConnection]:
-        with self._sqlalchemy("BEGIN") as connection, connection.begin():
+        with sqlalchemy(self.connect, driver, "BEGIN") as connection, connection.begin():
             yield connection
-
-    def _sqlalchemy(self, begin: str) -> SchemaConnection:
-        engine = create_engine("sqlite://", creator=self.connect, module=driver, poolclass=NullPool)
-        event.listen(engine, "begin", lambda connection: connection.exec_driver_sql(begin))
-        return engine.connect()
 
     def lock_table(self, connection: SchemaConnection, table: Table) -> None:
         """Lock a table until a change of the schema ends; with one writer, it needs none."""
@@ -297,6 +291,10 @@ class Sqlite:
     def estimate_rows(self, name: str) -> int:
         row = self.one(f'SELECT count(*) FROM "{name}"', []) if self.has_table(name) else None
         return int(row[0]) if row else 0
+
+    def size(self) -> int:
+        """Return the size of the database in bytes."""
+        return self.path.stat().st_size
 
     def check(self) -> None:
         """Read the database. Raises Unavailable, PartlyUnavailable if a node of a cluster does not answer."""
