@@ -61,15 +61,15 @@ def test_default_is_only_for_new_documents(api):
     assert texts(api.patch(path, client_of(api, "en")).data) == (None, None)
 
 
-def test_invoice_of_a_quote_has_its_texts_and_defaults_for_those_it_lacks(api):
+def test_invoice_of_a_quote_has_the_texts_of_invoices(api):
     client = client_of(api, "de")
 
     def convert(sent=None, **texts_of_quote):
         quote = api.make("/quotes", **client, **texts_of_quote, lines=[LINE], status="accepted")
         return texts(api.make("/invoices", **client, quote_id=quote["id"], **(sent or {})))
 
-    assert convert() == ("quote introduction in de", "quote terms in de")
-    assert convert(notes="Hello", terms=None) == ("Hello", "invoice terms in de")
+    assert convert() == ("invoice introduction in de", "invoice terms in de")
+    assert convert(notes="Hello", terms=None) == ("invoice introduction in de", "invoice terms in de")
     assert convert(notes="Hello", sent={"notes": None, "terms": "At once"}) == (None, "At once")
 
 

@@ -20,7 +20,7 @@ from tools.code_map import LAYERS as LAYERS_OF_MAP
 from tools.code_map import MAP, code_map, sentence
 
 import retainer
-from retainer.billing.line_work import KINDS
+from retainer.billing.work import KINDS
 from retainer.kernel.resource import Resource
 from retainer.store.row_mapper import Derived
 from retainer.values.records import WRITE_ONLY, Record
@@ -196,8 +196,8 @@ def modules() -> dict[str, set[str]]:
 
 def test_no_step_of_an_invoice_asks_for_the_kind_of_work():
     names = {name for kind in KINDS for name in (kind.name, kind.field)}
-    steps = ["documents", "line_work", "lines", "credit_notes/credit_notes"]
-    steps += [f"invoices/{name}" for name in ("invoices",)]
+    steps = ["reading", "merging", "rules", "work", "writing", "lines", "credit_notes/credit_notes"]
+    steps += [f"invoices/{name}" for name in ("draft", "pricing", "lifecycle", "writing", "invoices")]
     for step in steps:
         nodes = list(ast.walk(tree(SRC / "billing" / f"{step}.py")))
         texts = {node.value for node in nodes if isinstance(node, ast.Constant)}

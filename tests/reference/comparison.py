@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import bindparam, delete, insert
 
-from retainer.billing import documents, expenses
+from retainer.billing import expenses, reading, rules
 from retainer.billing.credit_notes import credit_notes as crediting
 from retainer.billing.credit_notes.types import CreditNote, CreditNoteLine
 from retainer.billing.invoices.types import Invoice, InvoiceLine
@@ -62,7 +62,7 @@ class Product:
         client = api.make("/clients")["id"]
         project = [api.make("/projects", client_id=client)["id"] for _ in range(random_documents.PROJECTS)]
         self.projects: dict[int | None, int | None] = {None: None, **dict(enumerate(project))}
-        self.owners: documents.Projects = {}
+        self.owners: reading.Projects = {}
         first = {"description": "Design", "unit_price": "100"}
         self.invoice = api.make("/invoices", client_id=client, status="sent", lines=[first])
         path = f"/invoices/{self.invoice['id']}/credit-notes"
@@ -76,7 +76,7 @@ class Product:
         """The transaction; what it wrote is forgotten."""
         with suppress(Undone), self.store.begin(self.actor, write=True, seconds=math.inf) as tx:
             self.written = self.notes
-            self.owners = documents.load_projects(tx, self.projects.values())
+            self.owners = reading.load_projects(tx, self.projects.values())
             yield tx
             raise Undone
 
@@ -91,7 +91,7 @@ class Product:
         invoice.project_id = self.projects[document["project"]]
         invoice.number, invoice.credit_notes = "INV-1", []
         invoice.lines = [self.line(tx, invoice, each, place) for place, each in enumerate(document["lines"], start=1)]
-        documents.compute_totals(invoice)
+        rules.compute_totals(invoice)
         return invoice
 
     def line(self, tx: Tx, invoice: Invoice, sent: dict[str, Any], place: int) -> InvoiceLine:
@@ -108,7 +108,7 @@ class Product:
             pieces = sent.get("time") or sent["expenses"]
             items = [self.piece(tx, each, invoice.currency) for each in pieces]
             amount = kind.price_items(tx, line, items, invoice.currency, None)
-        documents.complete_line(tx, line, invoice, UNUSED_RATE, self.owners, amount=amount)
+        rules.complete_line(tx, line, invoice, UNUSED_RATE, self.owners, amount=amount)
         return line
 
     def piece(self, tx: Tx, sent: dict[str, Any], currency: str) -> RecordedItem:

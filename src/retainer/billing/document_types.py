@@ -1,12 +1,15 @@
 """Document types: the fields that quotes and invoices share, and those that their lines share."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
+from sqlalchemy import ColumnElement, Table, or_, select
 
 from retainer.documents.facts import TaxShare
 from retainer.documents.warnings import DocumentWarning
+from retainer.schema.crm import clients
+from retainer.schema.filters import FOUND, Where, searched
 from retainer.values.kinds import Currency, Id, Percent, Position, Quantity, SignedMoney, Text20, Text255, Text10000
 from retainer.values.records import MustMatch
 
@@ -51,6 +54,15 @@ LineProject = Annotated[Id | None, "A project of the client; null: the document'
 LineAmount = Annotated[SignedMoney, FOLLOWS_FROM_LINE, "`quantity` x `unit_price` less discount, half up; before tax."]
 LineCurrency = Annotated[Currency, "The document's currency."]
 LinePosition = Annotated[Position, "Order within the document, lowest first; in a set of lines, the index counts."]
+
+
+def _mentions(table: Table, q: Any) -> ColumnElement[bool]:
+    client_ids = select(clients.c.id).where(clients.c.name_sort.contains(q, escape="/"))
+    return or_(table.c.search.contains(q, escape="/"), table.c.client_id.in_(client_ids))
+
+
+SEARCH_WITH_CLIENT = Where(_mentions, searched, f"{FOUND}, or in the client's name.")
+"""Documents whose text contains the words, or whose client's name does."""
 
 
 class DocumentTotals(msgspec.Struct):

@@ -1,19 +1,19 @@
 """Lines: requests add and delete single lines of a quote or an invoice while it is a draft."""
 
-from decimal import Decimal
 from typing import Annotated
 
 import msgspec
 from sqlalchemy import Table
 
-from retainer.billing import document_types, documents, line_work
+from retainer.billing import document_types, facts, rules, work
 from retainer.billing.document_types import MAX_LINES, DocumentTotals
-from retainer.billing.documents import Document
-from retainer.billing.files import load_warnings
+from retainer.billing.facts import load_known_parties
 from retainer.billing.invoices.invoices import load_invoice
+from retainer.billing.invoices.pricing import price_line
 from retainer.billing.invoices.types import Invoice, InvoiceLine
 from retainer.billing.quotes.quotes import load_quote
 from retainer.billing.quotes.types import QuoteLine
+from retainer.billing.reading import Document, Parties, load_projects
 from retainer.errors import Refusal, not_found
 from retainer.kernel.body import New
 from retainer.kernel.resource import Resource, WithMeta
@@ -51,8 +51,8 @@ def check_draft(table: Table, document: Document) -> None:
         raise Refusal("locked", message, errors={noun: [message]})
 
 
-def place_line(tx: Tx, table: Table, document: Document, line: QuoteLine | InvoiceLine) -> Decimal:
-    """Put a new line of a draft last, unless it has a position; return its default tax rate.
+def place_line(tx: Tx, table: Table, document: Document, line: QuoteLine | InvoiceLine) -> Parties:
+    """Put a new line of a draft last, unless it has a position; return the parties of the document.
 
     Notes an error if the document is full.
     """
@@ -61,12 +61,12 @@ def place_line(tx: Tx, table: Table, document: Document, line: QuoteLine | Invoi
         tx.error(singular(table), f"Has {MAX_LINES} lines, and no room for more.")
     if line.position is None:
         line.position = relations.next_position(max((other.position for other in document.lines), default=0))
-    return Decimal(documents.load_client(tx, document).tax_rate)
+    return load_known_parties(tx, document.client_id, document.contact_id, type(document))
 
 
 def save_totals(tx: Tx, table: Table, document: Document) -> DocumentTotals:
     """Compute and write the totals of a document whose lines have changed; return them."""
-    documents.compute_totals(document)
+    rules.compute_totals(document)
     tx.touch(table, document.id, "lines")  # first, so that the update waits for it
     tx.update(table, document)
     return DocumentTotals(*(getattr(document, name) for name in DocumentTotals.__struct_fields__))
@@ -78,7 +78,7 @@ def delete_line(tx: Tx, table: Table, document: Document, lines: Table, line_id:
         raise not_found(singular(lines))
     check_draft(table, document)
     if isinstance(line, InvoiceLine):
-        line_work.detach(tx, [line])
+        work.detach(tx, [line])
     tx.delete(lines, line_id)
     document.lines = [other for other in document.lines if other is not line]  # type: ignore[assignment]
     save_totals(tx, table, document)
@@ -94,13 +94,15 @@ of_invoices = Resource(
 def create_quote_line(tx: Tx, quote_id: Id, body: New[QuoteLine]) -> WithMeta[QuoteLine, QuoteChanged]:
     """Add a line to a draft, at its position or at the end; `meta.quote` has the new totals."""
     quote = load_quote(tx, quote_id)
-    tax_rate = place_line(tx, quotes, quote, body)
-    documents.complete_line(tx, body, quote, tax_rate, documents.load_projects(tx, [body.project_id]))
+    parties = place_line(tx, quotes, quote, body)
+    rules.complete_line(tx, body, quote, parties.client.tax_rate, load_projects(tx, [body.project_id]))
     body.quote_id = quote_id
     body.id = tx.insert(quote_lines, body)
     quote.lines.append(body)
     totals = save_totals(tx, quotes, quote)
-    return WithMeta(tx.get(quote_lines, body.id, QuoteLine), QuoteChanged(totals, load_warnings(tx, quote)))
+    return WithMeta(
+        tx.get(quote_lines, body.id, QuoteLine), QuoteChanged(totals, facts.warnings(quote, parties, tx.today, "draft"))
+    )
 
 
 @of_quotes.delete("/{line_id}")
@@ -113,14 +115,17 @@ def delete_quote_line(tx: Tx, quote_id: Id, line_id: Id) -> None:
 def create_invoice_line(tx: Tx, invoice_id: Id, body: New[InvoiceLine]) -> WithMeta[InvoiceLine, InvoiceChanged]:
     """Add a line to a draft, at its position or at the end; `meta.invoice` has the new totals."""
     invoice = load_invoice(tx, invoice_id)
-    tax_rate = place_line(tx, invoices, invoice, body)
-    line_work.price_line(tx, body, line_work.load_context(tx, invoice, [body], tax_rate, others=invoice.lines))
+    parties = place_line(tx, invoices, invoice, body)
+    price_line(tx, body, work.read_work(tx, invoice, parties.client.tax_rate, added=[body]))
     body.invoice_id = invoice_id
     body.id = tx.insert(invoice_lines, body)
-    line_work.attach(tx, invoice_id, [body])
+    work.attach(tx, invoice_id, [body])
     invoice.lines.append(body)
     totals = save_totals(tx, invoices, invoice)
-    return WithMeta(tx.get(invoice_lines, body.id, InvoiceLine), InvoiceChanged(totals, load_warnings(tx, invoice)))
+    return WithMeta(
+        tx.get(invoice_lines, body.id, InvoiceLine),
+        InvoiceChanged(totals, facts.warnings(invoice, parties, tx.today, "draft")),
+    )
 
 
 @of_invoices.delete("/{line_id}")

@@ -12,9 +12,9 @@ from typing import Annotated
 
 import msgspec
 
-from retainer.billing import balance, documents
+from retainer.billing import balance, rules
 from retainer.billing.invoices.types import CONTENTS, Invoice, Payment, PaymentKind, PaymentMethod, kind_of
-from retainer.errors import Refusal
+from retainer.errors import BodyErrors, Refusal
 from retainer.identity import audit
 from retainer.identity.audit import Target
 from retainer.kernel.query import Filter, OneOf
@@ -49,55 +49,59 @@ PAYABLE = (*OPEN_INVOICES, "written_off")
 """The statuses of an invoice that accepts payments."""
 
 
-def build_payment(tx: Tx, payment: Payment | None, invoice: Invoice, *, pays_all: bool) -> Payment | None:
+def build_payment(
+    errors: BodyErrors, payment: Payment | None, invoice: Invoice, today: str, *, pays_all: bool
+) -> Payment | None:
     """Return the payment to record, with its errors noted; if it `pays_all`, it must cover the balance.
 
     None if nothing is due, or if one with its reference was recorded before.
     """
     amount_path, due = "status" if payment is None else "record_payment.amount", invoice.balance_due
     payment = payment or with_defaults(Payment)
-    earlier = fill_in(tx, "record_payment", payment, invoice, due, sign=1)
+    earlier = fill_in(errors, "record_payment", payment, invoice, today, sign=1)
     if earlier:
-        if pays_all and "record_payment.reference" not in tx.errors:
+        if pays_all and "record_payment.reference" not in errors.errors:
             text = f"The payment {earlier.reference} was already recorded. Leave record_payment out to pay the rest."
-            tx.error("status", text)
+            errors.error("status", text)
         return None
-    is_known = tx.readable("status", *CONTENTS)  # the balance follows from them
+    is_known = errors.readable("status", *CONTENTS)  # the balance follows from them
     if invoice.status not in PAYABLE and is_known:
         state = "a draft: set its status to sent first" if invoice.status == "draft" else invoice.status
-        tx.error("record_payment", f"Nothing is due: the invoice is {state}.")
+        errors.error("record_payment", f"Nothing is due: the invoice is {state}.")
         return None
-    if is_known and documents.units_of(tx, "record_payment.amount", payment.amount, invoice.currency) is not None:
+    if is_known and rules.units_of(errors, "record_payment.amount", payment.amount, invoice.currency) is not None:
         if not 0 < payment.amount <= due:
             surplus = " Record a surplus on another invoice of the client, open or new, for an advance payment."
             message = f"{bounds(due, invoice.currency)}, the balance due."
-            tx.error(amount_path, message + surplus * (payment.amount > due > 0))
+            errors.error(amount_path, message + surplus * (payment.amount > due > 0))
         elif pays_all and payment.amount < due:
-            tx.error("status", f"Is not paid with {payment.amount}: {due} is due. Leave status out.")
+            errors.error("status", f"Is not paid with {payment.amount}: {due} is due. Leave status out.")
     return payment
 
 
-def build_refund(tx: Tx, refund: Payment, invoice: Invoice) -> Payment | None:
+def build_refund(errors: BodyErrors, refund: Payment, invoice: Invoice, today: str) -> Payment | None:
     """Return the refund to record, as a payment of a negative amount, with its errors noted.
 
     None if one with its reference was recorded before.
     """
     due = invoice.refund_due
-    if fill_in(tx, "record_refund", refund, invoice, due, sign=-1):
+    if fill_in(errors, "record_refund", refund, invoice, today, sign=-1):
         return None
     if not due:
-        tx.error("record_refund", "Nothing is to be refunded. Credit what was paid first, with a credit note.")
-    elif documents.units_of(tx, "record_refund.amount", refund.amount, invoice.currency) is not None:
+        errors.error("record_refund", "Nothing is to be refunded. Credit what was paid first, with a credit note.")
+    elif rules.units_of(errors, "record_refund.amount", refund.amount, invoice.currency) is not None:
         refunded = msgspec.structs.replace(refund, amount=-refund.amount)
         if not 0 < refund.amount <= due:
-            tx.error("record_refund.amount", f"{bounds(due, invoice.currency)}, which is what is to be refunded.")
+            errors.error("record_refund.amount", f"{bounds(due, invoice.currency)}, which is what is to be refunded.")
         elif is_overdrawn([*invoice.payments, refunded]):
-            tx.error("record_refund.paid_date", "Less had been paid by then. Send a later day.")
+            errors.error("record_refund.paid_date", "Less had been paid by then. Send a later day.")
         return refunded
     return refund
 
 
-def fill_in(tx: Tx, field: str, payment: Payment, invoice: Invoice, due: Decimal, *, sign: int) -> Payment | None:
+def fill_in(
+    errors: BodyErrors, field: str, payment: Payment, invoice: Invoice, today: str, *, sign: int
+) -> Payment | None:
     """Fill in a new payment, unless one with its reference was recorded before; return that, or None.
 
     Notes an error unless both are equal, and for a day to come. The `sign` of recorded amounts is -1 for refunds.
@@ -108,13 +112,14 @@ def fill_in(tx: Tx, field: str, payment: Payment, invoice: Invoice, due: Decimal
             if amount < 0 or payment.amount not in {None, amount} or not same_day:
                 text = f"{earlier.kind} {earlier.id}: {earlier.amount} {earlier.currency} on {earlier.paid_date}"
                 message = f"Is that of {text}. Give another {field.removeprefix('record_')} another reference."
-                tx.error(f"{field}.reference", message)
+                errors.error(f"{field}.reference", message)
             return earlier
     payment.invoice_id, payment.client_id, payment.currency = invoice.id, invoice.client_id, invoice.currency
+    due = invoice.balance_due if sign > 0 else invoice.refund_due
     payment.amount = due if payment.amount is None else payment.amount
-    payment.paid_date = payment.paid_date or tx.today
-    if payment.paid_date > tx.today:
-        tx.error(f"{field}.paid_date", f"Must not be in the future; today is {tx.today}.")
+    payment.paid_date = payment.paid_date or today
+    if payment.paid_date > today:
+        errors.error(f"{field}.paid_date", f"Must not be in the future; today is {today}.")
     return None
 
 

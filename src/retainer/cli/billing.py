@@ -10,6 +10,7 @@ from sqlalchemy import Table
 
 from retainer.billing import files, payments
 from retainer.billing.credit_notes.types import CreditNote
+from retainer.billing.facts import Printable
 from retainer.billing.invoices.invoices import load_invoice
 from retainer.billing.quotes.quotes import load_quote
 from retainer.cli import common as cli
@@ -26,7 +27,7 @@ payment_cli = cli.group("payment", "Remove payments that were recorded by mistak
 Payment = Annotated[int, typer.Argument(metavar="PAYMENT", min=1, max=MAX_INTEGER, help="The payment's id.")]
 
 
-LOADERS: dict[str, tuple[Table, Callable[[Tx, int], files.Printable]]] = {
+LOADERS: dict[str, tuple[Table, Callable[[Tx, int], Printable]]] = {
     "invoice": (schema.invoices, load_invoice),
     "quote": (schema.quotes, load_quote),
     "credit-note": (schema.credit_notes, lambda tx, record: tx.get(schema.credit_notes, record, CreditNote)),

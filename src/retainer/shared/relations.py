@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import Select, Table, bindparam, func, null, select
 
-from retainer.errors import Refusal
+from retainer.errors import BodyErrors, Refusal
 from retainer.kernel.roles import may
 from retainer.schema.crm import clients
 from retainer.schema.identity import users
@@ -79,12 +79,12 @@ def derive_parent(tx: Tx, record: Record, sent: SentFields, narrow: str, broad: 
         tx.error(narrow, f"Belongs to {actual}, not to {other}. Send matching values, or only {narrow}.")
 
 
-def validate_open(tx: Tx, field: str, name: str, status: str | None, *, template: bool = False) -> None:
+def validate_open(errors: BodyErrors, field: str, name: str, status: str | None, *, template: bool = False) -> None:
     """Note an error if a client or project is archived, or a `template` that accepts no such record."""
     if status == "archived":
-        tx.error(field, f"{name} is archived. Make it active first.")
+        errors.error(field, f"{name} is archived. Make it active first.")
     if template:
-        tx.error(field, f"{name} is a template and accepts no time or money. Create a project from it first.")
+        errors.error(field, f"{name} is a template and accepts no time or money. Create a project from it first.")
 
 
 def validate_client_open(
@@ -113,24 +113,24 @@ def _count_references(table: Table, column: str) -> Select[int]:
 
 
 def validate_transition(
-    tx: Tx, before: str | None, after: str, transitions: Mapping[str, Collection[str]], advice: str = ""
+    errors: BodyErrors, before: str | None, after: str, transitions: Mapping[str, Collection[str]], advice: str = ""
 ) -> None:
     """Note `invalid_transition` if the table of transitions does not lead from one status to the other."""
     if before is not None and after != before and after not in transitions[before]:
         allowed = transitions[before]
         legal = f"It can become: {', '.join(allowed)}." if allowed else f"It stays {before}."
         message = f"Cannot become {after} from {before}. {legal} {advice}".rstrip()
-        tx.error("status", message, "invalid_transition")
+        errors.error("status", message, "invalid_transition")
 
 
 def next_position(position: int) -> int:
     return min(position + 1, MAX_POSITION)
 
 
-def validate_date_order(tx: Tx, record: Record, first: str = "start_date", last: str = "due_date") -> None:
+def validate_date_order(errors: BodyErrors, record: Record, first: str = "start_date", last: str = "due_date") -> None:
     start, end = getattr(record, first), getattr(record, last)
-    if start and end and end < start and tx.readable(first):
-        tx.error(last, f"Must not be before {first}, which is {start}.")
+    if start and end and end < start and errors.readable(first):
+        errors.error(last, f"Must not be before {first}, which is {start}.")
 
 
 def read_user(tx: Tx, field: str, user_id: int | None, former: int | None = None) -> int | None:
@@ -142,13 +142,13 @@ def read_user(tx: Tx, field: str, user_id: int | None, former: int | None = None
     return user_id
 
 
-def validate_locked(tx: Tx, record: R, before: R, reason: str, names: Collection[str]) -> None:
+def validate_locked(errors: BodyErrors, record: R, before: R, reason: str, names: Collection[str]) -> None:
     """Note `locked` for each of these fields that has changed, and restore it."""
     for name in names:
         old = getattr(before, name)
         if getattr(record, name) != old:
             setattr(record, name, old)  # so that no other rule reports it
-            tx.error(name, f"Cannot be changed any more: this one is {reason}.", "locked")
+            errors.error(name, f"Cannot be changed any more: this one is {reason}.", "locked")
 
 
 def build_owner(tx: Tx, user_id: int | None) -> int:

@@ -16,7 +16,7 @@ from typing import Annotated
 from msgspec import Meta
 from sqlalchemy import ColumnElement, Table, and_, bindparam, func, or_, select
 
-from retainer.billing.quotes.quotes import fill_project, save_conversion
+from retainer.billing.quotes.conversion import fill_project, save_conversion
 from retainer.crm.currency import MILESTONES_OF_PROJECT, redenominate
 from retainer.crm.tags import TagFilter, save_tags, update_tagged
 from retainer.kernel.body import New, Patch

@@ -13,8 +13,9 @@ from typing import Annotated
 
 from sqlalchemy import bindparam, func, select
 
-from retainer.billing import balance, documents, files, line_work
+from retainer.billing import balance, files, rules, work
 from retainer.billing.credit_notes.types import CreditNote, CreditNoteLine, Reason
+from retainer.billing.facts import load_known_parties
 from retainer.billing.invoices.invoices import load_invoice
 from retainer.billing.invoices.types import Invoice, InvoiceLine
 from retainer.errors import Refusal
@@ -29,6 +30,7 @@ from retainer.shared.numbering import next_document_number
 from retainer.store import constraints
 from retainer.store.tx import Tx
 from retainer.values import money
+from retainer.values.decoding import json_text
 from retainer.values.exact import amount_of, decimal_text, minor_units
 from retainer.values.kinds import Code50, Day, Id
 from retainer.values.money import Share
@@ -106,10 +108,10 @@ def compute_credit(tx: Tx, note: CreditNote, invoice: Invoice) -> None:
     if note.lines:
         credited = credit_by_lines(tx, note, invoice, remaining)
     else:
-        sent = None if note.amount is None else documents.units_of(tx, "amount", note.amount, invoice.currency)
+        sent = None if note.amount is None else rules.units_of(tx, "amount", note.amount, invoice.currency)
         gross = whole if sent is None else sent
         credited = credit_by_amount(note, gross, list(remaining.values()), invoice)
-    documents.set_totals(note, credited)
+    rules.set_totals(note, credited)
     if not tx.errors:
         validate_bounds(tx, note, remaining, amount_of(whole, invoice.currency))
 
@@ -169,7 +171,7 @@ def credit_by_lines(tx: Tx, note: CreditNote, invoice: Invoice, remaining: dict[
     taxable: dict[Decimal, int] = {}
     lines_by_id = {line.id: line for line in invoice.lines}
     former = [line for other in invoice.credit_notes for line in other.lines]
-    for line in documents.each_line(tx, note.lines):
+    for line in rules.each_line(tx, note.lines):
         if line.invoice_line_id is None:
             price_free_line(tx, line, note.currency, list(remaining))
         elif line.invoice_line_id in lines_by_id:
@@ -257,6 +259,11 @@ def compute_shares(tx: Tx, note: CreditNote, invoice: Invoice) -> dict[int | Non
     return taken
 
 
+def save_issuer(tx: Tx, note_id: int, invoice: Invoice) -> None:
+    issuer = load_known_parties(tx, invoice.client_id, invoice.contact_id).issuer
+    tx.update_columns(credit_notes, note_id, {"issuer_snapshot": json_text(issuer)})
+
+
 api = Resource("/credit-notes", tag="Credit notes", scope="invoices", table=credit_notes)
 api.lists(CreditNote, CreditNoteFilter, "List credit notes, newest first.")
 made = Resource(
@@ -276,13 +283,13 @@ def create_credit_note(tx: Tx, invoice_id: Id, body: New[CreditNote]) -> CreditN
     note = build_credit_note(tx, body, invoice)
     shares = compute_shares(tx, note, invoice)
     note_id = tx.insert(credit_notes, note)
-    files.save_issuer(tx, credit_notes, note_id, note.client_id)
+    save_issuer(tx, note_id, invoice)
     balance.recompute_balance(tx, invoice_id, by_payment=False)
     for project_id, units in shares.items():
         share = {"credit_note_id": note_id, "project_id": project_id, "currency": note.currency, "amount": units}
         tx.insert_counted(credit_note_shares, share)
     changes.added(tx, CREDIT_NOTE_SHARES, [note_id])
-    line_work.detach(tx, freed_lines(invoice, note), is_kept=True)
+    work.detach(tx, freed_lines(invoice, note), is_kept=True)
     if invoice.quote_id is not None and note.total == invoice.total - invoice.amount_credited:
         tx.touch(quotes, invoice.quote_id, "invoice_id")  # it can become another invoice
     return tx.get(credit_notes, note_id, CreditNote)

@@ -5,11 +5,11 @@ from typing import Annotated
 import msgspec
 from sqlalchemy import bindparam, select, union
 
-from retainer.billing.documents import load_projects
 from retainer.billing.invoices import types
 from retainer.billing.kinds.dated import EXPENSES, TIME
 from retainer.billing.kinds.fees import FEES
 from retainer.billing.kinds.milestones import MILESTONES
+from retainer.billing.reading import load_projects
 from retainer.kernel.resource import Resource
 from retainer.schema.billing import expenses
 from retainer.schema.expressions import is_unbilled

@@ -15,7 +15,6 @@ from typing import Any, ClassVar, NamedTuple
 
 from sqlalchemy import Column, ColumnElement, Insert, Select, Table, delete, insert, literal, null, select, update
 
-from retainer.billing.documents import Projects
 from retainer.billing.invoices.types import (
     MAX_DESCRIPTION,
     DayRange,
@@ -25,6 +24,8 @@ from retainer.billing.invoices.types import (
     LineKind,
     Selection,
 )
+from retainer.billing.reading import Projects
+from retainer.errors import BodyErrors
 from retainer.schema.billing import allocations
 from retainer.store import constraints
 from retainer.store.engines.sql import INTEGER, is_listed, listed_rows
@@ -54,6 +55,8 @@ class LineContext(NamedTuple):
     rows: Rows
     claimed: set[Work]
     """The work that the lines priced so far bill."""
+    timezone: str
+    """That of the account, in which a project without a start began when it was created."""
 
 
 class Found(NamedTuple):
@@ -204,7 +207,7 @@ class WorkKind(ABC):
         else:
             tx.count(allocations, -tx.change(FORGET, lines=ids_of(lines)))
 
-    def price(self, tx: Tx, line: InvoiceLine, context: LineContext) -> int | None:
+    def price(self, errors: BodyErrors, line: InvoiceLine, context: LineContext) -> int | None:
         """Fill in what a line gets from its work, with its errors noted; return its amount in minor units.
 
         None if the amount follows from quantity and price.
@@ -218,12 +221,12 @@ class WorkKind(ABC):
             if not message:
                 message, code = self.explain_refusal(item, context.invoice), "validation_failed"
             if message:
-                tx.error(f"{self.field}.{position}" if is_list else self.field, message, code)
+                errors.error(f"{self.field}.{position}" if is_list else self.field, message, code)
             elif item:
                 items.append(item)
         if is_list:
             setattr(line, self.field, sorted(keys))
-        return self.price_items(tx, line, items, context.invoice.currency, context.current.get(line.id))
+        return self.price_items(errors, line, items, context.invoice.currency, context.current.get(line.id))
 
     def explain_refusal(self, item: RecordedItem | None, invoice: Invoice) -> str:
         if item is None:
@@ -240,7 +243,12 @@ class WorkKind(ABC):
         return f"{self.describe(item.id).capitalize()} {reason}" if reason else ""
 
     def price_items(
-        self, tx: Tx, line: InvoiceLine, items: Sequence[RecordedItem], currency: str, before: InvoiceLine | None
+        self,
+        errors: BodyErrors,
+        line: InvoiceLine,
+        items: Sequence[RecordedItem],
+        currency: str,
+        before: InvoiceLine | None,
     ) -> int:
         """Fill in quantity, price, project and description of a line from its work; return its amount in minor units.
 
@@ -248,7 +256,7 @@ class WorkKind(ABC):
         """
         if line.discount_percent:
             advice = "Add a line with quantity -1 instead."
-            tx.error("discount_percent", f"Work has no discount: its amount is fixed. {advice}")
+            errors.error("discount_percent", f"Work has no discount: its amount is fixed. {advice}")
             line.discount_percent = Decimal(0)
         units = sum(item.amount or 0 for item in items)
         minutes = sum(item.minutes for item in items)
@@ -256,17 +264,17 @@ class WorkKind(ABC):
         rates = {item.rate for item in items}
         rate = rates.pop() if len(rates) == 1 else None
         unit_price = money.unit_price(units, quantity, currency) if rate is None else amount_of(rate, currency)
-        is_known = bool(items) and tx.readable(self.field)
+        is_known = bool(items) and errors.readable(self.field)
         for field, derived in (("quantity", quantity), ("unit_price", unit_price)):
             if is_known and getattr(line, field) not in {None, derived, getattr(before, field, None)}:
-                tx.error(field, f"Is that of the work: {derived:f}. Leave it out.")
+                errors.error(field, f"Is that of the work: {derived:f}. Leave it out.")
             setattr(line, field, derived)
         line.unit = line.unit or ("hours" if minutes else None)
-        self.place_in_project(tx, line, {item.project_id for item in items})
+        self.place_in_project(errors, line, {item.project_id for item in items})
         line.description = line.description or self.default_description(items)
         return units
 
-    def place_in_project(self, tx: Tx, line: InvoiceLine, project_ids: set[int | None]) -> None:
+    def place_in_project(self, errors: BodyErrors, line: InvoiceLine, project_ids: set[int | None]) -> None:
         """Give a line the project of its work, unless it has one or the work has several."""
         if line.project_id is None and len(project_ids) == 1:
             (line.project_id,) = project_ids

@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 from sqlalchemy import bindparam, literal_column, select, update
 
-from retainer.billing.documents import PROJECTS, DocumentProject
 from retainer.billing.invoices.types import MAX_WORK, Invoice, InvoiceLine, UnbilledFees
 from retainer.billing.kinds.base import Found, LineContext, Rows, WorkKind, ids_of, on_lines
+from retainer.billing.reading import PROJECTS, DocumentProject
 from retainer.documents.wording import fee_text
+from retainer.errors import BodyErrors
 from retainer.schema.billing import invoice_lines
 from retainer.schema.work import projects
 from retainer.store.engines.sql import is_listed
@@ -81,15 +82,15 @@ class Fees(WorkKind):
     def detach(self, tx: Tx, lines: Sequence[InvoiceLine], after: Mapping[int, InvoiceLine], *, is_kept: bool) -> None:
         tx.run(RELEASE, lines=ids_of(lines))
 
-    def price(self, tx: Tx, line: InvoiceLine, context: LineContext) -> None:
+    def price(self, errors: BodyErrors, line: InvoiceLine, context: LineContext) -> None:
         project = context.projects.get(line.project_id or 0)
         fees = self.keys_of(line)
         if not fees:
-            tx.error("project_id", "Is required with fee_month: whose retainer is billed?")
+            errors.error("project_id", "Is required with fee_month: whose retainer is billed?")
         for fee in fees:
-            self.validate(tx, fee, line, project, context)
+            self.validate(errors, fee, line, project, context)
         if line.quantity is not None and line.quantity <= 0:
-            tx.error("quantity", "Must be more than 0 for a month of a retainer. Credit it with a credit note.")
+            errors.error("quantity", "Must be more than 0 for a month of a retainer. Credit it with a credit note.")
         if project and line.unit_price is None:
             line.unit_price = amount_of(project.retainer_amount or 0, project.currency)
         line.unit = line.unit or "months"
@@ -99,30 +100,30 @@ class Fees(WorkKind):
             line.description = f"{text}, {project.name}" if project and line.fee_month in months else text
 
     def validate(
-        self, tx: Tx, fee: Fee, line: InvoiceLine, project: DocumentProject | None, context: LineContext
+        self, errors: BodyErrors, fee: Fee, line: InvoiceLine, project: DocumentProject | None, context: LineContext
     ) -> None:
         """Note an error for a month that is billed already, that its project does not have, or that has no price."""
         message, code = self.claim(fee, context)
         if message:
-            tx.error("fee_month", message, code)
-        if project is None or not tx.readable("fee_month"):
+            errors.error("fee_month", message, code)
+        if project is None or not errors.readable("fee_month"):
             return
         before = context.current.get(line.id)
         is_new = before is None or fee not in self.keys_of(before)
-        start = start_of(tx, project)
+        start = start_of(project, context.timezone)
         currency = context.invoice.currency
         if project.billing_type != "retainer" and is_new:
             reason = f"its billing_type is {project.billing_type}"
-            tx.error("fee_month", f"Project {project.id} has no monthly fee: {reason}.")
+            errors.error("fee_month", f"Project {project.id} has no monthly fee: {reason}.")
         elif fee.month < start[:7] and is_new:
             advice = "Choose a later month, or change the start_date of the project first."
-            tx.error("fee_month", f"Project {project.id} begins on {start}. {advice}")
+            errors.error("fee_month", f"Project {project.id} begins on {start}. {advice}")
         elif line.unit_price is not None:
             return
         elif project.retainer_amount is None:
-            tx.error("unit_price", f"Is required, since project {project.id} has no retainer_amount.")
+            errors.error("unit_price", f"Is required, since project {project.id} has no retainer_amount.")
         elif project.currency != currency and project.client_id == context.invoice.client_id:
-            tx.error("unit_price", f"Is required: the fee is in {project.currency}, the invoice in {currency}.")
+            errors.error("unit_price", f"Is required: the fee is in {project.currency}, the invoice in {currency}.")
 
     def find(self, tx: Tx, selection: UnbilledFees, invoice: Invoice) -> Found:
         due = list(islice(load_due(tx, selection, invoice), MAX_WORK + 1))
@@ -153,13 +154,13 @@ def load_due(tx: Tx, selection: UnbilledFees, invoice: Invoice) -> Iterator[tupl
     for project in found:
         moments = (project.completed_at, project.archived_at)
         ends = [local_day(moment, tx.actor.timezone) for moment in moments if moment]
-        first = max(start_of(tx, project), selection.from_ or FIRST_DAY)
+        first = max(start_of(project, tx.actor.timezone), selection.from_ or FIRST_DAY)
         last = min(tx.today, selection.to or LAST_DAY, project.due_date or LAST_DAY, *ends)
         for month in months_of(first, last):
             if (fee := Fee(project.id, month)) not in taken:
                 yield fee, project.retainer_amount or 0
 
 
-def start_of(tx: Tx, project: DocumentProject) -> str:
+def start_of(project: DocumentProject, timezone: str) -> str:
     """Return the first day of a project: without a start, that of its creation."""
-    return project.start_date or local_day(project.created_at, tx.actor.timezone)
+    return project.start_date or local_day(project.created_at, timezone)

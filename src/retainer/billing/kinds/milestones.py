@@ -6,6 +6,7 @@ from sqlalchemy import Select, and_, bindparam, literal, or_, select
 
 from retainer.billing.invoices.types import Invoice, InvoiceLine, UnbilledMilestones
 from retainer.billing.kinds.base import Found, WorkKind, ids_of, on_lines, select_items
+from retainer.errors import BodyErrors
 from retainer.schema.billing import allocations, invoice_lines
 from retainer.schema.work import milestones, projects
 from retainer.store.announcements import updating
@@ -71,10 +72,10 @@ class Milestones(WorkKind):
         tx.run(TOUCH, lines=ids_of(lines))
         super().detach(tx, lines, after, is_kept=is_kept)
 
-    def place_in_project(self, tx: Tx, line: InvoiceLine, project_ids: set[int | None]) -> None:
+    def place_in_project(self, errors: BodyErrors, line: InvoiceLine, project_ids: set[int | None]) -> None:
         if project_ids and line.project_id not in {None, *project_ids}:
-            tx.error("project_id", "Is not that of the milestone. Leave it out.")
-        super().place_in_project(tx, line, project_ids)
+            errors.error("project_id", "Is not that of the milestone. Leave it out.")
+        super().place_in_project(errors, line, project_ids)
 
     def find(self, tx: Tx, selection: UnbilledMilestones, invoice: Invoice) -> Found:
         due = tx.all(DUE[selection.project_ids is not None], **self.parameters(selection, invoice))

@@ -6,32 +6,27 @@ invoice is void or credited in full, or its draft is deleted, the quote can beco
 """
 
 from decimal import Decimal
-from typing import Annotated, Literal, Protocol
+from typing import Annotated
 
-from sqlalchemy import bindparam, select, update
-
-from retainer.billing import documents, files
-from retainer.billing.files import load_warnings
-from retainer.billing.invoices.types import Invoice, InvoiceLine
+from retainer.billing import facts, files, rules
+from retainer.billing.document_types import SEARCH_WITH_CLIENT
+from retainer.billing.merging import keep_equal_lines, merge_lines
 from retainer.billing.quotes.types import Quote, QuoteLine, QuoteMeta, Status, effective_status, is_converted
+from retainer.billing.reading import load_parties, load_projects
+from retainer.billing.writing import save_lines
 from retainer.errors import Refusal
 from retainer.kernel.body import New, Patch
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource, WithMeta
-from retainer.rollups.changes import changing
-from retainer.rollups.sources import CREDIT_NOTE_SHARES, INVOICE_LINES
-from retainer.schema.billing import credit_note_shares, credit_notes, holds_quote, invoices, quote_lines, quotes
-from retainer.schema.crm import clients
+from retainer.schema.billing import quote_lines, quotes
 from retainer.schema.filters import ONE_OF_NUMBERS, Where, since, truth, until
 from retainer.shared import relations
 from retainer.shared.numbering import next_document_number
-from retainer.store import constraints
 from retainer.store.details import load_details
-from retainer.store.tables import NOW
 from retainer.store.tx import Tx
 from retainer.values.exact import day_after
 from retainer.values.kinds import Code50, Code191, Day, Id, Searched
-from retainer.values.reading import with_defaults, writable_fields
+from retainer.values.reading import writable_fields
 
 TRANSITIONS = {
     "draft": ("sent", "accepted", "declined", "cancelled"),
@@ -49,7 +44,7 @@ VALID_DAYS = 30
 
 class QuoteFilter(Filter):
     sorts = ("-created_at", "issue_date", "valid_until", "number", "total")
-    q: Annotated[Searched | None, documents.SEARCH_WITH_CLIENT] = None
+    q: Annotated[Searched | None, SEARCH_WITH_CLIENT] = None
     client_id: OneOf[Id] | None = None
     project_id: OneOf[Id] | None = None
     status: Annotated[
@@ -66,25 +61,6 @@ class QuoteFilter(Filter):
     external_id: OneOf[Code191] | None = None
 
 
-INVOICE = select(invoices.c.id).where(
-    invoices.c.quote_id == bindparam("quote"), holds_quote(invoices), invoices.c.project_id.is_(None)
-)
-"""The live invoice that a quote became, while it has no project."""
-NOTES = select(credit_notes.c.id).where(credit_notes.c.invoice_id == bindparam("invoice"))
-SET_PROJECT_OF_SHARES = (
-    update(credit_note_shares)
-    .where(credit_note_shares.c.credit_note_id.in_(NOTES), credit_note_shares.c.project_id.is_(None))
-    .values(project_id=bindparam("project"), updated_at=NOW)
-)
-
-
-class ProjectFromQuote(Protocol):
-    quote_id: int | None
-    client_id: int | None
-    name: str
-    budget_amount: Decimal | None
-
-
 def load_quote(tx: Tx, quote_id: int) -> Quote:
     """Return a quote with its lines. Raises `not_found`."""
     quote = tx.get(quotes, quote_id, Quote)
@@ -92,34 +68,49 @@ def load_quote(tx: Tx, quote_id: int) -> Quote:
     return quote
 
 
-def build_quote(tx: Tx, quote: Quote, before: Quote | None = None) -> Quote:
+def save_quote(tx: Tx, quote: Quote, before: Quote | None) -> WithMeta[Quote, QuoteMeta]:
+    """Write the quote that a body describes, with its lines."""
     former = before.status if before else "draft"
     has_become = before is not None and is_in_use(before)
     is_locked = has_become or "draft" not in {former, quote.status}
     current = before.lines if before else []
-    quote.lines = documents.merge_lines(tx, QuoteLine, quote.lines, current, is_locked=is_locked)
+    quote.lines = merge_lines(tx, QuoteLine, quote.lines, current, is_locked=is_locked)
     if before and has_become:
         relations.validate_locked(tx, quote, before, "converted", LOCKED_IN_USE)
     elif before and is_locked:
         relations.validate_locked(tx, quote, before, former, LOCKED_FIELDS)
-    tax_rate = documents.apply_client(tx, quote, before)
+    parties = load_parties(tx, quote.client_id, quote.contact_id, Quote)
+    projects = load_projects(tx, [quote.project_id, *(line.project_id for line in quote.lines)])
+    rules.settle_client(tx, quote, before, parties, tx.actor.currency)
+    rules.validate_project(tx, quote, before, projects)
+    tax_rate = parties.client.tax_rate if parties else Decimal(0)
+    for line in rules.each_line(tx, quote.lines):
+        rules.complete_line(tx, line, quote, tax_rate, projects)
+    keep_equal_lines(quote.lines, current)
+    rules.compute_totals(quote)
+    complete_dates(tx, quote, former)
+    if quote.number is None:
+        quote.number = next_document_number(tx, quotes, quote.issue_date)
+    if before is None:
+        quote.id = tx.insert(quotes, quote)
+    else:
+        tx.update(quotes, quote)
+    save_lines(tx, quote_lines, before.lines if before else None, quote.lines, quote_id=quote.id)
+    saved = load_quote(tx, quote.id)
+    return WithMeta(saved, QuoteMeta(facts.warnings(saved, parties, tx.today, former)))
+
+
+def complete_dates(tx: Tx, quote: Quote, former: str) -> None:
+    """Fill in the days and moments of a quote; note an error for a step that its status cannot take."""
     quote.issue_date = quote.issue_date or tx.today
     quote.valid_until = quote.valid_until or day_after(quote.issue_date, VALID_DAYS)
     relations.validate_date_order(tx, quote, "issue_date", "valid_until")
-    projects = documents.load_projects(tx, [line.project_id for line in quote.lines])
-    for line in documents.each_line(tx, quote.lines):
-        documents.complete_line(tx, line, quote, tax_rate, projects)
-    documents.keep_equal_lines(quote.lines, current)
-    documents.compute_totals(quote)
     validate_status(tx, quote, former)
-    if quote.number is None:
-        quote.number = next_document_number(tx, quotes, quote.issue_date)
     if quote.status == "draft":
         quote.sent_at = quote.accepted_at = quote.declined_at = None
     elif quote.status in STAMPED and quote.status != former:
         setattr(quote, f"{quote.status}_at", tx.now)
     quote.status = "sent" if quote.status == "expired" else quote.status
-    return quote
 
 
 def validate_status(tx: Tx, quote: Quote, former: str) -> None:
@@ -131,92 +122,8 @@ def validate_status(tx: Tx, quote: Quote, former: str) -> None:
         tx.error("status", message, "invalid_transition")
 
 
-def with_warnings(tx: Tx, quote_id: int, former: str) -> WithMeta[Quote, QuoteMeta]:
-    quote = load_quote(tx, quote_id)
-    return WithMeta(quote, QuoteMeta(load_warnings(tx, quote, former)))
-
-
 def is_in_use(quote: Quote) -> bool:
     return bool(quote.converted_project_id or quote.invoice_id)
-
-
-def load_accepted_quote(
-    tx: Tx, record: ProjectFromQuote | Invoice, becomes: Literal["project", "invoice"]
-) -> Quote | None:
-    """Return the quote that a record is created from, and fill in the record's client.
-
-    Notes an error and returns None unless the quote is accepted and has not been converted to such a record.
-    """
-    quote = tx.find(quotes, record.quote_id, Quote)
-    if quote is None:
-        tx.error("quote_id", constraints.MISSING.format("quote"))
-        return None
-    made = quote.converted_project_id if becomes == "project" else quote.invoice_id
-    if made is not None:
-        tx.error("quote_id", f"Quote {quote.number} has already become {becomes} {made}.")
-    elif quote.status != "accepted":
-        target = "a project" if becomes == "project" else "an invoice"
-        message = f"Quote {quote.number} is {quote.status}: only an accepted quote becomes {target}."
-        tx.error("quote_id", message)
-    if record.client_id is None:
-        record.client_id = quote.client_id
-    elif record.client_id != quote.client_id:
-        tx.error("quote_id", f"Belongs to client {quote.client_id}, not to client {record.client_id}.")
-    return None if "quote_id" in tx.errors else quote
-
-
-def fill_project(tx: Tx, project: ProjectFromQuote) -> None:
-    """Fill in the name, client and budget that a project does not set itself.
-
-    The budget is the quote's subtotal, since time is compared with it before tax.
-    """
-    if project.quote_id is None:
-        return
-    quote = load_accepted_quote(tx, project, "project")
-    if quote is None:
-        project.name = project.name or ""
-        return
-    project.name = project.name or quote.title or quote.number
-    currency = tx.field(clients.c.currency, project.client_id)
-    if project.budget_amount is None and quote.currency == currency and quote.subtotal > 0:
-        project.budget_amount = quote.subtotal
-
-
-def fill_invoice(tx: Tx, invoice: Invoice) -> None:
-    """Fill in client, contact, project, texts and currency that an invoice does not set itself, and add the lines.
-
-    Notes an error for an invoice in another currency.
-    """
-    quote = load_accepted_quote(tx, invoice, "invoice")
-    if quote is None:
-        return
-    if invoice.currency not in {None, quote.currency}:
-        tx.error("currency", f"Is {quote.currency}, that of the quote's lines. Leave it out.")
-    invoice.contact_id = invoice.contact_id or quote.contact_id
-    invoice.project_id = invoice.project_id or quote.converted_project_id or quote.project_id
-    invoice.currency = invoice.currency or quote.currency
-    invoice.subject = invoice.subject or quote.title
-    documents.fill_texts(tx, invoice, quote)
-    load_details(tx, quotes, [quote])
-    names = writable_fields(QuoteLine)
-    # the copied lines come last, so that the paths of errors match the lines that were sent
-    copied = [with_defaults(InvoiceLine, **{name: getattr(line, name) for name in names}) for line in quote.lines]
-    invoice.lines = [*(invoice.lines or ()), *copied]
-
-
-def save_conversion(tx: Tx, quote_id: int | None, project_id: int) -> None:
-    """Write which project a quote became.
-
-    The invoice that the quote became before gets the project, too, unless it has one.
-    """
-    if quote_id is None:
-        return
-    tx.update_columns(quotes, quote_id, {"converted_project_id": project_id})
-    for (invoice_id,) in tx.all(INVOICE, quote=quote_id):
-        with changing(tx, INVOICE_LINES, invoice_id):
-            tx.update_columns(invoices, invoice_id, {"project_id": project_id})
-        with changing(tx, CREDIT_NOTE_SHARES, invoice_id, by="invoice_id"):
-            tx.run(SET_PROJECT_OF_SHARES, invoice=invoice_id, project=project_id)
 
 
 api = Resource("/quotes", tag="Quotes", scope="invoices", table=quotes)
@@ -226,10 +133,7 @@ api.lists(Quote, QuoteFilter, "List quotes, newest first; without their lines.")
 @api.post()
 def create_quote(tx: Tx, body: New[Quote]) -> WithMeta[Quote, QuoteMeta]:
     """Create a quote with its lines; number, dates and currency have defaults."""
-    quote = build_quote(tx, body)
-    quote_id = tx.insert(quotes, quote)
-    documents.save_lines(tx, quote_lines, None, quote.lines, quote_id=quote_id)
-    return with_warnings(tx, quote_id, "draft")
+    return save_quote(tx, body, None)
 
 
 @api.get("/{quote_id}", representations=files.PRINTED_AS)
@@ -248,10 +152,7 @@ def get_quote(tx: Tx, quote_id: Id) -> Quote:
 def update_quote(tx: Tx, quote_id: Id, patch: Patch[Quote]) -> WithMeta[Quote, QuoteMeta]:
     """Change a quote or its status; in a draft, `lines` replaces all lines."""
     before = load_quote(tx, quote_id)
-    after = build_quote(tx, patch.apply_to(before), before)
-    tx.update(quotes, after)
-    documents.save_lines(tx, quote_lines, before.lines, after.lines, quote_id=quote_id)
-    return with_warnings(tx, quote_id, before.status)
+    return save_quote(tx, patch.apply_to(before), before)
 
 
 @api.delete("/{quote_id}")

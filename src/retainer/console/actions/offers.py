@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Table
 
 from retainer.billing import payments
-from retainer.billing.invoices import invoices
+from retainer.billing.invoices import lifecycle
 from retainer.billing.quotes import quotes
 from retainer.billing.quotes.types import Quote
 from retainer.console.actions.action import Action, Stage
@@ -91,7 +91,7 @@ def become(transitions: Mapping[str, tuple[str, ...]], status: str, **others: An
     return Action(fixed={"status": status}, when=lambda record: status in transitions[record.status], **others)
 
 
-invoice_becomes, quote_becomes = partial(become, invoices.TRANSITIONS), partial(become, quotes.TRANSITIONS)
+invoice_becomes, quote_becomes = partial(become, lifecycle.TRANSITIONS), partial(become, quotes.TRANSITIONS)
 
 
 BILL = Bill(

@@ -6,7 +6,7 @@ from decimal import Decimal
 from sqlalchemy import literal
 
 from retainer.billing.credit_notes.types import CreditNote, CreditNoteLine
-from retainer.billing.invoices import invoices
+from retainer.billing.invoices.draft import LOCKED_FIELDS
 from retainer.billing.invoices.types import Invoice, InvoiceLine
 from retainer.billing.quotes import quotes
 from retainer.billing.quotes.types import Quote, QuoteLine, effective_status
@@ -143,7 +143,7 @@ def payments_of(invoice: Invoice) -> Sums:
 
 
 ISSUED = Lock(
-    invoices.LOCKED_FIELDS,
+    LOCKED_FIELDS,
     stays=True,
     reason="This invoice is issued, so its client, date, lines and terms are fixed. To correct it, credit it.",
 )

@@ -1,0 +1,145 @@
+"""Facts: what a document prints, from its record and both parties: as they are, or as they were when it was issued."""
+
+from collections.abc import Sequence
+from typing import NamedTuple, TypeVar
+
+import msgspec
+from sqlalchemy import bindparam, func, select
+
+from retainer.billing.credit_notes.types import CreditNote
+from retainer.billing.invoices.types import ClientSnapshot, Invoice
+from retainer.billing.quotes.types import Quote
+from retainer.billing.reading import Parties, load_parties
+from retainer.documents.facts import Credited, Document, Issuer, Line
+from retainer.documents.warnings import DocumentWarning, warnings_of
+from retainer.schema.billing import allocations, credit_notes, expenses, invoice_lines, invoices
+from retainer.schema.work import time_entries
+from retainer.store.tx import Tx
+from retainer.values.decoding import decoder
+from retainer.values.exact import day_after
+from retainer.values.kinds import last_day
+
+T = TypeVar("T", bound=msgspec.Struct)
+Printable = Quote | Invoice | CreditNote
+
+
+class CreditedInvoice(NamedTuple):
+    """What a credit note prints of its invoice; the snapshots are JSON."""
+
+    number: str
+    issue_date: str
+    contact_id: int | None
+    purchase_order: str | None
+    tax_exemption_reason: str | None
+    client_snapshot: str
+    issuer_snapshot: str | None
+
+
+read_client_snapshot, read_issuer = decoder(ClientSnapshot), decoder(Issuer)
+TAX_FACTS = ("is_small_business", "tax_outside_eu", "tax_exemption_reason")
+"""What the issuer of a credit note has in common with that of its invoice, whose tax it takes back."""
+INVOICE = select(*invoices.c[CreditedInvoice._fields]).where(invoices.c.id == bindparam("id"))
+DAY = func.coalesce(time_entries.c.date, expenses.c.date)
+PERIOD = (
+    select(func.min(DAY), func.max(DAY))
+    .select_from(
+        invoice_lines.join(allocations, allocations.c.invoice_line_id == invoice_lines.c.id)
+        .outerjoin(time_entries, time_entries.c.id == allocations.c.time_entry_id)
+        .outerjoin(expenses, expenses.c.id == allocations.c.expense_id)
+    )
+    .where(invoice_lines.c.invoice_id == bindparam("id"))
+)
+"""The first and the last day of the time and the expenses on an invoice."""
+
+
+def load_facts(tx: Tx, record: Printable) -> Document:
+    """Return the facts of a document, without its logo."""
+    if isinstance(record, Quote):
+        return of_quote(record, load_known_parties(tx, record.client_id, record.contact_id, Quote))
+    if isinstance(record, CreditNote):
+        invoice = CreditedInvoice._make(tx.one(INVOICE, id=record.invoice_id) or ())
+        parties = load_known_parties(tx, record.client_id, invoice.contact_id)
+        snapshot = tx.field(credit_notes.c.issuer_snapshot, record.id)
+        return of_credit_note(record, with_issuer(parties, snapshot), invoice)
+    parties = load_known_parties(tx, record.client_id, record.contact_id)
+    snapshot = tx.field(invoices.c.issuer_snapshot, record.id) if record.sent_at else None
+    days = [day for day in tx.one(PERIOD, id=record.id) or () if day]
+    return of_invoice(record, with_issuer(parties, snapshot), tx.today, days)
+
+
+def load_known_parties(
+    tx: Tx, client_id: int, contact_id: int | None, kind: type[Quote | Invoice] = Invoice
+) -> Parties:
+    """Return the parties of a document that is stored, so that its client exists."""
+    parties = load_parties(tx, client_id, contact_id, kind)
+    if parties is None:
+        raise LookupError(f"There is no client {client_id}.")
+    return parties
+
+
+def with_issuer(parties: Parties, snapshot: str | None) -> Parties:
+    return parties._replace(issuer=read_issuer(snapshot)) if snapshot else parties
+
+
+def warnings(record: Quote | Invoice, parties: Parties | None, today: str, former: str) -> list[DocumentWarning]:
+    """Return the warnings about a draft, or about one that this request sent; none about others."""
+    is_sent_later = former == "draft" and record.status not in {"accepted", "declined", "cancelled"}
+    if parties is None or not is_sent_later:
+        return []
+    document = of_quote(record, parties) if isinstance(record, Quote) else of_invoice(record, parties, today)
+    return warnings_of(document, today)
+
+
+def of_quote(quote: Quote, parties: Parties) -> Document:
+    return _document(quote, parties, kind="quote", is_draft=quote.status == "draft", subject=quote.title)
+
+
+def of_invoice(invoice: Invoice, parties: Parties, today: str, days: Sequence[str] = ()) -> Document:
+    """Return the facts of an invoice; `days` are the first and the last of the time and expenses on it."""
+    if invoice.client_snapshot:
+        client = msgspec.structs.asdict(invoice.client_snapshot)
+        parties = parties._replace(customer=msgspec.structs.replace(parties.customer, **client))
+    issue_date = invoice.issue_date or today
+    months = [line.fee_month for line in invoice.lines if line.fee_month]
+    days = [*days, *(f"{month}-01" for month in months), *map(last_day, months)]
+    return _document(
+        invoice,
+        parties,
+        kind="invoice",
+        is_draft=invoice.sent_at is None,
+        issue_date=issue_date,
+        due_date=invoice.due_date or day_after(issue_date, parties.client.payment_terms_days),
+        service_from=min(days, default=None),
+        service_to=max(days, default=None),
+    )
+
+
+def of_credit_note(note: CreditNote, parties: Parties, invoice: CreditedInvoice) -> Document:
+    if invoice.issuer_snapshot:
+        invoiced = read_issuer(invoice.issuer_snapshot)
+        tax_facts = {name: getattr(invoiced, name) for name in TAX_FACTS}
+        parties = parties._replace(issuer=msgspec.structs.replace(parties.issuer, **tax_facts))
+    issued_to = msgspec.structs.asdict(read_client_snapshot(invoice.client_snapshot))
+    return _document(
+        note,
+        parties._replace(customer=msgspec.structs.replace(parties.customer, **issued_to)),
+        kind="credit_note",
+        issue_date=note.issue_date,
+        purchase_order=invoice.purchase_order,
+        notes=note.description,
+        tax_exemption_reason=invoice.tax_exemption_reason,
+        credited=Credited(invoice.number, invoice.issue_date),
+    )
+
+
+def _document(record: Printable, parties: Parties, **different: object) -> Document:
+    """Return the facts of a document: its fields of the same names, and those that its kind has in other ways."""
+    lines = tuple(_same(Line, line, is_time=getattr(line, "kind", "") == "time") for line in record.lines)
+    language = parties.issuer.language or parties.language
+    sides = {"customer": parties.customer, "issuer": parties.issuer, "language": language}
+    return _same(Document, record, lines=lines, **sides, **different)
+
+
+def _same(model: type[T], record: msgspec.Struct, **different: object) -> T:
+    fields = {name: getattr(record, name) for name in model.__struct_fields__ if hasattr(record, name)}
+    return model(**fields | different)

@@ -1,0 +1,80 @@
+"""Pricing: the lines and totals of a draft, from the work that they bill and the terms of its client. Pure."""
+
+from decimal import Decimal
+
+from retainer.billing import rules
+from retainer.billing.invoices.types import DayRange, Invoice, InvoiceLine, LeftOut, Selection
+from retainer.billing.kinds.base import LineContext
+from retainer.billing.merging import keep_equal_lines
+from retainer.billing.reading import Projects
+from retainer.billing.work import KINDS, Matches, kinds_of
+from retainer.errors import BodyErrors
+from retainer.store.constraints import MISSING
+
+REASONS = {
+    "covered": "that a fee covers (name its project in project_ids to bill it)",
+    "unpriced": "without a rate (give each an hourly_rate)",
+}
+
+
+def price_draft(errors: BodyErrors, context: LineContext, matches: Matches) -> list[LeftOut]:
+    """Price all lines of a draft and set its totals; return what unbilled work was left out."""
+    invoice = context.invoice
+    left_out = check_unbilled_work(errors, invoice, matches, context.projects) if invoice.unbilled_work else []
+    for line in rules.each_line(errors, invoice.lines):
+        price_line(errors, line, context)
+    keep_equal_lines(invoice.lines, [*context.current.values()])
+    rules.compute_totals(invoice)
+    return left_out
+
+
+def price_line(errors: BodyErrors, line: InvoiceLine, context: LineContext) -> None:
+    """Fill in what a line gets from its work and its invoice; note an error for each field that cannot be."""
+    kinds = kinds_of(line)
+    for other in kinds[1:]:
+        errors.error(other.field, f"A line bills one kind of work; this one has {kinds[0].field}, too.")
+    if kinds:
+        line.kind = kinds[0].name
+        amount = kinds[0].price(errors, line, context)
+    else:
+        line.kind, amount = "item", None
+        if errors.readable(*(kind.field for kind in KINDS)):
+            for field in ("description", "unit_price"):
+                if getattr(line, field) is None:
+                    errors.error(field, "Is required, unless the line bills work.")
+    line.description = line.description or ""
+    line.unit_price = line.unit_price or Decimal(0)
+    line.quantity = Decimal(1) if line.quantity is None else line.quantity
+    rules.complete_line(errors, line, context.invoice, context.tax_rate, context.projects, amount=amount)
+
+
+def check_unbilled_work(errors: BodyErrors, invoice: Invoice, matches: Matches, projects: Projects) -> list[LeftOut]:
+    """Note errors for a request for unbilled work: no kind, wrong projects or days, nothing to bill.
+
+    Returns what was left out.
+    """
+    if not matches:
+        kinds = ", ".join(f'"{kind.selection}": {{}}' for kind in KINDS)
+        errors.error("unbilled_work", f"Say what to bill: {{{kinds}}}, or some of these.")
+    for kind, selection, _ in matches:
+        check_selection(errors, f"unbilled_work.{kind.selection}", selection, invoice.client_id, projects)
+    left_out = [part for _, _, found in matches for part in found.left_out]
+    if not sum(found.size for _, _, found in matches) and not errors.errors:
+        message = f"Client {invoice.client_id} has no unbilled work in {invoice.currency} that matches."
+        parts = ", ".join(f"{part.minutes} min {REASONS[part.reason]}" for part in left_out)
+        message = f"{message} Left out: {parts}." if parts else message
+        errors.error("unbilled_work", message, "nothing_to_bill")
+    return left_out
+
+
+def check_selection(
+    errors: BodyErrors, path: str, selection: Selection, client_id: int | None, projects: Projects
+) -> None:
+    for position, project_id in enumerate(selection.project_ids or ()):
+        project = projects.get(project_id)
+        if project is None:
+            errors.error(f"{path}.project_ids.{position}", MISSING.format("project"))
+        elif client_id is not None and project.client_id != client_id:
+            errors.error(f"{path}.project_ids.{position}", f"Is not a project of client {client_id}.")
+    if isinstance(selection, DayRange) and selection.from_ and selection.to and selection.to < selection.from_:
+        errors.error(f"{path}.to", f"Must not be before from, which is {selection.from_}.")

@@ -1,0 +1,59 @@
+"""Writing: the only module that writes an invoice with its lines, the work on them, and its payments."""
+
+from collections.abc import Sequence
+
+from retainer.billing import balance, work
+from retainer.billing.invoices.draft import Draft
+from retainer.billing.invoices.lifecycle import Step
+from retainer.billing.invoices.types import Invoice, InvoiceLine
+from retainer.billing.writing import save_lines
+from retainer.rollups import changes
+from retainer.rollups.sources import INVOICE_LINES
+from retainer.schema.billing import invoice_lines, invoices, payments, quotes
+from retainer.shared.numbering import next_document_number
+from retainer.store.tx import Tx
+from retainer.values.decoding import json_text
+
+
+def store(tx: Tx, draft: Draft, step: Step) -> int:
+    """Write the invoice of a draft and what its step leads to; return its id. Raises all errors of the rules."""
+    invoice, before = draft.invoice, draft.before
+    if step.status == "sent":
+        invoice.number = next_document_number(tx, invoices, invoice.issue_date or draft.today)
+    elif step.status == "void":
+        changes.removed(tx, INVOICE_LINES, [invoice.id])
+    if before is None:
+        invoice.id = tx.insert(invoices, invoice)
+    else:
+        tx.update(invoices, invoice)
+    if draft.former == "draft":
+        replace_lines(tx, invoice.id, before.lines if before else None, invoice.lines)
+    if step.status == "sent" and draft.parties is not None:
+        tx.update_columns(invoices, invoice.id, {"issuer_snapshot": json_text(draft.parties.issuer)})
+        changes.added(tx, INVOICE_LINES, [invoice.id])
+    elif step.status == "void":
+        work.detach(tx, invoice.lines, is_kept=True)
+    if invoice.quote_id is not None and (step.status == "void" or before is None):
+        tx.touch(quotes, invoice.quote_id, "invoice_id")  # it has become this one, or can become another one
+    for payment in step.payments:
+        tx.insert(payments, payment)
+        balance.recompute_balance(tx, invoice.id, by_payment=payment.amount > 0)
+    return invoice.id
+
+
+def replace_lines(tx: Tx, invoice_id: int, before: Sequence[InvoiceLine] | None, after: Sequence[InvoiceLine]) -> None:
+    """Replace the lines of an invoice, which is new if it has none `before`, and the work on them."""
+    old = {line.id: line for line in before or ()}
+    new = {line.id: line for line in after}
+    kept = {line.id for line in after if line.id in old and work.work_of(old[line.id]) == work.work_of(line)}
+    work.detach(tx, [line for line in old.values() if line.id not in kept], new)
+    save_lines(tx, invoice_lines, before, after, invoice_id=invoice_id)
+    work.attach(tx, invoice_id, [line for line in after if line.id not in kept])
+
+
+def remove(tx: Tx, draft: Invoice) -> None:
+    """Delete a draft; its work can be billed again, and its quote can become another invoice."""
+    replace_lines(tx, draft.id, draft.lines, [])
+    tx.delete(invoices, draft.id)
+    if draft.quote_id is not None:
+        tx.touch(quotes, draft.quote_id, "invoice_id")
