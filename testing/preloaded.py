@@ -93,7 +93,7 @@ class Preloaded:
 def load() -> socket.socket:
     """Start the process that is copied; return the socket for requests."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("RETAINER_")}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("RETAINER_", "PYTHON"))}
     environment["PYTHONPATH"] = os.pathsep.join(sys.path)
     with theirs:
         process = subprocess.Popen([sys.executable, "-m", __name__], stdin=theirs.fileno(), env=environment)

@@ -52,8 +52,8 @@ Database = Path | str
 
 
 def environment(folder: Path, **settings: str) -> dict[str, str]:
-    """Return the environment of a command: without our settings, with its data in this folder."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("RETAINER_", "PYTHONDONT"))}
+    """Return the environment of a command: without our settings and those of Python, with its data in this folder."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("RETAINER_", "PYTHON"))}
     return inherited | {"PYTHONPATH": str(SOURCE), "RETAINER_DATA_DIR": str(folder / "data")} | settings
 
 

@@ -2,6 +2,7 @@ import contextlib
 import ctypes
 import json
 import re
+import select
 import signal
 import socket
 import subprocess
@@ -493,6 +494,27 @@ def test_the_demo_prints_what_works_and_ends_by_a_signal_to_any_of_its_threads(t
         assert server.process.wait(timeout=PATIENCE) == 0
     database = f"sqlite:///{tmp_path}/data/demo.db"
     assert command(tmp_path, "doctor", "--json", RETAINER_DATABASE_URL=database).json["drifted_summaries"] == []
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+@pytest.mark.parametrize("kind", ["pipe", "file"])
+def test_a_server_prints_its_address_at_once_where_nobody_watches(tmp_path, kind, options):
+    folder, port, printed = with_database(tmp_path), free_port(), tmp_path / "printed"
+    words = [*COMMAND, "serve", "--no-monitor", "--no-webhooks", "--port", str(port), *options]
+    with contextlib.ExitStack() as block:
+        out = block.enter_context(printed.open("wb")) if kind == "file" else subprocess.PIPE
+        err = block.enter_context((tmp_path / "err").open("wb"))
+        server = block.enter_context(
+            subprocess.Popen(words, cwd=folder, env=environment(folder), stdout=out, stderr=err)
+        )
+        block.callback(server.kill)
+        if kind == "file":
+            line = until(printed.read_bytes, "the server prints its address")
+        else:
+            assert select.select([server.stdout], [], [], PATIENCE)[0], "the server prints its address"
+            line = server.stdout.readline()
+        assert f"http://127.0.0.1:{port}/api/public/v1".encode() in line
+        assert server.poll() is None, "it serves on"
 
 
 @only_full

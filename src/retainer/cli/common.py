@@ -117,10 +117,10 @@ def command(group: typer.Typer, name: str | None = None, options: Iterable[Param
 
 
 def say(result: msgspec.Struct | Fields, *, json: bool) -> None:
-    """Print a result as one JSON object, or as text, with lists of objects as tables."""
+    """Print a result as one JSON object, or as text, with lists of objects as tables; at once, also into a pipe."""
     printed = {name: _printed(value, json=json) for name, value in _fields(result).items()}
     if json:
-        print(jsons.dumps(printed))
+        print(jsons.dumps(printed), flush=True)
         return
     for name, value in printed.items():
         if isinstance(value, list) and value and isinstance(value[0], dict):
@@ -133,6 +133,7 @@ def say(result: msgspec.Struct | Fields, *, json: bool) -> None:
             Console(width=None if sys.stdout.isatty() else 300).print(table)
         else:
             print(f"{name}: {cell_text(value)}")
+    sys.stdout.flush()  # a server goes on for weeks after it has printed its address
 
 
 def _fields(record: msgspec.Struct | Fields) -> Fields:
