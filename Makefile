@@ -97,7 +97,7 @@ schemas: $(DEVELOP)  ## write what each revision consists of, after a new migrat
 openapi: $(DEVELOP)  ## write openapi.json, which may only grow
 	$(BIN)/python -m tools.openapi
 
-clients: $(DEVELOP)  ## generate four clients from the OpenAPI document and test them; needs npm
+clients: $(DEVELOP) browser  ## generate four clients from the OpenAPI document and test them; needs npm
 	$(BIN)/python -m tools.clients
 
 map: $(DEVELOP)  ## write docs/code-map.md from the modules
@@ -121,6 +121,7 @@ lock: $(DEVELOP)  ## write requirements/ from pyproject.toml, with the newest ve
 	$(LOCK) --group build --constraint requirements/run.txt --output-file requirements/build.txt
 	$(LOCK) pyproject.toml --all-extras --group dev --output-file requirements/dev.txt
 	$(LOCK) --group release --output-file requirements/release.txt
+	$(LOCK) --group clients --output-file requirements/clients.txt
 
 clean:  ## remove what make has created
 	rm -rf $(VENV) $(VENV)-build data dist tests/browser/node_modules .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -19,10 +19,20 @@ from xdist.scheduler import LoadFileScheduling
 from retainer.store.engines import postgresql_connection
 from retainer.store.engines.base import TRANSACTION_SECONDS
 from retainer.store.engines.postgresql_connection import SESSION
+from tests import skips
 from tests.browser import Browser, opened
 from tests.citus import CitusDatabases, summarize
 from tests.contract_checker import SCOPED, ContractChecker
-from tests.databases import CLUSTER, Databases, PostgresqlDatabases, SqliteDatabases, databases_of, path_of, postgresql
+from tests.databases import (
+    CLUSTER,
+    WITHOUT_CLUSTER,
+    Databases,
+    PostgresqlDatabases,
+    SqliteDatabases,
+    databases_of,
+    path_of,
+    postgresql,
+)
 from tests.factories import ApiClient
 from tests.length import IS_FULL, IS_UNIT, length
 from tests.valkey_process import ValkeyProcess
@@ -124,6 +134,7 @@ def prototype(sqlite_databases: SqliteDatabases) -> tuple[Path, dict[str, Any]]:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Let commands begin as copies of a process that has loaded the product, whose lines coverage does not see."""
+    config.pluginmanager.register(skips)
     process.PRELOADED = None if config.getoption("cov_source", None) else Preloaded()
 
 
@@ -184,9 +195,18 @@ STATEMENTS: list[dict[str, str]] = []  # for each process, how a cluster ran the
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    if IS_UNIT:
-        items[:] = [item for item in items if not PROGRAMS & set(getattr(item, "fixturenames", ()))]
+    """Leave out what belongs to other tiers, and begin with the slowest files."""
+    found = bool(items)
+    items[:] = [item for item in items if _is_of_this_tier(item, set(getattr(item, "fixturenames", ())))]
+    if found and not items:
+        raise pytest.UsageError(f"None of these tests belongs to this tier. For tests/cluster, {WITHOUT_CLUSTER}.")
     items.sort(key=lambda item: item.path.name not in SLOW_FILES)
+
+
+def _is_of_this_tier(item: pytest.Item, fixtures: set[str]) -> bool:
+    is_of_cluster = item.path.parent == Path(__file__).parent / "cluster"
+    has_database = "both" not in fixtures or databases_of(item)
+    return bool(has_database) and not (is_of_cluster and not CLUSTER) and not (IS_UNIT and PROGRAMS & fixtures)
 
 
 def pytest_deselected(items: list[pytest.Item]) -> None:
@@ -197,7 +217,8 @@ def pytest_deselected(items: list[pytest.Item]) -> None:
 def pytest_collection_finish(session: pytest.Session) -> None:
     files = {item.path for item in session.items}
     chosen = session.config.stash.get(CHOSEN, False) or session.config.option.collectonly
-    WHOLE.append(not chosen and files >= set(Path(__file__).parent.rglob("test_*.py")))
+    tests = {path for path in Path(__file__).parent.rglob("test_*.py") if CLUSTER or path.parent.name != "cluster"}
+    WHOLE.append(not chosen and files >= tests)
     gc.collect()
     gc.freeze()  # a collection that scans all tests holds up the threads of one for seconds on a busy machine
 

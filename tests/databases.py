@@ -47,7 +47,7 @@ COLLECTED = datetime.now(UTC)
 CLUSTER = os.environ.get("RETAINER_TEST_CLUSTER", "")
 """The running Citus cluster that is the PostgreSQL of this run, as host:port,port,port; the first port is that of the
 coordinator, and all take connections of the user postgres."""
-WITHOUT_CLUSTER = "no Citus cluster: set RETAINER_TEST_CLUSTER to host:port,port,port of its coordinator and workers"
+WITHOUT_CLUSTER = "set RETAINER_TEST_CLUSTER to host:port,port,port of a coordinator and its workers"
 
 
 def databases_of(test: pytest.Item) -> tuple[str, ...]:

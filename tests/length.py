@@ -14,7 +14,8 @@ Case = TypeVar("Case")
 IS_FULL, IS_UNIT = CHOSEN in {"full", str(TIMES)}, CHOSEN == "unit"
 TURN = int(os.environ.setdefault("RETAINER_TEST_TURN", str(datetime.now(UTC).toordinal())))
 """Chooses the database of tests that do not depend on it: two days in a row, both. Processes of a run share it."""
-only_full = pytest.mark.skipif(not IS_FULL, reason="runs at full length only")
+ONLY_FULL = "runs at full length only"
+only_full = pytest.mark.skipif(not IS_FULL, reason=ONLY_FULL)
 
 
 def length(full: int) -> int:

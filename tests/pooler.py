@@ -11,7 +11,7 @@ from psycopg.conninfo import conninfo_to_dict
 from testing.ports import free_port
 from testing.process import until
 
-from tests.deploy.programs import find_program
+from tests.skips import find_program
 
 
 @contextlib.contextmanager

@@ -21,6 +21,7 @@ def test_documents_name_only_settings_that_exist(document):
         "RETAINER_TEST_LENGTH",
         "RETAINER_TEST_TURN",
         "RETAINER_TEST_CLUSTER",
+        "RETAINER_TEST_WITHOUT",
     }
     named = set(re.findall(rf"\b{PREFIX}[A-Z_]+\b(?!\*)", document.read_text()))
     assert named - known == set()

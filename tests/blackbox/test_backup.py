@@ -32,6 +32,7 @@ from retainer.schema.migrations import head
 from retainer.values.exact import as_instant
 from tests.blackbox.backups import bulky, database, refused, with_agency
 from tests.length import length, only_full
+from tests.skips import require
 
 
 @pytest.fixture
@@ -210,8 +211,7 @@ def test_a_full_disk_is_reported_and_leaves_nothing(folder, tmp_path):
     disk = tmp_path / "disk"
     disk.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", disk], check=False, capture_output=True)
-    if mounted.returncode:
-        pytest.skip("mounts take root")
+    require("root", mounted.returncode == 0, "Mounts take root.")
     try:
         bulky(folder)
         assert "disk" in refused(folder, "backup", disk / "b")

@@ -18,6 +18,7 @@ from retainer.server.http.gate import BODY_SECONDS
 from retainer.settings import Settings
 from tests.deploy.programs import DEPLOY
 from tests.length import length, only_full
+from tests.skips import require
 
 IDLE = MAX_PER_ADDRESS + length(1800)
 A_TICK = 0.02
@@ -158,10 +159,9 @@ def test_a_response_that_nobody_takes_ends_its_connection(guarded):
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
 def test_a_look_finds_the_connections_that_were_accepted_and_no_others(tmp_path, host):
-    try:
-        listener = socket.create_server((host, 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
-    except OSError:
-        pytest.skip("no IPv6 here")
+    if ":" in host:
+        require("ipv6", Path("/proc/net/if_inet6").exists(), "There is no IPv6 here.")
+    listener = socket.create_server((host, 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     guard = a_guard(Counter())
     guard.scan()
     began = time.monotonic()

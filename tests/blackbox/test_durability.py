@@ -2,14 +2,13 @@
 
 import os
 import re
-import shutil
 import signal
 
-import pytest
 from testing import process
 from testing.process import COMMAND, PATIENCE, at_once, children, running, statuses, with_database
 
 from tests.length import only_full
+from tests.skips import find_program
 
 WRITERS = 16
 
@@ -33,8 +32,7 @@ def first(lines, *parts):
 
 @only_full
 def test_a_write_is_acknowledged_only_after_a_flush_that_began_when_it_was_sent(tmp_path, monkeypatch):
-    if not shutil.which("strace"):
-        pytest.skip("there is no strace")
+    find_program("strace")
     trace = tmp_path / "trace.txt"
     calls = ("-e", "trace=fsync,fdatasync,recvfrom,read,readv,sendto,write,writev")
     slow = ("-e", "inject=fsync,fdatasync:delay_exit=20000")

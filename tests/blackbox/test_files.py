@@ -16,6 +16,7 @@ from retainer.settings import BASE_PATH
 from retainer.store.engines import Sqlite
 from tests.blackbox.backups import with_agency
 from tests.length import length
+from tests.skips import require
 
 
 def mode(path):
@@ -115,8 +116,7 @@ def full_disk(tmp_path):
     disk = tmp_path / "disk"
     disk.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", disk], check=False, capture_output=True)
-    if mounted.returncode:
-        pytest.skip("mounts take root")
+    require("root", mounted.returncode == 0, "Mounts take root.")
     try:
         shutil.copytree(folder / "data", disk / "data", dirs_exist_ok=True)
         fill_up(disk)

@@ -16,6 +16,7 @@ from retainer.reference.pages import pages_of
 from retainer.reference.samples import LANGUAGES
 from tests.examples.day import open_studio
 from tests.length import IS_FULL, TURN, by_turns, first, only_full, sampled
+from tests.skips import require
 
 LANGUAGE = {"bash": {"bash", "sh"}, "python": {"python"}, "javascript": {"javascript"}, "php": {"php"}}
 """How Markdown names the code in each language."""
@@ -68,9 +69,7 @@ def filled(tmp_path_factory):
 @only_full
 @pytest.mark.parametrize("language", by_turns(RUN))
 def test_all_code_of_the_reference_runs_from_top_to_bottom_on_a_demo(filled, tmp_path, language):
-    if shutil.which(RUN[language][0]) is None:
-        assert not os.environ.get("CI"), f"{RUN[language][0]} is missing"
-        pytest.skip(f"{RUN[language][0]} is missing: the samples in {language} were not run")
+    require("browser", shutil.which(RUN[language][0]), f"{RUN[language][0]} is missing: `make browser` installs it.")
     code = list(code_of(language))
     assert len(code) > len(ROUTES.operations)
     failed, (database, key) = [], filled

@@ -23,6 +23,7 @@ from tests.blackbox.backups import bulky, database, refused, with_agency
 from tests.blackbox.test_monitoring import ALLOW, change, checked_sites, sites
 from tests.length import first, length, only_full, sampled
 from tests.monitor.test_probe import FakeSite
+from tests.skips import require
 
 
 @pytest.fixture
@@ -110,8 +111,8 @@ def test_a_database_with_accounts_is_replaced_only_by_force_and_then_kept(folder
 
 
 @only_full
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
 def test_a_database_restored_by_root_keeps_the_owner_of_the_former_or_the_folder(folder, elsewhere, file):
+    require("root", os.geteuid() == 0, "Only root gives files away.")
     os.chown(database(folder), 65534, 65533)
     tell(folder, "restore", file, "--force")
     (elsewhere / "data").mkdir(mode=0o700)

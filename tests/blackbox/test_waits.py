@@ -14,9 +14,9 @@ from testing.process import running, with_database
 from retainer.server.http.gate import BODY_SECONDS, REQUEST_SECONDS
 from retainer.settings import BASE_PATH
 from retainer.store.engines.base import WAIT_SECONDS
-from tests.deploy.programs import find_program
 from tests.deploy.test_proxies import nginx, started
 from tests.length import by_turns, only_full
+from tests.skips import find_program
 
 LOCKED_FROM, LOCKED_SECONDS = 17, WAIT_SECONDS - 0.6
 """When another process holds the only writer's lock, in seconds from the begin."""

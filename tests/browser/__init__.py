@@ -1,17 +1,17 @@
 """A browser for tests: Chromium without a window, and axe-core, which finds what keeps people from using a page."""
 
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-import pytest
 from selenium.common.exceptions import WebDriverException
 from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.support.wait import WebDriverWait
+
+from tests.skips import require
 
 AXE = Path(__file__).parent / "node_modules" / "axe-core" / "axe.min.js"
 OPTIONS = (
@@ -88,12 +88,10 @@ class Browser(Chrome):
 
 @contextmanager
 def opened(profile: Path) -> Iterator[Browser]:
-    """A running browser with an empty profile; the test is skipped where there is none, but not in CI."""
+    """A running browser with an empty profile."""
     chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if not chromium or not driver or not AXE.exists():
-        missing = "Chromium, its driver or axe-core is missing: `make browser` installs them."
-        assert not os.environ.get("CI"), missing
-        pytest.skip(missing)
+    is_complete = chromium and driver and AXE.exists()
+    require("browser", is_complete, "Chromium, its driver or axe-core is missing: `make browser` installs them.")
     options = ChromeOptions()
     options.binary_location = chromium
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})

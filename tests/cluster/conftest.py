@@ -5,13 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.citus import CitusDatabases, LosableWorker
-from tests.databases import CLUSTER, WITHOUT_CLUSTER, PostgresqlDatabases
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if not CLUSTER and "cluster" in item.path.parts:
-            item.add_marker(pytest.mark.skip(reason=WITHOUT_CLUSTER))
+from tests.databases import PostgresqlDatabases
 
 
 @pytest.fixture(scope="session")

@@ -361,11 +361,11 @@ def test_each_action_of_a_workflow_is_pinned_by_its_commit():
 
 
 def test_programs_that_tests_need_are_installed_by_a_user_who_may_become_root(tmp_path):
-    """As in continuous integration of a forge, where tests must not be skipped."""
     for name, script in {"id": "echo 1000", "sudo": f'echo "$@" >>{tmp_path}/ran', "php": "", "npm": ""}.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
         (tmp_path / name).chmod(0o755)
-    found = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}", "CI": "true"}
+    found = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    found.pop("RETAINER_TEST_WITHOUT", None)
     subprocess.run(["sh", "tools/programs.sh", "browser"], cwd=SRC.parents[1], env=found, check=True)
     assert re.search(r"apt-get install .* php-curl$", (tmp_path / "ran").read_text(), re.MULTILINE)
 

@@ -1,24 +1,13 @@
 """The files in deploy/ and the programs that read them."""
 
-import os
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
-import pytest
+from tests.skips import find_program
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
-
-
-def find_program(name: str) -> str:
-    """Return the path of a program. Where CI is set it must be there; elsewhere a test without it is skipped."""
-    path = shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin")
-    if path is None and not os.environ.get("CI"):
-        pytest.skip(f"There is no {name}: run `make deploy`, or install it.")
-    assert path is not None, f"There is no {name}: `make deploy` should have installed it."
-    return path
 
 
 def run(name: str, *arguments: Any, **more: Any) -> subprocess.CompletedProcess[str]:

@@ -12,7 +12,8 @@ from testing.ports import free_port
 from testing.process import Client, running, until, with_database
 
 from retainer.settings import BASE_PATH
-from tests.deploy.programs import find_program, run, sample
+from tests.deploy.programs import run, sample
+from tests.skips import find_program
 
 ADDRESS, FORGED = "127.0.0.5", "203.0.113.7"
 

@@ -18,6 +18,7 @@ from retainer.identity.sign_in.throttle import SharedFailures
 from retainer.kernel.limits import WINDOW_SECONDS
 from retainer.kernel.limits_valkey import PREFIX, TIMEOUT_SECONDS, SharedWindow
 from tests.length import length, only_full
+from tests.skips import find_program
 from tests.valkey_process import ValkeyProcess, relay, shared_by, until_shared
 
 COMMANDS = "+evalsha +script|load +time +lindex +llen +ltrim +rpush +pexpire +pttl +get +set +del +select"
@@ -276,10 +277,8 @@ def tls_port(process, tmp_path, monkeypatch):
     """A port at which Valkey is reached by TLS, as localhost; the certificate is trusted."""
     options = "-x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 9 -keyout key.pem -out cert.pem"
     names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
-    try:
-        subprocess.run(["openssl", "req", *options.split(), *names], cwd=tmp_path, capture_output=True, check=True)
-    except FileNotFoundError:
-        pytest.skip("There is no openssl command to make certificates with.")
+    words = [find_program("openssl"), "req", *options.split(), *names]
+    subprocess.run(words, cwd=tmp_path, capture_output=True, check=True)
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "cert.pem"))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tmp_path / "cert.pem", tmp_path / "key.pem")

@@ -17,6 +17,7 @@ from retainer.store.engines import Sqlite, connect
 from retainer.store.engines.base import Unavailable
 from retainer.store.tables import totals
 from retainer.store.tx import Store
+from tests.skips import require
 
 
 @contextlib.contextmanager
@@ -24,8 +25,8 @@ def read_only(folder):
     """Make the folder and its files read-only until the block ends."""
     files = [folder, *folder.iterdir()]
     if os.geteuid() == 0:  # root ignores modes
-        if subprocess.run(["chattr", "+i", *files], check=False, capture_output=True).returncode:
-            pytest.skip("this file system knows no immutable files")
+        made = subprocess.run(["chattr", "+i", *files], check=False, capture_output=True)
+        require("root", made.returncode == 0, "This file system knows no immutable files.")
         try:
             yield
         finally:

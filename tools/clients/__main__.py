@@ -1,6 +1,7 @@
 """Generate four clients from the OpenAPI document and test each on a demo: python -m tools.clients.
 
-Needs pip and npm, and the network for the first run. The clients are generated into data/clients.
+Needs pip and npm, and the network for the first run. The clients are generated into data/clients, by the versions of
+requirements/clients.txt and package-lock.json.
 """
 
 import json
@@ -15,8 +16,7 @@ from testing.ports import free_port
 
 HERE = Path(__file__).parent
 FOLDER = HERE.parent.parent / "data/clients"
-PYTHON = ["openapi-python-client", "datamodel-code-generator", "httpx", "pydantic[email]", "ruff"]
-NODE = ["openapi-typescript", "openapi-fetch", "@hey-api/openapi-ts", "typescript@5", "tsx", "@types/node"]
+LOCKED = (HERE.parent.parent / "requirements/clients.txt", HERE / "package.json", HERE / "package-lock.json")
 MODELS = "--input-file-type openapi --output-model-type pydantic_v2.BaseModel --target-python-version 3.11"
 CHECK = "npx tsc --noEmit --strict --skipLibCheck --target es2022 --module nodenext"
 CLIENTS = {
@@ -43,14 +43,22 @@ CLIENTS = {
 
 
 def install() -> None:
-    """Install the generators, unless they are there."""
-    if not (FOLDER / "venv").exists():
-        run(f"{sys.executable} -m venv venv")
-        run(f"venv/bin/pip install --quiet {' '.join(PYTHON)}")
-    if not (FOLDER / "node_modules").exists():
-        run("npm init --yes")
-        run("npm pkg set type=module")
-        run(f"npm install --silent {' '.join(NODE)}")
+    """Install the generators, unless these versions are there."""
+    copies = [FOLDER / file.name for file in LOCKED]
+    if all(map(same, LOCKED, copies)):
+        return
+    for each in copies:
+        each.unlink(missing_ok=True)
+    run(f"sh {HERE.parent}/setup.sh {sys.executable} venv")
+    run(f"venv/bin/python -m pip install --quiet --require-hashes --requirement {LOCKED[0]}")
+    for file in LOCKED[1:]:
+        shutil.copy(file, FOLDER)
+    run("npm ci --silent --no-audit --no-fund")
+    shutil.copy(LOCKED[0], FOLDER)  # the last of all, so that what ended halfway begins again
+
+
+def same(one: Path, other: Path) -> bool:
+    return other.exists() and one.read_bytes() == other.read_bytes()
 
 
 def run(command: str, **environment: str) -> str:
