@@ -124,7 +124,7 @@ def test_an_existing_file_is_replaced_only_by_force_and_the_database_never(folde
 
 
 def test_a_refused_backup_says_why(folder, tmp_path):
-    assert "does not exist" in refused(with_database(tmp_path / "other") / "data", "backup", "b")
+    assert "There is no database at" in refused(with_database(tmp_path / "other") / "data", "backup", "b")
     assert "name a file in an existing folder" in refused(folder, "backup", "nowhere/b")
     assert "name a file in an existing folder" in refused(folder, "backup", "data")
     content = bytearray(database(folder).read_bytes())

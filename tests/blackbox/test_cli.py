@@ -425,7 +425,7 @@ def test_an_invalid_or_unreachable_database_is_reported_in_a_sentence(tmp_path):
     (tmp_path / "file").write_text("", encoding="utf-8")
     assert refused(tmp_path, "account", "list", RETAINER_DATA_DIR=str(tmp_path / "file" / "below"))
     place = {"RETAINER_DATA_DIR": str(tmp_path / "file")}
-    assert "file is a file, and a folder is needed there." in refused(tmp_path, "account", "list", **place)
+    assert "file is a file, and a folder is needed there." in refused(tmp_path, "migrate", **place)
 
 
 def test_a_port_in_use_is_reported_in_a_sentence(tmp_path):

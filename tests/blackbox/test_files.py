@@ -156,6 +156,26 @@ def test_a_read_only_folder_ends_the_start_with_a_sentence(full_disk, is_new):
     assert (line[0] != "[", line.endswith(".")) == (True, True)
 
 
+def test_a_restore_on_a_full_disk_leaves_nothing_in_the_new_folder(full_disk, tmp_path):
+    disk, _ = full_disk
+    tell(tmp_path / "made", "backup", tmp_path / "b")
+    (disk / "new").mkdir()
+    result = command(disk, "restore", tmp_path / "b", RETAINER_DATA_DIR=str(disk / "new"))
+    assert result.status == 1, result
+    assert [*(disk / "new").iterdir()] == []
+
+
+def test_a_server_that_starts_on_a_full_disk_says_so_before_a_write_fails(full_disk):
+    disk, _ = full_disk
+    (disk / "rest").unlink()  # a server needs some room to start
+    with running(disk, "--no-monitor") as server, server.client() as client:
+        assert client.send("GET", "/readyz").json == {"status": "ready", "database": "ok", "migrations": "ok"}
+        fill_up(disk)
+        full = {"status": "degraded", "database": "ok", "migrations": "ok", "disk": "full"}
+        until(lambda: client.send("GET", "/readyz").json == full, "the check sees it")
+        assert client.send("GET", "/readyz").status == 200
+
+
 def test_writers_together_on_a_full_disk_are_told_what_became_of_them(full_disk):
     disk, agency = full_disk
     (disk / "rest").unlink()  # a server needs some room to start

@@ -23,7 +23,6 @@ ALLOWED = {
     "console/reports/figures.py": {"rounding"},  # shares
     "console/words.py": {"division", "float", "rounding"},  # how long ago something was
     "reports/common.py": {"float"},  # the type of shares in percent
-    "rollups/doctor.py": {"math"},  # seconds
     "values/exact.py": {"division", "float"},  # shares in percent
     "values/money.py": {"rounding"},  # adds zeros to a price with few places
     "values/common.py": {"float"},  # the types of shares in percent

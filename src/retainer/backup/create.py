@@ -39,7 +39,7 @@ def create(database: Path, file: Path, progress: Progress, *, force: bool = Fals
         if damage := embedded.damage(copy, thorough=False):
             raise BackupError(f"No backup was made of {database}: {damage}. Restore the last good backup.")
         if (schema := embedded.schema_of(copy)) is None:
-            raise BackupError("The database is empty: there is nothing to back up.")
+            raise BackupError(f"{database} is empty: there is nothing to back up.")
         backup = Backup(schema, made_at, copy.stat().st_size)
         _compress(copy, unfinished, backup, progress)
         move(unfinished, file)

@@ -1,19 +1,18 @@
 """The embedded database as a file: copy it while it is written, check it, and replace it."""
 
 import contextlib
-import math
 import os
 from pathlib import Path
 
 from sqlalchemy import text
 
 from retainer.backup import BackupError, Progress
-from retainer.backup.staging import move, sync
+from retainer.backup.staging import move
 from retainer.identity.accounts import has_accounts
 from retainer.schema.migrations import current
 from retainer.store.engines import Sqlite
 from retainer.store.engines.base import Unavailable
-from retainer.store.engines.files import exclusive
+from retainer.store.engines.files import exclusive, sync
 from retainer.store.tx import Store
 from retainer.values.exact import utcnow
 
@@ -31,11 +30,11 @@ def snapshot(database: Path, copy: Path, progress: Progress) -> str:
     def show(_: int, left: int, total: int) -> None:
         progress("Copying", total - left, total)
 
-    with contextlib.closing(Sqlite(database)) as engine:
+    with contextlib.closing(Sqlite(database, is_limited=False)) as engine:
         try:
             with (
                 contextlib.closing(engine.driver.connect(str(copy), isolation_level=None)) as target,
-                Store(engine).unscoped(seconds=math.inf) as tx,
+                Store(engine).unscoped() as tx,
             ):
                 target.execute("PRAGMA synchronous=OFF")  # it is checked afterwards, and only the backup must last
                 tx.value(ANYTHING)

@@ -50,7 +50,7 @@ def check(file: Path, folder: Path, progress: Progress) -> Restorable:
     if (before := embedded.schema_of(database)) is None:
         raise BackupError(f"{file} holds no database of Retainer. Take another backup.")
     backup = Backup(before, made_at, database.stat().st_size)
-    with closing(Sqlite(database)) as engine:
+    with closing(Sqlite(database, is_limited=False)) as engine:
         engine.location = str(file)  # as messages name it
         _, schema = migrate(engine)
         progress("Adding up", 0, 0)

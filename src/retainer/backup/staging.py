@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from retainer.backup import BackupError
-from retainer.store.engines.files import private
+from retainer.store.engines.files import private, sync
 
 NAME = ".retainer-partial"
 
@@ -50,11 +50,3 @@ def move(file: Path, to: Path) -> None:
     """Give a file its final name, in one step that outlasts a power failure."""
     file.replace(to)
     sync(to.parent)
-
-
-def sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

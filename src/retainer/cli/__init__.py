@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 from sqlalchemy.exc import DBAPIError
 
-from retainer import __version__, settings
+from retainer import __version__
 from retainer.backup import BackupError
 from retainer.cli.accounts import account_cli, api_cli
 from retainer.cli.billing import document_cli, payment_cli
-from retainer.cli.common import option_name
+from retainer.cli.common import connected, option_name
 from retainer.cli.databases import database_cli
 from retainer.cli.exports import export_cli
 from retainer.cli.keys import key_cli
@@ -22,7 +22,7 @@ from retainer.cli.users import session_cli, user_cli
 from retainer.cli.webhooks import webhook_cli
 from retainer.errors import Refusal
 from retainer.settings import SettingsError
-from retainer.store.engines import Engine, connect, driver_errors
+from retainer.store.engines import Engine, driver_errors
 from retainer.store.engines.base import Busy, DiskFull, OutcomeUnknown, Unavailable, WrongStatement, refused
 
 cli = typer.Typer(name="retainer", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
@@ -73,12 +73,12 @@ def sentences(error: Exception) -> list[str]:
         return [f"{option_name(name.split('.')[0])}: {text}" for name, texts in errors for text in texts]
     if isinstance(error, Refusal) and (missing := MISSING.match(error.message)):
         listing = f"{missing[1]} list{' ACCOUNT' * (missing[1] != 'account')}"
-        return [f"{error} The database is {connect(settings.load().database).location}. See: retainer {listing}"]
+        return [f"{error} The database is {connected().location}. See: retainer {listing}"]
     if isinstance(error, (DBAPIError, *driver_errors())):
-        engine = connect(settings.load().database)
+        engine = connected()
         return [unavailable(refused(engine.translate_error(getattr(error, "orig", None) or error)), engine)]
     if isinstance(error, Unavailable) and error.__cause__ is not None:
-        return [unavailable(error, connect(settings.load().database))]
+        return [unavailable(error, connected())]
     if isinstance(error, FileExistsError | NotADirectoryError):
         return [f"{error.filename} is a file, and a folder is needed there. Name another, or move the file."]
     if isinstance(error, OSError) and error.errno == errno.ENOSPC and not error.filename:

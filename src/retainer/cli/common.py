@@ -17,7 +17,8 @@ from retainer.console.shapes import Declared, declared
 from retainer.errors import invalid
 from retainer.identity.actors import operator_of
 from retainer.schema.migrations import migrate
-from retainer.store.engines import connect
+from retainer.store.engines import Engine, connect
+from retainer.store.engines.base import Unavailable
 from retainer.store.tx import Store, Tx
 from retainer.values.kinds import MAX_INTEGER
 from retainer.values.reading import form_of, read_changes, read_record, writable_fields
@@ -26,6 +27,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T", bound=msgspec.Struct)
 Fields = Mapping[str, Any]
 Account = Annotated[int, typer.Argument(metavar="ACCOUNT", min=1, max=MAX_INTEGER, help="The account's id.")]
+MISSING = (
+    "There is no database at {}. Run the command in the folder of your .env, or name the database with "
+    "RETAINER_DATA_DIR or RETAINER_DATABASE_URL. To create a new one here: retainer migrate, or retainer serve."
+)
 WORDS = {None: "-", True: "yes", False: "no"}
 RENAMED = {"admin_password": "password", "user_id": "user", "event_id": "event", "is_small_business": "small_business"}
 """The fields whose options have shorter names."""
@@ -155,10 +160,22 @@ def cell_text(value: object) -> str:
     return WORDS[value] if value is None or isinstance(value, bool) else str(value)
 
 
+def connected() -> Engine:
+    """Return the engine of the configured database, without the time limits of requests."""
+    return connect(settings.load().database, is_limited=False)
+
+
 def opened() -> Store:
-    engine = connect(settings.load().database)
+    """Return the configured database, migrated. Raises Unavailable if there is none: only few commands create one."""
+    engine = connected()
+    require_database(engine)
     migrate(engine, warn)
     return Store(engine)
+
+
+def require_database(engine: Engine) -> None:
+    if not engine.exists():
+        raise Unavailable(MISSING.format(engine.location))
 
 
 def warn(sentence: str) -> None:

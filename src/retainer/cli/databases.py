@@ -61,7 +61,9 @@ def backup(file: Written, *, force: Overwrite = False, json: bool) -> dict[str, 
     """Write a consistent backup of the database to a file, even while the server runs."""
     from retainer.backup.create import create  # noqa: PLC0415  # other commands need none of this
 
-    database = embedded_database(file).path
+    engine = embedded_database(file)
+    cli.require_database(engine)
+    database = engine.path
     if file != STANDARD_OUTPUT:
         with progress_bars() as progress:
             made = create(database, file, progress, force=force)
@@ -111,7 +113,7 @@ def embedded_database(file: Path) -> Sqlite:
     loaded = settings.load()
     if loaded.database_path is None:
         raise BackupError(postgresql.advice(loaded.database, str(file)))
-    return Sqlite(loaded.database_path)
+    return Sqlite(loaded.database_path, is_limited=False)
 
 
 def described(file: Path, checked: "Restorable") -> dict[str, object]:
@@ -151,7 +153,7 @@ def copy(*, source: Source = None, target: Target) -> dict[str, object]:
     """
     from retainer.transfer import copying  # noqa: PLC0415  # other commands need none of this
 
-    first, second = connect(source or settings.load().database), connect(target)
+    first, second = (connect(url, is_limited=False) for url in (source or settings.load().database, target))
     with progress_bars() as progress:
         rows = copying.copy(first, second, progress)
     first.close()
@@ -165,7 +167,7 @@ def distribute() -> dict[str, object]:
 
     All or nothing. Every table that is moved is locked until the end, so stop the servers first.
     """
-    engine = connect(settings.load().database)
+    engine = cli.connected()
     migrate(engine, cli.warn)
     result = {"database": engine.location, **distribution.distribute(engine)}
     engine.close()

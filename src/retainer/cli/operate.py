@@ -70,7 +70,7 @@ def demo(*, json: bool, **given: Any) -> None:
     path = settings.load().data_dir / "demo.db"
     os.environ["RETAINER_BACKUP_DIR"] = ""  # it is created again at every start
     os.environ["RETAINER_DATABASE_URL"] = f"sqlite:///{path.resolve()}"
-    engine = connect(os.environ["RETAINER_DATABASE_URL"])
+    engine = connect(os.environ["RETAINER_DATABASE_URL"], is_limited=False)
     engine.create_storage()
     with engine.serve_alone():  # a demo that runs keeps its database
         for end in ("", "-wal", "-shm"):
@@ -121,6 +121,7 @@ def switch(work: Work, begin_anew: Callable[[Store, str], object], *, paused: bo
 
 def opened_for(work: Work) -> tuple[Settings, Store, "Log"]:
     loaded = settings.load()
+    cli.require_database(connect(loaded.database))
     engine, log = opened_with_log(loaded)
     store = Store(engine)
     if warning := pause.warning(store, work):
@@ -156,7 +157,7 @@ def until_stopped(loop: "Monitor | Sender", log: "Log", *, once: bool) -> int:
 @cli.command(operating_cli, "migrate")
 def migrate_database(*, only_plan: Plan = False, json: bool) -> dict[str, object]:
     """Bring the database's schema up to date; table locks are announced first."""
-    engine = connect(settings.load().database)
+    engine = cli.connected()
     if not only_plan:
         before, after = migrate(engine, cli.warn)
         return {"before": before, "after": after}
@@ -230,6 +231,7 @@ def run(serving: dict[str, Any], result: dict[str, object], *, json: bool) -> No
     """Migrate if needed, then serve until SIGTERM or SIGINT; the result is printed once requests are answered."""
     gc.disable()
     from retainer.server.process import workers as server  # noqa: PLC0415  # other commands need no HTTP server
+    from retainer.server.process.recovery import check_structure  # noqa: PLC0415
 
     gc.freeze()  # what is loaded stays, and collections would copy the memory that workers share
     gc.enable()
@@ -240,6 +242,17 @@ def run(serving: dict[str, Any], result: dict[str, object], *, json: bool) -> No
             os.environ[f"RETAINER_{work.upper()}"] = "no"
     loaded, workers = settings.load(), serving["workers"]
     server.check(loaded, workers)
+    engine = connect(loaded.database)
+    engine.create_storage()
+    with engine.serve_alone() as ended_cleanly:
+        if not ended_cleanly:
+            check_structure(engine, loaded)
+        run_server(serving, loaded, partial(cli.say, result, json=json))
+
+
+def run_server(serving: dict[str, Any], loaded: Settings, ready: Callable[[], None]) -> None:
+    from retainer.server.process import workers as server  # noqa: PLC0415  # as above
+
     engine, log = opened_with_log(loaded)
     messages = [*warnings(engine, loaded), *pause.warnings(Store(engine))]
     if not has_accounts(Store(engine)):  # an unmounted disk leads to a new, empty database
@@ -252,8 +265,7 @@ def run(serving: dict[str, Any], result: dict[str, object], *, json: bool) -> No
     engine.close()
     log.drain()
     address = {"host": serving["host"], "port": serving["port"]}
-    ready = partial(cli.say, result, json=json)
-    server.serve(**address, workers=workers, settings=loaded, log=log, ready=ready)
+    server.serve(**address, workers=serving["workers"], settings=loaded, log=log, ready=ready)
 
 
 def warnings(engine: Engine, loaded: Settings) -> list[str]:

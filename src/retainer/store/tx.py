@@ -13,7 +13,7 @@ from retainer.store import constraints
 from retainer.store.announcements import inserting, is_announced, updating
 from retainer.store.constraints import MISSING, MOVE, Step, singular
 from retainer.store.engines import Engine
-from retainer.store.engines.base import TRANSACTION_SECONDS, Columns, DriverCursor, Row, Rows, TransientConflict
+from retainer.store.engines.base import Columns, DriverCursor, Row, Rows, TransientConflict
 from retainer.store.engines.sql import insert_or_add
 from retainer.store.outbox import INSERT_EVENT, INSERT_EVENTS, NO_COUNTER, PER_RECORD, Outbox
 from retainer.store.row_mapper import R, folds, row_mapper
@@ -279,7 +279,7 @@ class Store:
         """Returns a transaction of an actor's account; leaving its block commits, an exception rolls back."""
         self.engine = engine
         self.statements = statements_of(engine.dialect, engine.marker)
-        self.seconds: float = TRANSACTION_SECONDS
+        self.seconds: float = engine.seconds
         self.announced = announced  # called with the account after each commit with events
         self.limits = limits
         """The limit of each quota for each plan; without them, as in commands, there is none."""

@@ -47,6 +47,7 @@ class Health:
         self._compared: object = None  # the mark of the schema whose tables were right
         self._check: Future[dict[str, str]] | None = None
         self._checked_at = 0.0
+        self._lacks_room = False
         self._lock = threading.Lock()
 
     def live(self) -> Response:
@@ -74,7 +75,7 @@ class Health:
         is_ready = {OK, PARTLY}.issuperset(found.values())
         if self._uses_valkey:
             found = found | {"valkey": OK if self._limiter.is_shared else "out of reach"}
-        if self._outages.is_full:
+        if self._outages.is_full or self._lacks_room:
             found = found | {"disk": "full"}
         words = {True: "ready" if set(found.values()) == {OK} else "degraded", False: "unready"}
         return reply(200 if is_ready else 503, {"status": words[is_ready], **found})
@@ -83,6 +84,7 @@ class Health:
         found = {"database": NO_ANSWER}
         try:
             found = {"database": self._inspect_nodes(), "migrations": self._inspect_schema()}
+            self._lacks_room = not self._store.engine.has_room()
         except Busy:
             pass
         except Unavailable:  # the reason may contain host names, so it is only in the log

@@ -20,7 +20,6 @@ from retainer.server.monitoring.log import Log
 from retainer.server.process import worker
 from retainer.server.process.worker import DRAIN_SECONDS, DRAIN_SIGNAL, STOP_SECONDS
 from retainer.settings import NOWHERE, PUBLIC, Settings, SettingsError
-from retainer.store.engines import connect
 
 START_SECONDS = 60  # until a worker must be ready
 LOOK_SECONDS = 0.05  # between two looks at workers that start
@@ -234,10 +233,9 @@ class Workers:
 def serve(*, host: str, port: int, workers: int, settings: Settings, log: Log, ready: Callable[[], None]) -> None:
     """Serve until SIGTERM or SIGINT, and finish requests in flight. Call `ready` when requests are answered.
 
-    Raises SettingsError if another process uses the address or serves the database.
+    Raises SettingsError if another process uses the address.
     """
-    with connect(settings.database).serve_alone():
-        Workers(settings, workers, handed_over() or listen(host, port), log, ready).run()
+    Workers(settings, workers, handed_over() or listen(host, port), log, ready).run()
 
 
 def check(settings: Settings, workers: int, before: Settings | None = None) -> None:

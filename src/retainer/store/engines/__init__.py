@@ -20,16 +20,19 @@ Engine = Union[Sqlite, "Postgresql"]  # a database, and connections that are len
 SQLITE = "sqlite:///"
 
 
-def connect(url: str) -> Engine:
-    """Return the engine of an address, like `sqlite:///data/retainer.db` or `postgresql://user@host/name`."""
+def connect(url: str, *, is_limited: bool = True) -> Engine:
+    """Return the engine of an address, like `sqlite:///data/retainer.db` or `postgresql://user@host/name`.
+
+    Unless it `is_limited`, statements and transactions have no time limit: nobody waits for those of a command.
+    """
     if url.startswith(SQLITE):
-        return Sqlite(Path(url.removeprefix(SQLITE)))
+        return Sqlite(Path(url.removeprefix(SQLITE)), is_limited=is_limited)
     try:
         from retainer.store.engines.postgresql import Postgresql  # noqa: PLC0415  # its driver is an extra
     except ImportError as error:
         advice = 'Install it: pip install "psycopg[binary]>=3.3"'
         raise Unavailable(f"The driver of PostgreSQL is not installed ({error}). {advice}") from None
-    return Postgresql(url)
+    return Postgresql(url, is_limited=is_limited)
 
 
 def driver_errors() -> tuple[type[Exception], ...]:

@@ -8,6 +8,8 @@ from typing import Any
 
 WAIT_SECONDS = 5  # maximum wait of a writer for its turn
 TRANSACTION_SECONDS = 10  # maximum duration of a transaction, once it has its turn
+OPERATOR_WAIT_SECONDS = 60
+"""Maximum wait for a lock of a command, whose statements and transactions have no time limit."""
 DriverConnection = Any  # a connection of the driver; SQLite's driver has no types
 DriverCursor = Any
 Values = list[object]  # the values of a statement's numbered placeholders

@@ -1,12 +1,15 @@
 """Private files and folders of a database on a local disk."""
 
+import fcntl
 import os
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+from retainer.settings import SettingsError
 from retainer.store.engines.base import WAIT_SECONDS, Unavailable
 
 NETWORK_FILE_SYSTEMS = re.compile(r"nfs\d?|cifs|smb\w*|9p|fuse\.sshfs|ceph|glusterfs")
@@ -15,6 +18,15 @@ NETWORK_FILE_SYSTEMS = re.compile(r"nfs\d?|cifs|smb\w*|9p|fuse\.sshfs|ceph|glust
 def private(name: str, flags: int) -> int:
     """Open a file; a new one can be read and written only by its owner."""
     return os.open(name, flags, 0o600)
+
+
+def sync(path: Path) -> None:
+    """Write a file or the names in a folder to the disk, so that they outlast a power failure."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def make_local_folder(folder: Path) -> None:
@@ -28,6 +40,46 @@ def make_local_folder(folder: Path) -> None:
     _, kind = max(parents, default=(0, ""))
     if NETWORK_FILE_SYSTEMS.fullmatch(kind):
         raise Unavailable(f"{folder} is on a network share ({kind}), where SQLite loses data. Use a local disk.")
+
+
+def free_bytes(folder: Path) -> int | None:
+    """Return the room on the disk of a folder; None if it cannot be asked."""
+    try:
+        return shutil.disk_usage(folder).free
+    except OSError:
+        return None
+
+
+@contextmanager
+def served_alone(database: Path) -> Iterator[bool]:
+    """Keep other processes from serving a database during a block; yield whether the last one ended cleanly.
+
+    The file `.serving` has the lock. It is deleted at the end, so a kill or a power failure leaves it. A block that
+    fails leaves it only if it was left before. Raises SettingsError if another process has it, and Unavailable.
+    """
+    marker = database.with_suffix(".serving")
+    was_left = marker.exists()
+    try:
+        file = open(marker, "w", opener=private)  # noqa: SIM115  # closed below
+    except OSError as error:
+        reason = f"{marker.name} cannot be written: {str(error.strerror).lower()}"
+        raise Unavailable(f"{database} cannot be served. {reason}. Check its folder and its disk.") from None
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_served = os.fstat(file.fileno()).st_nlink == 0  # its holder has ended between open and flock
+        except OSError:
+            is_served = True
+        if is_served:
+            raise SettingsError(f"Another server serves {database}. Stop it first, or serve another database.")
+        sync(marker.parent)
+        try:
+            yield not was_left
+        except BaseException:
+            if not was_left:
+                marker.unlink(missing_ok=True)
+            raise
+        marker.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from sqlalchemy.exc import DBAPIError
 
 from retainer.settings import SettingsError
 from retainer.store.engines.base import (
+    TRANSACTION_SECONDS,
     CommitTooSlow,
     OutcomeUnknown,
     PartlyUnavailable,
@@ -40,6 +41,7 @@ from retainer.store.engines.postgresql_connection import (
     set_session,
     translate_error,
 )
+from retainer.store.engines.postgresql_damage import known_damage
 from retainer.store.engines.postgresql_pool import STANDBYS, Pool
 
 CONNECT_SECONDS = 2  # timeout of connecting to one server; the driver accepts no less
@@ -54,6 +56,7 @@ SHARED_SESSIONS = (
 WRITES, SCHEMA = 1382377, 1382378
 """The first keys of our advisory locks: for the writes of an account, and for changes of the schema."""
 LOCK = "SELECT pg_advisory_xact_lock($1::INTEGER, $2::INTEGER)"
+HAS_TABLES = "SELECT EXISTS (SELECT FROM pg_tables WHERE schemaname = current_schema())"
 SCHEMA_LOCK_SECONDS = 3
 """Maximum wait of a change of the schema for a table. Requests for the table queue behind it, so this is less than
 their own lock_timeout."""
@@ -77,8 +80,9 @@ class Postgresql:
     conflict: type[Exception] = psycopg.IntegrityError
     translate_error = staticmethod(translate_error)
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, is_limited: bool = True) -> None:
         self.url = url
+        self.seconds = TRANSACTION_SECONDS if is_limited else math.inf
         try:
             parts = conninfo_to_dict(url)
         except psycopg.ProgrammingError as error:
@@ -88,7 +92,7 @@ class Postgresql:
         if "," in str(parts.get("host", "")):  # of several servers, the one that takes writes
             limited.setdefault("target_session_attrs", "read-write")
         self._address = make_conninfo("", **{name: str(part) for name, part in limited.items()})
-        self._pool = pool = Pool(self._address)
+        self._pool = pool = Pool(self._address, is_limited=is_limited)
         self.connection, self.give_back, self.close = pool.lend, pool.give_back, pool.close
 
     @property
@@ -321,12 +325,17 @@ class Postgresql:
         return bool(row and row[0])
 
     def exists(self) -> bool:
-        return True
+        row = self.one(HAS_TABLES, [])
+        return bool(row and row[0])
 
     def create_storage(self) -> None: ...
 
-    def serve_alone(self) -> contextlib.AbstractContextManager[None]:
-        return contextlib.nullcontext()
+    def serve_alone(self) -> contextlib.AbstractContextManager[bool]:
+        return contextlib.nullcontext(enter_result=True)
+
+    def damage(self, *, thorough: bool) -> list[str]:
+        with TRANSLATED, self._unlimited() as (driver, _):
+            return known_damage(driver, thorough=thorough)
 
     def world_readable(self) -> list[Path]:
         return []

@@ -16,6 +16,7 @@ from psycopg.types.numeric import Int8Dumper
 from psycopg.types.string import TextLoader
 
 from retainer.store.engines.base import (
+    OPERATOR_WAIT_SECONDS,
     TRANSACTION_SECONDS,
     Busy,
     DeadlineExceeded,
@@ -54,6 +55,13 @@ TRANSACTION_TIMEOUT = {"transaction_timeout": f"{TRANSACTION_SECONDS + REPLY_SEC
 """From PostgreSQL 17 on, roll back a transaction whose COMMIT waits so long behind slow statements that its client has
 been answered. Our own deadline usually stops transactions long before, between statements."""
 
+UNHURRIED = {
+    "statement_timeout": "0",
+    "lock_timeout": f"{OPERATOR_WAIT_SECONDS}s",
+    "idle_in_transaction_session_timeout": "0",
+}
+"""What sessions of commands have instead: nobody waits for them, and a large account takes its time."""
+
 
 class Translated:
     """Raises our errors for errors of the driver in a block; quicker than a generator."""
@@ -84,6 +92,7 @@ class Cursor(psycopg.RawCursor[Row]):
 class Connection(psycopg.Connection[Row]):
     """A connection whose statements are single transactions, until a pipeline is entered for one of several."""
 
+    is_limited = True
     has_timed_out = False
     commits = False
     unconfirmed: socket.socket | None = None
@@ -111,7 +120,7 @@ class Connection(psycopg.Connection[Row]):
     def wait(self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None) -> RV:  # noqa: ARG002
         """Wait for a reply. On a timeout, close the connection and raise OperationalError."""
         try:
-            return super().wait(gen, interval, REPLY_SECONDS)
+            return super().wait(gen, interval, REPLY_SECONDS if self.is_limited else None)
         except errors._WaitTimeout as error:  # noqa: SLF001  # documented under this name
             self.has_timed_out = True
             if self.commits:
@@ -156,11 +165,13 @@ class Connection(psycopg.Connection[Row]):
             self.close()
 
 
-def open_connection(conninfo: str) -> Connection:
-    """Open a connection. Raises Unavailable for all errors."""
+def open_connection(conninfo: str, *, is_limited: bool) -> Connection:
+    """Open a connection, with the time limits of requests or without. Raises Unavailable for all errors."""
     try:
         connection = Connection.connect(conninfo, autocommit=True, cursor_factory=Cursor, prepare_threshold=2)
-        set_session(connection, SESSION | (TRANSACTION_TIMEOUT if connection.limits_transactions else {}))
+        connection.is_limited = is_limited
+        limits = TRANSACTION_TIMEOUT if connection.limits_transactions else {}
+        set_session(connection, SESSION | (limits if is_limited else UNHURRIED))
     except psycopg.Error as error:
         error.__traceback__ = None  # which would keep a connection that timed out open until garbage collection
         raise Unavailable(str(error)) from error

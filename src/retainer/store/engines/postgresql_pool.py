@@ -19,8 +19,8 @@ class Pool:
     connection, new connections fail immediately until a background thread has reconnected.
     """
 
-    def __init__(self, conninfo: str) -> None:
-        self._conninfo = conninfo
+    def __init__(self, conninfo: str, *, is_limited: bool) -> None:
+        self._conninfo, self._is_limited = conninfo, is_limited
         self.idle: list[Connection] = []
         self.open: set[Connection] = set()  # a lent connection that is not in it is closed when it returns
         self._unconfirmed: list[socket.socket] = []
@@ -78,7 +78,7 @@ class Pool:
         self._is_back.set()
 
     def _open(self) -> Connection:
-        connection = open_connection(self._conninfo)
+        connection = open_connection(self._conninfo, is_limited=self._is_limited)
         with self._lock:
             self.open.add(connection)
         return connection

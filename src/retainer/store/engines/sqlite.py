@@ -4,7 +4,6 @@ import contextlib
 import fcntl
 import math
 import os
-import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
@@ -17,8 +16,9 @@ from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql import quoted_name
 
-from retainer.settings import SettingsError
 from retainer.store.engines.base import (
+    OPERATOR_WAIT_SECONDS,
+    TRANSACTION_SECONDS,
     WAIT_SECONDS,
     Busy,
     DeadlineExceeded,
@@ -32,7 +32,7 @@ from retainer.store.engines.base import (
     Values,
     refused,
 )
-from retainer.store.engines.files import make_local_folder, private
+from retainer.store.engines.files import free_bytes, make_local_folder, private, served_alone
 from retainer.store.engines.sqlite_catalogue import raise_last_id
 from retainer.store.engines.sqlite_changes import change, sqlalchemy
 from retainer.store.engines.turns import Turns
@@ -60,6 +60,7 @@ OUT_OF_REACH = {"BUSY", "LOCKED", "FULL", "PROTOCOL", *FATAL_ERRORS}
 NO_SAVEPOINT = contextlib.nullcontext()
 ROWS_TOGETHER = 50
 """Rows that one statement inserts: the thread that writes the request log lets requests run after each statement."""
+DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
 DEADLINE_STEPS = 1_000_000  # of SQLite's machine, about 10 ms, between checks of the deadline
 
 
@@ -88,11 +89,13 @@ class Sqlite:
     all: Callable[[DriverCursor], list[Row]] = staticmethod(driver.Cursor.fetchall)
     first: Callable[[DriverCursor], Row | None] = staticmethod(driver.Cursor.fetchone)
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, is_limited: bool = True) -> None:
         if driver.sqlite_version_info < OLDEST_SAFE:
             oldest = ".".join(map(str, OLDEST_SAFE))
             raise Unavailable(f"SQLite {driver.sqlite_version} is too old: install {oldest} or newer.")
-        self.path, self.location = path, str(path)
+        self.path, self.location = path, str(path.absolute())
+        self.seconds = TRANSACTION_SECONDS if is_limited else math.inf
+        self._wait_seconds = WAIT_SECONDS if is_limited else OPERATOR_WAIT_SECONDS
         self.turns = Turns()
         self._inode: int | None = None  # of the file, once it was opened
         self._idle: list[DriverConnection] = []
@@ -121,7 +124,7 @@ class Sqlite:
 
     def connect(self) -> DriverConnection:
         self._check_file()
-        options = {"timeout": WAIT_SECONDS, "isolation_level": None, "check_same_thread": False}
+        options = {"timeout": self._wait_seconds, "isolation_level": None, "check_same_thread": False}
         connection = driver.connect(str(self.path), **options, cached_statements=CACHED_STATEMENTS, factory=Connection)
         connection.deadline = deadline = [math.inf]
         connection.set_progress_handler(lambda: time.monotonic() > deadline[0], DEADLINE_STEPS)
@@ -304,7 +307,8 @@ class Sqlite:
         """Raise SettingsError if a connection does not keep its session of the database."""
 
     def exists(self) -> bool:
-        return self.path.exists()
+        """Return whether there is a database: a file that is not empty."""
+        return self.path.exists() and self.path.stat().st_size > 0
 
     def create_storage(self) -> None:
         """Create the folder and the file of the database. Raises Unavailable for a network share."""
@@ -312,16 +316,20 @@ class Sqlite:
         if not self.path.exists():  # SQLite creates -wal and -shm with the same mode
             self.path.touch(mode=0o600)
 
-    @contextlib.contextmanager
-    def serve_alone(self) -> Iterator[None]:
-        """Keep other processes from serving the file during a block. Raises SettingsError."""
-        with open(self.path.with_suffix(".serving"), "w", opener=private) as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                message = f"Another server serves {self.path}. Stop it first, or serve another database."
-                raise SettingsError(message) from None
-            yield
+    def serve_alone(self) -> contextlib.AbstractContextManager[bool]:
+        return served_alone(self.path)
+
+    def damage(self, *, thorough: bool) -> list[str]:
+        """Return the first errors in the structure of the file; `thorough` also compares every index with its table."""
+        check = "integrity_check" if thorough else "quick_check"
+        try:
+            with contextlib.closing(self.connect()) as connection:
+                rows = connection.execute(f"PRAGMA {check}(10)").fetchall()
+        except driver.DatabaseError as error:
+            if getattr(error, "sqlite_errorname", "").startswith(DAMAGED):
+                return [str(error)]
+            raise self.translate_error(error) from error
+        return [text for (text,) in rows if text != "ok"]
 
     def world_readable(self) -> list[Path]:
         """Return the folder and files that other users of this machine may access."""
@@ -330,10 +338,8 @@ class Sqlite:
         return [path for path in paths if path.exists() and path.stat().st_mode & 0o077]
 
     def has_room(self) -> bool:
-        try:
-            return shutil.disk_usage(self.path.parent).free >= MIN_FREE_BYTES
-        except OSError:  # the disk cannot be asked
-            return True
+        free = free_bytes(self.path.parent)
+        return free is None or free >= MIN_FREE_BYTES
 
     def close(self) -> None:
         """Close idle connections, and lent ones when they return: none may be open when a process forks."""

@@ -1,0 +1,49 @@
+"""A command where no database is: it says which one was meant, and creates none."""
+
+import pytest
+from testing.process import command, tell
+
+CREATE = ("--name", "Oops", "--admin-name", "Ana", "--admin-email", "ana@north.example")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("account", "list"),
+        ("account", "show", 1),
+        ("account", "create", *CREATE),
+        ("api", "on", 1),
+        ("user", "list", 1),
+        ("key", "list", 1),
+        ("audit", "list", 1),
+        ("requests", "list", 1),
+        ("payment", "remove", 1),
+        ("pdf", "invoice", 1),
+        ("export", 1, "files"),
+        ("monitor", "--once"),
+        ("monitor", "--pause"),
+        ("deliver", "--once"),
+        ("backup", "b"),
+        ("copy", "--to", "sqlite:///copied.db"),
+    ],
+    ids=lambda words: " ".join(map(str, words[:2])),
+)
+@pytest.mark.parametrize("is_empty", [False, True], ids=["no file", "an empty file"])
+def test_a_command_in_a_wrong_folder_is_refused_and_creates_nothing(tmp_path, words, is_empty):
+    if is_empty:
+        (tmp_path / "data").mkdir(mode=0o700)
+        (tmp_path / "data" / "retainer.db").touch()
+    before = sorted(tmp_path.rglob("*"))
+    result = command(tmp_path, *words)
+    assert (result.status, result.out) == (1, ""), result
+    assert str(tmp_path / "data" / "retainer.db") in result.err
+    assert "Traceback" not in result.err
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_the_refusal_says_how_to_name_another_database_and_how_to_create_one(tmp_path):
+    message = command(tmp_path, "account", "list").err
+    for words in ("folder of your .env", "RETAINER_DATA_DIR", "RETAINER_DATABASE_URL", "retainer migrate"):
+        assert words in message
+    tell(tmp_path, "migrate")
+    assert tell(tmp_path, "account", "list") == {"accounts": []}

@@ -1,0 +1,60 @@
+"""What a killed server leaves: the next one checks the database before it serves it."""
+
+import pytest
+from testing.ports import free_port
+from testing.process import command, query, running, tell
+
+from tests.blackbox.backups import database, with_agency
+
+DOWN = ("serve", "--port", free_port())
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with the database of an agency, of which there is a backup."""
+    kept = with_agency(tmp_path) / "kept"
+    kept.mkdir()
+    tell(tmp_path, "backup", kept / "retainer-20260131T020000Z.db.gz")
+    return tmp_path
+
+
+def damage(folder):
+    """Overwrite a page of a table that no start reads."""
+    ((page,),) = query(database(folder), "SELECT rootpage FROM sqlite_master WHERE name = 'tickets'")
+    with database(folder).open("r+b") as file:
+        file.seek((page - 1) * 4096)
+        file.write(b"\x0d\xff\xff\xff\xff\xff\xff\xff")
+
+
+def test_a_clean_end_leaves_no_marker_and_a_kill_does(folder):
+    marker = database(folder).with_suffix(".serving")
+    with running(folder) as server:
+        assert marker.exists()
+        assert server.stop() == 0
+    assert not marker.exists()
+    with running(folder) as server:
+        server.kill()
+    assert marker.exists()
+    with running(folder) as server:
+        assert server.stop() == 0, "a sound database is served again"
+    assert not marker.exists()
+
+
+def test_a_damaged_database_is_not_served_after_a_kill(folder):
+    with running(folder) as server:
+        server.kill()
+    damage(folder)
+    before = database(folder).read_bytes()
+    for _ in range(2):  # a refusal is no clean end
+        result = command(folder, *DOWN, RETAINER_BACKUP_DIR=str(folder / "kept"))
+        assert (result.status, result.out) == (1, ""), result
+        (line,) = result.err.splitlines()
+        assert "did not end cleanly" in line
+        assert f"{database(folder)} " in line
+        backup = folder / "kept" / "retainer-20260131T020000Z.db.gz"
+        assert f"retainer restore --force {backup}" in line
+    assert database(folder).read_bytes() == before
+    assert "retainer restore --force FILE" in command(folder, *DOWN).err, "without scheduled backups"
+    tell(folder, "restore", "--force", backup)
+    with running(folder) as server:
+        assert server.stop() == 0
