@@ -209,6 +209,25 @@ def test_part_of_a_line_is_credited_as_it_was_previewed(api, visitor):
     assert shape(other) == shape(note)
 
 
+def test_the_form_of_a_credit_says_what_is_left_of_a_line_that_was_credited_in_part(api, visitor):
+    invoice = api.make(
+        "/invoices", status="sent", lines=[{"description": "Photo", "quantity": "3", "unit_price": "100"}]
+    )
+    assert "Quantity, of 3 left (300.00 EUR before tax)." in visitor.get(path_of("invoices", invoice, "/credit")).text
+    part = {"invoice_line_id": invoice["lines"][0]["id"], "quantity": "1"}
+    assert api.post(f"/invoices/{invoice['id']}/credit-notes", {"lines": [part]}).status == 201
+    assert "Quantity, of 2 left (200.00 EUR before tax)." in visitor.get(path_of("invoices", invoice, "/credit")).text
+
+
+@pytest.mark.parametrize("becomes", ["projects", "invoices"])
+def test_a_quote_that_became_something_is_not_offered_to_go_back_to_draft(api, visitor, becomes):
+    quote = ready(api, "quotes", "accepted")
+    path = path_of("quotes", quote, "/draft")
+    assert path in visitor.get(path_of("quotes", quote)).links
+    api.make(f"/{becomes}", quote_id=quote["id"], client_id=quote["client_id"])
+    assert path not in visitor.get(path_of("quotes", quote)).links
+
+
 @each_database
 def test_a_page_and_its_preview_write_nothing(api, visitor):
     invoice, draft = issued(api), api.make("/invoices", lines=LINES)

@@ -208,6 +208,7 @@ NUMBERS = [
     ("en", "12.345,60", "12345.60"),
     ("de", ",5", "0.50"),
     ("en", ".75", "0.75"),
+    *(("de", "0.500", "0.50"), ("en", "0,500", "0.50"), ("de", "0,250", "0.25"), ("en", "0.250", "0.25")),
 ]
 
 
@@ -216,6 +217,30 @@ def test_an_amount_is_read_as_people_of_the_account_write_it(api, visitor, langu
     visitor.submit("/console/settings", document_language=language)
     assert create(api, visitor, "clients", hourly_rate=text).status == 200
     assert Decimal(listed(api, "clients")[0]["hourly_rate"]) == Decimal(amount)
+
+
+THREE_DECIMALS = [
+    *(("en", "12.345", "12.345"), ("de", "12,345", "12.345"), ("en", "1.000", "1.000"), ("de", "1,5", "1.500")),
+    *(("en", "12,345", "12345.000"), ("de", "12.345", "12345.000"), ("en", "1,012.345", "1012.345")),
+    ("de", "999,999", "999.999"),
+]
+
+
+@pytest.mark.parametrize("chosen", ["account", "form", "client", "project"])
+@pytest.mark.parametrize(("language", "text", "amount"), THREE_DECIMALS)
+def test_three_digits_after_the_mark_are_an_amount_of_a_currency_with_three(
+    api, visitor, language, text, amount, chosen
+):
+    api.set_account({"document_language": language} | ({"currency": "KWD"} if chosen == "account" else {}))
+    client = api.make("/clients", currency="KWD") if chosen in {"client", "project"} else api.make("/clients")
+    own = {"client_id": client["id"]}
+    if chosen == "project":
+        own = {"project_id": api.make("/projects", client_id=client["id"])["id"]}
+    currency = {"currency": "KWD"} if chosen == "form" else {}
+    day = {"date": "2026-03-10", "amount": text}
+    page = visitor.follow(visitor.post("/console/records/expenses/new", own | currency | day))
+    assert page.status == 200, page.text
+    assert listed(api, "expenses")[0]["amount"] == amount
 
 
 @pytest.mark.parametrize(

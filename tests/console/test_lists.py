@@ -210,13 +210,38 @@ def test_a_list_names_the_filter_that_it_cannot_apply(api, visitor):
     for query, sentence in (
         ("status=odd", "Must be one of: Prospect, Active, Archived."),
         ("statsu=active", "Unknown filter. Did you mean status? Search"),
-        ("created_since=2026-02-30", "Must be a timestamp"),
+        ("created_since=2026-02-30", "Must be a date"),
     ):
         page = visitor.get(f"/console/records/clients?{query}")
         assert page.status == 422
         assert sentence in page.text
         assert ids_of(page) == [], "a list without its filter would be wrong"
         assert visitor.get(f"/console/records/clients/csv?{query}").status == 422
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "found"),
+    [
+        *(("de", "1.000", 2), ("de", "99,50", 3), ("de", "1.000,50", 2), ("de", "1.000,51", 1)),
+        *(("en", "1,000", 2), ("en", "99.50", 3), ("en", "1,000.50", 2), ("en", "1000.51", 1)),
+    ],
+)
+def test_filters_read_amounts_as_forms_do(api, visitor, language, text, found):
+    api.set_account({"document_language": language})
+    for amount in ("99.50", "1000.50", "1234.56"):
+        api.make("/expenses", amount=amount)
+    page = visitor.get(f"/console/records/expenses?{urlencode({'amount_min': text})}")
+    assert (page.status, len(ids_of(page))) == (200, found), page.text
+    assert [control["value"] for control in page.all("input", name="amount_min")] == [text]
+    file = visitor.get(f"/console/records/expenses/csv?{urlencode({'amount_min': text})}")
+    assert file.html.count("\r\n") == found + 1
+
+
+def test_a_filter_by_an_amount_asks_back_as_a_form_does(api, visitor):
+    page = visitor.get("/console/records/expenses?amount_min=1.000&amount_max=soon")
+    assert page.status == 422
+    assert page.error_of("amount_min") == "Can be read in two ways. Write 1000 or 1.00."
+    assert page.error_of("amount_max") == "Must be a number, like 1,000.50."
 
 
 def test_a_day_limits_by_the_instant_at_which_it_begins(api, visitor):

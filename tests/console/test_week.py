@@ -63,6 +63,16 @@ def test_the_rows_of_the_week_before_are_copied_without_their_hours(api, visitor
     assert len(entries(api)) == 1
 
 
+def test_deleted_work_of_the_week_before_is_not_copied(api, visitor, project):
+    task = api.make("/tasks", project_id=None, client_id=None)["id"]
+    only = {"task_id": task, "client_id": None, "project_id": None, "user_id": visitor.user_id}
+    api.make("/time-entries", **only, billable=False, date="2026-02-27")
+    assert api.delete(f"/tasks/{task}").status == 204
+    (entry,) = api.get("/time-entries").data
+    assert {entry[name] for name in ("client_id", "project_id", "task_id", "ticket_id")} == {None}
+    assert "Other" not in save(visitor, {}, step="copy").text
+
+
 def test_errors_of_a_cell_stand_in_it_and_nothing_is_saved(api, visitor, project):
     sent = {"row": f"project_id-{project}"}
     for text, sentence in (("a lot", "Must be a time like"), ("25", "Must be from"), ("1.001", "whole number")):
@@ -157,6 +167,31 @@ def test_a_timer_that_cannot_be_recorded_goes_on_until_it_is_discarded(api, visi
     api.sql("UPDATE timers SET started_at = '2026-03-02T09:00:00.000000Z'")
     assert "more than a day" in timer(visitor, timer="stop").text
     assert "Nothing was recorded." in timer(visitor, timer="discard").text
+    assert entries(api) == []
+
+
+@pytest.mark.parametrize("gone", ["deleted", "archived"])
+def test_a_timer_whose_work_is_gone_is_recorded_on_other_work(api, visitor, project, gone):
+    lost, other = api.make("/projects")["id"], f"project_id-{project}"
+    timer(visitor, timer="start", work=f"project_id-{lost}", description="Workshop")
+    api.sql("UPDATE timers SET started_at = $1", instant_after(utcnow(), -timedelta(minutes=90)))
+    if gone == "deleted":
+        assert api.delete(f"/projects/{lost}").status == 204
+    else:
+        api.patch(f"/projects/{lost}", {"status": "archived"})
+    refused = timer(visitor, timer="stop")
+    form = dict(Fields(refused.html).forms[f"{WEEK}/timer"])
+    assert (refused.status, form["description"]) == (422, "Workshop")
+    assert ("Choose other work to record them." in refused.text) is (gone == "deleted")
+    assert "1:30 recorded." in timer(visitor, **form | {"timer": "stop", "work": other}).text
+    (entry,) = api.get("/time-entries").data
+    assert (entry["project_id"], entry["duration_minutes"], entry["description"]) == (project, 90, "Workshop")
+
+
+def test_a_timer_is_stopped_only_for_work_that_is_offered(api, visitor, project):
+    timer(visitor, timer="start", work=f"project_id-{project}")
+    for work in ("project_id-999999", "odd", f"client_id-{api.make('/clients')['id']}"):
+        assert "Choose the work" in timer(visitor, timer="stop", work=work).text
     assert entries(api) == []
 
 

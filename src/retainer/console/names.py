@@ -1,16 +1,15 @@
 """Names of records: those that a page refers to, and those that a form offers; one statement reads those of a table."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
-from sqlalchemy import Select, Table, bindparam, null, select
+from sqlalchemy import ColumnElement, Select, Table, bindparam, null, select
 
 from retainer.console.catalogue import Catalogue, label_from, label_of
 from retainer.schema.crm import clients
-from retainer.schema.filters import SEARCH, searched
 from retainer.schema.identity import api_keys, users
 from retainer.schema.work import projects
 from retainer.store.constraints import singular
@@ -81,19 +80,23 @@ def load_names(tx: Tx, table: Table, ids: Iterable[int], owner: str = "") -> dic
 
 
 def load_choices(
-    tx: Tx, table: Table, owner: str = "", *, only: Only = "", is_cut: bool = False, q: str = ""
+    tx: Tx, table: Table, owner: str = "", *, only: Only = "", is_cut: bool = False
 ) -> list[Choice] | None:
     """Return all records of a table with their names, by name; None if there are more than a form can offer.
 
-    With `q`, they contain this text; with an `owner`, they are those whose field names the user. A list that `is_cut`
-    has the newest instead of None.
+    With an `owner`, they are those whose field names the user. A list that `is_cut` has the newest instead of None.
     """
-    rows = tx.all(_first(table, owner, only, has_q=q != ""), me=tx.actor.user_id, q=searched(q))
+    rows = tx.all(_first(table, owner, only), me=tx.actor.user_id)
     if len(rows) > MAX_CHOICES and not is_cut:
         return None
-    newest = rows[:MAX_CHOICES]
-    found = [Choice(f"{each}", _name(table, each, texts), client_id) for each, client_id, *texts in newest]
+    found = [read_choice(table, row) for row in rows[:MAX_CHOICES]]
     return sorted(found, key=lambda choice: (sort_key(choice.text), int(choice.id)))
+
+
+def read_choice(table: Table, row: Sequence[Any]) -> Choice:
+    """Return the choice of a row with `name_columns`."""
+    record_id, client_id, *texts = row
+    return Choice(f"{record_id}", _name(table, record_id, texts), client_id)
 
 
 def title_of(table: Table, record: Record) -> str:
@@ -126,17 +129,24 @@ def _by_id(table: Table, owner: str) -> Select[int, str]:
 
 
 @cache
-def _first(table: Table, owner: str, only: Only, *, has_q: bool) -> Select[int, int | None, str]:
-    client = table.c.client_id if "client_id" in table.c else null()
-    found = select(table.c.id, client, *table.c[table.info["named_by"]])
-    if owner:
-        found = found.where(table.c[owner] == bindparam("me"))
-    if has_q:
-        found = found.where(SEARCH.condition(table, bindparam("q")))
-    if only and table in {clients, projects}:
-        found = found.where(table.c.status != "archived")
-    if only and table is projects:
-        found = found.where(projects.c.is_template.is_(only == "template"))
-    if only and table is users:
-        found = found.where(users.c.is_active)
+def _first(table: Table, owner: str, only: Only) -> Select[int, int | None, str]:
+    found = select(*name_columns(table)).where(*limits_of(table, owner, only))
     return found.order_by(table.c.id.desc()).limit(MAX_CHOICES + 1)
+
+
+def name_columns(table: Table) -> list[ColumnElement[Any]]:
+    """Return the columns of a choice: the id, the client, and what makes up the name."""
+    client = table.c.client_id if "client_id" in table.c else null().label("client_id")
+    return [table.c.id, client, *table.c[table.info["named_by"]]]
+
+
+def limits_of(table: Table, owner: str, only: Only) -> Iterator[ColumnElement[bool]]:
+    """Yield the conditions of what is offered; with an `owner`, the field of it names the user `me`."""
+    if owner:
+        yield table.c[owner] == bindparam("me")
+    if only and table in {clients, projects}:
+        yield table.c.status != "archived"
+    if only and table is projects:
+        yield projects.c.is_template.is_(only == "template")
+    if only and table is users:
+        yield users.c.is_active

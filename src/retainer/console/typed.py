@@ -27,10 +27,11 @@ def decimal_mark(language: str) -> str:
     return "," if language == "de" else "."
 
 
-def read_number(text: str, language: str, *, is_money: bool = False) -> str:
-    """Return a number as the API reads it: without grouping, and with a point.
+def read_number(text: str, language: str, decimals: int | None = None) -> str:
+    """Return a number as the API reads it: without grouping, and with a point; `decimals` are those of an amount.
 
-    Raises InvalidValue for other text, separators in wrong places, and an amount that can be read in two ways.
+    The decimal mark of the language and three digits are an amount of a currency with three decimals, as pages show
+    it. Raises InvalidValue for other text, separators in wrong places, and an amount that can be read in two ways.
     """
     found = NUMBER.fullmatch(SPACES.sub("", text).replace(MINUS, "-"))
     example = "1.000,50" if language == "de" else "1,000.50"
@@ -51,7 +52,7 @@ def read_number(text: str, language: str, *, is_money: bool = False) -> str:
         return plain if has_fraction else joined
     if _is_grouped(parts) and marks[0] != decimal_mark(language):
         return joined
-    if _is_grouped(parts) and is_money:
+    if _is_grouped(parts) and decimals is not None and decimals < GROUP:
         fraction = parts[1].rstrip("0").ljust(2, "0")
         fraction += "0" if len(fraction) == GROUP else ""
         raise InvalidValue(f"Can be read in two ways. Write {joined} or {sign}{parts[0]}{marks[0]}{fraction}.")

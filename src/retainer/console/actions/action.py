@@ -11,7 +11,7 @@ import msgspec
 from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.invoices.types import Invoice
 from retainer.console import words
-from retainer.console.catalogue import Kind, label_from
+from retainer.console.catalogue import Kind, label_from, plain
 from retainer.console.editing.calls import call, digest_of, state_of, worded
 from retainer.console.editing.fields import Field
 from retainer.console.editing.form_pages import PREVIEW, FormPage, Step, section_of
@@ -202,7 +202,9 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
     def sheet(self, kind: Kind, tx: Tx, context: PageContext, record: Any) -> Sheet:
         preset = self.preset(tx, record)
         own = record if preset is None else None
-        return Sheet(kind, tx, context, own, self.fields_of(record), Form([*(preset or {}).items()]))
+        sheet = Sheet(kind, tx, context, own, self.fields_of(record), Form([*(preset or {}).items()]))
+        sheet.about = record
+        return sheet
 
     def perform(self, stage: Stage) -> Stage:
         """Call the operation; return what it has changed. Raises its errors, by the fields of the form."""
@@ -262,7 +264,8 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
         facts = self.facts(stage, values)
         changes = list(changes_of(values, stage, facts["client"]))
         values.names.load()
-        warnings = [in_words(warning.message, ()) for warning in getattr(stage.meta, "warnings", ())]
+        found = (in_words(warning.message, ()) for warning in getattr(stage.meta, "warnings", ()))
+        warnings = [sentence.replace(plain(facts["client"]), facts["client"]) for sentence in found]
         is_document = type(stage.made) in {Invoice, CreditNote} - {kind.record}
         document = [Block("lines_of", document=stage.made, unit_text=unit_text)] if is_document else []
         number = getattr(record, "number", None)

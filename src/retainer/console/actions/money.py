@@ -102,9 +102,9 @@ class RecordPayment(Action, frozen=True, kw_only=True):
     due: str
     """The field of the invoice that says what is due."""
 
-    def fields_of(self, record: Invoice) -> Sequence[Field]:
+    def fields_of(self, _: Invoice) -> Sequence[Field]:
         day = DAY._replace(label=f"{self.path.capitalize()} date", hint="", is_required=True)
-        return AMOUNT._replace(label=f"Amount, {record.currency}", hint="", is_required=True), day, *OTHERS
+        return AMOUNT._replace(hint="", is_required=True), day, *OTHERS
 
     def preset(self, tx: Tx, record: Invoice) -> dict[str, str]:
         amount = number_text(getattr(record, self.due), accounts.get_account(tx)["document_language"], is_money=True)
@@ -156,7 +156,7 @@ class Credit(Action, frozen=True, kw_only=True):
         return [
             Field("what", "What to credit", "choice", is_required=True, options=(everything, *parts)),
             *lines,
-            CREDITED._replace(label=f"Amount with tax, {record.currency}", hint=""),
+            CREDITED._replace(label="Amount with tax", hint=""),
             REASON,
             CREDIT_DAY._replace(label="Date", hint="Counts in reports on this date."),
             DESCRIPTION._replace(label="Explanation", hint="Printed on the credit note."),

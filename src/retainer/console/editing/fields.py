@@ -1,33 +1,30 @@
 """The fields of forms and filters, as the types of the API declare them: label, control, choices, default and hint."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from functools import cache
 from types import NoneType
-from typing import Any, Generic, NamedTuple, Self, TypeVar, get_args, get_type_hints
+from typing import NamedTuple, Self, get_args, get_type_hints
 
 import msgspec
 import pycountry
 from iso4217 import Currency
 from sqlalchemy import Table
 
-from retainer.console.displays import DISPLAYS
-from retainer.console.forms import Form, read_filters
+from retainer.console.forms import Form
 from retainer.console.labels import field_label, in_words, word_of
 from retainer.console.names import USED_CURRENCIES, Choice, Only, load_choices, load_names
 from retainer.console.page_context import PageContext
 from retainer.console.shapes import Declared, declared, mark_of
 from retainer.console.typed import value_text
-from retainer.kernel.query import Query, parameters
 from retainer.schema.crm import clients
-from retainer.schema.identity import api_keys, users
 from retainer.store.constraints import reference_columns
 from retainer.store.row_mapper import RefersTo
 from retainer.store.tables import metadata
 from retainer.store.tx import Tx
 from retainer.values import kinds
-from retainer.values.exact import local_day
 from retainer.values.reading import WritableField, writable_fields
 from retainer.values.records import DetailOnly, Record
 
@@ -50,7 +47,7 @@ OF_PROGRAMS = re.compile(r"your own system|is deleted|reports count|`q`|: unassi
 
 
 class Field(NamedTuple):
-    """A field of a form; `default` is the text of a new record, `columns` are the fields of each row."""
+    """A field of a form; `default` is the text of a new record. `columns` are the fields of at most `high` rows."""
 
     name: str
     label: str
@@ -105,7 +102,8 @@ def _fields(model: type[msgspec.Struct], table: Table, use: str) -> Iterator[Fie
             (item,) = get_args(found.type)
             if issubclass(item, Record):
                 by_name = {each.name: each for each in fields_of(item, metadata.tables[part.table], "Child")}
-                yield field._replace(shape="rows", columns=tuple(by_name[each] for each in LINE_FIELDS))
+                columns = tuple(by_name[each] for each in LINE_FIELDS)
+                yield field._replace(shape="rows", columns=columns, high=max_length(found))
             continue
         shape = control_of(found, target)
         if shape and name != "position":
@@ -113,7 +111,6 @@ def _fields(model: type[msgspec.Struct], table: Table, use: str) -> Iterator[Fie
 
 
 def _completed(field: Field, written: WritableField, found: Declared, model: type[msgspec.Struct]) -> Field:
-    meta = [mark for mark in found.marks if isinstance(mark, msgspec.Meta)]
     description = next((mark for mark in found.marks if isinstance(mark, str)), "")
     unit, (low, high), default = UNITS.get(found.shape, ""), found.bounds, written.default
     filled_in = written.default is None and NoneType not in get_args(get_type_hints(model)[written.name])
@@ -126,8 +123,14 @@ def _completed(field: Field, written: WritableField, found: Declared, model: typ
         options=tuple(options_of(found)) if field.shape in {"choice", "choices", "currency"} else (),
         low=low,
         high=high,
-        length=next((mark.max_length for mark in meta if mark.max_length is not None), 0),
+        length=max_length(found),
     )
+
+
+def max_length(found: Declared) -> int:
+    """Return the most characters of a text, or items of a list; 0 without a limit."""
+    meta = (mark for mark in found.marks if isinstance(mark, msgspec.Meta))
+    return next((mark.max_length for mark in meta if mark.max_length is not None), 0)
 
 
 def control_of(found: Declared, target: Table | None) -> str:
@@ -175,13 +178,6 @@ def hint_of(description: str, model: type[msgspec.Struct]) -> str:
 
 
 ID = re.compile(r"[1-9][0-9]{0,14}")
-Q = TypeVar("Q", bound=Query)
-TARGETS = {"user_id": users, "client_id": clients, "key_id": api_keys}
-"""The tables of ids in filters of reports and logs; those of lists follow from the table of their records."""
-OFFERED = {"users", "api_keys", *(name for name, display in DISPLAYS.items() if display.is_offered)}
-"""The tables whose records a filter offers for choice."""
-AS_THE_API = {"money": "number", "percent": "number", "budget": "number", "hours": "whole", "moment": "day"}
-"""The controls of filters, whose numbers are written as the API reads them."""
 
 
 class Inputs:
@@ -194,17 +190,28 @@ class Inputs:
         self.fields, self.hidden = list[Field](), list[Field]()
         self.choices: dict[tuple[Table, Only], list[Choice] | None] = {}
         self.names: dict[tuple[Table, str], dict[str, str]] = {}
+        """The names of the records in a text, by their ids."""
+        self.is_loaded = False
         self.used_currencies: set[str] = set()
         self.stored_now: dict[str, str] = {}
 
     def load(self) -> Self:
         """Read the records and the names that the inputs show, and the currencies in use."""
-        for field, text in self.shown():
-            if field.shape == "currency":
-                self.used_currencies = {self.tx.actor.currency, *(code for (code,) in self.tx.all(USED_CURRENCIES))}
-            if self.options(field, text) is None or field in self.hidden:
-                self.name_of(field, text)
+        if self.is_loaded:
+            return self
+        shown = [*self.shown()]
+        if any(field.shape == "currency" for field, _ in shown):
+            self.used_currencies = {self.tx.actor.currency, *(code for (code,) in self.tx.all(USED_CURRENCIES))}
+        self._load_names([(field.target, text) for field, text in shown if self._is_named(field, text)])
+        self.is_loaded = True
         return self
+
+    def _is_named(self, field: Field, text: str) -> bool:
+        """Whether the page shows the name of a record that its field does not offer."""
+        if field.target is None:
+            return False
+        offered = self._offered(field, field.target)
+        return offered is None or field in self.hidden or all(choice.id != text for choice in offered)
 
     def shown(self) -> Iterable[tuple[Field, str]]:
         """Return the fields with their texts."""
@@ -230,15 +237,16 @@ class Inputs:
     def options(self, field: Field, text: str) -> list[Choice] | None:
         """Return the records that a reference offers, with the chosen ones; None if they are too many."""
         table = field.target
-        if table is None:
-            return []
+        found = [] if table is None else self._offered(field, table)
+        if table is None or found is None:
+            return found
+        return self._with_chosen([*(Choice(*option) for option in field.options), *found], text, table)
+
+    def _offered(self, field: Field, table: Table) -> list[Choice] | None:
         key = (table, field.only)
         if key not in self.choices:
             self.choices[key] = self._load_choices(*key)
-        found = self.choices[key]
-        if found is None:
-            return None
-        return self._with_chosen([*(Choice(*option) for option in field.options), *found], text, table)
+        return self.choices[key]
 
     def name_of(self, field: Field, text: str) -> str:
         """Return a record as a search field names it: `Bergmann Optik (#12)`."""
@@ -261,10 +269,20 @@ class Inputs:
         if table is None:
             return {}
         if (table, text) not in self.names:
-            ids = [int(part) for part in text.split(",") if ID.fullmatch(part.strip())]
-            found = load_names(self.tx, table, ids, self.owner_of(table, text))
-            self.names[table, text] = {f"{each}": name for each, name in found.items()}
+            self._load_names([(table, text)])
         return self.names[table, text]
+
+    def _load_names(self, shown: Iterable[tuple[Table | None, str]]) -> None:
+        """Read the names of the records in texts: those of a table with one statement."""
+        ids = defaultdict[tuple[Table, str], dict[str, list[int]]](dict)
+        for table, text in shown:
+            if table is not None and (table, text) not in self.names:
+                parts = [part.strip() for part in text.split(",")]
+                ids[table, self.owner_of(table, text)][text] = [int(part) for part in parts if ID.fullmatch(part)]
+        for (table, owner), by_text in ids.items():
+            names = load_names(self.tx, table, {each for found in by_text.values() for each in found}, owner)
+            for text, found in by_text.items():
+                self.names[table, text] = {f"{each}": names[each] for each in found if each in names}
 
     def _load_choices(self, table: Table, only: Only) -> list[Choice] | None:
         owner = self.context.catalogue.owner_of(table)
@@ -276,64 +294,3 @@ class Inputs:
             choice._replace(text=f"{choice.text} ({names[choice.client_id]})") if choice.client_id in names else choice
             for choice in found
         ]
-
-
-class Filters(Inputs, Generic[Q]):
-    """The filters of a list or of a report as fields, with what the query of the page says.
-
-    A filter by records of a kind that is not offered has no field: it stays as a link has set it.
-    """
-
-    def __init__(
-        self,
-        tx: Tx,
-        context: PageContext,
-        model: type[Q],
-        targets: Mapping[str, Table] = TARGETS,
-        without: Collection[str] = (),
-    ) -> None:
-        super().__init__(tx, context, Form())
-        self.form.errors = context.query.errors
-        self.model, self.targets = model, targets
-        unseen = {"q", "ids", *without, *(name for name, table in targets.items() if table.name not in OFFERED)}
-        self.fields = [self.field(name, each.hint) for name, each in parameters(model).items() if name not in unseen]
-        for field in self.fields:
-            text = ",".join(context.query.texts_of(field.name))
-            self.form.texts[field.name] = [self.day(text) if field.shape == "day" else text]
-        self.load()
-
-    def read(self) -> Q:
-        return read_filters(self.model, self.context.query, self.context.person.timezone)
-
-    def change(self, changes: Mapping[str, Mapping[str, Any]]) -> "Filters[Q]":
-        """Let a page say something else about fields than their types."""
-        self.fields = [field._replace(**changes.get(field.name, {})) for field in self.fields]
-        return self
-
-    def field(self, name: str, hint: object) -> Field:
-        """Return the field of a filter; one by records also takes none of them, or the user, where the API does."""
-        found, target = declared(hint), self.targets.get(name)
-        field = Field(name, field_label(name), "text", empty="Any", target=target, only="")
-        if target is not None:
-            is_me = self.context.query.text(name) == "me"
-            none = [("none", "None")] if any(NoneType in get_args(part) for part in get_args(hint)[:1]) else []
-            me = [("me", f"Me ({self.context.person.name})")] if is_me else []
-            return field._replace(shape="reference", options=(*none, *me))
-        options, shape = tuple(options_of(found)), control_of(found, None)
-        if options:
-            return field._replace(shape="currency" if shape == "currency" else "choice", options=options)
-        return field._replace(shape=AS_THE_API.get(shape, shape or "text"))
-
-    def label(self, field: Field) -> str:
-        is_id = field.target is not None and self.options(field, "") is None
-        return f"{field.label} (ID)" if is_id else field.label
-
-    def name_of(self, _: Field, text: str) -> str:
-        return text
-
-    def day(self, text: str) -> str:
-        """Return the day of an instant in the account's time zone, or a day as it is."""
-        try:
-            return local_day(text, self.context.person.timezone) if "T" in text else text
-        except (ValueError, OverflowError):
-            return ""

@@ -7,6 +7,7 @@ that follow from others keep following, and what is locked stays as it is.
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import cached_property
 from typing import Any, NamedTuple, Self
 from zoneinfo import ZoneInfo
 
@@ -16,24 +17,24 @@ from retainer.console import typed
 from retainer.console.displays import display_of
 from retainer.console.editing.calls import digest_of
 from retainer.console.editing.fields import ID, SEVERAL, Field, Inputs, fields_of
+from retainer.console.editing.references import CURRENCIES, References, Wanted, currency_of, number_in
 from retainer.console.forms import YES_OR_NO, Form
 from retainer.console.kinds.display import FREE
 from retainer.console.labels import field_label, in_words, word_of
-from retainer.console.names import Choice, Only, load_choices, load_names
+from retainer.console.names import Choice, Only
 from retainer.console.page_context import PageContext
 from retainer.errors import STATUS, FieldErrors, InvalidValue, invalid
-from retainer.store.constraints import singular
 from retainer.store.tx import Tx
-from retainer.values.collation import base_letters
+from retainer.values.exact import DIGITS
 from retainer.values.reading import create_only
 from retainer.values.records import Record
 
-NAMED = re.compile(r"(?:.*\(#|#?)([1-9][0-9]{0,14})\)?", re.DOTALL)
-"""A record by its number, or as a search field names it: `Bergmann Optik (#12)`."""
 WHOLE = re.compile(r"-?[0-9]{1,20}")
 NOT_OFFERED = "Is no longer offered. Check the choices, and select again."
-MATCHES = 6
-"""Records that a message names if a typed name matches several."""
+MAX_TYPED = 100
+"""Characters of a number, a time or a day."""
+TYPED = {"money", "number", "percent", "hours", "moment", "first_day", "last_day", "whole", "flag"}
+TOO_MANY = "Must be at most {} lines; these are {}. Split the document."
 
 
 class Row(NamedTuple):
@@ -57,6 +58,8 @@ class Sheet(Inputs):
         """Begin the form. One of `chosen` fields has no lock, and may be about no kind of records."""
         super().__init__(tx, context, context.form)
         self.kind, self.record, self.is_chosen = kind, record, chosen is not None
+        self.about = record
+        """The record whose currency amounts have; that of an action, too, whose form shows none of its fields."""
         self.preset = preset or (context.query if record is None else Form())
         self.display = display_of(kind.name if kind else "")
         self.lock = FREE if chosen is not None or record is None else self.display.lock(record)
@@ -73,6 +76,19 @@ class Sheet(Inputs):
     @property
     def language(self) -> str:
         return self.context.person.language
+
+    @cached_property
+    def currency(self) -> str:
+        """The currency of the amounts: as chosen, or that of the record, its project or client, or the account."""
+        chosen = self.form.text("currency").strip() or getattr(self.about, "currency", "")
+        return chosen if chosen in DIGITS else currency_of(self.tx, {name: self.form.text(name) for name in CURRENCIES})
+
+    @cached_property
+    def references(self) -> References:
+        """The records that the form names; they are found when the first of them is read."""
+        named = [(field, text.strip()) for field, text in self.shown() if field.shape == "reference"]
+        wanted = [self._wanted(field, text) for field, text in named if text]
+        return References(self.tx, self.context, wanted)
 
     @property
     def first(self) -> list[Field]:
@@ -104,7 +120,7 @@ class Sheet(Inputs):
 
     def label(self, field: Field) -> str:
         own = self.context.person.currency if self.kind is None else ""
-        unit = getattr(self.record, "currency", own) if field.shape == "money" else ""
+        unit = getattr(self.about, "currency", own) if field.shape == "money" else ""
         if field.shape == "hours" and "hours" not in field.label.lower():
             unit = "hours"
         return f"{field.label}, {unit}" if unit else field.label
@@ -150,14 +166,18 @@ class Sheet(Inputs):
         if field is None:
             return []
         stored = getattr(self.record, field.name, None) or []
-        rows = self.typed_rows(field)
+        rows = self.typed_rows[: field.high]
         if not self.form.texts:
             rows = [Row(place, str(line.id), self.row_texts(field, line)) for place, line in enumerate(stored)]
         blank = Row(len(rows), "", {column.name: column.default for column in field.columns})
         return [*rows, blank] if self.form.text("step") == "add" or not rows else rows
 
-    def typed_rows(self, field: Field) -> list[Row]:
-        """Return the lines as typed and numbered again, without blank ones and the one that its button removes."""
+    @cached_property
+    def typed_rows(self) -> list[Row]:
+        """The lines as typed and numbered again, without blank ones and the one that its button removes."""
+        field = self.lines
+        if field is None:
+            return []
         pattern = re.compile(rf"{field.name}\.(0|[1-9][0-9]{{0,3}})\.(\w+)")
         sent, step = dict[int, dict[str, str]](), self.form.text("step")
         for name in self.form.texts:
@@ -174,6 +194,8 @@ class Sheet(Inputs):
 
     def load(self) -> Self:
         """Read what the inputs show; of a stale form, also what is stored now where something else was typed."""
+        if self.is_loaded:
+            return self
         if self.form.status == STATUS["precondition_failed"]:
             changed = [field for field in self.fields if field.name in self.form and self._is_changed(field)]
             self.stored_now = {field.name: self._stored_text(field) or "nothing" for field in changed}
@@ -231,6 +253,8 @@ class Sheet(Inputs):
 
         Raises `validation_failed` for input that cannot be read.
         """
+        if self.lines and len(self.typed_rows) > self.lines.high:
+            raise invalid({self.lines.name: [TOO_MANY.format(self.lines.high, len(self.typed_rows))]})
         errors, body = FieldErrors(), dict[str, object]()
         for field in (*self.fields, *self.hidden):
             if field.shape == "file":
@@ -271,8 +295,10 @@ class Sheet(Inputs):
             return None
 
     def _value(self, field: Field, text: str) -> object:
+        if field.shape in TYPED and len(text) > MAX_TYPED:
+            raise InvalidValue(f"Must have at most {MAX_TYPED} characters.")
         if field.shape in {"money", "number", "percent"}:
-            return typed.read_number(text, self.language, is_money=field.shape == "money")
+            return typed.read_number(text, self.language, DIGITS[self.currency] if field.shape == "money" else None)
         if field.shape == "hours":
             return typed.read_minutes(text, self.language, field.low, field.high)
         if field.shape == "moment":
@@ -287,37 +313,18 @@ class Sheet(Inputs):
             return int(text) if WHOLE.fullmatch(text) else text
         if field.shape == "choice" and text not in dict(field.options):
             raise InvalidValue(NOT_OFFERED)
-        return self._referred(field.target, text, field.only) if field.target is not None else text
+        return self.references.id_of(self._wanted(field, text)) if field.target is not None else text
 
-    def _referred(self, table: Table, text: str, only: Only) -> int:
-        """Return the id of a record that was chosen, or typed by its name. Raises InvalidValue.
-
-        Of records of which the role sees only its user's own, the others do not exist.
-        """
-        noun, found = singular(table).removeprefix("external "), NAMED.fullmatch(text)
-        if found:
-            record_id, owner = int(found[1]), self.owner_of(table, found[1])
-            if owner and not load_names(self.tx, table, [record_id], owner):
-                raise InvalidValue(f"There is no {noun} like that.")
-            return record_id
-        owner = self.owner_of(table, text)
-        matches = load_choices(self.tx, table, owner, only=only, is_cut=True, q=text) or []
-        if table.name not in self.context.catalogue.by_table:  # the role sees nothing but the names
-            matches = [match for match in matches if base_letters(text) in base_letters(match.text)]
-        exact = [match for match in matches if match.text.casefold() == text.casefold()]
-        chosen = exact if len(exact) == 1 else matches
-        if not chosen:
-            raise InvalidValue(f"There is no {noun} like that.")
-        if len(chosen) > 1:
-            listed = ", ".join(f"{match.text} (#{match.id})" for match in matches[:MATCHES])
-            raise InvalidValue(f"Matches several. Write one of them: {listed}.")
-        return int(chosen[0].id)
+    def _wanted(self, field: Field, text: str) -> Wanted:
+        if field.target is None:
+            raise TypeError(f"The field {field.name} names no record.")
+        return Wanted(field.target, field.only, self.owner_of(field.target, number_in(text)), text)
 
     def _read_rows(self, field: Field, body: dict[str, object], errors: FieldErrors) -> None:
         """Add the lines of the form to the body, if they differ from the stored ones; drop blank ones."""
         stored = {str(line.id): line for line in getattr(self.record, field.name, None) or ()}
         lines, is_changed = list[dict[str, object]](), False
-        for row in self.typed_rows(field):
+        for row in self.typed_rows:
             before = self.row_texts(field, stored[row.id]) if row.id in stored else {}
             changed = [
                 column

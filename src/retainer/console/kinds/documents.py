@@ -11,6 +11,7 @@ from retainer.billing.invoices.types import Invoice, InvoiceLine
 from retainer.billing.quotes import quotes
 from retainer.billing.quotes.types import Quote, QuoteLine, effective_status
 from retainer.console import words
+from retainer.console.catalogue import isolated
 from retainer.console.kinds.display import FREE, AnyPage, Display, Lock, RecordPage
 from retainer.console.labels import in_words
 from retainer.console.values import NOTHING, NUMBERS, AnyBlock, Block, Column, Fact, TableBlock, Value, Values, money
@@ -30,8 +31,11 @@ Named = Mapping[str, Value | str | None]
 
 
 def warnings(page: AnyPage) -> list[str]:
-    is_draft = isinstance(page.own, Invoice | Quote) and page.own.status == "draft"
-    return [in_words(warning.message, ()) for warning in warnings_of(page.document, page.tx.today)] if is_draft else []
+    if not isinstance(page.own, Invoice | Quote) or page.own.status != "draft":
+        return []
+    name = page.document.customer.name
+    found = [in_words(warning.message, ()) for warning in warnings_of(page.document, page.tx.today)]
+    return [sentence.replace(name, isolated(name)) for sentence in found]
 
 
 def document_block(page: AnyPage, own_facts: Named, own_sums: Sums) -> Block:

@@ -7,7 +7,8 @@ from typing import get_args
 import msgspec
 
 from retainer.console import charts, words
-from retainer.console.editing.fields import Field, Filters, choose_fields
+from retainer.console.editing.fields import Field, choose_fields
+from retainer.console.editing.filters import Filters
 from retainer.console.editing.form_pages import FormPage, Section
 from retainer.console.names import Link
 from retainer.console.page_context import NO_STORE, PageContext, Reply

@@ -9,17 +9,17 @@ import msgspec
 from sqlalchemy import Table
 
 from retainer.console import words
-from retainer.console.catalogue import Kind
+from retainer.console.catalogue import Kind, plain
 from retainer.console.displays import DISPLAYS
-from retainer.console.editing.fields import Filters
+from retainer.console.editing.filters import Filters
+from retainer.console.forms import filter_text
 from retainer.console.kinds.display import Display
 from retainer.console.labels import field_label
 from retainer.console.names import Link, load_names
 from retainer.console.page_context import NO_STORE, PageContext, Reply
 from retainer.console.shapes import declared, shapes_of
-from retainer.console.typed import read_moment
 from retainer.console.values import NOTHING, Heading, TableBlock, Value, Values, as_columns
-from retainer.errors import Refusal, invalid
+from retainer.errors import FieldErrors, InvalidValue, Refusal, invalid
 from retainer.kernel.paging import Page, page_readers, take_page
 from retainer.kernel.query import Filter, parameters, read_query
 from retainer.rollups.list_sums import MAX_SUMMED, is_money, load_sums
@@ -120,7 +120,7 @@ def download(tx: Tx, context: PageContext) -> Reply:
 def read_asked(context: PageContext, kind: Kind) -> Asked | None:
     """Return what a page asks for, by the rules of the API's list; None, with the errors in the form, if it is invalid.
 
-    A blank field is left out, and a day is the instant at which it begins for the account.
+    A blank field is left out. A day is the instant at which it begins for the account; numbers are as in forms.
     """
     shapes = {name: declared(each.hint).shape for name, each in parameters(kind.listing.query).items()}
     sent = {name: [text.strip() for text in texts if text.strip()] for name, texts in context.query.texts.items()}
@@ -129,18 +129,22 @@ def read_asked(context: PageContext, kind: Kind) -> Asked | None:
         context.query.errors.note_unknown(name, shapes.keys() - kind.left_out, is_parameter=True)
     if context.query.errors:
         return None
-    pairs = [
-        (name, read_moment(text, context.person.timezone) if shapes.get(name) == "moment" else text)
-        for name, each in texts.items()
-        for text in each
-    ]
+    currency, pairs = context.query.text("currency"), list[tuple[str, str]]()
+    errors = FieldErrors()
+    for name, text in ((name, text) for name, each in texts.items() for text in each):
+        try:
+            pairs.append((name, filter_text(name, text, shapes.get(name, ""), context.person, currency)))
+        except InvalidValue as error:
+            errors[name] = [str(error)]
     try:
         filters, found = read_query(pairs, kind.listing.query, page_readers(kind.listing.query, is_summed=False))
         page = take_page(context.request, filters, pairs, found)
     except Refusal as refusal:
         if "errors" not in refusal.members:
             raise
-        context.query.errors = refusal.members["errors"]
+        errors |= refusal.members["errors"]
+    if errors:
+        context.query.errors = errors
         return None
     return Asked(kind.own(context.person.user_id, filters), page, texts)
 
@@ -220,7 +224,7 @@ def build_table(tx: Tx, kind: Kind, records: Sequence[Record]) -> tuple[list[str
         columns[field] = [cell_of(value) for value in values]
         if field in targets:
             names = load_names(tx, targets[field], {value for value in values if value is not None})
-            columns[field.removesuffix("_id")] = [names.get(value) for value in values]
+            columns[field.removesuffix("_id")] = [plain(names[value]) if value in names else None for value in values]
     return list(columns), zip(*columns.values(), strict=True)
 
 

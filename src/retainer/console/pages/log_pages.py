@@ -14,7 +14,8 @@ from sqlalchemy import Table
 from retainer.billing.invoices.types import Payment
 from retainer.console import charts, words
 from retainer.console.charts import RequestChart
-from retainer.console.editing.fields import LINE_FIELDS, Filters
+from retainer.console.editing.fields import LINE_FIELDS
+from retainer.console.editing.filters import Filters
 from retainer.console.forms import Form
 from retainer.console.labels import field_label
 from retainer.console.page_context import PageContext, Reply

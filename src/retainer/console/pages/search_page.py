@@ -6,7 +6,7 @@ from typing import NamedTuple
 from urllib.parse import urlencode
 
 from retainer.console import words
-from retainer.console.catalogue import label_of
+from retainer.console.catalogue import isolated, label_of
 from retainer.console.names import Link, load_names
 from retainer.console.page_context import PageContext, Reply
 from retainer.console.values import badges_of
@@ -40,7 +40,9 @@ def show(tx: Tx, context: PageContext) -> Reply:
     if position := find_request(tx, context, text):
         return context.redirect(f"/requests/{position}")
     groups = find_groups(tx, context, text, SHOWN)
-    return context.render("search", text=text, groups=groups, total=sum(group.total for group in groups))
+    return context.render(
+        "search", text=text, named=isolated(text), groups=groups, total=sum(group.total for group in groups)
+    )
 
 
 def suggest(tx: Tx, context: PageContext) -> Reply:
@@ -49,7 +51,9 @@ def suggest(tx: Tx, context: PageContext) -> Reply:
     if position := find_request(tx, context, text):
         groups.insert(0, Group("Requests", 1, [Link(text, f"/requests/{position}")], ""))
     total = sum(group.total for group in groups)
-    return context.render("search_results", text=text, groups=groups, total=total, query=urlencode({"q": text}))
+    return context.render(
+        "search_results", text=isolated(text), groups=groups, total=total, query=urlencode({"q": text})
+    )
 
 
 def find_request(tx: Tx, context: PageContext, text: str) -> str | None:

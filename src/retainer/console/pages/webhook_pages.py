@@ -4,7 +4,8 @@ from functools import partial
 
 from retainer.console import words
 from retainer.console.editing.calls import new_of, patch_of
-from retainer.console.editing.fields import Field, Filters, choose_fields
+from retainer.console.editing.fields import Field, choose_fields
+from retainer.console.editing.filters import Filters
 from retainer.console.editing.form_pages import FormPage, Section
 from retainer.console.names import Link, Names
 from retainer.console.page_context import PageContext, Reply

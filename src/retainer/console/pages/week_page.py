@@ -184,6 +184,10 @@ def show(tx: Tx, context: PageContext) -> Reply:
     week = Week(tx, context)
     days = [(day, sum(row.cells[place].minutes for row in week.rows)) for place, day in enumerate(week.days)]
     timer = timers.find(tx)
+    timed = next((work for _, work, _ in week.works({timer.work})), None) if timer else None
+    offered = week.offered
+    if timer and timed and all(name != timer.work for _, options in offered for name, _ in options):
+        offered = [("Your timer", [(timer.work, timed.text)]), *offered]
     return context.render(
         "week",
         week=week,
@@ -192,9 +196,9 @@ def show(tx: Tx, context: PageContext) -> Reply:
         today=tx.today,
         hours=typed.minutes_text,
         timer=timer,
-        timed=next((work for _, work, _ in week.works({timer.work})), None) if timer else None,
+        timed=timed,
         passed=minutes_between(timer.started_at, tx.now) if timer else 0,
-        offered=week.offered,
+        offered=offered,
     )
 
 
@@ -248,18 +252,32 @@ def move_timer(tx: Tx, context: PageContext) -> Reply:
         return context.redirect("/week", "Timer started.")
     if running is None:
         return context.redirect("/week", "No timer is running.", kind="warn")
-    timers.discard(tx)
     if step == "discard":
+        timers.discard(tx)
         return context.redirect("/week", "Timer discarded. Nothing was recorded.", kind="warn")
     entry = record_timer(tx, context, running)
+    timers.discard(tx)
     return context.redirect("/week", f"{typed.minutes_text(entry.duration_minutes)} recorded.")
 
 
 def record_timer(tx: Tx, context: PageContext, timer: timers.Timer) -> TimeEntry:
-    """Record the time of a timer until now. Raises `validation_failed`, with the errors of the API at the work."""
+    """Record the time of a timer until now, on the work of the form, with its note; by default those of the start.
+
+    Raises `validation_failed`, with the errors of the API at the work. The timer then goes on.
+    """
+    form = context.form
+    work, description = form.text("work", timer.work), form.text("description", timer.description).strip()
+    offered = {timer.work, *(name for _, options in Week(tx, context).offered for name, _ in options)}
+    if work not in offered:
+        raise invalid({"work": ["Choose the work that the time is for."]})
     if minutes_between(timer.started_at, tx.now) > MAX_MINUTES:
         raise invalid({"work": ["The timer has run for more than a day. Discard it, and type your hours below."]})
-    field, record_id = part_of(timer.work) or ("", "0")
-    body = {field: int(record_id), "started_at": timer.started_at, "ended_at": tx.now, "description": timer.description}
+    field, record_id = part_of(work) or ("", "0")
+    body = {
+        field: int(record_id),
+        "started_at": timer.started_at,
+        "ended_at": tx.now,
+        "description": description or None,
+    }
     with errors_at("work"):
         return cast(TimeEntry, create_record(tx, context.catalogue.find("time-entries"), body))

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from retainer.console.editing.fields import Filters
+from retainer.console.editing.filters import Filters
 from retainer.console.names import load_names
 from retainer.console.page_context import PageContext
 from retainer.errors import Refusal
