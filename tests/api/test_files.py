@@ -207,6 +207,13 @@ def test_logo_is_printed(api, client):
     assert len(api.get(f"/invoices/{issued(api, client)['id']}", headers=PDF).body) != len(plain)
 
 
+def test_small_credit_notes_have_valid_e_invoices(api, client):
+    path = f"/invoices/{issued(api, client, lines=[LINE | {'quantity': '2'}])['id']}/credit-notes"
+    notes = [api.make(path, amount=amount) for amount in ("0.03", "0.03", "0.01", "0.05")] + [api.make(path)]
+    for note in notes:
+        assert broken_rules(api.get(f"/credit-notes/{note['id']}", headers=XML).body) == []
+
+
 def test_hostile_texts_pass_the_api_and_stay_texts(api, client):
     texts = [text for text in hostile_texts() if prints(text) and "\u0301" * 31 not in text]
     api.patch(f"/clients/{client['id']}", {"name": "#panic() <b>\u202eevil", "city": "$x$ \\ ]]>"})
