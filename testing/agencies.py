@@ -21,7 +21,7 @@ from retainer.store.engines import Sqlite
 from retainer.store.tx import Store
 
 LOOPBACK = (ip_network("127.0.0.0/8"),)
-RENDERERS = Renderers(job_seconds=60, wait_seconds=60)
+RENDERERS = Renderers(wait_seconds=60, clock_seconds=60)
 atexit.register(RENDERERS.close)
 PATIENT_SECONDS = 20
 """Time limit of transactions in tests."""

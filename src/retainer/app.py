@@ -33,7 +33,7 @@ from retainer.server.monitoring.endpoints import STATUS_LINES, MonitoringPages, 
 from retainer.server.monitoring.health import Health
 from retainer.server.monitoring.housekeeping import Housekeeping
 from retainer.server.monitoring.log import Log
-from retainer.server.renderers import RendererEnded, Renderers, unavailable
+from retainer.server.renderers import RendererEnded, Renderers
 from retainer.settings import BASE_PATH, PUBLIC, Settings
 from retainer.store.engines import Sqlite, connect
 from retainer.store.tx import Store
@@ -146,16 +146,14 @@ class App:
         token = Cookies(request).get(SESSION)
         return None if token is None else sessions.account_of(self.store, token)
 
-    def run_apart(self, account_id: int, function: Callable[..., T], *arguments: object) -> T:
+    def run_apart(self, account_id: int, seconds: float, function: Callable[..., T], *arguments: object) -> T:
         """Return the result of a function from a renderer; meanwhile, another request takes its turn."""
         with self.gate.left():
             try:
-                return self.renderers.run(account_id, function, *arguments)
+                return self.renderers.run(account_id, seconds, function, *arguments)
             except RendererEnded as ended:
                 self.log.report("making a document", ended)
-                raise unavailable(
-                    "The document could not be made. Try again, or shorten its texts.", JobFailed
-                ) from None
+                raise JobFailed("end") from None
 
     def pages(self, address: str) -> dict[str, Page]:
         pages: dict[str, Page] = {}

@@ -207,13 +207,6 @@ def test_logo_is_printed(api, client):
     assert len(api.get(f"/invoices/{issued(api, client)['id']}", headers=PDF).body) != len(plain)
 
 
-def test_small_credit_notes_have_valid_e_invoices(api, client):
-    path = f"/invoices/{issued(api, client, lines=[LINE | {'quantity': '2'}])['id']}/credit-notes"
-    notes = [api.make(path, amount=amount) for amount in ("0.03", "0.03", "0.01", "0.05")] + [api.make(path)]
-    for note in notes:
-        assert broken_rules(api.get(f"/credit-notes/{note['id']}", headers=XML).body) == []
-
-
 def test_hostile_texts_pass_the_api_and_stay_texts(api, client):
     texts = [text for text in hostile_texts() if prints(text) and "\u0301" * 31 not in text]
     api.patch(f"/clients/{client['id']}", {"name": "#panic() <b>\u202eevil", "city": "$x$ \\ ]]>"})
@@ -244,3 +237,22 @@ def test_command_says_what_an_einvoice_lacks(api, client, tmp_path):
     database = {"RETAINER_DATABASE_URL": f"sqlite:///{api.path}"}
     result = command(tmp_path, "pdf", "quote", quote["id"], "--xml", **database)
     assert (result.status, result.out, result.err) == (1, "", "There is no e-invoice. A quote has no e-invoice.\n")
+
+
+LONG_TEXT = "Documentation of the international communication infrastructure. " * 30
+
+
+def test_a_document_that_takes_too_long_says_what_can_be_done_about_it(api, client, monkeypatch):
+    monkeypatch.setattr(files, "MAX_SECONDS", 0.02)
+    lines = [LINE | {"description": LONG_TEXT}] * 200
+    draft = api.make("/invoices", client_id=client["id"], lines=lines)
+    answer = api.get(f"/invoices/{draft['id']}", headers=PDF)
+    assert (answer.status, answer.json["code"]) == (422, "validation_failed")
+    what = "This document takes more than 0.02 seconds of processor time."
+    assert answer.errors == {"Accept": [f"{what} Shorten its texts."]}
+    api.patch(f"/invoices/{draft['id']}", {"status": "sent"})
+    fixed = "It is issued, so its texts are fixed: credit the invoice, and issue it again with shorter ones."
+    answer = api.get(f"/invoices/{draft['id']}", headers=PDF)
+    assert answer.errors == {"Accept": [f"{what} {fixed}"]}
+    monkeypatch.undo()
+    assert api.get(f"/invoices/{draft['id']}", headers=PDF).status == 200, "the server goes on"

@@ -81,7 +81,7 @@ def test_a_renderer_that_is_killed_fails_one_request_in_plain_words(server, clie
         os.kill(pid, signal.SIGKILL)
         failed = answer.result()
     assert (failed.status, failed.json["code"], failed.headers["retry-after"]) == (503, "unavailable", "5")
-    assert failed.json["message"] == "The document could not be made. Try again, or shorten its texts."
+    assert failed.json["message"] == "The document could not be made. Try again in 5 seconds."
     until(lambda: "The renderer ended with status -9." in server.log(), "the log says so")
     assert pdf_of(server).status == 200
     assert client.send("GET", f"{BASE_PATH}/me").status == 200

@@ -1,5 +1,6 @@
 """Logos: of an uploaded file the picture is kept, as a PNG; damaged and hostile files are refused."""
 
+import gzip
 import struct
 import zlib
 
@@ -100,6 +101,25 @@ def test_styles_gradients_and_doctypes_of_drawing_programs_are_understood():
 def test_text_that_would_be_missing_in_the_picture_is_refused(text):
     with pytest.raises(ValueError, match="Turn the text into paths"):
         draw(svg(SHAPE + text))
+
+
+def gzipped(content: bytes, name: bytes) -> bytes:
+    """A file of gzip that names the file within it (RFC 1952)."""
+    return b"\x1f\x8b\x08\x08" + bytes(6) + name + b"\0" + gzip.compress(content, mtime=0)[10:]
+
+
+@pytest.mark.parametrize("name", [b"logo.svg", b"a<b.svg"])
+def test_a_compressed_svg_is_looked_at_as_what_it_contains(name):
+    assert draw(gzipped(svg(SHAPE), name)) == draw(svg(SHAPE))
+    with pytest.raises(ValueError, match="Turn the text into paths"):
+        draw(gzipped(svg(f"{SHAPE}<text>Neu</text>"), name))
+    with pytest.raises(ValueError, match="neither a PNG nor an SVG"):
+        draw(gzipped(b"GIF89a", name))
+    with pytest.raises(ValueError, match="takes too much time or memory"):
+        draw(gzipped(svg(" " * 120_000_000), name))
+    for broken in (gzipped(svg(SHAPE), name)[:40], gzipped(svg(SHAPE), name)[:-12]):
+        with pytest.raises(ValueError, match=r"cannot be drawn|neither"):
+            draw(broken)
 
 
 HOSTILE = [

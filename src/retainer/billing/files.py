@@ -16,15 +16,18 @@ from retainer.billing.facts import Printable, load_facts
 from retainer.billing.invoices.types import Invoice
 from retainer.documents.einvoice import missing_facts
 from retainer.documents.facts import Document
-from retainer.documents.pdf import render_files
+from retainer.documents.pdf import MAX_SECONDS, render_files
 from retainer.errors import Refusal
 from retainer.identity import logos
-from retainer.kernel.representations import File, Representation, RunApart
+from retainer.kernel.representations import File, JobFailed, Representation, RunApart
 from retainer.schema.billing import issued_documents
 from retainer.store.tx import Actor, Store, Tx
 
 UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 PDF, XML = "application/pdf", "application/xml"
+TOO_BIG = "needs too much memory"
+SHORTEN = "Shorten its texts."
+ISSUE_AGAIN = "It is issued, so its texts are fixed: credit the invoice, and issue it again with shorter ones."
 ISSUED_WITHOUT = "The document was issued without it: correct this, credit the invoice, and issue it again."
 STORED = {
     name: select(*issued_documents.c["pdf", "xml"]).where(issued_documents.c[name] == bindparam("id"))
@@ -67,7 +70,10 @@ class Pending(NamedTuple):
 
     def render(self, store: Store, actor: Actor, run_apart: RunApart) -> Files:
         """Render the files, and store those of an issued record; return the ones that are stored."""
-        files = Files(*run_apart(actor.account_id, render_files, self.document))
+        try:
+            files = Files(*run_apart(actor.account_id, MAX_SECONDS, render_files, self.document))
+        except JobFailed as failed:
+            raise self.refusal_for(failed) from None
         if self.owner is None:
             return files
         with store.begin(actor, write=True) as tx:
@@ -75,6 +81,15 @@ class Pending(NamedTuple):
             if stored is None:
                 tx.insert_counted(issued_documents, {self.owner: self.record_id, **files._asdict()})
             return stored or files
+
+    def refusal_for(self, failed: JobFailed) -> Refusal:
+        """Return what a client is told whose document could not be made: only an accident is worth a second try."""
+        if failed.reason == "end":
+            message = "The document could not be made. Try again in 5 seconds."
+            return Refusal("unavailable", message, headers={"Retry-After": "5"})
+        what = f"takes more than {MAX_SECONDS} seconds of processor time" if failed.reason == "time" else TOO_BIG
+        message = f"This document {what}. {SHORTEN if self.owner is None else ISSUE_AGAIN}"
+        return Refusal("validation_failed", message, errors={"Accept": [message]})
 
 
 def file_name(document: Document, suffix: str) -> str:

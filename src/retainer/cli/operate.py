@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -88,13 +89,16 @@ def demo(*, json: bool, **given: Any) -> None:
 @cli.command(operating_cli)
 def monitor(*, once: Once = False, paused: Paused = None) -> dict[str, object]:
     """Check the sites of all accounts without a server, until SIGTERM or once."""
+    from retainer.server.renderers import Pool  # noqa: PLC0415
     from retainer.sites.monitor.probe import Monitor  # noqa: PLC0415
     from retainer.sites.uptime import suspend_all  # noqa: PLC0415  # only this command and the server need them
 
     if paused is not None:
         return switch(pause.MONITOR, suspend_all, paused=paused)
     loaded, store, log = opened_for(pause.MONITOR)
-    return {"checked": until_stopped(Monitor(store, loaded.monitor_allow, log.report), log, once=once)}
+    with closing(Pool()) as searches:
+        checked = until_stopped(Monitor(store, loaded.monitor_allow, log.report, searches.run), log, once=once)
+    return {"checked": checked}
 
 
 @cli.command(operating_cli)

@@ -24,6 +24,9 @@ from retainer.documents.printable import FILES
 
 TEMPLATES = Path(__file__).parent / "templates"
 """The only folder that typst can read. It has no images, which an SVG could name."""
+MAX_SECONDS = 10
+"""Processor time for the files of a document. With the longest texts that the API accepts they take less than one, in
+scripts that are slow to set up to six."""
 TRAILER = re.compile(rb"trailer\s*<<(?P<entries>.*?)>>\s*startxref\s*(?P<xref>\d+)\s*%%EOF\s*", re.DOTALL)
 ROOT = re.compile(rb"/Root (\d+) 0 R")
 METADATA = re.compile(rb"/Metadata (\d+) 0 R")

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from decimal import Decimal
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from retainer.errors import Refusal
 from retainer.store.tx import Actor, Store
@@ -21,18 +21,23 @@ class File(NamedTuple):
 
 
 RunApart = Callable[..., Any]
-"""Returns the result of a function, of which it takes the account, the function and its arguments.
+"""Returns the result of a function, of which it takes the account, the seconds of processor time that it may take, the
+function and its arguments.
 
-It runs what may take long or much memory, without delaying other accounts. Raises its error, and `unavailable`.
-JobFailed is the `unavailable` for which the job itself is the reason.
+It runs what may take long or much memory, without delaying other accounts. Raises its error, JobFailed, and
+`unavailable` while the server is too busy.
 """
 
 
-class JobFailed(Refusal):
-    """The `unavailable` for a job that took too much time or memory, or ended the process that ran it."""
+class JobFailed(Exception):
+    """A job that took too much processor time or memory, or ended the process that ran it."""
+
+    def __init__(self, reason: Literal["time", "memory", "end"]) -> None:
+        super().__init__(reason)
+        self.reason = reason
 
 
-def run_here(_: int, function: Callable[..., T], *arguments: object) -> T:
+def run_here(_: int, __: float, function: Callable[..., T], *arguments: object) -> T:
     """Return the result of a function at once. Commands use it, because their process answers no other request."""
     return function(*arguments)
 

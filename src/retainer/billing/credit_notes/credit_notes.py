@@ -3,9 +3,7 @@
 A credit note credits a gross amount, lines, or all that is left. It lowers the balance first (`applied_amount`); the
 rest is `refundable_amount`. Credits never exceed the invoice, in total and at each tax rate. The work of a line can be
 billed again when its whole quantity is credited, and all work of the invoice, or its quote, when the whole invoice is.
-An amount is spread over the tax rates in proportion to what is left at each. What is rounded is the sum of all credits
-so far: the tax of a credit note is at most a cent away from its own rate, and the last one leaves exactly 0 at every
-rate and for every project.
+The last credit leaves exactly 0 at every rate and for every project.
 """
 
 from collections import Counter, defaultdict
@@ -46,9 +44,6 @@ CREDITED = (
 )
 
 
-REBATE = "a credit note gives money back: it must not be less than 0. Credit a rebate with the lines that it lowers."
-
-
 class CreditNoteFilter(Filter):
     sorts = ("-created_at", "issue_date", "number", "total")
     client_id: OneOf[Id] | None = None
@@ -81,24 +76,17 @@ def build_credit_note(tx: Tx, note: CreditNote, invoice: Invoice) -> CreditNote:
     return note
 
 
-def whole_shares(document: Invoice | CreditNote) -> dict[Decimal, Share]:
-    """Return the share of each tax rate in a document, in minor units."""
-    currency = document.currency
-    return {
-        each.tax_rate: Share(
-            each.tax_rate, minor_units(each.taxable_amount, currency), minor_units(each.tax_amount, currency)
-        )
-        for each in document.tax_breakdown
-    }
-
-
 def remaining_shares(invoice: Invoice) -> dict[Decimal, Share]:
     """Return the share of each tax rate that is not yet credited, in minor units."""
-    remaining = whole_shares(invoice)
-    for note in invoice.credit_notes:
-        for rate, credited in whole_shares(note).items():
-            left = remaining[rate]
-            remaining[rate] = Share(rate, left.taxable - credited.taxable, left.tax - credited.tax)
+    remaining: dict[Decimal, Share] = {}
+    signed: list[tuple[Invoice | CreditNote, int]] = [(invoice, 1), *((note, -1) for note in invoice.credit_notes)]
+    for document, sign in signed:
+        for tax_share in document.tax_breakdown:
+            rate = tax_share.tax_rate
+            _, taxable, tax = remaining.get(rate, Share(rate, 0, 0))
+            taxable += sign * minor_units(tax_share.taxable_amount, document.currency)
+            tax += sign * minor_units(tax_share.tax_amount, document.currency)
+            remaining[rate] = Share(rate, taxable, tax)
     return remaining
 
 
@@ -166,9 +154,8 @@ def credit_by_amount(note: CreditNote, gross: int, remaining: list[Share], invoi
     Sets the lines of the credit note: one for each rate.
     """
     credited, note.lines = [], []
-    wholes = whole_shares(invoice)
     for part, share in zip(money.allocate(gross, [share.gross for share in remaining]), remaining, strict=True):
-        net = money.net_of_part(part, share, wholes[share.tax_rate])
+        net = money.net_of_part(part, share)
         if part:
             credited.append(Share(share.tax_rate, net, part - net))
             text = note.description or f"Credit on invoice {invoice.number}"
@@ -197,15 +184,13 @@ def credit_by_lines(tx: Tx, note: CreditNote, invoice: Invoice, remaining: dict[
         former.append(line)
         if line.tax_rate in remaining:
             taxable[line.tax_rate] = taxable.get(line.tax_rate, 0) + minor_units(line.amount, note.currency)
-    credited, wholes = [], whole_shares(invoice)
+    credited = []
     for rate, net in sorted(taxable.items()):
         share = remaining[rate]
         if net != money.clamp(net, 0, share.taxable):
-            total = f"The total is {amount_of(net, note.currency)} at {rate:f} % tax"
             rest = f"{amount_of(share.taxable, note.currency)} {note.currency} before tax is left to credit"
-            is_rebate = net < 0 < share.taxable
-            tx.error("lines", f"{total}, and {REBATE}" if is_rebate else f"{total}, but only {rest}.")
-        credited.append(Share(rate, net, money.tax_of_part(net, share, wholes[rate])))
+            tx.error("lines", f"The total is {amount_of(net, note.currency)} at {rate:f} % tax, but only {rest}.")
+        credited.append(Share(rate, net, money.tax_of_part(net, share)))
     return credited
 
 
@@ -230,7 +215,7 @@ def price_part(
     others = [other for other in former if other.invoice_line_id == whole.id]
     rest = whole.quantity - sum((other.quantity for other in others), Decimal(0))
     units = minor_units(whole.amount, currency)
-    former_units = sum(minor_units(other.amount, currency) for other in others)
+    rest_units = units - sum(minor_units(other.amount, currency) for other in others)
     for field in ("unit_price", "tax_rate"):
         value = getattr(whole, field)
         if getattr(line, field) not in {None, value}:
@@ -242,9 +227,11 @@ def price_part(
     if line.quantity == 0 or not min(rest, Decimal(0)) <= line.quantity <= max(rest, Decimal(0)):
         tx.error("quantity", f"Must not be 0 and at most what is left of the line: {decimal_text(rest)}.")
         line.quantity = line.amount = Decimal(0)  # so that the rest stays for the other lines
+    elif line.quantity == rest:
+        line.amount = amount_of(rest_units, currency)
     else:
-        part = money.part_of(units, whole.quantity - rest + line.quantity, whole.quantity) - former_units
-        line.amount = amount_of(money.clamp(part, 0, units - former_units), currency)
+        part = money.part_of(units, line.quantity, whole.quantity)
+        line.amount = amount_of(money.clamp(part, 0, rest_units), currency)
 
 
 def compute_shares(tx: Tx, note: CreditNote, invoice: Invoice) -> dict[int | None, int]:

@@ -14,6 +14,7 @@ from retainer.fairness import FairSemaphore
 from retainer.identity.sign_in.throttle import MAX_WAITING as MAX_SIGN_INS
 from retainer.kernel.http import Request
 from retainer.kernel.waiting import WAIT_SLOTS
+from retainer.server.renderers import MAX_PAUSED
 from retainer.server.renderers import MAX_WAITING as MAX_RENDERS
 from retainer.store.engines.base import of_request
 from retainer.values.decoding import decoder
@@ -190,5 +191,5 @@ def is_whole(request: Request) -> bool:
 
 def thread_count(running: int) -> int:
     """Return the number of threads with which one is always free, to refuse a request at least."""
-    outside = WAIT_SLOTS + MAX_SIGN_INS + MAX_RENDERS
+    outside = WAIT_SLOTS + MAX_SIGN_INS + MAX_RENDERS + MAX_PAUSED
     return 2 * running + MAX_WAITING + 3 * BODIES + ANONYMOUS_BODIES + outside

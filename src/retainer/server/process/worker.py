@@ -23,11 +23,13 @@ from granian.server import MPServer
 from retainer import settings as configuration
 from retainer.app import App
 from retainer.background import Background
+from retainer.kernel.representations import RunApart
 from retainer.kernel.waiting import Ending
 from retainer.server.http.connections import IDLE_SECONDS, MAX_CONNECTIONS, ConnectionGuard
 from retainer.server.http.gate import thread_count
 from retainer.server.monitoring.endpoints import MonitoringPages, serve_pages
 from retainer.server.monitoring.log import standard_error
+from retainer.server.renderers import Pool
 
 if TYPE_CHECKING:
     from retainer.server.monitoring.metrics import SharedMetrics
@@ -71,9 +73,15 @@ def work(
     ending = Ending(is_stopping)
     app = App(configuration.load(), standard_error(), ending, metrics, worker_index)
     with ExitStack() as chores:
-        chores.callback(app.renderers.close)
+        searches = Pool()
+        for pool in (app.renderers, searches):
+            chores.callback(pool.close)
         guard = ConnectionGuard(app.settings, app.gate.overdue, app.log.failure)
-        for background in (app.housekeeping, *background_work(app), *([guard] if sys.platform == "linux" else [])):
+        for background in (
+            app.housekeeping,
+            *background_work(app, searches.run),
+            *([guard] if sys.platform == "linux" else []),
+        ):
             background.start()
             chores.callback(background.stop)
         for address, sock in private.items():
@@ -141,13 +149,13 @@ def install_drain(ending: Ending, guard: ConnectionGuard) -> None:
     signal.signal(DRAIN_SIGNAL, on_signal)
 
 
-def background_work(app: App) -> Iterator[Background]:
+def background_work(app: App, run_apart: RunApart) -> Iterator[Background]:
     """Yield each thread of the settings. Modules are loaded only if they are needed."""
     settings, log = app.settings, app.log
     if settings.monitor:
         from retainer.sites.monitor.probe import Monitor  # noqa: PLC0415
 
-        yield Monitor(app.store, settings.monitor_allow, log.report, app.renderers.run)
+        yield Monitor(app.store, settings.monitor_allow, log.report, run_apart)
     if settings.webhooks:
         from retainer.events.sender.loop import Sender  # noqa: PLC0415
 
