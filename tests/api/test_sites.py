@@ -103,8 +103,9 @@ def test_a_url_is_enough(api):
         ("https://shop.example:8443/A/b/", "https://shop.example:8443/A/b/", "shop.example"),
         ("https://shop.example/a?b=C#d", "https://shop.example/a?b=C", "shop.example"),
         ("https://shop.example/#", "https://shop.example/", "shop.example"),
-        ("https://BÜCHER.example/Über", "https://xn--bcher-kva.example/%C3%9Cber", "xn--bcher-kva.example"),
-        ("https://straße.example", "https://xn--strae-oqa.example/", "xn--strae-oqa.example"),
+        ("https://BÜCHER.example/Über", "https://xn--bcher-kva.example/%C3%9Cber", "bücher.example"),
+        ("https://straße.example", "https://xn--strae-oqa.example/", "straße.example"),
+        ("https://xn--no-such-zz.example", "https://xn--no-such-zz.example/", "xn--no-such-zz.example"),
         ("https://sh_op.example", "https://sh_op.example/", "sh_op.example"),
         ("https://[2001:DB8:0:0::1]:443/x", "https://[2001:db8::1]/x", "2001:db8::1"),
         ("http://192.0.2.7:8080", "http://192.0.2.7:8080/", "192.0.2.7"),
@@ -142,7 +143,7 @@ def test_scheme_port_path_and_query_tell_sites_apart(api):
         *("https://@shop.example", "https://shop.example\\@other.example", "https://sh op.example"),
         *("ftp://shop.example", "file:///etc/passwd", "javascript:alert(1)", "//shop.example", "shop.example"),
         *("https://", "https:///shop", "https://:443/", "https://-a.example", "https://[::1"),
-        *("https://shop.example:99999", "https://shop.example:x", None, "", 7),
+        *("https://shop.example:99999", "https://shop.example:0", "https://shop.example:x", None, "", 7),
         "https://x.example/" + "a" * 2031,
         "https://xx.example?" + "a" * 2029,  # 2048 characters as it is sent, one more as it is kept
     ],
@@ -453,3 +454,46 @@ def test_a_project_with_sites_or_tickets_keeps_its_client(api):
     for path, former in ((f"/sites/{site['id']}", site), (f"/tickets/{ticket['id']}", ticket)):
         left = api.get(path).data
         assert left == former | {"project_id": None, "updated_at": left["updated_at"]}
+
+
+def test_a_site_with_an_international_name_is_found_in_both_spellings(api):
+    site = new(api, "/sites", url="http://münchen.example/")
+    named = new(api, "/sites", url="http://shop.münchen.example/", name="The shop")
+    for q in ("münchen", "MÜNCHEN.example", "xn--mnchen-3ya", "munchen"):
+        assert found(api, q=q) == [site, named], q
+    new(api, "/sites", url="http://faß.example/")
+    assert found(api, q="faß.example") == found(api, q="xn--fa-hia") == [named + 1]
+    kept = api.patch(f"/sites/{site}", {"name": "xn--mnchen-3ya.example"}).data
+    assert kept["name"] == "xn--mnchen-3ya.example"
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["169.254.169.254", "[fe80::1]", "[fd00:ec2::254]", "[::ffff:169.254.169.254]", "0xa9fea9fe", "169.254.1.1."],
+)
+def test_an_address_that_no_setting_allows_is_refused_at_once(api, host):
+    (message,) = api.post("/sites", {"url": f"http://{host}/latest"}).errors["url"]
+    assert "is a link-local address or one of cloud metadata, which no server checks. Use another." in message
+    site = site_of(api)
+    assert [*api.patch(site, {"url": f"http://{host}/"}).errors] == ["url"]
+
+
+def test_an_address_that_the_operator_may_allow_is_accepted(api):
+    for url in ("http://10.0.0.5/", "http://intranet/", "http://metadata.example/"):
+        assert api.post("/sites", {"url": url}).status == 201
+
+
+def test_the_expiry_of_a_certificate_ends_with_the_next_success_without_one(api):
+    site = site_of(api, check_interval_seconds=3600)
+    expires = "2027-05-01T00:00:00.000000Z"
+    observe(api, CheckResult(is_up=True, ssl_expires_at=expires))
+    assert api.get(site).data["ssl_expires_at"] == expires
+    with at("11:00:01"):
+        (due,) = schedule.DUE.claim(api.store, Places(10, ()), timedelta(minutes=1))
+        schedule.save_result(api.store, due, CheckResult(is_up=False, error="The site cannot be reached."))
+    assert api.get(site).data["ssl_expires_at"] == expires, "a failure tells nothing about it"
+    with at("12:00:01"):
+        (due,) = schedule.DUE.claim(api.store, Places(10, ()), timedelta(minutes=1))
+        schedule.save_result(api.store, due, CheckResult(is_up=True, status_code=200))
+    assert api.get(site).data["ssl_expires_at"] is None
+    assert found(api, ssl_expires_before="2028-01-01T00:00:00Z") == []

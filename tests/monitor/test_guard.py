@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import re
 import socket
 from ipaddress import IPv4Address, ip_address, ip_network
 
@@ -12,6 +13,7 @@ from retainer.fairness import Places
 from retainer.outbound import client, guard
 from retainer.outbound.client import GuardedClient
 from retainer.sites.monitor import probe, schedule
+from retainer.sites.monitor.schedule import CheckResult
 from tests.length import TURN, first, sampled
 from tests.monitor.test_probe import FakeSite, due_site, response, search_now
 from tests.name_server import NameServer
@@ -377,8 +379,12 @@ def test_a_name_is_resolved_once_and_the_checked_address_is_connected_to(world):
 def test_a_name_that_resolves_to_a_forbidden_address_at_a_redirect_is_refused(world):
     site = answer_from(world, PUBLIC, response(302, Location="/again"))
     world.names["turning.example"] = [[PUBLIC], ["127.0.0.1"], [PUBLIC]]
-    assert world.probe(urls(["turning.example"]))[0].error == NOT_REACHED
+    assert world.probe(urls(["turning.example"]))[0].error == redirected_to("turning.example")
     assert (world.tried, site.connections) == ([PUBLIC], 1)
+
+
+def redirected_to(host):
+    return f"The site redirects to {host}, which cannot be reached."
 
 
 INSIDE = [
@@ -394,20 +400,22 @@ INSIDE = [
     "http://inside.example:{port}/",
     "http://last.example:{port}/",
     "http://169.254.169.254/latest/meta-data/",
-    "http://user:secret@shop.example/",
-    "http://user@127.0.0.1:{port}/",
-    "http://127.0.0.1\t:{port}/",
 ]
+NO_ADDRESSES = ["http://user:secret@shop.example/", "http://user@127.0.0.1:{port}/", "http://127.0.0.1\t:{port}/"]
 
 
 @pytest.mark.parametrize("status", first([302, 301, 303, 307, 308]))
 def test_no_redirect_leads_to_a_forbidden_address(world, status):
     world.names["shop.example"] = [[PUBLIC]]
-    for location in INSIDE:
+    for location in (*INSIDE, *NO_ADDRESSES):
         site = answer_from(world, PUBLIC, response(status, Location=location.replace("{port}", str(world.port))))
         world.tried.clear()
         (found,) = world.probe(["http://shop.example/"])
-        assert (found.is_up, found.status_code, found.error) == (False, None, NOT_REACHED), location
+        assert (found.is_up, found.status_code) == (False, status), location
+        if location in INSIDE:
+            assert re.fullmatch(re.escape(redirected_to("HOST")).replace("HOST", "[^ ]+"), found.error), location
+        else:
+            assert found.error == "The site redirects to an address that is not allowed.", location
         assert (world.tried, site.connections) == ([PUBLIC], 1), location
     assert sum(each.connections for each in world.servers[:3]) == 0
 
@@ -417,7 +425,7 @@ def test_a_chain_of_redirects_that_ends_at_a_forbidden_address_is_refused(world)
     answer_from(world, PUBLIC, response(301, Location="http://other.example/"))
     answer_from(world, OTHER, response(301, Location=f"http://localhost:{world.port}/"))
     (found,) = world.probe(["http://shop.example/"])
-    assert (found.error, world.tried) == (NOT_REACHED, [PUBLIC, OTHER])
+    assert (found.error, world.tried) == (redirected_to("localhost"), [PUBLIC, OTHER])
     answer_from(world, OTHER, response(200))
     assert world.probe(["http://shop.example/"])[0].is_up
 
@@ -436,18 +444,9 @@ def test_a_url_of_a_site_is_refused_or_never_connected_to(api, world):
 
 
 def test_a_result_does_not_reveal_whether_an_address_is_forbidden_or_missing(api, world):
-    answer_from(world, PUBLIC, response(302, Location=f"http://127.0.0.1:{world.port}/"))
     world.names |= {"refused.example": [[OTHER]], "leading.example": [[PUBLIC]], "none.example": [[]]}
     world.roads[OTHER] = free_port()
-    hosts = [
-        "refused.example",
-        "127.0.0.1",
-        "10.0.0.1",
-        "metadata.example",
-        "none.example",
-        "9.9.9.9",
-        "leading.example",
-    ]
+    hosts = ["refused.example", "127.0.0.1", "10.0.0.1", "metadata.example", "none.example", "9.9.9.9"]
     sites = [api.make("/sites", url=f"http://{host}/")["id"] for host in hosts]
     taken = schedule.DUE.claim(api.store, Places(100, ()), probe.Monitor.lease)
     found = world.probe([check.url for check in taken])
@@ -464,3 +463,6 @@ def test_a_result_does_not_reveal_whether_an_address_is_forbidden_or_missing(api
         None,
         None,
     )
+    for host in ("127.0.0.1", "10.0.0.1", "refused.example", "none.example", "metadata.example"):
+        answer_from(world, PUBLIC, response(302, Location=f"http://{host}/"))
+        assert world.probe(["http://leading.example/"]) == [CheckResult(False, 302, error=redirected_to(host))]

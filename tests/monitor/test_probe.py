@@ -24,7 +24,7 @@ from retainer.outbound import client, names
 from retainer.outbound.client import GuardedClient
 from retainer.sites.monitor import probe
 from retainer.sites.monitor.page_text import find_keyword
-from retainer.sites.monitor.schedule import DueSite
+from retainer.sites.monitor.schedule import CheckResult, DueSite
 from tests.name_server import NameServer
 from tests.skips import find_program
 
@@ -208,10 +208,17 @@ def test_a_relative_redirect_is_resolved_against_its_page(serve, location, asked
     assert site.asked[1].split(" ")[1] == asked
 
 
-@pytest.mark.parametrize("location", ["ftp://127.0.0.1/", "javascript:alert(1)", "file:///etc/passwd", "http://["])
+@pytest.mark.parametrize(
+    "location",
+    [
+        *("ftp://127.0.0.1/", "javascript:alert(1)", "file:///etc/passwd", "http://a:b/", "http://user:pw@127.0.0.1/"),
+        *("http://127.0.0.1:0/", "//127.0.0.1:65536/"),
+    ],
+)
 def test_a_redirect_to_no_http_address_is_a_failure(serve, location):
     found = check(serve(response(302, Location=location)).url)
-    assert (found.is_up, found.error) == (False, "The site cannot be reached.")
+    error = "The site redirects to an address that is not allowed."
+    assert (found.is_up, found.status_code, found.error) == (False, 302, error)
 
 
 def page(body, **headers):
@@ -340,6 +347,9 @@ def test_the_keyword_is_found_across_chunks(serve, pieces):
     assert check(serve(answer).url, keyword="shop").is_up
 
 
+NOT_HTTP = "The site did not give a valid HTTP answer."
+
+
 def endless(first, again, pause=0.0):
     """Says something for ever, or until nobody listens."""
 
@@ -373,7 +383,7 @@ def test_an_endless_response_ends_with_the_timeout(serve, short, answer):
     found = check(serve(answer).url, keyword="shop")
     assert time.monotonic() - began < PATIENCE / 2
     assert not found.is_up
-    assert found.error in {"The site did not answer within 0 seconds.", "The site cannot be reached."}
+    assert found.error in {"The site did not answer within 0 seconds.", NOT_HTTP}
 
 
 def test_the_timeout_covers_all_redirects(serve, short):
@@ -421,14 +431,41 @@ def test_without_a_keyword_the_body_is_not_awaited(serve, short):
         HEAD + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\n",
     ],
 )
-def test_a_server_that_does_not_speak_http_is_not_reached(serve, answer):
+def test_a_server_that_does_not_speak_http_gives_no_valid_answer(serve, answer):
     found = check(serve(answer).url, keyword="shop")
-    assert (found.is_up, found.error) == (False, "The site cannot be reached.")
+    assert (found.is_up, found.status_code, found.error) == (False, None, NOT_HTTP)
 
 
-def test_a_page_that_breaks_off_is_not_reached(serve):
-    found = check(serve(HEAD + b"Content-Length: 100\r\n\r\nshop").url, keyword="nothing")
-    assert (found.is_up, found.error) == (False, "The site cannot be reached.")
+@pytest.mark.parametrize(
+    "rest",
+    [
+        b"Content-Length: 100\r\n\r\nshop",
+        b"Transfer-Encoding: chunked\r\n\r\n4\r\nshop\r\n",
+        b"Transfer-Encoding: chunked\r\n\r\n4\r\nshop\r\nfour\r\n",
+    ],
+)
+def test_a_page_that_breaks_off_has_a_status_and_ended_early(serve, rest):
+    found = check(serve(HEAD + rest).url, keyword="shop")
+    assert (found.is_up, found.status_code, found.error) == (False, 200, "The page ended early.")
+    assert found.milliseconds is not None
+
+
+def test_a_page_that_does_not_arrive_in_time_has_the_status_that_came(serve, short):
+    found = check(serve(endless(HEAD + b"\r\n", b"x", 0.05)).url, keyword="shop")
+    assert (found.status_code, found.error) == (200, "The site did not answer within 0 seconds.")
+
+
+def test_a_refused_port_and_a_forbidden_address_are_told_alike(serve, route):
+    closed = serve()
+    closed.close()
+    route(shop_example=["127.0.0.1"], inner_example=["10.0.0.1"])
+    hosts = (f"shop.example:{closed.port}", f"inner.example:{closed.port}", "169.254.169.254", "no-such.example")
+    assert {check(f"http://{host}/") for host in hosts} == {CheckResult(False, error="The site cannot be reached.")}
+    for host in hosts:
+        found = check(serve(response(302, Location=f"http://{host}/")).url)
+        name = host.partition(":")[0]
+        error = f"The site redirects to {name}, which cannot be reached."
+        assert found == CheckResult(False, 302, error=error)
 
 
 def test_a_request_has_no_cookies_credentials_or_proxies_of_the_environment(serve, monkeypatch):
@@ -498,6 +535,14 @@ def certificates(tmp_path_factory):
     if version >= (3, 4):  # which refuse days before today
         ended = ("-not_before", "20240101000000Z", "-not_after", "20240102000000Z")
     openssl(*signed, "-extfile", "names", *ended, "-out", "old.pem")
+    (folder / "issuers").write_text("basicConstraints=critical,CA:TRUE", encoding="utf-8")
+    openssl("req", *key, "-keyout", "middle.key", "-out", "middle.csr", "-subj", "/CN=Middle")
+    openssl(
+        "x509", "-req", "-in", "middle.csr", *signed[4:], "-extfile", "issuers", "-days", "30", "-out", "middle.pem"
+    )
+    of_middle = ("-CA", "middle.pem", "-CAkey", "middle.key", "-CAcreateserial", "-extfile", "names", "-days", "30")
+    openssl("x509", "-req", "-in", "shop.csr", *of_middle, "-out", "leaf.pem")
+    (folder / "leaf.key").write_bytes((folder / "shop.key").read_bytes())
     (folder / "old.key").write_bytes((folder / "shop.key").read_bytes())
     end = openssl("x509", "-in", "shop.pem", "-noout", "-enddate").strip().removeprefix("notAfter=")
     return folder, datetime.strptime(end, "%b %d %H:%M:%S %Y GMT").replace(tzinfo=UTC)
@@ -524,13 +569,31 @@ def test_the_expiry_of_a_valid_certificate_is_returned(secure, certificates):
     assert found.ssl_expires_at == f"{certificates[1]:%Y-%m-%dT%H:%M:%S}.000000Z"
 
 
-@pytest.mark.parametrize(("name", "host"), [("old", "shop"), ("alone", "shop"), ("shop", "other")])
-def test_an_expired_self_signed_or_foreign_certificate_is_not_valid(secure, name, host):
+@pytest.mark.parametrize(
+    ("name", "host", "fault"),
+    [
+        ("old", "shop", "that has expired"),
+        ("shop", "other", "for another name"),
+        ("leaf", "shop", "whose issuer is unknown, or whose intermediate certificate is missing"),
+        ("alone", "shop", "a self-signed certificate"),
+    ],
+)
+def test_each_fault_of_a_certificate_has_its_own_sentence(secure, serve, name, host, fault):
     site = secure(name)
-    found = check(f"https://{host}.example:{site.port}/")
-    assert (found.is_up, found.error) == (False, "The site's certificate is not valid.")
-    assert (found.status_code, found.ssl_expires_at) == (None, None)
+    url = f"https://{host}.example:{site.port}/"
+    predicate = f"has {fault}" if fault.startswith("a ") else f"has a certificate {fault}"
+    assert check(url) == CheckResult(False, error=f"The site {predicate}.")
     assert site.asked == []
+    found = check(serve(response(302, Location=url)).url)
+    assert found == CheckResult(False, 302, error=f"The site redirects to {host}.example, which {predicate}.")
+    assert len(found.error) <= 191
+
+
+def test_a_long_host_in_a_message_is_cut_and_an_international_one_is_read(serve):
+    for host, shown in (("xn--mnchen-3ya.example", "münchen.example"), (f"{'a' * 60}.{'b' * 60}", "a" * 60 + ".")):
+        error = check(serve(response(302, Location=f"http://{host}/")).url).error
+        assert error.startswith(f"The site redirects to {shown}")
+        assert len(error) <= 191
 
 
 @pytest.mark.usefixtures("secure")
@@ -567,5 +630,5 @@ def test_the_guard_checks_every_redirect(serve, route):
     assert check(start.url).is_up
     first_only = (ip_network("127.0.0.1/32"),)
     found = check(start.url, opened=first_only)
-    assert (found.is_up, found.error) == (False, "The site cannot be reached.")
+    assert (found.is_up, found.error) == (False, "The site redirects to shop.example, which cannot be reached.")
     assert (start.connections, end.connections) == (2, 1)

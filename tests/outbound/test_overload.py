@@ -41,7 +41,7 @@ def request(url, during=None, seconds=20):
             if during:
                 during()
             response = await client.send("GET", httpx2.URL(url), {})
-            body = await read_start(response, 1024 * KB)
+            body, _ = await read_start(response, 1024 * KB)
             await response.aclose()
             return response.status_code, body
 
@@ -124,22 +124,24 @@ def test_a_site_that_this_process_cannot_check_is_not_down(api, site):
     asked = threading.Event()
 
     def answer(link, _):
-        limits.append(no_files())
-        limits[0].__enter__()
+        if not limits:
+            limits.append(no_files())
+            limits[0].__enter__()
         asked.set()
         link.sendall(b"HTTP/1.1 302 Found\r\nLocation: /next\r\nContent-Length: 0\r\n\r\n")
 
     site.answer = answer
-    made = api.make("/sites", url=site.url)["id"]
+    made, other = (api.make("/sites", url=f"{site.url}{path}")["id"] for path in ("a", "b"))
     monitor = Monitor(api.store, LOOPBACK, lambda what, error: reported.append((what, type(error))))
     try:
         monitor.run_once()
     finally:
         limits[0].__exit__(None, None, None)
     assert asked.is_set()
-    found = api.get(f"/sites/{made}").data
-    assert (found["last_checked_at"], found["last_error"]) == (None, None)
-    assert reported == [(f"checking sites ({made} of account {api.account_id})", Overloaded)]
+    for each in (made, other):
+        found = api.get(f"/sites/{each}").data
+        assert (found["last_checked_at"], found["last_error"]) == (None, None)
+    assert reported == [("checking sites", Overloaded)], "once for all sites"
 
 
 @any_database
@@ -179,7 +181,7 @@ class Flood:
 )
 def test_endless_interim_responses_end_long_before_the_time_limit(site, again):
     site.answer = flood = Flood(b"", again)
-    with pytest.raises(Failed, match="cannot be reached"):
+    with pytest.raises(Failed, match="valid HTTP answer"):
         request(site.url, seconds=1000)
     assert flood.sent < 10_000_000, "the rest was still in the buffers of the sockets"
 

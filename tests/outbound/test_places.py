@@ -2,6 +2,8 @@
 
 import random
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from ipaddress import ip_network
 from typing import NamedTuple
 
@@ -13,13 +15,14 @@ from retainer.events.sender import loop as sender_loop
 from retainer.events.sender.loop import Sender
 from retainer.fairness import Places
 from retainer.outbound import loop, names
+from retainer.server.renderers import Pool
 from retainer.sites.monitor import probe
 from retainer.sites.monitor.probe import Monitor
 from tests.contract_checker import NoChecks
-from tests.databases import slow_on_each
+from tests.databases import only_sqlite, slow_on_each
 from tests.factories import ApiClient
 from tests.length import length
-from tests.monitor.test_probe import FakeSite
+from tests.monitor.test_probe import FakeSite, response
 from tests.name_server import NameServer
 from tests.webhooks.receiver import Hooked, Receiver
 
@@ -182,7 +185,7 @@ def test_receivers_of_two_accounts_that_answer_slowly_hold_up_no_third(api, othe
 def test_pages_that_take_long_to_search_hold_up_no_site_of_another_account(api, other_tenant, released, running):
     searching, most = [], []
 
-    def search(account_id, _, keyword, *__):
+    def search(account_id, _, __, keyword, *___):
         searching.append(account_id)
         most.append(len(searching))
         if account_id == api.account_id:
@@ -200,3 +203,41 @@ def test_pages_that_take_long_to_search_hold_up_no_site_of_another_account(api, 
     server.close()
     assert searching == [api.account_id], "an account searches one page at a time"
     assert max(most) == 2
+
+
+@only_sqlite
+def test_a_site_whose_page_found_no_place_for_its_search_is_checked_again_soon(api, released, monkeypatch):
+    monkeypatch.setattr(probe, "WAIT_SECONDS", 0.2)
+    server, failures, searched = FakeSite(), [], []
+
+    def search(_, __, ___, keyword, *____):
+        searched.append(keyword)
+        if keyword == "slow":
+            released.wait(60)
+
+    first = api.make("/sites", url=f"{server.url}a", keyword="slow")["id"]
+    second = api.make("/sites", url=f"{server.url}b", keyword="shop")["id"]
+    monitor = Monitor(api.store, LOOPBACK, lambda *failure: failures.append(failure), search)
+    with ThreadPoolExecutor(1) as pool:
+        checked = pool.submit(monitor.run_once)
+        until(lambda: server.asked[2:], "the page that was not searched is asked for again")
+        assert (searched, failures) == (["slow"], [])
+        assert api.get(f"/sites/{second}").data["last_checked_at"] is None
+        released.set()
+        checked.result()
+    statuses = lambda: {api.get(f"/sites/{each}").data["status"] for each in (first, second)}  # noqa: E731
+    until(lambda: monitor.run_once() and statuses() == {"up"}, "both are checked")
+    server.close()
+
+
+@only_sqlite
+def test_a_page_that_takes_too_long_to_search_is_a_failure_of_its_site(api, monkeypatch):
+    monkeypatch.setattr(probe, "SEARCH_SECONDS", 0.001)
+    server, failures = FakeSite(response(200, b"&amp;" * 200_000)), []
+    site = api.make("/sites", url=server.url, keyword="shop")["id"]
+    with closing(Pool()) as searches:
+        Monitor(api.store, LOOPBACK, lambda *failure: failures.append(failure), searches.run).run_once()
+    server.close()
+    found = api.get(f"/sites/{site}").data
+    error = "The page takes too much time or memory to search for the keyword."
+    assert (found["last_status_code"], found["last_error"], failures) == (200, error, [])

@@ -33,11 +33,32 @@ BEAT_SECONDS = 0.5
 STALL_SECONDS = 1
 """A loop that runs so much too late has not given hosts their time."""
 UNREACHED = (Forbidden, httpx2.TransportError, httpx2.InvalidURL, OSError)
-"""The errors of a request without a response. Tenants must not learn which it was: that would be a port scanner."""
+"""The errors of a request without a response."""
+BROKEN = (httpx2.ProtocolError, httpx2.ReadError, httpx2.WriteError)
+"""The errors of a connection that was established."""
+UNREACHABLE = "cannot be reached"
+"""Whether a host refused, does not exist, or is forbidden: tenants must not learn which, as of a port scanner."""
+NOT_HTTP = "did not give a valid HTTP answer"
+BAD_CERTIFICATE = "has a certificate that is not valid"
+CERTIFICATES = {
+    9: "has a certificate that is not valid yet",
+    10: "has a certificate that has expired",
+    18: "has a self-signed certificate",
+    19: "has a certificate of an authority that is not trusted",
+    **dict.fromkeys(
+        (20, 21), "has a certificate whose issuer is unknown, or whose intermediate certificate is missing"
+    ),
+    **dict.fromkeys((62, 64), "has a certificate for another name"),
+}
+"""What is wrong with a certificate, by the code of OpenSSL (X509_STORE_CTX_get_error)."""
 
 
 class Failed(Exception):
-    """A request without a response; the message is for the tenant."""
+    """A request without a response. Tenants read the message: a host as its subject, and a predicate."""
+
+    def __init__(self, host: str, predicate: str, *, is_late: bool = False) -> None:
+        super().__init__(f"The {host} {predicate}.")
+        self.predicate, self.is_late = predicate, is_late
 
 
 class Overloaded(Exception):
@@ -76,20 +97,15 @@ class GuardedClient:
             if is_own(error) or self._has_stalled(began):
                 raise Overloaded from error
             if isinstance(error, TimeoutError):
-                raise Failed(f"The {self.host} did not answer within {seconds:.0f} seconds.") from error
-            if any(isinstance(each, ssl.SSLCertVerificationError) for each in causes(error)):
-                raise Failed(f"The {self.host}'s certificate is not valid.") from error
-            # the same whether it refused, does not exist, or is forbidden
-            raise Failed(f"The {self.host} cannot be reached.") from error
+                late = f"did not answer within {seconds:.0f} seconds"
+                raise Failed(self.host, late, is_late=True) from error
+            raise Failed(self.host, predicate_of(error)) from error
 
     async def send(
         self, method: str, url: httpx2.URL, headers: Mapping[str, str], content: bytes | None = None
     ) -> httpx2.Response:
         """Return the response of an address that the guard has checked; the caller closes it. Raises UNREACHED."""
-        if url.scheme not in PORTS or not url.host or url.userinfo:
-            raise Forbidden
-        port = PORTS[url.scheme] if url.port is None else url.port
-        if not 0 < port < 65536:
+        if not is_usable(url):
             raise Forbidden
         host = url.raw_host.decode()
         addresses = checked(await look_up(host), self.allowed)
@@ -116,6 +132,20 @@ class GuardedClient:
 
     def _has_stalled(self, began: float) -> bool:
         return self._stalled_at >= began or time.monotonic() - self._beat_at > BEAT_SECONDS + STALL_SECONDS
+
+
+def is_usable(url: httpx2.URL) -> bool:
+    """Whether a URL is one that the client requests, if the guard allows its addresses."""
+    if url.scheme not in PORTS or not url.host or url.userinfo:
+        return False
+    return 0 < (PORTS[url.scheme] if url.port is None else url.port) < 65536
+
+
+def predicate_of(error: BaseException) -> str:
+    for each in causes(error):
+        if isinstance(each, ssl.SSLCertVerificationError):
+            return CERTIFICATES.get(each.verify_code, BAD_CERTIFICATE)
+    return NOT_HTTP if isinstance(error, BROKEN) else UNREACHABLE
 
 
 class Backend(httpcore2.AnyIOBackend):
@@ -146,11 +176,17 @@ class LimitedStream:
         return LimitedStream(await self._stream.start_tls(**options))
 
 
-async def read_start(response: httpx2.Response, size: int) -> bytes:
+async def read_start(response: httpx2.Response, size: int) -> tuple[bytes, bool]:
+    """Return the beginning of a body, and whether it came as it was announced: hosts may end it early."""
     body, parts = bytearray(), 0
-    async for part in response.aiter_raw():
-        body += part
-        parts += 1
-        if len(body) >= size or parts >= MAX_PARTS:
-            break
-    return bytes(body[:size])
+    try:
+        async for part in response.aiter_raw():
+            body += part
+            parts += 1
+            if len(body) >= size or parts >= MAX_PARTS:
+                break
+    except BROKEN as error:
+        if is_own(error):
+            raise
+        return bytes(body[:size]), False
+    return bytes(body[:size]), True

@@ -63,6 +63,11 @@ def spelled_address(host: str) -> Address | None:
         return None
 
 
+def is_never_allowed(address: Address) -> bool:
+    """Whether an address is link-local or of cloud metadata, whatever the operator has allowed."""
+    return any(each in network for each in embedded(address) for network in METADATA)
+
+
 def is_public(address: Address) -> bool:
     other = address.is_multicast or address.is_reserved or address.is_unspecified
     return address.is_global and not other and not any(address in network for network in NOT_PUBLIC)
@@ -70,9 +75,9 @@ def is_public(address: Address) -> bool:
 
 def is_allowed(address: Address, allowed: Sequence[Network]) -> bool:
     """Whether the server may connect: to public addresses, and to networks that the operator has allowed."""
-    addresses = list(embedded(address))
-    if any(each in network for each in addresses for network in METADATA):
+    if is_never_allowed(address):
         return False
+    addresses = list(embedded(address))
     if any(address in network for network in allowed):
         return True
     mapped = isinstance(address, IPv6Address) and address.ipv4_mapped is not None

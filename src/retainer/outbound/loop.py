@@ -14,7 +14,7 @@ from sqlalchemy import Column, ColumnElement, Table, bindparam, select
 
 from retainer.background import MAX_PAUSE, Background, Chore, Report
 from retainer.fairness import Places, Work
-from retainer.outbound.client import GuardedClient
+from retainer.outbound.client import GuardedClient, Overloaded
 from retainer.settings import Network
 from retainer.store.announcements import maintaining
 from retainer.store.engines.sql import INTEGER, listed
@@ -92,7 +92,7 @@ class BackgroundLoop(Background, ABC, Generic[Work]):
         )
         self.store, self.allowed = store, allowed
         self.done = 0
-        self._refresh_at = self._search_at = -math.inf
+        self._refresh_at = self._search_at = self._told_at = -math.inf
         self._database = ThreadPoolExecutor(1, f"{self.name}-database")  # one thread: one connection
 
     def run_once(self) -> int:
@@ -149,6 +149,10 @@ class BackgroundLoop(Background, ABC, Generic[Work]):
     async def _try(self, client: GuardedClient, work: Work) -> None:
         try:
             await self.serve(client, work)
+        except Overloaded as error:
+            if time.monotonic() >= self._told_at + REFRESH_SECONDS:  # it concerns all work alike
+                self._told_at = time.monotonic()
+                self.report(self.task, error)
         except Exception as error:  # noqa: BLE001
             self.report(f"{self.task} ({work.id} of account {work.account_id})", error)
 

@@ -4,6 +4,7 @@ from sqlalchemy import Index
 
 from retainer.schema import columns as col
 from retainer.schema.crm import tag_links
+from retainer.values.hosts import letters_of_hosts
 
 sites = col.account_table(
     "sites",
@@ -31,7 +32,7 @@ sites = col.account_table(
     col.mark_maintained(col.instant("last_synced_at", optional=True)),
     col.text("external_id", optional=True),
     col.sortable("name"),
-    col.searchable("name", "url"),
+    col.folded("name", "url", into="search", fold=letters_of_hosts),
     *map(col.unique, ("url", "external_id")),
     *col.indexes("name_sort id", "created_at id", "updated_at id", "client_id name_sort id", "project_id"),
     Index("sites_due", "monitoring_enabled", "next_check_at"),

@@ -5,7 +5,11 @@ The monitor sets the read-only fields; sites push their versions and plugins the
 found the site up, to the hour for weeks and months; maintenance and pauses do not count. They end an incident, as a
 time without a running monitor does, and failures before them do not count with those after. After a first failure, the
 next check follows after 30 seconds. `plugin=woocommerce&plugin_version_lt=9.1` finds the sites with an older version of
-a plugin. The operator sets how many sites an account may have, by default 1,000.
+a plugin. `last_error` says what is wrong: the status, the fault of the certificate, a page that ended early, a missing
+keyword, or where the site redirects to in vain. A host that does not exist or refuses, and an address that the operator
+has not allowed, are told alike: they cannot be reached. Only public addresses are checked, unless the operator allows
+others; a URL with a link-local address is refused. The operator sets how many sites an account may have, by default
+1,000.
 """
 
 from collections.abc import Collection
@@ -22,6 +26,7 @@ from retainer.identity.plans import find_excess
 from retainer.kernel.body import New, Patch
 from retainer.kernel.query import Filter, OneOf
 from retainer.kernel.resource import Resource
+from retainer.outbound.guard import is_never_allowed, spelled_address
 from retainer.rollups import changes
 from retainer.schema.filters import Where, before, truth
 from retainer.schema.sites import site_plugins, sites
@@ -35,6 +40,7 @@ from retainer.store.row_mapper import Derived
 from retainer.store.tables import ACCOUNT, NOW
 from retainer.store.tx import Tx
 from retainer.values.common import ExternalId, Milliseconds, Seconds, Share
+from retainer.values.hosts import unicode_host
 from retainer.values.kinds import Code191, HttpStatus, Id, Instant, Searched, SiteUrl, Text20, Text50, Text191
 from retainer.values.records import READ_ONLY, SERVER_DEFAULT, WRITE_ONLY, DetailOnly, Record
 from retainer.values.versions import Version, newer, order
@@ -60,6 +66,7 @@ PluginStatus = Annotated[
 SYNCED_FIELDS = ("wp_version", "wp_update_version", "php_version", "plugins")
 CHECKED_FIELDS = ("url", "monitoring_enabled", "check_interval_seconds", "expected_status", "keyword")
 """Fields that determine how a site is checked; if one changes, the next check is due immediately."""
+NEVER_CHECKED = "{} is a link-local address or one of cloud metadata, which no server checks. Use another."
 SUSPENDED = ("paused", "maintenance")  # statuses in which nothing is going on
 
 
@@ -81,7 +88,7 @@ class Site(Record):
     url: Annotated[
         SiteUrl, "Unique in the account. Stored normalized: host in lower case, no default port, no fragment."
     ]
-    name: Annotated[Text191, "Name of the site. Default: the host of `url`."] = SERVER_DEFAULT
+    name: Annotated[Text191, "Name of the site. Default: the host of `url`, in Unicode."] = SERVER_DEFAULT
     client_id: Annotated[Id | None, "Follows from the project. Null for the agency's own sites."] = None
     project_id: Annotated[Id | None, "A project of the client. Becomes null when it is deleted."] = None
     environment: Environment = "production"
@@ -100,12 +107,16 @@ class Site(Record):
     status: Annotated[Status, Derived(uptime.effective_status)] = READ_ONLY
     last_checked_at: Annotated[Instant | None, "Time of the last check; null before the first."] = READ_ONLY
     down_since: Annotated[Instant | None, "Time of the first failure while the site is `down`, else null."] = READ_ONLY
-    last_status_code: Annotated[int | None, "HTTP status of the last check; null without a response."] = READ_ONLY
+    last_status_code: Annotated[
+        int | None, "HTTP status of the last check, of a redirect that leads nowhere, too; null without a response."
+    ] = READ_ONLY
     response_time_ms: Annotated[
         Milliseconds | None, "Response time of the last check, in milliseconds; null without a response."
     ] = READ_ONLY
     last_error: Annotated[Text191 | None, "Why the last check failed; null if it succeeded."] = READ_ONLY
-    ssl_expires_at: Annotated[Instant | None, "Expiry of the last certificate seen; null: none."] = READ_ONLY
+    ssl_expires_at: Annotated[
+        Instant | None, "Expiry of the last certificate seen. Null: none, or the last successful check was without TLS."
+    ] = READ_ONLY
     uptime_percent_24h: Annotated[
         Share | None,
         uptime.percent("uptime_24h"),
@@ -218,13 +229,22 @@ def save_plugins(tx: Tx, site_id: int, plugins: list[Plugin]) -> None:
         tx.run(ADD_PLUGIN, site=site_id, version_order=version_order, **msgspec.structs.asdict(plugin))
 
 
+def validate_address(tx: Tx, site: Site) -> None:
+    """Note a URL that spells an address which is never contacted. Names are not looked up, as for webhooks."""
+    address = spelled_address((urlsplit(site.url).hostname or "").rstrip("."))
+    if address is not None and is_never_allowed(address):
+        tx.error("url", NEVER_CHECKED.format(address))
+
+
 def build_site(tx: Tx, site: Site, before: Site | None, sent: relations.SentFields) -> Site:
     site.plugins = build_plugins(tx, site.plugins or [])
+    if before is None or site.url != before.url:
+        validate_address(tx, site)
     if relations.concerns(before, sent, *RELATIONS):
         project = relations.load_row(tx, relations.Parent, projects, site.project_id)
         if project:
             relations.derive_parent(tx, site, sent, "project_id", "client_id", project.client_id)
-    site.name = site.name or (urlsplit(site.url).hostname or site.url)[:191]
+    site.name = site.name or unicode_host(urlsplit(site.url).hostname or site.url)[:191]
     site.core_update_available = newer(site.wp_update_version, site.wp_version)
     site.plugins_count = len(site.plugins)
     site.plugin_updates_count = sum(plugin.update_available for plugin in site.plugins)

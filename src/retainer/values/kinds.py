@@ -180,7 +180,8 @@ def read_url(value: object) -> str:
     url = urlsplit(text)
     if len(text) > 2048 or url.scheme not in {"http", "https"} or not url.hostname or min(text) <= " ":
         raise ValueError
-    url.port  # noqa: B018  # raises ValueError for an invalid port
+    if url.port == 0:  # which raises ValueError for another invalid port
+        raise ValueError
     return text
 
 

@@ -87,19 +87,15 @@ def part_of(amount: int, quantity: Decimal, whole: Decimal) -> int:
     return _rounded(amount * Fraction(quantity) / Fraction(whole))
 
 
-def tax_of_part(taxable: int, left: Share, whole: Share) -> int:
-    """Return the tax on part of a share, of which some is left: what the tax on all parts so far grows by.
-
-    So no part gets the roundings of the others, and the last one gets the tax that is left.
-    """
-    taxed = tax_on(whole.taxable - left.taxable + taxable, whole.tax_rate)
-    return clamp(taxed - (whole.tax - left.tax), 0, left.tax)
+def tax_of_part(taxable: int, left: Share) -> int:
+    """Return the tax on part of the remainder at a rate: at most the remaining tax, and all of it for the last part."""
+    return left.tax if taxable == left.taxable else clamp(tax_on(taxable, left.tax_rate), 0, left.tax)
 
 
-def net_of_part(gross: int, left: Share, whole: Share) -> int:
-    """Return the net of a gross part of a share, as `tax_of_part` does; neither net nor tax exceeds what is left."""
-    net = net_of(whole.gross - left.gross + gross, whole.tax_rate) - (whole.taxable - left.taxable)
-    return gross - clamp(gross - clamp(net, 0, left.taxable), 0, left.tax)
+def net_of_part(gross: int, left: Share) -> int:
+    """Return the net of part of the remaining gross at a rate; neither net nor tax exceeds the remainder."""
+    net = clamp(net_of(gross, left.tax_rate), 0, left.taxable)
+    return gross - clamp(gross - net, 0, left.tax)
 
 
 def clamp(units: int, one: int, other: int) -> int:

@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from sqlalchemy import and_, bindparam, func, select
+from sqlalchemy import and_, bindparam, select
 
 from retainer.fairness import Leased
 from retainer.identity.actors import in_accounts, operator_of
@@ -18,9 +18,12 @@ from retainer.store.transaction import Transaction
 from retainer.store.tx import Store, Tx
 from retainer.values.exact import instant_after, utcnow
 
-MAX_FAILURES = 2  # failures in a row after which a site is down: a single one may be the network's
+MAX_FAILURES = 2
+"""Failures in a row after which a site is down: a single one may be the network's. With two, it is down since the check
+before the last."""
 LATE = timedelta(hours=1)  # by how much a busy monitor may be late; after more, none was running
 RECHECK = timedelta(seconds=30)  # time from a first failure to the next check, which decides
+RETRY = timedelta(seconds=1)  # time to the next try of a check that this process was too busy for
 
 
 class DueSite(Leased):
@@ -46,6 +49,7 @@ class Observation(NamedTuple):
     down_since: str | None
     maintenance_until: str | None
     last_checked_at: str | None
+    ssl_expires_at: str | None
 
 
 IS_DUE = and_(sites.c.monitoring_enabled.is_(True), sites.c.next_check_at <= NOW, ~MONITOR.is_paused)
@@ -57,15 +61,11 @@ LOCK_LEASED = (
 )
 RESULT_COLUMNS = (
     *("observed", "failures", "down_since", "last_checked_at", "last_status_code", "response_time_ms"),
-    *("last_error", "next_check_at"),
+    *("last_error", "ssl_expires_at", "next_check_at"),
 )
-SAVE_RESULT = maintaining(
-    sites,
-    uptime.THIS_SITE,
-    values={
-        "ssl_expires_at": func.coalesce(bindparam("ssl_expires_at"), sites.c.ssl_expires_at),  # kept while down
-        **{name: bindparam(name) for name in RESULT_COLUMNS},
-    },
+SAVE_RESULT = maintaining(sites, uptime.THIS_SITE, values={name: bindparam(name) for name in RESULT_COLUMNS})
+PUT_OFF_LEASED = maintaining(
+    sites, uptime.THIS_SITE, sites.c.next_check_at == bindparam("until"), values={"next_check_at": bindparam("due_at")}
 )
 IS_STALE = and_(sites.c.uptime_30d.is_not(None), sites.c.uptime_at < bindparam("before"))
 STALE_ACCOUNTS = select(sites.c.account_id).where(IS_STALE).distinct()
@@ -103,7 +103,7 @@ def save_result(store: Store, site: DueSite, result: CheckResult) -> None:
         elif not in_maintenance:
             failures += 1
             if failures >= MAX_FAILURES:
-                observed, down_since = "down", down_since or before.last_checked_at  # the time of the first failure
+                observed, down_since = "down", down_since or before.last_checked_at
         if observed != before.observed:
             tx.announce(sites, site.id, observed, ("status", "down_since"))
         if not in_maintenance:
@@ -122,10 +122,16 @@ def save_result(store: Store, site: DueSite, result: CheckResult) -> None:
             last_status_code=result.status_code,
             response_time_ms=result.milliseconds,
             last_error=result.error,
-            ssl_expires_at=result.ssl_expires_at,
+            ssl_expires_at=result.ssl_expires_at or (None if result.is_up else before.ssl_expires_at),
             next_check_at=_next_check_at(site, tx.now, is_undecided=0 < failures < MAX_FAILURES and not in_maintenance),
         )
         uptime.summarise(tx, site.id)
+
+
+def put_off(store: Store, site: DueSite) -> None:
+    """Make a site due in a second that could not be checked, unless the lease has ended."""
+    with store.begin(operator_of(store, site.account_id), write=True) as tx:
+        tx.run(PUT_OFF_LEASED, site=site.id, until=site.leased_until, due_at=instant_after(tx.now, RETRY))
 
 
 def _next_check_at(site: DueSite, now: str, *, is_undecided: bool) -> str:
