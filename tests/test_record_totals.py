@@ -165,15 +165,6 @@ def test_subtasks_that_go_with_their_task_count_where_they_go(api):
     assert doctor.inspect(api.store, repair=False) == []
 
 
-def test_time_at_a_rate_of_0_that_is_no_longer_billable_leaves_the_sums(api):
-    project = api.make("/projects")["id"]
-    entry = api.make("/time-entries", project_id=project, duration_minutes=90, hourly_rate="0")["id"]
-    for billable in (False, True, False):
-        assert api.patch(f"/time-entries/{entry}", {"billable": billable}).data["amount"] == "0.00"
-        assert api.get(f"/projects/{project}").data["billable_minutes"] == (90 if billable else 0)
-        assert doctor.inspect(api.store, repair=False) == []
-
-
 def test_what_is_copied_from_a_template_counts_until_its_project_is_deleted(api):
     agency = Agency(api)
     uses = {tag["id"]: tag["usage_count"] for tag in agency.every("/tags")}

@@ -114,8 +114,7 @@ class Ledger:
 
     def __init__(self, lines: list[Line], digits: int) -> None:
         self.lines, self.digits, self.notes = lines, digits, 0
-        self.wholes = breakdown(lines)
-        self.rates = dict(self.wholes)
+        self.rates = breakdown(lines)
         self.left = [(line.amount, line.quantity) for line in lines]
         self.projects: dict[int | None, int] = {}
         for line in lines:
@@ -170,7 +169,7 @@ class Ledger:
             parts_by_rate = zip(
                 self.rates.items(), allocate(gross, [left.gross for left in self.rates.values()]), strict=True
             )
-            shares = {rate: part_at(rate, self.wholes[rate], left, part) for (rate, left), part in parts_by_rate}
+            shares = {rate: part_at(rate, left, part) for (rate, left), part in parts_by_rate}
         shares = {rate: share for rate, share in shares.items() if share != (0, 0)}
         parts = [Part(net, Fraction(-1 if net < 0 else 1), rate) for rate, (net, _) in shares.items()]
         return parts, shares
@@ -193,9 +192,11 @@ class Ledger:
             left_at_rate = self.rates[rate]
             if clamp(net, (0, left_at_rate.net)) != net:
                 raise Refused("lines")
-            whole = self.wholes[rate]
-            after = half_up((whole.net - left_at_rate.net + net) * rate / 100)  # the tax on all that is credited then
-            shares[rate] = Share(net, clamp(after - (whole.tax - left_at_rate.tax), (0, left_at_rate.tax)))
+            shares[rate] = (
+                left_at_rate
+                if net == left_at_rate.net
+                else Share(net, clamp(half_up(net * rate / 100), (0, left_at_rate.tax)))
+            )
         return parts, shares
 
     def free(self, number: int, credit_line: dict[str, Any]) -> Part:
@@ -224,20 +225,17 @@ class Ledger:
         return net - sum(part.amount for part in parts if part.place is not None), rest
 
 
-def part_at(rate: Fraction, whole: Share, left: Share, gross: int) -> Share:
-    """A gross amount as net and tax, neither of them more than is left: what it adds to all that was credited."""
-    credited = whole.gross - left.gross
-    net = half_up((credited + gross) / (1 + rate / 100)) - (whole.net - left.net)
-    net = clamp(net, (0, left.net), (gross - left.tax, gross))
+def part_at(rate: Fraction, left: Share, gross: int) -> Share:
+    """A gross amount as net and tax, neither of them more than is left."""
+    net = clamp(half_up(gross / (1 + rate / 100)), (0, left.net), (gross - left.tax, gross))
     return Share(net, gross - net)
 
 
 def part_of(number: int, credit_line: dict[str, Any], line: Line, left: tuple[int, Fraction]) -> Part:
-    """A part of an invoice's line: what it adds to the parts before it; the last one takes all that is left."""
+    """A part of an invoice's line; the last one takes all that is left of it."""
     units, rest = left
     quantity = exact(credit_line["quantity"]) if "quantity" in credit_line else rest
     if rest == 0 or not 0 < quantity / rest <= 1:
         raise Refused(f"lines.{number}.quantity")
-    after = half_up(line.amount * (line.quantity - rest + quantity) / line.quantity)
-    amount = clamp(after - (line.amount - units), (0, units))
+    amount = units if quantity == rest else clamp(half_up(line.amount * quantity / line.quantity), (0, units))
     return Part(amount, quantity, line.rate, credit_line["invoice_line_id"])

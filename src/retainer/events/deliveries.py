@@ -59,7 +59,8 @@ class WebhookDelivery(Record):
     attempts: Annotated[int, "How often it was sent. 0: it waits for an earlier event of the record."] = READ_ONLY
     attempted_at: Annotated[Instant | None, "When it was last sent."] = READ_ONLY
     next_attempt_at: Annotated[
-        Instant | None, "When it is sent again. Null if it is not pending, or waits for an earlier event."
+        Instant | None,
+        "When it is sent again. Null if it is not pending, waits for an earlier event, or its webhook is not active.",
     ] = READ_ONLY
     response_status: Annotated[int | None, "HTTP status of the last response; null: there was none."] = READ_ONLY
     response_body: Annotated[str | None, "The beginning of the last response."] = READ_ONLY
@@ -159,17 +160,20 @@ def _redeliver_event(tx: Tx, webhook: Webhook, event_id: int) -> None:
     delivery_id, status = found
     if status != "pending":
         _reserve(tx, webhook)
-    tx.update_columns(
-        webhook_deliveries, delivery_id, {"status": "pending", "next_attempt_at": tx.now, "failing_since": None}
-    )
+    due = {"status": "pending", "next_attempt_at": due_at(tx, webhook), "failing_since": None}
+    tx.update_columns(webhook_deliveries, delivery_id, due)
     tx.update_columns(webhooks, webhook.id, {"next_attempt_at": tx.now})
 
 
 def _queue(tx: Tx, webhook: Webhook, values: Columns) -> int:
     _reserve(tx, webhook)
     tx.update_columns(webhooks, webhook.id, {"next_attempt_at": tx.now})
-    due = {"webhook_id": webhook.id, "status": "pending", "attempts": 0, "next_attempt_at": tx.now}
+    due = {"webhook_id": webhook.id, "status": "pending", "attempts": 0, "next_attempt_at": due_at(tx, webhook)}
     return tx.insert_counted(webhook_deliveries, {**values, **due})
+
+
+def due_at(tx: Tx, webhook: Webhook) -> str | None:
+    return tx.now if webhook.status == "active" else None
 
 
 def _reserve(tx: Tx, webhook: Webhook) -> None:

@@ -113,11 +113,12 @@ class FormerSecret(msgspec.Struct):
 read_former = decoder(list[FormerSecret])
 NEWEST = select(func.coalesce(NEWEST_ID, 0))
 SECRETS = select(*webhooks.c["secret", "former_secrets"]).where(webhooks.c.id == bindparam("id")).with_for_update()
-RETRY_NOW = (
-    update(webhook_deliveries)
-    .where(webhook_deliveries.c.webhook_id == bindparam("webhook"), webhook_deliveries.c.status == "pending")
-    .values(next_attempt_at=NOW, failing_since=None, updated_at=NOW)
+PENDING = update(webhook_deliveries).where(
+    webhook_deliveries.c.webhook_id == bindparam("webhook"), webhook_deliveries.c.status == "pending"
 )
+RETRY_NOW = PENDING.values(next_attempt_at=NOW, failing_since=None, updated_at=NOW)
+HOLD = PENDING.values(next_attempt_at=None)
+"""A webhook that is not active sends nothing, so none of its deliveries has a next attempt."""
 
 
 def types_of(webhook: Webhook) -> list[str]:
@@ -179,6 +180,8 @@ def change_webhook(tx: Tx, before: Webhook, webhook: Webhook, allowed: Sequence[
         if after.status == "active":
             tx.run(RETRY_NOW, webhook=after.id)
             tx.update_columns(webhooks, after.id, {"next_attempt_at": tx.now})
+        else:
+            tx.run(HOLD, webhook=after.id)
     audit.note_changes(tx, "webhook changed", target(after.id, after.url), former, audit_fields(after))
     return tx.get(webhooks, after.id, Webhook)
 

@@ -34,6 +34,8 @@ class Outcome(msgspec.Struct, frozen=True):
     body: str | None = None
     milliseconds: int | None = None
     error: str | None = None
+    retry_at: str | None = None
+    """Not before then does the receiver want another attempt."""
     is_final: bool = False
     """Whether another attempt would be in vain: the event is no longer kept."""
 

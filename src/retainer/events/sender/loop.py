@@ -12,11 +12,13 @@ from retainer.background import Report
 from retainer.events.sender import schedule
 from retainer.events.sender.batch import GONE, DeliveryAttempt, DeliveryBatch, Outcome, load_batch
 from retainer.events.sender.results import save_results
+from retainer.events.sender.schedule import instant_of_retry
 from retainer.fairness import Leased
 from retainer.outbound.client import Failed, GuardedClient, read_start
 from retainer.outbound.loop import BackgroundLoop
 from retainer.settings import Network
 from retainer.store.tx import Store
+from retainer.values.exact import utcnow
 
 REQUESTS = 8
 """Requests to one receiver at the same time, each for another record."""
@@ -86,14 +88,20 @@ async def _attempt(client: GuardedClient, batch: DeliveryBatch, attempt: Deliver
         return GONE
     body, headers = message
     began = time.monotonic()
+    response, start = None, b""
     try:
         async with client.within(TOTAL_SECONDS):
             response = await client.send("POST", httpx2.URL(batch.webhook.url), headers, body)
             try:
-                answer = (await read_start(response, MAX_BODY)).decode(errors="replace").replace("\0", "")
+                start, _ = await read_start(response, MAX_BODY)
             finally:
                 await response.aclose()
     except Failed as error:
-        return Outcome(error=str(error))
-    status, milliseconds = response.status_code, round((time.monotonic() - began) * 1000)
-    return Outcome(status, answer or None, milliseconds, None if 200 <= status < 300 else ANSWERED.format(status))
+        if response is None:
+            return Outcome(error=str(error))
+    status, milliseconds = response.status_code, round((time.monotonic() - began) * 1000)  # the body is for people
+    answer = start.decode(errors="replace").replace("\0", "") or None
+    if 200 <= status < 300:
+        return Outcome(status, answer, milliseconds)
+    retry_at = instant_of_retry(response.headers.get("retry-after", ""), utcnow())
+    return Outcome(status, answer, milliseconds, ANSWERED.format(status), retry_at)

@@ -6,8 +6,8 @@ from datetime import timedelta
 from sqlalchemy import and_, bindparam, func, select, update
 
 from retainer.events.sender.batch import DeliveryAttempt, DeliveryBatch, Outcome
-from retainer.events.sender.schedule import next_attempt
-from retainer.events.webhooks import Webhook, target
+from retainer.events.sender.schedule import next_attempt, postponed
+from retainer.events.webhooks import HOLD, Webhook, target
 from retainer.fairness import Leased
 from retainer.identity import audit
 from retainer.identity.actors import operator_of
@@ -17,7 +17,7 @@ from retainer.store.tables import NOW
 from retainer.store.tx import Store, Tx
 from retainer.values.exact import instant_after
 
-GONE = 410
+GONE, TOO_MANY = 410, 429
 REST = timedelta(seconds=5)
 """Pause of a webhook after a failure of this process."""
 DISABLED = "The receiver answered 410, so it wants no more events."
@@ -33,7 +33,11 @@ LOCK_LEASED = (
 )
 RELEASE = (
     update(webhook_deliveries)
-    .where(IS_PENDING, webhook_deliveries.c.next_attempt_at.is_not(None), webhook_deliveries.c.attempted_at < NOW)
+    .where(
+        *(IS_PENDING, webhook_deliveries.c.next_attempt_at.is_not(None), webhook_deliveries.c.attempted_at < NOW),
+        # a receiver that gets too many requests wants no more of them because one has arrived
+        func.coalesce(webhook_deliveries.c.response_status, 0) != TOO_MANY,
+    )
     .values(next_attempt_at=NOW)
 )
 STATE = select(func.count(), func.min(webhook_deliveries.c.next_attempt_at)).where(IS_PENDING)
@@ -66,6 +70,8 @@ def save_results(store: Store, leased: Leased, batch: DeliveryBatch) -> tuple[in
         if has_arrived and was_failing:
             tx.run(RELEASE, webhook=leased.id)
         messages = _end(tx, webhook, failures) if webhook.status == "active" else []
+        if messages or webhook.status != "active":
+            tx.run(HOLD, webhook=leased.id)
         if batch.missed is not None:
             webhook.status_reason = MISSED.format(batch.missed)
             messages.append(f"Webhook {webhook.id} of account {leased.account_id}: {webhook.status_reason}")
@@ -103,11 +109,12 @@ def _results(group: list[DeliveryAttempt], now: str) -> Iterator[tuple[DeliveryA
 def _outcome_columns(attempt: DeliveryAttempt, outcome: Outcome, now: str) -> Columns:
     failing_since = None if outcome.error is None else attempt.failing_since or now
     is_pending = failing_since is not None and not (attempt.is_test or outcome.is_final)
+    due_at = next_attempt(failing_since, now) or now if failing_since and is_pending else None
     return {
         "status": "pending" if is_pending else "delivered" if outcome.error is None else "failed",
         "attempts": attempt.attempts + (not outcome.is_final),
         "attempted_at": now,
-        "next_attempt_at": (next_attempt(failing_since, now) or now) if is_pending and failing_since else None,
+        "next_attempt_at": due_at and postponed(due_at, outcome.retry_at),
         "failing_since": failing_since if is_pending else None,
         "response_status": outcome.status,
         "response_body": outcome.body,

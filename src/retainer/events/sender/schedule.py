@@ -3,7 +3,9 @@
 A webhook has one sender at a time. What a sender had sent without saving when it died is sent again.
 """
 
-from datetime import datetime, timedelta
+import re
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 from itertools import accumulate
 
 from sqlalchemy import Update, and_, bindparam, case, func, or_, select, union, update
@@ -28,6 +30,9 @@ PAUSES = (
 """Pauses between the attempts to send an event."""
 GIVE_UP = timedelta(days=3)
 """How long a receiver may fail before its webhook is paused; the last attempt comes then."""
+MAX_POSTPONED = timedelta(hours=2)
+"""By how much a receiver can put an attempt off with `Retry-After`."""
+SECONDS = re.compile("[0-9]{1,8}")
 OFFSETS = (*accumulate(PAUSES), GIVE_UP)
 """When an event is sent again, counted from its first failure."""
 
@@ -85,6 +90,21 @@ def retry(tx: Tx, deliveries: Update = RETRY_ALL, **values: object) -> int:
     tx.all(LOCK)
     tx.run(deliveries, **values)
     return tx.change(WAKE)
+
+
+def instant_of_retry(header: str, now: str) -> str | None:
+    """Return the instant of a `Retry-After`, in seconds or as a date (RFC 9110, 10.2.3); None if it says none."""
+    if SECONDS.fullmatch(header):
+        return instant_after(now, timedelta(seconds=int(header)))
+    try:
+        return as_instant(parsedate_to_datetime(header).replace(tzinfo=UTC))  # HTTP dates are of UTC
+    except (ValueError, OverflowError):
+        return None
+
+
+def postponed(due_at: str, retry_at: str | None) -> str:
+    """Return when an attempt is due whose receiver asks for another time: that time, if it is soon after."""
+    return max(due_at, min(retry_at or due_at, instant_after(due_at, MAX_POSTPONED)))
 
 
 def next_attempt(failing_since: str, now: str) -> str | None:
