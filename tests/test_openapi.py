@@ -4,6 +4,7 @@ from typing import Annotated
 
 import msgspec
 import pytest
+from jsonschema_rs import Draft202012Validator
 from openapi_spec_validator import validate
 
 from retainer.app import RESOURCES
@@ -139,6 +140,48 @@ def test_each_enumeration_is_one_named_schema():
         {"$ref": "#/components/schemas/TicketAwaiting"},
         {"type": "null"},
     ]
+
+
+def test_bodies_of_a_batch_are_any_objects():
+    for name in ("BatchOperation", "BatchResult"):
+        assert (
+            SCHEMAS[name]["properties"]["body"].items()
+            >= {"additionalProperties": True, "type": ["object", "null"]}.items()
+        )
+    assert SCHEMAS["BatchOperation"]["examples"] == [
+        {"method": "POST", "path": "/clients", "body": {"name": "Nordwind Logistics"}}
+    ]
+
+
+def test_what_has_one_use_has_no_example():
+    """A tool that sends examples would send the same key, ETag or cursor each time."""
+    for name in ("Idempotency-Key", "If-Match", "If-None-Match", "cursor"):
+        assert "examples" not in DOCUMENT["components"]["parameters"][name]["schema"]
+
+
+def test_an_upsert_can_only_be_conditional_on_there_being_none():
+    upserts = [operation for operation in OPERATIONS if operation.upserts]
+    assert upserts
+    for operation in upserts:
+        assert {"$ref": "#/components/parameters/If-None-Match-Any"} in described(operation)["parameters"]
+    assert DOCUMENT["components"]["parameters"]["If-None-Match-Any"]["schema"] == {
+        "$ref": "#/components/schemas/AnyETag"
+    }
+    assert SCHEMAS["AnyETag"]["enum"] == ["*"]
+
+
+@pytest.mark.parametrize("name", ["include", "fields"])
+def test_a_selection_has_as_many_names_as_its_schema_allows(api, name):
+    word = {"include": "client", "fields": "number"}[name]
+    (schema,) = [each["schema"] for each in described_list() if each.get("name") == name]
+    assert api.get("/invoices", {name: ",".join([word] * schema["maxItems"])}).status == 200
+    refused = api.get("/invoices", {name: ",".join([word] * (schema["maxItems"] + 1))})
+    assert refused.status == 422
+    assert "at most 100 names; this has 101" in refused.json["errors"][name][0]
+
+
+def described_list():
+    return [resolved(each) for each in DOCUMENT["paths"]["/invoices"]["get"]["parameters"]]
 
 
 def schemas_within(value):
@@ -345,7 +388,7 @@ def named_things(value, where=""):
                 if "$ref" not in inner or group == "properties":
                     yield f"{where}/{group}/{name}", name, inner.get("description", "")
         for key, inner in value.items():
-            if key not in {"example", "examples"}:
+            if key not in {"example", "examples", "if", "then"}:
                 yield from named_things(inner, f"{where}/{key}")
 
 
@@ -396,3 +439,39 @@ def test_a_declaration_that_does_not_say_what_it_means_is_named():
 
     with pytest.raises(TypeError, match=r": tests\.test_openapi\.Untold\.untold, .*\.UntoldFilter\.odd\.$"):
         openapi.document(api.operations, "https://retainer.example")
+
+
+def test_a_body_is_valid_by_its_schema_if_and_only_if_the_server_takes_it(api):
+    """Where fields are needed unless others are sent, or a new record refuses a word that a changed one may have."""
+    client = api.make("/clients")
+    invoice = api.make("/invoices", client_id=client["id"], lines=[{"description": "a", "unit_price": "9"}])
+    api.patch(f"/invoices/{invoice['id']}", {"status": "sent"})
+    of_invoice = {"invoice_line_id": invoice["lines"][0]["id"], "quantity": "0.1"}
+    project = api.make("/projects", client_id=client["id"], hourly_rate="10")
+    entry = api.post("/time-entries", {"project_id": project["id"], "duration_minutes": 60}).data
+    line, free = {"description": "a", "unit_price": "9"}, {"description": "b", "unit_price": "1"}
+    url = {"url": "https://example.com/hooks"}
+    bodies = {
+        "/projects": [{}, {"name": "a"}, {"code": "b"}, {"quote_id": None}, {"quote_id": None, "name": "a"}],
+        "/invoices": [{}, {"client_id": client["id"]}, {"quote_id": None}, {"subject": "a"}],
+        "/external-contacts": [{}, {"email": "a@x.example"}, {"last_name": "a"}, {"first_name": None}],
+        "/quotes": [{}, {"client_id": client["id"]}],
+        "/webhooks": [{**url, "status": status} for status in ("active", "paused", "disabled")],
+    }
+    lines = [{}, line, {"description": "a"}, {"unit_price": "9"}, {**line, "description": None}]
+    bodies["/quotes"] += [{"client_id": client["id"], "lines": [each]} for each in lines]
+    lines += [{"time_entry_ids": []}, {"milestone_id": None}, {"time_entry_ids": [entry["id"]]}]
+    bodies["/invoices"] += [{"client_id": client["id"], "lines": [each]} for each in lines]
+    bodies["/invoices/{invoice_id}/credit-notes"] = [
+        {"lines": [each]} for each in ({}, of_invoice, {"description": "b"}, free)
+    ]
+    taken = {}
+    for path, sent_bodies in bodies.items():
+        (operation,) = [each for each in WITH_BODY if (each.method, each.path) == ("POST", path)]
+        schema = described(operation)["requestBody"]["content"]["application/json"]["schema"]
+        check = Draft202012Validator({**schema, "components": {"schemas": SCHEMAS}})
+        for body in sent_bodies:
+            answer = api.post(path.format(invoice_id=invoice["id"]), body)
+            taken[path, str(body)] = (answer.status == 201, check.is_valid(body))
+    assert {body: found for body, found in taken.items() if found[0] != found[1]} == {}
+    assert set(taken.values()) == {(True, True), (False, False)}

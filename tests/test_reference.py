@@ -84,7 +84,8 @@ def test_every_field_and_filter_of_the_document_is_on_the_page_of_its_resource()
             page = next(page for page in PAGES.values() if page.title == operation["tags"][0])
             text = page.text + "".join(part.text for part in PAGES.values() if part.parent == page.path)
             for parameter in operation["parameters"]:
-                name = parameter.get("name") or parameter["$ref"].rpartition("/")[2]
+                shared = parameter.get("$ref", "").rpartition("/")[2]
+                name = document["components"]["parameters"][shared]["name"] if shared else parameter["name"]
                 assert f"`{name}`" in text + PAGES["/docs/lists"].text, f"{method} {path}: {name}"
             if "requestBody" in operation:
                 body = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]

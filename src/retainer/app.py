@@ -174,7 +174,8 @@ def create_metrics(
 
     engine = app.store.engine
     storage = Storage(app.settings, engine.path) if isinstance(engine, Sqlite) else None
-    return (MetricsPage(metrics, app.store, storage), noting(slot, app.gate.running, engine, app.limiter, app.log))
+    page = MetricsPage(metrics, app.store, storage, has_valkey=bool(app.settings.valkey_url))
+    return page, noting(slot, app.gate.running, engine, app.limiter, app.throttle, app.log)
 
 
 def create_counters(settings: Settings, log: Log) -> tuple[SlidingWindow, Failures]:

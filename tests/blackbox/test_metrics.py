@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import time
 from collections import Counter
 from dataclasses import replace
 from decimal import Decimal
@@ -101,6 +102,9 @@ def test_gauges_tell_the_state_of_all_workers(place):
     samples = scrape(server, port)
     assert value(samples, "requests_waiting") == value(samples, "log_lines_dropped_total") == 0
     assert value(samples, "limiter_shared") == 1
+    assert value(samples, "memory_bytes") > 2 * 10_000_000
+    assert 10 < value(samples, "open_files") < value(samples, "open_files_limit")
+    assert time.time() - 3600 < value(samples, "start_time_seconds") <= time.time()
     assert value(samples, "database_outage") == value(samples, "database_errors_total") == 0
     with server.client("rtn_" + "0" * 38, "127.0.7.9") as client:
         client.get("/me")
@@ -138,7 +142,20 @@ def test_metrics_are_not_on_the_public_port_unless_a_setting_says_so(server, tmp
     with server.client() as client:
         assert client.send("GET", "/metrics").status == 404
     with running(with_database(tmp_path), "--no-monitor", RETAINER_METRICS="public") as other:
-        assert value(scrape(other, other.port), "workers") == 1
+        samples = scrape(other, other.port)
+    assert value(samples, "workers") == 1
+    assert [each.name for each in samples if "limiter" in each.name] == [], "there is no Valkey to be out of reach"
+
+
+def test_failed_attempts_to_sign_in_are_counted(tmp_path):
+    port = free_port()
+    with running(with_database(tmp_path), "--no-monitor", RETAINER_METRICS=f"127.0.0.1:{port}") as server:
+        assert value(scrape(server, port), "sign_in_failures_total") == 0
+        with server.client() as client:
+            form = b"email=nobody@north.example&password=wrong-password"
+            kind = {"Content-Type": "application/x-www-form-urlencoded", "Origin": f"http://127.0.0.1:{server.port}"}
+            assert client.send("POST", "/console/sign-in", form, **kind).status == 422
+        until(lambda: value(scrape(server, port), "sign_in_failures_total") == 1, "the failure is counted")
 
 
 def figures(page):
@@ -195,7 +212,7 @@ def test_a_backup_is_late_once_its_time_has_passed_and_from_the_start_without_on
 
         def late():
             (value,) = [
-                sample.value for each in storage.collect() for sample in each.samples if "backup" in sample.name
+                sample.value for each in storage.collect() for sample in each.samples if "backup_late" in sample.name
             ]
             return value
 
@@ -206,6 +223,7 @@ def test_a_backup_is_late_once_its_time_has_passed_and_from_the_start_without_on
         assert late() == 0
         clock.shift(600)
         assert late() == 300
+        assert [each.samples[0].value for each in storage.collect() if "backup_age" in each.name] == [35 * 60]
     free, size = (each.samples[0].value for each in storage.collect() if "disk" in each.name)
     assert min(free, size) > 0
 

@@ -38,6 +38,8 @@ def test_prometheus_understands_the_alerts():
 def test_the_alerts_and_the_dashboard_use_metrics_that_the_server_has(tmp_path):
     address = f"127.0.0.1:{free_port()}"
     options = {"RETAINER_METRICS": address, "RETAINER_BACKUP_DIR": str(tmp_path / "backups")}
+    (tmp_path / "backups").mkdir()
+    (tmp_path / "backups/retainer-20260101T000000Z.db.gz").touch()
     with running(with_database(tmp_path), "--no-monitor", **options) as server, server.client() as client:
         client.get("/me")
         with urllib.request.urlopen(f"http://{address}/metrics", timeout=10) as response:
@@ -46,7 +48,32 @@ def test_the_alerts_and_the_dashboard_use_metrics_that_the_server_has(tmp_path):
     for text in (sample("alerts.yaml"), str(shown)):
         used = set(re.findall(r"retainer_\w+", text))
         assert len(used) > 5
-        assert used <= offered
+        assert used - {"retainer_limiter_shared"} <= offered
+
+
+def test_no_alert_rings_on_a_server_with_nothing_but_defaults(tmp_path):
+    address = f"127.0.0.1:{free_port()}"
+    with running(with_database(tmp_path), RETAINER_METRICS=address) as server, server.client() as client:
+        client.get("/me")
+        with urllib.request.urlopen(f"http://{address}/metrics", timeout=10) as response:
+            lines = [line for line in response.read().decode().splitlines() if line.startswith("retainer_")]
+    measured = [line.rpartition(" ")[::2] for line in lines if not line.startswith("retainer_disk_")]
+    series = [{"series": name, "values": f"{float(value)}x120"} for name, value in measured]
+    names = re.findall(r"alert: (\w+)", sample("alerts.yaml"))
+    tests = {
+        "rule_files": [str(DEPLOY / "alerts.yaml")],
+        "tests": [
+            {
+                "interval": "1m",
+                "input_series": [*series, {"series": 'up{job="retainer"}', "values": "1x120"}],
+                "alert_rule_test": [{"eval_time": "1h", "alertname": name, "exp_alerts": []} for name in names],
+            }
+        ],
+    }
+    (tmp_path / "tests.yaml").write_text(yaml.safe_dump(tests))
+    tested = run("promtool", "test", "rules", tmp_path / "tests.yaml")
+    assert tested.returncode == 0, tested.stdout
+    assert len(names) > 10
 
 
 @pytest.mark.parametrize("files", [FILES[:1], FILES])

@@ -24,7 +24,7 @@ from retainer.store.announcements import updating
 from retainer.store.tx import Tx
 from retainer.values.common import ExternalId, Phone
 from retainer.values.kinds import Code191, Email, FullName, Id, Text100, Text5000
-from retainer.values.records import READ_ONLY, SERVER_DEFAULT, Record
+from retainer.values.records import READ_ONLY, SERVER_DEFAULT, NeededUnless, Record
 
 Role = Annotated[
     Literal["general", "billing", "technical", "decision_maker"],
@@ -44,7 +44,11 @@ class ExternalContact(Record):
     client_id: Annotated[
         Id, "Client that the person works for. Fixed while tickets, quotes or invoices refer to the contact."
     ]
-    first_name: Annotated[Text100 | None, "One of `first_name`, `last_name` and `email` is required."] = None
+    first_name: Annotated[
+        Text100 | None,
+        NeededUnless(("last_name", "email")),
+        "One of `first_name`, `last_name` and `email` is required.",
+    ] = None
     last_name: Annotated[Text100 | None, "Lists are sorted by it, else by first name or email."] = None
     name: Annotated[FullName, "First and last name, else the email address."] = READ_ONLY
     email: Annotated[Email | None, "Unique within the client, ignoring case. Tickets of the person keep it."] = None

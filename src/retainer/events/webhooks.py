@@ -38,7 +38,7 @@ from retainer.store.tx import Tx
 from retainer.values.decoding import decoder
 from retainer.values.exact import instant_after
 from retainer.values.kinds import Id, Instant, Text191, site_url
-from retainer.values.records import READ_ONLY, Record
+from retainer.values.records import READ_ONLY, NotOn, Record
 
 MAX_LISTED = 1000
 SECRET_BYTES = 32
@@ -71,7 +71,7 @@ class Webhook(Record):
         Annotated[list[EventType], Meta(min_length=1)] | None,
         "The types of events to send; null: all that `scopes` allow.",
     ] = None
-    status: Status = "active"
+    status: Annotated[Status, NotOn("Create", "disabled")] = "active"
     status_reason: Annotated[str | None, "Why it is paused or disabled, or which events were missed; else null."] = (
         READ_ONLY
     )

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from typing import Annotated, Literal, cast
+from typing import Annotated, ClassVar, Literal, cast
 from urllib.parse import unquote
 
 import msgspec
@@ -46,7 +46,8 @@ def read_path(value: object) -> str:
 
 
 JsonObject = Annotated[
-    dict[str, object], kind(read_object, "an object", type="object", examples=[{"name": "Nordwind Logistics"}])
+    dict[str, object],
+    kind(read_object, "an object", type="object", additionalProperties=True, examples=[{"name": "Nordwind Logistics"}]),
 ]
 Path = Annotated[
     str, kind(read_path, f"a path under {BASE_PATH} with its query, like /clients/1", examples=["/clients"])
@@ -58,6 +59,7 @@ ETag = Annotated[str, Meta(min_length=1, max_length=191, examples=['"5f0a1c"'])]
 class BatchOperation(msgspec.Struct):
     """A request of a batch."""
 
+    EXAMPLE: ClassVar = {"method": "POST", "path": "/clients", "body": {"name": "Nordwind Logistics"}}
     method: Annotated[Method, "What to do at the path."]
     path: Annotated[Path, "Its path and query, as in a request of its own, without the base path."]
     body: Annotated[JsonObject | None, "Its body."] = None

@@ -10,6 +10,7 @@ from sqlalchemy import Table
 from retainer.store.constraints import references
 from retainer.store.details import details, load_details, load_records
 from retainer.store.tx import Tx
+from retainer.values.parameters import MAX_LIST
 from retainer.values.records import WRITE_ONLY, Record
 
 Included = dict[str, list[Record]]
@@ -95,6 +96,8 @@ class Selectable:
 
 def read_names(names: Collection[str], text: str) -> tuple[str, ...]:
     sent = tuple(part.strip() for part in text.split(","))
+    if len(sent) > MAX_LIST:
+        raise ValueError(f"Must be a comma-separated list of at most {MAX_LIST} names; this has {len(sent)}.")
     if not set(sent) <= set(names):
         raise ValueError(f"Must be a comma-separated list of: {', '.join(names)}.")
     return tuple(dict.fromkeys(sent))

@@ -12,7 +12,7 @@ from retainer.kernel.http import Request, Response
 from retainer.kernel.resource import Operation
 from retainer.kernel.routes import Routes
 from retainer.openapi import operations, refusals
-from retainer.openapi.headers import REQUEST_HEADERS, RESPONSE_HEADERS, Json, header_of
+from retainer.openapi.headers import ANY, RESPONSE_HEADERS, Json, header_of, request_headers
 from retainer.openapi.schemas import Schemas
 from retainer.web import pages
 
@@ -54,9 +54,7 @@ def document(declared: list[Operation], base_url: str) -> Json:
     if schemas.undescribed:
         raise TypeError(f'Describe these in Annotated[..., "..."]: {", ".join(dict.fromkeys(schemas.undescribed))}.')
     shared = operations.share([operation for methods in paths.values() for operation in methods.values()])
-    parameters = {
-        name: {"name": name, "in": "header", **header_of(*header)} for name, header in REQUEST_HEADERS.items()
-    }
+    parameters = request_headers(schemas.enumeration({**ANY, "examples": ANY["enum"]}))
     bearer = {"type": "http", "scheme": "bearer", "description": "An API key as a Bearer token."}
     api_key = {"type": "apiKey", "in": "header", "name": "X-Api-Key", "description": "An API key in its own header."}
     about = {"title": "Retainer API", "version": __version__, "license": {"name": "MIT", "identifier": "MIT"}}

@@ -21,30 +21,39 @@ RESPONSE_HEADERS: dict[str, tuple[str, int | str]] = {
     "Retry-After": ("Seconds to wait before trying again.", 2),
     "WWW-Authenticate": ("How to authenticate.", 'Bearer realm="Retainer"'),
 }
-REQUEST_HEADERS: dict[str, tuple[str, str, Json]] = {
+REQUEST_HEADERS: dict[str, tuple[str, Json]] = {
     "Idempotency-Key": (
         "A unique value for this write, like a UUID. Within 24 hours, a retry with it gets the first response.",
-        "0d9f6c1e-5b7a-4f0e-9a43-2f6c8e1b7d55",
         {"pattern": f"^{KEY_PATTERN.pattern}$", "minLength": 1, "maxLength": 255},
     ),
-    "If-Match": ("Refuse the write with 412 unless the last record in the path still has this ETag.", '"5f2b8c0d"', {}),
+    "If-Match": ("Refuse the write with 412 unless the last record in the path still has this ETag.", {}),
     "Prefer": (
         "`wait=20`: if there is nothing new, wait for it, up to 20 seconds (RFC 7240). The server may answer at once.",
-        "wait=20",
-        {},
+        {"examples": ["wait=20"]},
     ),
-    "If-None-Match": (
-        "GET: return 304 without a body if the record still has this ETag. PUT by external id: `*` only creates.",
-        '"5f2b8c0d"',
-        {},
-    ),
+    "If-None-Match": ("Return 304 without a body if the record still has this ETag.", {}),
 }
+"""What has one use, like a key or an ETag, has no example: a tool that sends examples would send the same each time."""
+ONLY_CREATES = "If-None-Match-Any"
+"""The name in the document of the `If-None-Match` of an operation that creates or changes."""
+ANY: Json = {"title": "AnyETag", "type": "string", "enum": ["*"], "x-enum-varnames": ["any"]}
 
 
-def header_of(description: str, example: str | int, more: Json | None = None) -> Json:
-    """Return the Header Object; `more` goes into its schema."""
+def request_headers(any_etag: Json) -> Json:
+    """Return the shared parameters in headers; `any_etag` is the schema of the only ETag of `ONLY_CREATES`."""
+    shared = {
+        name: {"name": name, "in": "header", "description": text, "schema": {"type": "string", **schema}}
+        for name, (text, schema) in REQUEST_HEADERS.items()
+    }
+    description = "`*`: only create, and refuse with 412 if there is a record with this external id."
+    only_creates = {"name": "If-None-Match", "in": "header", "description": description, "schema": any_etag}
+    return shared | {ONLY_CREATES: only_creates}
+
+
+def header_of(description: str, example: str | int) -> Json:
+    """Return the Header Object of a response."""
     kind = "integer" if isinstance(example, int) else "string"
-    return {"description": description, "schema": {"type": kind, **(more or {}), "examples": [example]}}
+    return {"description": description, "schema": {"type": kind, "examples": [example]}}
 
 
 def always_and(names: Collection[str]) -> Json:

@@ -13,7 +13,7 @@ from sqlalchemy import Table
 from retainer.kernel import paging, query
 from retainer.kernel.resource import Operation
 from retainer.openapi import refusals
-from retainer.openapi.headers import Json, always_and
+from retainer.openapi.headers import ONLY_CREATES, Json, always_and
 from retainer.openapi.schemas import Schemas, description_of
 from retainer.rollups.list_sums import MAX_SUMMED
 from retainer.store.constraints import singular
@@ -48,7 +48,8 @@ def described(operation: Operation, responses: Json, schemas: Schemas, lists: se
     writes, model = operation.writes, operation.body
     taken = {"Idempotency-Key": writes, "Prefer": operation.followed}
     names = [*(name for name in taken if taken[name]), *operation.preconditions]
-    headers = [{"$ref": f"#/components/parameters/{name}"} for name in sorted(names)]
+    shared = (ONLY_CREATES if name == "If-None-Match" and operation.upserts else name for name in sorted(names))
+    headers = [{"$ref": f"#/components/parameters/{name}"} for name in shared]
     body = model and {"schema": schemas.body(model, operation.use)}
     reasons = {
         404: (operation.parameters and not operation.upserts) or operation.batched,
@@ -180,7 +181,7 @@ def _paging(operation: Operation, schemas: Schemas) -> list[Json]:
         _query_parameter("page", description_of(PAGE), PAGE, schemas, default=1),
         _query_parameter("per_page", description_of(PER_PAGE), PER_PAGE, schemas, default=paging.PER_PAGE),
         _query_parameter("sort", SORT, order, schemas, **default),
-        _query_parameter("cursor", CURSOR, str, schemas),
+        {"name": "cursor", "description": CURSOR, "schema": {"type": "string"}, "in": "query"},
         *([_query_parameter("totals", TOTALS, bool, schemas, default=False)] if operation.summed else []),
     ]
 

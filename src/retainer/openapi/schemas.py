@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 
 from retainer.kernel import paging
 from retainer.kernel.paging import Followed
+from retainer.openapi.conditions import conditions, excluded
 from retainer.openapi.headers import Json
 from retainer.values.parameters import MAX_LIST
 from retainer.values.reading import WritableField, unwrapped, writable_fields
@@ -251,14 +252,17 @@ class Schemas:
             elif field.answered and use:
                 schema = self.schema_of(field.hint, field.name)
                 properties[field.name] = {**self.described(field, schema), "readOnly": True}
+        for key, refused in excluded(model, use).items():
+            properties[key] |= refused
         needed = [key for key, write in writable.items() if write.required and not write.unless]
         required = [] if use in {"Update", "Child"} else needed
         taken = {key: schema for key, schema in properties.items() if "readOnly" not in schema and key != "id"}
         about = {
             "description": docstring_of(model),
-            "examples": [{key: self.example(schema) for key, schema in taken.items()}],
+            "examples": [getattr(model, "EXAMPLE", None) or {key: self.example(each) for key, each in taken.items()}],
+            "additionalProperties": False,
         }
-        return self.add(name, model, about | {"additionalProperties": False}, properties, required)
+        return self.add(name, model, about | conditions(model, writable, properties, use), properties, required)
 
     def add(self, name: str, model: object, about: Json, properties: Json, required: Iterable[str]) -> Json:
         """Add the schema of a model unless it exists; return its reference.

@@ -53,6 +53,19 @@ class RequiredUnless(NamedTuple):
     other: str
 
 
+class NeededUnless(NamedTuple):
+    """Marks a field that may be omitted only with one of other fields; a rule of the resource checks it."""
+
+    others: tuple[str, ...]
+
+
+class NotOn(NamedTuple):
+    """Marks a field with a word that one use of a body refuses, like `Create`; a rule of the resource checks it."""
+
+    use: str
+    word: str
+
+
 class MustMatch(NamedTuple):
     """Marks a read-only field that an update accepts only with its current value, like an invoice's number.
 

@@ -51,6 +51,10 @@ for (const limited of [listed, single]) {
   assert.deepEqual(limited, { id: client.id, name: "Optik Sommer" });
   assert.equal(limited.city, undefined);
 }
+const tag = { method: "POST", path: "/tags", body: { name: "Batch 2", color: "#0a84ff" } } as const;
+const { data: batch } = await api.runBatch({ body: { operations: [tag], atomic: true } });
+const { status: tagged, body: answered } = batch!.data.results[0];
+assert.deepEqual([tagged, Object.keys(answered ?? {})], [201, ["data"]]);
 const { error } = await api.getQuote({ path: { quote_id: 1e9 } });
 assert.equal(error?.code, "not_found");
 console.log(rows[0].revenue);

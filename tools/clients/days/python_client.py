@@ -20,6 +20,12 @@ def call(operation, *ids, **arguments):
     return answer.parsed and answer.parsed.data
 
 
+def any_object(**fields):
+    made = models.BatchOperationBodyType0()
+    made.additional_properties.update(fields)
+    return made
+
+
 optician = call("clients.create_client", body=models.ClientCreate(name="Optik Sommer", tax_rate="19"))
 sofie = models.ExternalContactCreate(client_id=optician.id, last_name="Sommer", role=models.ExternalContactRole.BILLING)
 contact = call("external_contacts.create_external_contact", body=sofie)
@@ -63,6 +69,9 @@ assert (type(whole), whole.name) == (models.Client, "Optik Sommer")
 single = call("clients.get_client", optician.id, fields=[models.ClientField.NAME])
 for limited in (listed, single):
     assert (type(limited), limited.name, limited.city) == (models.PartialClient, "Optik Sommer", UNSET)
+tag = models.BatchOperation(method=models.BatchMethod.POST, path="/tags", body=any_object(name="Batch 3"))
+(result,) = call("batches.run_batch", body=models.BatchCreate(operations=[tag], atomic=True)).results
+assert (result.status, result.body["data"]["name"]) == (201, "Batch 3")
 refused = parsed("clients.create_client", body=models.ClientCreate(name="")).parsed
 assert "name" in refused.errors.additional_properties
 assert parsed("quotes.get_quote", 10**9).parsed.code == models.ErrorCode.NOT_FOUND

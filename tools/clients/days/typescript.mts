@@ -4,7 +4,7 @@ import createClient from "openapi-fetch";
 import type { paths } from "./schema.ts";
 
 const headers = { Authorization: `Bearer ${process.env.RETAINER_KEY}` };
-const { GET, POST, PATCH, DELETE } = createClient<paths>({ baseUrl: process.env.RETAINER_URL, headers });
+const { GET, POST, PUT, PATCH, DELETE } = createClient<paths>({ baseUrl: process.env.RETAINER_URL, headers });
 
 async function done<T>(call: Promise<{ data?: { data: T }; error?: unknown }>): Promise<T> {
   const { data, error } = await call;
@@ -56,6 +56,17 @@ for (const limited of [listed, single]) {
   assert.deepEqual(limited, { id: client.id, name: "Optik Sommer" });
   assert.equal(limited.city, undefined);
 }
+const tag = { method: "POST", path: "/tags", body: { name: "Batch", color: "#0a84ff" } } as const;
+const { data: batch } = await POST("/batch", { body: { operations: [tag], atomic: true } });
+const { status: tagged, body: answered } = batch!.data.results[0];
+assert.deepEqual([tagged, Object.keys(answered ?? {})], [201, ["data"]]);
+const renamed = await PUT("/clients/external:{external_id}", {
+  params: { path: { external_id: "crm-7" }, header: { "If-None-Match": "*" } },
+  body: { name: "Optik Winter" },
+});
+assert.equal(renamed.data?.data.external_id, "crm-7");
+const receiver = await done(POST("/webhooks", { body: { url: "https://example.com/hooks", status: "paused" } }));
+assert.equal(receiver.status, "paused");
 const { error } = await GET("/quotes/{quote_id}", { params: { path: { quote_id: 1e9 } } });
 assert.equal(error?.code, "not_found");
 console.log(rows[0].revenue);

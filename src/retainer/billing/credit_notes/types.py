@@ -8,14 +8,20 @@ from msgspec import Meta
 from retainer.billing import document_types
 from retainer.billing.document_types import MAX_LINES
 from retainer.values.kinds import Code50, Currency, Day, Id, Money, Percent, Quantity, SignedMoney, Text2000, UnitPrice
-from retainer.values.records import READ_ONLY, SERVER_DEFAULT, WRITE_ONLY, Record
+from retainer.values.records import READ_ONLY, SERVER_DEFAULT, WRITE_ONLY, NeededUnless, Record
+
+FREE = NeededUnless(("invoice_line_id",))
 
 
 class CreditNoteLine(msgspec.Struct):
     """A line of a credit note: it credits part of an invoice's line, or anything else at one of its tax rates."""
 
-    description: Annotated[Text2000, "Omitted: that of the line; required without `invoice_line_id`."] = SERVER_DEFAULT
-    unit_price: Annotated[UnitPrice, "That of the invoice's line; required without `invoice_line_id`."] = SERVER_DEFAULT
+    description: Annotated[Text2000, FREE, "Omitted: that of the line; required without `invoice_line_id`."] = (
+        SERVER_DEFAULT
+    )
+    unit_price: Annotated[UnitPrice, FREE, "That of the invoice's line; required without `invoice_line_id`."] = (
+        SERVER_DEFAULT
+    )
     invoice_line_id: Annotated[Id | None, "The line of the invoice that it credits."] = None
     quantity: Annotated[Quantity, "The credited quantity. Omitted: all that is left of the line."] = SERVER_DEFAULT
     discount_percent: Annotated[Percent, "That of the invoice's line; 0 without one."] = READ_ONLY

@@ -1,7 +1,7 @@
 """Invoice types: invoices, their lines and payments, the client snapshot, and the request for unbilled work."""
 
 from decimal import Decimal
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 from msgspec import Meta
@@ -38,6 +38,7 @@ from retainer.values.records import (
     AllowedOn,
     DetailOnly,
     MustMatch,
+    NeededUnless,
     Record,
     RequiredUnless,
 )
@@ -69,11 +70,19 @@ LineKind = Annotated[
 Ids = Annotated[list[Id], Meta(max_length=MAX_ITEMS)]
 
 
+OWN_PRICE = NeededUnless(("time_entry_ids", "expense_ids", "milestone_id", "fee_month"))
+
+
 class InvoiceLine(Record):
     """A line of an invoice. If it bills work, quantity and price follow from the work."""
 
-    description: Annotated[Text2000, "Required, unless the line bills work; omitted: the work's."] = SERVER_DEFAULT
-    unit_price: Annotated[UnitPrice, "Before discount and tax. Required, unless the line bills work."] = SERVER_DEFAULT
+    EXAMPLE: ClassVar = {"description": "Concept", "quantity": "2", "unit_price": "500.00"}
+    description: Annotated[Text2000, OWN_PRICE, "Required, unless the line bills work; omitted: the work's."] = (
+        SERVER_DEFAULT
+    )
+    unit_price: Annotated[UnitPrice, OWN_PRICE, "Before discount and tax. Required, unless the line bills work."] = (
+        SERVER_DEFAULT
+    )
     invoice_id: Annotated[Id, "The invoice that has the line."] = READ_ONLY
     kind: LineKind = READ_ONLY
     quantity: document_types.LineQuantity = SERVER_DEFAULT

@@ -122,6 +122,9 @@ class Throttle:
         self, limiter: SlidingWindow, failures: Failures, outside: Callable[[], AbstractContextManager[None]]
     ) -> None:
         self.limiter, self.failures, self.outside = limiter, failures, outside
+        self.failed = 0
+        """Number of failed attempts, for the metrics."""
+        self._lock = threading.Lock()
         self.lanes = {is_known: FairSemaphore(1, 1, MAX_WAITING // 2) for is_known in (True, False)}
         """Shared by accounts for known browsers, and by networks for others."""
 
@@ -145,6 +148,8 @@ class Throttle:
             except Refusal as refusal:
                 if refusal.code == "validation_failed":
                     forgiving.pop_all()
+                    with self._lock:
+                        self.failed += 1
                 raise
             self.failures.forgive(main, found[0] - 1)
 

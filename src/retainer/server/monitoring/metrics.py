@@ -2,8 +2,10 @@
 
 import itertools
 import mmap
+import resource
 import shutil
 import threading
+import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -20,6 +22,7 @@ from retainer import __version__
 from retainer.errors import STATUS
 from retainer.events.sender import schedule as deliveries
 from retainer.fairness import FairSemaphore
+from retainer.identity.sign_in.throttle import Throttle
 from retainer.kernel.http import Response
 from retainer.kernel.limits import SlidingWindow
 from retainer.kernel.routes import Routes
@@ -41,6 +44,7 @@ BOUNDS = ("0.0025", "0.005", "0.01", "0.025", "0.05", "0.1", "0.25", "0.5", "1.0
 MICROSECONDS = [int(Decimal(bound) * 1_000_000) for bound in BOUNDS]
 WIDTH = len(BOUNDS) + 2  # cells of an operation's status: each bucket, the one above them, and the sum of microseconds
 CELL_BYTES = 8
+STATM, DESCRIPTORS = Path("/proc/self/statm"), Path("/proc/self/fd")
 
 
 class Storage:
@@ -58,17 +62,19 @@ class Storage:
         yield GaugeMetricFamily("retainer_disk_size_bytes", "Size of the disk of the data folder.", disk.total)
         yield GaugeMetricFamily("retainer_disk_free_bytes", "What is free of that disk.", disk.free)
         if self.settings.backup_dir:
-            description = "How long the next backup has been due."
-            late = self._late_backup(self.settings.backup_dir).total_seconds()
-            yield GaugeMetricFamily("retainer_backup_lateness_seconds", description, late)
+            yield from self._backups(self.settings.backup_dir)
 
-    def _late_backup(self, folder: Path) -> timedelta:
+    def _backups(self, folder: Path) -> Iterator[GaugeMetricFamily]:
         from retainer.backup.schedule import backups_until  # noqa: PLC0415  # loaded only if backups are made
 
         now = datetime.now(UTC)
-        made = backups_until(now, self.database, folder)
-        due = max(made) + timedelta(seconds=int(self.settings.backup_every * 3600)) if made else self._started
-        return max(now - due, timedelta(0))
+        made = max(backups_until(now, self.database, folder), default=None)
+        due = made + timedelta(seconds=int(self.settings.backup_every * 3600)) if made else self._started
+        late = max(now - due, timedelta(0)).total_seconds()
+        yield GaugeMetricFamily("retainer_backup_lateness_seconds", "How long the next backup has been due.", late)
+        if made:
+            age = (now - made).total_seconds()
+            yield GaugeMetricFamily("retainer_backup_age_seconds", "Time since the newest backup.", age)
 
 
 class Metric(NamedTuple):
@@ -79,6 +85,8 @@ class Metric(NamedTuple):
     is_counter: bool = False
 
 
+LIMITER = "limiter_shared"
+"""The metric that only a server with Valkey has."""
 METRICS = {
     "workers": Metric(sum, "Worker processes."),
     "request_slots": Metric(sum, "Requests that can run at the same time."),
@@ -88,7 +96,12 @@ METRICS = {
     "database_connections_idle": Metric(sum, "Idle connections to the database."),
     "database_outage": Metric(max, "1 while the database is not available."),
     "database_errors": Metric(sum, "Requests and background tasks that failed due to the database.", is_counter=True),
-    "limiter_shared": Metric(min, "1 while all servers count requests together, in Valkey."),
+    LIMITER: Metric(min, "1 while all servers count requests together, in Valkey."),
+    "sign_in_failures": Metric(sum, "Attempts to sign in that were refused.", is_counter=True),
+    "memory_bytes": Metric(sum, "Resident memory of the workers."),
+    "open_files": Metric(max, "Open files of the worker that has most, its connections among them."),
+    "open_files_limit": Metric(min, "Files that a worker may open."),
+    "start_time_seconds": Metric(min, "Unix time at which the oldest worker started."),
     "log_lines_dropped": Metric(sum, "Log lines dropped because standard error was not read.", is_counter=True),
     "worker_deaths": Metric(sum, "Worker processes that ended without being told to.", is_counter=True),
 }
@@ -139,9 +152,12 @@ class Slot:
             self.cells[cell] = 0
 
 
-def noting(slot: Slot, running: FairSemaphore, engine: Engine, limiter: SlidingWindow, log: Log) -> Callable[[], None]:
+def noting(
+    slot: Slot, running: FairSemaphore, engine: Engine, limiter: SlidingWindow, throttle: Throttle, log: Log
+) -> Callable[[], None]:
     """Return the function that writes the state of a worker to its slot; requests are counted when they end."""
     errors_before, dropped_before = slot["database_errors"], slot["log_lines_dropped"]
+    failures_before, started = slot["sign_in_failures"], int(time.time())
 
     def note() -> None:
         slot["workers"] = 1
@@ -152,7 +168,12 @@ def noting(slot: Slot, running: FairSemaphore, engine: Engine, limiter: SlidingW
         slot["database_outage"] = int(log.outages.is_on)
         slot["database_errors"] = errors_before + log.outages.errors
         slot["log_lines_dropped"] = dropped_before + log.writer.dropped
-        slot["limiter_shared"] = int(limiter.is_shared)
+        slot[LIMITER] = int(limiter.is_shared)
+        slot["sign_in_failures"] = failures_before + throttle.failed
+        slot["memory_bytes"] = int(STATM.read_text(encoding="ascii").split()[1]) * resource.getpagesize()
+        slot["open_files"] = sum(1 for _ in DESCRIPTORS.iterdir())
+        slot["open_files_limit"] = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        slot["start_time_seconds"] = started
 
     note()
     return note
@@ -161,8 +182,11 @@ def noting(slot: Slot, running: FairSemaphore, engine: Engine, limiter: SlidingW
 class MetricsPage(Collector):
     """The page /metrics, with the metrics of all processes."""
 
-    def __init__(self, metrics: SharedMetrics, store: Store, storage: Storage | None = None) -> None:
+    def __init__(
+        self, metrics: SharedMetrics, store: Store, storage: Storage | None = None, *, has_valkey: bool = False
+    ) -> None:
         self.metrics, self.store, self.storage = metrics, store, storage
+        self._names = [name for name in METRICS if has_valkey or name != LIMITER]
 
     def answer(self) -> Response:
         return Response(200, [("content-type", CONTENT_TYPE_LATEST)], generate_latest(self))
@@ -172,7 +196,8 @@ class MetricsPage(Collector):
         build.add_metric([__version__], 1)
         yield build
         running = [slot for slot in self.metrics.slots if slot["workers"]]
-        for name, metric in METRICS.items():
+        for name in self._names:
+            metric = METRICS[name]
             if metric.is_counter:
                 total = metric.combine(slot[name] for slot in self.metrics.slots)
                 yield CounterMetricFamily(PREFIX + name, metric.description, total)
