@@ -129,10 +129,63 @@ def test_a_client_cannot_choose_the_host_in_links(proxy, header):
     assert document["servers"][0]["url"].startswith("http://agency.example")
 
 
-@pytest.mark.parametrize("proxy", [nginx], indirect=True)
-def test_nginx_itself_refuses_a_body_over_the_limit(proxy):
-    body = b" " * (1024 * 1024 + 1)
-    assert proxy.send("POST", f"{BASE_PATH}/clients", body, Host="agency.example").status == 413
+def has_the_form_of_an_error(answer, status, code):
+    assert answer.status == status, answer
+    assert answer.headers["content-type"] == "application/json; charset=utf-8"
+    assert answer.headers["cache-control"] == "private, no-cache"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["x-request-id"] == answer.json["request_id"]
+    assert ("retry-after" in answer.headers) == (status != 413)
+    assert answer.json["code"] == code
+    assert answer.json["docs_url"].endswith(f"://agency.example/docs/errors#{code}")
+    assert answer.json["message"]
+
+
+@contextlib.contextmanager
+def nginx_before(folder, upstream, *replacements):
+    """A client of an nginx with some texts of its site replaced."""
+    port = free_port()
+    arguments = nginx(folder, port, upstream)
+    site = (folder / "site.conf").read_text()
+    for old, new in replacements:
+        assert old in site
+        site = site.replace(old, new)
+    (folder / "site.conf").write_text(site)
+    with started("nginx", arguments, port, folder), Client(port, address=ADDRESS) as client:
+        yield client
+
+
+@pytest.mark.parametrize("size", [1_100_000, 2_200_000])
+def test_a_large_body_is_refused_in_json_by_the_server_and_by_nginx_before_it(tmp_path, server, size):
+    with nginx_before(tmp_path, server.port) as client:
+        answer = client.send("POST", f"{BASE_PATH}/clients", b" " * size, Host="agency.example")
+    if size < 2 << 20:
+        assert (answer.status, answer.json["code"]) == (413, "body_too_large")
+        assert "x-ratelimit-limit" in answer.headers, "Retainer has refused it"
+    else:
+        has_the_form_of_an_error(answer, 413, "body_too_large")
+
+
+def test_programs_are_told_in_json_that_nothing_answers_and_people_by_a_page(tmp_path):
+    with nginx_before(tmp_path, free_port()) as client:
+        has_the_form_of_an_error(client.send("GET", f"{BASE_PATH}/me", Host="agency.example"), 503, "unavailable")
+        page = client.send("GET", "/console", Host="agency.example")
+    assert (page.status, page.headers["content-type"]) == (502, "text/html")
+
+
+def test_too_many_requests_at_once_are_refused_in_json(tmp_path, server):
+    with (
+        nginx_before(tmp_path, server.port, ("limit_conn retainer 200", "limit_conn retainer 1")) as client,
+        socket.create_connection(("127.0.0.1", client.port), source_address=(ADDRESS, 0)) as slow,
+    ):
+        head = f"POST {BASE_PATH}/clients HTTP/1.1\r\nHost: agency.example\r\nContent-Length: 9\r\n\r\n1"
+        slow.sendall(head.encode())
+
+        def refused():
+            answer = client.send("GET", f"{BASE_PATH}/me", Host="agency.example")
+            return answer if answer.status == 429 else None
+
+        has_the_form_of_an_error(until(refused, "the other request runs"), 429, "rate_limited")
 
 
 @pytest.mark.parametrize("size", [1_000_000, 1_200_000])
