@@ -208,15 +208,19 @@ def test_a_period_has_its_first_day_its_last_and_no_other(api, client):
         assert read(api, first, last, "overview")["money"][0]["unbilled_time"] == f"{minutes}.00"
 
 
-def test_currencies_in_which_nothing_is_worth_anything_are_not_told(api, client):
+def test_time_in_another_currency_is_told_with_its_minutes_which_the_row_includes(api, client):
     abroad = new(api, "/clients", name="Abroad", currency="USD", hourly_rate="60")
     for other, members in ((client, {}), (abroad, {"billable": False}), (abroad, {"hourly_rate": "0"})):
         work(api, 60, client_id=other, **members)
     (row,) = (row for row in read(api, *FORTNIGHT)["rows"] if row["tracked_minutes"])
-    assert (row["tracked_minutes"], row["billable_value"], row["other_currencies"]) == (180, "60.00", [])
+    assert (row["tracked_minutes"], row["billable_value"], row["other_currencies"]) == (
+        *(180, "60.00"),
+        [{"currency": "USD", "billable_value": "0.00", "tracked_minutes": 120, "billable_minutes": 60}],
+    )
     work(api, 60, client_id=abroad)
     (total,) = read(api, *FORTNIGHT)["totals"]
-    assert total["other_currencies"] == [{"currency": "USD", "billable_value": "60.00"}]
+    (other,) = total["other_currencies"]
+    assert other == {"currency": "USD", "billable_value": "60.00", "tracked_minutes": 180, "billable_minutes": 120}
 
 
 def groups_of(api, group_by, **query):

@@ -82,14 +82,14 @@ def test_what_is_left_out_is_counted_by_reason(api, client):
     covered = project_of(api, client, "retainer", retainer_amount="900")
     api.make("/time-entries", client_id=client, project_id=covered, duration_minutes=45)
     (row,) = preview(api, covered)["rows"]
-    assert row["left_out"] == [{"reason": "covered", "count": 1, "minutes": 45}]
+    assert row["left_out"] == [{"reason": "covered", "count": 1, "minutes": 45, "currency": "EUR", "amount": "74.99"}]
     assert row["time"] == {"count": 0, "minutes": 0, "amount": "0.00"}
     assert row["fees"] == {"months": ["2026-09", "2026-10", "2026-11"], "amount": "2700.00"}
     without_rate = api.make("/clients", currency="EUR", hourly_rate=None)["id"]
     unpriced = project_of(api, without_rate, "time_and_materials")
     api.make("/time-entries", client_id=without_rate, project_id=unpriced, duration_minutes=30, hourly_rate=None)
     (row,) = preview(api, unpriced)["rows"]
-    assert row["left_out"] == [{"reason": "unpriced", "count": 1, "minutes": 30}]
+    assert row["left_out"] == [{"reason": "unpriced", "count": 1, "minutes": 30, "currency": "EUR", "amount": None}]
 
 
 def test_work_in_another_currency_is_a_row_of_its_own(api, client):

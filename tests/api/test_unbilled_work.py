@@ -291,3 +291,43 @@ def test_groups_of_more_than_a_thousand_are_split(world):
     ]  # fmt: skip
     assert [line["quantity"] for line in lines[1:3]] == ["33.3333"] * 2  # 1000 times 2 minutes
     assert len({entry_id for line in lines for entry_id in line["time_entry_ids"]}) == 2006
+
+
+def test_work_in_another_currency_is_named_and_the_refusal_says_how_to_bill_it(api):
+    client = api.make("/clients", hourly_rate="100")["id"]
+    project = api.make("/projects", client_id=client)["id"]
+    everything = {"time": {}, "expenses": {}, "milestones": {}, "fees": {}}
+    for amount in ("100", "20"):
+        api.make("/expenses", client_id=client, project_id=project, amount=amount, currency="USD", billable=True)
+    refused = api.create("/invoices", client_id=client, unbilled_work={"expenses": {}})
+    assert (refused.code, refused.errors) == (
+        "nothing_to_bill",
+        {
+            "unbilled_work": [
+                (
+                    f"Client {client} has no unbilled work in EUR that matches. Left out: 120.00 USD. "
+                    'Bill that on another invoice, with "currency": "USD".'
+                )
+            ]
+        },
+    )
+    api.make("/time-entries", client_id=client, duration_minutes=30)
+    assert api.patch(f"/clients/{client}", {"currency": "USD"}).status == 200
+    api.make("/time-entries", client_id=client, duration_minutes=60)
+    draft = api.create("/invoices", client_id=client, currency="EUR", unbilled_work=everything)
+    assert draft.data["total"] == "50.00"
+    other = {"reason": "other_currency", "currency": "USD"}
+    assert draft.json["meta"]["left_out"] == [other | {"count": 3, "minutes": 60, "amount": "220.00"}]
+    limited = api.create("/invoices", client_id=client, currency="USD", unbilled_work={"time": {}})
+    assert (limited.data["total"], limited.json["meta"]["left_out"]) == ("100.00", [])
+
+
+def test_milestones_and_fees_in_another_currency_are_named(api):
+    client = api.make("/clients", currency="CHF")["id"]
+    fixed = api.make("/projects", client_id=client, billing_type="fixed_fee", fixed_fee="900")["id"]
+    api.make(f"/projects/{fixed}/milestones", amount="300", status="completed")
+    api.make("/projects", client_id=client, billing_type="retainer", retainer_amount="450")
+    asked = {"milestones": {}, "fees": {}}
+    refused = api.create("/invoices", client_id=client, currency="EUR", unbilled_work=asked)
+    assert "Left out: 750.00 CHF." in refused.errors["unbilled_work"][0]
+    assert api.create("/invoices", client_id=client, unbilled_work=asked).data["total"] == "750.00"

@@ -110,8 +110,8 @@ def test_unbilled_work_bills_priced_time_and_counts_the_rest(world):
     answer = bill(world, unbilled_work={"time": {}})
     assert [line["time_entry_ids"] for line in answer.data["lines"]] == [[world.ids["unbilled"]]]
     assert answer.json["meta"]["left_out"] == [
-        {"reason": "covered", "count": 1, "minutes": 2},
-        {"reason": "unpriced", "count": 2, "minutes": 36},
+        {"reason": "covered", "count": 1, "minutes": 2, "currency": "EUR", "amount": "2.00"},
+        {"reason": "unpriced", "count": 2, "minutes": 36, "currency": "EUR", "amount": None},
     ]
     assert entry_of(world, "unpriced")["billing_status"] == "unpriced"
     assert answer.data["subtotal"] == "8.00"
@@ -121,7 +121,8 @@ def test_a_named_project_is_billed_although_a_fee_covers_it_but_not_without_a_ra
     world.worked(32, world.care)
     answer = bill(world, unbilled_work={"time": {"project_ids": [world.care]}})
     assert [line["time_entry_ids"] for line in answer.data["lines"]] == [[world.ids["covered"]]]
-    assert answer.json["meta"]["left_out"] == [{"reason": "unpriced", "count": 1, "minutes": 32}]
+    unpriced = {"reason": "unpriced", "count": 1, "minutes": 32, "currency": "EUR", "amount": None}
+    assert answer.json["meta"]["left_out"] == [unpriced]
 
 
 def test_an_update_counts_what_it_left_out_only_if_it_requests_work(world):

@@ -389,6 +389,23 @@ def test_unbilled_work_is_previewed_and_becomes_a_draft(api, visitor, kind):
     assert [invoice["total"] for invoice in listed(api, "invoices")] == ["250.00"]
 
 
+@pytest.mark.parametrize("kind", ["clients", "projects"])
+def test_unbilled_work_in_another_currency_is_named_and_can_be_billed(api, visitor, kind):
+    project = api.make("/projects")
+    api.make("/expenses", project_id=project["id"], amount="100", currency="USD", billable=True)
+    path = f"/console/records/{kind}/{project['id'] if kind == 'projects' else project['client_id']}/bill"
+    page = visitor.get(path)  # in the only currency with work
+    assert "Total 100.00 USD" in page.text
+    api.make("/expenses", project_id=project["id"], amount="50", billable=True)
+    page = visitor.get(path)
+    assert "Total 50.00 EUR" in page.text
+    assert "In other currencies: 100.00 USD. Choose the currency to bill that." in page.text
+    page = visitor.submit(path, step="create", currency="USD")
+    assert "Draft created." in page.text
+    assert [(each["total"], each["currency"]) for each in listed(api, "invoices")] == [("100.00", "USD")]
+    assert "Currency" not in visitor.get(path).text
+
+
 def test_internal_projects_and_other_records_are_not_billed(api, visitor):
     project = api.make("/projects", client_id=None)
     assert "/bill" not in visitor.get(f"/console/records/projects/{project['id']}").html

@@ -403,3 +403,15 @@ def test_reports_never_show_another_account(both):
         assert "This client does not exist. Choose another." in page.text
         assert "Optik" not in page.html
         assert "1,000.00" not in page.html
+
+
+def test_hours_in_another_currency_are_told_beside_the_totals(api, visitor):
+    home = api.make("/projects", hourly_rate="100")
+    abroad_client = api.make("/clients", currency="USD")["id"]
+    abroad = api.make("/projects", client_id=abroad_client, hourly_rate="60")["id"]
+    api.make("/time-entries", client_id=home["client_id"], project_id=home["id"], duration_minutes=60)
+    api.make("/time-entries", client_id=abroad_client, project_id=abroad, duration_minutes=90)
+    people = visitor.get("/console/reports/utilisation").text
+    assert "1:30 of the billable hours are in USD, and in no amount of this report." in people
+    projects = visitor.get("/console/reports/profitability").text
+    assert "1:30 hours are on projects in USD, and are not in this report." in projects

@@ -3,7 +3,8 @@
 `available_minutes` is the weekly capacity, spread evenly over the account's working days in the period.
 `utilisation_percent` is tracked of available time, `billable_utilisation_percent` billable of available time, and
 `billable_share_percent` billable of tracked time. `billable_value` is the value of the billable time in `currency`: the
-requested currency, or the account's. `other_currencies` has the values in other currencies.
+requested currency, or the account's. The minutes are those of all currencies, unless one is requested:
+`other_currencies` has the minutes and the values in others.
 """
 
 import json
@@ -53,15 +54,19 @@ class UtilisationQuery(common.ReportQuery):
 
 
 class OtherCurrency(msgspec.Struct):
-    """The value of billable time in a currency."""
+    """Time in another currency: the minutes of the row include it, and its `billable_value` does not."""
 
     currency: Annotated[Currency, "A currency other than that of the row."]
     billable_value: Annotated[Money, "Value of the billable time in this currency, billed or not, before tax."]
+    tracked_minutes: common.TrackedMinutes
+    billable_minutes: common.BillableMinutes
 
 
 SharePercent = Annotated[Ratio, "`billable_minutes` in percent of `tracked_minutes`; null if that is 0."]
 BillableValue = Annotated[Money, "Value of the billable time in `currency`, billed or not, before tax."]
-OtherCurrencies = Annotated[list[OtherCurrency], "Value of billable time in other currencies, one entry for each."]
+OtherCurrencies = Annotated[
+    list[OtherCurrency], "The part of the time that is in other currencies, one entry for each."
+]
 
 
 class UtilisationGroup(msgspec.Struct):
@@ -290,7 +295,9 @@ def shares(currency: str, figures: dict[str, Figures]) -> dict[str, Any]:
         "currency": currency,
         "billable_value": values.get(currency, amount_of(0, currency)),
         "other_currencies": [
-            OtherCurrency(code, value) for code, value in values.items() if value and code != currency
+            OtherCurrency(code, values[code], each["tracked_minutes"], each["billable_minutes"])
+            for code, each in sorted(figures.items())
+            if code != currency and each["tracked_minutes"]
         ],
     }
 

@@ -1,6 +1,6 @@
 """Preview: what the next run of unbilled work would bill of a project, by the statements of the run itself."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from sqlalchemy import bindparam, select, union
@@ -62,12 +62,16 @@ class ProjectPreview(msgspec.Struct):
     rows: Annotated[list[PreviewRow], "The project's currency first, then others in which there is work; all of them."]
 
 
-OF_PROJECT = (
-    select(table.c.currency).where(table.c.project_id == bindparam("project"), is_unbilled(table))
-    for table in (time_entries, expenses)
-)
-CURRENCIES = union(*OF_PROJECT)
-"""The currencies of the unbilled time and expenses of a project; its milestones and fees have its own currency."""
+CURRENCIES = {
+    column: union(
+        *(
+            select(table.c.currency).where(table.c[column] == bindparam("id"), is_unbilled(table))
+            for table in (time_entries, expenses)
+        )
+    )
+    for column in ("project_id", "client_id")
+}
+"""The currencies of unbilled time and expenses of a project or a client; milestones and fees have the client's."""
 
 api = Resource("/projects/{project_id}/unbilled-work", tag="Projects", scope="invoices", parent=projects)
 
@@ -85,9 +89,14 @@ def get_unbilled_work(tx: Tx, project_id: Id) -> ProjectPreview:
 def load_preview(tx: Tx, project_id: int) -> ProjectPreview:
     """Return what the next run would bill of a project that exists."""
     project = load_projects(tx, [project_id])[project_id]
-    found = {currency for (currency,) in tx.all(CURRENCIES, project=project_id)} - {project.currency}
+    found = load_currencies(tx, "project_id", project_id) - {project.currency}
     rows = [build_row(tx, project_id, project.client_id, each) for each in (project.currency, *sorted(found))]
     return ProjectPreview(project_id, project.client_id, rows)
+
+
+def load_currencies(tx: Tx, column: Literal["project_id", "client_id"], record_id: int) -> set[str]:
+    """Return the currencies in which a project or a client has unbilled time or expenses."""
+    return {currency for (currency,) in tx.all(CURRENCIES[column], id=record_id)}
 
 
 def build_row(tx: Tx, project_id: int, client_id: int | None, currency: str) -> PreviewRow:
@@ -104,5 +113,5 @@ def build_row(tx: Tx, project_id: int, client_id: int | None, currency: str) -> 
         milestones=WorkPreview(milestones.size, amount_of(milestones.amount, currency)),
         fees=FeesPreview([line.fee_month for line in fees.lines if line.fee_month], amount_of(fees.amount, currency)),
         subtotal=amount_of(time.amount + expenses.amount + milestones.amount + fees.amount, currency),
-        left_out=list(time.left_out),
+        left_out=[part for part in time.left_out if part.reason != "other_currency"],  # it has a row of its own
     )

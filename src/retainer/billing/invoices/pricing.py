@@ -1,6 +1,9 @@
 """Pricing: the lines and totals of a draft, from the work that they bill and the terms of its client. Pure."""
 
+from collections.abc import Sequence
 from decimal import Decimal
+
+from msgspec.structs import replace
 
 from retainer.billing import rules
 from retainer.billing.invoices.types import DayRange, Invoice, InvoiceLine, LeftOut, Selection
@@ -15,6 +18,7 @@ REASONS = {
     "covered": "that a fee covers (name its project in project_ids to bill it)",
     "unpriced": "without a rate (give each an hourly_rate)",
 }
+OTHER_CURRENCY = 'Left out: {amount} {currency}. Bill that on another invoice, with "currency": "{currency}".'
 
 
 def price_draft(errors: BodyErrors, context: LineContext, matches: Matches) -> list[LeftOut]:
@@ -58,13 +62,31 @@ def check_unbilled_work(errors: BodyErrors, invoice: Invoice, matches: Matches, 
         errors.error("unbilled_work", f"Say what to bill: {{{kinds}}}, or some of these.")
     for kind, selection, _ in matches:
         check_selection(errors, f"unbilled_work.{kind.selection}", selection, invoice.client_id, projects)
-    left_out = [part for _, _, found in matches for part in found.left_out]
+    left_out = sum_up([part for _, _, found in matches for part in found.left_out])
     if not sum(found.size for _, _, found in matches) and not errors.errors:
         message = f"Client {invoice.client_id} has no unbilled work in {invoice.currency} that matches."
-        parts = ", ".join(f"{part.minutes} min {REASONS[part.reason]}" for part in left_out)
-        message = f"{message} Left out: {parts}." if parts else message
+        parts = ", ".join(f"{part.minutes} min {REASONS[part.reason]}" for part in left_out if part.reason in REASONS)
+        others = [OTHER_CURRENCY.format(amount=part.amount, currency=part.currency) for part in in_others(left_out)]
+        message = " ".join([message, *([f"Left out: {parts}."] if parts else []), *others])
         errors.error("unbilled_work", message, "nothing_to_bill")
     return left_out
+
+
+def in_others(left_out: list[LeftOut]) -> list[LeftOut]:
+    return [part for part in left_out if part.reason == "other_currency"]
+
+
+def sum_up(parts: Sequence[LeftOut]) -> list[LeftOut]:
+    """Return what the kinds of work leave out, with an entry for each reason and currency."""
+    sums: dict[tuple[str, str], LeftOut] = {}
+    for part in parts:
+        former = sums.get((part.reason, part.currency))
+        if former is not None:
+            amount = None if part.amount is None else part.amount + (former.amount or 0)
+            count, minutes = part.count + former.count, part.minutes + former.minutes
+            part = replace(part, count=count, minutes=minutes, amount=amount)  # noqa: PLW2901
+        sums[part.reason, part.currency] = part
+    return [sums[key] for key in sorted(sums, key=lambda key: (key[0] == "other_currency", *key))]
 
 
 def check_selection(

@@ -187,21 +187,24 @@ class UnbilledWork(msgspec.Struct):
 
 
 class LeftOut(msgspec.Struct):
-    """Time that matches `unbilled_work` and is not billed."""
+    """Work that matches `unbilled_work` and is not billed."""
 
     reason: Annotated[
-        Literal["covered", "unpriced"],
+        Literal["covered", "unpriced", "other_currency"],
         Meta(title="LeftOutReason"),
-        "`covered`: a fixed fee or retainer pays for it, and its project was not named; `unpriced`: it has no rate.",
+        "`covered`: a fixed fee or retainer pays for the time, and its project was not named; `unpriced`: the time has "
+        "no rate; `other_currency`: bill the work on another invoice, with this `currency`.",
     ]
-    count: Annotated[int, "Number of time entries."]
-    minutes: Annotated[int, "Sum of their minutes."]
+    count: Annotated[int, "Number of time entries, expenses, milestones and months."]
+    minutes: Annotated[int, "Sum of the minutes of the time entries."]
+    currency: Annotated[Currency, "Currency of the work; that of the invoice, unless the reason is `other_currency`."]
+    amount: Annotated[SignedMoney | None, "Sum of the amounts, before tax; null if `unpriced`."]
 
 
 class InvoiceMeta(msgspec.Struct):
     """What `unbilled_work` left out, and what is probably not meant."""
 
-    left_out: Annotated[list[LeftOut], "One entry for each reason; empty if nothing was left out."]
+    left_out: Annotated[list[LeftOut], "One entry for each reason and currency; empty if nothing was left out."]
     warnings: document_types.Warnings
 
 

@@ -70,6 +70,10 @@ class Found(NamedTuple):
     left_out: Sequence[LeftOut] = ()
 
 
+def other_currency(currency: str, count: int, amount: int, minutes: int = 0) -> LeftOut:
+    return LeftOut("other_currency", count, minutes, currency, amount_of(amount, currency))
+
+
 class RecordedItem(NamedTuple):
     """A time entry, expense or milestone as it can be billed; amount and rate in minor units."""
 

@@ -22,7 +22,7 @@ from retainer.billing.invoices.types import (
     UnbilledExpenses,
     UnbilledTime,
 )
-from retainer.billing.kinds.base import Found, RecordedItem, WorkKind, ids_of, on_lines, select_items
+from retainer.billing.kinds.base import Found, RecordedItem, WorkKind, ids_of, on_lines, other_currency, select_items
 from retainer.rollups import changes
 from retainer.rollups.sources import BILLED_TIME
 from retainer.schema import expressions
@@ -33,6 +33,7 @@ from retainer.store.announcements import updating
 from retainer.store.engines.sql import INTEGER, is_listed, listed
 from retainer.store.tables import ACCOUNT
 from retainer.store.tx import Tx
+from retainer.values.exact import amount_of
 from retainer.values.reading import with_defaults
 
 DatedSelection = UnbilledTime | UnbilledExpenses
@@ -73,10 +74,16 @@ class DatedKind(WorkKind):
         is_taken = by_project if takes_covered is None else takes_covered
         statement = _select_matches(self, by_project=by_project, takes_covered=is_taken)
         parameters = self.parameters(selection, invoice)
-        rows = sorted(tx.all(statement, **parameters))
-        matches: dict[Any, Sequence[int]] = {state: figures for state, *figures in rows}
-        size, minutes, amount = matches.pop("billable", (0, 0, 0))
-        left_out = [LeftOut(state, *figures[:2]) for state, figures in matches.items()]
+        size = minutes = amount = 0
+        left_out = []
+        for state, currency, count, duration, units in sorted(tx.all(statement, **parameters)):
+            if currency == invoice.currency and state == "billable":
+                size, minutes, amount = count, duration, units
+            elif currency == invoice.currency:
+                value = None if state == "unpriced" else amount_of(units, currency)
+                left_out.append(LeftOut(state, count, duration, currency, value))
+            elif state == "billable":
+                left_out.append(other_currency(currency, count, units, duration))
         return Found(size, amount, self.build_lines(tx, selection, parameters), minutes, left_out)
 
     def build_lines(self, tx: Tx, selection: DatedSelection, parameters: dict[str, object]) -> Iterator[InvoiceLine]:
@@ -112,11 +119,11 @@ def _unmark(kind: DatedKind) -> sa.Update:
 
 
 @cache
-def _select_matches(kind: DatedKind, *, by_project: bool, takes_covered: bool) -> sa.Select[str, int, int, int]:
-    """Select how much selected work is in each state: its state, size, minutes, and amount in minor units."""
-    state = kind.state(takes_covered=takes_covered).label("state")
-    matches = sa.select(state, sa.func.count(), *kind.totals).select_from(_with_projects(kind))
-    return matches.where(*_matching(kind, by_project=by_project)).group_by(state)
+def _select_matches(kind: DatedKind, *, by_project: bool, takes_covered: bool) -> sa.Select[str, str, int, int, int]:
+    """Select how much selected work is in each state: state, currency, size, minutes, and amount in minor units."""
+    state, currency = kind.state(takes_covered=takes_covered).label("state"), kind.table.c.currency
+    matches = sa.select(state, currency, sa.func.count(), *kind.totals).select_from(_with_projects(kind))
+    return matches.where(*_matching(kind, by_project=by_project)).group_by(state, currency)
 
 
 @cache
@@ -128,7 +135,10 @@ def _select_items(kind: DatedKind, group_by: str, *, by_project: bool) -> sa.Sel
         source = source.outerjoin(text.table, text.table.c.id == key)
     shown = (columns.id, key, sa.null() if text is None else text, columns.project_id, projects.c.name)
     is_billable = kind.state(takes_covered=by_project) == "billable"
-    items = sa.select(*shown).select_from(source).where(*_matching(kind, by_project=by_project), is_billable)
+    in_currency = columns.currency == sa.bindparam("currency")
+    items = (
+        sa.select(*shown).select_from(source).where(*_matching(kind, by_project=by_project), in_currency, is_billable)
+    )
     return items.order_by(columns.date, columns.id)
 
 
@@ -142,7 +152,6 @@ def _matching(kind: DatedKind, *, by_project: bool) -> tuple[sa.ColumnElement[bo
     wanted = (is_listed(columns.project_id, "wanted"),) if by_project else ()
     return (
         columns.client_id == sa.bindparam("client"),
-        columns.currency == sa.bindparam("currency"),
         columns.billable.is_(True),
         sa.or_(columns.invoice_line_id.is_(None), columns.invoice_id == sa.bindparam("invoice")),
         columns.date.between(sa.bindparam("first"), sa.bindparam("last")),

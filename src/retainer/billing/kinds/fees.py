@@ -13,7 +13,7 @@ from typing import NamedTuple
 from sqlalchemy import bindparam, literal_column, select, update
 
 from retainer.billing.invoices.types import MAX_WORK, Invoice, InvoiceLine, UnbilledFees
-from retainer.billing.kinds.base import Found, LineContext, Rows, WorkKind, ids_of, on_lines
+from retainer.billing.kinds.base import Found, LineContext, Rows, WorkKind, ids_of, on_lines, other_currency
 from retainer.billing.reading import PROJECTS, DocumentProject
 from retainer.documents.wording import fee_text
 from retainer.errors import BodyErrors
@@ -44,7 +44,6 @@ OF_CLIENT = PROJECTS.where(
     projects.c.is_template.is_(False),
     projects.c.billing_type == "retainer",
     projects.c.status != "planned",
-    projects.c.currency == bindparam("currency"),
     projects.c.retainer_amount > 0,
 ).order_by(projects.c.name_sort, projects.c.id)
 BILLED = select(*invoice_lines.c["project_id", "fee_month", "invoice_id", "id"]).where(
@@ -127,8 +126,10 @@ class Fees(WorkKind):
 
     def find(self, tx: Tx, selection: UnbilledFees, invoice: Invoice) -> Found:
         due = list(islice(load_due(tx, selection, invoice), MAX_WORK + 1))
-        lines = [with_defaults(InvoiceLine, project_id=fee.project_id, fee_month=fee.month) for fee, _ in due]
-        return Found(len(due), sum(amount for _, amount in due), lines)
+        own = [(fee, amount) for fee, amount, currency in due if currency == invoice.currency]
+        lines = [with_defaults(InvoiceLine, project_id=fee.project_id, fee_month=fee.month) for fee, _ in own]
+        others = [other_currency(currency, 1, amount) for _, amount, currency in due if currency != invoice.currency]
+        return Found(len(own), sum(amount for _, amount in own), lines, left_out=others)
 
 
 FEES = Fees()
@@ -139,15 +140,18 @@ def load_billed(tx: Tx, project_ids: Collection[int]) -> dict[Fee, BilledFee]:
     return {Fee(billed.project_id, billed.month): billed for billed in map(BilledFee._make, rows)}
 
 
-def load_due(tx: Tx, selection: UnbilledFees, invoice: Invoice) -> Iterator[tuple[Fee, int]]:
-    """Yield the months that can be billed, project by project, with their amounts in minor units.
+def load_due(tx: Tx, selection: UnbilledFees, invoice: Invoice) -> Iterator[tuple[Fee, int, str]]:
+    """Yield the months that can be billed, project by project, with their amounts in minor units and currencies.
+
+    Projects in the currency of the invoice come first.
 
     They have begun by today, from the start of their project to its end. Those on the invoice itself count, unless one
     of its lines names them.
     """
     wanted = selection.project_ids
-    rows = tx.all(OF_CLIENT, client=invoice.client_id, currency=invoice.currency)
-    found = [project for project in map(DocumentProject._make, rows) if wanted is None or project.id in wanted]
+    rows = map(DocumentProject._make, tx.all(OF_CLIENT, client=invoice.client_id))
+    found = [project for project in rows if wanted is None or project.id in wanted]
+    found.sort(key=lambda project: project.currency != invoice.currency)
     billed = load_billed(tx, [project.id for project in found])
     taken = {fee for fee, where in billed.items() if where.invoice_id != invoice.id}
     taken |= {fee for line in invoice.lines for fee in FEES.keys_of(line)}
@@ -158,7 +162,7 @@ def load_due(tx: Tx, selection: UnbilledFees, invoice: Invoice) -> Iterator[tupl
         last = min(tx.today, selection.to or LAST_DAY, project.due_date or LAST_DAY, *ends)
         for month in months_of(first, last):
             if (fee := Fee(project.id, month)) not in taken:
-                yield fee, project.retainer_amount or 0
+                yield fee, project.retainer_amount or 0, project.currency
 
 
 def start_of(project: DocumentProject, timezone: str) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from sqlalchemy import Select, and_, bindparam, literal, or_, select
 
 from retainer.billing.invoices.types import Invoice, InvoiceLine, UnbilledMilestones
-from retainer.billing.kinds.base import Found, WorkKind, ids_of, on_lines, select_items
+from retainer.billing.kinds.base import Found, WorkKind, ids_of, on_lines, other_currency, select_items
 from retainer.errors import BodyErrors
 from retainer.schema.billing import allocations, invoice_lines
 from retainer.schema.work import milestones, projects
@@ -26,15 +26,14 @@ TOUCH = updating(milestones, milestones.c.id.in_(ON_LINES), parts=("invoice_id",
 """A milestone shows its invoice, although its row does not refer to it."""
 
 
-def _select_due(*, by_project: bool) -> Select[tuple[int, int]]:
-    """Select the milestones that can be billed and their amounts, in the order of their completion."""
+def _select_due(*, by_project: bool) -> Select[tuple[int, int, str]]:
+    """Select the milestones that can be billed and their amounts and currencies, in the order of their completion."""
     columns = milestones.c
     wanted = (is_listed(columns.project_id, "wanted"),) if by_project else ()
-    due = select(*columns["id", "amount"]).select_from(WITH_LINES)
+    due = select(*columns["id", "amount", "currency"]).select_from(WITH_LINES)
     return due.where(
         projects.c.client_id == bindparam("client"),
         projects.c.is_template.is_(False),
-        columns.currency == bindparam("currency"),
         columns.status == "completed",
         columns.amount > 0,
         or_(invoice_lines.c.invoice_id.is_(None), invoice_lines.c.invoice_id == bindparam("invoice")),
@@ -78,9 +77,11 @@ class Milestones(WorkKind):
         super().place_in_project(errors, line, project_ids)
 
     def find(self, tx: Tx, selection: UnbilledMilestones, invoice: Invoice) -> Found:
-        due = tx.all(DUE[selection.project_ids is not None], **self.parameters(selection, invoice))
+        rows = tx.all(DUE[selection.project_ids is not None], **self.parameters(selection, invoice))
+        due = [(milestone_id, amount) for milestone_id, amount, currency in rows if currency == invoice.currency]
         lines = [with_defaults(InvoiceLine, milestone_id=milestone_id) for milestone_id, _ in due]
-        return Found(len(due), sum(amount for _, amount in due), lines)
+        others = [other_currency(currency, 1, amount) for _, amount, currency in rows if currency != invoice.currency]
+        return Found(len(due), sum(amount for _, amount in due), lines, left_out=others)
 
 
 MILESTONES = Milestones()

@@ -6,6 +6,7 @@ from typing import Any
 
 from retainer.billing import payments
 from retainer.billing.credit_notes.types import CreditNote
+from retainer.billing.invoices.preview import load_currencies
 from retainer.billing.invoices.types import Invoice, Payment, UnbilledTime
 from retainer.console.actions.action import Action, Stage
 from retainer.console.catalogue import Kind
@@ -38,7 +39,12 @@ class Bill(Action, frozen=True, kw_only=True):
         """Return the form about a client or a project. Raises `not_found` for internal projects."""
         if isinstance(record, Project) and record.client_id is None:
             raise Refusal("not_found", "Only clients and their projects are billed.")
-        return super().sheet(kind, tx, context, record)
+        sheet = super().sheet(kind, tx, context, record)
+        found = {record.currency, *currencies_of(tx, record)}
+        if len(found) > 1:
+            options = tuple((currency, currency) for currency in sorted(found))
+            sheet.fields = [*sheet.fields, Field("currency", "Currency", "choice", is_required=True, options=options)]
+        return sheet
 
     def fields_of(self, record: Client | Project) -> Sequence[Field]:
         covered = " that the fee covers" if is_covered(record) else ""
@@ -52,9 +58,9 @@ class Bill(Action, frozen=True, kw_only=True):
             Field("group_by", "One line of time for each", "choice", is_required=True, options=GROUPS),
         ]
 
-    def preset(self, _: Tx, record: Client | Project) -> dict[str, str]:
+    def preset(self, tx: Tx, record: Client | Project) -> dict[str, str]:
         usual = {work: "no" if work == "time" and is_covered(record) else "yes" for work in WORK}
-        return {**usual, "group_by": "project"}
+        return {**usual, "group_by": "project", "currency": currencies_of(tx, record)[0]}
 
     def build_body(self, record: Client | Project, values: dict[str, Any]) -> dict[str, Any]:
         chosen = [work for work in WORK if values.get(work) is True]
@@ -66,13 +72,17 @@ class Bill(Action, frozen=True, kw_only=True):
         if "time" in asked:
             asked["time"] |= {"group_by": values.get("group_by")}
         if isinstance(record, Project):
-            return {"client_id": record.client_id, "project_id": record.id, "unbilled_work": asked}
-        return {"client_id": record.id, "unbilled_work": asked}
+            billed = {"client_id": record.client_id, "project_id": record.id}
+        else:
+            billed = {"client_id": record.id}
+        return {**billed, "currency": values.get("currency"), "unbilled_work": asked}
 
     def facts(self, stage: Stage, values: Values) -> dict[str, Any]:
         found = getattr(stage.meta, "left_out", ())
-        left_out = ", ".join(f"{hours(each.minutes)} h {LEFT_OUT[each.reason]}" for each in found)
-        return super().facts(stage, values) | {"left_out": left_out}
+        parts = [f"{hours(each.minutes)} h {LEFT_OUT[each.reason]}" for each in found if each.reason in LEFT_OUT]
+        others = [money(each.amount, each.currency) for each in found if each.reason not in LEFT_OUT]
+        more = {"left_out": ", ".join(parts), "others": " and ".join(others)}
+        return super().facts(stage, values) | more
 
     def note(self, stage: Stage) -> None:
         body = self.build_body(stage.record, stage.values)
@@ -80,6 +90,12 @@ class Bill(Action, frozen=True, kw_only=True):
 
     def next_path(self, stage: Stage) -> str:
         return f"/records/invoices/{stage.made.id}"
+
+
+def currencies_of(tx: Tx, record: Client | Project) -> list[str]:
+    """Return the currencies in which a record has unbilled work, its own first; without any, its own."""
+    found = load_currencies(tx, "project_id" if isinstance(record, Project) else "client_id", record.id)
+    return sorted(found or {record.currency}, key=lambda currency: (currency != record.currency, currency))
 
 
 def is_covered(record: Client | Project) -> bool:

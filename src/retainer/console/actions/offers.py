@@ -101,7 +101,7 @@ BILL = Bill(
     button="Create draft",
     when=lambda record: isinstance(record, Client) or (record.client_id and record.billing_type != "non_billable"),
     next_in=None,
-    sentences=("Left out: {left_out}.",),
+    sentences=("Left out: {left_out}.", "In other currencies: {others}. Choose the currency to bill that."),
     notice=("Draft created. Check it, then issue it. If you delete it, its work is unbilled again.",),
 )
 INVOICE_ACTIONS = (

@@ -230,8 +230,13 @@ def read_people(tx: Tx, controls: Controls, period: Period) -> Figures:
         position: {**asdict(total), "label": month_label(month)} for position, (month, total) in totals
     }
     (total,) = report.totals
+    notes = [
+        f"{hours(each.billable_minutes)} of the billable hours are in {each.currency}, and in no amount of this report."
+        for each in total.other_currencies
+        if each.billable_minutes
+    ]
     rows = {"Person": people, "Month": months}
-    return Figures(rows, {**asdict(total), "label": "Total"}, [each.currency for each in total.other_currencies])
+    return Figures(rows, {**asdict(total), "label": "Total"}, [each.currency for each in total.other_currencies], notes)
 
 
 def read_projects(tx: Tx, controls: Controls, period: Period) -> Figures:
@@ -244,6 +249,11 @@ def read_projects(tx: Tx, controls: Controls, period: Period) -> Figures:
         notes.append(f"{hours(minutes)} hours have no cost rate, so profit is too high by their cost.")
     if minutes := total.get("unpriced_minutes"):
         notes.append(f"{hours(minutes)} billable hours have no rate, so they are in no amount.")
+    notes += [
+        f"{hours(each.tracked_minutes)} hours are on projects in {each.currency}, and are not in this report."
+        for each in report.totals
+        if each.currency != controls.currency and each.tracked_minutes
+    ]
     rows = {key: with_cost(row) for key, row in found.items()}
     return Figures({"Project": rows}, total, [each.currency for each in report.totals], notes)
 
