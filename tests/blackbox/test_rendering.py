@@ -11,6 +11,7 @@ from testing.process import running, until, with_database
 
 from retainer.settings import BASE_PATH
 from tests.length import only_full
+from tests.monitor.test_probe import FakeSite
 
 LINE = {"description": "Design", "quantity": "2", "unit_price": "100", "tax_rate": "19"}
 DRAFT = f"{BASE_PATH}/invoices/1"
@@ -35,9 +36,9 @@ def client(server):
         yield found
 
 
-def pdf_of(server):
-    with server.client(server.account["key"]) as own:
-        return own.send("GET", DRAFT, Accept="application/pdf")
+def pdf_of(server, account=None, path=DRAFT):
+    with server.client((account or server.account)["key"]) as own:
+        return own.send("GET", path, Accept="application/pdf")
 
 
 def renderers_of(server):
@@ -85,6 +86,36 @@ def test_a_renderer_that_is_killed_fails_one_request_in_plain_words(server, clie
     until(lambda: "The renderer ended with status -9." in server.log(), "the log says so")
     assert pdf_of(server).status == 200
     assert client.send("GET", f"{BASE_PATH}/me").status == 200
+
+
+def test_a_keyword_is_searched_while_documents_have_all_renderers(tmp_path):
+    site = FakeSite()
+    with (
+        running(with_database(tmp_path), RETAINER_MONITOR_ALLOW="127.0.0.0/8") as server,
+        ThreadPoolExecutor(2) as pool,
+    ):
+        accounts = [server.agency(name, "agency") for name in ("East", "West")]
+        asked = []
+        for account in accounts:
+            with server.client(account["key"]) as client:
+                own = client.post("/clients", {"name": "Bergmann"}).json["data"]["id"]
+                made = client.post("/invoices", {"client_id": own, "lines": [LINE] * 40}).json["data"]["id"]
+            asked.append(pool.submit(pdf_of, server, account, f"{BASE_PATH}/invoices/{made}"))
+            until(lambda: len(renderers_of(server)) == len(asked) or asked[-1].done(), "a renderer begins")
+            for pid in renderers_of(server):
+                os.kill(pid, signal.SIGSTOP)
+        try:
+            with server.client(accounts[0]["key"]) as client:
+                path = client.post("/sites", {"url": site.url, "keyword": "ok"}).headers["location"]
+                until(
+                    lambda: client.send("GET", path).json.get("data", {}).get("status") == "up", "the site is checked"
+                )
+            assert not any(each.done() for each in asked)  # they are ended after 19 seconds only
+        finally:
+            for pid in renderers_of(server):
+                os.kill(pid, signal.SIGCONT)
+        assert {each.result().status for each in asked} <= {200, 503}
+    site.close()
 
 
 @only_full

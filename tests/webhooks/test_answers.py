@@ -7,7 +7,9 @@ from ipaddress import ip_network
 import pytest
 import time_machine
 
+from retainer.events.sender import schedule
 from retainer.events.sender.loop import Sender
+from retainer.outbound import pause
 from retainer.values.exact import as_instant
 from tests.contract.filler import NOW
 from tests.databases import any_database, only_sqlite
@@ -92,6 +94,8 @@ def test_deliveries_of_a_webhook_that_is_not_active_have_no_next_attempt(api, ho
     hook.send()
     assert (hook.read()["status"], next_attempts()) == ("disabled", [None] * 2)
     api.post(f"{hook.path}/redeliver", {"event_id": 1})
+    pause.pause(api.store, pause.WEBHOOKS, "a rehearsal")
+    pause.resume(api.store, pause.WEBHOOKS, schedule.retry_all)
     assert next_attempts() == [None] * 2
     api.patch(hook.path, {"status": "active"})
     hook.receiver.recover()

@@ -48,7 +48,12 @@ DUE_SINCE = select(
 ).where(HAS_WORK)
 """Since when there has been something to send; a webhook that is leased counts, since its backlog may be long."""
 IS_PENDING = webhook_deliveries.c.status == "pending"
-RETRY_ALL = update(webhook_deliveries).where(IS_PENDING).values(next_attempt_at=NOW, failing_since=None, updated_at=NOW)
+OF_ACTIVE = webhook_deliveries.c.webhook_id.in_(select(webhooks.c.id).where(webhooks.c.status == "active"))
+RETRY_ALL = (
+    update(webhook_deliveries)
+    .where(IS_PENDING, OF_ACTIVE)
+    .values(next_attempt_at=NOW, failing_since=None, updated_at=NOW)
+)
 LATEST = bindparam("latest", type_=INSTANT)
 PUT_OFF = and_(IS_PENDING, webhook_deliveries.c.next_attempt_at > NOW, webhook_deliveries.c.updated_at > LATEST)
 IS_LEASED = webhooks.c.leased_until > bindparam("lease_end", type_=INSTANT)
