@@ -10,7 +10,7 @@ CODES: dict[int, tuple[str, ...]] = {
     400: ("malformed_json", "bad_request"),
     401: ("missing_key", "invalid_key", "revoked_key", "expired_key", "user_deactivated"),
     402: ("plan_required", "trial_ended"),
-    403: ("api_disabled", "missing_scope"),
+    403: ("account_suspended", "api_disabled", "missing_scope"),
     404: ("not_found",),
     405: ("method_not_allowed",),
     406: ("not_acceptable",),

@@ -9,6 +9,7 @@ import time_machine
 from testing.agencies import open_app
 
 from retainer.errors import Refusal
+from retainer.identity import closing
 from retainer.identity.keys import keys
 from retainer.identity.keys.keys import SCOPES
 from retainer.kernel.resource import Operation
@@ -85,6 +86,14 @@ def switched_off(api: ApiClient) -> str | None:
     return api.key
 
 
+def suspended(api: ApiClient) -> str | None:
+    """The good key of an account that the operator has suspended, whose plan and switch would refuse it, too."""
+    with api.operating() as tx:
+        closing.suspend(tx, "The invoice of February is not paid.")
+    api.set_account({"plan": "solo", "trial_ends_at": None})
+    return switched_off(api)
+
+
 AUTH_FAILURES = {
     "no key": AuthFailure(401, "missing_key", lambda _: None),
     "an unknown key": AuthFailure(401, "invalid_key", lambda _: keys.new_key()),
@@ -92,6 +101,7 @@ AUTH_FAILURES = {
     "a revoked key": AuthFailure(401, "revoked_key", revoked),
     "an expired key": AuthFailure(401, "expired_key", expired),
     "a deactivated user": AuthFailure(401, "user_deactivated", of_deactivated),
+    "a suspended account": AuthFailure(403, "account_suspended", suspended),
     "a plan without the API after its trial": AuthFailure(402, "trial_ended", without_plan(PAST)),
     "a plan without the API and no trial": AuthFailure(402, "plan_required", without_plan(None)),
     "the API switched off": AuthFailure(403, "api_disabled", switched_off),
@@ -100,6 +110,8 @@ AUTH_FAILURES = {
 
 def restore(api: ApiClient) -> None:
     """Give the account its plan, its switch and its users back."""
+    with api.operating() as tx:
+        closing.resume(tx)
     api.set_user(api.member_id, {"is_active": True})
     api.set_account({"plan": "agency"})
     api.switch_api(on=True)

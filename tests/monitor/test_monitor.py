@@ -12,7 +12,9 @@ import pytest
 import time_machine
 from testing.process import PATIENCE, until
 
+from retainer.cli.accounts import resume
 from retainer.fairness import Places
+from retainer.identity import closing
 from retainer.outbound import client, pause
 from retainer.outbound import loop as background
 from retainer.outbound.client import GuardedClient
@@ -182,7 +184,16 @@ def paused_monitor(watch, _):
     pause.resume(watch.api.store, pause.MONITOR, uptime.suspend_all)
 
 
-suspensions = pytest.mark.parametrize("suspension", [paused_site, maintained_site, paused_monitor])
+@contextmanager
+def suspended_account(watch, _):
+    with watch.api.operating() as tx:
+        closing.suspend(tx, "an invoice is not paid")
+    yield
+    with watch.api.operating() as tx:
+        resume(tx)
+
+
+suspensions = pytest.mark.parametrize("suspension", [paused_site, maintained_site, paused_monitor, suspended_account])
 
 
 @suspensions
@@ -196,7 +207,7 @@ def test_an_incident_ends_with_a_pause_or_maintenance_and_another_may_begin_afte
     with suspension(watch, site):
         at(days=3)
         watch.check(DOWN)
-        if suspension is not paused_monitor:
+        if suspension not in {paused_monitor, suspended_account}:
             assert watch.read(site)["down_since"] is None
         at(days=5, minutes=2)
     assert watch.incidents(site) == [before]

@@ -2,16 +2,36 @@
 
 from datetime import timedelta
 
+from retainer.cli.accounts import resume
 from retainer.fairness import Places
+from retainer.identity import closing
 from retainer.outbound import pause
 from retainer.outbound.pause import MONITOR
 from retainer.sites.monitor import schedule
 from retainer.sites.uptime import suspend_all
+from retainer.values.exact import instant_after, utcnow
 
 
 def claimed(store):
     """Return how many sites a monitor finds and leases."""
     return len(schedule.DUE.claim(store, Places(10, ()), timedelta(minutes=1)))
+
+
+def test_no_site_of_a_suspended_account_is_claimed_and_none_is_late(api, other_tenant):
+    for each in (api, other_tenant):
+        each.make("/sites")
+    with api.operating() as tx:
+        closing.suspend(tx, "an invoice is not paid")
+    with api.store.unscoped() as tx:
+        tx.now = later = instant_after(utcnow(), timedelta(minutes=3))
+        assert schedule.lateness(tx) > timedelta(minutes=2), "the site of the other account is"
+    assert claimed(api.store) == 1
+    with api.store.unscoped() as tx:
+        tx.now = later
+        assert schedule.lateness(tx) < timedelta(minutes=3)
+    with api.operating() as tx:
+        resume(tx)
+    assert claimed(api.store) == 1
 
 
 def test_no_site_is_claimed_from_a_pause_until_it_is_resumed(api):

@@ -13,10 +13,12 @@ import pytest
 import time_machine
 from standardwebhooks import WebhookVerificationError
 
+from retainer.cli.accounts import resume
 from retainer.events.deliveries import MAX_PENDING
 from retainer.events.sender import batch, loop, results, schedule
 from retainer.events.sender.loop import Sender
 from retainer.fairness import Places
+from retainer.identity import closing
 from retainer.outbound import client, pause
 from retainer.server.monitoring import housekeeping
 from retainer.values.exact import as_instant
@@ -270,6 +272,33 @@ def test_an_event_that_is_sent_again_begins_with_short_pauses(api, hooked, clock
     hook.send()
     clock.shift(timedelta(seconds=6))
     assert hook.send() == 1
+
+
+@slow_on_each
+def test_webhooks_of_a_suspended_account_wait_and_then_send_all_in_order(api, other_tenant, clock):
+    hook, other = Hooked(api), Hooked(other_tenant)
+    hook.receiver.fail()
+    client = api.make("/clients")["id"]
+    hook.send()
+    for name in ("First", "Second"):
+        api.patch(f"/clients/{client}", {"name": name})
+    with api.operating() as tx:
+        closing.suspend(tx, "an invoice is not paid")
+    hook.receiver.recover()
+    clock.shift(timedelta(days=4))
+    other_tenant.make("/tags")
+    assert hook.send() == 1, "that of the other account"
+    assert hook.receiver.events == []
+    with api.store.unscoped() as tx:
+        assert schedule.lateness(tx) == timedelta(0)
+    with api.operating() as tx:
+        resume(tx)
+    hook.send()
+    hook.send()
+    assert hook.receiver.events == [1, 2, 3]
+    assert hook.read()["status"] == "active", "the days of the suspension are none in which it failed"
+    for each in (hook, other):
+        each.receiver.close()
 
 
 @slow_on_each

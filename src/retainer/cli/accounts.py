@@ -10,19 +10,21 @@ from retainer import settings
 from retainer.cli import common as cli
 from retainer.documents.logo_files import read_logo
 from retainer.errors import FieldErrors
-from retainer.identity import accounts, logos
+from retainer.identity import accounts, closing, logos
 from retainer.identity.accounts import AccountDetails
 from retainer.identity.audit import Fields
+from retainer.identity.closing import Suspension
 from retainer.identity.people import passwords, users
 from retainer.identity.people.users import UserDetails
 from retainer.identity.plans import QUOTAS, limits_of
 from retainer.kernel.representations import run_here
 from retainer.shared import numbering
 from retainer.shared.numbering import NextNumbers
+from retainer.store.tx import Tx
 from retainer.traffic.usage import NOTHING, usage_by_account
 from retainer.values.reading import read_part
 
-account_cli = cli.group("account", "Open, list, show and change accounts.")
+account_cli = cli.group("account", "Open, list, show, change, suspend and delete accounts.")
 api_cli = cli.group("api", "Switch an account's API on or off.")
 
 OPENING = (
@@ -44,8 +46,8 @@ USAGE = (
     "Count rows, sites, webhooks, bytes of logos, requests, server errors and the last use of a key, with the "
     "limits of the plan; this takes a while."
 )
-COLUMNS = ("id", "name", "plan", "trial_ends_at", "api_enabled", "currency", "timezone")
-OF_USAGE = ("id", "name", "plan", *NOTHING, *(quota.setting for quota in QUOTAS.values()))
+COLUMNS = ("id", "name", "status", "plan", "trial_ends_at", "api_enabled", "currency", "timezone")
+OF_USAGE = ("id", "name", "status", "plan", *NOTHING, *(quota.setting for quota in QUOTAS.values()))
 
 
 @cli.command(account_cli, "create", OPENING)
@@ -104,6 +106,48 @@ def set_account(
         if has_logo:
             logos.set_logo(tx, image)
         return accounts.get_account(tx) | (numbering.upcoming_numbers(tx) if numbers else {})
+
+
+@cli.command(account_cli, "suspend", cli.fields_of(Suspension))
+def suspend_account(account: cli.Account, **given: Any) -> Fields:
+    """Suspend an account from the next request on: keys, the console, checks and webhooks stop until it is resumed."""
+    with cli.acting_for(account) as tx:
+        return standing(closing.suspend(tx, cli.whole(Suspension, given).reason))
+
+
+@cli.command(account_cli, "resume")
+def resume_account(account: cli.Account) -> Fields:
+    """Resume a suspended account, and undo the announcement of its deletion; webhooks send what they have missed."""
+    with cli.acting_for(account) as tx:
+        resume(tx)
+        return standing(accounts.get_account(tx))
+
+
+@cli.command(account_cli, "delete", cli.fields_of(Suspension, is_new=False))
+def delete_account(account: cli.Account, *, json: bool, **given: Any) -> Fields:
+    """Suspend an account, and delete it with all its data 30 days later. Until then, it can be exported and resumed."""
+    reason = cli.changes(Suspension, given, may_be_none=True).get("reason")
+    with cli.acting_for(account) as tx:
+        closed = closing.close(tx, reason)
+    if not json:
+        cli.warn(f"Export its data before {closed['deletes_at'][:10]}: retainer export {account} DIR")
+        cli.warn(f"To keep the account: retainer account resume {account}")
+    return standing(closed)
+
+
+def resume(tx: Tx) -> None:
+    """Resume an account: its sites were not down in the meantime, and its receivers have not failed."""
+    from retainer.events.sender import schedule  # noqa: PLC0415  # only this command and the server need them
+    from retainer.sites import uptime  # noqa: PLC0415
+
+    since = closing.resume(tx)
+    if since is not None:
+        uptime.suspend_account(tx, since)
+        schedule.retry(tx)
+
+
+def standing(account: Fields) -> Fields:
+    return {name: account[name] for name in ("id", "name", "status", "suspended_at", "suspension_reason", "deletes_at")}
 
 
 @cli.command(api_cli, "on")

@@ -12,7 +12,7 @@ from retainer.console import words
 from retainer.console.catalogue import Catalogue
 from retainer.console.forms import Form
 from retainer.console.labels import field_label, in_words
-from retainer.identity.actors import Person
+from retainer.identity.actors import THE_OPERATOR, Person
 from retainer.identity.people.sent_forms import SentForm
 from retainer.identity.plans import PLANS, Plan, includes_api
 from retainer.identity.sign_in.throttle import Throttle
@@ -146,12 +146,17 @@ class PageContext(msgspec.Struct):
             raise TypeError("This page needs no sign-in, so it has no user.")
         return self.signed_in
 
+    @property
+    def is_inside(self) -> bool:
+        """Return whether a person is signed in whose account is not suspended: only then there are other pages."""
+        return self.signed_in is not None and self.signed_in.suspended_at is None
+
     def may(self, area: Area) -> bool:
         return may(self.person, area)
 
     @property
     def operator(self) -> str:
-        return self.request.settings.contact or "the operator of this server"
+        return self.request.settings.contact or THE_OPERATOR
 
     @property
     def plan(self) -> Plan:

@@ -11,6 +11,7 @@ from retainer.console.page_context import ROOT, SESSION, Cookies, PageContext, R
 from retainer.console.pages import sign_in_pages
 from retainer.console.routes import HOME, PATHS, Handler, Route, area_of
 from retainer.errors import Refusal, method_not_allowed
+from retainer.identity.actors import THE_OPERATOR
 from retainer.identity.people import sessions
 from retainer.identity.sign_in.throttle import Throttle
 from retainer.kernel import pipeline
@@ -28,7 +29,9 @@ MAX_BYTES, MAX_CARRIED = 256 * 1024, 64 * 1024
 """Bytes of a form, and of one that a sign-in carries, whose fields it names again."""
 FORM_STATUSES = frozenset({402, 403, 412, 422, 429})
 """Refusals with these statuses are shown on the page of the form, others on an error page."""
-HEADINGS = {
+SUSPENDED, SIGN_OUT = "account_suspended", "/sign-out"
+HEADINGS: dict[int | str, str] = {
+    SUSPENDED: "Account suspended",
     404: "Not found",
     403: "Not allowed",
     405: "Method not allowed",
@@ -60,7 +63,8 @@ class Console:
         except Exception as error:  # noqa: BLE001  # any error is a page
             refusal = pipeline.to_refusal(error, request, self.report)
             sentence = WAIT if refusal.code == "unavailable" else refusal.message
-            return context.respond(_with_headers(_problem(context, refusal.status, sentence), refusal), self.store)
+            problem = _problem(context, refusal.status, sentence.replace(THE_OPERATOR, context.operator), refusal.code)
+            return context.respond(_with_headers(problem, refusal), self.store)
 
     def _answer(self, context: PageContext) -> Reply:
         request = context.request
@@ -81,16 +85,15 @@ class Console:
         if found is None:
             raise Refusal("not_found", "This page does not exist. It may have moved.")
         route, context.path_parameters = found
-        is_open = route.is_public or path in {sign_in_pages.SECOND_FACTOR, "/sign-out"}
-        if context.signed_in and context.signed_in.lacks_second_factor and not is_open:
-            return context.redirect(sign_in_pages.SECOND_FACTOR)
-        if context.signed_in and not context.may(area_of(path)):
-            return _forbidden(context) if path else context.redirect(HOME)
+        if turned_away := _turned_away(context, path, route):
+            return turned_away
         context.query = forms.parse(request.query)
         try:
             return self._handle(route, context)
         except ActorChanged:  # the user lost a right while the page waited for its turn
             self._recognize(context)
+            if context.signed_in:
+                context.signed_in.require_running()
             return _forbidden(context) if context.signed_in else self._ask_to_sign_in(context, path, route)
 
     def _handle(self, route: Route, context: PageContext) -> Reply:
@@ -150,7 +153,7 @@ class Console:
                 with self.store.begin(context.person, write=False) as tx:
                     if answer := context.earlier_answer(tx):
                         return answer
-            if route.show is None or refusal.status not in FORM_STATUSES:
+            if route.show is None or refusal.status not in FORM_STATUSES or refusal.code == SUSPENDED:
                 raise
             context.form.refuse(refusal)
             return _with_headers(self._show(route.show, route, context), refusal)
@@ -168,6 +171,20 @@ class Console:
             if isinstance(conflict, ActorChanged) or not retries:
                 raise
         return self._write(act, context, retries - 1)
+
+
+def _turned_away(context: PageContext, path: str, route: Route) -> Reply | None:
+    """Return the reply to a person to whom a page is not open, else None. Raises `account_suspended`."""
+    person = context.signed_in
+    if person is None:
+        return None
+    if not route.is_public and path != SIGN_OUT:
+        person.require_running()
+    if person.lacks_second_factor and not route.is_public and path not in {sign_in_pages.SECOND_FACTOR, SIGN_OUT}:
+        return context.redirect(sign_in_pages.SECOND_FACTOR)
+    if not context.may(area_of(path)):
+        return _forbidden(context) if path else context.redirect(HOME)
+    return None
 
 
 def _rehearse(show: Handler, tx: Tx, context: PageContext) -> Reply:
@@ -223,8 +240,8 @@ def _forbidden(context: PageContext) -> Reply:
     return _problem(context, 403, sentence)
 
 
-def _problem(context: PageContext, status: int, sentence: str) -> Reply:
-    heading = HEADINGS.get(status, "Something went wrong")
+def _problem(context: PageContext, status: int, sentence: str, code: str = "") -> Reply:
+    heading = HEADINGS.get(code) or HEADINGS.get(status, "Something went wrong")
     return context.render("problem", status=status, heading=heading, sentence=sentence, is_fault=status == 500)
 
 

@@ -214,4 +214,5 @@ def _fields_of(row: Row) -> Fields:
     fields["working_weekdays"] = json.loads(fields["working_weekdays"])
     if fields["hourly_rate"] is not None:
         fields["hourly_rate"] = str(amount_of(fields["hourly_rate"], fields["currency"]))
-    return fields
+    is_suspended, is_closing = fields["suspended_at"] is not None, fields["deletes_at"] is not None
+    return fields | {"status": "closing" if is_closing else "suspended" if is_suspended else "active"}

@@ -13,16 +13,19 @@ from retainer.store.constraints import singular
 from retainer.store.engines.base import Row
 from retainer.store.engines.sql import INSTANT
 from retainer.store.tx import Actor, Store, Tx
-from retainer.values.exact import instant_after
+from retainer.values.exact import instant_after, local_day
 
 IDLE_TIMEOUT = timedelta(minutes=30)
 MAX_AGE = timedelta(hours=12)
+THE_OPERATOR = "the operator of this server"
+"""Whom messages tell to ask, if the server does not say who that is (`RETAINER_CONTACT`)."""
 
 OPERATOR_COLUMNS = {
     "account_id": accounts.c.id,
     "account_name": accounts.c.name,
     "language": accounts.c.document_language,
     **{name: accounts.c[name] for name in ("currency", "timezone", "payment_terms_days", "client_number_pattern")},
+    **accounts.c["suspended_at", "suspension_reason", "deletes_at"],
 }
 PERSON_COLUMNS = OPERATOR_COLUMNS | {
     "user_id": users.c.id,
@@ -41,7 +44,7 @@ HAS_SECOND_FACTOR = select(second_factors.c.id).where(second_factors.c.user_id =
 LACKS_SECOND_FACTOR = and_(accounts.c.require_second_factor, ~HAS_SECOND_FACTOR)
 """Whether a user must set up a second factor before anything else."""
 SIGNED_IN = (
-    select(users.c.role, case((LACKS_SECOND_FACTOR, 1), else_=0))
+    select(users.c.role, case((LACKS_SECOND_FACTOR, 1), else_=0), accounts.c.suspended_at)
     .select_from(OF_ACCOUNTS)
     .where(sessions.c.id == bindparam("id"), IS_LIVE, users.c.is_active)
 )
@@ -60,17 +63,39 @@ class Person(Actor, frozen=True, gc=False):
     """Whether the account requires a second factor that the user has not set up: then nothing else is allowed."""
     plan: str = ""
     trial_ends_at: str | None = None
+    suspended_at: str | None = None
+    suspension_reason: str | None = None
+    deletes_at: str | None = None
+
+    @property
+    def suspension(self) -> str | None:
+        """Return since when and why the account is suspended, in sentences; None if it is not."""
+        if self.suspended_at is None:
+            return None
+        why = f": {self.suspension_reason}" if self.suspension_reason else ""
+        since = f"{self.account_name} has been suspended since {local_day(self.suspended_at, self.timezone)}{why}"
+        sentences = [since if since.endswith((".", "!", "?")) else f"{since}."]
+        if self.deletes_at is not None:
+            sentences.append(f"It will be deleted with all its data on {local_day(self.deletes_at, self.timezone)}.")
+        return " ".join((*sentences, f"Only {THE_OPERATOR} can change that."))
+
+    def require_running(self) -> None:
+        """Raise `account_suspended`, with the reason, if the account of the user is suspended."""
+        if self.suspension is not None:
+            raise Refusal("account_suspended", self.suspension)
 
     def ask(self, tx: Tx) -> Callable[[], bool] | None:
         """Ask whether the session is live, and its user active in the same role, with a second factor if it is needed.
 
+        The session of a suspended account may do what it could do when it was recognized as one: sign out.
         An operator has no session, nor has a user who is signing in: that transaction checks the user itself.
         """
         if self.session_id is None:
             return None
         rows = tx.request_rows(SIGNED_IN, id=self.session_id, **session_limits(tx.now))
         return lambda: any(
-            role == self.role and (self.lacks_second_factor or not lacks_it) for role, lacks_it in rows()
+            role == self.role and (self.lacks_second_factor or not lacks_it) and suspended_at == self.suspended_at
+            for role, lacks_it, suspended_at in rows()
         )
 
 
@@ -97,11 +122,16 @@ def select_operator(table: Table) -> Select[Any]:
 
 
 def in_accounts(store: Store, found: SelectBase, work: Callable[[Tx], int], **values: object) -> int:
-    """Do work in a transaction of each account that a statement finds; return the sum of its results."""
+    """Do work in a transaction of each account that a statement finds; return the sum of its results.
+
+    An account that is deleted meanwhile is left out.
+    """
     with store.unscoped() as tx:
         account_ids = [account_id for (account_id,) in tx.all(found, **values)]
     total = 0
     for account_id in account_ids:
-        with store.begin(operator_of(store, account_id), write=True) as tx:
-            total += work(tx)
+        row = store.unscoped_one(select_operator(accounts), id=account_id)
+        if row is not None:
+            with store.begin(operator(row), write=True) as tx:
+                total += work(tx)
     return total

@@ -17,6 +17,7 @@ from retainer.values.kinds import MAX_INTEGER, Instant, read_instant
 from retainer.values.parameters import read_number
 
 AccountAction = Literal["account opened", "account changed", "API switched on", "API switched off"]
+AccountEnd = Literal["account suspended", "account resumed", "account deletion announced"]
 KeyAction = Literal["key created", "key changed", "key rotated", "key handed over", "key revoked"]
 UserAction = Literal["user created", "user changed", "user deactivated", "user activated", "link created"]
 SignInAction = Literal["password set", "signed in", "signed out", "sign-in failed", "session revoked"]
@@ -29,7 +30,9 @@ WebhookEnd = Literal["webhook disabled", "webhook deleted"]
 RecordAction = Literal["record created", "record changed", "record deleted"]
 BusinessAction = Literal[PaymentAction, InvoiceAction, ClientAction]
 AccessAction = Literal[KeyAction, UserAction, SignInAction]
-Action = Literal[AccountAction, AccessAction, BusinessAction, FactorAction, WebhookAction, WebhookEnd, RecordAction]
+Action = Literal[
+    AccountAction, AccountEnd, AccessAction, BusinessAction, FactorAction, WebhookAction, WebhookEnd, RecordAction
+]
 ACTIONS: tuple[Action, ...] = get_args(Action)
 Fields = dict[str, Any]
 PAGE = 50

@@ -22,6 +22,7 @@ class Caller(Actor, frozen=True, gc=False):
     plan: str
     trial_ends_at: str | None
     api_enabled: bool
+    suspended_at: str | None
     requests_per_minute: int
     granted: list[str]
     """The scopes of the key that the role of its user allows."""
@@ -53,7 +54,7 @@ _columns = {
     "role": users.c.role,
     "user_is_active": users.c.is_active,
     **accounts.c["currency", "timezone", "payment_terms_days", "client_number_pattern"],
-    **accounts.c["plan", "trial_ends_at", "api_enabled"],
+    **accounts.c["plan", "trial_ends_at", "api_enabled", "suspended_at"],
 }
 CALLER_COLUMNS = {name: _columns[name] for name in Caller.__struct_fields__ if name in _columns}
 """Fields of `Caller` with their columns, in its order. The rate limit follows from the plan."""

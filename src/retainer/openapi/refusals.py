@@ -14,7 +14,7 @@ ADVICE = {
     400: "The request cannot be read. Correct it and send it again.",
     401: "No valid key was sent. Send one that is neither revoked nor expired, and whose user is active.",
     402: "The account's plan does not include the API. Change it to one that does.",
-    403: "The API is switched off for this account, or the key lacks the scope. Ask an admin.",
+    403: "The account is suspended, its API is switched off, or the key lacks the scope. Ask an admin.",
     404: "There is no such record in this account. Check the id in the path.",
     406: "Accept asks for a form, like a PDF, that only other operations have. Send Accept: application/json.",
     409: "The first request with this Idempotency-Key is still running. Wait a second and send it again.",
@@ -30,7 +30,7 @@ ADVICE = {
 }
 DOCS_OF_ERRORS = f"https://agency.example{pipeline.DOCS_OF_ERRORS}"
 WITH_HEADERS = {401: ["WWW-Authenticate"], 409: ["Retry-After"], 429: ["Retry-After"], 503: ["Retry-After"]}
-BARE = {"api_disabled", "idempotency_key_reused"}
+BARE = {"account_suspended", "api_disabled", "idempotency_key_reused"}
 """The codes whose errors have only the common fields."""
 
 OF_BATCH: Json = {
@@ -55,11 +55,11 @@ PLAN = Shape(
 )
 FORBIDDEN = Shape(
     "ForbiddenError",
-    "The API is switched off, or the key lacks the scope of the operation.",
+    "The account is suspended, its API is switched off, or the key lacks the scope of the operation.",
     {
-        "required_scope": Annotated[Scope, "The scope that the operation needs. Absent with `api_disabled`."],
+        "required_scope": Annotated[Scope, "The scope that the operation needs. Only with `missing_scope`."],
         "granted_scopes": Annotated[
-            list[Scope], Meta(examples=[["clients:read"]]), "The scopes of the key. Absent with `api_disabled`."
+            list[Scope], Meta(examples=[["clients:read"]]), "The scopes of the key. Only with `missing_scope`."
         ],
     },
 )

@@ -1,14 +1,15 @@
-"""Pauses: background work that sends nothing out until an operator resumes it, as after a restore."""
+"""Pauses: background work that sends nothing out until an operator resumes it, for all accounts or for one."""
 
 from collections.abc import Callable
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, bindparam, delete, exists, insert, select
+from sqlalchemy import ColumnElement, Table, bindparam, delete, exists, insert, or_, select
 
-from retainer.schema.identity import pauses
+from retainer.schema.identity import accounts, pauses
 from retainer.store.tables import NOW
 from retainer.store.tx import Store
 
+SUSPENDED = select(accounts.c.id).where(accounts.c.suspended_at.is_not(None))
 NAMED = pauses.c.name == bindparam("name")
 PAUSE = insert(pauses).values(name=bindparam("name"), since=NOW, reason=bindparam("reason"))
 RESUME = delete(pauses).where(NAMED)
@@ -23,10 +24,12 @@ class Work(NamedTuple):
     command: str
     effect: str
 
-    @property
-    def is_paused(self) -> ColumnElement[bool]:
-        """Return a condition for statements, so that a pause takes effect in every process with its next query."""
-        return exists(select(pauses.c.name).where(pauses.c.name == self.name))
+    def is_paused(self, table: Table) -> ColumnElement[bool]:
+        """Return whether the work for rows of a table is paused, or the account of a row is suspended.
+
+        It is a condition for statements, so that both take effect in every process with its next query.
+        """
+        return or_(exists(select(pauses.c.name).where(pauses.c.name == self.name)), table.c.account_id.in_(SUSPENDED))
 
 
 MONITOR = Work("monitor", "monitor", "The monitor has been paused since {}. No site is checked.")

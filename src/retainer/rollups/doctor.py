@@ -3,14 +3,14 @@
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Select, Table, bindparam, func, select
+from sqlalchemy import Select, Table, bindparam, func, or_, select
 
 from retainer.identity.actors import OPERATORS, operator
 from retainer.rollups import record_totals, summaries
 from retainer.rollups.record_totals import TOTALS
 from retainer.schema import identity, metadata
 from retainer.schema.rollups import SUMMARIES
-from retainer.store.tables import events, totals
+from retainer.store.tables import NOW, events, totals
 from retainer.store.tx import Store, Tx
 
 UNCOUNTED: tuple[Table, ...] = (
@@ -18,13 +18,17 @@ UNCOUNTED: tuple[Table, ...] = (
     *(identity.second_factors, identity.recovery_codes, identity.logos, events),
 )
 """The tables without a list that shows how many rows they have."""
+KEPT = OPERATORS.where(or_(identity.accounts.c.deletes_at.is_(None), identity.accounts.c.deletes_at > NOW))
 COUNTER = select(totals.c.count).where(totals.c.name == bindparam("name"))
 
 
 def inspect(store: Store, *, repair: bool) -> list[str]:
-    """Return the mismatched sums of all accounts; with `repair`, rebuild the sums of each affected account."""
+    """Return the mismatched sums of all accounts; with `repair`, rebuild the sums of each affected account.
+
+    An account whose rows are being deleted is left out.
+    """
     with store.unscoped() as tx:
-        accounts = tx.all(OPERATORS)
+        accounts = tx.all(KEPT)
     descriptions = []
     for account in accounts:
         with store.begin(operator(account), write=repair) as tx_of_account:

@@ -1,6 +1,6 @@
 """Identity: accounts and their logos, users and API keys, how users sign in, the audit, last numbers, and pauses."""
 
-from sqlalchemy import Column, Index, Table
+from sqlalchemy import Column, Index, Table, column
 
 from retainer.schema import columns as col
 from retainer.store.engines.sql import INTEGER, KEYED, NUMBERED, TEXT
@@ -14,6 +14,8 @@ def texts_by_language(*names: str) -> list[Column[str]]:
     """Declare a text in each language of documents: `invoice_terms_en`, `invoice_terms_de`."""
     return [col.text(f"{name}_{language}", optional=True) for name in names for language in LANGUAGES]
 
+
+IS_SUSPENDED = column("suspended_at").is_not(None)
 
 accounts = Table(
     "accounts",
@@ -45,8 +47,12 @@ accounts = Table(
     *texts_by_language("invoice_introduction", "invoice_terms", "document_footer"),
     col.integer("logo_id", optional=True),  # no reference: logos refer to accounts
     col.flag("require_second_factor", server_default="0"),
+    *col.optional(col.instant, "suspended_at", "deletes_at"),
+    col.text("suspension_reason", optional=True),
+    Index("accounts_suspended", "id", sqlite_where=IS_SUSPENDED, postgresql_where=IS_SUSPENDED),
     **NUMBERED,
 )
+"""Nothing is done for a suspended account. From `deletes_at` on, its rows are deleted."""
 
 logos = col.account_table("logos", col.content("content"), col.text("sha256"))
 """Logos of documents. They are never changed; a new logo is a new row."""

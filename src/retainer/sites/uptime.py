@@ -6,6 +6,7 @@ is going on; only failures after them begin another incident.
 """
 
 from datetime import timedelta
+from functools import partial
 from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Table, bindparam, case, delete, func, insert, select, update
@@ -140,15 +141,16 @@ def suspend(tx: Tx, site_id: int, ended_at: str) -> None:
     tx.run(END_INCIDENT, site=site_id, ended_at=ended_at)
 
 
+def suspend_account(tx: Tx, since: str) -> int:
+    """End what is going on at the sites of an account, because none has been checked since then."""
+    tx.all(LOCK_FAILING)  # in one order, whichever server does it
+    tx.run(END_ALL, ended_at=since)
+    return tx.change(SUSPEND_ALL)
+
+
 def suspend_all(store: Store, since: str) -> None:
     """End what is going on at all sites, because none has been checked since then."""
-
-    def suspend_account(tx: Tx) -> int:
-        tx.all(LOCK_FAILING)  # in one order, whichever server does it
-        tx.run(END_ALL, ended_at=since)
-        return tx.change(SUSPEND_ALL)
-
-    in_accounts(store, FAILING, suspend_account)
+    in_accounts(store, FAILING, partial(suspend_account, since=since))
 
 
 def list_incidents(tx: Tx, site_id: int, limit: int) -> list[Incident]:

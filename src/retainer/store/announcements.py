@@ -7,7 +7,7 @@ it is compiled.
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
-from sqlalchemy import Column, ColumnElement, Insert, Table, Update, bindparam, delete, insert, update
+from sqlalchemy import Column, ColumnElement, Delete, Insert, Table, Update, bindparam, delete, insert, update
 from sqlalchemy.sql import visitors
 from sqlalchemy.sql.dml import UpdateBase
 from sqlalchemy.sql.elements import ClauseElement
@@ -64,6 +64,11 @@ def deleting(table: Table, *conditions: ColumnElement[bool]) -> UpdateBase:
     if not is_announced(table):
         return statement
     return statement.returning(*_ids(table)).execution_options(**{ANNOUNCES: Change(table, DELETED)})
+
+
+def erasing(table: Table, *conditions: ColumnElement[bool]) -> Delete:
+    """Return a deletion of rows of an account that is deleted whole; nobody is left to read an event about it."""
+    return delete(table).where(*conditions).execution_options(**{ANNOUNCES: None})
 
 
 def maintaining(table: Table, *conditions: ColumnElement[bool], values: Columns) -> Update:

@@ -81,6 +81,8 @@ def show_password(store: Store, context: PageContext) -> Reply:
         holder, has_password = LINKS.find(store, token)
         return context.render("password", holder=holder, has_password=has_password, token=token)
     except Refusal as refusal:
+        if refusal.code != "not_found":
+            raise
         heading = "This link no longer works"
         return context.render("problem", status=404, heading=heading, sentence=refusal.message, is_fault=False)
 

@@ -41,7 +41,9 @@ OF_ACCOUNT = select(events.c.id).where(events.c.account_id == webhooks.c.account
 NEWEST_OF_ACCOUNT = OF_ACCOUNT.order_by(events.c.id.desc()).scalar_subquery()
 FIRST_NEW = OF_ACCOUNT.where(events.c.id > webhooks.c.position).order_by(events.c.id).with_only_columns(events.c.at)
 HAS_NEW = and_(webhooks.c.pending_count < MAX_PENDING, webhooks.c.position < NEWEST_OF_ACCOUNT)
-HAS_WORK = and_(webhooks.c.status == "active", or_(webhooks.c.next_attempt_at <= NOW, HAS_NEW), ~WEBHOOKS.is_paused)
+HAS_WORK = and_(
+    webhooks.c.status == "active", or_(webhooks.c.next_attempt_at <= NOW, HAS_NEW), ~WEBHOOKS.is_paused(webhooks)
+)
 DUE = Leases(Leased, webhooks, webhooks.c.leased_until, and_(HAS_WORK, webhooks.c.leased_until <= NOW))
 DUE_SINCE = select(
     func.min(case((webhooks.c.next_attempt_at <= NOW, webhooks.c.next_attempt_at), else_=FIRST_NEW.scalar_subquery()))

@@ -97,7 +97,10 @@ def _caller(row: str) -> Caller:
 
 
 def authenticate(request: Request, store: Store) -> Caller:
-    """Return the caller of a request. Raises a 401 unless the key is known and valid, and its user active."""
+    """Return the caller of a request. Raises a 401 unless the key is known and valid, and its user active.
+
+    The key of a suspended account has no caller, either: its requests are in no log of the account, which stands still.
+    """
     caller = caller_of(store, credential(request))
     if caller is None:
         raise refused(
@@ -109,6 +112,12 @@ def authenticate(request: Request, store: Store) -> Caller:
         raise refused("expired_key", "This key has expired. Ask an admin of the account for a new one.")
     if not caller.user_is_active:
         raise refused("user_deactivated", "The user of this key is deactivated. Ask an admin for another user's key.")
+    if caller.suspended_at is not None:
+        raise Refusal(
+            "account_suspended",
+            "The account of this key is suspended. Its admins read the reason when they sign in to the console, and "
+            "only the operator of this server can resume it.",
+        )
     return caller
 
 

@@ -189,12 +189,17 @@ class Tokens:
         return new
 
     def find(self, store: Store, token: str) -> tuple[Person, bool]:
-        """Return the user, and whether there is a password. Raises `not_found` for a used, void or expired token."""
+        """Return the user, and whether there is a password.
+
+        Raises `not_found` for a used, void or expired token, and `account_suspended`.
+        """
         row = store.unscoped_one(self._by_hash, hash=digest(token), at=utcnow())
         if row is None:
             raise Refusal("not_found", self.unusable)
         has_password, *columns = row
-        return Person(**dict(zip(PERSON_COLUMNS, columns, strict=True))), bool(has_password)
+        person = Person(**dict(zip(PERSON_COLUMNS, columns, strict=True)))
+        person.require_running()
+        return person, bool(has_password)
 
     def use_up(self, tx: Tx, token: str) -> None:
         """Void a token in the transaction that uses it. Raises `not_found` if it was used or voided meanwhile."""

@@ -60,7 +60,8 @@ def sign_in(
     If email and password match users of several accounts and none is named, return these.
 
     Raises `validation_failed` if they match none, with the same message and timing for each reason, `rate_limited`
-    after too many failures, and `unavailable` if too many attempts wait to be hashed.
+    after too many failures, and `unavailable` if too many attempts wait to be hashed. Only if they match, it raises
+    `account_suspended` with the reason.
     """
     folded, password = fold_email(email), password.strip()  # as when it was set
     origin = origin_of(store, folded, browser)
@@ -78,6 +79,7 @@ def sign_in(
     if len(matching) > 1:
         return [person for person, _ in matching]
     ((person, password_hash),) = matching
+    person.require_running()
     with store.begin(person, write=True) as tx:
         require_same_hash(tx, person, password_hash)
         if newer_hash is not None:

@@ -10,6 +10,7 @@ from sqlalchemy import Column, ColumnElement, and_, bindparam, delete, func, or_
 
 from retainer.background import Background, Chore
 from retainer.identity.actors import in_accounts
+from retainer.identity.closing import erase_due
 from retainer.identity.people import sessions
 from retainer.kernel.caller import Caller
 from retainer.kernel.http import Request
@@ -30,6 +31,8 @@ from retainer.values.exact import as_instant, instant_after
 STATE_SECONDS = 0.1
 NOTE_SECONDS = 2.0
 SWEEP_SECONDS = 60.0
+ERASE_SECONDS = 0.2
+"""Pause between two batches of an account that is deleted."""
 SUMS_SECONDS = 3600.0
 SUMS_DAYS = 90
 """How long sums of requests are kept at least."""
@@ -157,6 +160,7 @@ class Housekeeping(Background):
                 Chore("deleting old idempotency keys", SWEEP_SECONDS, lambda: delete_responses(store)),
                 *starmap(self._deleting, kept),
                 Chore("deleting old sessions", SWEEP_SECONDS, lambda: sessions.delete_expired(store)),
+                Chore("deleting closed accounts", SWEEP_SECONDS, self._erase, at_once=True),
                 *self._last,
             ),
             STOP_SECONDS,
@@ -178,6 +182,10 @@ class Housekeeping(Background):
                 reason = "the database refused them or was too slow"
                 message = f"{dropped} requests are missing from the request log: {reason}."
                 self.log.warning(message)
+
+    def _erase(self) -> timedelta | None:
+        """Delete a batch of each account whose deletion is due; return the time until the next one, if any."""
+        return timedelta(seconds=ERASE_SECONDS) if erase_due(self.store, self.log.warning) else None
 
     def _deleting(self, name: str, every: float, kept: list[Kept], days: int) -> Chore:
         """Return the chore that deletes older rows: a batch, and soon another one if it found some."""

@@ -52,7 +52,7 @@ class Observation(NamedTuple):
     ssl_expires_at: str | None
 
 
-IS_DUE = and_(sites.c.monitoring_enabled.is_(True), sites.c.next_check_at <= NOW, ~MONITOR.is_paused)
+IS_DUE = and_(sites.c.monitoring_enabled.is_(True), sites.c.next_check_at <= NOW, ~MONITOR.is_paused(sites))
 DUE = Leases(DueSite, sites, sites.c.next_check_at, IS_DUE)
 LOCK_LEASED = (
     select(*sites.c[Observation._fields])
