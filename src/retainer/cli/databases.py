@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 database_cli = typer.Typer()
 STANDARD_OUTPUT = Path("-")
+WORKS_AGAIN = "keys that were revoked, people who were deactivated, and accounts that were suspended since the backup"
 
 Written = Annotated[Path, typer.Argument(metavar="FILE", help="The file to write; - is standard output.")]
 Read = Annotated[Path, typer.Argument(metavar="FILE", help="The backup to read.")]
@@ -104,7 +105,7 @@ def restore(file: Read, *, check: Check = False, force: Displace = False) -> dic
         cli.warn(repair(restored.wrong_sums))
     result = {"database": str(database), "former_database": None if former is None else str(former)}
     paused = {work.name: f"paused; resume with: retainer {work.command} --resume" for work in pause.EVERY}
-    return {**result, **paused, **described(file, restored)}
+    return {**result, **paused, "works_again": WORKS_AGAIN, **described(file, restored)}
 
 
 def embedded_database(file: Path) -> Sqlite:
