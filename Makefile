@@ -111,10 +111,10 @@ dist:  ## build the wheel and the source distribution into dist/
 	sh tools/setup.sh $(PYTHON) $(VENV)-build release
 	$(VENV)-build/bin/python -m build --no-isolation
 
-sbom:  ## write the list of the parts of the image into dist/
+sbom: $(DEVELOP)  ## write the list of the parts of a server, with their licences, into dist/
 	sh tools/setup.sh $(PYTHON) $(VENV)-build release
 	mkdir -p dist
-	$(VENV)-build/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-file dist/retainer-sbom.json requirements/run.txt
+	$(BIN)/python -m tools.sbom $(VENV)-build/bin/cyclonedx-py dist/retainer-sbom.json
 
 lock: $(DEVELOP)  ## write requirements/ from pyproject.toml, with the newest versions that fit
 	$(LOCK) pyproject.toml --all-extras --output-file requirements/run.txt

@@ -360,3 +360,19 @@ def test_a_server_whose_workers_cannot_live_ends(tmp_path):
             time.sleep(0.05)
         assert server.process.wait(timeout=PATIENCE) == 1
         warned(server, "10 workers died within a minute. The server stops.")
+
+
+def test_a_plan_that_does_not_exist_is_refused_once_and_before_any_worker_starts(tmp_path):
+    result = command(with_database(tmp_path), "serve", "--port", free_port(), RETAINER_MAX_SITES="10,gold=2")
+    assert (result.status, result.out) == (1, "")
+    assert result.err.count("RETAINER_MAX_SITES names the plan gold. Plans: ") == 1
+    assert "orker" not in result.err
+
+
+@pytest.mark.parametrize("place", ["data", "data/backups", "data/../data/backups"])
+def test_backups_within_the_data_folder_are_refused(tmp_path, place):
+    folder = str(with_database(tmp_path) / place)
+    result = command(tmp_path, "serve", "--port", free_port(), RETAINER_BACKUP_DIR=folder)
+    assert (result.status, result.out) == (1, "")
+    assert "within the data folder" in result.err
+    assert not (tmp_path / "data/backups").exists()

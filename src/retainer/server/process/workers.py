@@ -16,6 +16,7 @@ from multiprocessing.sharedctypes import RawValue
 
 from retainer import settings as configuration
 from retainer.app import ROUTES
+from retainer.identity.plans import limits_of
 from retainer.server.monitoring.log import Log
 from retainer.server.process import worker
 from retainer.server.process.worker import DRAIN_SECONDS, DRAIN_SIGNAL, STOP_SECONDS
@@ -239,11 +240,19 @@ def serve(*, host: str, port: int, workers: int, settings: Settings, log: Log, r
 
 
 def check(settings: Settings, workers: int, before: Settings | None = None) -> None:
-    """Raise SettingsError for settings that contradict each other, or differ from those `before` and need a restart."""
+    """Raise SettingsError for settings that no worker can use, or that differ from `before` and need a restart."""
     changed = [name for name in LOCKED_FIELDS if before and getattr(settings, name) != getattr(before, name)]
     if changed:
         raise SettingsError(f"Restart the server to change {' and '.join(changed)}.")
+    limits_of(settings)
     is_embedded = settings.database_path is not None
+    if settings.backup_dir is not None and settings.database_path is not None:
+        kept, data = settings.backup_dir.resolve(), settings.database_path.resolve().parent
+        if kept.is_relative_to(data):
+            advice = (
+                "Name a folder outside of it, best on another disk: what destroys the data must not reach the backups."
+            )
+            raise SettingsError(f"RETAINER_BACKUP_DIR is {kept}, within the data folder {data}. {advice}")
     if settings.backup_dir is not None and not is_embedded:
         advice = "Unset it, and schedule pg_dump instead: retainer backup FILE prints the command."
         raise SettingsError(f"RETAINER_BACKUP_DIR works only with the embedded database. {advice}")
