@@ -25,7 +25,7 @@ from retainer.schema import metadata
 from retainer.schema.migrations import migrate
 from retainer.store.engines import Engine, connect
 from retainer.store.engines.base import Unavailable
-from retainer.store.engines.postgresql import WRITES
+from retainer.store.engines.postgresql_writers import WRITES
 from retainer.store.tx import Store
 from tests.length import IS_FULL, IS_UNIT, TIMES, TURN, first
 

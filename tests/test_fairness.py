@@ -84,3 +84,62 @@ def test_if_too_many_wait_the_newest_of_the_largest_subject_gives_up():
     semaphore.release("x")
     threads.join()
     assert threads.order == ["a1", "b1", "a2"]
+
+
+def test_a_permission_goes_to_the_subject_that_holds_least():
+    semaphore = FairSemaphore(4, 2, 10)
+    for subject in ("a", "b", "x", "x"):
+        assert semaphore.acquire(subject, 0)
+    threads = Threads(semaphore)
+    for name in ("a1", "b1", "c1"):
+        threads.begin(name)
+    semaphore.release("x")
+    threads.join()
+    assert threads.order == ["c1", "a1", "b1"], "a and b hold one already"
+
+
+def test_what_is_taken_beyond_the_count_is_missing_until_it_is_given_back():
+    semaphore = FairSemaphore(1, 1, 10)
+    assert semaphore.acquire("a", 0)
+    semaphore.take("b")
+    assert semaphore.free == -1
+    threads = Threads(semaphore)
+    threads.begin("c1")
+    semaphore.release("a")
+    assert (threads.order, semaphore.waiting) == ([], 1)
+    assert not semaphore.acquire("a", 0)
+    semaphore.release("b")
+    threads.join()
+    assert threads.order == ["c1"]
+    assert (semaphore.free, semaphore.waiting, semaphore._held) == (1, 0, {})  # noqa: SLF001
+
+
+class LateLock:
+    """The lock of a semaphore, which does something before a thread enters it for the second time."""
+
+    def __init__(self, lock, something):
+        self.lock, self.something, self.entered = lock, something, 0
+
+    def __enter__(self):
+        self.entered += 1
+        if self.entered == 2:
+            self.something()
+        self.lock.acquire()
+
+    def __exit__(self, *_):
+        self.lock.release()
+
+
+def test_a_permission_that_comes_as_the_wait_ends_is_not_lost():
+    semaphore = FairSemaphore(1, 1, 10)
+    assert semaphore.acquire("a", 0)
+    lock = semaphore._lock  # noqa: SLF001
+
+    def release():
+        semaphore._lock = lock  # noqa: SLF001
+        semaphore.release("a")
+
+    semaphore._lock = LateLock(lock, release)  # noqa: SLF001
+    assert semaphore.acquire("b", 0.01), "it was given while the thread was about to give up"
+    semaphore.release("b")
+    assert semaphore.acquire("c", 0)

@@ -21,8 +21,9 @@ class Waiter:
 
 
 class FairSemaphore:
-    """`count` permissions that subjects share: each may hold `share` of them, and the next free one goes round in turn.
+    """`count` permissions that subjects share: each may hold `share` of them.
 
+    The next free one goes to the subject that holds least; of several, to the one that has waited longest for its turn.
     A subject is an account; before sign-in, a network. At most `max_waiting` threads wait, those of a subject in order
     of arrival. If there are more, the newest one of the subject with most gives up.
     """
@@ -43,7 +44,7 @@ class FairSemaphore:
         """Take a permission, or wait for one; return False after these seconds, or if too many others wait."""
         with self._lock:
             held = self._held.get(subject, 0)
-            if self.free and held < self.share:  # those who wait have their shares
+            if self.free > 0 and held < self.share:  # those who wait have their shares
                 self.free -= 1
                 self._held[subject] = held + 1
                 return True
@@ -60,14 +61,20 @@ class FairSemaphore:
                 self._remove(waiter)
             return waiter.is_granted  # it may have been meanwhile
 
+    def take(self, subject: Hashable) -> None:
+        """Take a permission at once, even one too many: for a thread that holds what others wait for."""
+        with self._lock:
+            self.free -= 1
+            self._held[subject] = self._held.get(subject, 0) + 1
+
     def release(self, subject: Hashable) -> None:
-        """Give a permission back, to the next subject that waits and has less than its share."""
+        """Give a permission back, to the next subject that waits."""
         with self._lock:
             held = self._held.pop(subject)
             if held > 1:
                 self._held[subject] = held - 1
             self.free += 1
-            while self.waiting and self.free and (waiter := self._next()):
+            while self.waiting and self.free > 0 and (waiter := self._next()):
                 self._queues.move_to_end(waiter.subject)
                 self._remove(waiter)
                 self.free -= 1
@@ -76,8 +83,8 @@ class FairSemaphore:
                 waiter.decided.release()
 
     def _next(self) -> Waiter | None:
-        queues = self._queues.items()
-        return next((queue[0] for subject, queue in queues if self._held.get(subject, 0) < self.share), None)
+        subject = min(self._queues, key=lambda subject: self._held.get(subject, 0))  # the first of those with least
+        return self._queues[subject][0] if self._held.get(subject, 0) < self.share else None
 
     def _remove(self, waiter: Waiter) -> None:
         self._queues[waiter.subject].remove(waiter)

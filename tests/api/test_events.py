@@ -14,6 +14,7 @@ from tests.databases import each_database, only_sqlite
 from retainer.events.catalogue import ANNOUNCED, TYPES
 from retainer.kernel import waiting
 from retainer.kernel.waiting import preferred_seconds
+from retainer.server.http import gate
 from retainer.server.monitoring import housekeeping
 from retainer.settings import BASE_PATH
 
@@ -191,6 +192,31 @@ def test_a_wait_that_ends_with_nothing_is_empty_and_not_logged_as_slow(api):
     api.app.log.drain()
     assert elapsed >= 1000
     assert recorded[-1].duration_ms <= elapsed - 500, "only the work counts, before the wait and after it"
+
+
+@only_sqlite
+def test_a_wait_ends_early_enough_to_answer_in_the_time_of_the_request(api, monkeypatch):
+    monkeypatch.setattr(gate, "REQUEST_SECONDS", waiting.LAST_SECONDS + 1)
+    answer = api.get("/events", headers={"Prefer": "wait=20"})
+    assert (answer.status, answer.data, answer.headers["preference-applied"]) == (200, [], "wait=20")
+
+
+@only_sqlite
+def test_a_wait_that_ends_while_all_turns_are_taken_is_empty(api, monkeypatch):
+    waiter, running = Waiter(api, seconds=1), api.app.gate.running
+    until(waiter.is_waiting, "it waits")
+    monkeypatch.setattr(gate, "TURN_SECONDS", 0)
+    for other in range(running.count):
+        assert running.acquire(f"other {other}", 0)
+    assert (waiter.result().status, waiter.answer.data) == (200, [])
+
+
+@only_sqlite
+def test_a_commit_wakes_the_requests_of_its_account_that_wait(api, other_tenant):
+    waits = api.app.waiting
+    with waits.place(api.account_id, 20) as mine, waits.place(other_tenant.account_id, 20) as other:
+        api.make("/tags")
+        assert (mine.woken.is_set(), other.woken.is_set()) == (True, False)
 
 
 @only_sqlite

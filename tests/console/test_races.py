@@ -17,6 +17,7 @@ from retainer.identity import accounts
 from retainer.identity.keys import keys
 from retainer.identity.people import sessions, users
 from retainer.identity.people.users import UserDetails
+from retainer.store.engines import Sqlite
 from retainer.values.exact import instant_after, utcnow
 from tests.console.visitor import HASH, PASSWORD, Fields, Visitor, admin_of
 from tests.databases import each_database
@@ -27,24 +28,18 @@ from tests.length import TURN, sampled
 pytestmark = each_database
 
 SENT_AWAY = "Your session has ended, and nothing was changed."
-WAITING = (
-    "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database() "
-    "AND query LIKE '%pg_advisory_xact_lock%'"
-)
 
 
 def waiting(api: ApiClient) -> int:
-    """How many writes of the agency wait for the lock of their account, or for their turn on SQLite."""
-    if api.store.engine.name == "SQLite":
-        return api.engine.turns.writer.waiting
-    return api.sql(WAITING)[0][0]
+    """How many writes wait for their turn."""
+    engine = api.store.engine
+    return (engine.turns.writer if isinstance(engine, Sqlite) else engine.writers.queues).waiting
 
 
 @contextmanager
 def behind(api: ApiClient, ask):
     """A transaction in which an operator changes the agency while a request waits for its turn; yields both."""
     with ThreadPoolExecutor(1) as pool, api.operating() as tx:
-        accounts.get_account(tx)  # only now is the lock held: PostgreSQL receives it with the first query
         answer = pool.submit(ask)
         until(lambda: waiting(api) == 1, "the request waits")
         yield tx, answer

@@ -69,7 +69,7 @@ def of_the_account(api: ApiClient) -> Iterator[Answer]:
 def of_repeated_writes(api: ApiClient) -> Iterator[Answer]:
     """Send writes under an Idempotency-Key that is in use."""
     headers = {"Idempotency-Key": "order-20418"}
-    with Attempt(api.key_id, headers["Idempotency-Key"], ""):
+    with Attempt(api.app.pipeline.running, api.key_id, headers["Idempotency-Key"], ""):
         yield api.post("/tags", {"name": "Urgent"}, headers=headers)
     api.post("/tags", {"name": "Urgent"}, headers=headers)
     yield api.post("/tags", {"name": "Waiting"}, headers=headers)

@@ -9,7 +9,7 @@ import pytest
 from testing.process import until
 
 from retainer.kernel.pipeline import RETRIES
-from retainer.store.engines.postgresql import WRITES
+from retainer.store.engines.postgresql_writers import WRITES
 from tests.databases import only_postgresql
 
 pytestmark = only_postgresql

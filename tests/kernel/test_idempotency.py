@@ -3,6 +3,7 @@ import time_machine
 
 from retainer.kernel.idempotency import Attempt
 from retainer.server.monitoring.housekeeping import delete_responses
+from tests.contract.cases import another_process
 from tests.databases import each_database
 
 pytestmark = each_database
@@ -41,7 +42,7 @@ def test_the_same_body_to_the_same_path_by_another_method_is_another_request(api
 
 
 def test_the_value_is_free_for_a_second_request_when_the_first_has_failed(api):
-    attempt = Attempt(api.key_id, "k", "fingerprint")
+    attempt = Attempt(api.app.pipeline.running, api.key_id, "k", "fingerprint")
     with pytest.raises(ValueError, match="broken"), attempt:
         raise ValueError("broken")
     assert api.post("/tags", {"name": "A"}, headers={"Idempotency-Key": "k"}).status == 201
@@ -55,10 +56,17 @@ def test_old_keys_are_forgotten_and_young_ones_stay(api):
 
 
 def test_a_second_request_while_the_first_runs_is_told_to_wait(api):
-    attempt = Attempt(api.key_id, "k", "fingerprint")
+    attempt = Attempt(api.app.pipeline.running, api.key_id, "k", "fingerprint")
     with attempt:
         answer = api.post("/tags", {"name": "A"}, headers={"Idempotency-Key": "k"})
         assert (answer.status, answer.code, answer.headers["retry-after"]) == (409, "idempotency_in_progress", "1")
         other = api.post("/tags", {"name": "B"}, key=api.new_key(), headers={"Idempotency-Key": "k"})
         assert other.status == 201, "the value is that of one key"
     assert api.post("/tags", {"name": "A"}, headers={"Idempotency-Key": "k"}).status == 201
+
+
+def test_applications_of_a_process_do_not_refuse_each_others_keys(api):
+    """Their databases may be different ones, with keys of the same ids."""
+    other = another_process(api)
+    with Attempt(other.app.pipeline.running, api.key_id, "k", "fingerprint"):
+        assert api.post("/tags", {"name": "A"}, headers={"Idempotency-Key": "k"}).status == 201

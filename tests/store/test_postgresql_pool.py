@@ -14,6 +14,7 @@ from testing.process import until
 
 from retainer.store.engines import connect, postgresql
 from retainer.store.engines.base import DeadlineExceeded, DiskFull, Unavailable
+from retainer.store.engines.postgresql_writers import MAX_ACCOUNTS, MAX_LOCKS_AWAITED
 from tests.length import only_full
 
 
@@ -200,18 +201,43 @@ def test_errors_of_the_server_become_ours(postgresql_databases, statement, kind)
 
 
 def test_a_write_waits_for_another_of_its_account_but_not_for_one_of_another_account(postgresql_databases):
-    engine = connect(postgresql_databases.prototype)
-    first = engine.begin_write(1)
-    assert engine.run(first, "SELECT 1", []).fetchone() == (1,), "it has the lock before the second asks for it"
-    second, other = (engine.begin_write(account) for account in (1, 2))
-    waiting = threading.Thread(target=lambda: engine.end_write(second, commit=True))
-    waiting.start()
-    locked = "SELECT count(*) FROM pg_stat_activity WHERE pid = $1 AND wait_event_type = 'Lock'"
-    until(lambda: engine.one(locked, [second.info.backend_pid]) == (1,), "it waits for the account's lock")
-    engine.end_write(other, commit=True)
+    """In the same process and in another one."""
+    engine, elsewhere = (connect(postgresql_databases.prototype) for _ in range(2))
+    first, begun = engine.begin_write(1), []
+
+    def write(writer):
+        connection = writer.begin_write(1)
+        begun.append(writer)
+        writer.end_write(connection, commit=True)
+
+    threads = [threading.Thread(target=write, args=(each,)) for each in (engine, elsewhere)]
+    for thread in threads:
+        thread.start()
+    engine.end_write(engine.begin_write(2), commit=True)
+    locked = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+    until(lambda: engine.one(locked, []) == (1,), "the other process waits for the account's lock")
+    until(lambda: engine.writers.queues.waiting == 1, "this process waits without a connection")
+    assert begun == []
     engine.end_write(first, commit=True)
-    waiting.join(timeout=60)
-    assert not waiting.is_alive()
+    for thread in threads:
+        thread.join(timeout=60)
+        assert not thread.is_alive()
+    assert {*begun} == {engine, elsewhere}
+    for each in (engine, elsewhere):
+        assert (each.writers.queues.free, each.writers.awaited.free) == (MAX_ACCOUNTS, MAX_LOCKS_AWAITED)
+        each.close()
+
+
+def test_a_commit_that_the_server_rolled_back_is_not_taken_for_one(postgresql_databases):
+    """PostgreSQL answers ROLLBACK to the COMMIT of a transaction that has failed, without an error."""
+    engine = connect(postgresql_databases.prototype)
+    connection = engine.begin_write(1)
+    engine.run(connection, "SELECT 1 / 0", [])
+    with contextlib.suppress(psycopg.Error):
+        connection.sync()
+    with pytest.raises(Unavailable, match="PostgreSQL answered ROLLBACK"):
+        engine.end_write(connection, commit=True)
+    engine.end_write(engine.begin_write(1), commit=True)
     engine.close()
 
 

@@ -9,8 +9,8 @@ from sqlalchemy import insert, select
 from testing.process import until
 
 from retainer.errors import Refusal
-from retainer.store.engines import Sqlite, turns
-from retainer.store.engines.base import Busy, DeadlineExceeded, OutcomeUnknown, Unavailable
+from retainer.store.engines import Sqlite, base, turns
+from retainer.store.engines.base import Busy, DeadlineExceeded, OutcomeUnknown, Paused, Unavailable
 from retainer.store.tables import totals
 from tests.databases import only_sqlite
 
@@ -143,7 +143,7 @@ def take_and_hand_on(taken, account_id):
 
 
 def test_a_writer_that_waits_too_long_for_its_turn_leaves_the_queue(store, put, monkeypatch):
-    monkeypatch.setattr(turns, "WAIT_SECONDS", 0.1)
+    monkeypatch.setattr(base, "WAIT_SECONDS", 0.1)
     refused = []
 
     def write():
@@ -161,30 +161,103 @@ def test_a_writer_that_waits_too_long_for_its_turn_leaves_the_queue(store, put, 
     assert written(store) == {"row"}
 
 
-def test_an_account_that_kept_another_waiting_for_long_pauses_before_its_next_turn(store, monkeypatch):
-    pause, engine = 0.5, store.engine
-    monkeypatch.setattr(turns, "LONG_SECONDS", 0)
-    monkeypatch.setattr(turns, "PAUSES", 10**6)
-    engine.turns.take(1)
-    with waiting_writer(engine, 2):
-        engine.turns.hand_on()
-    monkeypatch.setattr(turns, "WAIT_SECONDS", pause)
-    assert take_and_hand_on(engine.turns, 1) >= pause
+def compute(seconds):
+    """Take the processor."""
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+
+
+def test_an_account_that_computed_while_another_waited_pauses_before_its_next_turn(store):
+    taken = store.engine.turns
+    taken.take(1)
+    with waiting_writer(store.engine, 2):
+        compute(2 * turns.LONG_SECONDS)
+        taken.hand_on()
+    assert take_and_hand_on(taken, 1) >= turns.LONG_SECONDS * turns.PAUSES, "the whole pause"
+    assert not taken.is_pausing(1), "once"
+
+
+def test_a_pause_that_is_longer_than_a_write_may_wait_refuses_it_at_once(store, monkeypatch):
+    taken = store.engine.turns
+    monkeypatch.setattr(turns, "PAUSES", 1000)
+    taken.take(1)
+    with waiting_writer(store.engine, 2):
+        compute(2 * turns.LONG_SECONDS)
+        taken.hand_on()
+    with pytest.raises(Paused) as paused:
+        taken.take(1)
+    assert paused.value.retry_seconds - base.WAIT_SECONDS > 0
+    taken.take(2)
+    taken.hand_on()
+
+
+def test_a_writer_that_already_waits_pauses_too_if_its_account_has_to(store, monkeypatch):
+    taken, outcomes = store.engine.turns, []
+
+    def write_again():
+        with pytest.raises(Paused):
+            taken.take(1)
+        outcomes.append("refused")
+
+    monkeypatch.setattr(turns, "PAUSES", 1000)
+    taken.take(1)
+    again = threading.Thread(target=write_again, daemon=True)
+    again.start()
+    until(lambda: taken.writer.waiting == 1, "it waits")
+    with waiting_writer(store.engine, 2):
+        compute(2 * turns.LONG_SECONDS)
+        taken.hand_on()
+    again.join(20)
+    assert outcomes == ["refused"]
+    assert (taken.writer.free, taken.writer.waiting) == (1, 0)
+
+
+def test_a_turn_that_waits_for_the_disk_is_no_long_one(store):
+    taken, is_waited_for = store.engine.turns, threading.Event()
+
+    def wait_with_the_turn():
+        taken.take(1)
+        assert is_waited_for.wait(20)
+        time.sleep(2 * turns.LONG_SECONDS)  # as for a flush
+        taken.hand_on()
+
+    thread = threading.Thread(target=wait_with_the_turn)
+    thread.start()
+    until(lambda: not taken.writer.free, "it has the turn")
+    with waiting_writer(store.engine, 2):
+        is_waited_for.set()
+    thread.join(20)
+    assert not taken.is_pausing(1)
 
 
 @pytest.mark.parametrize("other", [None, 1], ids=["nobody", "itself"])
 def test_an_account_that_kept_no_other_waiting_does_not_pause(store, monkeypatch, other):
     engine = store.engine
-    monkeypatch.setattr(turns, "LONG_SECONDS", 0)
-    monkeypatch.setattr(turns, "PAUSES", 10**6)
+    monkeypatch.setattr(turns, "PAUSES", 1000)
     engine.turns.take(1)
     with waiting_writer(engine, other) if other else contextlib.nullcontext():
+        compute(2 * turns.LONG_SECONDS)
         engine.turns.hand_on()
-    monkeypatch.setattr(turns, "WAIT_SECONDS", 60)
-    again = threading.Thread(target=take_and_hand_on, args=(engine.turns, 1), daemon=True)
-    again.start()
-    again.join(20)
-    assert not again.is_alive()
+    assert not engine.turns.is_pausing(1)
+    take_and_hand_on(engine.turns, 1)
+
+
+def test_few_writers_of_an_account_wait_for_the_end_of_its_pause(store):
+    taken = store.engine.turns
+    taken.pauses[1] = time.monotonic() + base.WAIT_SECONDS - 1
+    for _ in range(turns.PAUSING_SHARE):
+        assert taken.pausing.acquire(1, 0)
+    with pytest.raises(Paused):
+        taken.take(1)
+
+
+def test_a_request_of_an_account_that_pauses_is_told_when_to_come_again(api):
+    api.store.engine.turns.pauses[api.account_id] = time.monotonic() + 30
+    refused = api.post("/tags", {"name": "Mine"})
+    assert (refused.status, refused.code, refused.headers["retry-after"]) == (503, "unavailable", "30")
+    assert "The last write of this account took long" in refused.json["message"]
+    assert api.get("/tags").data == []
 
 
 def test_accounts_write_in_turn(store):
@@ -227,7 +300,7 @@ def test_a_write_whose_commit_fails_is_503_and_its_idempotency_key_is_free(api, 
 
 def test_what_was_acknowledged_exists_and_what_was_refused_does_not_under_any_timing(store, put, monkeypatch):
     """Eight writers, some of which leave the queue while they get their turn, and some of which are refused."""
-    monkeypatch.setattr(turns, "WAIT_SECONDS", 0.002)
+    monkeypatch.setattr(base, "WAIT_SECONDS", 0.002)
     outcomes = {}
 
     def write(number):

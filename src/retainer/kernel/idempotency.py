@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import ClassVar
 
 from sqlalchemy import bindparam, delete, insert, select
 
@@ -34,31 +33,37 @@ STORE = insert(idempotency_keys).values(
 )
 
 
+class Running:
+    """The Idempotency-Keys that an application is using now; between processes, the transaction decides."""
+
+    def __init__(self) -> None:
+        self.names: set[tuple[int, str]] = set()
+        self.lock = threading.Lock()
+
+
 @dataclass
 class Attempt:
     """A request with an Idempotency-Key; while its block runs, other requests with the key get 409."""
 
+    running: Running
     key_id: int
     value: str
     fingerprint: str
 
-    running: ClassVar[set[tuple[int, str]]] = set()  # in this process; between processes, the transaction decides
-    lock: ClassVar = threading.Lock()
-
     def __enter__(self) -> None:
         name = (self.key_id, self.value)
-        with self.lock:
-            if name in self.running:
+        with self.running.lock:
+            if name in self.running.names:
                 raise Refusal(
                     "idempotency_in_progress",
                     "The first request with this Idempotency-Key is still running. Wait a second and send it again.",
                     headers={"Retry-After": "1"},
                 )
-            self.running.add(name)
+            self.running.names.add(name)
 
     def __exit__(self, *_: object) -> None:
-        with self.lock:
-            self.running.discard((self.key_id, self.value))
+        with self.running.lock:
+            self.running.names.discard((self.key_id, self.value))
 
     def run_or_replay(self, tx: Tx, perform: Callable[[], Response]) -> Response:
         """Return the stored response, or perform the request and store its response in the same transaction."""
@@ -94,7 +99,7 @@ def read_key(request: Request) -> str | None:
     return value
 
 
-def read_attempt(request: Request, key_id: int, body: dict[str, object] | bytes) -> Attempt | None:
+def read_attempt(request: Request, key_id: int, body: dict[str, object] | bytes, running: Running) -> Attempt | None:
     """Return the attempt for the request's Idempotency-Key, if it has one. Raises `bad_request` for a malformed key.
 
     Bodies with the same meaning count as the same; a body that is not JSON is compared byte by byte.
@@ -105,4 +110,4 @@ def read_attempt(request: Request, key_id: int, body: dict[str, object] | bytes)
     meant = body if isinstance(body, bytes) else meaning(body)
     parts = (request.method.encode(), request.path.encode(), request.query.encode(), meant)
     digest = hashlib.sha256(b"".join(len(part).to_bytes(8) + part for part in parts))
-    return Attempt(key_id, value + request.part, digest.hexdigest())
+    return Attempt(running, key_id, value + request.part, digest.hexdigest())

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, cast
 
@@ -62,6 +62,7 @@ class Pipeline:
     waiting: Waiting
     left: Left
     run_apart: RunApart
+    running: idempotency.Running = field(default_factory=idempotency.Running)
 
     def answer(self, request: Request) -> Response:
         """Take a request through all stages; each may refuse it."""
@@ -110,7 +111,7 @@ class Pipeline:
             call.perform = partial(self.perform_together, call)
             call.seconds = batches.ATOMIC_SECONDS if self.store.engine.has_one_writer else None
         content = call.sent.fields if call.sent and not call.sent.refusal else body
-        attempt = idempotency.read_attempt(request, call.caller.key_id, content)
+        attempt = idempotency.read_attempt(request, call.caller.key_id, content, self.running)
         with attempt or NO_ATTEMPT:
             if call.perform:
                 stored = self.replay(call, attempt, sent_batch) if attempt else None
@@ -290,7 +291,7 @@ def to_refusal(error: Exception, request: Request, report: Report) -> Refusal:
     report(request, error)
     if isinstance(error, Unavailable):
         advice = "Try again in a few seconds; an Idempotency-Key makes that safe for writes."
-        return Refusal("unavailable", f"{error.reason} {advice}", headers={"Retry-After": "2"})
+        return Refusal("unavailable", f"{error.reason} {advice}", headers={"Retry-After": str(error.retry_seconds)})
     return Refusal("server_error", f"Internal error. Report the request id {request.id} to the operator.")
 
 

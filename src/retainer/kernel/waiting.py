@@ -10,11 +10,15 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
+from retainer.errors import Refusal
 from retainer.fairness import FairSemaphore
+from retainer.store.engines.base import of_request
 
 MAX_SECONDS = 20
 """Maximum wait of a request, less than the time that a request may take."""
 POLL_SECONDS = 1.0
+LAST_SECONDS = 2
+"""With less of its time left, a request that has waited does not look again: it is answered with nothing."""
 WAIT_SLOTS = 64
 SHARE = 8
 """Maximum number of waiting requests: of a process, and of an account."""
@@ -51,17 +55,22 @@ class Place:
     def wait(self, left: Left) -> bool:
         """Wait until there may be something new; return False if the time is up, or the server is ending.
 
-        Meanwhile, the request is outside of the running slots, in a block of `left`.
+        Meanwhile, the request is outside of the running slots, in a block of `left`. If it gets none in time to look
+        again, the time is up, too: it is answered with what it found last.
         """
         seconds = self.deadline - time.monotonic()
         if seconds <= 0 or self._waiting.ending.has_begun():
             return False
         began = time.perf_counter_ns()
-        with left():
-            self.woken.wait(min(seconds, POLL_SECONDS))
-        self.waited_ns += time.perf_counter_ns() - began
+        try:
+            with left():
+                self.woken.wait(min(seconds, POLL_SECONDS))
+        except Refusal:  # no turn
+            return False
+        finally:
+            self.waited_ns += time.perf_counter_ns() - began
         self.woken.clear()  # before the caller looks, so that nothing that comes meanwhile is missed
-        return not self._waiting.ending.has_begun()
+        return not self._waiting.ending.has_begun() and of_request.remaining() > LAST_SECONDS
 
 
 class Waiting:

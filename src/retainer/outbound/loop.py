@@ -30,8 +30,6 @@ STOP_SECONDS = 10
 """Maximum time that `stop` waits, which includes saving the results of what ends soon."""
 DRAIN_SECONDS = 5
 """After a stop, time for work that has begun."""
-CLOCK_DIFFERENCE = timedelta(minutes=1)
-"""How much the clocks of servers may differ: a lease that ends later than that is of a clock that was ahead."""
 
 T = TypeVar("T")
 

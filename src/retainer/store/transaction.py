@@ -14,7 +14,8 @@ from retainer.store.outbox import Outbox
 from retainer.store.statements import Statement, Statements
 from retainer.values.exact import utcnow
 
-COMMIT_SECONDS = 4  # what a request keeps of its time for its last statement, the commit, and the response
+COMMIT_SECONDS = 4  # what a write keeps of its request's time for its last statement, the commit, and the response
+READ_SECONDS = 1  # what a read keeps of it for the response
 TOO_LONG = "The transaction took longer than its deadline."
 
 
@@ -48,7 +49,8 @@ class Transaction:
     def __enter__(self) -> Self:
         engine = self.engine
         self.connection = engine.begin_write(self.account_id) if self.writes else engine.connection()
-        self.deadline = min(time.monotonic() + self.seconds, of_request.at - COMMIT_SECONDS)
+        kept = COMMIT_SECONDS if self.writes else READ_SECONDS
+        self.deadline = min(time.monotonic() + self.seconds, of_request.at - kept)
         try:
             engine.limit(self.connection, self.deadline)
             if self.account_id is None:

@@ -1,7 +1,8 @@
 """Tx: a transaction of one account, which cannot see rows of another; and the store, which begins transactions."""
 
 from collections.abc import Callable, Collection, Mapping
-from functools import cache, lru_cache, partial
+from datetime import timedelta
+from functools import cache, cached_property, lru_cache, partial
 from types import MappingProxyType
 
 import msgspec
@@ -15,14 +16,16 @@ from retainer.store.constraints import MISSING, MOVE, Step, singular
 from retainer.store.engines import Engine
 from retainer.store.engines.base import Columns, DriverCursor, Row, Rows, TransientConflict
 from retainer.store.engines.sql import insert_or_add
-from retainer.store.outbox import INSERT_EVENT, INSERT_EVENTS, NO_COUNTER, PER_RECORD, Outbox
+from retainer.store.outbox import INSERT_EVENT, INSERT_EVENTS, NEWEST_AT, NO_COUNTER, PER_RECORD, Outbox
 from retainer.store.row_mapper import R, folds, row_mapper
 from retainer.store.statements import Statement, statements_of
 from retainer.store.tables import ACCOUNT, totals
 from retainer.store.transaction import Transaction
 from retainer.values.collation import folded_text
-from retainer.values.exact import local_day
+from retainer.values.exact import CLOCK_DIFFERENCE, instant_after, local_day, utcnow
 from retainer.values.records import Record
+
+A_MICROSECOND = timedelta(microseconds=1)
 
 
 class ActorChanged(TransientConflict):
@@ -68,6 +71,8 @@ class Tx(BodyErrors, Transaction):
     billable_left: int | None = None
     """How many more time entries, expenses and milestones the operations of a batch may bill; None: any number."""
     _may_act: Callable[[], bool] | None = None
+    _newest_at: Rows | None = None
+    """Returns the time of the account's newest event, behind the lock of its writes."""
 
     def __init__(
         self, store: "Store", actor: Actor, *, write: bool, may_repeat: bool = False, seconds: float | None = None
@@ -79,7 +84,19 @@ class Tx(BodyErrors, Transaction):
         if write:
             self.outbox = Outbox()
 
+    @cached_property
+    def now(self) -> str:
+        """The moment of the transaction; a write has its turn then, and is not before the newest event of its account.
+
+        The clocks of servers differ, and are set right: by up to CLOCK_DIFFERENCE, a write takes the time of that event
+        and a microsecond. If the event is further ahead, the clock that it was written by was wrong.
+        """
+        now = utcnow()
+        ((newest,),) = (self._newest_at and self._newest_at()) or [("",)]
+        return instant_after(newest, A_MICROSECOND) if now < newest < instant_after(now, CLOCK_DIFFERENCE) else now
+
     def _ask_actor(self) -> None:
+        self._newest_at = self.request_rows(NEWEST_AT)
         self._may_act = self.actor.ask(self)
 
     def _end_write(self, kind: type[BaseException] | None) -> None:

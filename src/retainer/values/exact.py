@@ -13,6 +13,9 @@ DIGITS = {currency.code: currency.exponent or 0 for currency in Currency}
 UNITS = {currency: Decimal(1).scaleb(-digits) for currency, digits in DIGITS.items()}
 """The minor unit of each currency. Multiplying by it gives the decimal places of the currency, and is exact."""
 
+CLOCK_DIFFERENCE = timedelta(minutes=1)
+"""How much the clocks of servers may differ: a time further in the future is of a clock that was ahead."""
+
 FIRST_DAY = date.min.isoformat()
 LAST_DAY = date.max.isoformat()
 

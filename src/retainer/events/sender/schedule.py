@@ -13,14 +13,14 @@ from sqlalchemy import Update, and_, bindparam, case, func, or_, select, union, 
 from retainer.events.deliveries import MAX_PENDING
 from retainer.fairness import Leased
 from retainer.identity.actors import in_accounts
-from retainer.outbound.loop import CLOCK_DIFFERENCE, Leases
+from retainer.outbound.loop import Leases
 from retainer.outbound.pause import WEBHOOKS
 from retainer.schema.webhooks import webhook_deliveries, webhooks
 from retainer.store.engines.sql import INSTANT
 from retainer.store.tables import NOW, events
 from retainer.store.transaction import Transaction
 from retainer.store.tx import Store, Tx
-from retainer.values.exact import as_instant, instant_after, utcnow
+from retainer.values.exact import CLOCK_DIFFERENCE, as_instant, instant_after, utcnow
 
 PAUSES = (
     *(timedelta(seconds=5), timedelta(seconds=30), timedelta(minutes=2), timedelta(minutes=10), timedelta(minutes=30)),

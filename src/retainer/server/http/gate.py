@@ -1,6 +1,5 @@
 """The gate: a request's body, its turn to run, and its deadline. Each account has its share of both (decision 27)."""
 
-import math
 import threading
 import time
 from collections import Counter, OrderedDict
@@ -16,7 +15,8 @@ from retainer.kernel.http import Request
 from retainer.kernel.waiting import WAIT_SLOTS
 from retainer.server.renderers import MAX_PAUSED
 from retainer.server.renderers import MAX_WAITING as MAX_RENDERS
-from retainer.store.engines.base import of_request
+from retainer.store.engines.base import MAX_PAUSING, MAX_WRITERS_WAITING, of_request
+from retainer.store.transaction import READ_SECONDS
 from retainer.values.decoding import decoder
 
 REQUEST_SECONDS = 25
@@ -75,7 +75,7 @@ class Gate:
         """
         arrived, turn = time.monotonic(), self._turn
         turn.subject = self.subject_of(request)
-        of_request.at = arrived + REQUEST_SECONDS
+        of_request.at, of_request.left = arrived + REQUEST_SECONDS, self.left
         try:
             self._identify(request)
             if request.has_body:
@@ -90,7 +90,7 @@ class Gate:
         if turn.is_held:
             turn.is_held = False
             self.running.release(turn.subject)
-        of_request.at = math.inf
+        of_request.reset()
         if request.refusal is None and (request.account_id is None) == isinstance(turn.subject, int):
             self.learn(request)
 
@@ -107,10 +107,11 @@ class Gate:
                 self._accounts.popitem(last=False)
 
     @contextmanager
-    def left(self) -> Iterator[None]:
-        """Let others run during a block that waits for something else than a processor or the database.
+    def left(self, *, returns_at_once: bool = False) -> Iterator[None]:
+        """Let others run during a block that waits for something else than a processor.
 
-        Raises `unavailable` if there is no turn for the rest of the request.
+        Raises `unavailable` if there is no turn for the rest of the request. A request that `returns_at_once` needs
+        none: it holds what all others wait for.
         """
         if not self._turn.is_held:  # a command, or a test without a server
             yield
@@ -119,7 +120,11 @@ class Gate:
         try:
             yield
         finally:
-            self._enter()
+            if returns_at_once:
+                self.running.take(self._turn.subject)
+                self._turn.is_held = True
+            else:
+                self._enter()
 
     def overdue(self) -> Counter[str]:
         now = time.monotonic()
@@ -140,7 +145,7 @@ class Gate:
 
     def _enter(self) -> None:
         turn = self._turn
-        if not self.running.acquire(turn.subject, min(TURN_SECONDS, of_request.remaining())):
+        if not self.running.acquire(turn.subject, min(TURN_SECONDS, of_request.remaining() - READ_SECONDS)):
             message = (
                 "The server is busy, and this request was not executed. "
                 "Send fewer requests at the same time, and try again in 5 seconds."
@@ -191,5 +196,5 @@ def is_whole(request: Request) -> bool:
 
 def thread_count(running: int) -> int:
     """Return the number of threads with which one is always free, to refuse a request at least."""
-    outside = WAIT_SLOTS + MAX_SIGN_INS + MAX_RENDERS + MAX_PAUSED
+    outside = WAIT_SLOTS + MAX_SIGN_INS + MAX_RENDERS + MAX_PAUSED + MAX_WRITERS_WAITING + MAX_PAUSING
     return 2 * running + MAX_WAITING + 3 * BODIES + ANONYMOUS_BODIES + outside

@@ -7,7 +7,7 @@ from sqlalchemy import and_, bindparam, select
 
 from retainer.fairness import Leased
 from retainer.identity.actors import in_accounts, operator_of
-from retainer.outbound.loop import CLOCK_DIFFERENCE, Leases
+from retainer.outbound.loop import Leases
 from retainer.outbound.pause import MONITOR
 from retainer.schema.sites import sites
 from retainer.sites import uptime
@@ -16,7 +16,7 @@ from retainer.store.engines.sql import seconds_after
 from retainer.store.tables import NOW
 from retainer.store.transaction import Transaction
 from retainer.store.tx import Store, Tx
-from retainer.values.exact import instant_after, utcnow
+from retainer.values.exact import CLOCK_DIFFERENCE, instant_after, utcnow
 
 MAX_FAILURES = 2
 """Failures in a row after which a site is down: a single one may be the network's. With two, it is down since the check

@@ -3,10 +3,15 @@
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+from retainer.fairness import FairSemaphore
+
 WAIT_SECONDS = 5  # maximum wait of a writer for its turn
+MAX_WRITERS_WAITING, MAX_PAUSING = 384, 64
+"""Maximum number of writers that wait for their turn, and for the end of their account's pause, each in a thread."""
 TRANSACTION_SECONDS = 10  # maximum duration of a transaction, once it has its turn
 OPERATOR_WAIT_SECONDS = 60
 """Maximum wait for a lock of a command, whose statements and transactions have no time limit."""
@@ -18,16 +23,49 @@ Columns = dict[str, Any]
 Rows = Callable[[], list[Row]]  # returns rows, once they have arrived
 
 
-class Deadline(threading.local):
-    """The deadline of this thread's request on the monotonic clock; infinite outside of requests."""
+def _runs_on(*, returns_at_once: bool = False) -> AbstractContextManager[None]:  # noqa: ARG001
+    return nullcontext()
+
+
+class RequestLimits(threading.local):
+    """The limits of this thread's request. Outside of requests there are none."""
 
     at = math.inf
+    """The deadline, on the monotonic clock."""
+    left: Callable[..., AbstractContextManager[None]] = staticmethod(_runs_on)
+    """`Gate.left`: a block that waits, in which another request runs."""
 
     def remaining(self) -> float:
         return self.at - time.monotonic()
 
+    def reset(self) -> None:
+        vars(self).clear()
 
-of_request = Deadline()
+
+of_request = RequestLimits()
+
+
+def wait_end() -> float:
+    """Return when a writer that begins to wait now gives up."""
+    return min(time.monotonic() + WAIT_SECONDS, of_request.at)
+
+
+def wait_for(turns: FairSemaphore, subject: Hashable, end: float, *, holds_up_all: bool = False) -> bool:
+    """Take a writer's turn, or wait for it until `end`; return whether it was taken.
+
+    Meanwhile another request runs. Then this one waits to run again, unless the turn that it has `holds_up_all`.
+    """
+    if turns.acquire(subject, 0):
+        return True
+    is_taken = False
+    try:
+        with of_request.left(returns_at_once=holds_up_all):
+            is_taken = turns.acquire(subject, end - time.monotonic())
+    except BaseException:
+        if is_taken:
+            turns.release(subject)
+        raise
+    return is_taken
 
 
 class Unavailable(Exception):
@@ -35,6 +73,7 @@ class Unavailable(Exception):
 
     reason = "The database is out of reach."  # the sentence for clients
     subject = "The database"  # what cannot be used, for operators
+    retry_seconds = 2
 
 
 class PartlyUnavailable(Unavailable):
@@ -68,6 +107,16 @@ class Busy(Unavailable):
     """A transaction timed out waiting for a lock. The database is reachable."""
 
     reason = "Other requests are writing the same records."
+
+
+class Paused(Busy):
+    """A write of an account that pauses, because its last one took the only writer for long. It was not executed."""
+
+    reason = "The last write of this account took long while others waited, so this one was not executed."
+
+    def __init__(self, message: str, seconds: int) -> None:
+        super().__init__(message)
+        self.retry_seconds = seconds
 
 
 class TransientConflict(Busy):

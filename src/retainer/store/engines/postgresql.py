@@ -43,6 +43,7 @@ from retainer.store.engines.postgresql_connection import (
 )
 from retainer.store.engines.postgresql_damage import known_damage
 from retainer.store.engines.postgresql_pool import STANDBYS, Pool
+from retainer.store.engines.postgresql_writers import AccountWriters
 
 CONNECT_SECONDS = 2  # timeout of connecting to one server; the driver accepts no less
 ALIVE = {"keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3"}
@@ -53,9 +54,8 @@ SHARED_SESSIONS = (
     "So it loses time limits and prepared statements. Set pool_mode = session for this database (PgBouncer), or use "
     "the address of PostgreSQL itself: Retainer keeps its own connections open."
 )
-WRITES, SCHEMA = 1382377, 1382378
-"""The first keys of our advisory locks: for the writes of an account, and for changes of the schema."""
-LOCK = "SELECT pg_advisory_xact_lock($1::INTEGER, $2::INTEGER)"
+SCHEMA = 1382378
+"""The first key of our advisory lock for changes of the schema."""
 HAS_TABLES = "SELECT EXISTS (SELECT FROM pg_tables WHERE schemaname = current_schema())"
 SCHEMA_LOCK_SECONDS = 3
 """Maximum wait of a change of the schema for a table. Requests for the table queue behind it, so this is less than
@@ -94,6 +94,7 @@ class Postgresql:
         self._address = make_conninfo("", **{name: str(part) for name, part in limited.items()})
         self._pool = pool = Pool(self._address, is_limited=is_limited)
         self.connection, self.give_back, self.close = pool.lend, pool.give_back, pool.close
+        self.writers = AccountWriters(pool)
 
     @property
     def version(self) -> str:
@@ -159,18 +160,17 @@ class Postgresql:
 
     def begin_write(self, account_id: int | None) -> Connection:
         self._pool.check_commits()
-        connection = self.connection()
-        try:
-            with TRANSLATED:
-                self._begin(connection, "READ COMMITTED READ WRITE")
-                if account_id is not None:
-                    connection.send(LOCK, [WRITES, account_id])
-        except BaseException:
-            self.give_back(connection)
-            raise
-        return connection
+        return self.writers.begin_any() if account_id is None else self.writers.begin(account_id)
 
     def end_write(self, connection: Connection, *, commit: bool) -> None:
+        account_id, connection.account_id = connection.account_id, None
+        try:
+            self._end_write(connection, commit=commit)
+        finally:
+            if account_id is not None:
+                self.writers.hand_on(account_id)
+
+    def _end_write(self, connection: Connection, *, commit: bool) -> None:
         try:
             if not commit:
                 connection.end("ROLLBACK")
@@ -191,16 +191,11 @@ class Postgresql:
             self.give_back(connection)
 
     def begin_snapshot(self, connection: Connection) -> None:
-        self._begin(connection, "REPEATABLE READ READ ONLY")
+        connection.begin("REPEATABLE READ READ ONLY")
 
     def end_snapshot(self, connection: Connection) -> None:
         connection.end("COMMIT")  # after a ROLLBACK the driver forgets its prepared statements
         self.give_back(connection)
-
-    def _begin(self, connection: Connection, mode: str) -> None:
-        connection.block = contextlib.ExitStack()
-        connection.sent = connection.block.enter_context(connection.pipeline())
-        connection.send(f"BEGIN ISOLATION LEVEL {mode}", [])
 
     @contextlib.contextmanager
     def savepoint(self, connection: Connection, *, may_repeat: bool) -> Iterator[None]:
@@ -310,7 +305,7 @@ class Postgresql:
         try:
             with TRANSLATED:
                 before = self.run(first, session, []).fetchone()
-                self._begin(other, "READ COMMITTED READ ONLY")
+                other.begin("READ COMMITTED READ ONLY")
                 borrowed = self.run(other, session, []).fetchone()
                 after = self.run(first, session, []).fetchone()
             if before in {borrowed, None} or after != before:

@@ -93,6 +93,8 @@ class Connection(psycopg.Connection[Row]):
     """A connection whose statements are single transactions, until a pipeline is entered for one of several."""
 
     is_limited = True
+    account_id: int | None = None
+    """The account whose turn to write the transaction has."""
     has_timed_out = False
     commits = False
     unconfirmed: socket.socket | None = None
@@ -103,6 +105,12 @@ class Connection(psycopg.Connection[Row]):
     underway = 0  # number of statements sent in the pipeline since the last wait
     single_cursor: Cursor  # the cursor of statements whose results are not kept; it knows our types
     block: contextlib.ExitStack
+
+    def begin(self, mode: str) -> None:
+        """Begin a transaction, whose statements are only sent until a result is read."""
+        self.block = contextlib.ExitStack()
+        self.sent = self.block.enter_context(self.pipeline())
+        self.send(f"BEGIN ISOLATION LEVEL {mode}", [])
 
     def run(self, statement: str, values: Values) -> Cursor:
         """Run a statement; outside a transaction with one cursor for all, as a new one takes a quarter of its time."""

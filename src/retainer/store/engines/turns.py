@@ -1,43 +1,66 @@
 """Turns: one writer of a SQLite database at a time, and its accounts in turn."""
 
+import math
 import time
 
 from retainer.fairness import FairSemaphore
-from retainer.store.engines.base import WAIT_SECONDS, Busy, of_request
+from retainer.store.engines.base import MAX_PAUSING, MAX_WRITERS_WAITING, Busy, Paused, of_request, wait_end, wait_for
 
-MAX_WAITING = 10_000  # more than there are threads
-LONG_SECONDS = 0.02  # a usual turn takes 1 or 2 ms; after one of this length, the account may have to pause
+LONG_SECONDS = 0.02  # of the processor; a usual turn takes 1 or 2 ms
+PAUSING_SHARE = 2  # writers of an account that wait for the end of its pause; more are refused at once
 PAUSES = 4  # times as long as its turn does an account pause that has kept others waiting
 
 
 class Turns:
-    """The turn to write, which accounts take one after another.
+    """The turn to write, which accounts take one after another. Nothing that waits for it holds a turn of requests.
 
-    An account that held the turn for long, while others waited for it, pauses before its next turn. So the turn is free
-    for most of the time.
+    An account whose turn took the processor for long, while others waited for it, pauses before its next turn. So the
+    turn is free for most of the time.
     """
 
     def __init__(self) -> None:
-        self.writer = FairSemaphore(1, 1, MAX_WAITING)
-        self._pauses: dict[int, float] = {}  # the ends of the pauses of accounts
-        self._holder: int | None = None  # the account that has the turn, and since when
+        self.writer = FairSemaphore(1, 1, MAX_WRITERS_WAITING)
+        self.pausing = FairSemaphore(MAX_PAUSING, PAUSING_SHARE, 0)
+        self.pauses: dict[int, float] = {}
+        """When the pauses of accounts end, on the monotonic clock."""
+        self._holder: int | None = None  # the account that has the turn, and the time of its thread when it took it
         self._since = 0.0
 
     def take(self, account_id: int | None) -> None:
-        """Wait for the turn. Raises Busy after 5 seconds, or at the deadline of the request."""
-        pause = self._pauses.get(account_id or 0, 0) - time.monotonic()
-        if pause > 0:
-            time.sleep(min(pause, WAIT_SECONDS, max(0, of_request.remaining())))
-        if not self.writer.acquire(account_id, min(WAIT_SECONDS, of_request.remaining())):
-            raise Busy("Other writes took too long.")
-        self._holder, self._since = account_id, time.monotonic()
+        """Wait for the turn. Raises Busy after 5 seconds, or at the deadline of the request; Paused at once."""
+        end = wait_end()
+        while True:
+            self._pause(account_id, end)
+            if not wait_for(self.writer, account_id, end, holds_up_all=True):
+                raise Busy("Other writes took too long.")
+            if not self.is_pausing(account_id):
+                break
+            self.writer.release(account_id)  # its pause has begun while this writer waited
+        self._holder, self._since = account_id, time.thread_time()
 
     def hand_on(self) -> None:
         """Pass the turn on. The account of a long one pauses if another one waits; its former pause is over."""
-        holder, now = self._holder, time.monotonic()
+        holder = self._holder
         if holder is not None:
-            length = now - self._since
-            self._pauses.pop(holder, None)
+            length = time.thread_time() - self._since
+            self.pauses.pop(holder, None)
             if length > LONG_SECONDS and self.writer.has_other(holder):
-                self._pauses[holder] = now + PAUSES * length
+                self.pauses[holder] = time.monotonic() + PAUSES * length
         self.writer.release(holder)
+
+    def is_pausing(self, account_id: int | None) -> bool:
+        return self.pauses.get(account_id or 0, 0) > time.monotonic()
+
+    def _pause(self, account_id: int | None, end: float) -> None:
+        """Wait until the pause of an account is over. Raises Paused if that is too late, or if enough others wait."""
+        until = self.pauses.get(account_id or 0, 0)
+        seconds = until - time.monotonic()
+        if seconds <= 0:
+            return
+        if until > end or not self.pausing.acquire(account_id, 0):
+            raise Paused(f"Account {account_id} pauses for {seconds:.1f} seconds.", math.ceil(seconds))
+        try:
+            with of_request.left():
+                time.sleep(seconds)
+        finally:
+            self.pausing.release(account_id)
