@@ -15,6 +15,7 @@ KINDS = {
     "deploy": "the programs of `make deploy`",
     "clients": "generated clients in .ci/run",
     "cluster": "a cluster in .ci/run",
+    "former": "databases of former deliveries",
     "root": "mounts, owners and immutable files",
     "ipv6": "IPv6",
 }

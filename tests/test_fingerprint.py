@@ -7,9 +7,11 @@ import pytest
 from sqlalchemy import Connection, text
 from testing.process import command, running, until
 
+from retainer.cli import unavailable
 from retainer.schema import fingerprint, migrations
 from retainer.schema.fingerprint import UnknownSchema
 from retainer.store.engines import Engine, Sqlite, connect
+from retainer.store.engines.base import WrongStatement
 from retainer.store.engines.catalogue import of_engine
 from tests.databases import PostgresqlDatabases
 from tests.length import sampled
@@ -118,6 +120,24 @@ REVISIONS = fingerprint.revisions()
 
 def _elsewhere(connection: Connection, _: str) -> None:
     connection.execute(text("ALTER TABLE tags ADD COLUMN note TEXT"))
+
+
+def test_what_the_database_refuses_in_a_migration_is_one_sentence(engine: Engine, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(migrations, "upgrade", _wrongly)
+    monkeypatch.setattr(fingerprint, "revisions", lambda: [*REVISIONS, "9001"])
+    with pytest.raises(WrongStatement) as refusal:
+        migrations.migrate(engine)
+    line = unavailable(refusal.value, engine)
+    assert "no_such_table" in line
+    assert line.startswith(f"The database {engine.location} refused a statement: ")
+    assert line.endswith(" Nothing was changed: run retainer doctor, and report this as a defect.")
+    monkeypatch.undo()
+    assert fingerprint.revision(engine) == migrations.head()
+
+
+def _wrongly(connection: Connection, _: str) -> None:
+    connection.execute(text("ALTER TABLE tags ADD COLUMN note TEXT"))
+    connection.execute(text("DELETE FROM no_such_table"))
 
 
 COMMANDS = [

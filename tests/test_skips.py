@@ -62,7 +62,8 @@ def test_what_is_missing_fails_a_test_unless_the_run_is_without_it(tmp_path):
     assert "There is no Chromium. To leave out such tests, set RETAINER_TEST_WITHOUT=browser." in lines
     assert lines[-1] == "1 failed, 1 passed"
     refusal = (
-        "AssertionError: RETAINER_TEST_WITHOUT may name browser, deploy, clients, cluster, root, ipv6, not brwoser."
+        "AssertionError: RETAINER_TEST_WITHOUT may name "
+        "browser, deploy, clients, cluster, former, root, ipv6, not brwoser."
     )
     assert refusal in "\n".join(run(tmp_path, without="brwoser"))
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Install the programs that tests run but Python packages do not bring: "browser" for pages and samples (Chromium with its driver,
 # Node.js, curl, PHP and axe-core), "deploy" for the files in deploy/ (nginx, Caddy, promtool, systemd-analyze), PgBouncer,
-# OpenSSL and strace. Fail if that is impossible, unless RETAINER_TEST_WITHOUT names what is to be left out.
+# OpenSSL, strace and pdftotext. Fail if that is impossible, unless RETAINER_TEST_WITHOUT names what is to be left out.
 set -eu
 folder=$(dirname "$0")/../tests/browser
 
@@ -47,6 +47,6 @@ browser)
     ;;
 deploy)
     install nginx:nginx-light caddy:caddy promtool:prometheus pgbouncer:pgbouncer systemd-analyze:systemd openssl:openssl \
-        strace:strace
+        strace:strace pdftotext:poppler-utils
     ;;
 esac

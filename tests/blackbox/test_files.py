@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -140,6 +141,17 @@ def test_a_command_on_a_full_disk_says_so_and_that_nothing_changed(full_disk):
         assert "nothing was changed" in result.err.lower(), result
     (disk / "rest").unlink()
     assert tell(disk, "account", "show", agency["account_id"])["api_enabled"] is True
+
+
+def test_a_restore_without_room_says_how_much_it_needs(full_disk):
+    disk, _ = full_disk
+    backup = disk.parent / "made.db.gz"
+    tell(disk.parent / "made", "backup", backup)
+    for more in ((), ("--check",)):
+        result = command(disk, "restore", "--force", backup, *more)
+        assert (result.status, result.out) == (1, ""), result
+        (line,) = result.err.splitlines()
+        assert re.search(rf"^{backup} unpacks to 2 MB, and its disk has 0 MB free\. Nothing was changed", line), line
 
 
 @pytest.mark.parametrize("is_new", [False, True])

@@ -1,6 +1,7 @@
 """Migrations: upgrade the schema of an older database once, under a lock."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ from retainer.schema import fingerprint, metadata
 from retainer.schema.distribution import DISTRIBUTED, ON_EVERY_NODE
 from retainer.schema.fingerprint import head as head  # of the migrations, too
 from retainer.store.engines import Engine
-from retainer.store.engines.base import DiskFull
+from retainer.store.engines.base import DiskFull, Unavailable
 from retainer.store.engines.catalogue import of_connection
 from retainer.store.engines.citus import placing
 from retainer.store.tx import Store
@@ -64,6 +65,8 @@ def migrate(engine: Engine, announce: Callable[[str], None] = lambda _: None) ->
     if before != newest:
         for sentence in announcements(engine, migrations):
             announce(sentence)
+        from retainer.schema.migrations import former  # noqa: PLC0415  # needs alembic, which takes 0.2 s
+
         try:
             with engine.schema_change() as connection:
                 before = revision_within(connection, engine)  # another process may have migrated it since
@@ -71,11 +74,16 @@ def migrate(engine: Engine, announce: Callable[[str], None] = lambda _: None) ->
                     metadata.create_all(connection)
                     stamp(connection, newest)
                 elif before != newest:
+                    if before == fingerprint.FORMER:
+                        former.upgrade(connection, announce)
                     upgrade(connection, newest)
                 revision_within(connection, engine)
         except DiskFull as error:
             error.needed = engine.size() * COPIES
             raise
+        if before == fingerprint.FORMER:  # which has written every row
+            with suppress(Unavailable):  # all is upgraded, and the server will do it, too
+                engine.vacuum(metadata.sorted_tables)
     return before, newest
 
 
@@ -114,8 +122,13 @@ def pending(engine: Engine, folder: Path, before: str | None) -> list[Migration]
     """
     from alembic.script import ScriptDirectory  # noqa: PLC0415  # takes 0.2 s, which most starts need not spend
 
-    scripts = list(ScriptDirectory(str(folder)).iterate_revisions("head", before or "base"))
-    found = []
+    from retainer.schema.migrations import former  # noqa: PLC0415  # as above
+
+    found, revision = [], before or "base"
+    if before == fingerprint.FORMER:
+        locks = [Lock(table, why, engine.estimate_rows(table)) for table, why in former.LOCKS.items()]
+        found, revision = [Migration(fingerprint.FIRST, "The tables of the first release", locks)], fingerprint.FIRST
+    scripts = list(ScriptDirectory(str(folder)).iterate_revisions("head", revision))
     for script in reversed(scripts):
         declared: dict[str, str] = getattr(script.module, "LOCKS", {})
         locks = [Lock(table, why, engine.estimate_rows(table)) for table, why in declared.items()]

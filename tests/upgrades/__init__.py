@@ -1,0 +1,1 @@
+"""Upgrades of databases that former deliveries wrote."""

@@ -1,0 +1,146 @@
+"""Databases of former deliveries, what their own servers answered, and the differences that are meant.
+
+They lie beside the repository, in ../shared/upgrade. Where they are missing, their tests fail, unless
+RETAINER_TEST_WITHOUT names `former`.
+"""
+
+import json
+import lzma
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import psycopg
+import pytest
+
+from tests.length import first
+from tests.skips import require
+
+FOLDER = Path(__file__).parents[3] / "shared" / "upgrade"
+
+
+class Former(NamedTuple):
+    """A database of a former delivery: the demo of that commit, an hour or so after it was made."""
+
+    commit: str
+    revision: str
+    """What its tables are now, as `fingerprint` names it."""
+    clock: str
+    """When its own server was asked."""
+    key: str
+    """Of an admin of its first account, with all scopes."""
+    has_documents: bool
+    runs_here: bool = True
+    """Whether its program runs with the packages of this version; 8cdca1b needs others."""
+
+    def __str__(self) -> str:
+        return self.commit
+
+
+FORMER = (
+    Former(
+        *("8cdca1b", "0018-8cdca1b", "2026-11-27T10:30:00Z", "rtn_ZNNdqFRPgkqHK3uueLnDgSQHzeObXaam2k4xzJ"),
+        has_documents=False,
+        runs_here=False,
+    ),
+    Former(
+        *("34ec5ed9", "0018", "2026-11-28T10:30:00Z", "rtn_H3BEnIsS742W6FxD1L3LSoTkmVecfdwx11LhKA"), has_documents=True
+    ),
+)
+"""Each landing that changes tables adds one: CONTRIBUTING.md, "Releases"."""
+
+
+class Difference(NamedTuple):
+    """A field that an upgraded database may show otherwise than its own server did; the changelog names it, too."""
+
+    commits: tuple[str, ...]
+    path: str
+    """The kind of record and the field: `event/fields`."""
+    reason: str
+
+
+DIFFERENCES = (
+    Difference(
+        ("8cdca1b",),
+        "event/fields",
+        "events also name the computed fields that change with what was written, and refund_due is new",
+    ),
+)
+BASE = re.compile(r'https?://[^/" ]+(?=/api/public/v1)')
+
+
+each_former = pytest.mark.parametrize("former", FORMER, ids=str)
+each_engine = pytest.mark.parametrize("kind", first(["sqlite", "postgresql"]))
+
+
+def content(former: Former, end: str) -> bytes:
+    require("former", FOLDER.is_dir(), f"There is no {FOLDER}.")
+    return lzma.decompress((FOLDER / f"{former.commit}.{end}.xz").read_bytes())
+
+
+def write_sqlite(former: Former, file: Path) -> Path:
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    file.write_bytes(content(former, "db"))
+    file.chmod(0o600)
+    return file
+
+
+def fill_postgresql(former: Former, url: str) -> None:
+    """Run a dump in an empty database, as psql would."""
+    with psycopg.connect(url) as connection, connection.cursor() as cursor:
+        for kind, text in parts_of(content(former, "sql").decode()):
+            if kind == "copy":
+                head, _, rows = text.partition("\n")
+                with cursor.copy(head.encode()) as copy:
+                    copy.write(rows)
+            else:
+                cursor.execute(text.encode())
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("ANALYZE")
+
+
+def parts_of(dump: str) -> Iterator[tuple[str, str]]:
+    """Return the statements of a dump, and each COPY with its rows."""
+    rest = re.sub(r"(?m)^(--.*|\\(?:un)?restrict .*)\n", "", dump)
+    for part in re.split(r"(?m)(^COPY [^;]+;\n(?:.*\n)*?\\\.\n)", rest):
+        if part.startswith("COPY "):
+            yield "copy", part.removesuffix("\\.\n")
+        elif part.strip():
+            yield "statements", part
+
+
+def recorded(former: Former) -> dict[tuple[str, str, int], Any]:
+    return numbered(json.loads(BASE.sub("", line)) for line in content(former, "jsonl").decode().splitlines())
+
+
+def numbered(lines: Iterator[list[Any]] | Any) -> dict[tuple[str, str, int], Any]:
+    """Return what was read by its kind and name, and the place among lines of the same name."""
+    found: dict[tuple[str, str, int], Any] = {}
+    for kind, name, value in lines:
+        place = 0
+        while (kind, str(name), place) in found:
+            place += 1
+        found[kind, str(name), place] = value
+    return found
+
+
+def differences(before: dict[Any, Any], after: dict[Any, Any]) -> Iterator[tuple[str, Any, Any, Any]]:
+    """Return what has changed, by its path: not fields that are new."""
+    for key in before.keys() | after.keys():
+        if key not in before or key not in after:
+            yield key[0], key, before.get(key), after.get(key)
+            continue
+        for path, former, now in compared(key[0], before[key], after[key]):
+            yield path, key, former, now
+
+
+def compared(path: str, former: Any, now: Any) -> Iterator[tuple[str, Any, Any]]:
+    if isinstance(former, dict) and isinstance(now, dict) and former.keys() <= now.keys():
+        for name in former:
+            yield from compared(f"{path}/{name}", former[name], now[name])
+    elif isinstance(former, list) and isinstance(now, list) and len(former) == len(now):
+        for each, other in zip(former, now, strict=True):
+            yield from compared(path, each, other)
+    elif former != now:
+        yield path, former, now

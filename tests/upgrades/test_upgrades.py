@@ -1,0 +1,41 @@
+"""Everything that a former delivery has answered, its upgraded database answers, too."""
+
+import contextlib
+
+import time_machine
+
+from retainer.rollups import doctor
+from retainer.schema import fingerprint
+from retainer.schema.migrations import migrate
+from retainer.store.engines import connect
+from retainer.store.tx import Store
+from tests.skips import find_program
+from tests.upgrades.former import DIFFERENCES, Former, differences, each_engine, each_former, numbered, recorded
+from tests.upgrades.reading import Reader
+
+
+@each_former
+@each_engine
+def test_an_upgraded_database_answers_as_its_own_server_did(former: Former, kind: str, url: str):
+    with contextlib.closing(connect(url)) as engine:
+        assert fingerprint.revision(engine) == former.revision
+        said: list[str] = []
+        assert migrate(engine, said.append)[0] == former.revision
+        assert [line for line in said if " locks " not in line] == []
+        assert fingerprint.revision(engine) == fingerprint.head()
+        assert doctor.inspect(Store(engine), repair=False) == []
+    with_documents = former.has_documents and kind == "sqlite"
+    if with_documents:
+        find_program("pdftotext")
+    with time_machine.travel(former.clock, tick=False), contextlib.closing(Reader(url, former)) as reader:
+        now = numbered(reader.all(with_documents=with_documents))
+    before = {key: value for key, value in recorded(former).items() if with_documents or not is_document(key[0])}
+    meant = {each.path for each in DIFFERENCES if former.commit in each.commits}
+    found = list(differences(before, now))
+    assert [each for each in found if each[0] not in meant] == [], f"{len(found)} differences in {len(before)} lines"
+    assert meant <= {each[0] for each in found}, "a declared difference is none"
+    assert len(now) == len(before)
+
+
+def is_document(kind: str) -> bool:
+    return kind.endswith((" pdf", " xml"))
