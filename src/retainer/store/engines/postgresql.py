@@ -34,6 +34,7 @@ from retainer.store.engines.base import (
 )
 from retainer.store.engines.citus import HAS_CITUS, LOST_WORKERS
 from retainer.store.engines.postgresql_connection import (
+    CONFLICTS_NAMED,
     TRANSLATED,
     Connection,
     Cursor,
@@ -112,8 +113,7 @@ class Postgresql:
 
     @functools.cached_property
     def is_cluster(self) -> bool:
-        row = self.one(HAS_CITUS, [])
-        return row is not None and bool(row[0])
+        return self.one(HAS_CITUS, []) == (True,)
 
     @property
     def connections(self) -> tuple[int, int]:
@@ -206,7 +206,8 @@ class Postgresql:
         """
         if may_repeat:
             try:
-                yield
+                with CONFLICTS_NAMED:
+                    yield
             except self.conflict as error:
                 raise TransientConflict(str(error)) from error
             return
@@ -215,7 +216,8 @@ class Postgresql:
         connection.send("SAVEPOINT checked", [])
         connection.has_savepoint = True
         try:
-            yield
+            with CONFLICTS_NAMED:
+                yield
         except self.conflict:
             with contextlib.suppress(psycopg.Error):  # of the statements that followed
                 connection.sync()

@@ -3,6 +3,7 @@
 import contextlib
 import logging
 import os
+import re
 import socket
 from collections.abc import Mapping
 from typing import Any, cast
@@ -36,6 +37,8 @@ OUT_OF_REACH = (
 """Errors with a cause outside of the statement: the network, a standby, missing rights."""
 PROGRAM_LIMIT = "54"
 """The SQLSTATE class of exceeded limits, like a value too large for an index: a retry fails again."""
+OF_REFERENCE = re.compile(r"_ref_account_id_\w+_[0-9]+\W")
+"""In the name of a reference between tables of an account, and that of a shard behind it."""
 ENCODING = "UTF8"
 REPLY_SECONDS = 4  # timeout of a reply of the server; then the connection is closed
 MAX_PREPARED = 128
@@ -74,6 +77,22 @@ class Translated:
 
 
 TRANSLATED = Translated()
+
+
+class ConflictsNamed:
+    """Raises a broken reference as such where a cluster reports it as an internal error.
+
+    Citus does so in an INSERT ... SELECT. It names the constraint of the shard, in the language of any server.
+    """
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, errors.InternalError_) and OF_REFERENCE.search(str(error)):
+            raise errors.ForeignKeyViolation(str(error)) from error
+
+
+CONFLICTS_NAMED = ConflictsNamed()
 
 
 class InstantLoader(Loader):
