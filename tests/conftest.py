@@ -132,6 +132,13 @@ def prototype(sqlite_databases: SqliteDatabases) -> tuple[Path, dict[str, Any]]:
     return path_of(sqlite_databases.prototype), sqlite_databases.agencies
 
 
+@pytest.fixture(scope="module", autouse=True)
+def swept() -> Iterator[None]:
+    """Find what the tests of a file have left open at its end, so that the warning blames no test of another file."""
+    yield
+    gc.collect()
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Let commands begin as copies of a process that has loaded the product, whose lines coverage does not see."""
     config.pluginmanager.register(skips)

@@ -101,8 +101,9 @@ def test_a_server_from_the_wheel_answers_with_its_templates_and_assets(installed
         assert server.wait(timeout=30) == 0
 
 
-def test_the_source_distribution_holds_what_the_wheel_is_built_from_and_no_more(distributions):
+def test_the_source_distribution_holds_what_the_wheel_and_a_server_need_and_no_more(distributions):
     (archive,) = distributions.glob("*.tar.gz")
     with tarfile.open(archive) as source:
         names = {name.partition("/")[2].partition("/")[0] for name in source.getnames()}
-    assert names - {".gitignore", "PKG-INFO"} == {"src", "README.md", "CHANGELOG.md", "LICENSE", "pyproject.toml"}
+    built_from = {"src", "README.md", "CHANGELOG.md", "LICENSE", "pyproject.toml"}
+    assert names - {".gitignore", "PKG-INFO"} == built_from | {"deploy", "docs", "requirements"}

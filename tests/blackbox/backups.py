@@ -19,15 +19,19 @@ def with_agency(folder: Path, *names: str) -> Path:
     return folder
 
 
+BULK = """
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4000)
+INSERT INTO logos (account_id, created_at, updated_at, content, sha256)
+SELECT (SELECT min(id) FROM accounts), created_at, created_at, randomblob(10000), hex(randomblob(32))
+FROM n, (SELECT min(created_at) AS created_at FROM accounts)
+"""
+
+
 def bulky(folder: Path) -> None:
-    """Make a database take a second to compress: it has text that hardly gets shorter."""
-    rows = (
-        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4000) SELECT randomblob(10000) FROM n"
-    )
+    """Make a database take a second to compress: it has logos that hardly get shorter."""
     with opened(database(folder)) as store:
         connection = store.engine.connection()
-        connection.execute("CREATE TABLE bulk (content BLOB)")
-        connection.execute(f"INSERT INTO bulk {rows}")
+        connection.execute(BULK)
         store.engine.give_back(connection)
 
 
