@@ -14,7 +14,7 @@ from testing.process import children, until
 
 from retainer.documents import logo_files, pdf
 from retainer.documents.logo_files import read_logo
-from retainer.documents.pdf import render_files
+from retainer.documents.pdf import render
 from retainer.errors import Refusal
 from retainer.kernel.representations import JobFailed
 from retainer.server import renderer
@@ -190,7 +190,7 @@ def test_accounts_whose_jobs_take_long_leave_a_renderer_to_all_others(renderers,
         try:
             until(lambda: renderers.turns.of_paused.waiting == len(jobs) - 1, "one runs, the others wait for it")
             for _ in range(3):
-                made, _ = renderers.run(VICTIM, pdf.MAX_SECONDS, render_files, document())
+                made = renderers.run(VICTIM, pdf.MAX_SECONDS, render, document())
                 assert made.startswith(b"%PDF")
             assert not any(job.done() for job in jobs)
             renderers.wait_seconds = 0

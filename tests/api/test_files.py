@@ -7,16 +7,13 @@ import facturx
 import pypdf
 import pytest
 from testing.process import command, tell
-from tests.databases import each_database, only_sqlite
+from tests.databases import only_sqlite
 from tests.documents.made import hostile_texts
 from tests.documents.test_logo_files import png
 from tests.documents.validators import broken_rules, values
 
 from retainer.billing import files
-from retainer.billing.invoices.invoices import load_invoice
 from retainer.documents.einvoice import NAMESPACES
-from retainer.identity.actors import operator_of
-from retainer.kernel.representations import run_here
 from retainer.values.texts import prints
 
 PDF, XML = {"Accept": "application/pdf"}, {"Accept": "application/xml"}
@@ -96,41 +93,6 @@ def test_other_accepts_get_json(api, client, accept):
     assert api.get(f"/invoices/{invoice['id']}", headers={"Accept": accept}).data["id"] == invoice["id"]
 
 
-def test_issued_document_stays_the_same_to_the_byte(api, client):
-    invoice = issued(api, client)
-    path = f"/invoices/{invoice['id']}"
-    before = [api.get(path, headers=accept).body for accept in (PDF, XML)]
-    set_account(api, legal_name="Another GmbH", iban="DE02120300000000202051", document_color="#ff0000")
-    api.patch(f"/clients/{client['id']}", {"name": "Another client", "city": "Bonn"})
-    api.patch(path, {"notes": "Another note", "record_payment": {"amount": "19.00"}})
-    api.make(f"{path}/credit-notes", amount="10.00")
-    assert [api.get(path, headers=accept).body for accept in (PDF, XML)] == before
-
-
-def test_document_that_is_first_asked_for_later_has_the_snapshots(api, client):
-    invoice = issued(api, client)
-    note = api.make(f"/invoices/{invoice['id']}/credit-notes", amount="50.00")
-    set_account(api, legal_name="Another GmbH")
-    api.patch(f"/clients/{client['id']}", {"name": "Another client"})
-    for path in (f"/invoices/{invoice['id']}", f"/credit-notes/{note['id']}"):
-        text = text_of(api.get(path, headers=PDF))
-        assert "Nordlicht Digital GmbH" in text
-        assert "Another" not in text
-
-
-@each_database
-def test_two_first_requests_get_the_same_file(api, client):
-    invoice_id = issued(api, client)["id"]
-    actor, prepared = operator_of(api.store, api.account_id), []
-    for notes in ("One", "Other"):
-        api.patch(f"/invoices/{invoice_id}", {"notes": notes})
-        with api.store.begin(actor, write=False) as tx:
-            tx.snapshot()
-            prepared.append(files.prepare("pdf", tx, load_invoice(tx, invoice_id)))
-    first, second = (pending.finish(api.store, actor, run_here).content for pending in prepared)
-    assert first == second == api.get(f"/invoices/{invoice_id}", headers=PDF).body
-
-
 def test_draft_is_rendered_anew_each_time(api, client):
     invoice = api.make("/invoices", client_id=client["id"], lines=[LINE], notes="First")
     path = f"/invoices/{invoice['id']}"
@@ -149,7 +111,7 @@ def test_what_an_einvoice_lacks_is_said(api, client):
     path = f"/invoices/{invoice['id']}"
     missing = ["The agency has no country: add it in the console under Settings."]
     missing.append("The agency's VAT number is missing: correct it in the console under Settings.")
-    assert api.get(path, headers=XML).errors == {"Accept": missing}
+    assert api.get(path, headers=XML).errors == {"Accept": [*missing, files.ISSUED_WITHOUT]}
     assert "119,00 €" in text_of(api.get(path, headers=PDF))
     set_account(api, **SETTINGS)
     assert "credit the invoice, and issue it again" in api.get(path, headers=XML).json["message"]
@@ -163,8 +125,7 @@ def test_etag_tells_representations_apart(api, client):
     tag = api.get(path, headers=PDF).headers["etag"]
     assert api.get(path, headers=PDF | {"If-None-Match": tag}).status == 304
     assert api.get(path, headers=XML | {"If-None-Match": tag}).status == 200
-    assert api.patch(path, {"notes": "New"}, headers={"If-Match": tag}).status == 200
-    assert api.patch(path, {"notes": "Newer"}, headers={"If-Match": tag}).status == 412
+    assert api.patch(path, {"notes": "New"}, headers={"If-Match": tag}).status == 412
 
 
 def test_document_of_another_account_does_not_exist(api, other_tenant, client):

@@ -4,12 +4,14 @@ from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
-from sqlalchemy import ColumnElement, Table, or_, select
+from sqlalchemy import ColumnElement, Table, case, func, or_, select
 
 from retainer.documents.facts import TaxShare
 from retainer.documents.warnings import DocumentWarning
+from retainer.schema.billing import document_versions
 from retainer.schema.crm import clients
 from retainer.schema.filters import FOUND, Where, searched
+from retainer.store.row_mapper import Derived
 from retainer.values.kinds import Currency, Id, Percent, Position, Quantity, SignedMoney, Text20, Text255, Text10000
 from retainer.values.records import MustMatch
 
@@ -61,8 +63,20 @@ def _mentions(table: Table, q: Any) -> ColumnElement[bool]:
     return or_(table.c.search.contains(q, escape="/"), table.c.client_id.in_(client_ids))
 
 
+VERSION = "Newest version of what its PDF says; null in a draft. Each later change of what is printed makes one."
 SEARCH_WITH_CLIENT = Where(_mentions, searched, f"{FOUND}, or in the client's name.")
 """Documents whose text contains the words, or whose client's name does."""
+
+
+def document_version(owner: str) -> Derived:
+    """Return the field for the newest version of what an issued record prints; `owner` is its column there."""
+
+    def expression(table: Table) -> ColumnElement[Any]:
+        versions = document_versions.c
+        newest = select(func.max(versions.version)).where(versions[owner] == table.c.id).scalar_subquery()
+        return newest if table.name == "credit_notes" else case((table.c.status != "draft", func.coalesce(newest, 1)))
+
+    return Derived(expression)
 
 
 class DocumentTotals(msgspec.Struct):

@@ -13,10 +13,10 @@ from retainer.billing.reading import Parties, load_parties
 from retainer.documents.facts import Credited, Document, Issuer, Line
 from retainer.documents.warnings import DocumentWarning, warnings_of
 from retainer.schema.billing import allocations, credit_notes, expenses, invoice_lines, invoices
-from retainer.schema.work import time_entries
+from retainer.schema.work import milestones, time_entries
 from retainer.store.tx import Tx
 from retainer.values.decoding import decoder
-from retainer.values.exact import day_after
+from retainer.values.exact import day_after, local_day
 from retainer.values.kinds import last_day
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -40,16 +40,18 @@ TAX_FACTS = ("is_small_business", "tax_outside_eu", "tax_exemption_reason")
 """What the issuer of a credit note has in common with that of its invoice, whose tax it takes back."""
 INVOICE = select(*invoices.c[CreditedInvoice._fields]).where(invoices.c.id == bindparam("id"))
 DAY = func.coalesce(time_entries.c.date, expenses.c.date)
+COMPLETED = milestones.c.completed_at
 PERIOD = (
-    select(func.min(DAY), func.max(DAY))
+    select(*(bound(each) for each in (DAY, COMPLETED) for bound in (func.min, func.max)))
     .select_from(
         invoice_lines.join(allocations, allocations.c.invoice_line_id == invoice_lines.c.id)
         .outerjoin(time_entries, time_entries.c.id == allocations.c.time_entry_id)
         .outerjoin(expenses, expenses.c.id == allocations.c.expense_id)
+        .outerjoin(milestones, milestones.c.id == allocations.c.milestone_id)
     )
     .where(invoice_lines.c.invoice_id == bindparam("id"))
 )
-"""The first and the last day of the time and the expenses on an invoice."""
+"""The first and the last day of time and expenses on an invoice, and the first and last moment of its milestones."""
 
 
 def load_facts(tx: Tx, record: Printable) -> Document:
@@ -57,14 +59,19 @@ def load_facts(tx: Tx, record: Printable) -> Document:
     if isinstance(record, Quote):
         return of_quote(record, load_known_parties(tx, record.client_id, record.contact_id, Quote))
     if isinstance(record, CreditNote):
-        invoice = CreditedInvoice._make(tx.one(INVOICE, id=record.invoice_id) or ())
+        invoice = load_credited(tx, record.invoice_id)
         parties = load_known_parties(tx, record.client_id, invoice.contact_id)
         snapshot = tx.field(credit_notes.c.issuer_snapshot, record.id)
         return of_credit_note(record, with_issuer(parties, snapshot), invoice)
     parties = load_known_parties(tx, record.client_id, record.contact_id)
     snapshot = tx.field(invoices.c.issuer_snapshot, record.id) if record.sent_at else None
-    days = [day for day in tx.one(PERIOD, id=record.id) or () if day]
-    return of_invoice(record, with_issuer(parties, snapshot), tx.today, days)
+    first, last, *moments = tx.one(PERIOD, id=record.id) or ()
+    days = [first, last, *(moment and local_day(moment, tx.actor.timezone) for moment in moments)]
+    return of_invoice(record, with_issuer(parties, snapshot), tx.today, [day for day in days if day])
+
+
+def load_credited(tx: Tx, invoice_id: int) -> CreditedInvoice:
+    return CreditedInvoice._make(tx.one(INVOICE, id=invoice_id) or ())
 
 
 def load_known_parties(
@@ -95,13 +102,14 @@ def of_quote(quote: Quote, parties: Parties) -> Document:
 
 
 def of_invoice(invoice: Invoice, parties: Parties, today: str, days: Sequence[str] = ()) -> Document:
-    """Return the facts of an invoice; `days` are the first and the last of the time and expenses on it."""
+    """Return the facts of an invoice; `days` are those of the work on a draft, whose period is not set yet."""
     if invoice.client_snapshot:
         client = msgspec.structs.asdict(invoice.client_snapshot)
         parties = parties._replace(customer=msgspec.structs.replace(parties.customer, **client))
     issue_date = invoice.issue_date or today
     months = [line.fee_month for line in invoice.lines if line.fee_month]
     days = [*days, *(f"{month}-01" for month in months), *map(last_day, months)]
+    is_derived = invoice.service_from is None is invoice.service_to
     return _document(
         invoice,
         parties,
@@ -109,8 +117,8 @@ def of_invoice(invoice: Invoice, parties: Parties, today: str, days: Sequence[st
         is_draft=invoice.sent_at is None,
         issue_date=issue_date,
         due_date=invoice.due_date or day_after(issue_date, parties.client.payment_terms_days),
-        service_from=min(days, default=None),
-        service_to=max(days, default=None),
+        service_from=min(days, default=None) if is_derived else invoice.service_from,
+        service_to=max(days, default=None) if is_derived else invoice.service_to,
     )
 
 

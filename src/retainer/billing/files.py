@@ -1,27 +1,29 @@
-"""Files: the PDF and the e-invoice of quotes, invoices and credit notes, rendered from their facts.
-
-The files of an issued invoice or credit note are stored when they are first asked for, and stay the same to the byte.
-"""
+"""Files: the PDF and the e-invoice of quotes, invoices and credit notes, drawn from their facts at each read."""
 
 import re
 import unicodedata
 from functools import partial
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
+from msgspec import Meta
 from sqlalchemy import bindparam, select
 
+from retainer.billing import papers
 from retainer.billing.credit_notes.types import CreditNote
 from retainer.billing.facts import Printable, load_facts
-from retainer.billing.invoices.types import Invoice
-from retainer.documents.einvoice import missing_facts
+from retainer.billing.quotes.types import Quote
+from retainer.documents.einvoice import build_einvoice, missing_facts
 from retainer.documents.facts import Document
-from retainer.documents.pdf import MAX_SECONDS, render_files
-from retainer.errors import Refusal
+from retainer.documents.pdf import MAX_SECONDS, TEMPLATE, render
+from retainer.errors import Refusal, invalid
 from retainer.identity import logos
+from retainer.kernel import etag
+from retainer.kernel.query import Query
 from retainer.kernel.representations import File, JobFailed, Representation, RunApart
 from retainer.schema.billing import issued_documents
-from retainer.store.tx import Actor, Store, Tx
+from retainer.store.tx import Tx
+from retainer.values.decoding import json_text
 
 UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 PDF, XML = "application/pdf", "application/xml"
@@ -29,11 +31,22 @@ TOO_BIG = "needs too much memory"
 SHORTEN = "Shorten its texts."
 ISSUE_AGAIN = "It is issued, so its texts are fixed: credit the invoice, and issue it again with shorter ones."
 ISSUED_WITHOUT = "The document was issued without it: correct this, credit the invoice, and issue it again."
+VOID = "A void invoice has no e-invoice: nobody should book it. Send ?version=1 for the original."
 STORED = {
     name: select(*issued_documents.c["pdf", "xml"]).where(issued_documents.c[name] == bindparam("id"))
     for name in ("invoice_id", "credit_note_id")
 }
 """The stored files by the column that names their record."""
+
+
+class DocumentQuery(Query):
+    for_files = ("version",)
+
+    version: Annotated[
+        int | None,
+        Meta(ge=1, le=1_000_000),
+        "Of a PDF or XML: the version to read, as it was issued; omitted: the newest, with what became of it since.",
+    ] = None
 
 
 class Files(NamedTuple):
@@ -44,43 +57,31 @@ class Files(NamedTuple):
 
 
 class Pending(NamedTuple):
-    """The files of a record: stored ones, or the facts from which they are rendered.
-
-    `owner` is the column of `issued_documents` that names an issued record; None for drafts and quotes.
-    """
+    """A file of a record: the facts from which it is drawn, or the files that were stored when it was issued."""
 
     suffix: str
-    record_id: int
     document: Document
     stored: Files | None
-    owner: str | None
+    tag: str
+    """The entity tag: of the facts and the template, so that it changes with the file alone."""
 
-    def finish(self, store: Store, actor: Actor, run_apart: RunApart) -> File:
-        """Return the file of the chosen kind. Raises `validation_failed` with what an e-invoice lacks."""
-        reasons = [missing.message for missing in missing_facts(self.document)] if self.suffix == "xml" else []
-        files = self.stored
-        if files is None and not reasons:
-            files = self.render(store, actor, run_apart)
-        content = files and (files.pdf if self.suffix == "pdf" else files.xml)
-        if content is None:
-            reasons += [ISSUED_WITHOUT] if files else []
+    def finish(self, account_id: int, run_apart: RunApart) -> File:
+        """Return the file. Raises `validation_failed` with what an e-invoice lacks, `not_acceptable` for a void one."""
+        is_xml, standing = self.suffix == "xml", self.document.standing
+        if is_xml and standing and standing.kind == "void":
+            raise Refusal("not_acceptable", VOID)
+        reasons = [missing.message for missing in missing_facts(self.document)] if is_xml else []
+        content = self.stored and (self.stored.xml if is_xml else self.stored.pdf)
+        if reasons or (self.stored is not None and content is None):
+            reasons += [] if self.document.is_draft else [ISSUED_WITHOUT]
             message = f"There is no e-invoice. {' '.join(reasons)}"
             raise Refusal("validation_failed", message, errors={"Accept": reasons})
-        return File(content, file_name(self.document, self.suffix))
-
-    def render(self, store: Store, actor: Actor, run_apart: RunApart) -> Files:
-        """Render the files, and store those of an issued record; return the ones that are stored."""
         try:
-            files = Files(*run_apart(actor.account_id, MAX_SECONDS, render_files, self.document))
+            draw = build_einvoice if is_xml else render
+            content = content or run_apart(account_id, MAX_SECONDS, draw, self.document)
         except JobFailed as failed:
             raise self.refusal_for(failed) from None
-        if self.owner is None:
-            return files
-        with store.begin(actor, write=True) as tx:
-            stored = load_stored(tx, self.owner, self.record_id)
-            if stored is None:
-                tx.insert_counted(issued_documents, {self.owner: self.record_id, **files._asdict()})
-            return stored or files
+        return File(content, file_name(self.document, self.suffix))
 
     def refusal_for(self, failed: JobFailed) -> Refusal:
         """Return what a client is told whose document could not be made: only an accident is worth a second try."""
@@ -88,7 +89,7 @@ class Pending(NamedTuple):
             message = "The document could not be made. Try again in 5 seconds."
             return Refusal("unavailable", message, headers={"Retry-After": "5"})
         what = f"takes more than {MAX_SECONDS} seconds of processor time" if failed.reason == "time" else TOO_BIG
-        message = f"This document {what}. {SHORTEN if self.owner is None else ISSUE_AGAIN}"
+        message = f"This document {what}. {SHORTEN if self.document.is_draft else ISSUE_AGAIN}"
         return Refusal("validation_failed", message, errors={"Accept": [message]})
 
 
@@ -99,22 +100,31 @@ def file_name(document: Document, suffix: str) -> str:
     return f"{name}.{suffix}"
 
 
-def load_stored(tx: Tx, owner: str, record_id: int) -> Files | None:
-    row = tx.one(STORED[owner], id=record_id)
+def prepare(suffix: str, tx: Tx, record: Printable, query: Query | None = None) -> Pending:
+    """Return the file of a record that was read. Raises `validation_failed` for a version that it does not have."""
+    wanted = query.version if isinstance(query, DocumentQuery) else None
+    is_issued = isinstance(record, CreditNote) or record.status != "draft"
+    version = papers.load_version(tx, record, wanted) if is_issued else None
+    if version is None and wanted not in {None, 1 if is_issued else None}:
+        raise invalid({"version": ["Is no version of this document. Its document_version is the newest."]})
+    document = load_facts(tx, record) if version is None else version.facts
+    standing = papers.standing_of(record) if is_issued and wanted is None else None
+    document = msgspec.structs.replace(document, standing=standing)
+    is_first = is_issued and document.version == 1 and papers.is_as_issued(document)
+    stored = load_stored(tx, record) if is_first else None
+    logo = logos.find_logo(tx, document.issuer.logo_id)
+    facts = json_text(document).encode() if stored is None else stored.pdf
+    tag = etag.compute(b"%b %b %b" % (TEMPLATE, suffix.encode(), facts))
+    return Pending(suffix, msgspec.structs.replace(document, logo=logo and bytes(logo.content)), stored, tag)
+
+
+def load_stored(tx: Tx, record: Printable) -> Files | None:
+    """Return the files of an invoice or credit note that were stored before facts were."""
+    row = None if isinstance(record, Quote) else tx.one(STORED[papers.OWNERS[type(record)]], id=record.id)
     if row is None:
         return None
     pdf, xml = row
     return Files(bytes(pdf), None if xml is None else bytes(xml))
-
-
-def prepare(suffix: str, tx: Tx, record: Printable) -> Pending:
-    is_issued = isinstance(record, Invoice) and record.sent_at
-    owner = "credit_note_id" if isinstance(record, CreditNote) else "invoice_id" if is_issued else None
-    stored = load_stored(tx, owner, record.id) if owner else None
-    document = load_facts(tx, record)
-    logo = logos.find_logo(tx, document.issuer.logo_id)
-    document = msgspec.structs.replace(document, logo=logo and bytes(logo.content))
-    return Pending(suffix, record.id, document, stored, owner)
 
 
 PRINTED_AS = (Representation(PDF, "pdf", partial(prepare, "pdf")),)

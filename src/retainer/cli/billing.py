@@ -54,7 +54,7 @@ def pdf(
         with store.begin(actor, write=False) as tx:
             tx.snapshot()
             pending = files.prepare("xml" if xml else "pdf", tx, load(tx, record))
-        file = pending.finish(store, actor, run_here)
+        file = pending.finish(actor.account_id, run_here)
     except Refusal as refusal:
         raise Refusal(refusal.code, refusal.message) from None  # its field is the header Accept, which is no option
     if str(output) == "-":

@@ -19,7 +19,7 @@ from retainer.identity.sign_in.throttle import Throttle
 from retainer.kernel.http import Request, Response
 from retainer.kernel.representations import Prepared, RunApart
 from retainer.kernel.roles import Area, may
-from retainer.store.tx import RolledBack, Store, Tx
+from retainer.store.tx import RolledBack, Tx
 from retainer.values.decoding import decoder
 from retainer.values.exact import instant_after
 from retainer.web.pages import HTML, render
@@ -219,7 +219,7 @@ class PageContext(msgspec.Struct):
             self._sent_form.keep(tx, msgspec.json.encode(reply.repeated()))
         return reply
 
-    def respond(self, reply: Reply, store: Store) -> Response:
+    def respond(self, reply: Reply) -> Response:
         """Return the response for a reply, once its transaction has ended.
 
         A page shows the pending notice, and has the status of the refusal if its form was refused.
@@ -227,7 +227,7 @@ class PageContext(msgspec.Struct):
         if isinstance(reply, Response):
             return reply
         if isinstance(reply, File):
-            file = reply.prepared.finish(store, self.person, self.run_apart)
+            file = reply.prepared.finish(self.person.account_id, self.run_apart)
             disposition = ("content-disposition", f'inline; filename="{file.name}"')
             headers = [("content-type", reply.media_type), disposition, ("x-content-type-options", "nosniff"), NO_STORE]
             return Response(200, headers, file.content)

@@ -59,12 +59,12 @@ class Console:
             request, self.catalogues["member"], cookies, {}, Form(), Form(), now, self.throttle, self.run_apart
         )
         try:
-            return context.respond(self._answer(context), self.store)
+            return context.respond(self._answer(context))
         except Exception as error:  # noqa: BLE001  # any error is a page
             refusal = pipeline.to_refusal(error, request, self.report)
             sentence = WAIT if refusal.code == "unavailable" else refusal.message
             problem = _problem(context, refusal.status, sentence.replace(THE_OPERATOR, context.operator), refusal.code)
-            return context.respond(_with_headers(problem, refusal), self.store)
+            return context.respond(_with_headers(problem, refusal))
 
     def _answer(self, context: PageContext) -> Reply:
         request = context.request

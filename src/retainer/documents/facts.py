@@ -86,6 +86,20 @@ class Credited(msgspec.Struct, frozen=True):
     issue_date: str
 
 
+StandingKind = Literal["open", "paid", "credited", "written_off", "void", "declined", "expired", "cancelled"]
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """What has become of an issued document since; it is printed, and no part of what was issued."""
+
+    kind: StandingKind
+    balance_due: Decimal = Decimal(0)
+
+
+ENDED = ("void", "declined", "expired", "cancelled")
+"""What no longer counts: a word across the page says so."""
+
+
 class Document(msgspec.Struct, frozen=True, kw_only=True):
     """An invoice, quote or credit note. Dates are `YYYY-MM-DD`; a draft invoice has no number."""
 
@@ -112,6 +126,11 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     terms: str | None = None
     tax_exemption_reason: str | None = None
     credited: Credited | None = None
+    version: int = 1
+    version_date: str | None = None
+    """The day of a later version, which replaces the earlier ones."""
+    standing: Standing | None = None
+    """None for drafts, and for a document as it was issued."""
     logo: bytes | None = None
     """A PNG."""
 
@@ -131,9 +150,11 @@ class EarlyPayment(NamedTuple):
 
 
 def early_payment(document: Document) -> EarlyPayment | None:
-    """Return the discount of an invoice; None for other documents, and without a discount or anything to pay."""
+    """Return the discount of an invoice; None for other documents, without a discount, and once something was paid."""
     percent, days = document.issuer.early_payment_discount_percent, document.issuer.early_payment_discount_days
     if document.kind != "invoice" or document.total <= 0 or not percent or days is None:
+        return None
+    if document.standing and document.standing.balance_due != document.total:
         return None
     units = money.line_amount(Decimal(1), document.total, percent, document.currency)
     return EarlyPayment(percent, days, day_after(document.issue_date, days), amount_of(units, document.currency))

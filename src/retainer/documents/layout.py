@@ -2,8 +2,11 @@
 
 import io
 import re
+from decimal import Decimal
 
-from retainer.documents.facts import Address, Customer, Document, Issuer, Line
+import msgspec
+
+from retainer.documents.facts import ENDED, Address, Customer, Document, Issuer, Line
 from retainer.documents.printable import font_names, printable, printable_line
 from retainer.documents.tax_categories import categories, exemption_reason, tax_number, vat_number
 from retainer.documents.wording import (
@@ -39,12 +42,14 @@ def build_layout(document: Document) -> dict[str, object]:
     name = printable_line(issuer.name)
     customer, contact = document.customer, document.customer.contact_name
     attention = [words["attention"].format(name=contact)] if contact and contact != customer.name else []
-    accepted_by = date_text(document.valid_until, language) if document.kind == "quote" and document.valid_until else ""
+    can_accept = document.kind == "quote" and is_open(document)
+    accepted_by = date_text(document.valid_until, language) if can_accept and document.valid_until else ""
     return {
         "language": language,
         "fonts": font_names(customer.country),
         "title": printable_line(f"{words[f'title_{document.kind}']} {document.number or ''}"),
-        "watermark": words["draft"] if document.is_draft else "",
+        "watermark": _watermark(document),
+        "shade": 93 if document.is_draft else 82,
         "color": issuer.color,
         "ink": issuer.color if is_readable(issuer.color) else INK,
         "name": name,
@@ -58,7 +63,7 @@ def build_layout(document: Document) -> dict[str, object]:
         "terms": printable(document.terms or ""),
         **_table(document),
         "totals": _totals(document),
-        "total": [words[f"total_{document.kind}"], money_text(document.total, document.currency, language)],
+        "total": [_total_label(document), money_text(document.total, document.currency, language)],
         "remarks": _remarks(document),
         "payment": _payment(document),
         "acceptance": [words["accept"].format(date=accepted_by), words["signature"]] if accepted_by else [],
@@ -88,12 +93,34 @@ def is_readable(color: str) -> bool:
     return 2126 * red**2 + 7152 * green**2 + 722 * blue**2 <= BRIGHTEST
 
 
+def is_open(document: Document) -> bool:
+    """Return whether a document can still be paid or accepted, as far as its facts say."""
+    return document.standing is None or document.standing.kind == "open"
+
+
+def balance_due(document: Document) -> Decimal:
+    return document.total if document.standing is None else document.standing.balance_due
+
+
+def _watermark(document: Document) -> str:
+    words = words_of(document)
+    if document.is_draft:
+        return words["draft"]
+    return words[document.standing.kind] if document.standing and document.standing.kind in ENDED else ""
+
+
+def _total_label(document: Document) -> str:
+    """Return the label of the total; it is not called due where less of it is."""
+    is_due = is_open(document) and balance_due(document) == document.total
+    return words_of(document)[f"total_{document.kind}" if is_due else "total_quote"]
+
+
 def _details(document: Document) -> list[list[str]]:
     language = document.language
     details: list[tuple[str, str | None]] = [
         (f"number_{document.kind}", document.number),
         ("issue_date", date_text(document.issue_date, language)),
-        ("due_date", document.due_date and date_text(document.due_date, language)),
+        ("due_date", date_text(document.due_date, language) if document.due_date and is_open(document) else None),
         ("valid_until", document.valid_until and date_text(document.valid_until, language)),
     ]
     first, last = document.service_from, document.service_to or document.service_from
@@ -163,23 +190,31 @@ def _totals(document: Document) -> list[list[str]]:
 
 
 def _remarks(document: Document) -> list[str]:
-    """Return the sentences below the totals: why no tax is charged, and when the work was done."""
-    words = words_of(document)
+    """Return the sentences below the totals: why no tax is charged, when the work was done, what became of it."""
+    words, language = words_of(document), document.language
     remarks = [exemption_reason(document, category) for category in categories(document) if category != "S"]
     if document.kind == "invoice" and not document.service_from:
         remarks.append(words["service_note"])
     if document.kind == "credit_note":
         remarks.append(words["offset"])
+    if document.version_date:
+        date = date_text(document.version_date, language)
+        remarks.append(words["version"].format(version=document.version, date=date))
+    if document.standing and document.total > 0:
+        remarks.append(words.get(f"settled_{document.standing.kind}", ""))
     return [remark for remark in remarks if remark]
 
 
 def _payment(document: Document) -> dict[str, object] | None:
     """Return how to pay an invoice; None for other documents, and when nothing is due."""
     language, words, issuer = document.language, words_of(document), document.issuer
-    if document.kind != "invoice" or document.total <= 0 or not document.due_date:
+    due = balance_due(document)
+    if document.kind != "invoice" or due <= 0 or not document.due_date or not is_open(document):
         return None
-    sentence = words["pay_by" if issuer.iban else "pay_no_account"].format(
+    name = "pay_rest" if due != document.total else "pay_by" if issuer.iban else "pay_no_account"
+    sentence = words[name].format(
         total=money_text(document.total, document.currency, language),
+        due_amount=money_text(due, document.currency, language),
         due=date_text(document.due_date, language),
         number=document.number or words["no_number"],
     )
@@ -204,6 +239,8 @@ def _footer(document: Document) -> list[list[str]]:
     issuer, words = document.issuer, words_of(document)
     label, number = _tax_number_of(issuer)
     registration = issuer.registration_number
+    if document.standing and document.standing.kind == "void":
+        issuer = msgspec.structs.replace(issuer, bank_name=None, iban=None, bic=None)  # nothing is to be paid
     columns = (
         (issuer.name, *address_lines(issuer, document)),
         (issuer.phone, issuer.email, SCHEME.sub("", issuer.website or "").rstrip("/")),
@@ -229,7 +266,7 @@ def payment_code(document: Document) -> str | None:
         code = helpers.make_epc_qr(
             name=" ".join(issuer.name.split())[:MAX_NAME],  # a line break would begin the next field of the code
             iban=issuer.iban,
-            amount=document.total,
+            amount=balance_due(document),
             text=(document.number or "")[:MAX_TEXT],
             bic=issuer.bic,
             encoding="UTF-8",

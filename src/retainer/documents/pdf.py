@@ -7,16 +7,19 @@ typst cannot write the metadata that declare a Factur-X invoice (Factur-X 1.0, 6
 7.5.6) appends a new version of the metadata object; all other bytes stay as typst wrote them.
 """
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Literal
 
 import typst
 
+from retainer import __version__
 from retainer.documents.einvoice import build_einvoice, missing_facts
 from retainer.documents.facts import Document
 from retainer.documents.layout import build_layout
@@ -27,6 +30,10 @@ TEMPLATES = Path(__file__).parent / "templates"
 MAX_SECONDS = 10
 """Processor time for the files of a document. With the longest texts that the API accepts they take less than one, in
 scripts that are slow to set up to six."""
+TEMPLATE = hashlib.sha256(
+    f"{__version__} {version('typst')}".encode() + (TEMPLATES / "document.typ").read_bytes()
+).digest()
+"""What a file is drawn by, besides the facts of its document: the template, the words, and the program."""
 TRAILER = re.compile(rb"trailer\s*<<(?P<entries>.*?)>>\s*startxref\s*(?P<xref>\d+)\s*%%EOF\s*", re.DOTALL)
 ROOT = re.compile(rb"/Root (\d+) 0 R")
 METADATA = re.compile(rb"/Metadata (\d+) 0 R")
@@ -57,10 +64,10 @@ DESCRIPTION = b'<rdf:Description rdf:about="" xmlns:fx="%b">%b</rdf:Description>
 END_OF_SCHEMAS, END_OF_RDF = b"</rdf:Bag></pdfaExtension:schemas>", b"</rdf:RDF>"
 
 
-def render_files(document: Document) -> tuple[bytes, bytes | None]:
-    """Return the PDF of a document and its e-invoice; None if that lacks something."""
-    xml = None if missing_facts(document) else build_einvoice(document)
-    return render_pdf(document, xml), xml
+def render(document: Document) -> bytes:
+    """Return the PDF of a document, with its e-invoice unless that lacks something or the invoice is void."""
+    is_void = document.standing is not None and document.standing.kind == "void"
+    return render_pdf(document, None if is_void or missing_facts(document) else build_einvoice(document))
 
 
 def render_pdf(document: Document, xml: bytes | None = None) -> bytes:

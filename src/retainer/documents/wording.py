@@ -70,6 +70,27 @@ TEXTS = {
         "If you pay by {date}, you can deduct a discount of {percent} and pay {amount}.",
         "Bei Zahlung bis zum {date} gewähren wir {percent} Skonto: Sie zahlen dann {amount}.",
     ),
+    "pay_rest": (
+        "Of {total}, {due_amount} is still due. Please pay it by {due}, quoting {number}.",
+        "Von {total} sind noch {due_amount} offen. Bitte zahlen Sie bis zum {due} und geben Sie dabei {number} an.",
+    ),
+    "settled_paid": ("This invoice is paid. Thank you.", "Diese Rechnung ist bezahlt. Vielen Dank."),
+    "settled_credited": (
+        "This invoice was credited in full. Nothing is to be paid.",
+        "Diese Rechnung wurde vollständig gutgeschrieben. Es ist nichts zu zahlen.",
+    ),
+    "settled_written_off": (
+        "This invoice was written off. Nothing is to be paid.",
+        "Diese Rechnung wurde ausgebucht. Es ist nichts zu zahlen.",
+    ),
+    "void": ("Void", "Storniert"),
+    "declined": ("Declined", "Abgelehnt"),
+    "expired": ("Expired", "Abgelaufen"),
+    "cancelled": ("Cancelled", "Zurückgezogen"),
+    "version": (
+        "Version {version} of {date}. It replaces the earlier version.",
+        "Version {version} vom {date}. Sie ersetzt die frühere Fassung.",
+    ),
     "no_number": ("the invoice number", "die Rechnungsnummer"),
     "scan": ("Scan to pay", "Scannen und bezahlen"),
     "code_alt": ("QR code for a SEPA credit transfer", "QR-Code für eine SEPA-Überweisung"),

@@ -9,7 +9,7 @@ from retainer.errors import invalid
 from retainer.identity import audit
 from retainer.identity.accounts import get_account
 from retainer.identity.plans import find_excess
-from retainer.schema.billing import credit_notes, invoices
+from retainer.schema.billing import credit_notes, document_versions, invoices
 from retainer.schema.identity import accounts, logos
 from retainer.store.engines.sql import TEXT
 from retainer.store.tx import Tx
@@ -24,12 +24,12 @@ class Logo(NamedTuple):
 LOGO = select(*logos.c[Logo._fields]).where(logos.c.id == bindparam("id"))
 REMOVE = delete(logos).where(logos.c.id == bindparam("id"))
 PRINTED = [
-    select(table.c.id)
-    .where(or_(*(table.c.issuer_snapshot.like(bindparam(name, type_=TEXT)) for name in ("followed", "last"))))
+    select(facts.table.c.id)
+    .where(or_(*(facts.like(bindparam(name, type_=TEXT)) for name in ("followed", "last"))))
     .limit(1)
-    for table in (invoices, credit_notes)
+    for facts in (invoices.c.issuer_snapshot, credit_notes.c.issuer_snapshot, document_versions.c.facts)
 ]
-"""For each kind of issued document, the statement that finds one whose snapshot of the issuer has a logo."""
+"""The statements that find an issued document whose issuer had a logo."""
 
 
 def find_logo(tx: Tx, logo_id: int | None) -> Logo | None:

@@ -32,10 +32,9 @@ def compute(data: bytes) -> str:
     return f'"{hashlib.sha256(data).hexdigest()[:DIGITS]}"'
 
 
-def compute_for_record(record: Record, data: bytes, suffix: str = "") -> str:
-    """Return the strong tag of a record, whose JSON is `data`; other representations of it have a suffix."""
-    end = f"-{suffix}" if suffix else ""
-    return f'"{record.updated_at}.{hashlib.sha256(data).hexdigest()[:DIGITS]}{end}"'
+def compute_for_record(record: Record, data: bytes) -> str:
+    """Return the strong tag of a record, whose JSON is `data`."""
+    return f'"{record.updated_at}.{hashlib.sha256(data).hexdigest()[:DIGITS]}"'
 
 
 def check_honoured(environ: WSGIEnvironment, honoured: Collection[str], *, writes: bool) -> None:

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import msgspec
 
-from retainer.errors import Refusal
+from retainer.errors import Refusal, invalid
 from retainer.kernel import batch as batches
 from retainer.kernel import etag, idempotency, representations
 from retainer.kernel.batch import Batch, BatchResult
@@ -166,20 +166,16 @@ class Pipeline:
         chosen = call.form
         with self.store.begin(call.caller, write=False) as tx:
             if chosen is None:
+                refuse_parameters_of_files(call)
                 return reply(operation, select(tx, call) if call.selection else operation.call(tx, call), request)
             tx.snapshot()  # more than the record is read
             record: Any = operation.call(tx, call)
-            tag = etag.compute_for_record(record, encode(record), chosen.suffix)
-            if etag.matches(request.header("IF_NONE_MATCH"), tag):
-                return Response(304, [("etag", tag)])
-            prepared = chosen.prepare(tx, record)
-        try:
-            file = prepared.finish(self.store, call.caller, self.run_apart)
-        except ActorChanged:
-            call.caller = self.caller_now(call)
-            file = prepared.finish(self.store, call.caller, self.run_apart)
+            prepared = chosen.prepare(tx, record, call.query[0])
+        if etag.matches(request.header("IF_NONE_MATCH"), prepared.tag):
+            return Response(304, [("etag", prepared.tag)])
+        file = prepared.finish(call.caller.account_id, self.run_apart)
         disposition = f'inline; filename="{file.name}"'
-        headers = [("content-type", chosen.media_type), ("content-disposition", disposition), ("etag", tag)]
+        headers = [("content-type", chosen.media_type), ("content-disposition", disposition), ("etag", prepared.tag)]
         return Response(200, headers, file.content)
 
     def follow(self, call: Call) -> Response:
@@ -249,6 +245,14 @@ def run(tx: Tx, call: Call) -> Response:
     result = call.operation.call(tx, call)
     tx.raise_errors()
     return reply(call.operation, result, call.request)
+
+
+def refuse_parameters_of_files(call: Call) -> None:
+    """Raise `validation_failed` for parameters that only other forms than JSON have."""
+    query, offered = call.query[0], " or ".join(form.media_type for form in call.operation.representations)
+    sent = [name for name in query.for_files if getattr(query, name) is not None]
+    if sent:
+        raise invalid({name: [f"Is only for other forms than JSON. Send Accept: {offered}."] for name in sent})
 
 
 def reply(operation: Operation, result: Any, request: Request) -> Response:

@@ -28,6 +28,9 @@ REPEATED = object()
 class Query(msgspec.Struct, omit_defaults=True):
     """The query parameters of an operation."""
 
+    for_files: ClassVar[tuple[str, ...]] = ()
+    """The parameters that only other forms than JSON have."""
+
 
 class Filter(Query):
     """The filters of every list; lists add their own fields."""

@@ -6,7 +6,6 @@ from decimal import Decimal
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from retainer.errors import Refusal
-from retainer.store.tx import Actor, Store
 
 T = TypeVar("T")
 JSON = "application/json"
@@ -45,17 +44,21 @@ def run_here(_: int, __: float, function: Callable[..., T], *arguments: object) 
 class Prepared(Protocol):
     """What was read of a record in the transaction of its request."""
 
-    def finish(self, store: Store, actor: Actor, run_apart: RunApart) -> File:
+    @property
+    def tag(self) -> str:
+        """The entity tag of the file, of all that it is made from."""
+
+    def finish(self, account_id: int, run_apart: RunApart) -> File:
         """Return the file, after the transaction has ended: rendering holds no connection. Raises Refusal."""
 
 
 class Representation(NamedTuple):
-    """A form of a record. `suffix` tells its ETag from that of the JSON."""
+    """A form of a record."""
 
     media_type: str
     suffix: str
     prepare: Callable[..., Prepared]
-    """Of a `Tx` and a record."""
+    """Of a `Tx`, a record, and the query."""
 
 
 def negotiate(offered: Sequence[Representation], elsewhere: Collection[str], accept: str) -> Representation | None:

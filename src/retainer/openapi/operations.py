@@ -53,7 +53,7 @@ def described(operation: Operation, responses: Json, schemas: Schemas, lists: se
     body = model and {"schema": schemas.body(model, operation.use)}
     reasons = {
         404: (operation.parameters and not operation.upserts) or operation.batched,
-        406: bool(operation.elsewhere),
+        406: bool(operation.elsewhere or operation.representations),
         409: writes,
         410: operation.followed,
         412: operation.target is not None or operation.batched,

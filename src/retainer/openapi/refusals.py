@@ -16,7 +16,7 @@ ADVICE = {
     402: "The account's plan does not include the API. Change it to one that does.",
     403: "The account is suspended, its API is switched off, or the key lacks the scope. Ask an admin.",
     404: "There is no such record in this account. Check the id in the path.",
-    406: "Accept asks for a form, like a PDF, that only other operations have. Send Accept: application/json.",
+    406: "Accept asks for a form, like a PDF, that this record or path does not have. Send Accept: application/json.",
     409: "The first request with this Idempotency-Key is still running. Wait a second and send it again.",
     410: "The events after this position are gone. Read all records again, then continue from the newest position.",
     412: "The record has changed since you read it. Read it again, then change it.",

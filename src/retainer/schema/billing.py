@@ -74,7 +74,7 @@ invoices = col.account_table(
     *col.ref("quote_id", "quotes", optional=True),
     *col.numbered(optional=True),
     col.text("status"),
-    *col.optional(col.day, "issue_date", "due_date"),
+    *col.optional(col.day, "issue_date", "due_date", "service_from", "service_to"),
     *col.optional(col.text, "purchase_order", "subject", "notes", "terms", "tax_exemption_reason"),
     col.text("currency"),
     *map(col.money, ("subtotal", "tax_total", "total")),
@@ -211,10 +211,24 @@ issued_documents = col.account_table(
     col.content("xml", optional=True),
     *map(col.unique, ("invoice_id", "credit_note_id")),
 )
-"""The files of an issued invoice or credit note as first rendered, which are served from then on.
+"""The files of invoices and credit notes that were issued before facts were stored, as first rendered.
 
 Without XML, the invoice lacks something that an e-invoice needs.
 """
+
+document_versions = col.account_table(
+    "document_versions",
+    *col.ref("invoice_id", "invoices", optional=True, on_delete="none"),  # only drafts are deleted
+    *col.ref("credit_note_id", "credit_notes", optional=True, on_delete="none"),
+    *col.ref("quote_id", "quotes", optional=True, on_delete="cascade"),
+    col.integer("version"),
+    col.text("facts"),
+    *(
+        sa.Index(f"document_versions_unique_{owner}", "account_id", f"{owner}_id", "version", unique=True)
+        for owner in ("invoice", "credit_note", "quote")
+    ),
+)
+"""The facts of issued documents as JSON: those of the issue, and a version for each later change of what is printed."""
 
 expenses = col.account_table(
     "expenses",

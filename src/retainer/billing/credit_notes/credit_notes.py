@@ -13,7 +13,7 @@ from typing import Annotated
 
 from sqlalchemy import bindparam, func, select
 
-from retainer.billing import balance, files, rules, work
+from retainer.billing import balance, facts, files, papers, rules, work
 from retainer.billing.credit_notes.types import CreditNote, CreditNoteLine, Reason
 from retainer.billing.facts import load_known_parties
 from retainer.billing.invoices.invoices import load_invoice
@@ -259,9 +259,13 @@ def compute_shares(tx: Tx, note: CreditNote, invoice: Invoice) -> dict[int | Non
     return taken
 
 
-def save_issuer(tx: Tx, note_id: int, invoice: Invoice) -> None:
-    issuer = load_known_parties(tx, invoice.client_id, invoice.contact_id).issuer
-    tx.update_columns(credit_notes, note_id, {"issuer_snapshot": json_text(issuer)})
+def issue(tx: Tx, note_id: int, invoice: Invoice) -> CreditNote:
+    """Store what a new credit note prints; return it."""
+    note = tx.get(credit_notes, note_id, CreditNote)
+    parties = load_known_parties(tx, invoice.client_id, invoice.contact_id)
+    tx.update_columns(credit_notes, note_id, {"issuer_snapshot": json_text(parties.issuer)})
+    papers.issue(tx, note, facts.of_credit_note(note, parties, facts.load_credited(tx, invoice.id)))
+    return note
 
 
 api = Resource("/credit-notes", tag="Credit notes", scope="invoices", table=credit_notes)
@@ -283,7 +287,6 @@ def create_credit_note(tx: Tx, invoice_id: Id, body: New[CreditNote]) -> CreditN
     note = build_credit_note(tx, body, invoice)
     shares = compute_shares(tx, note, invoice)
     note_id = tx.insert(credit_notes, note)
-    save_issuer(tx, note_id, invoice)
     balance.recompute_balance(tx, invoice_id, by_payment=False)
     for project_id, units in shares.items():
         share = {"credit_note_id": note_id, "project_id": project_id, "currency": note.currency, "amount": units}
@@ -292,15 +295,16 @@ def create_credit_note(tx: Tx, invoice_id: Id, body: New[CreditNote]) -> CreditN
     work.detach(tx, freed_lines(invoice, note), is_kept=True)
     if invoice.quote_id is not None and note.total == invoice.total - invoice.amount_credited:
         tx.touch(quotes, invoice.quote_id, "invoice_id")  # it can become another invoice
-    return tx.get(credit_notes, note_id, CreditNote)
+    return issue(tx, note_id, invoice)
 
 
 @api.get("/{credit_note_id}", representations=files.ISSUED_AS)
-def get_credit_note(tx: Tx, credit_note_id: Id) -> CreditNote:
+def get_credit_note(tx: Tx, credit_note_id: Id, _: files.DocumentQuery) -> CreditNote:
     """Read a credit note.
 
     `Accept: application/pdf` returns its PDF, which carries its e-invoice (Factur-X, EN 16931), and `application/xml`
-    the e-invoice alone. These files stay the same, whatever changes later. The PDF prints Latin, Greek, Cyrillic,
-    Hebrew, Arabic, Thai, Devanagari, Chinese, Japanese and Korean; other characters become squares.
+    the e-invoice alone. Both are drawn from what was issued, and stay the same, whatever changes later. The PDF prints
+    Latin, Greek, Cyrillic, Hebrew, Arabic, Thai, Devanagari, Chinese, Japanese and Korean; other characters become
+    squares.
     """
     return tx.get(credit_notes, credit_note_id, CreditNote)

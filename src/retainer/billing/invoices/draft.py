@@ -13,7 +13,8 @@ from retainer.shared import relations
 from retainer.store.tx import Tx
 
 LOCKED_FIELDS = (
-    *("client_id", "project_id", "issue_date", "subject", "terms", "tax_exemption_reason", "currency", "lines"),
+    *("client_id", "project_id", "issue_date", "service_from", "service_to", "subject", "terms"),
+    *("tax_exemption_reason", "currency", "lines"),
 )
 """The fields that only a draft can change."""
 

@@ -122,12 +122,15 @@ def create_invoice(tx: Tx, body: New[Invoice]) -> WithMeta[Invoice, InvoiceMeta]
 
 
 @api.get("/{invoice_id}", representations=files.ISSUED_AS)
-def get_invoice(tx: Tx, invoice_id: Id) -> Invoice:
+def get_invoice(tx: Tx, invoice_id: Id, _: files.DocumentQuery) -> Invoice:
     """Read an invoice with its lines, payments and credit notes.
 
     `Accept: application/pdf` returns its PDF, which carries its e-invoice (Factur-X, EN 16931), and `application/xml`
-    the e-invoice alone. Once it is issued, these files stay the same, whatever changes later. The PDF prints Latin,
-    Greek, Cyrillic, Hebrew, Arabic, Thai, Devanagari, Chinese, Japanese and Korean; other characters become squares.
+    the e-invoice alone. Both are drawn from what was issued, and never change by themselves. A change of `due_date`,
+    `purchase_order`, `notes` or `contact_id` makes a new version, which says so; `version=1` reads the first. The PDF
+    of a void invoice says so across the page and asks for no payment, and its XML is a 406; one that is paid, credited
+    or written off says that. The PDF prints Latin, Greek, Cyrillic, Hebrew, Arabic, Thai, Devanagari, Chinese, Japanese
+    and Korean; other characters become squares.
     """
     tx.snapshot()
     return load_invoice(tx, invoice_id)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from retainer.billing import payments, rules
 from retainer.billing.invoices.draft import Draft
-from retainer.billing.invoices.pricing import price_draft
+from retainer.billing.invoices.pricing import price_draft, service_days
 from retainer.billing.invoices.types import CONTENTS, ClientSnapshot, Invoice, LeftOut, Payment
 from retainer.errors import BodyErrors
 from retainer.shared import relations
@@ -55,6 +55,7 @@ def complete(errors: BodyErrors, draft: Draft) -> Step:
     if invoice.sent_at and invoice.due_date is None:
         errors.error("due_date", "Must not be null once an invoice was issued.")
     relations.validate_date_order(errors, invoice, "issue_date", "due_date")
+    relations.validate_date_order(errors, invoice, "service_from", "service_to")
     return Step(status, recorded(errors, invoice, draft.today, pays_all=status == "paid"), left_out)
 
 
@@ -74,6 +75,9 @@ def issue(errors: BodyErrors, draft: Draft) -> None:
     snapshot = {name: getattr(customer, name) for name in ClientSnapshot.__struct_fields__}
     invoice.client_snapshot = ClientSnapshot(**snapshot)
     invoice.issue_date = invoice.issue_date or draft.today
+    if draft.context is not None and invoice.service_from is None is invoice.service_to:
+        days = service_days(draft.context)
+        invoice.service_from, invoice.service_to = min(days, default=None), max(days, default=None)
     invoice.due_date = invoice.due_date or day_after(invoice.issue_date, draft.parties.client.payment_terms_days)
     invoice.status, invoice.sent_at = "sent", draft.now
     if invoice.total == 0:

@@ -100,3 +100,8 @@ def check_selection(
             errors.error(f"{path}.project_ids.{position}", f"Is not a project of client {client_id}.")
     if isinstance(selection, DayRange) and selection.from_ and selection.to and selection.to < selection.from_:
         errors.error(f"{path}.to", f"Must not be before from, which is {selection.from_}.")
+
+
+def service_days(context: LineContext) -> list[str]:
+    """Return the first and the last days of all that the lines bill."""
+    return [day for line in context.invoice.lines for kind in kinds_of(line) for day in kind.days_of(line, context)]

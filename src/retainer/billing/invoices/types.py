@@ -261,6 +261,10 @@ class Invoice(Record):
     days_overdue: Annotated[Days, balance.DAYS_OVERDUE, "Days since `due_date`; 0 when not overdue."] = READ_ONLY
     issue_date: Annotated[Day | None, "Fixed when the invoice is issued. Null: the day of issue."] = None
     due_date: Annotated[Day | None, "Omitted: `issue_date` plus the client's payment terms. It can change."] = None
+    service_from: Annotated[
+        Day | None, "First day of the service, printed. Omitted: when it is issued, that of the work on its lines."
+    ] = None
+    service_to: Annotated[Day | None, "Last day of the service, printed. Omitted: as for `service_from`."] = None
     purchase_order: Annotated[Code100 | None, "The client's order number; it can change after issuing."] = None
     subject: Annotated[Text255 | None, "Subject in one line; `q` searches it."] = None
     notes: document_types.Notes = None
@@ -282,6 +286,9 @@ class Invoice(Record):
     paid_at: Annotated[Instant | None, "When it became `paid`, else null."] = READ_ONLY
     voided_at: Annotated[Instant | None, "When it became `void`, else null."] = READ_ONLY
     written_off_at: Annotated[Instant | None, "When it became `written_off`; null again after a payment."] = READ_ONLY
+    document_version: Annotated[int | None, document_types.document_version("invoice_id"), document_types.VERSION] = (
+        READ_ONLY
+    )
     external_id: ExternalId = None
     lines: Annotated[list[InvoiceLine], Lines, DetailOnly("invoice_lines"), document_types.SET_OF_LINES] = WRITE_ONLY
     payments: Annotated[

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from retainer.billing import balance, work
+from retainer.billing import balance, facts, papers, work
 from retainer.billing.invoices.draft import Draft
 from retainer.billing.invoices.lifecycle import Step
 from retainer.billing.invoices.types import Invoice, InvoiceLine
@@ -30,8 +30,11 @@ def store(tx: Tx, draft: Draft, step: Step) -> int:
         replace_lines(tx, invoice.id, before.lines if before else None, invoice.lines)
     if step.status == "sent" and draft.parties is not None:
         tx.update_columns(invoices, invoice.id, {"issuer_snapshot": json_text(draft.parties.issuer)})
+        papers.issue(tx, invoice, facts.of_invoice(invoice, draft.parties, draft.today))
         changes.added(tx, INVOICE_LINES, [invoice.id])
-    elif step.status == "void":
+    elif draft.former != "draft" and before is not None:
+        papers.revise(tx, invoice, before)
+    if step.status == "void":
         work.detach(tx, invoice.lines, is_kept=True)
     if invoice.quote_id is not None and (step.status == "void" or before is None):
         tx.touch(quotes, invoice.quote_id, "invoice_id")  # it has become this one, or can become another one

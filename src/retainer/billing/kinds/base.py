@@ -153,6 +153,14 @@ class WorkKind(ABC):
             return message, "already_billed"
         return "", ""
 
+    def days_of(self, line: InvoiceLine, context: LineContext) -> list[str]:
+        """Return the days of the work that a line bills, or the first and the last of them."""
+        items = [context.rows.get((self.name, key)) for key in self.keys_of(line)]
+        return [self.day_of(item, context) for item in items if item is not None and item.day is not None]
+
+    def day_of(self, item: RecordedItem, context: LineContext) -> str:
+        return item.day or ""
+
     def parameters(self, selection: Selection, invoice: Invoice) -> dict[str, object]:
         wanted = {} if selection.project_ids is None else {"wanted": json.dumps(selection.project_ids)}
         if isinstance(selection, DayRange):

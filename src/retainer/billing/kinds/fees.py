@@ -23,7 +23,7 @@ from retainer.store.engines.sql import is_listed
 from retainer.store.tables import NOW
 from retainer.store.tx import Tx
 from retainer.values.exact import FIRST_DAY, LAST_DAY, amount_of, local_day
-from retainer.values.kinds import months_of
+from retainer.values.kinds import last_day, months_of
 from retainer.values.reading import with_defaults
 
 
@@ -123,6 +123,9 @@ class Fees(WorkKind):
             errors.error("unit_price", f"Is required, since project {project.id} has no retainer_amount.")
         elif project.currency != currency and project.client_id == context.invoice.client_id:
             errors.error("unit_price", f"Is required: the fee is in {project.currency}, the invoice in {currency}.")
+
+    def days_of(self, line: InvoiceLine, context: LineContext) -> list[str]:
+        return [f"{line.fee_month}-01", last_day(line.fee_month)] if line.fee_month else []
 
     def find(self, tx: Tx, selection: UnbilledFees, invoice: Invoice) -> Found:
         due = list(islice(load_due(tx, selection, invoice), MAX_WORK + 1))

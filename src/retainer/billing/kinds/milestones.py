@@ -5,13 +5,23 @@ from collections.abc import Mapping, Sequence
 from sqlalchemy import Select, and_, bindparam, literal, or_, select
 
 from retainer.billing.invoices.types import Invoice, InvoiceLine, UnbilledMilestones
-from retainer.billing.kinds.base import Found, WorkKind, ids_of, on_lines, other_currency, select_items
+from retainer.billing.kinds.base import (
+    Found,
+    LineContext,
+    RecordedItem,
+    WorkKind,
+    ids_of,
+    on_lines,
+    other_currency,
+    select_items,
+)
 from retainer.errors import BodyErrors
 from retainer.schema.billing import allocations, invoice_lines
 from retainer.schema.work import milestones, projects
 from retainer.store.announcements import updating
 from retainer.store.engines.sql import INTEGER, is_listed, listed
 from retainer.store.tx import Tx
+from retainer.values.exact import local_day
 from retainer.values.reading import with_defaults
 
 WITH_LINES = (
@@ -75,6 +85,10 @@ class Milestones(WorkKind):
         if project_ids and line.project_id not in {None, *project_ids}:
             errors.error("project_id", "Is not that of the milestone. Leave it out.")
         super().place_in_project(errors, line, project_ids)
+
+    def day_of(self, item: RecordedItem, context: LineContext) -> str:
+        """Return the day on which a milestone was completed."""
+        return local_day(item.day, context.timezone) if item.day else ""
 
     def find(self, tx: Tx, selection: UnbilledMilestones, invoice: Invoice) -> Found:
         rows = tx.all(DUE[selection.project_ids is not None], **self.parameters(selection, invoice))

@@ -8,7 +8,7 @@ invoice is void or credited in full, or its draft is deleted, the quote can beco
 from decimal import Decimal
 from typing import Annotated
 
-from retainer.billing import facts, files, rules
+from retainer.billing import facts, files, papers, rules
 from retainer.billing.document_types import SEARCH_WITH_CLIENT
 from retainer.billing.merging import keep_equal_lines, merge_lines
 from retainer.billing.quotes.types import Quote, QuoteLine, QuoteMeta, Status, effective_status, is_converted
@@ -96,6 +96,10 @@ def save_quote(tx: Tx, quote: Quote, before: Quote | None) -> WithMeta[Quote, Qu
     else:
         tx.update(quotes, quote)
     save_lines(tx, quote_lines, before.lines if before else None, quote.lines, quote_id=quote.id)
+    if parties is not None and former == "draft" != quote.status:
+        papers.issue(tx, quote, facts.of_quote(quote, parties))
+    elif before is not None and former != "draft" != quote.status:
+        papers.revise(tx, quote, before)
     saved = load_quote(tx, quote.id)
     return WithMeta(saved, QuoteMeta(facts.warnings(saved, parties, tx.today, former)))
 
@@ -137,11 +141,12 @@ def create_quote(tx: Tx, body: New[Quote]) -> WithMeta[Quote, QuoteMeta]:
 
 
 @api.get("/{quote_id}", representations=files.PRINTED_AS)
-def get_quote(tx: Tx, quote_id: Id) -> Quote:
+def get_quote(tx: Tx, quote_id: Id, _: files.DocumentQuery) -> Quote:
     """Read a quote with its lines.
 
-    `Accept: application/pdf` returns its PDF. It prints Latin, Greek, Cyrillic, Hebrew, Arabic, Thai, Devanagari,
-    Chinese, Japanese and Korean; other characters become squares.
+    `Accept: application/pdf` returns its PDF. Once it is sent, that is drawn from what was sent; a change of what it
+    prints makes a new version, and `version` reads an earlier one. It prints Latin, Greek, Cyrillic, Hebrew, Arabic,
+    Thai, Devanagari, Chinese, Japanese and Korean; other characters become squares.
     """
     tx.snapshot()
     return load_quote(tx, quote_id)

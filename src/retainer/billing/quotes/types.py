@@ -100,5 +100,8 @@ class Quote(Record):
         "The invoice that it became; null if that is void or credited in full.",
     ] = READ_ONLY
     converted_project_id: Annotated[Id | None, "The project that it became; null until then."] = READ_ONLY
+    document_version: Annotated[int | None, document_types.document_version("quote_id"), document_types.VERSION] = (
+        READ_ONLY
+    )
     external_id: ExternalId = None
     lines: Annotated[list[QuoteLine], Lines, DetailOnly("quote_lines"), document_types.SET_OF_LINES] = WRITE_ONLY
