@@ -13,7 +13,7 @@ LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --genera
 UNIT := $(addprefix tests/,kernel store api identity $(addprefix test_,buckets.py decoding.py fairness.py \
 	gate.py keys.py log.py money.py numbering.py settings.py values.py versions.py) contract/test_house.py)
 
-ON_CLUSTER := $(addprefix tests/,cluster api/test_events.py api/test_payments.py api/test_credit_notes.py \
+ON_CLUSTER := $(addprefix tests/,cluster test_erasure.py api/test_events.py api/test_payments.py api/test_credit_notes.py \
 	contract/test_same_answers.py webhooks/test_sender.py $(addprefix blackbox/test_,billing_races.py cursors.py revocation.py \
 	hostile_console.py) console/test_actions.py console/test_request_pages.py)
 

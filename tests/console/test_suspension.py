@@ -44,7 +44,7 @@ def test_a_form_that_was_open_does_nothing(api, visitor, suspend):
     suspend()
     sent = visitor.post("/console/records/clients/new", {"name": "Nordwind", "once": "a"})
     assert (sent.status, SENTENCE in sent.text) == (403, True)
-    assert api.sql("SELECT id FROM clients") == []
+    assert api.sql("SELECT id FROM clients WHERE account_id = $1", api.account_id) == []
 
 
 @each_database
@@ -56,7 +56,7 @@ def test_a_form_that_waits_when_its_account_is_suspended_does_nothing(api, visit
         closing.suspend(tx, REASON)
     sent = answer.result(60)
     assert (sent.status, REASON in sent.text) == (403, True)
-    assert api.sql("SELECT id FROM clients") == []
+    assert api.sql("SELECT id FROM clients WHERE account_id = $1", api.account_id) == []
 
 
 def test_people_can_sign_out_of_a_suspended_account(api, visitor, suspend):
