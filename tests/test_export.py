@@ -50,7 +50,7 @@ def test_an_export_has_each_record_as_the_api_returns_it(api, other_tenant, tmp_
 
 
 def test_more_records_than_are_read_at_once_are_all_in_the_files(api, tmp_path, monkeypatch):
-    monkeypatch.setattr("retainer.cli.exports.CHUNK", 3)
+    monkeypatch.setattr("retainer.store.streams.RECORDS", 3)
     ids = [api.make("/tags", name=f"Tag {number}")["id"] for number in range(7)]
     exported(api, tmp_path / "files", "json")
     assert [each["id"] for each in json.loads((tmp_path / "files" / "tags.json").read_text())] == ids

@@ -13,6 +13,7 @@ from random import Random
 import pytest
 import time_machine
 
+from retainer.doctor import documents, events, references, series, texts
 from retainer.errors import Refusal
 from retainer.identity.actors import operator_of
 from retainer.rollups import doctor
@@ -373,6 +374,9 @@ class Life:
         with self.api.store.begin(self.operator, write=False, seconds=math.inf) as tx:
             tx.snapshot()
             assert doctor.mismatched(tx) == []
+            for check in (documents.find, references.find_in_account, series.find, texts.find):
+                assert [*check(tx)] == []
+            assert [*events.find(tx, event_days=30)] == []
 
     def check_months(self, live):
         """Each month that has begun is billed by one line at most, and is unbilled otherwise."""

@@ -40,6 +40,7 @@ LAYERS = (
     "openapi",
     "reference",
     "backup",
+    "doctor",
     "transfer",
     "traffic",
     "server",

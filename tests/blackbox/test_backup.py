@@ -55,7 +55,7 @@ def test_every_backup_under_load_holds_all_that_was_acknowledged_before_it(tmp_p
     for file, before in made:
         folder = tmp_path / f"of {file.name}"
         folder.mkdir()
-        assert tell(folder, "restore", file)["wrong_sums"] == []
+        assert tell(folder, "restore", file)["wrong"] == []
         assert acknowledged.missing(database(folder), before) == []
         assert unsound(database(folder)) == []
 

@@ -78,7 +78,7 @@ def test_the_printed_commands_copy_everything_and_the_copy_checks_no_sites(tmp_p
     assert rows(source, "SELECT count(*) FROM pauses") == [(0,)], "the live database goes on"
     assert rows(target, "SELECT count(*) FROM pauses") == [(2,)]
     doctor = command(tmp_path, "doctor", "--json", RETAINER_DATABASE_URL=target)
-    assert doctor.json["drifted_summaries"] == []
+    assert doctor.json["result"] == "ok"
     assert "retainer monitor --resume" in doctor.err
     assert command(tmp_path, "monitor", "--resume", RETAINER_DATABASE_URL=target).status == 0
     assert rows(target, "SELECT count(*) FROM pauses") == [(1,)], "the webhooks are still paused"

@@ -97,7 +97,7 @@ def test_backups_are_made_and_the_newest_are_kept_while_requests_are_answered(fo
     assert [str(kept / name) for name in names(kept)] == made[-2:]
     assert sorted(each.name for each in kept.iterdir()) == sorted([*others, *names(kept)]), "nothing partial is left"
     assert lines(server, "failure") == []
-    assert tell(folder, "restore", kept / names(kept)[-1], "--check")["wrong_sums"] == []
+    assert tell(folder, "restore", kept / names(kept)[-1], "--check")["wrong"] == []
 
 
 def test_a_missed_backup_is_made_at_the_start_and_none_before_it_is_due(folder, kept):

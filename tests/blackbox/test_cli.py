@@ -353,7 +353,9 @@ def test_the_openapi_document_is_one_json_object(tmp_path):
 
 
 def test_doctor_shows_settings_with_their_source_and_changes_nothing(tmp_path):
-    found = tell(tmp_path, "doctor")
+    result = command(tmp_path, "doctor", "--json")
+    assert (result.status, result.err) == (3, "")
+    found = result.json
     assert "environment" in found["RETAINER_DATA_DIR"]
     assert "default" in found["RETAINER_BASE_URL"]
     assert {"version", "python", "sqlite", "database", "schema", "newest_schema", "clock"} <= set(found)
@@ -374,7 +376,7 @@ def test_config_shows_settings_with_their_source_and_no_password(tmp_path):
         "https://me:***@agency.example",
         ".env",
     )
-    told = tell(tmp_path, "doctor")
+    told = command(tmp_path, "doctor", "--json").json
     assert {name: f"{row['value']} (from {row['source']})" for name, row in rows.items()}.items() <= told.items()
     assert "secret" not in command(tmp_path, "config").out + command(tmp_path, "doctor").out
 
@@ -387,11 +389,14 @@ def test_doctor_reports_mismatched_totals_and_repairs_them(tmp_path):
     values = f"{made['account_id']}, '2026-03', {made['user_id']}, 'EUR', 60"
     with opened(tmp_path / "data" / "retainer.db") as store, store.unscoped(write=True) as tx:
         tx.execute(text(f"INSERT INTO user_sums ({columns}) VALUES ({values})"), {})
-    message = refused(tmp_path, "doctor")
-    assert mismatched in message
-    assert "retainer doctor --repair" in message
-    assert tell(tmp_path, "doctor", "--repair")["drifted_summaries"] == [mismatched]
-    assert tell(tmp_path, "doctor")["drifted_summaries"] == []
+    wrong = command(tmp_path, "doctor", "--json")
+    assert wrong.status == 1
+    (sums,) = (each for each in wrong.json["checks"] if each["result"] != "ok")
+    found = {"what": "user_sums does not match its rows.", "record": None, "account_id": made["account_id"]}
+    assert (sums["check"], sums["found"]) == ("sums", [found])
+    (repaired,) = (each for each in tell(tmp_path, "doctor", "--repair")["checks"] if each["repaired"])
+    assert repaired["repaired"] == [mismatched]
+    assert tell(tmp_path, "doctor")["result"] == "ok"
 
 
 def test_a_setting_that_is_unknown_or_unreadable_stops_the_start(tmp_path):
@@ -411,7 +416,7 @@ def test_a_setting_that_is_unknown_or_unreadable_stops_the_start(tmp_path):
 
 def test_a_setting_can_come_from_a_dotenv_file(tmp_path):
     (tmp_path / ".env").write_text("RETAINER_BASE_URL=https://agency.example\nRETAINER_CONTACT=Ops\n", encoding="utf-8")
-    found = tell(tmp_path, "doctor")
+    found = command(tmp_path, "doctor", "--json").json
     assert "https://agency.example" in found["RETAINER_BASE_URL"]
     assert ".env" in found["RETAINER_BASE_URL"]
     (tmp_path / ".env").write_text("RETAINER_COLOUR=red\n", encoding="utf-8")
@@ -493,7 +498,7 @@ def test_the_demo_prints_what_works_and_ends_by_a_signal_to_any_of_its_threads(t
         ctypes.CDLL(None).tgkill(process_id, int(drawing), signal.SIGTERM)
         assert server.process.wait(timeout=PATIENCE) == 0
     database = f"sqlite:///{tmp_path}/data/demo.db"
-    assert command(tmp_path, "doctor", "--json", RETAINER_DATABASE_URL=database).json["drifted_summaries"] == []
+    assert command(tmp_path, "doctor", "--json", RETAINER_DATABASE_URL=database).json["result"] == "ok"
 
 
 @pytest.mark.parametrize("options", [(), ("--json",)])

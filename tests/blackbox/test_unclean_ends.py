@@ -1,10 +1,13 @@
 """What a killed server leaves: the next one checks the database before it serves it."""
 
+import re
+
 import pytest
 from testing.ports import free_port
 from testing.process import command, query, running, tell
 
 from tests.blackbox.backups import database, with_agency
+from tests.blackbox.test_monitoring import change
 
 DOWN = ("serve", "--port", free_port())
 
@@ -58,3 +61,22 @@ def test_a_damaged_database_is_not_served_after_a_kill(folder):
     tell(folder, "restore", "--force", backup)
     with running(folder) as server:
         assert server.stop() == 0
+
+
+def test_a_damaged_database_is_named_by_the_doctor_without_a_kill(folder):
+    assert tell(folder, "doctor")["result"] == "ok"
+    damage(folder)
+    result = command(folder, "doctor")
+    assert result.status == 1
+    assert re.search(r"^integrity +wrong +\S", result.out, re.MULTILINE), result.out
+
+
+def test_a_server_whose_clock_is_behind_warns_at_its_start(folder):
+    change(folder, "UPDATE events SET at = '2999-01-01T00:00:00.000000Z'")
+    change(folder, "INSERT INTO events (account_id, id, at, type, record_id, fields) SELECT id, 1000, "
+           "'2999-01-01T00:00:00.000000Z', 'tag.deleted', 1, '[]' FROM accounts")  # fmt: skip
+    with running(folder) as server:
+        warnings = [line for line in server.log().splitlines() if "before the newest event (2999-01-01" in line]
+        assert len(warnings) == 1
+        assert server.stop() == 0
+    assert command(folder, "doctor").status == 1

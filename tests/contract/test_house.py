@@ -59,6 +59,8 @@ LAYERS = [
     "openapi",
     "reference",
     "backup",
+    "doctor",
+    "backup.restore",
     "transfer",
     "traffic",
     "server",
@@ -78,6 +80,8 @@ AREAS = ("identity", "crm", "billing", "work", "support", "sites", "reports", "e
 UNSCOPED = {
     "traffic/usage.py",
     "rollups/doctor.py",
+    "doctor/examination.py",
+    "doctor/surroundings.py",
     "identity/accounts.py",
     "identity/people/users.py",
     "identity/keys/keys.py",
@@ -138,6 +142,7 @@ DECLARED = {
 }
 """What the program declares: as many as there are in its text, whatever is requested."""
 BOUNDED = {
+    *("doctor/references.py", "doctor/texts.py"),
     *("billing/kinds/dated.py", "console/editing/fields.py", "console/editing/references.py"),
     *("console/names.py", "crm/currency.py"),
     *("documents/printable.py", "reference/answers.py"),
@@ -146,6 +151,7 @@ BOUNDED = {
     *(
         "shared/relations.py",
         "store/statements.py",
+        "store/streams.py",
         "store/transaction.py",
         "store/tx.py",
         "traffic/counts.py",

@@ -37,4 +37,4 @@ def test_a_pooler_that_keeps_sessions_serves_requests_with_the_settings_of_each(
         with server.client(agency["key"]) as client:
             assert [client.post("/tags", {"name": f"Tag {n}"}).status for n in range(5)] == [201] * 5
             assert len(client.get("/tags").data) == 5
-        assert tell(tmp_path, "doctor", RETAINER_DATABASE_URL=address)["drifted_summaries"] == []
+        assert tell(tmp_path, "doctor", RETAINER_DATABASE_URL=address)["result"] == "ok"

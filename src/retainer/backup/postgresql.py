@@ -11,6 +11,7 @@ Back up and restore PostgreSQL with its own tools. They ask for the password or 
 Restore into a new database, pause the monitor and the webhooks, and end sessions in the console:
   psql {url} -c 'CREATE DATABASE {name}'
   pg_restore --exit-on-error --single-transaction --no-owner --dbname={restored} {file}
+  psql {restored} -c ANALYZE
   RETAINER_DATABASE_URL={restored} retainer monitor --pause
   RETAINER_DATABASE_URL={restored} retainer deliver --pause
   psql {restored} -c 'DELETE FROM sessions' -c 'DELETE FROM password_links'

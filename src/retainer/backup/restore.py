@@ -12,12 +12,13 @@ from pathlib import Path
 
 import msgspec
 
+from retainer import settings
 from retainer.backup import CHUNK, BackupError, Progress, embedded
 from retainer.backup.create import Backup
 from retainer.backup.staging import staging_dir
+from retainer.doctor.examination import examine_database
 from retainer.identity.people import sessions
 from retainer.outbound import pause
-from retainer.rollups import doctor
 from retainer.schema.migrations import migrate
 from retainer.store.engines import Sqlite
 from retainer.store.engines.files import private
@@ -28,19 +29,20 @@ MEGABYTE = 1_000_000
 
 
 class Restorable(msgspec.Struct):
-    """A backup that was checked: its unpacked and migrated database, the new schema, and the wrong sums in it."""
+    """A backup that was checked: its unpacked and migrated database, the new schema, and what the doctor found."""
 
     backup: Backup
     database: Path
     schema: str
-    wrong_sums: list[str]
+    wrong: list[str]
+    """What is wrong or was not checked, each with its check."""
 
 
 def check(file: Path, folder: Path, progress: Progress) -> Restorable:
     """Unpack a backup into a folder, migrate its database there, and check that it can be restored.
 
-    Raises BackupError for the first error, Unavailable for a database of another version that cannot be migrated. Wrong
-    sums are only returned: the doctor repairs them.
+    Raises BackupError for a damaged file and broken references, Unavailable for a database of another version that
+    cannot be migrated. All else that is wrong is only returned: the backup may be the best that there is.
     """
     database = folder / "restored.db"
     made_at = unpack(file, database, progress)
@@ -53,8 +55,11 @@ def check(file: Path, folder: Path, progress: Progress) -> Restorable:
     with closing(Sqlite(database, is_limited=False)) as engine:
         engine.location = str(file)  # as messages name it
         _, schema = migrate(engine)
-        progress("Adding up", 0, 0)
-        return Restorable(backup, database, schema, doctor.inspect(Store(engine), repair=False))
+        outcomes = examine_database(engine, settings.load(), progress)
+        for outcome in outcomes:
+            if outcome.check == "references" and outcome.found:
+                raise BackupError(f"{file} holds no sound database: {outcome.found[0]} Take another backup.")
+        return Restorable(backup, database, schema, [line for outcome in outcomes for line in outcome.lines()])
 
 
 def unpack(file: Path, database: Path, progress: Progress) -> str:

@@ -4,8 +4,9 @@ Payments less refunds reduce it first, then credit notes in their order. The par
 balance is to be refunded.
 """
 
+from collections.abc import Iterable
 from datetime import date
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Table, Text, and_, bindparam, case, cast, func, literal, not_, or_, select
 
@@ -67,21 +68,42 @@ NOTES = (
 )
 
 
+class Settled(NamedTuple):
+    """What is due on an invoice, what was credited, and the part of each credit note that reduced the balance."""
+
+    due: int
+    credited: int
+    applied: list[int]
+
+
+def settle(total: int, paid: int, notes: Iterable[int]) -> Settled:
+    """Return the balance of an issued invoice, from its payments less refunds and its credit notes in their order."""
+    due, credited, applied = total - paid, 0, []
+    for note in notes:
+        applied.append(min(note, due))
+        due, credited = due - applied[-1], credited + note
+    return Settled(due, credited, applied)
+
+
+def status_of(due: int, paid: int, credited: int) -> str:
+    """Return the status of an invoice that is issued, and neither void nor written off."""
+    return "paid" if due == 0 else "partially_paid" if paid + credited else "sent"
+
+
 def recompute_balance(tx: Tx, invoice_id: int, *, by_payment: bool) -> None:
     """Write the balance of an invoice whose payments or credit notes have changed, and its status.
 
     An invoice that was written off stays so until a payment.
     """
     ((status, total, paid_at, written_off_at, former_paid, paid),) = tx.all(INVOICE, id=invoice_id)
-    due, credited = total - paid, 0
     changed = ["payments"] if paid != former_paid else []
-    for note_id, note_total in tx.all(NOTES, invoice=invoice_id):
-        applied = min(note_total, due)
-        tx.update_columns(credit_notes, note_id, {"applied_amount": applied, "refundable_amount": note_total - applied})
+    notes = tx.all(NOTES, invoice=invoice_id)
+    due, credited, applied = settle(total, paid, [note_total for _, note_total in notes])
+    for (note_id, note_total), part in zip(notes, applied, strict=True):
+        tx.update_columns(credit_notes, note_id, {"applied_amount": part, "refundable_amount": note_total - part})
         changed.append("credit_notes")
-        due, credited = due - applied, credited + note_total
     if by_payment or status != "written_off":
-        status = "paid" if due == 0 else "partially_paid" if paid + credited else "sent"
+        status = status_of(due, paid, credited)
         written_off_at = None
     values = {
         "status": status,

@@ -14,6 +14,7 @@ from retainer.cli.accounts import account_cli, api_cli
 from retainer.cli.billing import document_cli, payment_cli
 from retainer.cli.common import connected, option_name
 from retainer.cli.databases import database_cli
+from retainer.cli.examine import examining_cli
 from retainer.cli.exports import export_cli
 from retainer.cli.keys import key_cli
 from retainer.cli.logs import audit_cli, request_cli
@@ -45,7 +46,17 @@ def root(
 
 
 for group in (
-    *(operating_cli, database_cli, document_cli, export_cli, account_cli, api_cli, user_cli, session_cli),
+    *(
+        operating_cli,
+        examining_cli,
+        database_cli,
+        document_cli,
+        export_cli,
+        account_cli,
+        api_cli,
+        user_cli,
+        session_cli,
+    ),
     *(key_cli, audit_cli, payment_cli, webhook_cli, request_cli),
 ):
     cli.add_typer(group)

@@ -4,8 +4,6 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,8 +11,9 @@ import msgspec
 import typer
 
 from retainer import settings
-from retainer.backup import BackupError, Progress, postgresql
+from retainer.backup import BackupError, postgresql
 from retainer.cli import common as cli
+from retainer.cli.progress import progress_bars
 from retainer.outbound import pause
 from retainer.schema import distribution
 from retainer.schema.migrations import migrate
@@ -35,26 +34,6 @@ Displace = Annotated[
     bool, typer.Option("--force", help="Replace a database with accounts; its file is kept under another name.")
 ]
 Check = Annotated[bool, typer.Option("--check", help="Check that the backup can be restored; change nothing.")]
-
-
-@contextmanager
-def progress_bars() -> Iterator[Progress]:
-    from rich.console import Console  # noqa: PLC0415  # a server needs no bars
-    from rich.progress import BarColumn, TaskID, TaskProgressColumn, TextColumn  # noqa: PLC0415
-    from rich.progress import Progress as Bars  # noqa: PLC0415
-
-    tasks: dict[str, TaskID] = {}
-    columns = (TextColumn("{task.description:<12}"), BarColumn(), TaskProgressColumn())
-    with Bars(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bars:
-
-        def show(part: str, done: int, total: int) -> None:
-            if part not in tasks:
-                for task in tasks.values():
-                    bars.update(task, completed=1, total=1)
-                tasks[part] = bars.add_task(part, total=total or None)
-            bars.update(tasks[part], completed=done)
-
-        yield show
 
 
 @cli.command(database_cli)
@@ -95,14 +74,14 @@ def restore(file: Read, *, check: Check = False, force: Displace = False) -> dic
             progress_bars() as progress,
         ):
             checked = restoring.check(file, Path(folder), progress)
-        if checked.wrong_sums:
-            raise BackupError(f"{file} can be restored. {repair(checked.wrong_sums)}")
+        if checked.wrong:
+            raise BackupError(found_wrong(file, checked.wrong))
         return described(file, checked)
     make_local_folder(database.parent)
     with engine.serve_alone(), progress_bars() as progress:
         restored, former = restoring.restore(file, database, progress, force=force)
-    if restored.wrong_sums:
-        cli.warn(repair(restored.wrong_sums))
+    if restored.wrong:
+        cli.warn(found_wrong(file, restored.wrong))
     result = {"database": str(database), "former_database": None if former is None else str(former)}
     paused = {work.name: f"paused; resume with: retainer {work.command} --resume" for work in pause.EVERY}
     return {**result, **paused, "works_again": WORKS_AGAIN, **described(file, restored)}
@@ -120,11 +99,12 @@ def embedded_database(file: Path) -> Sqlite:
 def described(file: Path, checked: "Restorable") -> dict[str, object]:
     migrated = None if checked.schema == checked.backup.schema else checked.schema
     found = msgspec.structs.asdict(checked.backup)
-    return {"file": str(file), **found, "migrated_to": migrated, "wrong_sums": checked.wrong_sums}
+    return {"file": str(file), **found, "migrated_to": migrated, "wrong": checked.wrong}
 
 
-def repair(wrong_sums: list[str]) -> str:
-    return f"Stored totals do not match their rows: {', '.join(wrong_sums)}. After restoring: retainer doctor --repair"
+def found_wrong(file: Path, wrong: list[str]) -> str:
+    advice = "An older backup may be better. After restoring, retainer doctor --repair corrects stored totals."
+    return "\n".join((f"{file} can be restored, but its data is not all right. {advice}", *wrong))
 
 
 def address(text: str) -> str:

@@ -2,30 +2,29 @@
 
 import json as jsons
 import tempfile
-from collections.abc import Iterator
 from contextlib import ExitStack
 from decimal import Decimal
-from functools import cache
 from pathlib import Path
 from typing import Annotated, TextIO, get_args
 
 import msgspec
 import typer
-from sqlalchemy import Select, Table, bindparam
+from sqlalchemy import Table
 
+from retainer.backup import Progress
 from retainer.cli import common as cli
+from retainer.cli.progress import progress_bars
 from retainer.errors import invalid
 from retainer.identity import accounts
-from retainer.store.details import load_details
 from retainer.store.engines.files import private
-from retainer.store.row_mapper import row_mapper
+from retainer.store.streams import stream_records
 from retainer.store.tx import Tx
 from retainer.values.records import Record
 from retainer.web.csv_files import BYTE_ORDER_MARK, write_row
 
 export_cli = typer.Typer()
-CHUNK = 500
-"""Records that are read at once, with their lines, payments and replies."""
+SHOWN = 500
+"""Records between two updates of the progress on a terminal."""
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder to write: a new one.")]
 Formats = Annotated[str, typer.Option("--format", help="csv, json, or both: csv,json.")]
@@ -46,14 +45,15 @@ def export(account: cli.Account, folder: Folder, *, formats: Formats = "csv,json
     with (
         cli.acting_for(account, write=False) as tx,
         tempfile.TemporaryDirectory(prefix=".retainer-export-", dir=folder.parent) as unfinished,
+        progress_bars() as show,
     ):
         tx.snapshot()
-        counts = write(tx, Path(unfinished), chosen)
+        counts = write(tx, Path(unfinished), chosen, show)
         Path(unfinished).rename(folder)  # all or nothing
     return {"folder": str(folder), "records": sum(counts.values()), **({"files": counts} if json else counts)}
 
 
-def write(tx: Tx, folder: Path, formats: list[str]) -> dict[str, int]:
+def write(tx: Tx, folder: Path, formats: list[str], show: Progress = lambda *_: None) -> dict[str, int]:
     """Write the files of an account; return the number of records of each kind."""
     with new_file(folder / "account.json") as file:
         jsons.dump(accounts.get_account(tx), file, indent=1, default=str, ensure_ascii=False)
@@ -62,13 +62,15 @@ def write(tx: Tx, folder: Path, formats: list[str]) -> dict[str, int]:
         counts[name] = 0
         with ExitStack() as opened:
             files = {each: opened.enter_context(new_file(folder / f"{name}.{each}")) for each in formats}
-            for record in read(tx, table, model):
+            for record in stream_records(tx, table, model):
                 is_first = not counts[name]
                 if "json" in files:
                     files["json"].write(("[\n" if is_first else ",\n") + msgspec.json.encode(record).decode())
                 if "csv" in files:
                     add_csv(files["csv"], record, is_first=is_first)
                 counts[name] += 1
+                if is_first or counts[name] % SHOWN == 0:
+                    show(name.replace("_", " ").capitalize(), counts[name], 0)
             if "json" in files:
                 files["json"].write("\n]\n" if counts[name] else "[]\n")
     return counts
@@ -85,21 +87,6 @@ def kinds() -> dict[str, tuple[Table, type[Record]]]:
     lists = [each for each in ROUTES.operations if each.paged]
     found = [(each.resource.table, get_args(each.answers)[0]) for each in lists]
     return {table.name: (table, model) for table, model in found if table is not None}
-
-
-def read(tx: Tx, table: Table, model: type[Record]) -> Iterator[Record]:
-    """Yield the records of a table as the API returns them one by one, in the order of their ids."""
-    last = 0
-    while records := row_mapper(table, model).read_all(tx.all(_after(table, model), after=last, size=CHUNK)):
-        load_details(tx, table, records)
-        yield from records
-        last = records[-1].id
-
-
-@cache
-def _after(table: Table, model: type[Record]) -> Select[str]:
-    rows = row_mapper(table, model).rows
-    return rows.where(table.c.id > bindparam("after")).order_by(table.c.id).limit(bindparam("size"))
 
 
 def add_csv(file: TextIO, record: Record, *, is_first: bool) -> None:

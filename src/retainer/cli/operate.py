@@ -1,28 +1,23 @@
-"""Commands that run and inspect an installation: serve, demo, monitor, deliver, migrate, config, openapi, doctor."""
+"""Commands that run and inspect an installation: serve, demo, monitor, deliver, migrate, config, openapi."""
 
 import gc
 import os
-import platform
 import signal
 import sys
-import time
 from collections.abc import Callable
 from contextlib import closing
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from retainer import __version__, settings
+from retainer import settings
 from retainer.background import Background
 from retainer.cli import common as cli
-from retainer.errors import Refusal
 from retainer.identity.accounts import has_accounts
 from retainer.outbound import pause
 from retainer.outbound.pause import Work
-from retainer.schema import fingerprint
 from retainer.schema.fingerprint import head
 from retainer.schema.migrations import migrate, plan
 from retainer.settings import BASE_PATH, Settings
@@ -49,7 +44,6 @@ Once = Annotated[bool, typer.Option("--once", help="Do what is due, then exit.")
 Paused = Annotated[
     bool | None, typer.Option("--pause/--resume", help="Stop or resume this work in all processes, then exit.")
 ]
-Repair = Annotated[bool, typer.Option("--repair", help="Correct stored totals that do not match their rows.")]
 Plan = Annotated[bool, typer.Option("--plan", help="Show what would run and which tables it locks; run nothing.")]
 Out = Annotated[Path | None, typer.Option(help="The file to write.", show_default="standard output")]
 
@@ -197,35 +191,6 @@ def openapi(*, out: Out = None, json: bool) -> None:  # noqa: ARG001  # it is JS
         out.write_text(text + "\n", encoding="utf-8")
 
 
-@cli.command(operating_cli)
-def doctor(*, repair: Repair = False) -> dict[str, object]:
-    """Show settings, database, versions, schema and clock; recompute stored totals and report mismatches."""
-    from retainer.rollups import doctor as recount  # noqa: PLC0415
-
-    loaded = settings.load()
-    engine = connect(loaded.database)
-    engine.check_sessions()
-    schema = fingerprint.revision(engine) if engine.exists() else None
-    mismatched = recount.inspect(Store(engine), repair=repair) if schema == head() else []
-    if mismatched and not repair:
-        advice = "Run retainer doctor --repair, and report a bug."
-        raise Refusal("server_error", f"Stored totals do not match their rows: {', '.join(mismatched)}. {advice}")
-    for message in (*warnings(engine, loaded), *(pause.warnings(Store(engine)) if schema == head() else [])):
-        cli.warn(message)
-    return {
-        "version": __version__,
-        "python": platform.python_version(),
-        engine.name.lower(): engine.version,
-        **{row["name"]: f"{row['value']} (from {row['source']})" for row in settings.in_force(loaded)},
-        "database": engine.location,
-        "schema": schema,
-        "newest_schema": head(),
-        "drifted_summaries": mismatched,
-        "clock": datetime.now(UTC).isoformat(timespec="seconds"),
-        "timezone": time.tzname[0],
-    }
-
-
 def addresses(serving: dict[str, Any]) -> dict[str, object]:
     site = cli.site(serving["host"], serving["port"])
     return {"base_url": site + BASE_PATH, "reference": f"{site}/docs", "console": f"{site}/console"}
@@ -255,10 +220,11 @@ def run(serving: dict[str, Any], result: dict[str, object], *, json: bool) -> No
 
 
 def run_server(serving: dict[str, Any], loaded: Settings, ready: Callable[[], None]) -> None:
-    from retainer.server.process import workers as server  # noqa: PLC0415  # as above
+    from retainer.doctor.surroundings import clock_warnings  # noqa: PLC0415  # as above
+    from retainer.server.process import workers as server  # noqa: PLC0415
 
     engine, log = opened_with_log(loaded)
-    messages = [*warnings(engine, loaded), *pause.warnings(Store(engine))]
+    messages = [*warnings(engine, loaded), *pause.warnings(Store(engine)), *clock_warnings(Store(engine))]
     if not has_accounts(Store(engine)):  # an unmounted disk leads to a new, empty database
         advice = "Create one with retainer account create. If there should be accounts, check that the disk is mounted."
         messages.append(f"{engine.location} has no account. {advice}")

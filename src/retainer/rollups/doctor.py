@@ -44,7 +44,7 @@ def mismatched(tx: Tx) -> list[str]:
     """Return the names of the sums that differ from their rows; each is a bug."""
     names = [table.name for table in SUMMARIES if tx.one(summaries.difference(table))]
     names += [f"totals of {table.name}" for table in TOTALS if tx.one(record_totals.differences(table))]
-    return names + [f"count of {table.name}" for table in counted() if _miscount(tx, table)]
+    return names + [f"count of {table.name}" for table in counted() if miscount(tx, table)]
 
 
 def rebuild(tx: Tx) -> None:
@@ -55,7 +55,7 @@ def rebuild(tx: Tx) -> None:
     for table in TOTALS:
         tx.run(record_totals.correcting(table))
     for table in counted():
-        tx.count(table, _miscount(tx, table))
+        tx.count(table, miscount(tx, table))
 
 
 def counted() -> list[Table]:
@@ -64,7 +64,7 @@ def counted() -> list[Table]:
     return [table for table in tables if table not in UNCOUNTED]
 
 
-def _miscount(tx: Tx, table: Table) -> int:
+def miscount(tx: Tx, table: Table) -> int:
     return int(tx.value(_rows(table)) - (tx.value(COUNTER, name=table.name) or 0))
 
 
