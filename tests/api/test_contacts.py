@@ -122,3 +122,18 @@ def test_the_longest_name_is_that_of_the_requester_too_and_can_be_sent_back(api)
     ticket = api.make("/tickets", client_id=contact["client_id"], contact_id=contact["id"])
     assert ticket["requester_name"] == contact["name"]
     assert api.patch(f"/tickets/{ticket['id']}", {"requester_name": contact["name"]}).status == 200
+
+
+def test_one_contact_of_a_client_is_primary_whatever_is_sent(api):
+    client = api.make("/clients")["id"]
+    first = api.make("/external-contacts", client_id=client, last_name="A", is_primary=False)
+    assert first["is_primary"] is True
+    second = api.make("/external-contacts", client_id=client, last_name="B", is_primary=False)
+    assert second["is_primary"] is False
+    path = f"/external-contacts/{first['id']}"
+    assert api.patch(path, {"is_primary": False}).data == first
+    assert api.patch(f"/external-contacts/{second['id']}", {"is_primary": True}).data["is_primary"] is True
+    assert api.get(path).data["is_primary"] is False
+    other = api.make("/clients")["id"]
+    moved = api.patch(path, {"client_id": other, "is_primary": False})
+    assert moved.data["is_primary"] is True

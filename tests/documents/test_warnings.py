@@ -20,10 +20,10 @@ def client(country: str | None, vat_number: str | None = None):
 
 
 def found(made: Document) -> dict[str, tuple[str | None, str]]:
-    """Return field and message of each warning about a draft, by its code."""
+    """Return field and message of each warning about a draft, of several with one code the first, by its code."""
     warnings = warnings_of(replace(made, is_draft=True, number=None), TODAY)
-    assert len({warning.code for warning in warnings}) == len(warnings)
-    return {warning.code: (warning.field, warning.message) for warning in warnings}
+    assert len({(warning.code, warning.field) for warning in warnings}) == len(warnings)
+    return {warning.code: (warning.field, warning.message) for warning in reversed(warnings)}
 
 
 @pytest.mark.parametrize("kind", ["quote", "invoice"])
@@ -76,7 +76,8 @@ def found(made: Document) -> dict[str, tuple[str | None, str]]:
 )
 def test_one_warning_names_its_field(kind, code, field, words, facts) -> None:
     warned = found(document(kind=kind, **facts))
-    assert warned.keys() == {code}
+    follows = {"no_einvoice"} if (kind, code) == ("invoice", "client_without_country") else set()
+    assert warned.keys() == {code} | follows
     assert warned[code][0] == field
     assert words in warned[code][1]
 

@@ -58,8 +58,8 @@ class ExternalContact(Record):
     role: Role = "general"
     is_primary: Annotated[
         bool,
-        "True for one contact of each client: the first, until another one becomes primary. If it is deleted or moved, "
-        "the oldest active one becomes primary.",
+        "True for one contact of each client: the first, whatever is sent, until another one becomes primary. `false` "
+        "does not change the primary one. If it is deleted or moved, the oldest active one becomes primary.",
     ] = SERVER_DEFAULT
     status: Status = "active"
     notes: Annotated[Text5000 | None, "Internal notes. `q` does not search them."] = None
@@ -100,18 +100,17 @@ DEMOTE_OTHERS = updating(
 CLIENT = select(clients.c.status, PRIMARY_CONTACT.scalar_subquery()).where(clients.c.id == bindparam("client"))
 
 
-def build_contact(
-    tx: Tx, contact: ExternalContact, before: ExternalContact | None, sent: relations.SentFields
-) -> ExternalContact:
+def build_contact(tx: Tx, contact: ExternalContact, before: ExternalContact | None) -> ExternalContact:
     """Return a contact with its name, and whether it is primary: the first of a client is. Notes every error."""
     contact.name = " ".join(part for part in (contact.first_name, contact.last_name) if part) or contact.email or ""
     if not contact.name and tx.readable("first_name", "last_name", "email"):
         tx.error("first_name", "Give at least one of first_name, last_name and email.")
     is_moved = before is None or contact.client_id != before.client_id
-    if not is_moved and contact.is_primary is not None:
+    if before is not None and not is_moved and contact.is_primary is not None:
+        contact.is_primary = contact.is_primary or before.is_primary
         return contact
     client_status, primary_id = tx.one(CLIENT, client=contact.client_id) or (None, None)
-    if contact.is_primary is None or (not contact.is_primary and "is_primary" not in sent):
+    if not contact.is_primary:
         contact.is_primary = primary_id in {None, contact.id}
     relations.validate_client_open(tx, "client_id", contact, before, client_status)
     if before is not None and is_moved:
@@ -140,7 +139,7 @@ api.lists(ExternalContact, ContactFilter, "List external contacts, by last name.
 @api.post()
 def create_external_contact(tx: Tx, body: New[ExternalContact]) -> ExternalContact:
     """Create an external contact; the first of a client becomes primary."""
-    contact = build_contact(tx, body, None, relations.sent_fields(body))
+    contact = build_contact(tx, body, None)
     return insert_tagged(tx, external_contacts, demote_others(tx, contact))
 
 
@@ -152,7 +151,7 @@ api.reads("/{external_contact_id}", ExternalContact, "Read an external contact."
 def update_external_contact(tx: Tx, external_contact_id: Id, patch: Patch[ExternalContact]) -> ExternalContact:
     """Change an external contact; if it becomes primary, the client's former primary contact no longer is."""
     before = tx.get(external_contacts, external_contact_id, ExternalContact)
-    built = build_contact(tx, patch.apply_to(before), before, patch.given)
+    built = build_contact(tx, patch.apply_to(before), before)
     after = update_tagged(tx, external_contacts, before, demote_others(tx, built, before.id))
     if after.client_id != before.client_id:
         promote_next(tx, before)

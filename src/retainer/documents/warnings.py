@@ -118,8 +118,7 @@ def _about_issuing(document: Document, today: str) -> Iterator[DocumentWarning]:
     if document.kind == "quote":
         return
     for missing in missing_facts(msgspec.structs.replace(document, is_draft=False)):
-        if missing.field != "client_id":  # the client without a country has a warning of its own
-            yield DocumentWarning("no_einvoice", missing.field, f"There will be no e-invoice. {missing.message}")
+        yield DocumentWarning("no_einvoice", missing.field, f"There will be no e-invoice. {missing.message}")
 
 
 def _about_characters(document: Document) -> Iterator[DocumentWarning]:

@@ -31,6 +31,11 @@ LOCKED = update(series).where(series.c.name == bindparam("series")).values(last=
 """The last number of a series; its row is locked until the transaction ends."""
 LAST = select(series.c.last).where(series.c.name == bindparam("series"))
 NextNumber = Annotated[int, Meta(ge=1, le=999_999_999), "Numbers only go up."]
+NextOfYear = Annotated[
+    int,
+    Meta(ge=1, le=999_999_999),
+    "Numbers only go up. With {YYYY} in the pattern, this is the next one of this year.",
+]
 FIRST_TICKET = 1001
 NUMBERED: dict[str, Table] = {
     f"next_{singular(table).replace(' ', '_')}_number": table
@@ -44,9 +49,9 @@ class NextNumbers(msgspec.Struct, kw_only=True):
     """The numbers with which the series of an account go on; those of patterns with {YYYY} are those of this year."""
 
     next_client_number: NextNumber | None = None
-    next_quote_number: NextNumber | None = None
-    next_invoice_number: NextNumber | None = None
-    next_credit_note_number: NextNumber | None = None
+    next_quote_number: NextOfYear | None = None
+    next_invoice_number: NextOfYear | None = None
+    next_credit_note_number: NextOfYear | None = None
     next_ticket_number: NextNumber | None = None
 
 

@@ -41,7 +41,9 @@ class TimeEntry(Record):
         SERVER_DEFAULT
     )
     started_at: Annotated[
-        Instant | None, "The duration follows from it and `ended_at`. If it moves alone, the end moves, too."
+        Instant | None,
+        "The duration follows from it and `ended_at`, rounded half up to whole minutes, at least 1. If it moves alone, "
+        "the end moves, too.",
     ] = None
     ended_at: Annotated[Instant | None, "At most a day after `started_at`. Default: start plus duration."] = None
     description: Annotated[Text5000 | None, "What was done. Invoice lines use this text."] = None
